@@ -1,0 +1,5 @@
+"""Algorithms: one family per file, each readable beside its paper's pseudo-code, found by location."""
+
+from cbobench.registry import Registry
+
+ALGORITHMS = Registry("algorithm", "cbobench.algorithms", "cbobench.algorithms.base:Algorithm")

@@ -1,0 +1,111 @@
+"""Constrained kernelized bandits: primal-dual optimisation with any exploration (Zhou & Ji 2022, Algorithm 1).
+
+Called CBO in the preprint. Three explorations share one algorithm; slack (Section 4), several constraints (footnote 1)
+and an unknown horizon (Remark 2) are options of all three.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+
+from cbobench.algorithms import ALGORITHMS
+from cbobench.algorithms.base import Actions, ScoreAlgorithm, truncate
+from cbobench.gp.beliefs import Belief
+from cbobench.gp.explore import UCB, Explore, RandName, RandUCB, Thompson
+from cbobench.gp.kernels import Array
+from cbobench.params import param, state
+from cbobench.problems.base import Feedback
+
+
+@dataclass(kw_only=True)
+class CKB(ScoreAlgorithm):
+    """Algorithm 1 (CKB); subclasses choose the exploration strategies A_f and A_g."""
+
+    source = "Zhou & Ji (2022) Alg. 1"
+    knows = ("kernel", "λ", "B", "G", "R", "δ (through ρ)", "T")
+
+    slack: float = param(0.0, "slack ε in the dual step, at most δ/2 in the theory (Section 4)", at_least=0.0)
+    delta: float | Literal["true"] = param("true", "Slater margin δ: min(1, -min g), or a number", above=0.0)
+    rho: float | Literal["theory"] = param("theory", "cap ρ of the dual variable; theory: 4B/δ", above=0.0)
+    V: float | Literal["theory"] = param("theory", "inverse step of the dual update; theory: G√T/ρ", above=0.0)
+    anytime: bool = param(False, "horizon unknown: restart at t = 2, 4, 8, ... for twice as long (Remark 2)")
+
+    dual: Array = state()
+
+    def prepare(self) -> None:
+        delta = self.setting.slater if self.delta == "true" else np.full(self.setting.replicates, self.delta)
+        self.cap = 4 * self.bound_f / delta[:, None] if self.rho == "theory" else np.full_like(self.bound_f, self.rho)
+        self._restart(1 if self.anytime else self.setting.horizon)
+
+    def _restart(self, horizon: int) -> None:
+        """φ_1 = 0 (line 1), and the step for a horizon."""
+        self.dual = np.zeros((self.setting.replicates, self.setting.constraints))
+        step = self.bound_g[:, :, 0] * np.sqrt(horizon) / self.cap if self.V == "theory" else np.asarray(self.V)
+        self.inverse_step = np.broadcast_to(step, self.dual.shape)
+
+    def ask(self, t: int) -> Actions:
+        if self.anytime and t & (t - 1) == 0:  # t = 1, 2, 4, ...: an epoch of t rounds begins
+            self.begin_schedule(t)
+            self._restart(t)
+        return super().ask(t)
+
+    def score(self, belief: Belief) -> Array:
+        f = truncate(self.explore_f(belief.f), self.bound_f)  # lines 3-4
+        g = truncate(self.explore_g(belief.constraint), self.bound_g)  # lines 3, 5
+        g *= self.dual[:, :, None]
+        for j in range(self.setting.constraints):
+            f -= g[:, j]  # line 6: z(x) = f(x) - sum_j φ_j g_j(x)
+        return f
+
+    def learn(self, t: int, chosen: Belief, feedback: Feedback) -> None:
+        g = truncate(self.explore_g(chosen.constraint), self.bound_g)[:, :, 0]
+        self.dual = np.clip(self.dual + (g + self.slack) / self.inverse_step, 0.0, self.cap)  # line 8
+
+    @property
+    def duals(self) -> Array:
+        return self.dual
+
+
+@ALGORITHMS.register("ckb-ucb")
+@dataclass(kw_only=True)
+class CKBUCB(CKB):
+    """CKB with UCB for the reward and LCB for the cost (Definition 1 (i), Theorem 1)."""
+
+    about = "primal-dual, optimistic in reward and cost"
+
+    def strategies(self) -> tuple[Explore, Explore]:
+        return UCB(+1), UCB(-1)
+
+
+@ALGORITHMS.register("ckb-ts")
+@dataclass(kw_only=True)
+class CKBTS(CKB):
+    """CKB with joint posterior samples of covariance β² k_t for f and for each g, independent of each other."""
+
+    about = "primal-dual, Thompson sampling"
+
+    def strategies(self) -> tuple[Explore, Explore]:
+        return Thompson(), Thompson()
+
+
+@ALGORITHMS.register("ckb-rand")
+@dataclass(kw_only=True)
+class CKBRand(CKB):
+    """CKB with RandGP-UCB (Definition 2): μ + Z_t σ, one Z_t per round and function for all actions.
+
+    The two discrete laws of Appendix C are shown there for the reward; for a cost they point the other way.
+    """
+
+    about = "primal-dual, one random width per round"
+
+    law: RandName = param("normal", "law of Z: N(0, β²), uniform on points of [0, 2β], or Gaussian on points")
+    points: int = param(20, "N, points of a discrete law", at_least=2)
+    low: float = param(0.0, "L in units of β (discrete-gaussian)")
+    high: float = param(2.0, "U in units of β (discrete-gaussian)")
+
+    def strategies(self) -> tuple[Explore, Explore]:
+        options = (self.points, self.low, self.high)
+        return RandUCB(self.law, +1, *options), RandUCB(self.law, -1, *options)

@@ -1,0 +1,195 @@
+"""Hard-constraint methods that start from a safe seed set: StageOpt (Sui et al. 2018) and SGP-UCB (Amani et al. 2020).
+
+Both play an action only if a confidence bound says that it is feasible, or if it is in the seed set.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from cbobench.algorithms import ALGORITHMS
+from cbobench.algorithms.base import ScoreAlgorithm, whole_rounds
+from cbobench.errors import Misuse
+from cbobench.gp.actions import Finite
+from cbobench.gp.beliefs import Belief, FunctionBelief
+from cbobench.gp.kernels import Array
+from cbobench.params import param, state
+
+Mask = NDArray[np.bool_]
+
+
+@ALGORITHMS.register("sgp-ucb")
+@dataclass(kw_only=True)
+class SGPUCB(ScoreAlgorithm):
+    """SGP-UCB: T' rounds uniformly on the seed set, then GP-UCB on {x : UCB_g(x) <= 0} and the seed set.
+
+    T' depends in theory on a safety gap that nobody knows; the default ⌈T^(2/3)⌉ has its order. The width is the one
+    shared by all methods compared, where the paper has a Bayesian one.
+    """
+
+    source = "Amani et al. (2020)"
+    about = "safe: seed exploration, then UCB on the surely feasible set"
+    knows = ("kernel", "λ", "B", "G", "R", "T", "safe seed set")
+
+    seed_rounds: int | float | Literal["theory"] = param(
+        "theory", "T', rounds on the seed set: a number, a share of T below 1, or theory: ⌈T^(2/3)⌉", at_least=0
+    )
+
+    def prepare(self) -> None:
+        horizon = self.setting.horizon
+        self.t = 0
+        self.last_seed_round = whole_rounds(self.seed_rounds, horizon, horizon ** (2 / 3))
+
+    def score(self, belief: Belief) -> Array:
+        self.t += 1
+        seed = self.setting.seed_set
+        if self.t <= self.last_seed_round:
+            return np.where(seed, 0.0, -np.inf)  # a tie on the seed set: broken uniformly
+        surely_feasible = (upper(belief.constraint) <= 0).all(axis=1)
+        return np.where(surely_feasible | seed, self.explore_f(belief.f), -np.inf)
+
+
+@ALGORITHMS.register("stageopt")
+@dataclass(kw_only=True)
+class StageOpt(ScoreAlgorithm):
+    """StageOpt: expand the safe set by its widest expanders for T0 rounds, then GP-UCB on it.
+
+    Confidence intervals are intersected over time, [l, u] with u <= 0 on the seed set; an interval that becomes empty
+    (the width was too small) starts again from the current one. A point x' is safe when for each constraint some safe
+    x has u(x) + L d(x, x') <= 0, and x is an expander when l(x) + L d(x, x') <= 0 for some x' not yet safe.
+
+    The metric is Euclidean (`input`), d_k(x, x') = √(k(x,x) + k(x',x') - 2k(x,x')) (`kernel`, for data without
+    coordinates), or there is none (`none`): then x is safe when u(x) <= 0, and as nothing tells which safe points
+    expand, all of them count as expanders while some other point may still be safe (our reading).
+    """
+
+    source = "Sui et al. (2018)"
+    about = "safe: expand the safe set, then UCB on it"
+    knows = ("kernel", "λ", "B", "G", "R", "T", "safe seed set", "Lipschitz constant (unless metric: none)")
+
+    metric: Literal["none", "input", "kernel"] = param("none", "metric of the Lipschitz condition on g")
+    L: float | Literal["theory"] = param(
+        "theory", "Lipschitz constant; theory: G in the kernel metric, G max d_k/d in the input metric", above=0.0
+    )
+    expand_rounds: int | float | Literal["theory"] = param(
+        "theory", "T0, rounds of expansion: a number, a share of T below 1, or theory: ⌈T^(2/3)⌉", at_least=0
+    )
+    eps: float = param(0.0, "stop expanding when no expander's interval is wider than this", at_least=0.0)
+
+    safe: Mask = state()
+
+    def check(self, actions: Finite, constraints: int) -> None:
+        super().check(actions, constraints)
+        if self.metric == "input" and actions.points is None:
+            raise Misuse("metric is 'input', but the actions have no coordinates; allowed here: kernel, none")
+
+    def prepare(self) -> None:
+        setting, horizon = self.setting, self.setting.horizon
+        shape = (setting.replicates, setting.constraints, setting.actions.n)
+        self.t = 0
+        self.last_expansion = whole_rounds(self.expand_rounds, horizon, horizon ** (2 / 3))
+        self.expanding = np.ones(setting.replicates, dtype=bool)
+        self.upper = np.where(setting.seed_set[:, None], 0.0, np.full(shape, np.inf))
+        self.lower = np.full(shape, -np.inf)
+        self.safe = setting.seed_set.copy()
+        self.lipschitz = None if self.metric == "none" else Lipschitz(self._distances(), self.safe, shape[1])
+
+    def _distances(self) -> Array:
+        """L_j d(x, x'), (S, m, n, n) or broadcast to it."""
+        actions, bound = self.setting.actions, self.bound_g[:, :, 0]
+        kernel_metric = actions.kernel_metric
+        metric = kernel_metric
+        if self.metric == "input":
+            assert actions.input_metric is not None
+            metric = actions.input_metric
+            apart = metric > 0
+            bound = bound * (kernel_metric[apart] / metric[apart]).max()
+        constant = bound if self.L == "theory" else np.full_like(bound, self.L)
+        return np.asarray(constant[:, :, None, None] * metric)
+
+    def score(self, belief: Belief) -> Array:
+        self.t += 1
+        self._intersect(belief.constraint)
+        if self.lipschitz is None:
+            self.safe = (self.upper <= 0).all(axis=1) | self.setting.seed_set
+        else:
+            self.safe = self.lipschitz.grow(self.safe, self.upper)
+        score = np.where(self.safe, self.explore_f(belief.f), -np.inf)
+        if self.t > self.last_expansion:
+            self.expanding[:] = False
+        if self.expanding.any():
+            expanders = self._expanders()
+            widest = np.where(expanders, (self.upper - self.lower).max(axis=1), -np.inf)
+            self.expanding &= widest.max(axis=1) > self.eps
+            score = np.where(self.expanding[:, None], widest, score)
+        return score
+
+    def _intersect(self, g: FunctionBelief) -> None:
+        """C_t = C_{t-1} ∩ Q_t, starting again from Q_t where the intersection is empty."""
+        bonus = g.width * g.deviation
+        low, high = g.mean - bonus, g.mean + bonus
+        np.minimum(self.upper, high, out=self.upper)
+        np.maximum(self.lower, low, out=self.lower)
+        empty = self.lower > self.upper
+        if empty.any():
+            self.upper[empty], self.lower[empty] = high[empty], low[empty]
+
+    def _expanders(self) -> Mask:
+        """G_t, (S, n)."""
+        if self.lipschitz is not None:
+            return self.safe & self.lipschitz.may_reach(self.lower)
+        may_be_safe = (self.lower <= 0).all(axis=1) & ~self.safe
+        return self.safe & may_be_safe.any(axis=1)[:, None]
+
+
+class Lipschitz:
+    """Safe sets that grow along a Lipschitz condition.
+
+    The plain rule compares all pairs of actions every round. A safe x can certify something new only if u(x) plus L
+    times its distance to the nearest uncertified point is <= 0, so that distance is kept, and pairs are compared
+    only in the replicates where the test says that the set grows: at most n times in a run.
+
+    Args:
+        distances: L_j d(x, x'), (S, m, n, n).
+        seed_set: certified from the start, (S, n).
+        constraints: m.
+    """
+
+    def __init__(self, distances: Array, seed_set: Mask, constraints: int) -> None:
+        self.distances = distances
+        self.certified = np.repeat(seed_set[:, None], constraints, axis=1)  # (S, m, n)
+        self.to_uncertified = np.empty(self.certified.shape)
+        for s in range(len(seed_set)):
+            self._measure(s)
+
+    def _measure(self, s: int) -> None:
+        """L_j times the distance to the nearest point that constraint j does not certify yet."""
+        open_only = np.where(self.certified[s][:, None, :], np.inf, self.distances[s])
+        self.to_uncertified[s] = open_only.min(axis=2)
+
+    def grow(self, safe: Mask, upper: Array) -> Mask:
+        """S_t from S_{t-1}: one step of certification."""
+        reaches = (upper + self.to_uncertified <= 0) & safe[:, None]
+        growing = np.flatnonzero(reaches.any(axis=(1, 2)))
+        if len(growing) == 0:
+            return safe
+        safe = safe.copy()
+        for s in growing:
+            bound = np.where(safe[s][:, None], upper[s][:, :, None] + self.distances[s], np.inf)
+            self.certified[s] |= (bound <= 0).any(axis=1)
+            self._measure(s)
+            safe[s] = self.certified[s].all(axis=0)
+        return safe
+
+    def may_reach(self, lower: Array) -> Mask:
+        """Points whose lower bound leaves it possible that they certify something new, (S, n)."""
+        return np.asarray((lower + self.to_uncertified <= 0).any(axis=1))
+
+
+def upper(g: FunctionBelief) -> Array:
+    """Upper confidence bounds of the constraints, (S, m, n)."""
+    return g.mean + g.width * g.deviation

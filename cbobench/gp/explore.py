@@ -1,0 +1,92 @@
+"""Exploration strategies: an estimate of a function at k candidates from a belief.
+
+Draws are fixed for the round (`begin`), so that the candidates' scores and the played action see the same Z_t or the
+same sample path. Zhou & Ji (2022): Definition 1 (UCB, Thompson), Definition 2 and Appendix C (RandGP-UCB).
+"""
+
+from __future__ import annotations
+
+from typing import Literal
+
+import numpy as np
+
+from cbobench.gp.beliefs import FunctionBelief
+from cbobench.gp.kernels import Array
+from cbobench.rng import Draws, Streams, standard_normal, uniform
+
+RandName = Literal["normal", "uniform", "discrete-gaussian"]
+
+
+class Explore:
+    """Base: a strategy for q functions (`shape` is () for f and (m,) for g) of S replicates."""
+
+    needs_path = False
+
+    def start(self, streams: Streams, role: str, shape: tuple[int, ...], rank: int) -> None:
+        """Take the streams of this strategy; `rank` is the length of the posterior's z."""
+
+    def begin(self, t: int) -> None:
+        """Draw what round t needs."""
+
+    def __call__(self, belief: FunctionBelief) -> Array:
+        """A fresh array, the shape of `belief.mean`."""
+        raise NotImplementedError
+
+
+class UCB(Explore):
+    """mean + sign * beta_t * deviation; sign -1 is the lower bound, optimistic for a cost."""
+
+    def __init__(self, sign: int = 1) -> None:
+        self.sign = sign
+
+    def __call__(self, belief: FunctionBelief) -> Array:
+        bonus = belief.width * belief.deviation
+        return np.add(belief.mean, bonus, out=bonus) if self.sign > 0 else np.subtract(belief.mean, bonus, out=bonus)
+
+
+class Thompson(Explore):
+    """A joint sample of N(mean, beta_t^2 k_t): one path over all candidates, never one draw per candidate."""
+
+    needs_path = True
+
+    def start(self, streams: Streams, role: str, shape: tuple[int, ...], rank: int) -> None:
+        self.draws = Draws(streams.role(role), standard_normal, (*shape, rank))
+
+    def begin(self, t: int) -> None:
+        self.z = self.draws.at(t)
+
+    def __call__(self, belief: FunctionBelief) -> Array:
+        assert belief.path is not None
+        bonus = belief.width * belief.path
+        return np.add(belief.mean, bonus, out=bonus)
+
+
+class RandUCB(Explore):
+    """mean + Z_t * beta_t * deviation with one Z_t per round for all candidates.
+
+    `normal`: Z ~ N(0, 1). `uniform`: N points evenly on [0, 2]. `discrete-gaussian`: N points on [low, high] with
+    weights of N(0, 1) there. All in units of beta_t. The last two are one-sided, so `sign` points them towards
+    optimism: +1 for the reward, -1 for a cost (the paper shows only the unconstrained case, sign +1).
+    """
+
+    def __init__(
+        self, law: RandName = "normal", sign: int = 1, points: int = 20, low: float = 0.0, high: float = 2.0
+    ) -> None:
+        self.law = law
+        low, high = (0.0, 2.0) if law == "uniform" else (low, high)
+        self.grid = sign * np.linspace(low, high, points)
+        weights = np.ones(points) if law == "uniform" else np.exp(-(self.grid**2) / 2)
+        self.cumulative = weights.cumsum() / weights.sum()
+
+    def start(self, streams: Streams, role: str, shape: tuple[int, ...], rank: int) -> None:
+        self.draws = Draws(streams.role(role), standard_normal if self.law == "normal" else uniform, shape)
+
+    def begin(self, t: int) -> None:
+        z = self.draws.at(t)
+        if self.law != "normal":
+            z = self.grid[np.minimum(self.cumulative.searchsorted(z, side="right"), len(self.grid) - 1)]
+        self.z = z[..., None]
+
+    def __call__(self, belief: FunctionBelief) -> Array:
+        bonus = (self.z * belief.width) * belief.deviation
+        return np.add(belief.mean, bonus, out=bonus)

@@ -1,0 +1,118 @@
+"""Kernels with k(x, x) <= 1, as the papers' Assumption 2 asks, and the features of a kernel on a finite set."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from cbobench.errors import Misuse
+
+Array = NDArray[np.float64]
+KernelName = Literal["se", "matern12", "matern32", "matern52", "linear"]
+
+
+class Kernel(Protocol):
+    """A positive semi-definite function of two points."""
+
+    def __call__(self, left: Array, right: Array) -> Array:
+        """Covariances of the rows of `left` (a, d) with the rows of `right` (b, d), shape (a, b)."""
+        ...
+
+
+def distances(left: Array, right: Array) -> Array:
+    """Euclidean distances of rows, shape (a, b)."""
+    return np.sqrt(((left[:, None, :] - right[None, :, :]) ** 2).sum(axis=2))
+
+
+@dataclass(frozen=True)
+class SquaredExponential:
+    """k(x, x') = exp(-|x - x'|^2 / (2 l^2))."""
+
+    lengthscale: float
+
+    def __call__(self, left: Array, right: Array) -> Array:
+        return np.exp(-0.5 * (distances(left, right) / self.lengthscale) ** 2)
+
+
+@dataclass(frozen=True)
+class Matern:
+    """The Matérn kernel for smoothness nu = 1/2, 3/2 or 5/2 (Rasmussen & Williams 2006, eq. 4.17)."""
+
+    nu: float
+    lengthscale: float
+
+    def __call__(self, left: Array, right: Array) -> Array:
+        r = np.sqrt(2 * self.nu) * distances(left, right) / self.lengthscale
+        if self.nu == 0.5:
+            return np.exp(-r)
+        if self.nu == 1.5:
+            return (1 + r) * np.exp(-r)
+        if self.nu == 2.5:
+            return (1 + r + r**2 / 3) * np.exp(-r)
+        raise Misuse(f"nu is {self.nu}; allowed: 0.5, 1.5, 2.5")
+
+
+@dataclass(frozen=True)
+class Linear:
+    """k(x, x') = x.x' / d: at most 1 on [-1, 1]^d."""
+
+    def __call__(self, left: Array, right: Array) -> Array:
+        return left @ right.T / left.shape[1]
+
+
+def kernel(name: KernelName, lengthscale: float) -> Kernel:
+    """The kernel of that name; `lengthscale` does nothing for the linear one."""
+    smoothness = {"matern12": 0.5, "matern32": 1.5, "matern52": 2.5}
+    if name in smoothness:
+        return Matern(smoothness[name], lengthscale)
+    return SquaredExponential(lengthscale) if name == "se" else Linear()
+
+
+def check_covariance(matrix: Array, what: str) -> Array:
+    """The matrix, symmetrised, if it is a covariance with k(x, x) <= 1.
+
+    Raises:
+        Misuse: not square, not finite, not symmetric, not positive semi-definite, or a diagonal above 1.
+    """
+    if matrix.ndim != 2 or matrix.shape[0] != matrix.shape[1]:
+        raise Misuse(f"{what} has shape {matrix.shape}; a covariance is square, one row per action")
+    if not np.isfinite(matrix).all():
+        raise Misuse(f"{what} holds {np.count_nonzero(~np.isfinite(matrix))} missing or infinite entries; fill them in")
+    scale = float(np.abs(matrix).max()) or 1.0
+    skew = float(np.abs(matrix - matrix.T).max())
+    if skew > 1e-8 * scale:
+        raise Misuse(f"{what} is not symmetric (largest difference {skew:.3g}); a covariance must be")
+    lowest = float(np.linalg.eigvalsh(matrix)[0])
+    if lowest < -1e-8 * scale * len(matrix):
+        raise Misuse(f"{what} is not positive semi-definite (lowest eigenvalue {lowest:.3g}); project or repair it")
+    if matrix.diagonal().max() > 1 + 1e-8:
+        highest = matrix.diagonal().max()
+        raise Misuse(f"{what} has a variance of {highest:.6g}; the theory needs k(x, x) <= 1, so divide by the largest")
+    return (matrix + matrix.T) / 2
+
+
+RELATIVE_TRACE = 1e-13
+
+
+def features(covariance: Array, tolerance: float = RELATIVE_TRACE) -> Array:
+    """Features Phi (n, r) with Phi Phi^T = covariance, by pivoted Cholesky.
+
+    The loop stops when the trace that is left falls under `tolerance` times the whole: r is 19 for the SE kernel with
+    lengthscale 0.2 on 100 points of [0, 1], and n for a kernel of full rank.
+    """
+    left = covariance.diagonal().copy()
+    whole = left.sum()
+    rows: list[Array] = []
+    while len(rows) < len(left) and left.sum() > tolerance * whole:
+        pivot = int(left.argmax())
+        row = covariance[pivot].copy()
+        for earlier in rows:
+            row -= earlier[pivot] * earlier
+        row /= np.sqrt(left[pivot])
+        rows.append(row)
+        left = np.maximum(left - row**2, 0.0)
+        left[pivot] = 0.0
+    return np.ascontiguousarray(np.array(rows).reshape(len(rows), len(left)).T)

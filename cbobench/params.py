@@ -1,0 +1,157 @@
+"""Parameters: named, typed, bounded fields of a dataclass, checked before anything runs.
+
+Problems and algorithms are keyword-only dataclasses whose constructor fields are made with `param`. The same
+declaration validates a suite file, names a cell, and prints `cbobench show`.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+import types
+import typing
+from collections.abc import Mapping
+from dataclasses import MISSING, Field, dataclass
+from typing import Any, Literal, TypeVar
+
+from cbobench.errors import Misuse, unknown
+
+T = TypeVar("T")
+
+
+def param(
+    default: Any,
+    about: str,
+    *,
+    above: float | None = None,
+    at_least: float | None = None,
+    below: float | None = None,
+    at_most: float | None = None,
+) -> Any:
+    """A constructor field with a default, one line of description, and bounds for its numeric values."""
+    metadata = {"about": about, "above": above, "at_least": at_least, "below": below, "at_most": at_most}
+    if isinstance(default, (list, dict)):
+        return dataclasses.field(default_factory=lambda: default.copy(), metadata=metadata)
+    return dataclasses.field(default=default, metadata=metadata)
+
+
+def state() -> Any:
+    """A field that is not a parameter: set while a cell is played."""
+    return dataclasses.field(init=False, repr=False, compare=False)
+
+
+@dataclass(frozen=True)
+class Param:
+    """One parameter as a reader sees it."""
+
+    name: str
+    type: str
+    default: Any
+    about: str
+
+
+def _fields(cls: type) -> dict[str, Field[Any]]:
+    return {f.name: f for f in dataclasses.fields(cls) if f.init}
+
+
+def _default(f: Field[Any]) -> Any:
+    return f.default_factory() if f.default_factory is not MISSING else f.default
+
+
+def params_of(cls: type) -> list[Param]:
+    """Every parameter of a problem or algorithm class, in the order of declaration."""
+    hints = typing.get_type_hints(cls)
+    return [Param(n, describe(hints[n]), _default(f), f.metadata.get("about", "")) for n, f in _fields(cls).items()]
+
+
+def describe(annotation: Any) -> str:
+    """A type in a reader's words: `number`, `'norm' | 'sup' | number`, ..."""
+    origin = typing.get_origin(annotation)
+    if origin is Literal:
+        return " | ".join(repr(v) for v in typing.get_args(annotation))
+    if origin in (typing.Union, types.UnionType):
+        return " | ".join(describe(a) for a in typing.get_args(annotation))
+    if origin is list:
+        return f"list of {describe(typing.get_args(annotation)[0])}"
+    names = {float: "number", int: "whole number", str: "text", bool: "true | false", type(None): "null"}
+    return names.get(annotation, getattr(annotation, "__name__", str(annotation)))
+
+
+def _coerce(value: Any, annotation: Any) -> tuple[bool, Any]:
+    """(fits, value in the declared type)."""
+    origin = typing.get_origin(annotation)
+    if origin is Literal:
+        return any(value == v and type(value) is type(v) for v in typing.get_args(annotation)), value
+    if origin in (typing.Union, types.UnionType):
+        for option in typing.get_args(annotation):
+            fits, coerced = _coerce(value, option)
+            if fits:
+                return True, coerced
+        return False, value
+    if origin is list:
+        if not isinstance(value, list):
+            return False, value
+        pairs = [_coerce(v, typing.get_args(annotation)[0]) for v in value]
+        return all(ok for ok, _ in pairs), [v for _, v in pairs]
+    if annotation is float:
+        ok = isinstance(value, (int, float)) and not isinstance(value, bool) and math.isfinite(value)
+        return ok, float(value) if ok else value
+    if annotation is int:
+        return isinstance(value, int) and not isinstance(value, bool), value
+    return isinstance(value, annotation), value
+
+
+def _check_bounds(name: str, value: Any, metadata: Mapping[str, Any], where: str) -> None:
+    for number in value if isinstance(value, list) else [value]:
+        if not isinstance(number, (int, float)) or isinstance(number, bool):
+            continue
+        tests = (
+            ("above", number > (b := _bound(metadata, "above", -math.inf)), b),
+            ("at least", number >= (b := _bound(metadata, "at_least", -math.inf)), b),
+            ("below", number < (b := _bound(metadata, "below", math.inf)), b),
+            ("at most", number <= (b := _bound(metadata, "at_most", math.inf)), b),
+        )
+        for words, ok, bound in tests:
+            if not ok:
+                raise Misuse(f"{where}{name} is {number}; it must be {words} {bound:g}")
+
+
+def _bound(metadata: Mapping[str, Any], key: str, missing: float) -> float:
+    bound = metadata.get(key)
+    return missing if bound is None else float(bound)
+
+
+def resolve(cls: type, given: Mapping[str, Any], *, where: str = "") -> dict[str, Any]:
+    """All parameters of `cls`, the given ones checked and the others at their defaults.
+
+    Raises:
+        Misuse: an unknown parameter, a value of the wrong type, or one out of range; `where` (file and line) leads.
+    """
+    fields = _fields(cls)
+    hints = typing.get_type_hints(cls)
+    for name in given:
+        if name not in fields:
+            raise unknown("parameter", name, fields, where=where)
+    values = {}
+    for name, f in fields.items():
+        if name not in given:
+            values[name] = _default(f)
+            continue
+        fits, value = _coerce(given[name], hints[name])
+        if not fits:
+            raise Misuse(f"{where}{name} is {given[name]!r}; allowed: {describe(hints[name])}")
+        _check_bounds(name, value, f.metadata, where)
+        values[name] = value
+    return values
+
+
+def build(cls: type[T], given: Mapping[str, Any], *, where: str = "") -> T:
+    """An object of `cls` with checked parameters. Its own `validate()`, where it has one, sees the whole."""
+    made = cls(**resolve(cls, given, where=where))
+    validate = getattr(made, "validate", None)
+    if validate is not None:
+        try:
+            validate()
+        except Misuse as error:
+            raise Misuse(f"{where}{error}") from None
+    return made

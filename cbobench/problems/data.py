@@ -1,0 +1,104 @@
+"""Original data sets: found by path, checked by hash, downloaded only when the user asks."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from dataclasses import dataclass
+from pathlib import Path
+
+from cbobench.errors import CbobenchError, Misuse
+
+REPOSITORY = (
+    "https://raw.githubusercontent.com/sayakrc/Bayesian-Optimization-under-Heavy-tailed-Payoffs/"
+    "673ce5ce40cabd95f0319e0a1b338044f160143e/"
+)
+ENVIRONMENT = "CBOBENCH_DATA"
+
+
+@dataclass(frozen=True)
+class DataSet:
+    """A file of the public repository of Chowdhury & Gopalan (NeurIPS 2019), which states no licence."""
+
+    file: str
+    sha256: str
+    about: str
+
+
+DATA_SETS = {
+    "light-sensors": DataSet(
+        "iw_data_all.mat",
+        "3d87e03ae8bc9e3f0a4abeb57c64933c7d3dee7476ac5c4f6ca28b4efc357c15",
+        "light readings of 41 sensors, CMU Intelligent Workplace, November 2005",
+    ),
+    "stocks": DataSet(
+        "fin.csv",
+        "e9f7d7c3a0ad4ada75e5b8fa3830c77ed0579232b45837438c671d83b1818199",
+        "adjusted closing prices of 29 stocks, 823 days, 2016-01-04 to 2019-04-10",
+    ),
+}
+
+
+def sha256(path: Path) -> str:
+    return hashlib.sha256(path.read_bytes()).hexdigest()
+
+
+def default_folder() -> Path:
+    """Where `cbobench data fetch` keeps files: the user's cache folder."""
+    import pooch
+
+    return Path(pooch.os_cache("cbobench"))
+
+
+@dataclass(frozen=True)
+class DataFolder:
+    """Where original files are looked for: `--data`, else CBOBENCH_DATA, else the cache of `data fetch`.
+
+    Args:
+        given: the folder of `--data`, or None.
+    """
+
+    given: Path | None = None
+
+    @property
+    def path(self) -> Path:
+        if self.given is not None:
+            return self.given
+        environment = os.environ.get(ENVIRONMENT)
+        return Path(environment) if environment else default_folder()
+
+    def find(self, name: str) -> Path:
+        """The checked file of a data set.
+
+        Raises:
+            Misuse: it is not there, or its hash is not the original's.
+        """
+        data = DATA_SETS[name]
+        path = self.path / data.file
+        if not path.is_file():
+            raise Misuse(
+                f"{data.file} (data of {name!r}) is not in {self.path}; pass --data FOLDER, set {ENVIRONMENT}, "
+                f"run 'cbobench data fetch {name}', or use the look-alike (source: look-alike)"
+            )
+        found = sha256(path)
+        if found != data.sha256:
+            raise Misuse(f"{path} is not the original {data.file}: its sha256 is {found[:12]}…, not {data.sha256[:12]}…")
+        return path
+
+
+def fetch(name: str, folder: Path, base_url: str = REPOSITORY) -> Path:
+    """Download one data set into `folder`, unless it is there already, and check its hash.
+
+    Raises:
+        CbobenchError: the download failed or the file is not the original. Nothing half-written is left.
+    """
+    import pooch
+
+    data = DATA_SETS[name]
+    folder.mkdir(parents=True, exist_ok=True)
+    try:
+        got = pooch.retrieve(base_url + data.file, known_hash="sha256:" + data.sha256, fname=data.file, path=folder)
+    except Exception as error:  # pooch raises what its HTTP library raises
+        reason = str(error).splitlines()[0] if str(error) else type(error).__name__
+        raise CbobenchError(f"could not fetch {data.file}: {reason}; nothing was kept") from error
+    return Path(got)

@@ -1,0 +1,151 @@
+"""The two recorded data sets of Zhou & Ji (2022), and look-alikes of both for machines that do not have them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+
+from cbobench.errors import Misuse
+from cbobench.gp.kernels import Array
+from cbobench.params import param
+from cbobench.problems import PROBLEMS
+from cbobench.problems.data import DataFolder, sha256
+from cbobench.problems.tabular import Table, TabularProblem, correlation, read_table
+from cbobench.rng import generator
+
+LOOK_ALIKE_VERSION = 1  # enters a cell's id: raise it when a look-alike's numbers change
+Source = Literal["original", "look-alike"]
+
+
+@PROBLEMS.register("light-sensors")
+@dataclass(kw_only=True)
+class LightSensors(TabularProblem):
+    """41 light sensors: f is the mean of 192 test samples, the kernel the correlation of 601 train samples.
+
+    The constraint is g = -f + B/2 with B the largest mean; noise resamples test rows.
+    """
+
+    source = "Zhou & Ji (2022) 5.1"
+    about = "41 light sensors, empirical covariance, noise by resampling readings, threshold B/2"
+
+    data: Source = param("original", "the recorded file, or a look-alike made from its published facts")
+    h: float = param(0.5, "threshold as a share of B, the largest mean", above=0.0, at_most=1.0)
+    seed_size: int = param(5, "how many random feasible sensors a safe method may start from", at_least=1)
+
+    @property
+    def threshold(self) -> float:
+        return self.h * float(self.table.mean.max())
+
+    def prepare(self, data: DataFolder) -> None:
+        self.table = light_look_alike() if self.data == "look-alike" else _read_light(data)
+        self.check()
+
+
+@PROBLEMS.register("stocks")
+@dataclass(kw_only=True)
+class Stocks(TabularProblem):
+    """29 stocks: f is the mean price over 823 days, the kernel the correlation of prices.
+
+    The constraint is g = -f + 100; noise resamples days.
+    """
+
+    source = "Zhou & Ji (2022) App. D"
+    about = "29 stock prices, empirical covariance, noise by resampling days, threshold 100"
+
+    data: Source = param("original", "the recorded file, or a look-alike made from its published facts")
+    h: float = param(100.0, "threshold in the prices' units", above=0.0)
+    seed_size: int = param(5, "how many random feasible stocks a safe method may start from", at_least=1)
+
+    @property
+    def threshold(self) -> float:
+        return self.h
+
+    def prepare(self, data: DataFolder) -> None:
+        self.table = stocks_look_alike() if self.data == "look-alike" else _read_stocks(data)
+        self.check()
+
+
+def _read_light(data: DataFolder) -> Table:
+    from scipy.io import loadmat
+
+    path = data.find("light-sensors")
+    try:
+        record: Any = loadmat(path)["data"][0, 0]
+        train = np.asarray(record["train"][0, 0]["sensordata"], dtype=np.float64)
+        test = np.asarray(record["test"][0, 0]["sensordata"], dtype=np.float64)
+        points = np.asarray(record["coords"], dtype=np.float64)
+    except (KeyError, ValueError, IndexError) as error:
+        raise Misuse(f"{path} has no sensor data where it should ({error})") from error
+    covariance = correlation(train, "train samples")
+    names = tuple(f"sensor {i}" for i in range(test.shape[1]))
+    return Table(test.mean(axis=0), covariance, test, names, points, sha256(path))
+
+
+def _read_stocks(data: DataFolder) -> Table:
+    path = data.find("stocks")
+    frame = read_table(path, "prices")
+    prices = frame.to_numpy(dtype=np.float64)
+    names = tuple(map(str, frame.columns))
+    return Table(prices.mean(axis=0), correlation(prices, "prices"), prices, names, None, sha256(path))
+
+
+STOCK_MEANS = {
+    "BA": 237.33, "GS": 205.08, "UNH": 191.33, "MMM": 188.12, "HD": 154.70, "AAPL": 146.85, "MCD": 142.55,
+    "IBM": 139.43, "JNJ": 121.13, "TRV": 119.15, "UTX": 112.19, "CAT": 110.00, "V": 105.32, "CVX": 104.87,
+    "DIS": 102.26, "JPM": 87.04, "AXP": 83.01, "PG": 82.10, "WMT": 78.84, "XOM": 77.12, "MSFT": 76.94, "NKE": 62.28,
+    "MRK": 59.85, "VZ": 47.31, "KO": 41.94, "INTC": 39.52, "CSCO": 34.85, "PFE": 34.08, "GE": 20.04,
+}  # fmt: skip
+
+
+def stocks_look_alike() -> Table:
+    """Rows with the means, largest residual, size and correlation spectrum of the stock data; Gaussian residuals."""
+    means = np.array(list(STOCK_MEANS.values()))
+    return _look_alike("stocks", means, 823, (21.38, 2.79, 1.57), 9.6e3, 203.29, tuple(STOCK_MEANS))
+
+
+def light_look_alike() -> Table:
+    """Rows with the extreme means, largest residual, size and correlation spectrum of the light data.
+
+    Known of the means: the best two (sensors 3 and 39), and that 19 of 41 reach B/2, the nearest at 500.48 above and
+    449.60 below. The others are evenly spaced between those and the range's ends (assumed: 165 at the bottom).
+    """
+    means = np.empty(41)
+    means[3], means[39] = 945.54, 912.93
+    rest = np.concatenate([np.linspace(500.48, 894.0, 17), np.linspace(165.0, 449.60, 22)])
+    others = np.delete(np.arange(41), [3, 39])
+    means[others] = generator("light-sensors", "look-alike", "order").permutation(rest)
+    names = tuple(f"sensor {i}" for i in range(41))
+    return _look_alike("light-sensors", means, 192, (26.91, 9.94, 1.03), 4.75e5, 835.28, names)
+
+
+def _look_alike(
+    name: str, means: Array, rows: int, top: tuple[float, ...], condition: float, largest: float, names: tuple[str, ...]
+) -> Table:
+    """Gaussian rows around `means` whose correlation has the given leading eigenvalues and condition number.
+
+    The other eigenvalues fall geometrically to the smallest, at the rate that makes the trace n. Residual spread is
+    proportional to the mean (assumed), scaled so that the largest residual is `largest`.
+    """
+    from scipy.optimize import brentq
+    from scipy.stats import random_correlation
+
+    n = len(means)
+    gen = generator(name, "look-alike", "rows")
+    lowest, remaining = top[0] / condition, n - sum(top)
+    count = n - len(top)
+
+    def tail(bend: float) -> Array:
+        """From below the last leading eigenvalue down to the lowest, the more bent the smaller."""
+        return np.asarray(lowest * (0.95 * top[-1] / lowest) ** (np.linspace(1, 0, count) ** bend))
+
+    eigenvalues = np.concatenate([top, tail(brentq(lambda b: tail(b).sum() - remaining, 1e-3, 1e3))])
+    eigenvalues *= n / eigenvalues.sum()
+    covariance = random_correlation.rvs(eigenvalues, random_state=gen, tol=1e-8)
+    covariance = (covariance + covariance.T) / 2
+    residuals = gen.standard_normal((rows, n)) @ np.linalg.cholesky(covariance).T * means
+    residuals -= residuals.mean(axis=0)
+    residuals *= largest / np.abs(residuals).max()
+    sample = means + residuals
+    return Table(sample.mean(axis=0), covariance, sample, names, None, f"look-alike-{LOOK_ALIKE_VERSION}")

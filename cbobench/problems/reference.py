@@ -1,0 +1,64 @@
+"""Reference optima on finite sets: the best feasible action, and the best randomised policy of R+ (an exact LP)."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from cbobench.errors import CellFailure
+from cbobench.gp.kernels import Array
+
+
+def best_feasible(f: Array, g: Array) -> NDArray[np.intp]:
+    """Index of the best action with every g_j <= 0.
+
+    Args:
+        f: (S, n).
+        g: (S, m, n).
+
+    Raises:
+        CellFailure: some replicate has no feasible action.
+    """
+    feasible = (g <= 0).all(axis=1)
+    if not feasible.any(axis=1).all():
+        missing = int(np.flatnonzero(~feasible.any(axis=1))[0])
+        raise CellFailure(f"replicate {missing} has no feasible action: nothing to compare with")
+    return np.asarray(np.where(feasible, f, -np.inf).argmax(axis=1), dtype=np.intp)
+
+
+def best_policy_value(f: Array, g: Array) -> Array:
+    """max over distributions pi of E_pi f with E_pi g_j <= 0 for all j (Zhou & Ji 2022, eq. 2), shape (S,).
+
+    With one constraint the optimum mixes at most two actions, so all pairs (feasible, infeasible) are tried:
+    exact, and a thousand times faster than a solver. With more, HiGHS solves the LP.
+    """
+    if g.shape[1] == 0:
+        return np.asarray(f.max(axis=1))
+    if g.shape[1] == 1:
+        return np.array([_best_mixture(f[s], g[s, 0]) for s in range(len(f))])
+    return np.array([_linear_program(f[s], g[s]) for s in range(len(f))])
+
+
+def _best_mixture(f: Array, g: Array) -> float:
+    inside, outside = g <= 0, g > 0
+    best = float(f[inside].max())
+    if not outside.any():
+        return best
+    slack, excess = -g[inside][:, None], g[outside][None, :]
+    share = slack / (slack + excess)  # the largest share of the infeasible action that keeps E g = 0
+    mixed = (1 - share) * f[inside][:, None] + share * f[outside][None, :]
+    return max(best, float(mixed.max()))
+
+
+def _linear_program(f: Array, g: Array) -> float:
+    from scipy.optimize import linprog
+
+    solution = linprog(-f, A_ub=g, b_ub=np.zeros(len(g)), A_eq=np.ones((1, len(f))), b_eq=[1.0], method="highs")
+    if not solution.success:
+        raise CellFailure(f"the policy LP has no solution ({solution.message})")
+    return float(-solution.fun)
+
+
+def slater_margin(g: Array) -> Array:
+    """delta = min(1, max over actions of -max_j g_j), shape (S,): Assumption 1 of Zhou & Ji, at a single action."""
+    return np.asarray(np.minimum(1.0, (-g.max(axis=1)).max(axis=1)))

@@ -1,0 +1,138 @@
+"""Random functions of a reproducing-kernel Hilbert space on a finite grid (Zhou & Ji 2022, Section 5.1)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Literal
+
+import numpy as np
+
+from cbobench.errors import CellFailure, Misuse
+from cbobench.gp import kernels
+from cbobench.gp.actions import Finite
+from cbobench.gp.kernels import Array
+from cbobench.params import param
+from cbobench.problems import PROBLEMS
+from cbobench.problems.base import AdditiveGaussian, Channel, Instances, Problem, choose_seed_set
+from cbobench.rng import Streams, generator
+
+MAX_REDRAWS = 1000
+
+
+@dataclass(kw_only=True)
+class RandomRKHS(Problem):
+    """f = sum_i a_i k(., x_i) with a_i uniform on [-1, 1] and the grid's own points as supports.
+
+    The constraint is g = -f + h B (`threshold`, B read as `h_of` says) or m functions drawn like f (`independent`).
+    Draws without a feasible action are thrown away and counted. |f|_k = sqrt(a^T K a) is exact; for a threshold
+    |g|_k is bounded by |f|_k + |h B|_k.
+    """
+
+    constraint: Literal["threshold", "independent"] = param("threshold", "g = -f + h B, or drawn like f")
+    h: float = param(0.5, "threshold as a share of B (threshold only)", above=0.0)
+    h_of: Literal["norm", "sup"] = param("norm", "B in the threshold: RKHS norm of f, or its largest absolute value")
+    noise: float | None = param(None, "noise standard deviation R; null takes noise_share", above=0.0)
+    noise_share: float = param(0.01, "R^2 as a share of f's range, as in Chowdhury & Gopalan (2017)", above=0.0)
+    instance: int | Literal["fresh"] = param("fresh", "a fresh instance per seed, or the number of one fixed instance")
+    seed_size: int = param(5, "how many random feasible actions a safe method may start from", at_least=1)
+
+    def grid(self) -> tuple[Array, kernels.KernelName, float]:
+        """Points (n, d), the kernel's name and its lengthscale."""
+        raise NotImplementedError
+
+    @cached_property
+    def actions(self) -> Finite:  # type: ignore[override]
+        points, name, lengthscale = self.grid()
+        return Finite(kernels.kernel(name, lengthscale)(points, points), points, name)
+
+    @property
+    def constraints(self) -> int:
+        return 1
+
+    def draw(self, generators: Sequence[np.random.Generator]) -> Instances:
+        if self.instance != "fresh":
+            generators = [generator(self.name, "fixed", int(self.instance)) for _ in generators]
+        drawn = [self._draw_one(gen) for gen in generators]
+        f, g, norm, redraws = (np.stack(part) for part in zip(*drawn, strict=True))
+        values = np.concatenate([f[:, None], g], axis=1)
+        spread = f.max(axis=1) - f.min(axis=1)
+        deviation = np.full(len(f), self.noise) if self.noise is not None else np.sqrt(self.noise_share * spread)
+        noise = np.repeat(deviation[:, None], values.shape[1], axis=1)
+        return Instances(f, g, norm, noise, choose_seed_set(g, self.seed_size, generators), redraws)
+
+    def feedback(self, instances: Instances, streams: Streams) -> Channel:
+        return AdditiveGaussian(instances.functions, instances.noise, streams)
+
+    def _draw_one(self, gen: np.random.Generator) -> tuple[Array, Array, Array, int]:
+        covariance = self.actions.covariance
+        for redraws in range(MAX_REDRAWS):
+            weights = gen.uniform(-1, 1, (self._functions, self.actions.n))
+            values = np.matmul(weights[:, None, :], covariance)[:, 0]  # one product per function
+            norms = np.sqrt((values * weights).sum(axis=1))  # sqrt(a^T K a)
+            f = values[0]
+            if self.constraint == "threshold":
+                level = self.h * (norms[0] if self.h_of == "norm" else np.abs(f).max())
+                g = level - f[None, :]
+                norms = np.array([norms[0], norms[0] + level * self._norm_of_one])
+            else:
+                g = values[1:]
+            if (g <= 0).all(axis=0).any():
+                return f, g, norms, redraws
+        raise CellFailure(f"no feasible instance in {MAX_REDRAWS} draws; lower h or draw fewer constraints")
+
+    @property
+    def _functions(self) -> int:
+        return 1 if self.constraint == "threshold" else 1 + self.constraints
+
+    @cached_property
+    def _norm_of_one(self) -> float:
+        return float(self.actions.norm(np.ones(self.actions.n)))
+
+
+@PROBLEMS.register("rkhs-1d")
+@dataclass(kw_only=True)
+class RKHS1D(RandomRKHS):
+    """The synthetic problem of the papers: 100 even points of [0, 1], SE kernel with lengthscale 0.2."""
+
+    source = "Zhou & Ji (2022) 5.1; CBO preprint F.1"
+    about = "random RKHS function on 100 points of [0, 1], threshold or independent constraint"
+
+    def grid(self) -> tuple[Array, kernels.KernelName, float]:
+        return np.linspace(0, 1, 100)[:, None], "se", 0.2
+
+
+@PROBLEMS.register("rkhs")
+@dataclass(kw_only=True)
+class RKHS(RandomRKHS):
+    """The same in any dimension, size, kernel and number of constraints, for scaling studies.
+
+    Points are even in one dimension and the first n of a Sobol sequence on [0, 1]^d otherwise.
+    """
+
+    source = "ours"
+    about = "random RKHS functions for scaling studies: any d, n, kernel and number of constraints"
+
+    constraint: Literal["threshold", "independent"] = param("independent", "g drawn like f, or g = -f + h B")
+    d: int = param(1, "input dimension", at_least=1, at_most=100)
+    n: int = param(100, "number of actions", at_least=2, at_most=20000)
+    m: int = param(1, "number of constraints", at_least=1, at_most=100)
+    kernel: kernels.KernelName = param("se", "kernel of f and g")
+    lengthscale: float = param(0.2, "lengthscale", above=0.0)
+
+    def validate(self) -> None:
+        if self.constraint == "threshold" and self.m != 1:
+            raise Misuse(f"m is {self.m}, but a threshold is one constraint; use constraint: independent for more")
+
+    @property
+    def constraints(self) -> int:
+        return self.m
+
+    def grid(self) -> tuple[Array, kernels.KernelName, float]:
+        if self.d == 1:
+            return np.linspace(0, 1, self.n)[:, None], self.kernel, self.lengthscale
+        from scipy.stats import qmc
+
+        points = qmc.Sobol(self.d, scramble=False).random_base2(int(np.ceil(np.log2(self.n))))[: self.n]
+        return points, self.kernel, self.lengthscale

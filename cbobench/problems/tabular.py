@@ -1,0 +1,214 @@
+"""Problems from tables: rows of readings per arm, or a mean vector with a covariance.
+
+With rows, f is the mean of the rows, the kernel their empirical correlation (the covariance of z-scored columns), and
+a round's noise is a row drawn at random, so one reading gives both the reward and the constraint value.
+The constraint is a threshold: g = -f + h.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from cbobench.errors import Misuse
+from cbobench.gp.actions import Finite
+from cbobench.gp.kernels import Array, check_covariance
+from cbobench.params import param
+from cbobench.problems import PROBLEMS
+from cbobench.problems.base import AdditiveGaussian, Channel, Feedback, Instances, Problem, choose_seed_set
+from cbobench.problems.data import sha256
+from cbobench.rng import Draws, Streams, uniform
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+
+@dataclass(frozen=True)
+class Table:
+    """What a tabular problem is made of.
+
+    Args:
+        mean: f, (n,).
+        covariance: kernel matrix with a diagonal of at most 1, (n, n).
+        rows: readings (rows, n) whose residuals are the noise, or None for Gaussian noise.
+        names: a name per arm.
+        points: coordinates (n, d) or None.
+        digest: what fixes the content: hashes of the files, or the look-alike's version.
+    """
+
+    mean: Array
+    covariance: Array
+    rows: Array | None
+    names: tuple[str, ...]
+    points: Array | None
+    digest: str
+
+
+def correlation(rows: Array, what: str) -> Array:
+    """Covariance of the z-scored columns of `rows`, (n, n).
+
+    Raises:
+        Misuse: fewer than two rows, or a column without spread.
+    """
+    if len(rows) < 2:
+        raise Misuse(f"{what} has {len(rows)} row(s); an empirical covariance needs at least 2")
+    flat = np.flatnonzero(rows.std(axis=0) == 0)
+    if len(flat):
+        raise Misuse(f"{what}: column {flat[0]} never changes, so it has no correlation; drop it")
+    return np.atleast_2d(np.corrcoef(rows, rowvar=False))
+
+
+class TabularProblem(Problem):
+    """Base: subclasses say how the `Table` is made and what the threshold is."""
+
+    table: Table
+    seed_size: int
+    R: float | None = None
+
+    @property
+    def threshold(self) -> float:
+        """h of g = -f + h, in the table's units."""
+        raise NotImplementedError
+
+    def identity(self) -> dict[str, Any]:
+        return {"data": self.table.digest}
+
+    def check(self) -> None:
+        """Raises `Misuse` where no arm reaches the threshold."""
+        if self.table.mean.max() < self.threshold:
+            best = self.table.mean.max()
+            raise Misuse(f"no feasible action: the best mean is {best:.6g}, under the threshold {self.threshold:.6g}")
+
+    @cached_property
+    def actions(self) -> Finite:  # type: ignore[override]
+        return Finite(self.table.covariance, self.table.points, "given", self.table.names)
+
+    @property
+    def constraints(self) -> int:
+        return 1
+
+    @property
+    def noise(self) -> float:
+        """R: the given number, or the largest absolute residual of the rows (as the papers set it)."""
+        if self.R is not None:
+            return self.R
+        assert self.table.rows is not None
+        return float(np.abs(self.table.rows - self.table.mean).max())
+
+    def known_instance(self) -> Instances:
+        return self.draw([np.random.default_rng(0)])
+
+    def draw(self, generators: Sequence[np.random.Generator]) -> Instances:
+        replicates = len(generators)
+        f = np.tile(self.table.mean, (replicates, 1))
+        g = (self.threshold - f)[:, None]
+        norm = np.tile(self._norms, (replicates, 1))
+        noise = np.full((replicates, 2), self.noise)
+        seeds = choose_seed_set(g, self.seed_size, generators)
+        return Instances(f, g, norm, noise, seeds, np.zeros(replicates, dtype=np.intp))
+
+    @cached_property
+    def _norms(self) -> Array:
+        return np.asarray(self.actions.norm(np.stack([self.table.mean, self.threshold - self.table.mean])))
+
+    def feedback(self, instances: Instances, streams: Streams) -> Channel:
+        if self.table.rows is None:
+            return AdditiveGaussian(instances.functions, instances.noise, streams)
+        return ResampledRows(self.table.rows, self.threshold, streams)
+
+
+class ResampledRows:
+    """Feedback from a row drawn at random each round: f observed is the reading, g observed is h minus it."""
+
+    def __init__(self, rows: Array, threshold: float, streams: Streams) -> None:
+        self.rows = rows
+        self.threshold = threshold
+        self.draws = Draws(streams.role("rows"), uniform)
+
+    def at(self, t: int, actions: NDArray[np.intp]) -> Feedback:
+        row = (self.draws.at(t) * len(self.rows)).astype(np.intp)
+        reading = self.rows[row, actions]
+        return Feedback(reading, (self.threshold - reading)[:, None])
+
+
+def read_table(path: str | Path, what: str) -> pd.DataFrame:
+    """A CSV or Parquet table with its numeric columns.
+
+    Raises:
+        Misuse: missing, unreadable, another format, without numeric columns, or with missing or infinite entries.
+    """
+    import pandas as pd
+
+    file = Path(path)
+    if not file.is_file():
+        raise Misuse(f"{what} {str(path)!r} does not exist; give the path of a CSV or Parquet file")
+    readers = {".csv": pd.read_csv, ".parquet": pd.read_parquet}
+    if file.suffix.lower() not in readers:
+        raise Misuse(f"{what} {file.name!r} is a {file.suffix or 'nameless'} file; allowed: .csv, .parquet")
+    try:
+        frame = readers[file.suffix.lower()](file)
+    except Exception as error:  # pandas and pyarrow raise many kinds
+        raise Misuse(f"{what} {file.name!r} cannot be read: {str(error).splitlines()[0]}") from error
+    numeric = frame.select_dtypes("number")
+    if numeric.empty:
+        raise Misuse(f"{what} {file.name!r} has no numbers: one row per reading, one column per arm")
+    broken = int((~np.isfinite(numeric.to_numpy(dtype=np.float64))).sum())
+    if broken:
+        raise Misuse(f"{what} {file.name!r} holds {broken} missing or infinite entries; fill or drop them")
+    return numeric
+
+
+@PROBLEMS.register("table")
+@dataclass(kw_only=True)
+class UserTable(TabularProblem):
+    """Any table as a problem: rows x arms (`rows`), or a mean vector with a covariance (`mean` and `covariance`).
+
+    A covariance may be given with rows too; else it is the rows' empirical correlation.
+    """
+
+    source = "yours"
+    about = "your CSV or Parquet: readings (rows × arms), or mean and covariance, with a threshold"
+
+    threshold_value: float = param(0.0, "h of g = -f + h, in the table's units")
+    rows: str | None = param(None, "file of readings: one row per reading, one numeric column per arm")
+    mean: str | None = param(None, "file with one numeric column (or row): the mean of every arm")
+    covariance: str | None = param(None, "file with the kernel matrix, diagonal at most 1")
+    R: float | None = param(None, "noise constant R; null takes the largest residual of the rows", above=0.0)
+    seed_size: int = param(5, "how many random feasible arms a safe method may start from", at_least=1)
+
+    def validate(self) -> None:
+        if (self.rows is None) == (self.mean is None):
+            raise Misuse("table needs either rows: FILE, or mean: FILE with covariance: FILE")
+        if self.mean is not None and (self.covariance is None or self.R is None):
+            raise Misuse("mean: FILE also needs covariance: FILE and R (the noise standard deviation)")
+
+    @property
+    def threshold(self) -> float:
+        return self.threshold_value
+
+    def prepare(self, data: Any) -> None:
+        covariance = None
+        if self.covariance is not None:
+            covariance = read_table(self.covariance, "covariance").to_numpy(dtype=np.float64)
+            covariance = check_covariance(covariance, "covariance")
+        if self.rows is not None:
+            frame = read_table(self.rows, "rows")
+            rows = frame.to_numpy(dtype=np.float64)
+            mean, names = rows.mean(axis=0), tuple(str(c) for c in frame.columns)
+            covariance = correlation(rows, "rows") if covariance is None else covariance
+        else:
+            assert self.mean is not None
+            rows, mean = None, read_table(self.mean, "mean").to_numpy(dtype=np.float64).reshape(-1)
+            names = tuple(f"arm {i}" for i in range(len(mean)))
+        assert covariance is not None
+        if covariance.shape != (len(mean), len(mean)):
+            raise Misuse(f"covariance has shape {covariance.shape}, but there are {len(mean)} arms")
+        files = [file for file in (self.rows, self.mean, self.covariance) if file is not None]
+        self.table = Table(mean, covariance, rows, names, None, "+".join(sha256(Path(file)) for file in files))
+        self.check()

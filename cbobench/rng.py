@@ -1,0 +1,85 @@
+"""Randomness: every stream is named, and a replicate's numbers do not depend on what runs beside it.
+
+A stream's seed is the SHA-256 of its named parts (for example problem, seed, role). There is no global random state.
+`Draws` hands out one draw per round for S replicates in lock step. It fills a block of rounds at a time, because a
+NumPy generator gives the same sequence however the requests are cut; block size and S therefore change nothing.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Callable, Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+Part = str | int
+Sampler = Callable[[np.random.Generator, tuple[int, ...]], NDArray[np.float64]]
+
+
+def generator(*parts: Part) -> np.random.Generator:
+    """A NumPy generator whose stream is fixed by the named parts, on every machine."""
+    digest = hashlib.sha256(json.dumps(parts, separators=(",", ":")).encode()).digest()
+    return np.random.default_rng(np.random.SeedSequence(int.from_bytes(digest, "big")))
+
+
+class Streams:
+    """The streams of S replicates: `role("ties")` is a list of S generators, one per replicate.
+
+    Args:
+        scopes: for each replicate the parts that name it, such as (problem, seed) or (problem, algorithm, seed).
+    """
+
+    def __init__(self, scopes: Sequence[tuple[Part, ...]]) -> None:
+        self.scopes = list(scopes)
+
+    def role(self, name: str) -> list[np.random.Generator]:
+        """Fresh generators for one role; asking twice gives two copies of the same stream."""
+        return [generator(*scope, name) for scope in self.scopes]
+
+    def only(self, replicate: int) -> Streams:
+        """The streams of one replicate."""
+        return Streams([self.scopes[replicate]])
+
+
+def standard_normal(gen: np.random.Generator, shape: tuple[int, ...]) -> NDArray[np.float64]:
+    return gen.standard_normal(shape)
+
+
+def uniform(gen: np.random.Generator, shape: tuple[int, ...]) -> NDArray[np.float64]:
+    return gen.random(shape)
+
+
+class Draws:
+    """One draw of the given shape per replicate and round, for rounds 1, 2, 3, ... asked in order.
+
+    Args:
+        generators: S generators.
+        sampler: how a generator fills a shape.
+        shape: the shape of one replicate's draw in one round.
+    """
+
+    MEMORY = 2**18  # numbers held at a time, about 2 MB
+
+    def __init__(
+        self, generators: Sequence[np.random.Generator], sampler: Sampler, shape: tuple[int, ...] = ()
+    ) -> None:
+        self.generators = list(generators)
+        self.sampler = sampler
+        self.shape = shape
+        per_round = max(1, len(self.generators) * int(np.prod(shape)))
+        self.rounds = int(np.clip(self.MEMORY // per_round, 1, 1024))
+        self.first = 1 - self.rounds  # so that round 1 needs a new block
+        self.block: NDArray[np.float64] = np.empty((0,))
+
+    def at(self, t: int) -> NDArray[np.float64]:
+        """The draws of round t, shape (S, *shape). Rounds are asked for in order; none may be skipped by a block."""
+        offset = t - self.first
+        if offset == self.rounds:
+            self.first, offset = t, 0
+            block = [self.sampler(gen, (self.rounds, *self.shape)) for gen in self.generators]
+            self.block = np.stack(block, axis=1)
+        elif not 0 <= offset < self.rounds:
+            raise ValueError(f"round {t} asked out of order (block starts at {self.first})")
+        return self.block[offset]  # type: ignore[no-any-return]

@@ -1,0 +1,116 @@
+"""The only round loop: S cells of one (problem, algorithm) advance together, one round at a time."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from cbobench.algorithms.base import Algorithm, Setting
+from cbobench.errors import CellFailure
+from cbobench.gp.kernels import Array
+from cbobench.problems.base import Instances, Problem
+from cbobench.rng import Streams, generator
+from cbobench.sweep.metrics import ChunkMetrics, Metrics
+
+CHUNK = 1000
+
+
+@dataclass(frozen=True)
+class Chunk:
+    """Consecutive rounds of S cells.
+
+    Attributes:
+        first: the first round, counted from 1.
+        actions: (rounds, S).
+        observed_f: (rounds, S); observed_g: (rounds, S, m): what the learner was told.
+        duals: (rounds, S, m) after each round, or None.
+        metrics: noise-free, cumulative.
+    """
+
+    first: int
+    actions: NDArray[np.intp]
+    observed_f: Array
+    observed_g: Array
+    duals: Array | None
+    metrics: ChunkMetrics
+
+
+class Play:
+    """The rounds of S cells as an iterator of chunks; afterwards `metrics` and `seconds` hold the cells' summary.
+
+    Args:
+        problem: prepared.
+        problem_key: what names the problem in the random streams.
+        algorithm: fresh.
+        algorithm_key: what names the algorithm in its stream.
+        seeds: one per cell.
+        horizon: T.
+
+    Instance and feedback streams are named by (problem, seed) only: every algorithm meets the same function and, at
+    round t, the same noise.
+    """
+
+    def __init__(
+        self,
+        problem: Problem,
+        problem_key: str,
+        algorithm: Algorithm,
+        algorithm_key: str,
+        seeds: Sequence[int],
+        horizon: int,
+    ) -> None:
+        self.horizon = horizon
+        self.problem = problem
+        self.algorithm = algorithm
+        self.instances: Instances = problem.draw([generator("instance", problem_key, seed) for seed in seeds])
+        feedback = Streams([("feedback", problem_key, seed) for seed in seeds])
+        own = Streams([("algorithm", problem_key, algorithm_key, seed) for seed in seeds])
+        self.channel = problem.feedback(self.instances, feedback)
+        self.setting = Setting.of(problem.actions, self.instances, horizon, own)
+        self.metrics = Metrics(self.instances)
+        self.seconds = 0.0
+
+    def __iter__(self) -> Iterator[Chunk]:
+        self.algorithm.start(self.setting)
+        for first in range(1, self.horizon + 1, CHUNK):
+            yield self._chunk(first, min(CHUNK, self.horizon - first + 1))
+
+    def _chunk(self, first: int, rounds: int) -> Chunk:
+        replicates, m = self.instances.replicates, self.instances.constraints
+        algorithm, channel = self.algorithm, self.channel
+        actions = np.empty((rounds, replicates), dtype=np.intp)
+        observed_f = np.empty((rounds, replicates))
+        observed_g = np.empty((rounds, replicates, m))
+        duals = np.empty((rounds, replicates, m))
+        has_duals = False
+        started = time.perf_counter()
+        for i in range(rounds):
+            t = first + i
+            chosen = algorithm.ask(t)
+            feedback = channel.at(t, chosen)
+            algorithm.tell(t, chosen, feedback)
+            actions[i] = chosen
+            observed_f[i] = feedback.f
+            observed_g[i] = feedback.g
+            dual = algorithm.duals
+            if dual is not None:
+                duals[i] = dual
+                has_duals = True
+        self.seconds += time.perf_counter() - started
+        self._check(actions, duals if has_duals else None, first)
+        metrics = self.metrics.add(actions)
+        return Chunk(first, actions, observed_f, observed_g, duals if has_duals else None, metrics)
+
+    def _check(self, actions: NDArray[np.intp], duals: Array | None, first: int) -> None:
+        n = self.problem.actions.n
+        wrong = (actions < 0) | (actions >= n)
+        if wrong.any():
+            t, s = np.argwhere(wrong)[0]
+            raise CellFailure(f"round {first + t}: action {actions[t, s]} of replicate {s} is not in 0..{n - 1}")
+        if duals is not None and not np.isfinite(duals).all():
+            t, s, _ = np.argwhere(~np.isfinite(duals))[0]
+            raise CellFailure(f"round {first + t}: the dual variable of replicate {s} is not finite")
