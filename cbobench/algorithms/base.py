@@ -224,7 +224,8 @@ class ScoreAlgorithm(Algorithm):
         return break_ties(self.score(self.belief), self.ties.at(t))
 
     def tell(self, t: int, actions: Actions, feedback: Feedback) -> None:
-        self.learn(t, self.chooser.at(self.belief, actions), feedback)
+        if type(self).learn is not ScoreAlgorithm.learn:
+            self.learn(t, self.chooser.at(self.belief, actions), feedback)
         self.posterior.update(actions, self.targets(feedback))
         self.played += 1
 

@@ -62,7 +62,8 @@ class CKB(ScoreAlgorithm):
 
     def learn(self, t: int, chosen: Belief, feedback: Feedback) -> None:
         g = truncate(self.explore_g(chosen.constraint), self.bound_g)[:, :, 0]
-        self.dual = np.clip(self.dual + (g + self.slack) / self.inverse_step, 0.0, self.cap)  # line 8
+        step = (g + self.slack) / self.inverse_step
+        self.dual = np.minimum(np.maximum(self.dual + step, 0.0), self.cap)  # line 8
 
     @property
     def duals(self) -> Array:

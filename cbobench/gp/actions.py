@@ -8,6 +8,7 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
+from cbobench.errors import CellFailure
 from cbobench.gp.kernels import Array, distances, features
 
 
@@ -64,14 +65,22 @@ def break_ties(score: Array, coin: NDArray[np.float64]) -> NDArray[np.intp]:
         score: (S, n).
         coin: a uniform draw per replicate, (S,); it picks among equally good actions.
 
+    Raises:
+        CellFailure: a score is not a number.
+
     A stationary prior makes round 1 a total tie, and truncation makes more of them: a plain argmax would
     always give the lowest index a free ride.
     """
+    replicates, n = score.shape
+    rows = n * np.arange(replicates)
     best = score.argmax(axis=1)
-    flat = np.arange(0, score.size, score.shape[1])
-    tied = score == score.take(flat + best)[:, None]
-    if np.count_nonzero(tied) == len(best):
+    tied = score == score.take(rows + best)[:, None]
+    count = np.count_nonzero(tied)
+    if count == replicates:
         return best
-    among = tied.cumsum(axis=1)
-    wanted = np.floor(coin * among[:, -1]).astype(np.intp) + 1
-    return np.asarray((among == wanted[:, None]).argmax(axis=1), dtype=np.intp)
+    if count < replicates:  # not a number is not equal to itself
+        raise CellFailure("the score of some action is not a number")
+    hits = np.flatnonzero(tied)
+    per_row = np.bincount(hits // n, minlength=replicates)
+    chosen = per_row.cumsum() - per_row + (coin * per_row).astype(np.intp)
+    return np.asarray(hits[chosen] - rows)

@@ -56,9 +56,15 @@ class DataFolder:
 
     Args:
         given: the folder of `--data`, or None.
+        base: the folder that relative paths in a suite start from.
     """
 
     given: Path | None = None
+    base: Path = Path()
+
+    def resolve(self, path: str) -> Path:
+        """A path written in a suite: absolute, or relative to the suite's folder."""
+        return self.base / path
 
     @property
     def path(self) -> Path:

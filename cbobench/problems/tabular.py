@@ -22,7 +22,7 @@ from cbobench.gp.kernels import Array, check_covariance
 from cbobench.params import param
 from cbobench.problems import PROBLEMS
 from cbobench.problems.base import AdditiveGaussian, Channel, Feedback, Instances, Problem, choose_seed_set
-from cbobench.problems.data import sha256
+from cbobench.problems.data import DataFolder, sha256
 from cbobench.rng import Draws, Streams, uniform
 
 if TYPE_CHECKING:
@@ -39,7 +39,6 @@ class Table:
         rows: readings (rows, n) whose residuals are the noise, or None for Gaussian noise.
         names: a name per arm.
         points: coordinates (n, d) or None.
-        digest: what fixes the content: hashes of the files, or the look-alike's version.
     """
 
     mean: Array
@@ -47,7 +46,6 @@ class Table:
     rows: Array | None
     names: tuple[str, ...]
     points: Array | None
-    digest: str
 
 
 def correlation(rows: Array, what: str) -> Array:
@@ -75,9 +73,6 @@ class TabularProblem(Problem):
     def threshold(self) -> float:
         """h of g = -f + h, in the table's units."""
         raise NotImplementedError
-
-    def identity(self) -> dict[str, Any]:
-        return {"data": self.table.digest}
 
     def check(self) -> None:
         """Raises `Misuse` where no arm reaches the threshold."""
@@ -137,7 +132,7 @@ class ResampledRows:
         return Feedback(reading, (self.threshold - reading)[:, None])
 
 
-def read_table(path: str | Path, what: str) -> pd.DataFrame:
+def read_table(file: Path, what: str) -> pd.DataFrame:
     """A CSV or Parquet table with its numeric columns.
 
     Raises:
@@ -145,9 +140,8 @@ def read_table(path: str | Path, what: str) -> pd.DataFrame:
     """
     import pandas as pd
 
-    file = Path(path)
     if not file.is_file():
-        raise Misuse(f"{what} {str(path)!r} does not exist; give the path of a CSV or Parquet file")
+        raise Misuse(f"{what} {str(file)!r} does not exist; give the path of a CSV or Parquet file")
     readers = {".csv": pd.read_csv, ".parquet": pd.read_parquet}
     if file.suffix.lower() not in readers:
         raise Misuse(f"{what} {file.name!r} is a {file.suffix or 'nameless'} file; allowed: .csv, .parquet")
@@ -192,23 +186,27 @@ class UserTable(TabularProblem):
     def threshold(self) -> float:
         return self.threshold_value
 
-    def prepare(self, data: Any) -> None:
+    def identity(self) -> dict[str, Any]:
+        return self.hashes
+
+    def prepare(self, data: DataFolder) -> None:
+        given = {name: getattr(self, name) for name in ("rows", "mean", "covariance")}
+        files = {name: data.resolve(file) for name, file in given.items() if file is not None}
+        frames = {name: read_table(file, name) for name, file in files.items()}
+        self.hashes = {name: sha256(file) for name, file in files.items()}
         covariance = None
         if self.covariance is not None:
-            covariance = read_table(self.covariance, "covariance").to_numpy(dtype=np.float64)
-            covariance = check_covariance(covariance, "covariance")
+            covariance = check_covariance(frames["covariance"].to_numpy(dtype=np.float64), "covariance")
         if self.rows is not None:
-            frame = read_table(self.rows, "rows")
+            frame = frames["rows"]
             rows = frame.to_numpy(dtype=np.float64)
             mean, names = rows.mean(axis=0), tuple(str(c) for c in frame.columns)
             covariance = correlation(rows, "rows") if covariance is None else covariance
         else:
-            assert self.mean is not None
-            rows, mean = None, read_table(self.mean, "mean").to_numpy(dtype=np.float64).reshape(-1)
+            rows, mean = None, frames["mean"].to_numpy(dtype=np.float64).reshape(-1)
             names = tuple(f"arm {i}" for i in range(len(mean)))
         assert covariance is not None
         if covariance.shape != (len(mean), len(mean)):
             raise Misuse(f"covariance has shape {covariance.shape}, but there are {len(mean)} arms")
-        files = [file for file in (self.rows, self.mean, self.covariance) if file is not None]
-        self.table = Table(mean, covariance, rows, names, None, "+".join(sha256(Path(file)) for file in files))
+        self.table = Table(mean, covariance, rows, names, None)
         self.check()

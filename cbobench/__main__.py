@@ -1,0 +1,5 @@
+"""`python -m cbobench`."""
+
+from cbobench.cli import main
+
+raise SystemExit(main())

@@ -1,0 +1,40 @@
+"""Shipped suites and recipes, found by path: inside the wheel, or beside the package in a checkout."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from cbobench.errors import unknown
+
+PACKAGE = Path(__file__).parent
+
+
+def folder(name: str) -> Path:
+    """The folder of shipped "suites" or "analysis"."""
+    inside = PACKAGE / f"_{name}"
+    return inside if inside.is_dir() else PACKAGE.parent / name
+
+
+def suites() -> dict[str, Path]:
+    """Shipped suites by name."""
+    return {path.stem: path for path in sorted(folder("suites").glob("*.yaml"))}
+
+
+def recipes() -> dict[str, Path]:
+    """Shipped analysis recipes by name."""
+    return {path.stem: path for path in sorted(folder("analysis").glob("*.py"))}
+
+
+def find_suite(name: str | Path) -> Path:
+    """A suite file by path, or a shipped one by name.
+
+    Raises:
+        Misuse: neither.
+    """
+    path = Path(name)
+    if path.is_file():
+        return path
+    shipped = suites()
+    if str(name) in shipped:
+        return shipped[str(name)]
+    raise unknown("suite", str(name), shipped, then="or give the path of a YAML file")

@@ -1,0 +1,220 @@
+"""A run on disk: `run.json`, `rounds/<task>.parquet`, `cells/<task>.parquet`, on a local disk or an object store.
+
+A file that exists is complete: it is written under a temporary name and published by an atomic rename (on object
+stores by finishing the upload). The footer says what the file is, how many rows it must hold, and which cells.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import time
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.fs as pafs
+import pyarrow.parquet as pq
+
+from cbobench.errors import DamagedRun, Misuse
+
+SCHEMA_VERSION = 1
+FOOTER = b"cbobench"
+COMPRESSION: dict[str, Any] = {"compression": "zstd", "compression_level": 3}
+
+ROUNDS = pa.schema(
+    [
+        ("cell", pa.string()),
+        ("problem", pa.string()),
+        ("algorithm", pa.string()),
+        ("seed", pa.int64()),
+        ("t", pa.int64()),
+        ("action", pa.int64()),
+        ("f", pa.float64()),
+        ("g", pa.list_(pa.float64())),
+        ("observed_f", pa.float64()),
+        ("observed_g", pa.list_(pa.float64())),
+        ("regret", pa.float64()),
+        ("regret_plus", pa.float64()),
+        ("violation", pa.float64()),
+        ("violation_hard", pa.float64()),
+        ("violations", pa.float64()),
+        ("reward", pa.float64()),
+        ("dual", pa.list_(pa.float64())),
+    ]
+)
+CELLS = pa.schema(
+    [
+        ("cell", pa.string()),
+        ("problem", pa.string()),
+        ("algorithm", pa.string()),
+        ("seed", pa.int64()),
+        ("horizon", pa.int64()),
+        ("spec", pa.string()),
+        ("status", pa.string()),
+        ("error", pa.string()),
+        ("traceback", pa.string()),
+        ("regret", pa.float64()),
+        ("regret_plus", pa.float64()),
+        ("violation", pa.float64()),
+        ("violation_hard", pa.float64()),
+        ("violations", pa.float64()),
+        ("reward", pa.float64()),
+        ("f_star", pa.float64()),
+        ("f_plus", pa.float64()),
+        ("first_feasible", pa.int64()),
+        ("longest_streak", pa.int64()),
+        ("infeasibility_declared", pa.bool_()),
+        ("redraws", pa.int64()),
+        ("seconds", pa.float64()),
+        ("seconds_per_round", pa.float64()),
+        ("peak_memory_mb", pa.float64()),
+        ("host", pa.string()),
+        ("source", pa.string()),
+        ("attempt", pa.int64()),
+    ]
+)
+SCHEMAS = {"rounds": ROUNDS, "cells": CELLS}
+DICTIONARY = ["cell", "problem", "algorithm", "status", "spec", "host", "source"]
+
+
+@dataclass(frozen=True)
+class RunFolder:
+    """A run folder, given as a local path or a URI such as s3://bucket/prefix. Picklable."""
+
+    uri: str
+
+    @classmethod
+    def at(cls, where: str | Path) -> RunFolder:
+        """The folder at a path or URI; local paths are made absolute."""
+        text = str(where)
+        return cls(text if "://" in text else str(Path(text).absolute()))
+
+    @cached_property
+    def _place(self) -> tuple[pafs.FileSystem, str]:
+        if "://" not in self.uri:
+            return pafs.LocalFileSystem(), self.uri
+        try:
+            fs, base = pafs.FileSystem.from_uri(self.uri)
+        except (pa.ArrowInvalid, OSError) as error:
+            raise Misuse(f"cannot use {self.uri!r} as a run folder: {error}") from error
+        return fs, base
+
+    @property
+    def fs(self) -> pafs.FileSystem:
+        return self._place[0]
+
+    @property
+    def local(self) -> bool:
+        return isinstance(self.fs, pafs.LocalFileSystem)
+
+    def path(self, relative: str) -> str:
+        return f"{self._place[1].rstrip('/')}/{relative}"
+
+    def exists(self, relative: str) -> bool:
+        return bool(self.fs.get_file_info(self.path(relative)).type == pafs.FileType.File)
+
+    def names(self, kind: str) -> list[str]:
+        """Task names with a published file of that kind ("rounds" or "cells"), sorted."""
+        selector = pafs.FileSelector(self.path(kind), allow_not_found=True)
+        files = [info.base_name for info in self.fs.get_file_info(selector) if info.type == pafs.FileType.File]
+        return sorted(name[: -len(".parquet")] for name in files if name.endswith(".parquet") and name[0] not in "._")
+
+    def publish(self, relative: str, write: Callable[[Any], None]) -> None:
+        """Write a file so that it appears whole or not at all. `write` gets a binary sink."""
+        target = self.path(relative)
+        if not self.local:
+            sink = pa.BufferOutputStream()
+            write(sink)
+            with self.fs.open_output_stream(target) as stream:
+                stream.write(sink.getvalue())
+            return
+        folder = Path(target).parent
+        folder.mkdir(parents=True, exist_ok=True)
+        temporary = folder / f".{Path(target).name}.{os.getpid()}.{time.monotonic_ns()}.tmp"
+        try:
+            with temporary.open("wb") as stream:
+                write(stream)
+                stream.flush()
+                os.fsync(stream.fileno())
+            temporary.replace(target)
+        except BaseException:
+            with suppress(FileNotFoundError):
+                temporary.unlink()
+            raise
+
+    def read_json(self, relative: str) -> dict[str, Any]:
+        try:
+            with self.fs.open_input_stream(self.path(relative)) as stream:
+                content = json.loads(stream.read())
+        except FileNotFoundError:
+            raise Misuse(f"{self.uri} is not a run folder: it has no {relative}; give the folder of a run") from None
+        except (json.JSONDecodeError, UnicodeDecodeError) as error:
+            raise DamagedRun(f"{self.path(relative)} is not JSON: {error}") from error
+        if not isinstance(content, dict):
+            raise DamagedRun(f"{self.path(relative)} is not what cbobench writes")
+        return content
+
+    def write_json(self, relative: str, content: dict[str, Any]) -> None:
+        text = json.dumps(content, indent=1, sort_keys=True, ensure_ascii=False) + "\n"
+        self.publish(relative, lambda sink: sink.write(text.encode()))
+
+    def footer(self, kind: str, task: str) -> dict[str, Any]:
+        """The footer of a published file, checked against the file.
+
+        Raises:
+            DamagedRun: truncated, foreign, of another schema version, or with another number of rows.
+        """
+        path = self.path(f"{kind}/{task}.parquet")
+        try:
+            with self.fs.open_input_file(path) as source:
+                metadata = pq.read_metadata(source)
+        except (pa.ArrowException, OSError) as error:
+            raise DamagedRun(f"{path} is not a whole Parquet file ({_first(error)}); {_REPAIR}") from error
+        written = (metadata.metadata or {}).get(FOOTER)
+        if written is None:
+            raise DamagedRun(f"{path} was not written by cbobench; {_REPAIR}")
+        footer: dict[str, Any] = json.loads(written)
+        if footer["schema"] != SCHEMA_VERSION:
+            raise DamagedRun(
+                f"{path} has schema version {footer['schema']}, this cbobench reads {SCHEMA_VERSION}; "
+                "use the version that wrote it, or a new run folder"
+            )
+        if footer["kind"] != kind or footer["rows"] != metadata.num_rows:
+            rows = metadata.num_rows
+            raise DamagedRun(f"{path} should hold {footer['rows']} rows of {footer['kind']}, it has {rows}; {_REPAIR}")
+        return footer
+
+    def read(self, kind: str, task: str, columns: list[str] | None = None, filters: Any = None) -> pa.Table:
+        """The rows of a published file."""
+        path = self.path(f"{kind}/{task}.parquet")
+        try:
+            return pq.read_table(path, filesystem=self.fs, columns=columns, filters=filters, partitioning=None)
+        except (pa.ArrowException, OSError) as error:
+            raise DamagedRun(f"{path} cannot be read ({_first(error)}); {_REPAIR}") from error
+
+
+_REPAIR = "move it away and run the suite again to play what is missing"
+
+
+def _first(error: BaseException) -> str:
+    return str(error).splitlines()[0] if str(error) else type(error).__name__
+
+
+def footer(kind: str, task: str, cells: list[str], rows: int, attempt: int) -> dict[bytes, bytes]:
+    """Schema metadata that makes a file recognisable."""
+    content = {
+        "schema": SCHEMA_VERSION, "kind": kind, "task": task, "cells": cells, "rows": rows, "attempt": attempt
+    }  # fmt: skip
+    return {FOOTER: json.dumps(content).encode()}
+
+
+def open_writer(sink: Any, kind: str, metadata: dict[bytes, bytes]) -> pq.ParquetWriter:
+    """A writer of rounds or cells into an open sink."""
+    schema = SCHEMAS[kind].with_metadata(metadata)
+    dictionary = [name for name in DICTIONARY if name in schema.names]
+    return pq.ParquetWriter(sink, schema, use_dictionary=dictionary, **COMPRESSION)

@@ -1,0 +1,293 @@
+"""A suite file, read and validated: everything wrong with it is said, with file and line, before anything runs."""
+
+from __future__ import annotations
+
+import itertools
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from cbobench import params
+from cbobench.algorithms import ALGORITHMS
+from cbobench.errors import CbobenchError, Misuse, unknown
+from cbobench.problems import PROBLEMS
+from cbobench.problems.base import Problem
+from cbobench.problems.data import DataFolder
+from cbobench.registry import Registry
+from cbobench.sweep import yamlio
+
+KEYS = ("suite", "about", "horizon", "seeds", "record", "shared", "problems", "algorithms")
+DEFAULT_RECORD = 1000
+
+
+@dataclass(frozen=True)
+class Variant:
+    """A problem or an algorithm with all its parameters resolved.
+
+    Attributes:
+        name: registered name or import path.
+        given: the parameters that the suite's entry names; they name the variant.
+        values: every parameter that fixes the result (paths replaced by content hashes); canonical.
+        label: what a reader sees.
+        settings: the parameters to build it with.
+    """
+
+    name: str
+    given: dict[str, Any]
+    values: dict[str, Any]
+    label: str
+    settings: dict[str, Any]
+
+    @property
+    def title(self) -> str:
+        """The name with the entry's parameters, such as `ckb-rand[beta_scale=0.2]`; unique within a suite."""
+        if not self.given:
+            return self.name
+        return f"{self.name}[{','.join(f'{k}={_short(v)}' for k, v in sorted(self.given.items()))}]"
+
+    @property
+    def key(self) -> str:
+        """Canonical JSON of name and values: what fixes the random streams and the cell's id."""
+        return canonical({"name": self.name, "values": self.values})
+
+
+@dataclass(frozen=True)
+class Suite:
+    """A validated suite.
+
+    Attributes:
+        name, about: for readers.
+        horizon: T.
+        seeds: the seeds, in order.
+        record: how many rounds are kept (spread evenly), or None for all.
+        problems: variants with their prepared problems.
+        algorithms: variants.
+    """
+
+    name: str
+    about: str
+    horizon: int
+    seeds: tuple[int, ...]
+    record: int | None
+    problems: tuple[tuple[Variant, Problem], ...]
+    algorithms: tuple[Variant, ...]
+
+
+def canonical(value: Any) -> str:
+    """JSON with sorted keys and no spaces: the same text for the same content."""
+    return json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=True, allow_nan=False)
+
+
+def _short(value: Any) -> str:
+    return value if isinstance(value, str) else canonical(value)
+
+
+def load(
+    path: Path,
+    *,
+    data: Path | None = None,
+    horizon: int | None = None,
+    seeds: int | None = None,
+    imports: bool = True,
+) -> Suite:
+    """Read and validate a suite file; prepare its problems.
+
+    Args:
+        path: the YAML file.
+        data: the folder of `--data`.
+        horizon, seeds: replace the file's T and number of seeds.
+        imports: whether import paths (`package.module:Class`) are allowed.
+
+    Raises:
+        Misuse: anything unknown, missing, out of range or impossible.
+    """
+    content = yamlio.read(path)
+    at = _Where(path)
+    for key in content:
+        if key not in KEYS:
+            raise unknown("key", key, KEYS, where=at(content.lines[key]))
+    for key in ("suite", "horizon", "seeds", "problems", "algorithms"):
+        if key not in content:
+            raise Misuse(f"{path}: the key {key!r} is missing; needed: suite, horizon, seeds, problems, algorithms")
+    T = horizon if horizon is not None else content["horizon"]
+    if not _whole(T) or T < 1:
+        raise Misuse(f"{at(content.lines['horizon'])}horizon is {T!r}; it must be a whole number of at least 1")
+    chosen = _seeds(content["seeds"] if seeds is None else seeds, at(content.lines["seeds"]))
+    shared = content.get("shared") or {}
+    if not isinstance(shared, Mapping):
+        raise Misuse(f"{at(content.lines['shared'])}shared is {shared!r}; it must map parameters to values")
+    folder = DataFolder(data, path.parent)
+    problems = [
+        (variant, problem)
+        for entry in _entries(content, "problems", at)
+        for variant, problem in _problem_variants(entry, at, folder, imports)
+    ]
+    algorithms = [
+        variant
+        for entry in _entries(content, "algorithms", at)
+        for variant in _algorithm_variants(entry, at, shared, imports)
+    ]
+    _check_shared(shared, algorithms, at(content.lines.get("shared", 0)), imports)
+    _unique([v for v, _ in problems], "problem", path)
+    _unique(algorithms, "algorithm", path)
+    _check_pairs(problems, algorithms, path)
+    record = _record(content.get("record", {"rounds": DEFAULT_RECORD}), at(content.lines.get("record", 0)))
+    name, about = str(content["suite"]), str(content.get("about", ""))
+    return Suite(name, about, T, chosen, record, tuple(problems), tuple(algorithms))
+
+
+@dataclass(frozen=True)
+class _Where:
+    path: Path
+
+    def __call__(self, line: int) -> str:
+        return f"{self.path}:{line}: "
+
+
+@dataclass(frozen=True)
+class _Entry:
+    name: str
+    settings: dict[str, Any]
+    label: str | None
+    line: int
+    lines: dict[str, int]
+
+
+def _entries(content: yamlio.Located, key: str, at: _Where) -> list[_Entry]:
+    items = content[key]
+    if not isinstance(items, yamlio.LocatedList) or not items:
+        raise Misuse(f"{at(content.lines[key])}{key} must be a list of names, or of name: {{parameters}}")
+    result = []
+    for item, line in zip(items, items.lines, strict=True):
+        if isinstance(item, str):
+            result.append(_Entry(item, {}, None, line, {}))
+        elif isinstance(item, yamlio.Located) and len(item) == 1:
+            name, settings = next(iter(item.items()))
+            if settings is None:
+                settings = yamlio.Located()
+                settings.lines = {}
+            if not isinstance(settings, yamlio.Located):
+                raise Misuse(f"{at(line)}parameters of {name!r} must be a mapping, not {settings!r}")
+            label = settings.pop("label", None)
+            result.append(_Entry(name, dict(settings), None if label is None else str(label), line, settings.lines))
+        else:
+            raise Misuse(f"{at(line)}{item!r} is not an entry; write a name, or name: {{parameters}}")
+    return result
+
+
+def _sweeps(entry: _Entry, at: _Where) -> list[dict[str, Any]]:
+    """The settings of an entry, multiplied out over `{sweep: [...]}`."""
+    axes = []
+    for name, value in entry.settings.items():
+        if isinstance(value, Mapping):
+            if list(value) != ["sweep"] or not isinstance(value["sweep"], list) or not value["sweep"]:
+                line = entry.lines.get(name, entry.line)
+                raise Misuse(f"{at(line)}{name} is {dict(value)!r}; allowed: a value, or {{sweep: [values]}}")
+            axes.append([(name, v) for v in value["sweep"]])
+        else:
+            axes.append([(name, list(value) if isinstance(value, list) else value)])
+    return [dict(combination) for combination in itertools.product(*axes)]
+
+
+def _problem_variants(
+    entry: _Entry, at: _Where, folder: DataFolder, imports: bool
+) -> list[tuple[Variant, Problem]]:
+    where = at(entry.line)
+    cls = PROBLEMS.get(entry.name, where=where, imports=imports)
+    result = []
+    for settings in _sweeps(entry, at):
+        problem: Problem = params.build(cls, settings, where=where)
+        try:
+            problem.prepare(folder)
+            problem.known_instance()
+        except CbobenchError as error:
+            raise Misuse(f"{where}{entry.name}: {error}") from error
+        resolved = params.resolve(cls, settings)
+        values = resolved | problem.identity()
+        result.append((_variant(entry, settings, values, resolved), problem))
+    return result
+
+
+def _algorithm_variants(entry: _Entry, at: _Where, shared: Mapping[str, Any], imports: bool) -> list[Variant]:
+    where = at(entry.line)
+    cls = ALGORITHMS.get(entry.name, where=where, imports=imports)
+    known = {p.name for p in params.params_of(cls)}
+    common = {name: value for name, value in shared.items() if name in known}
+    result = []
+    for settings in _sweeps(entry, at):
+        params.build(cls, common | settings, where=where)
+        resolved = params.resolve(cls, common | settings, where=where)
+        result.append(_variant(entry, settings, resolved, resolved))
+    return result
+
+
+def _variant(entry: _Entry, given: dict[str, Any], values: dict[str, Any], settings: dict[str, Any]) -> Variant:
+    variant = Variant(entry.name, given, values, "", settings)
+    label = entry.label if entry.label is not None else variant.title
+    swept = {k: v for k, v in given.items() if isinstance(entry.settings[k], Mapping)}
+    if entry.label is not None and swept:
+        label += f" ({', '.join(f'{k} = {_short(v)}' for k, v in swept.items())})"
+    return Variant(entry.name, given, values, label, settings)
+
+
+def _check_shared(shared: Mapping[str, Any], algorithms: list[Variant], where: str, imports: bool) -> None:
+    classes = [_algorithm(v.name, imports) for v in algorithms]
+    known = {p.name for cls in classes for p in params.params_of(cls)}
+    for name in shared:
+        if name not in known:
+            raise unknown("shared parameter", name, known, where=where, then="no algorithm of this suite has it")
+
+
+def _algorithm(name: str, imports: bool) -> type[Any]:
+    registry: Registry = ALGORITHMS
+    return registry.get(name, imports=imports)
+
+
+def _check_pairs(problems: list[tuple[Variant, Problem]], algorithms: list[Variant], path: Path) -> None:
+    for variant in algorithms:
+        algorithm = params.build(ALGORITHMS.get(variant.name), variant.settings)
+        for problem_variant, problem in problems:
+            try:
+                algorithm.check(problem.actions, problem.constraints)
+            except CbobenchError as error:
+                raise Misuse(f"{path}: {variant.title} cannot play {problem_variant.title}: {error}") from error
+
+
+def _unique(variants: list[Variant], what: str, path: Path) -> None:
+    for attribute in ("title", "label", "key"):
+        seen: dict[str, Variant] = {}
+        for variant in variants:
+            value = getattr(variant, attribute)
+            if value in seen:
+                hint = "remove one" if attribute != "label" else "give them different labels"
+                raise Misuse(f"{path}: {what} {variant.label!r} stands twice; {hint}")
+            seen[value] = variant
+
+
+def _seeds(given: Any, where: str) -> tuple[int, ...]:
+    wrong = Misuse(f"{where}seeds is {given!r}; allowed: a count, a list of whole numbers, or {{first: a, count: n}}")
+    if _whole(given) and given > 0:
+        return tuple(range(given))
+    if isinstance(given, list) and given and all(_whole(s) and s >= 0 for s in given):
+        if len(set(given)) < len(given):
+            raise Misuse(f"{where}seeds holds a number twice: {given!r}")
+        return tuple(given)
+    if isinstance(given, Mapping) and set(given) == {"first", "count"}:
+        first, count = given["first"], given["count"]
+        if _whole(first) and _whole(count) and first >= 0 and count > 0:
+            return tuple(range(first, first + count))
+    raise wrong
+
+
+def _record(given: Any, where: str) -> int | None:
+    if given == "all":
+        return None
+    if isinstance(given, Mapping) and set(given) == {"rounds"} and _whole(given["rounds"]) and given["rounds"] > 0:
+        return int(given["rounds"])
+    raise Misuse(f"{where}record is {given!r}; allowed: all, or {{rounds: a whole number}}")
+
+
+def _whole(value: Any) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool)
