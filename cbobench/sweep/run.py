@@ -156,6 +156,7 @@ def execute(
     address: str | None = None,
     fail_fast: bool = False,
     on_receipt: Callable[[Receipt], None] = lambda receipt: None,
+    when_played: Callable[[], None] = lambda: None,
 ) -> Outcome:
     """Play a plan.
 
@@ -164,6 +165,7 @@ def execute(
         address: of a Ray cluster, instead of this machine.
         fail_fast: stop at the first failed cell.
         on_receipt: called with each receipt as it comes.
+        when_played: called when the last task is in, before Ray is shut down.
 
     Ctrl-C or SIGTERM stops it: what is published stays, and the same command resumes (`stopped` is then true).
     """
@@ -184,6 +186,7 @@ def execute(
                 stopped = True
             finally:
                 interrupted.deaf = True
+                when_played()
                 close()
     errors = tuple(error for receipt in receipts for error in receipt.errors)
     count = sum(receipt.ok + receipt.failed for receipt in receipts)

@@ -1,0 +1,32 @@
+"""Any run: regret, stronger violation and rounds in violation of every problem, means with error bars.
+
+python analysis/summary.py RUN [OUT]
+"""
+
+from cbobench.report.compare import compare
+from cbobench.report.figures import Figure, Panel, main, seeds_note, slug
+from cbobench.report.load import Run
+
+METRICS = ("regret", "violation_hard", "violations")
+
+
+def figures(run: Run) -> list[Figure]:
+    """One figure per problem with three panels."""
+    good = set(run.cells.loc[run.cells["status"] == "ok", "problem"])
+    return [
+        Figure(
+            f"summary_{slug(run.record.suite)}_{slug(label)}",
+            f"{run.record.suite}: {label} ({seeds_note(run)})",
+            [Panel(metric, title) for metric in METRICS],
+        )
+        for title, label in run.record.labels("problems").items()
+        if title in good
+    ]
+
+
+if __name__ == "__main__":
+    import sys
+
+    if len(sys.argv) > 1:
+        print(compare(Run(sys.argv[1])))
+    main(__file__)

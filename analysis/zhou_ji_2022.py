@@ -1,0 +1,41 @@
+"""Figures of Zhou & Ji (2022), "On Kernelized Multi-Armed Bandits with Constraints".
+
+Figure 1a: regret on synthetic data (one per constraint form); 1b, 1c: regret and V⁺ on the light sensors;
+2a, 2b, 2c: regret, average regret and V⁺ on the stocks. V⁺ is shown for the three CKB algorithms, as in the paper.
+
+python analysis/zhou_ji_2022.py RUN [OUT]
+"""
+
+from cbobench.report.figures import Figure, Panel, main, problems_named, seeds_note, slug
+from cbobench.report.load import Run
+
+CKB = ("ckb-ucb", "ckb-ts", "ckb-rand")
+COMPARED = (*CKB, "stageopt", "sgp-ucb")
+PAPER = "Zhou & Ji (2022)"
+
+
+def figures(run: Run) -> list[Figure]:
+    """Those of the six figures whose problem the run holds."""
+    note = seeds_note(run)
+    result = []
+
+    def add(number: str, problem: tuple[str, str], what: str, panel: Panel) -> None:
+        title, label = problem
+        several = len(problems_named(run, title.split("[")[0])) > 1
+        name = f"zhou_ji_2022_fig{number}" + (f"_{slug(label)}" if several else "")
+        result.append(Figure(name, f"{PAPER}, Figure {number}: {what}, {label} ({note})", [panel]))
+
+    for problem in problems_named(run, "rkhs-1d"):
+        add("1a", problem, "regret", Panel("regret", problem[0], COMPARED))
+    for problem in problems_named(run, "light-sensors"):
+        add("1b", problem, "regret", Panel("regret", problem[0], COMPARED))
+        add("1c", problem, "stronger violation", Panel("violation_hard", problem[0], CKB))
+    for problem in problems_named(run, "stocks"):
+        add("2a", problem, "regret", Panel("regret", problem[0], COMPARED))
+        add("2b", problem, "average regret", Panel("regret", problem[0], COMPARED, average=True))
+        add("2c", problem, "stronger violation", Panel("violation_hard", problem[0], CKB))
+    return result
+
+
+if __name__ == "__main__":
+    main(__file__)

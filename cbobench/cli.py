@@ -1,0 +1,108 @@
+"""The command line. Every error is one line; exit codes: 0 done, 1 something failed, 2 misuse, 130 stopped."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import NoReturn
+
+from cbobench import __version__
+from cbobench.errors import CbobenchError, Misuse, nearest
+from cbobench.report.formats import FORMATS
+
+STOPPED = 130
+
+
+class Parser(argparse.ArgumentParser):
+    """A parser whose errors are one line, with the nearest command or option."""
+
+    def error(self, message: str) -> NoReturn:
+        if "invalid choice: '" in message:
+            given = message.split("invalid choice: '")[1].split("'")[0]
+            for action in self._actions:
+                close = nearest(given, [str(c) for c in action.choices or ()])
+                if close:
+                    message += f"; did you mean {close!r}?"
+        elif message.startswith("unrecognized arguments: "):
+            options = [o for action in self._actions for o in action.option_strings]
+            close = nearest(message.split(": ")[1].split()[0], options)
+            message += f"; did you mean {close}?" if close else f"; see {self.prog} --help"
+        raise Misuse(message)
+
+
+def parser() -> Parser:
+    """The whole command line."""
+    top = Parser("cbobench", description="Benchmark suite for constrained Bayesian optimization.", allow_abbrev=False)
+    top.add_argument("--version", action="version", version=f"cbobench {__version__}")
+    commands = top.add_subparsers(dest="command", required=True, metavar="COMMAND", parser_class=Parser)
+
+    def command(name: str, about: str) -> Parser:
+        made: Parser = commands.add_parser(name, help=about, description=about, allow_abbrev=False)
+        return made
+
+    run = command("run", "play a suite (a YAML file or a shipped name) and print its table; resumes and extends a run")
+    run.add_argument("suite")
+    run.add_argument("--out", metavar="RUN", help="run folder, path or URI (default: runs/<suite>)")
+    run.add_argument("--seeds", type=int, metavar="N", help="seeds 0..N-1 instead of the suite's")
+    run.add_argument("--horizon", type=int, metavar="T", help="rounds instead of the suite's")
+    run.add_argument("--only", metavar="GLOB", help='only matching pairs, as "problem/algorithm" (or one of them)')
+    run.add_argument("--data", type=Path, metavar="FOLDER", help="folder with the original data sets")
+    run.add_argument("--cpus", type=int, metavar="N", help="workers on this machine (default: all); 0: without Ray")
+    run.add_argument("--address", metavar="A", help="a Ray cluster instead of this machine, such as host:6379 or auto")
+    run.add_argument("--block", type=int, metavar="N", help="seeds per task of a new run (default: chosen)")
+    run.add_argument(
+        "--again", choices=("failed", "stale"), action="append", default=[],
+        help="play again the cells that failed, or that other code played (may be given twice)",
+    )  # fmt: skip
+    run.add_argument("--fail-fast", action="store_true", help="stop at the first failed cell")
+    run.add_argument("--no-imports", action="store_true", help="refuse suites that import code")
+    run.add_argument("--dry-run", action="store_true", help="say what would be played, how long and how large")
+
+    status = command("status", "cells done, failed, stale and missing, and the command that finishes a run")
+    compare = command("compare", "one row per problem and algorithm: means with 95 %% intervals, medians, n of expected")
+    figures = command("figures", "draw every figure that the recipes know: PDF, PNG and the CSV behind each")
+    for sub in (status, compare, figures):
+        sub.add_argument("run", metavar="RUN", help="run folder, path or URI")
+    status.add_argument("--format", choices=("table", "json"), default="table")
+    compare.add_argument("--format", choices=FORMATS, default="table")
+    figures.add_argument("--out", type=Path, metavar="FOLDER", help="where to (default: RUN/figures, else ./figures)")
+    figures.add_argument("--recipe", metavar="NAME", help="only this recipe (a shipped name or a Python file)")
+
+    listing = command("list", "all problems, algorithms or suites")
+    listing.add_argument("what", choices=("problems", "algorithms", "suites"))
+    listing.add_argument("--format", choices=("table", "json"), default="table")
+    show = command("show", "one problem, algorithm or suite with its parameters")
+    show.add_argument("name")
+    show.add_argument("--format", choices=("table", "json"), default="table")
+
+    data = command("data", "the original data sets: where they are looked for, and fetching them")
+    actions = data.add_subparsers(dest="action", required=True, metavar="ACTION", parser_class=Parser)
+    fetch = actions.add_parser("fetch", help="download original data sets and check their hashes")
+    fetch.add_argument("names", nargs="*", metavar="NAME", help="light-sensors, stocks (default: both)")
+    fetch.add_argument("--data", type=Path, metavar="FOLDER", help="where to (default: CBOBENCH_DATA or the cache)")
+    fetch.add_argument("--base-url", metavar="URL", help="fetch from a mirror")
+    where = actions.add_parser("path", help="print the folder that is searched")
+    where.add_argument("--data", type=Path, metavar="FOLDER")
+    return top
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run a command; returns the exit code."""
+    from cbobench import commands
+
+    given = list(sys.argv[1:] if arguments is None else arguments)
+    try:
+        options = parser().parse_args(given)
+        handler = getattr(commands, f"do_{options.command}")
+        return int(handler(options, given))
+    except CbobenchError as error:
+        print(f"cbobench: {error}", file=sys.stderr)
+        return error.exit_code
+    except KeyboardInterrupt:
+        print("cbobench: stopped", file=sys.stderr)
+        return STOPPED
+    except BrokenPipeError:  # the reader (head, less) has gone
+        sys.stderr.close()
+        return 0

@@ -1,0 +1,196 @@
+"""What each command does: call the library, print the answer, return the exit code.
+
+pandas is imported only by commands that read results, Ray only where tasks are played.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import shlex
+import sys
+from pathlib import Path
+from typing import Any
+
+from cbobench.errors import unknown
+from cbobench.report.formats import TextTable, render
+
+SHOWN_FAILURES = 5
+
+
+def do_run(options: argparse.Namespace, given: list[str]) -> int:
+    """`cbobench run`."""
+    from cbobench.sweep import provenance
+
+    provenance.pin_threads()
+    from cbobench.sweep import run as sweep
+    from cbobench.sweep.estimate import estimate
+    from cbobench.sweep.progress import Progress
+
+    todo = sweep.plan(
+        options.suite, out=options.out, seeds=options.seeds, horizon=options.horizon, only=options.only,
+        data=options.data, cpus=options.cpus, block=options.block, again=options.again,
+        imports=not options.no_imports, command=["cbobench", *given],
+    )  # fmt: skip
+    if options.dry_run:
+        print(estimate(todo, options.cpus))
+        return 0
+    with Progress(todo) as progress:
+        outcome = sweep.execute(
+            todo, cpus=options.cpus, address=options.address, fail_fast=options.fail_fast,
+            on_receipt=progress.add, when_played=progress.close,
+        )  # fmt: skip
+    again = shlex.join(["cbobench", *given])
+    if outcome.stopped:
+        print(f"stopped: {todo.done + outcome.played} of {todo.cells} cells are done; to go on: {again}", file=sys.stderr)
+        return 1 if options.fail_fast and outcome.failed else 130
+    return _report(outcome.folder.uri, outcome.errors, again)
+
+
+def _report(folder: str, errors: tuple[str, ...], command: str) -> int:
+    from cbobench.report.compare import compare as table
+    from cbobench.report.load import Run
+
+    finished = Run(folder)
+    print(table(finished))
+    print(f"results: {folder}")
+    failed = int((finished.cells["status"] == "failed").sum())
+    for error in errors[:SHOWN_FAILURES]:
+        print(f"failed: {error}", file=sys.stderr)
+    if failed:
+        print(f"{failed} cells failed; see: cbobench status {shlex.quote(folder)}", file=sys.stderr)
+    return 1 if failed else 0
+
+
+def do_status(options: argparse.Namespace, given: list[str]) -> int:
+    """`cbobench status`."""
+    from cbobench.sweep.status import status as read
+    from cbobench.sweep.store import RunFolder
+
+    folder = RunFolder.at(options.run)
+    record, state = read(folder)
+    finish = record.invocations[-1]["command"]
+    hints = []
+    if state.missing:
+        hints.append(shlex.join(finish))
+    again = [word for word, some in (("failed", state.failed), ("stale", state.stale)) if some]
+    if again:
+        hints.append(shlex.join([*finish, *[part for word in again for part in ("--again", word)]]))
+    failures = [
+        {"cell": c.id, "problem": c.problem, "algorithm": c.algorithm, "seed": c.seed, "error": e}
+        for c, e in state.failed
+    ]
+    if options.format == "json":
+        content = {"suite": record.suite, "folder": folder.uri, "expected": len(record.cells()), **state.counts()}
+        print(json.dumps(content | {"failures": failures, "finish": hints}, indent=1, ensure_ascii=False))
+        return 1 if failures else 0
+    print(f"{record.suite}: {len(state.done)} of {len(record.cells())} cells done, {len(state.failed)} failed, "
+          f"{len(state.missing)} missing, {len(state.stale)} stale")  # fmt: skip
+    for failure in failures[:SHOWN_FAILURES]:
+        print(f"  failed: {failure['problem']} / {failure['algorithm']} seed {failure['seed']}: {failure['error']}")
+    if len(failures) > SHOWN_FAILURES:
+        print(f"  ... and {len(failures) - SHOWN_FAILURES} more (--format json lists all)")
+    if state.stale:
+        print("  stale: the code that plays these cells has changed since")
+    for hint in hints:
+        print(f"  to go on: {hint}")
+    return 1 if failures else 0
+
+
+def do_compare(options: argparse.Namespace, given: list[str]) -> int:
+    """`cbobench compare`."""
+    from cbobench.report.compare import compare as table
+    from cbobench.report.load import Run
+
+    print(table(Run(options.run), options.format))
+    return 0
+
+
+def do_figures(options: argparse.Namespace, given: list[str]) -> int:
+    """`cbobench figures`."""
+    from cbobench.report.figures import draw_all
+    from cbobench.report.load import Run
+
+    finished = Run(options.run)
+    out = options.out
+    if out is None:
+        out = Path(finished.folder.uri) / "figures" if finished.folder.local else Path("figures")
+    for figure, paths in draw_all(finished, out, options.recipe):
+        print(f"{figure.name}: {', '.join(str(path) for path in paths)}")
+    return 0
+
+
+def _catalogue(what: str) -> list[dict[str, Any]]:
+    from cbobench import resources
+    from cbobench.algorithms import ALGORITHMS
+    from cbobench.problems import PROBLEMS
+    from cbobench.sweep import yamlio
+
+    if what == "suites":
+        found = {name: yamlio.read(path) for name, path in resources.suites().items()}
+        return [{"name": n, "horizon": c["horizon"], "seeds": c["seeds"], "about": c.get("about", "")} for n, c in found.items()]
+    registry = PROBLEMS if what == "problems" else ALGORITHMS
+    rows = []
+    for name in registry.names():
+        cls = registry.get(name)
+        row = {"name": name, "source": cls.source, "about": cls.about}
+        rows.append(row | ({"knows": list(cls.knows)} if what == "algorithms" else {}))
+    return rows
+
+
+def do_list(options: argparse.Namespace, given: list[str]) -> int:
+    """`cbobench list`."""
+    rows = _catalogue(options.what)
+    if options.format == "json":
+        print(json.dumps(rows, indent=1, ensure_ascii=False))
+        return 0
+    texts = [[", ".join(v) if isinstance(v, list) else str(v) for v in row.values()] for row in rows]
+    print(render(TextTable([*rows[0]], texts, left=len(rows[0])), "table"))
+    return 0
+
+
+def do_show(options: argparse.Namespace, given: list[str]) -> int:
+    """`cbobench show`."""
+    import inspect
+
+    from cbobench import params, resources
+    from cbobench.algorithms import ALGORITHMS
+    from cbobench.problems import PROBLEMS
+
+    name = options.name
+    if name in resources.suites():
+        print(resources.suites()[name].read_text(encoding="utf-8").rstrip())
+        return 0
+    registries = {"algorithm": ALGORITHMS, "problem": PROBLEMS}
+    what = next((w for w, registry in registries.items() if name in registry.names() or ":" in name), None)
+    if what is None:
+        raise unknown("name", name, [*ALGORITHMS.names(), *PROBLEMS.names(), *resources.suites()])
+    cls = registries[what].get(name)
+    described = [p.__dict__ for p in params.params_of(cls)]
+    facts = {"name": name, "kind": what, "source": cls.source, "about": cls.about, "text": inspect.getdoc(cls)}
+    if what == "algorithm":
+        facts["knows"] = ", ".join(cls.knows)
+    if options.format == "json":
+        print(json.dumps(facts | {"parameters": described}, indent=1, ensure_ascii=False))
+        return 0
+    print(f"{name} ({what}; {cls.source})\n\n{facts['text']}\n")
+    if what == "algorithm" and facts["knows"]:
+        print(f"must know: {facts['knows']}\n")
+    texts = [[p["name"], json.dumps(p["default"]), p["type"], p["about"]] for p in described]
+    print(render(TextTable(["parameter", "default", "allowed", "meaning"], texts, left=4), "table"))
+    return 0
+
+
+def do_data(options: argparse.Namespace, given: list[str]) -> int:
+    """`cbobench data fetch|path`."""
+    from cbobench.problems.data import DATA_SETS, REPOSITORY, DataFolder, fetch
+
+    folder = DataFolder(options.data).path
+    if options.action == "path":
+        print(folder)
+        return 0
+    for name in options.names or DATA_SETS:
+        if name not in DATA_SETS:
+            raise unknown("data set", name, DATA_SETS)
+        print(f"{name}: {fetch(name, folder, options.base_url or REPOSITORY)}")
+    return 0

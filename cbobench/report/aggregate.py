@@ -1,0 +1,100 @@
+"""Means over seeds with their 95 % confidence intervals."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from cbobench.report.load import Run
+
+METRICS = ("regret", "regret_plus", "violation", "violation_hard", "violations")
+CONFIDENCE = 0.95
+
+
+def half_width(values: NDArray[np.float64], axis: int = 0, confidence: float = CONFIDENCE) -> NDArray[np.float64]:
+    """Half width of Student's t interval of the mean along an axis; not a number for fewer than two values."""
+    from scipy.special import stdtrit  # scipy.stats would take five times as long to import
+
+    n = values.shape[axis]
+    if n < 2:
+        return np.full(np.delete(values.shape, axis), np.nan)
+    quantile = stdtrit(n - 1, (1 + confidence) / 2)
+    return np.asarray(quantile * values.std(axis=axis, ddof=1) / np.sqrt(n))
+
+
+def summary(run: Run) -> pd.DataFrame:
+    """One row per (problem, algorithm, horizon), in the suite's order, with labels.
+
+    Columns: `n` (cells that are ok), `expected`, `failed`, and for every metric `<metric>` (mean over seeds),
+    `<metric>_ci` (half width of the 95 % interval) and `<metric>_median`; `us_per_round` is the median over cells.
+    A group with n < expected is a partial result and shows it.
+    """
+    cells, problems, algorithms = run.cells, run.record.labels("problems"), run.record.labels("algorithms")
+    keys = ["problem", "algorithm", "horizon"]
+    groups = dict(list(cells.groupby(keys, sort=False)))
+    rows = []
+    for problem, algorithm, horizon, expected in run.expected.itertuples(index=False):
+        group = groups.get((problem, algorithm, horizon), cells.iloc[:0])
+        good = group[group["status"] == "ok"]
+        row = {
+            "problem": problem,
+            "algorithm": algorithm,
+            "problem_label": problems[problem],
+            "algorithm_label": algorithms[algorithm],
+            "horizon": horizon,
+            "n": len(good),
+            "expected": expected,
+            "failed": int((group["status"] == "failed").sum()),
+        }
+        for metric in METRICS:
+            values = good[metric].to_numpy(dtype=np.float64)
+            some = len(values) > 0
+            row[metric] = values.mean() if some else np.nan
+            row[f"{metric}_ci"] = float(half_width(values))
+            row[f"{metric}_median"] = np.median(values) if some else np.nan
+        row["us_per_round"] = 1e6 * good["seconds_per_round"].median() if len(good) else np.nan
+        rows.append(row)
+    return pd.DataFrame(rows)
+
+
+def curves(run: Run, metric: str, problem: str, *, average: bool = False) -> pd.DataFrame:
+    """Mean curves of one metric on one problem.
+
+    Args:
+        metric: a cumulative column of the rounds table.
+        problem: title of the problem.
+        average: divide by t.
+
+    Returns:
+        One row per (algorithm, t): `algorithm`, `label`, `t`, `mean`, `ci` (half width), `n`, `expected`.
+    """
+    labels = run.record.labels("algorithms")
+    expected = run.expected[run.expected["problem"] == problem].groupby("algorithm")["expected"].sum()
+    frame = run.rounds([metric], problem=problem)
+    parts = []
+    for algorithm, group in frame.groupby("algorithm", sort=False):
+        table = group.pivot(index="t", columns="cell", values=metric)
+        values = table.to_numpy(dtype=np.float64)
+        t = table.index.to_numpy()
+        if average:
+            values = values / t[:, None]
+        parts.append(
+            pd.DataFrame(
+                {
+                    "algorithm": algorithm,
+                    "label": labels[str(algorithm)],
+                    "t": t,
+                    "mean": values.mean(axis=1),
+                    "ci": half_width(values, axis=1),
+                    "n": values.shape[1],
+                    "expected": int(expected[algorithm]),
+                }
+            )
+        )
+    order = {title: position for position, title in enumerate(labels)}
+    columns = ["algorithm", "label", "t", "mean", "ci", "n", "expected"]
+    if not parts:
+        return pd.DataFrame(columns=columns)
+    joined = pd.concat(parts, ignore_index=True)
+    return joined.sort_values(["algorithm", "t"], key=lambda c: c.map(order) if c.name == "algorithm" else c)

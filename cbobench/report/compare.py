@@ -1,0 +1,42 @@
+"""`cbobench compare`: one row per (problem, algorithm), means over seeds with 95 % intervals, n of expected."""
+
+from __future__ import annotations
+
+import pandas as pd
+
+from cbobench.report.aggregate import summary
+from cbobench.report.formats import TextTable, number, plus_minus, records, render
+from cbobench.report.load import Run
+
+MEANS = (("R", "regret"), ("R₊", "regret_plus"), ("V", "violation"), ("V⁺", "violation_hard"), ("N", "violations"))
+NOTE = "mean ± half width of the 95 % interval over seeds (Student's t); ~ median; µs: per seed and round"
+
+
+def compare(run: Run, style: str = "table", width: int | None = None) -> str:
+    """The comparison table of a run in one of `formats.FORMATS`."""
+    frame = summary(run)
+    if style in ("csv", "json"):
+        return records(frame.to_dict("records"), style)
+    return render(_text(run, frame), style, width)
+
+
+def _text(run: Run, frame: pd.DataFrame) -> TextTable:
+    several = frame["horizon"].nunique() > 1
+    columns = ["problem", "algorithm", *(["T"] if several else []), "n"]
+    for name, _ in MEANS:
+        columns.append(name)
+        if name in ("R", "N"):
+            columns.append(f"{name} ~")
+    columns.append("µs")
+    rows = []
+    for row in frame.to_dict("records"):
+        cells = [row["problem_label"], row["algorithm_label"], *([str(row["horizon"])] if several else [])]
+        cells.append(f"{row['n']}/{row['expected']}" + (f" ({row['failed']} failed)" if row["failed"] else ""))
+        for name, metric in MEANS:
+            cells.append(plus_minus(row[metric], row[f"{metric}_ci"]))
+            if name in ("R", "N"):
+                cells.append(number(row[f"{metric}_median"]))
+        cells.append(number(row["us_per_round"]))
+        rows.append(cells)
+    horizon = "" if several else f", T = {frame['horizon'].iloc[0]:,}"
+    return TextTable(columns, rows, f"{run.record.suite}{horizon}", NOTE)

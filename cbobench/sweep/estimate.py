@@ -1,0 +1,69 @@
+"""`--dry-run`: cells, tasks, time and disk, from a few rounds of every pair really played (nothing is written)."""
+
+from __future__ import annotations
+
+import os
+
+import pyarrow as pa
+
+from cbobench import params
+from cbobench.algorithms import ALGORITHMS
+from cbobench.sweep.play import Play
+from cbobench.sweep.rows import RoundRows, recorded_rounds
+from cbobench.sweep.run import Plan
+from cbobench.sweep.store import footer, open_writer
+from cbobench.sweep.task import Order
+
+SAMPLE_ROUNDS = 200
+STARTUP_SECONDS = 5.0  # Ray, imports, the table
+
+
+def estimate(todo: Plan, cpus: int | None) -> str:
+    """Three lines for a reader. The time is measured on this machine, for this machine's CPUs (or `cpus`)."""
+    samples: dict[tuple[int, str], tuple[float, float]] = {}
+    seconds = size = 0.0
+    for order in todo.orders:
+        key = (order.task.problem, order.task.algorithm.key)
+        if key not in samples:
+            samples[key] = _sample(todo, order)
+        per_round, per_row = samples[key]
+        rows = len(order.task.cells) * len(recorded_rounds(order.task.horizon, todo.suite.record))
+        seconds += per_round * order.task.rounds
+        size += per_row * rows
+    workers = max(1, cpus if cpus is not None else (os.cpu_count() or 1))
+    wall = seconds / min(workers, max(1, len(todo.orders)))
+    new = todo.cells - todo.done
+    return "\n".join(
+        [
+            f"{todo.suite.name}: {new} of {todo.cells} cells to play, in {len(todo.orders)} tasks -> {todo.folder.uri}",
+            f"time: about {_duration(wall)} on {workers} CPU(s), plus about {STARTUP_SECONDS:.0f} s to start"
+            f" ({_duration(seconds)} of work)",
+            f"disk: about {_size(size)}",
+        ]
+    )
+
+
+def _sample(todo: Plan, order: Order) -> tuple[float, float]:
+    """(seconds per seed-round, bytes per recorded row) of the first rounds of a task."""
+    task = order.task
+    algorithm = params.build(ALGORITHMS.get(task.algorithm.name), task.algorithm.settings)
+    horizon = min(task.horizon, SAMPLE_ROUNDS)
+    play = Play(todo.problems[task.problem], order.problem_key, algorithm, task.algorithm.key, task.seeds, horizon)
+    rows = RoundRows(task.cells, horizon, None)
+    for chunk in play:
+        rows.add(chunk)
+    table = rows.table()
+    sink = pa.BufferOutputStream()
+    with open_writer(sink, "rounds", footer("rounds", task.name, [], table.num_rows, 1)) as writer:
+        writer.write_table(table)
+    return play.seconds / (horizon * len(task.cells)), sink.getvalue().size / table.num_rows
+
+
+def _duration(seconds: float) -> str:
+    if seconds < 90:
+        return f"{seconds:.0f} s"
+    return f"{seconds / 60:.0f} min" if seconds < 5400 else f"{seconds / 3600:.1f} h"
+
+
+def _size(number: float) -> str:
+    return f"{number / 1e6:.0f} MB" if number < 1e9 else f"{number / 1e9:.1f} GB"

@@ -1,0 +1,57 @@
+"""A progress bar with an estimate of the time left, where someone is watching."""
+
+from __future__ import annotations
+
+import sys
+from types import TracebackType
+from typing import TYPE_CHECKING, Self
+
+if TYPE_CHECKING:
+    from rich.progress import Progress as Bar
+
+    from cbobench.sweep.run import Plan
+    from cbobench.sweep.task import Receipt
+
+
+class Progress:
+    """Counts seed-rounds of finished tasks; a bar on a terminal, two plain lines elsewhere. All on standard error."""
+
+    def __init__(self, todo: Plan) -> None:
+        self.todo = todo
+        self.total = sum(order.task.rounds for order in todo.orders)
+        self.failed = 0
+        self.bar: Bar | None = None
+
+    def __enter__(self) -> Self:
+        new = self.todo.cells - self.todo.done
+        kept = f" ({self.todo.done} done before)" if self.todo.done else ""
+        print(f"{self.todo.suite.name}: {new} cells in {len(self.todo.orders)} tasks{kept}", file=sys.stderr)
+        if sys.stderr.isatty() and self.todo.orders:
+            from rich.console import Console
+            from rich.progress import BarColumn, Progress as Bar, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+
+            self.bar = Bar(
+                TextColumn("{task.description}"), BarColumn(), TextColumn("{task.percentage:>3.0f} %"),
+                TimeElapsedColumn(), TextColumn("left:"), TimeRemainingColumn(), console=Console(stderr=True),
+            )  # fmt: skip
+            self.bar.start()
+            self.task = self.bar.add_task("playing", total=self.total)
+        return self
+
+    def add(self, receipt: Receipt) -> None:
+        """Account for a finished task."""
+        self.failed += receipt.failed
+        if self.bar is not None:
+            text = "playing" if not self.failed else f"playing ({self.failed} failed)"
+            self.bar.update(self.task, advance=receipt.rounds, description=text)
+
+    def close(self) -> None:
+        """Take the bar down."""
+        if self.bar is not None:
+            self.bar.stop()
+            self.bar = None
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
