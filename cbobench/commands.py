@@ -10,10 +10,13 @@ import json
 import shlex
 import sys
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from cbobench.errors import unknown
 from cbobench.report.formats import TextTable, render
+
+if TYPE_CHECKING:
+    from cbobench.sweep.run import Outcome
 
 SHOWN_FAILURES = 5
 
@@ -35,30 +38,38 @@ def do_run(options: argparse.Namespace, given: list[str]) -> int:
     if options.dry_run:
         print(estimate(todo, options.cpus))
         return 0
+    code = 0
+    again = ["cbobench", *given]
     with Progress(todo) as progress:
-        outcome = sweep.execute(
+
+        def finish(outcome: sweep.Outcome) -> None:
+            nonlocal code
+            progress.close()
+            code = _report(outcome, todo.done, shlex.join(again), options.fail_fast)
+
+        sweep.execute(
             todo, cpus=options.cpus, address=options.address, fail_fast=options.fail_fast,
-            on_receipt=progress.add, when_played=progress.close,
+            on_receipt=progress.add, when_played=finish,
         )  # fmt: skip
-    again = shlex.join(["cbobench", *given])
+    return code
+
+
+def _report(outcome: Outcome, done: int, command: str, fail_fast: bool) -> int:
+    """Print what a sweep came to; the exit code."""
+    for error in outcome.errors[:SHOWN_FAILURES]:
+        print(f"failed: {error}", file=sys.stderr)
     if outcome.stopped:
-        print(f"stopped: {todo.done + outcome.played} of {todo.cells} cells are done; to go on: {again}", file=sys.stderr)
-        return 1 if options.fail_fast and outcome.failed else 130
-    return _report(outcome.folder.uri, outcome.errors, again)
-
-
-def _report(folder: str, errors: tuple[str, ...], command: str) -> int:
+        print(f"stopped: {done + outcome.played} of {outcome.cells} cells are done; to go on: {command}", file=sys.stderr)
+        return 1 if fail_fast and outcome.failed else 130
     from cbobench.report.compare import compare as table
     from cbobench.report.load import Run
 
-    finished = Run(folder)
+    finished = Run(outcome.folder.uri)
     print(table(finished))
-    print(f"results: {folder}")
+    print(f"results: {outcome.folder.uri}", flush=True)
     failed = int((finished.cells["status"] == "failed").sum())
-    for error in errors[:SHOWN_FAILURES]:
-        print(f"failed: {error}", file=sys.stderr)
     if failed:
-        print(f"{failed} cells failed; see: cbobench status {shlex.quote(folder)}", file=sys.stderr)
+        print(f"{failed} cells failed; see: cbobench status {shlex.quote(outcome.folder.uri)}", file=sys.stderr)
     return 1 if failed else 0
 
 

@@ -84,7 +84,7 @@ class DataFolder:
         if not path.is_file():
             raise Misuse(
                 f"{data.file} (data of {name!r}) is not in {self.path}; pass --data FOLDER, set {ENVIRONMENT}, "
-                f"run 'cbobench data fetch {name}', or use the look-alike (source: look-alike)"
+                f"run 'cbobench data fetch {name}', or set data: look-alike"
             )
         found = sha256(path)
         if found != data.sha256:

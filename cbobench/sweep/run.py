@@ -156,7 +156,7 @@ def execute(
     address: str | None = None,
     fail_fast: bool = False,
     on_receipt: Callable[[Receipt], None] = lambda receipt: None,
-    when_played: Callable[[], None] = lambda: None,
+    when_played: Callable[[Outcome], None] = lambda outcome: None,
 ) -> Outcome:
     """Play a plan.
 
@@ -165,32 +165,42 @@ def execute(
         address: of a Ray cluster, instead of this machine.
         fail_fast: stop at the first failed cell.
         on_receipt: called with each receipt as it comes.
-        when_played: called when the last task is in, before Ray is shut down.
+        when_played: called with the outcome as soon as it is known, before Ray is shut down (which takes a second).
 
     Ctrl-C or SIGTERM stops it: what is published stays, and the same command resumes (`stopped` is then true).
     """
     todo.record.write(todo.folder)
     receipts: list[Receipt] = []
     stopped = False
-    if todo.orders:
-        with _interruptible() as interrupted:
-            source, close = _player(todo, cpus, address)
+
+    def outcome() -> Outcome:
+        errors = tuple(error for receipt in receipts for error in receipt.errors)
+        failed = sum(receipt.failed for receipt in receipts)
+        count = sum(receipt.ok for receipt in receipts) + failed
+        return Outcome(todo.folder, todo.cells, count, failed, errors, stopped)
+
+    if not todo.orders:
+        when_played(outcome())
+        return outcome()
+    with _interruptible() as interrupted:
+        source, close = _player(todo, cpus, address)
+        try:
+            for receipt in source:
+                receipts.append(receipt)
+                on_receipt(receipt)
+                if fail_fast and receipt.failed:
+                    stopped = True
+                    break
+        except KeyboardInterrupt:
+            stopped = True
+        finally:
+            interrupted.deaf = True
             try:
-                for receipt in source:
-                    receipts.append(receipt)
-                    on_receipt(receipt)
-                    if fail_fast and receipt.failed:
-                        stopped = True
-                        break
-            except KeyboardInterrupt:
-                stopped = True
+                if sys.exception() is None:
+                    when_played(outcome())
             finally:
-                interrupted.deaf = True
-                when_played()
                 close()
-    errors = tuple(error for receipt in receipts for error in receipt.errors)
-    count = sum(receipt.ok + receipt.failed for receipt in receipts)
-    return Outcome(todo.folder, todo.cells, count, sum(r.failed for r in receipts), errors, stopped)
+    return outcome()
 
 
 def _player(
