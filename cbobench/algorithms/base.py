@@ -176,7 +176,8 @@ class ScoreAlgorithm(Algorithm):
         self.explore_g.start(setting.streams, "explore g", (m,), features.shape[1])
         self.ties = Draws(setting.streams.role("ties"), uniform)
         self.chooser = Chooser(setting.replicates, m, setting.actions.n)
-        self.posterior = FeaturePosterior(features, 1.0, setting.replicates, 1 + m)
+        prior = setting.actions.covariance.diagonal()
+        self.posterior = FeaturePosterior(features, 1.0, setting.replicates, 1 + m, prior)
         self.begin_schedule(setting.horizon)
         self.prepare()
 

@@ -21,7 +21,7 @@ GainName = Literal["played", "greedy", "rate"]
 
 def greedy_gain(actions: Finite, lam: float, horizon: int) -> Array:
     """Upper bounds of gamma_0, ..., gamma_T, shape (T + 1,): greedy gains / (1 - 1/e)."""
-    posterior = FeaturePosterior(actions.features, lam, replicates=1, functions=1)
+    posterior = FeaturePosterior(actions.features, lam, 1, 1, actions.covariance.diagonal())
     gains = np.zeros(horizon + 1)
     nothing = np.zeros((1, 1))
     for t in range(1, horizon + 1):

@@ -48,6 +48,8 @@ class FeaturePosterior:
         lam: the regulariser lambda (the model's noise variance).
         replicates: S.
         functions: p, the number of functions observed at every played action.
+        prior: k(x, x), (n,); the diagonal of Phi Phi^T by default. Given exactly, equal variances are equal to the last
+            bit, so that a stationary prior makes round 1 the tie that it is.
 
     Attributes:
         mean: (S, p, n).
@@ -56,8 +58,11 @@ class FeaturePosterior:
         factor: L, (S, r, r).
     """
 
-    def __init__(self, features: Array, lam: float, replicates: int, functions: int) -> None:
+    def __init__(
+        self, features: Array, lam: float, replicates: int, functions: int, prior: Array | None = None
+    ) -> None:
         self.features = features
+        self.prior = np.maximum((features**2).sum(axis=1) if prior is None else prior, VARIANCE_FLOOR)
         self.by_rank = np.ascontiguousarray(features.T)
         self.rank = features.shape[1]
         self.replicates = replicates
@@ -74,8 +79,7 @@ class FeaturePosterior:
         if lam is not None:
             self.lam = lam
         self.mean = np.zeros((self.replicates, self.functions, n))
-        prior = np.maximum((self.features**2).sum(axis=1), VARIANCE_FLOOR)
-        self.variance = np.tile(prior, (self.replicates, 1))
+        self.variance = np.tile(self.prior, (self.replicates, 1))
         self.gain = np.zeros(self.replicates)
         self.factor = np.tile(np.eye(self.rank), (self.replicates, 1, 1))
 

@@ -155,6 +155,7 @@ def _look_alike(
     eigenvalues *= n / eigenvalues.sum()
     covariance = random_correlation.rvs(eigenvalues, random_state=gen, tol=1e-8)
     covariance = (covariance + covariance.T) / 2
+    np.fill_diagonal(covariance, 1.0)
     residuals = gen.standard_normal((rows, n)) @ np.linalg.cholesky(covariance).T * means
     residuals -= residuals.mean(axis=0)
     residuals *= largest / np.abs(residuals).max()

@@ -59,7 +59,9 @@ def correlation(rows: Array, what: str) -> Array:
     flat = np.flatnonzero(rows.std(axis=0) == 0)
     if len(flat):
         raise Misuse(f"{what}: column {flat[0]} never changes, so it has no correlation; drop it")
-    return np.atleast_2d(np.corrcoef(rows, rowvar=False))
+    matrix = np.atleast_2d(np.corrcoef(rows, rowvar=False))
+    np.fill_diagonal(matrix, 1.0)  # to the last bit, so that equal prior variances are ties
+    return matrix
 
 
 class TabularProblem(Problem):

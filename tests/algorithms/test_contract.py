@@ -1,0 +1,126 @@
+"""Laws that every registered algorithm obeys on every registered problem; a new one is entered by being registered."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from cbobench.algorithms import ALGORITHMS
+from cbobench.algorithms.base import OneRun
+from cbobench.params import build, params_of
+from cbobench.problems import PROBLEMS
+from tests.helpers import actions, make, play, problem
+
+EXAMPLES = {
+    "rkhs-1d": [{}, {"constraint": "independent"}],
+    "rkhs": [{"d": 2, "n": 40, "m": 2, "kernel": "matern52"}],
+    "light-sensors": [{"data": "look-alike"}],
+    "stocks": [{"data": "look-alike"}],
+}
+PAIRS = [(a, p, s) for a in ALGORITHMS.names() for p in PROBLEMS.names() for s in EXAMPLES.get(p, [])]
+
+
+def test_every_problem_has_an_example():
+    assert set(PROBLEMS.names()) - set(EXAMPLES) == {"table"}  # which needs a file, see tests/problems/test_data.py
+
+
+@pytest.mark.parametrize(("name", "task", "settings"), PAIRS)
+def test_plays_and_does_not_depend_on_its_block(name, task, settings):
+    made = problem(task, **settings)
+    whole, chunks = play(made, make(name), seeds=5, horizon=40)
+    alone, alone_chunks = play(made, make(name), seeds=[3], horizon=40)
+    np.testing.assert_array_equal(actions(chunks)[:, 3:4], actions(alone_chunks))
+    for metric, values in whole.metrics.final.items():
+        np.testing.assert_array_equal(values[3:4], alone.metrics.final[metric])
+    assert np.isfinite(np.stack(list(whole.metrics.final.values()))).all()
+    assert (whole.metrics.final["regret_plus"] >= whole.metrics.final["regret"] - 1e-9).all()
+
+
+@pytest.mark.parametrize("name", ALGORITHMS.names())
+def test_same_seed_same_play_other_seed_other_play(name):
+    task = problem("rkhs-1d")
+    first, again = (actions(play(task, make(name), seeds=[1], horizon=30)[1]) for _ in range(2))
+    np.testing.assert_array_equal(first, again)
+    assert not np.array_equal(first, actions(play(task, make(name), seeds=[2], horizon=30)[1]))
+
+
+@pytest.mark.parametrize("name", sorted(set(ALGORITHMS.names()) - {"oracle", "sgp-ucb", "stageopt"}))
+def test_the_first_play_is_no_free_ride(name):
+    """Under a stationary prior round 1 is a tie of all actions, and must not go to the lowest index each time.
+
+    Thompson samples often have their maximum at an end of the interval, so the bound for one action is generous.
+    """
+    first = actions(play(problem("rkhs-1d"), make(name), seeds=60, horizon=1)[1])[0]
+    assert np.bincount(first).max() <= (5 if "ts" not in name else 30)
+    assert len(np.unique(first)) > 10
+
+
+@pytest.mark.parametrize(("registry", "name"), [(r, n) for r in (ALGORITHMS, PROBLEMS) for n in r.names()])
+def test_is_documented(registry, name):
+    cls = registry.get(name)
+    assert cls.source
+    assert cls.about
+    assert cls.__doc__
+    assert not cls.__doc__.startswith(f"{cls.__name__}(")
+    for parameter in params_of(cls):
+        assert parameter.about, f"{name}.{parameter.name} has no description"
+
+
+def test_algorithms_meet_the_same_instance_and_noise():
+    """Through what was recorded: the noise-free optimum agrees, and so does the noise at every round."""
+    task = problem("rkhs-1d", noise=0.5)
+    played = {}
+    for name in ("ckb-ucb", "random", "sgp-ucb"):
+        cells, chunks = play(task, make(name), seeds=4, horizon=60)
+        f = np.concatenate([c.metrics.f for c in chunks])
+        g = np.concatenate([c.metrics.g for c in chunks])
+        observed_f = np.concatenate([c.observed_f for c in chunks])
+        observed_g = np.concatenate([c.observed_g for c in chunks])
+        played[name] = (cells.instances.functions, observed_f - f, observed_g - g)
+    for other in ("random", "sgp-ucb"):
+        for mine, theirs in zip(played["ckb-ucb"], played[other], strict=True):
+            np.testing.assert_allclose(mine, theirs, atol=1e-12)
+    noise = played["random"][1]
+    assert not np.allclose(noise[:, 0], noise[:, 1]), "negative control: other seeds have other noise"
+    assert not np.allclose(noise[0], noise[1])
+
+
+def test_algorithms_meet_the_same_row_of_a_table():
+    task = problem("stocks", data="look-alike")
+    chunks = {name: play(task, make(name), seeds=40, horizon=60)[1][0] for name in ("ckb-ucb", "random", "sgp-ucb")}
+    together = 0
+    for other in ("random", "sgp-ucb"):
+        same = chunks["ckb-ucb"].actions == chunks[other].actions
+        together += same.sum()
+        np.testing.assert_array_equal(chunks["ckb-ucb"].observed_f[same], chunks[other].observed_f[same])
+    assert together > 30
+
+
+def test_oracle_has_no_regret_and_no_violation():
+    cells, _ = play(problem("rkhs-1d"), make("oracle"), seeds=5)
+    assert not any(cells.metrics.final[m].any() for m in ("regret", "violation_hard", "violations"))
+
+
+class Alternating(OneRun):
+    """A user's algorithm that thinks one run at a time."""
+
+    def start_one(self, setting):
+        self.best, self.value, self.n = 0, -np.inf, setting.actions.n
+
+    def ask_one(self, t):
+        return (t * 7) % self.n if t % 2 else self.best
+
+    def tell_one(self, t, action, f, g):
+        if f > self.value and (g <= 0).all():
+            self.best, self.value = action, f
+
+    def dual_one(self):
+        return np.array([self.value if np.isfinite(self.value) else 0.0])
+
+
+def test_one_run_algorithms_are_looped():
+    task = problem("rkhs-1d")
+    _, chunks = play(task, build(Alternating, {}), seeds=4, horizon=50)
+    _, alone = play(task, build(Alternating, {}), seeds=[2], horizon=50)
+    np.testing.assert_array_equal(actions(chunks)[:, 2:3], actions(alone))
+    assert chunks[0].duals.shape == (50, 4, 1)

@@ -1,0 +1,85 @@
+"""Strict global settings and the few fixtures that most tests use."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+np.seterr(divide="raise", over="raise", invalid="raise")
+
+ROOT = Path(__file__).parents[1]
+
+
+@pytest.fixture()
+def original_data() -> Path:
+    """The folder with the two recorded data sets, which have no licence and are not part of the project."""
+    folder = os.environ.get("CBOBENCH_DATA")
+    if not folder or not (Path(folder) / "fin.csv").is_file():
+        pytest.skip("the recorded data sets are not here: set CBOBENCH_DATA to a folder that has them")
+    return Path(folder)
+
+
+@pytest.fixture()
+def write_suite(tmp_path: Path) -> Callable[..., Path]:
+    """Write a suite file from keyword lines; returns its path."""
+
+    def write(text: str, name: str = "suite.yaml") -> Path:
+        path = tmp_path / name
+        path.write_text(text)
+        return path
+
+    return write
+
+
+SMALL = """\
+suite: small
+horizon: {horizon}
+seeds: {seeds}
+problems:
+  - rkhs-1d: {{h: 0.25}}
+algorithms:
+  - ckb-ucb
+  - ckb-ts
+  - stageopt
+"""
+
+
+@pytest.fixture()
+def small_suite(write_suite: Callable[..., Path]) -> Callable[..., Path]:
+    def make(horizon: int = 60, seeds: int = 4, extra: str = "") -> Path:
+        return write_suite(SMALL.format(horizon=horizon, seeds=seeds) + extra)
+
+    return make
+
+
+@pytest.fixture()
+def command() -> Callable[..., subprocess.CompletedProcess[str]]:
+    """Run `cbobench ...` in its own process, without the user's data folder unless given."""
+
+    def run(*arguments: Any, **options: Any) -> subprocess.CompletedProcess[str]:
+        words = [sys.executable, "-m", "cbobench", *map(str, arguments)]
+        return subprocess.run(words, capture_output=True, text=True, timeout=300, check=False, **options)
+
+    return run
+
+
+@pytest.fixture()
+def clean_tree(tmp_path: Path) -> Callable[[], list[str]]:
+    """The files below the test's folder, to show that a refusal changed nothing."""
+    return lambda: sorted(str(p.relative_to(tmp_path)) for p in tmp_path.rglob("*"))
+
+
+@pytest.fixture(autouse=True)
+def _no_runs_folder(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """Commands without --out write to ./runs: keep that inside the test's folder."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("COLUMNS", "200")
+    shutil.rmtree(tmp_path / "runs", ignore_errors=True)

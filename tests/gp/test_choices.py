@@ -1,0 +1,138 @@
+"""Ties, information gains, confidence widths and exploration strategies."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from cbobench.errors import CellFailure, Misuse
+from cbobench.gp.actions import Finite, break_ties
+from cbobench.gp.beliefs import FunctionBelief
+from cbobench.gp.explore import RandUCB, Thompson
+from cbobench.gp.gain import gain_rate, greedy_gain
+from cbobench.gp.kernels import kernel
+from cbobench.gp.width import Width
+from cbobench.rng import Draws, Streams, generator, standard_normal, uniform
+
+GRID = np.linspace(0, 1, 30)[:, None]
+ACTIONS = Finite(kernel("se", 0.2)(GRID, GRID), GRID, "se")
+
+
+def test_ties_are_broken_uniformly_and_only_among_the_best():
+    score = np.tile([0.0, 2.0, 1.0, 2.0, 2.0], (3000, 1))
+    chosen = break_ties(score, np.random.default_rng(0).random(3000))
+    counts = np.bincount(chosen, minlength=5)
+    assert counts[[0, 2]].sum() == 0
+    assert np.abs(counts[[1, 3, 4]] - 1000).max() < 6 * np.sqrt(1000 * 2 / 3)
+
+
+def test_without_ties_the_coin_does_nothing():
+    score = np.random.default_rng(1).random((20, 9))
+    np.testing.assert_array_equal(break_ties(score, np.full(20, 0.99)), score.argmax(axis=1))
+
+
+def test_a_tie_in_one_replicate_leaves_the_others_alone():
+    score = np.array([[1.0, 3.0, 2.0], [5.0, 5.0, 0.0], [1.0, 0.0, 7.0]])
+    assert break_ties(score, np.array([0.9, 0.9, 0.0])).tolist() == [1, 1, 2]
+
+
+def test_a_score_that_is_not_a_number_is_an_error():
+    with pytest.raises(CellFailure, match="not a number"):
+        break_ties(np.array([[0.0, np.nan]]), np.array([0.5]))
+
+
+def test_greedy_gain_bounds_the_gain_of_any_play():
+    bound = greedy_gain(ACTIONS, 1.0, 50)
+    rng = np.random.default_rng(0)
+    for _ in range(20):
+        played = rng.integers(0, 30, 50)
+        gram = ACTIONS.covariance[np.ix_(played, played)]
+        assert 0.5 * np.linalg.slogdet(np.eye(50) + gram)[1] <= bound[50]
+    assert (np.diff(bound) > 0).all()
+    np.testing.assert_allclose(bound[1] * (1 - np.exp(-1)), 0.5 * np.log(2), rtol=1e-12)
+
+
+def test_rates_of_the_papers():
+    np.testing.assert_allclose(gain_rate(ACTIONS, 10)[10], np.log(10) ** 2)
+    linear = Finite(kernel("linear", 1)(GRID, GRID), GRID, "linear")
+    np.testing.assert_allclose(gain_rate(linear, 10)[10], np.log(10))
+    rough = Finite(kernel("matern12", 1)(GRID, GRID), GRID, "matern12")
+    np.testing.assert_allclose(gain_rate(rough, 10)[10], 10 ** (1 / 2))
+    with pytest.raises(Misuse, match="no closed-form rate"):
+        gain_rate(Finite(ACTIONS.covariance), 10)
+
+
+def test_width_is_the_formula_of_the_paper():
+    bound, noise, gain = np.array([[2.0, 3.0]]), np.array([[0.5, 0.5]]), np.array([1.7])
+    theory = Width(bound, noise, alpha=0.1).at(gain)
+    np.testing.assert_allclose(theory, [[2 + 0.5 * np.sqrt(2 * (1.7 + 1 + np.log(20))), 3 + 0.5 * np.sqrt(2 * (2.7 + np.log(20)))]])
+    scaled = Width(bound, noise, alpha=0.1, scale=0.2).at(gain)
+    np.testing.assert_allclose(scaled, 0.2 * theory)
+    other = Width(bound, noise, alpha=0.1, form="self-normalised", lam=0.25).at(gain)
+    np.testing.assert_allclose(other[0, 0], 2 + 0.5 / 0.5 * np.sqrt(2 * (1.7 + np.log(20))))
+    np.testing.assert_allclose(Width(bound, noise, alpha=0.1, form=3.0).at(gain), 3.0)
+    one = Width(bound[:, :1], noise[:, :1], alpha=0.1).at(gain)
+    np.testing.assert_allclose(one, 2 + 0.5 * np.sqrt(2 * (2.7 + np.log(10))))
+
+
+def belief(count):
+    return FunctionBelief(np.zeros((count, 3)), np.ones((count, 3)), np.full((count, 1), 2.0))
+
+
+@pytest.mark.parametrize(
+    ("law", "mean", "variance", "low", "high"),
+    [("normal", 0.0, 4.0, -np.inf, np.inf), ("uniform", 2.0, 4 / 3, 0.0, 4.0), ("discrete-gaussian", 1.45, 0.98, 0.0, 4.0)],
+)
+def test_rand_laws(law, mean, variance, low, high):
+    """Moments in units of beta = 2; points 200 so that the discrete laws are near their limits."""
+    count = 20_000
+    strategy = RandUCB(law, points=200)
+    strategy.start(Streams([("rand", s) for s in range(count)]), "f", (), 1)
+    strategy.begin(1)
+    values = strategy(belief(count))
+    assert (values == values[:, :1]).all(), "one Z for all actions"
+    z = values[:, 0]
+    assert abs(z.mean() - mean) < 0.06
+    assert abs(z.var() - variance) < 0.12
+    assert low <= z.min()
+    assert z.max() <= high
+    cost = RandUCB(law, sign=-1, points=200)
+    cost.start(Streams([("rand", s) for s in range(count)]), "f", (), 1)
+    cost.begin(1)
+    if law != "normal":
+        np.testing.assert_allclose(cost(belief(count)), -values, atol=1e-12)
+
+
+def test_uniform_law_hits_every_point_equally():
+    strategy = RandUCB("uniform", points=5)
+    strategy.start(Streams([("points", s) for s in range(10_000)]), "f", (), 1)
+    strategy.begin(1)
+    points, counts = np.unique(strategy.z, return_counts=True)
+    np.testing.assert_allclose(points, [0, 0.5, 1, 1.5, 2])
+    assert np.abs(counts - 2000).max() < 6 * np.sqrt(2000 * 0.8)
+
+
+def test_thompson_needs_a_joint_path():
+    assert Thompson().needs_path
+
+
+@pytest.mark.parametrize("sampler", [standard_normal, uniform])
+@pytest.mark.parametrize("shape", [(), (3,), (2, 5)])
+def test_draws_do_not_depend_on_block_or_company(sampler, shape, monkeypatch):
+    def numbers(replicates, memory):
+        monkeypatch.setattr(Draws, "MEMORY", memory)
+        draws = Draws([generator("d", s) for s in replicates], sampler, shape)
+        return np.stack([draws.at(t).copy() for t in range(1, 40)])
+
+    many = numbers(range(6), 2**18)
+    np.testing.assert_array_equal(many, numbers(range(6), 17))
+    np.testing.assert_array_equal(many[:, 4:5], numbers([4], 64))
+    assert not np.array_equal(many[:, 0], many[:, 1])
+
+
+def test_streams_are_named():
+    first, again = Streams([("a", 1)]).role("x")[0], Streams([("a", 1)]).role("x")[0]
+    assert first.random() == again.random()
+    others = [Streams([("a", 2)]), Streams([("b", 1)])]
+    values = {s.role("x")[0].random() for s in others} | {Streams([("a", 1)]).role("y")[0].random()}
+    assert len(values | {generator("a", 1, "x").random()}) == 4

@@ -1,0 +1,58 @@
+"""Kernels against scikit-learn's, and features against the matrix they factor."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from sklearn.gaussian_process.kernels import RBF, DotProduct
+from sklearn.gaussian_process.kernels import Matern as SkMatern
+
+from cbobench.errors import Misuse
+from cbobench.gp.kernels import check_covariance, features, kernel
+
+LEFT = np.random.default_rng(0).random((7, 3))
+RIGHT = np.random.default_rng(1).random((5, 3))
+
+
+@pytest.mark.parametrize(
+    ("name", "reference"),
+    [
+        ("se", RBF(0.3)),
+        ("matern12", SkMatern(0.3, nu=0.5)),
+        ("matern32", SkMatern(0.3, nu=1.5)),
+        ("matern52", SkMatern(0.3, nu=2.5)),
+        ("linear", DotProduct(0.0)),
+    ],
+)
+def test_kernel_equals_scikit_learn(name, reference):
+    expected = reference(LEFT, RIGHT) / (3 if name == "linear" else 1)
+    np.testing.assert_allclose(kernel(name, 0.3)(LEFT, RIGHT), expected, rtol=1e-12)
+
+
+@pytest.mark.parametrize("name", ["se", "matern12", "matern32", "matern52", "linear"])
+def test_features_rebuild_the_covariance(name):
+    points = np.linspace(0, 1, 60)[:, None]
+    covariance = kernel(name, 0.2)(points, points)
+    phi = features(covariance)
+    np.testing.assert_allclose(phi @ phi.T, covariance, atol=1e-12 * 60)
+    assert phi.shape[1] == {"se": 19, "linear": 1}.get(name, 60)
+
+
+def test_variance_is_at_most_one():
+    for name in ("se", "matern12", "matern52", "linear"):
+        assert kernel(name, 0.1)(LEFT, LEFT).max() <= 1 + 1e-12
+
+
+@pytest.mark.parametrize(
+    ("matrix", "message"),
+    [
+        (np.ones((2, 3)), "square"),
+        (np.array([[1, np.nan], [0, 1]]), "missing"),
+        (np.array([[1, 0.5], [0.2, 1]]), "not symmetric"),
+        (np.array([[1, 0.9, -0.9], [0.9, 1, 0.9], [-0.9, 0.9, 1]]), "semi-definite"),
+        (np.diag([1.0, 4.0]), "variance of 4"),
+    ],
+)
+def test_wrong_covariance_is_refused(matrix, message):
+    with pytest.raises(Misuse, match=message):
+        check_covariance(matrix, "covariance")

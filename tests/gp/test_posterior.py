@@ -1,0 +1,148 @@
+"""The lock-step posterior against a dense solve, scikit-learn, and its own laws."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from sklearn.gaussian_process import GaussianProcessRegressor
+from sklearn.gaussian_process.kernels import RBF
+
+from cbobench.gp.kernels import features, kernel
+from cbobench.gp.posterior import FeaturePosterior
+from cbobench.problems.data import DataFolder
+from cbobench.problems.recorded import LightSensors, Stocks
+from tests.helpers import problem
+
+GRID = np.linspace(0, 1, 100)[:, None]
+
+
+def dense(covariance, lam, actions, values):
+    """Posterior mean, covariance and information gain by one direct solve over the distinct actions played."""
+    played, index, count = np.unique(actions, return_inverse=True, return_counts=True)
+    averages = np.stack([np.bincount(index, v) / count for v in values.T], axis=1)
+    gram = covariance[np.ix_(played, played)]
+    inner = gram + np.diag(lam / count)
+    solved = np.linalg.solve(inner, np.concatenate([averages, covariance[played]], axis=1))
+    p = values.shape[1]
+    mean = covariance[:, played] @ solved[:, :p]
+    cov = covariance - covariance[:, played] @ solved[:, p:]
+    root = np.sqrt(count)
+    gain = 0.5 * np.linalg.slogdet(np.eye(len(played)) + root[:, None] * gram * root / lam)[1]
+    return mean.T, cov, gain
+
+
+def after(covariance, rounds, values, actions, lam):
+    posterior = FeaturePosterior(features(covariance), lam, replicates=1, functions=values.shape[1])
+    for t in range(rounds):
+        posterior.update(actions[t : t + 1], values[t : t + 1])
+    return posterior
+
+
+def check(posterior, covariance, lam, actions, values, scale):
+    mean, cov, gain = dense(covariance, lam, actions, values)
+    np.testing.assert_allclose(posterior.mean[0] / scale, mean / scale, atol=1e-8)
+    np.testing.assert_allclose(posterior.variance[0], cov.diagonal(), atol=1e-8)
+    np.testing.assert_allclose(posterior.covariance(0), cov, atol=1e-8)
+    np.testing.assert_allclose(posterior.gain[0], gain, rtol=1e-8)
+
+
+def covariances(name):
+    if name in ("light-sensors", "stocks"):
+        return problem(name, data="look-alike").actions.covariance
+    return kernel(name, 0.2)(GRID, GRID)
+
+
+def long_history(covariance, scale, rounds=100_000):
+    """Plays as a bandit's: most on a few actions, some everywhere."""
+    rng = np.random.default_rng(5)
+    n = len(covariance)
+    favourite = rng.integers(0, n, 3)
+    actions = np.where(rng.random(rounds) < 0.9, favourite[rng.integers(0, 3, rounds)], rng.integers(0, n, rounds))
+    truth = scale * rng.standard_normal((n, 2))
+    return actions, truth[actions] + scale * rng.standard_normal((rounds, 2))
+
+
+@pytest.mark.slow()
+@pytest.mark.parametrize(("name", "scale"), [("se", 1), ("matern52", 1), ("light-sensors", 500), ("stocks", 100)])
+def test_equals_a_dense_solve_after_100_000_rounds(name, scale):
+    covariance, lam = covariances(name), 1 + 2 / 100_000
+    actions, values = long_history(covariance, scale)
+    check(after(covariance, 100_000, values, actions, lam), covariance, lam, actions, values, scale)
+
+
+@pytest.mark.slow()
+@pytest.mark.parametrize(("cls", "scale"), [(LightSensors, 500), (Stocks, 100)])
+def test_equals_a_dense_solve_on_the_recorded_covariances(cls, scale, original_data):
+    made = cls()
+    made.prepare(DataFolder(original_data))
+    covariance, lam = made.actions.covariance, 1.002
+    actions, values = long_history(covariance, scale)
+    check(after(covariance, 100_000, values, actions, lam), covariance, lam, actions, values, scale)
+
+
+@pytest.mark.parametrize("lam", [0.01, 1.0, 30.0])
+def test_equals_a_dense_solve_for_any_lambda(lam):
+    covariance = covariances("se")
+    actions, values = long_history(covariance, 1, 300)
+    check(after(covariance, 300, values, actions, lam), covariance, lam, actions, values, 1)
+
+
+def test_equals_scikit_learn():
+    rng = np.random.default_rng(2)
+    actions, values = rng.integers(0, 100, 30), rng.standard_normal((30, 2))
+    posterior = after(covariances("se"), 30, values, actions, 0.5)
+    for j in range(2):
+        gp = GaussianProcessRegressor(RBF(0.2), alpha=0.5, optimizer=None).fit(GRID[actions], values[:, j])
+        mean, cov = gp.predict(GRID, return_cov=True)
+        np.testing.assert_allclose(posterior.mean[0, j], mean, atol=1e-9)
+        np.testing.assert_allclose(posterior.covariance(0), cov, atol=1e-9)
+
+
+def test_prior_and_reset():
+    covariance = covariances("se")
+    posterior = after(covariance, 3, np.ones((3, 1)), np.array([3, 4, 5]), 1.0)
+    posterior.reset(2.0)
+    np.testing.assert_allclose(posterior.variance[0], 1.0, rtol=1e-12)
+    assert posterior.lam == 2.0
+    assert not posterior.mean.any()
+    assert not posterior.gain.any()
+
+
+@pytest.mark.parametrize("size", [1, 7, 64])
+def test_a_replicate_does_not_depend_on_its_block(size):
+    """The same bits whatever runs beside it; the last replicate of a block sits at another place in every stack."""
+    phi = features(covariances("se"))
+    rng = np.random.default_rng(3)
+    actions, values = rng.integers(0, 100, (200, 64)), rng.standard_normal((200, 64, 2))
+    z = rng.standard_normal((64, 2, phi.shape[1]))
+    whole, part = FeaturePosterior(phi, 1.1, 64, 2), FeaturePosterior(phi, 1.1, size, 2)
+    for t in range(200):
+        whole.update(actions[t], values[t])
+        part.update(actions[t, -size:], values[t, -size:])
+    for name in ("mean", "variance", "gain", "factor"):
+        np.testing.assert_array_equal(getattr(whole, name)[-size:], getattr(part, name))
+    np.testing.assert_array_equal(whole.paths(z)[-size:], part.paths(z[-size:]))
+
+
+def worst_z(samples, cov):
+    """Largest standardised deviation of the sample moments (N, n) from mean 0 and covariance `cov`."""
+    count = len(samples)
+    spread = cov.diagonal()
+    mean_z = samples.mean(axis=0) / np.sqrt(spread / count)
+    expected_error = np.sqrt((np.outer(spread, spread) + cov**2) / count)
+    cov_z = (samples.T @ samples / count - cov) / expected_error
+    return max(np.abs(mean_z).max(), np.abs(cov_z).max())
+
+
+def test_joint_samples_have_the_posterior_moments():
+    covariance = covariances("se")
+    rng = np.random.default_rng(4)
+    actions, values = rng.integers(0, 60, 40), rng.standard_normal((40, 1))
+    posterior = after(covariance, 40, values, actions, 1.0)
+    z = rng.standard_normal((1, 40_000, posterior.rank))
+    samples = posterior.paths(z)[0]
+    cov = posterior.covariance(0)
+    limit = 6.0  # about 10,000 statistics: the largest is near 4 when all is well
+    assert worst_z(samples, cov) < limit
+    independent = rng.standard_normal(samples.shape) * np.sqrt(cov.diagonal())
+    assert worst_z(independent, cov) > 10 * limit, "negative control: samples that are independent per arm must fail"

@@ -1,0 +1,57 @@
+"""Small makers that tests share: settings without a problem, and short plays."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from cbobench import params
+from cbobench.algorithms import ALGORITHMS
+from cbobench.algorithms.base import Algorithm, Setting
+from cbobench.gp.actions import Finite
+from cbobench.problems import PROBLEMS
+from cbobench.problems.base import Problem
+from cbobench.problems.data import DataFolder
+from cbobench.rng import Streams
+from cbobench.sweep.play import Chunk, Play
+
+
+def setting(covariance: np.ndarray, *, replicates: int = 1, constraints: int = 1, horizon: int = 100, **facts: Any) -> Setting:
+    """A learner's setting over a covariance matrix; facts override the defaults of 1."""
+    p, n = 1 + constraints, len(covariance)
+    values: dict[str, Any] = {
+        "norm": np.ones((replicates, p)),
+        "sup": np.ones((replicates, p)),
+        "noise": np.ones((replicates, p)),
+        "slater": np.ones(replicates),
+        "seed_set": np.eye(n, dtype=bool)[:1].repeat(replicates, axis=0),
+        "optimum": np.zeros(replicates, dtype=np.intp),
+    }
+    values |= facts
+    points = values.pop("points", None)
+    streams = Streams([("test", s) for s in range(replicates)])
+    return Setting(Finite(covariance, points), constraints, horizon, **values, streams=streams)
+
+
+def make(name: str, **settings: Any) -> Any:
+    """An algorithm by name."""
+    return params.build(ALGORITHMS.get(name), settings)
+
+
+def problem(name: str, **settings: Any) -> Problem:
+    """A prepared problem by name."""
+    made: Problem = params.build(PROBLEMS.get(name), settings)
+    made.prepare(DataFolder())
+    return made
+
+
+def play(task: Problem, algorithm: Algorithm, seeds: int | list[int] = 3, horizon: int = 50, key: str = "test") -> tuple[Play, list[Chunk]]:
+    """A finished play and its chunks."""
+    cells = Play(task, key, algorithm, algorithm.name, list(range(seeds)) if isinstance(seeds, int) else seeds, horizon)
+    return cells, list(cells)
+
+
+def actions(chunks: list[Chunk]) -> np.ndarray:
+    """Played actions (T, S)."""
+    return np.concatenate([chunk.actions for chunk in chunks])
