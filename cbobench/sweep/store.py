@@ -91,7 +91,7 @@ class RunFolder:
     @classmethod
     def at(cls, where: str | Path) -> RunFolder:
         """The folder at a path or URI; local paths are made absolute."""
-        text = str(where)
+        text = str(where).removeprefix("file://")
         return cls(text if "://" in text else str(Path(text).absolute()))
 
     @cached_property

@@ -1,0 +1,71 @@
+"""Metrics against their definitions, summed in plain Python."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from cbobench.sweep.metrics import Metrics
+from cbobench.sweep.rows import recorded_rounds
+from tests.helpers import problem
+
+
+@pytest.fixture()
+def instances():
+    task = problem("rkhs", n=12, m=2)
+    return task.draw([np.random.default_rng(s) for s in range(3)])
+
+
+@pytest.mark.parametrize("cut", [40, 7, 1])
+def test_metrics_are_their_definitions(instances, cut):
+    actions = np.random.default_rng(0).integers(0, 12, (40, 3))
+    metrics = Metrics(instances)
+    chunks = [metrics.add(actions[i : i + cut]) for i in range(0, 40, cut)]
+    for s in range(3):
+        f, g = instances.f[s], instances.g[s]
+        best = max(f[i] for i in range(12) if (g[:, i] <= 0).all())
+        regret = plus = hard = count = reward = 0.0
+        total = np.zeros(2)
+        streak = longest = 0
+        first = None
+        for t, a in enumerate(actions[:, s], start=1):
+            regret += best - f[a]
+            plus += instances.f_plus[s] - f[a]
+            total += g[:, a]
+            hard += max(g[0, a], 0) + max(g[1, a], 0)
+            violated = (g[:, a] > 0).any()
+            count += violated
+            reward += f[a]
+            streak = streak + 1 if violated else 0
+            longest = max(longest, streak)
+            if first is None and not violated:
+                first = t
+            got = {name: np.concatenate([c.values[name] for c in chunks])[t - 1, s] for name in chunks[0].values}
+            expected = {
+                "regret": regret, "regret_plus": plus, "violation_hard": hard, "violations": count, "reward": reward,
+                "violation": np.sqrt((np.maximum(total, 0) ** 2).sum()),
+            }  # fmt: skip
+            assert got == pytest.approx(expected, rel=1e-12, abs=1e-12)
+        assert metrics.longest_streak[s] == longest
+        assert metrics.first_feasible[s] == (first or 0)
+
+
+def test_cutting_the_horizon_changes_no_bit(instances):
+    actions = np.random.default_rng(1).integers(0, 12, (500, 3))
+    whole, parts = Metrics(instances), Metrics(instances)
+    whole.add(actions)
+    for i in range(0, 500, 37):
+        parts.add(actions[i : i + 37])
+    for name, values in whole.final.items():
+        np.testing.assert_array_equal(values, parts.final[name])
+
+
+def test_recorded_rounds():
+    assert recorded_rounds(5, None).tolist() == [1, 2, 3, 4, 5]
+    assert recorded_rounds(5, 1000).tolist() == [1, 2, 3, 4, 5]
+    kept = recorded_rounds(10_000, 1000)
+    assert kept.tolist() == list(range(10, 10_001, 10))
+    odd = recorded_rounds(1537, 100)
+    assert len(odd) == 100
+    assert odd[-1] == 1537
+    assert (np.diff(odd) > 0).all()

@@ -1,0 +1,168 @@
+"""Suite files: what is wrong is said in one line with file, line, allowed values and the nearest name."""
+
+from __future__ import annotations
+
+import pytest
+
+from cbobench import resources
+from cbobench.errors import Misuse
+from cbobench.problems.data import DATA_SETS
+from cbobench.sweep import grid, yamlio
+from cbobench.sweep.suite import load
+
+GOOD = """\
+suite: s
+horizon: 10
+seeds: 3
+problems:
+  - rkhs-1d: {h: 0.25}
+algorithms:
+  - ckb-ucb
+  - ckb-rand: {beta_scale: {sweep: [0.2, 1.0]}, label: Rand}
+"""
+
+
+def test_a_good_suite(write_suite):
+    suite = load(write_suite(GOOD))
+    assert [v.title for v in suite.algorithms] == ["ckb-ucb", "ckb-rand[beta_scale=0.2]", "ckb-rand[beta_scale=1.0]"]
+    assert [v.label for v in suite.algorithms] == ["ckb-ucb", "Rand (beta_scale = 0.2)", "Rand (beta_scale = 1.0)"]
+    assert suite.seeds == (0, 1, 2)
+    assert suite.record == 1000
+    assert sum(len(group) for group in grid.cells(suite)) == 9
+
+
+WRONG = [
+    (("horizon: 10", "horizont: 10"), r"suite.yaml:2: unknown key 'horizont'; did you mean 'horizon'\?"),
+    (("horizon: 10", "horizon: ten"), "horizon is 'ten'; it must be a whole number"),
+    (("horizon: 10", "horizon: 0"), "it must be a whole number of at least 1"),
+    (("horizon: 10\n", ""), "key 'horizon' is missing"),
+    (("horizon: 10", "horizon: 10\nhorizon: 20"), "suite.yaml:3: not valid YAML: key 'horizon' is given twice"),
+    (("seeds: 3", "seeds: -1"), "suite.yaml:3: seeds is -1; allowed: a count"),
+    (("seeds: 3", "seeds: [1, 1]"), "holds a number twice"),
+    (("seeds: 3", "seeds: {first: 3}"), "allowed: a count, a list"),
+    (("seeds: 3", "seeds: 3\nrecord: some"), "record is 'some'; allowed: all, or {rounds:"),
+    (("seeds: 3", "seeds: 3\nshared: {bta_scale: 1}"), "unknown shared parameter 'bta_scale'; did you mean 'beta_scale'"),
+    (("seeds: 3", "seeds: 3\nshared: {beta_scale: x}"), "beta_scale is 'x'; allowed: number"),
+    (("seeds: 3", "seeds: 3\nshared: 5"), "shared is 5; it must map"),
+    (("ckb-ucb", "ckb-ubc"), r"suite.yaml:7: unknown algorithm 'ckb-ubc'; did you mean 'ckb-ucb'\?; allowed: ckb-rand"),
+    (("rkhs-1d", "rkhs-2d"), "suite.yaml:5: unknown problem 'rkhs-2d'; did you mean 'rkhs-1d'"),
+    (("{h: 0.25}", "{hh: 0.25}"), "suite.yaml:5: unknown parameter 'hh'; did you mean 'h'"),
+    (("{h: 0.25}", "{h: -1}"), "suite.yaml:5: h is -1.0; it must be above 0"),
+    (("{h: 0.25}", "{constraint: thershold}"), "constraint is 'thershold'; allowed: 'threshold' | 'independent'"),
+    (("{h: 0.25}", "5"), "parameters of 'rkhs-1d' must be a mapping, not 5"),
+    (("[0.2, 1.0]", "[0.2, 0.2]"), "stands twice"),
+    (("[0.2, 1.0]", "[]"), "allowed: a value, or {sweep:"),
+    (("  - ckb-ucb\n", "  - ckb-ucb\n  - ckb-ucb\n"), "'ckb-ucb' stands twice"),
+    (("  - ckb-ucb\n", "  - ckb-ucb: {label: Rand (beta_scale = 1.0)}\n"), "give them different labels"),
+    (("  - ckb-ucb\n", "  - 7\n"), "7 is not an entry"),
+    (("  - ckb-ucb\n", "  - nowhere.at_all:Mine\n"), "cannot import 'nowhere.at_all'"),
+    (("  - ckb-ucb\n", "  - cbobench.rng:Drawz\n"), "unknown name in cbobench.rng 'Drawz'; did you mean 'Draws'"),
+    (("  - ckb-ucb\n", "  - cbobench.rng:Draws\n"), "is not a subclass of cbobench.algorithms.base:Algorithm"),
+    (("  - ckb-ucb\n", "  - stageopt: {metric: input}\n  - ckb-ucb: {gain: rate}\n"), None),
+    (("rkhs-1d: {h: 0.25}", "stocks: {data: look-alike}\n  - rkhs: {m: 2, constraint: threshold}"), "suite.yaml:6: m is 2"),
+    (("rkhs-1d: {h: 0.25}", "stocks: {data: look-alike, h: 999}"), "suite.yaml:5: stocks: no feasible action"),
+    (("rkhs-1d: {h: 0.25}", "stocks"), "fin.csv .* is not in"),
+    (("rkhs-1d: {h: 0.25}", "table: {rows: none.csv}"), "none.csv' does not exist"),
+    (("problems:", "problems: ["), "not valid YAML"),
+]
+
+
+@pytest.mark.parametrize(("change", "message"), WRONG)
+def test_wrong_suites(write_suite, monkeypatch, tmp_path, change, message):
+    monkeypatch.setenv("CBOBENCH_DATA", str(tmp_path))
+    assert change[0] in GOOD
+    path = write_suite(GOOD.replace(*change, 1))
+    if message is None:
+        load(path)
+        return
+    with pytest.raises(Misuse, match=message) as error:
+        load(path)
+    assert "\n" not in str(error.value)
+    assert "suite.yaml" in str(error.value)
+
+
+def test_a_problem_without_a_rate_or_coordinates_is_refused_before_anything_runs(write_suite):
+    tables = GOOD.replace("rkhs-1d: {h: 0.25}", "stocks: {data: look-alike}")
+    for entry, message in (("stageopt: {metric: input}", "no coordinates"), ("ckb-ts: {gain: rate}", "no closed-form rate")):
+        with pytest.raises(Misuse, match=f"cannot play stocks.data=look-alike.: .*{message}"):
+            load(write_suite(tables.replace("ckb-ucb", entry)))
+
+
+def test_imports_can_be_refused(write_suite):
+    path = write_suite(GOOD.replace("- ckb-ucb\n", "- cbobench.algorithms.ckb:CKBUCB\n"))
+    assert load(path).algorithms[0].name == "cbobench.algorithms.ckb:CKBUCB"
+    with pytest.raises(Misuse, match="--no-imports refuses"):
+        load(path, imports=False)
+
+
+def test_yaml_traps(write_suite):
+    content = yamlio.read(write_suite("a: 1e-3\nb: no\nc: 10:30\nd: 012\ne: true\nf: null\ng: -2\nh: 1.5\n"))
+    assert dict(content) == {"a": 1e-3, "b": "no", "c": "10:30", "d": "012", "e": True, "f": None, "g": -2, "h": 1.5}
+    with pytest.raises(Misuse, match="could not determine a constructor"):
+        yamlio.read(write_suite("a: !!python/object/apply:os.system ['true']\n"))
+
+
+def test_a_cell_id_depends_on_its_content_only(write_suite):
+    first = grid.cells(load(write_suite(GOOD)))
+    shuffled = """\
+algorithms:
+  - ckb-rand: {label: "other words", beta_scale: 1}
+  - ckb-ucb
+problems: [{rkhs-1d: {label: P, h: 0.25}}]
+seeds: [2, 0]
+horizon: 10
+suite: another
+"""
+    second = grid.cells(load(write_suite(shuffled, "other.yaml")))
+    ids = {(c.algorithm.split("[")[0], c.seed, "1.0" in c.algorithm): c.id for group in first for c in group}
+    for group in second:
+        for cell in group:
+            assert ids[cell.algorithm.split("[")[0], cell.seed, "ckb-rand" in cell.algorithm] == cell.id
+    other = {c.id for group in grid.cells(load(write_suite(GOOD), horizon=11)) for c in group}
+    assert not other & {c.id for group in first for c in group}
+
+
+def test_tables_are_known_by_content_not_by_path(write_suite, tmp_path):
+    text = "a,b\n1,2\n2,5\n3,1\n"
+    ids = []
+    for name in ("one.csv", "two.csv"):
+        (tmp_path / name).write_text(text)
+        suite = load(write_suite(GOOD.replace("rkhs-1d: {h: 0.25}", f"table: {{rows: {name}}}")))
+        ids.append(grid.cells(suite)[0][0].id)
+    assert ids[0] == ids[1]
+
+
+@pytest.mark.parametrize("name", sorted(resources.suites()))
+def test_shipped_suites_load(name, monkeypatch, original_data):
+    suite = load(resources.suites()[name], data=original_data)
+    assert len(suite.algorithms) == 5
+    if name.startswith("zhou_ji"):
+        assert len(suite.seeds) == 50
+        assert suite.horizon == (1000 if "light" in name else 10_000)
+
+
+def test_shipped_suites_name_known_data(monkeypatch, tmp_path):
+    monkeypatch.setenv("CBOBENCH_DATA", str(tmp_path))
+    load(resources.suites()["quickstart"])
+    for name, data in (("zhou_ji_2022_light", "light-sensors"), ("zhou_ji_2022_stocks", "stocks")):
+        with pytest.raises(Misuse, match=DATA_SETS[data].file):
+            load(resources.suites()[name])
+
+
+def test_blocks():
+    assert grid.block_size(groups=5, seeds=50, cpus=2) == 50
+    assert grid.block_size(groups=1, seeds=50, cpus=2) == 25
+    assert grid.block_size(groups=5, seeds=50, cpus=64) == 10
+    assert grid.block_size(groups=5, seeds=3, cpus=2) == 3
+
+
+def test_tasks_are_seed_first_and_stable(write_suite):
+    suite = load(write_suite(GOOD), seeds=10)
+    tasks = grid.tasks(suite, 4, set())
+    assert [t.cells[0].seed for t in tasks] == [0, 0, 0, 4, 4, 4, 8, 8, 8]
+    done = {c.id for c in tasks[0].cells} | {tasks[4].cells[1].id}
+    again = {t.name: t for t in grid.tasks(suite, 4, done)}
+    assert len(again) == 8
+    assert {t.name for t in tasks} - set(again) == {tasks[0].name, tasks[4].name}
+    halves = grid.split(tasks[0])
+    assert [c.seed for half in halves for c in half.cells] == [0, 1, 2, 3]
