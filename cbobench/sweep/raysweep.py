@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import os
 import secrets
+import socket
 from collections import deque
 from collections.abc import Iterator, Sequence
 from typing import Any
@@ -44,6 +45,8 @@ def start_ray(cpus: int | None, address: str | None) -> Any:
     if address is None and "RAY_AUTH_MODE" not in os.environ:
         os.environ["RAY_AUTH_MODE"] = "token"
         os.environ.setdefault("RAY_AUTH_TOKEN", secrets.token_hex(16))
+    if address is not None:
+        _probe(address)
     import ray
 
     options: dict[str, Any] = {"log_to_driver": False, "logging_level": "ERROR"}
@@ -58,6 +61,17 @@ def start_ray(cpus: int | None, address: str | None) -> Any:
         reason = str(error).splitlines()[0]
         raise Misuse(f"cannot start on Ray at {address or 'this machine'}: {reason}; is the cluster up?") from error
     return ray
+
+
+def _probe(address: str) -> None:
+    """Refuse an address that nothing listens at: Ray would end this process after a minute of trying."""
+    host, separator, port = address.removeprefix("ray://").rpartition(":")
+    if not separator:
+        return  # "auto" and "local" are Ray's own words
+    try:
+        socket.create_connection((host, int(port)), timeout=10).close()
+    except (OSError, ValueError) as error:
+        raise Misuse(f"no Ray cluster answers at {address} ({error}); start one, or leave --address out") from error
 
 
 class RaySweep:

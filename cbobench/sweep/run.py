@@ -169,7 +169,6 @@ def execute(
 
     Ctrl-C or SIGTERM stops it: what is published stays, and the same command resumes (`stopped` is then true).
     """
-    todo.record.write(todo.folder)
     receipts: list[Receipt] = []
     stopped = False
 
@@ -180,11 +179,13 @@ def execute(
         return Outcome(todo.folder, todo.cells, count, failed, errors, stopped)
 
     if not todo.orders:
+        todo.record.write(todo.folder)
         when_played(outcome())
         return outcome()
     with _interruptible() as interrupted:
         source, close = _player(todo, cpus, address)
         try:
+            todo.record.write(todo.folder)
             for receipt in source:
                 receipts.append(receipt)
                 on_receipt(receipt)

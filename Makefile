@@ -1,0 +1,55 @@
+# Two commands for a newcomer: `make demo` and `make test`. Both set up .venv by themselves.
+PYTHON ?= python3
+VENV   ?= .venv
+BIN     = $(VENV)/bin
+RUN    ?= runs/quickstart
+
+.PHONY: demo test fast lint bench wheel lowest clean
+
+demo: .make/install  ## play the quickstart suite on Ray, print its table, draw its figures
+	$(BIN)/cbobench run quickstart --out $(RUN)
+	$(BIN)/cbobench figures $(RUN)
+	@echo "open $(RUN)/figures/summary_quickstart_synthetic_h_B_2.png"
+
+test: .make/test  ## every test, the slow ones too
+	$(BIN)/python -m pytest $(ARGS)
+
+fast: .make/test  ## the quick tests only
+	$(BIN)/python -m pytest -m "not slow" $(ARGS)
+
+lint: .make/lint  ## style, types
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+
+bench: .make/test  ## µs per seed-round against the bare-NumPy floor (ARGS=--quick for the main case only)
+	$(BIN)/python benchmarks/bench.py $(ARGS)
+
+wheel: .make/install  ## build the wheel into dist/
+	$(BIN)/pip wheel --quiet --no-deps --wheel-dir dist .
+
+lowest: .make/venv  ## the quick tests with the oldest versions that pyproject.toml allows
+	$(PYTHON) -m venv .venv-lowest
+	$(BIN)/python -c "import tomllib; print('\n'.join(d.replace('>=', '==') for d in tomllib.load(open('pyproject.toml', 'rb'))['project']['dependencies']))" > .make/lowest.txt
+	.venv-lowest/bin/pip install --quiet --constraint .make/lowest.txt -e ".[test]"
+	.venv-lowest/bin/python -m pytest -m "not slow" $(ARGS)
+
+clean:
+	rm -rf .make .venv .venv-lowest build dist .pytest_cache .mypy_cache .ruff_cache
+
+.make/venv:
+	$(PYTHON) -c "import sys; sys.exit(sys.version_info < (3, 11) and 'cbobench needs Python 3.11 or newer')"
+	$(PYTHON) -m venv $(VENV)
+	@mkdir -p .make && touch $@
+
+.make/install: .make/venv pyproject.toml
+	$(BIN)/pip install --quiet --disable-pip-version-check -e .
+	@touch $@
+
+.make/test: .make/install
+	$(BIN)/pip install --quiet --disable-pip-version-check -e ".[test]"
+	@touch $@
+
+.make/lint: .make/test
+	$(BIN)/pip install --quiet --disable-pip-version-check -e ".[lint]"
+	@touch $@

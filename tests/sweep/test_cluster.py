@@ -1,0 +1,104 @@
+"""The cluster launcher file, and joining a Ray cluster that runs on this machine's loopback."""
+
+from __future__ import annotations
+
+import contextlib
+import copy
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import jsonschema
+import pytest
+import yaml
+
+import cbobench
+from tests.conftest import ROOT
+from tests.sweep.test_run import assert_same_rows
+
+LAUNCHER = yaml.safe_load((ROOT / "cluster.yaml").read_text())
+AWS_NODE = {"InstanceType", "IamInstanceProfile", "InstanceMarketOptions", "BlockDeviceMappings", "ImageId", "KeyName"}
+
+
+def schema():
+    import ray
+
+    return json.loads((Path(ray.__file__).parent / "autoscaler" / "ray-schema.json").read_text())
+
+
+def test_the_launcher_file_fits_the_raw_schema():
+    """The raw file, because Ray's own validation first fills in what is missing."""
+    jsonschema.validate(LAUNCHER, schema())
+    for break_it in (lambda c: c.pop("cluster_name"), lambda c: c.update(min_wokers=1), lambda c: c.update(max_workers="x")):
+        wrong = copy.deepcopy(LAUNCHER)
+        break_it(wrong)
+        with pytest.raises(jsonschema.ValidationError):
+            jsonschema.validate(wrong, schema())
+
+
+def test_rays_validator_accepts_it():
+    code = (
+        "import yaml, sys\n"
+        "from ray.autoscaler._private.util import prepare_config, validate_config\n"
+        "validate_config(prepare_config(yaml.safe_load(open(sys.argv[1]))))\n"
+    )
+    done = subprocess.run([sys.executable, "-c", code, ROOT / "cluster.yaml"], capture_output=True, text=True, timeout=120, check=False)
+    assert done.returncode == 0, done.stderr
+
+
+def test_what_rays_validator_does_not_look_at():
+    """Keys of node_config are passed to AWS unseen; a misspelt one would launch on-demand machines."""
+    types = LAUNCHER["available_node_types"]
+    assert LAUNCHER["head_node_type"] in types
+    for node in types.values():
+        assert set(node["node_config"]) <= AWS_NODE
+    assert types["worker"]["node_config"]["InstanceMarketOptions"] == {"MarketType": "spot"}
+    assert types["worker"]["min_workers"] == 0 < types["worker"]["max_workers"] <= LAUNCHER["max_workers"]
+    starts = " ".join(LAUNCHER["head_start_ray_commands"] + LAUNCHER["worker_start_ray_commands"])
+    assert starts.count("RAY_USAGE_STATS_ENABLED=0") == 2
+
+
+@pytest.fixture()
+def loopback_cluster():
+    """A Ray head on 127.0.0.1 in a process group of its own; ended by its id (never by `ray stop`, which ends every Ray here)."""
+    environment = os.environ | {"RAY_USAGE_STATS_ENABLED": "0", "RAY_AUTH_MODE": "disabled"}
+    words = [sys.executable, "-m", "ray.scripts.scripts", "start", "--head", "--block", "--node-ip-address=127.0.0.1"]
+    words += ["--port=46379", "--num-cpus=2", "--include-dashboard=false", "--object-store-memory=100000000"]
+    head = subprocess.Popen(words, env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, start_new_session=True)
+    deadline = time.monotonic() + 60
+    for line in head.stdout:
+        if "Ray runtime started" in line:
+            break
+        assert time.monotonic() < deadline
+    yield "127.0.0.1:46379", environment
+    head.terminate()  # it ends its own daemons
+    try:
+        head.wait(30)
+    finally:
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(head.pid, signal.SIGKILL)
+    head.stdout.close()
+
+
+@pytest.mark.slow()
+def test_joining_a_cluster_by_address(loopback_cluster, small_suite, tmp_path, command):
+    address, environment = loopback_cluster
+    suite = small_suite()
+    cbobench.run(suite, out=tmp_path / "here", cpus=0)
+    done = command("run", suite, "--out", tmp_path / "there", "--address", address, env=environment)
+    assert done.returncode == 0, done.stderr
+    assert_same_rows(tmp_path / "here", tmp_path / "there")
+
+
+@pytest.mark.slow()
+def test_no_cluster_at_the_address(small_suite, tmp_path, command):
+    environment = os.environ | {"RAY_AUTH_MODE": "disabled"}
+    done = command("run", small_suite(), "--out", tmp_path / "none", "--address", "127.0.0.1:1", env=environment)
+    assert done.returncode == 2
+    assert "no Ray cluster answers at 127.0.0.1:1" in done.stderr
+    assert "Traceback" not in done.stderr
+    assert not (tmp_path / "none").exists()
