@@ -25,8 +25,4 @@ def figures(run: Run) -> list[Figure]:
 
 
 if __name__ == "__main__":
-    import sys
-
-    if len(sys.argv) > 1:
-        print(compare(Run(sys.argv[1])))
-    main(__file__)
+    main(__file__, before=lambda run: print(compare(run)))

@@ -1,10 +1,10 @@
 """cbobench: large sweeps and honest comparisons for constrained Bayesian optimization and constrained bandits.
 
-    import cbobench
+import cbobench
 
-    cbobench.run("quickstart", out="runs/quickstart")
-    cells = cbobench.load_cells("runs/quickstart")
-    rounds = cbobench.load_rounds("runs/quickstart", algorithm="ckb-ucb")
+cbobench.run("quickstart", out="runs/quickstart")
+cells = cbobench.load_cells("runs/quickstart")
+rounds = cbobench.load_rounds("runs/quickstart", algorithm="ckb-ucb")
 """
 
 from __future__ import annotations
@@ -12,7 +12,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from cbobench.report.load import load_cells as load_cells, load_rounds as load_rounds
+    from cbobench.report.load import load_cells as load_cells
+    from cbobench.report.load import load_rounds as load_rounds
     from cbobench.sweep.run import run as run
 
 __version__ = "0.1.0"

@@ -26,10 +26,17 @@ class Parser(argparse.ArgumentParser):
                 if close:
                     message += f"; did you mean {close!r}?"
         elif message.startswith("unrecognized arguments: "):
-            options = [o for action in self._actions for o in action.option_strings]
-            close = nearest(message.split(": ")[1].split()[0], options)
+            close = nearest(message.split(": ")[1].split()[0], self._options())
             message += f"; did you mean {close}?" if close else f"; see {self.prog} --help"
         raise Misuse(message)
+
+    def _options(self) -> list[str]:
+        """Every option of this parser and of its commands: argparse reports a command's unknown options here."""
+        found = [option for action in self._actions for option in action.option_strings]
+        for action in self._actions:
+            if isinstance(action, argparse._SubParsersAction):
+                found += [option for sub in action.choices.values() for option in sub._options()]
+        return sorted(set(found))
 
 
 def parser() -> Parser:
@@ -61,7 +68,9 @@ def parser() -> Parser:
     run.add_argument("--dry-run", action="store_true", help="say what would be played, how long and how large")
 
     status = command("status", "cells done, failed, stale and missing, and the command that finishes a run")
-    compare = command("compare", "one row per problem and algorithm: means with 95 %% intervals, medians, n of expected")
+    compare = command(
+        "compare", "one row per problem and algorithm: means with 95 %% intervals, medians, n of expected"
+    )
     figures = command("figures", "draw every figure that the recipes know: PDF, PNG and the CSV behind each")
     for sub in (status, compare, figures):
         sub.add_argument("run", metavar="RUN", help="run folder, path or URI")

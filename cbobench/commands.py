@@ -59,7 +59,9 @@ def _report(outcome: Outcome, done: int, command: str, fail_fast: bool) -> int:
     for error in outcome.errors[:SHOWN_FAILURES]:
         print(f"failed: {error}", file=sys.stderr)
     if outcome.stopped:
-        print(f"stopped: {done + outcome.played} of {outcome.cells} cells are done; to go on: {command}", file=sys.stderr)
+        print(
+            f"stopped: {done + outcome.played} of {outcome.cells} cells are done; to go on: {command}", file=sys.stderr
+        )
         return 1 if fail_fast and outcome.failed else 130
     from cbobench.report.compare import compare as table
     from cbobench.report.load import Run
@@ -139,7 +141,10 @@ def _catalogue(what: str) -> list[dict[str, Any]]:
 
     if what == "suites":
         found = {name: yamlio.read(path) for name, path in resources.suites().items()}
-        return [{"name": n, "horizon": c["horizon"], "seeds": c["seeds"], "about": c.get("about", "")} for n, c in found.items()]
+        return [
+            {"name": n, "horizon": c["horizon"], "seeds": c["seeds"], "about": c.get("about", "")}
+            for n, c in found.items()
+        ]
     registry = PROBLEMS if what == "problems" else ALGORITHMS
     rows = []
     for name in registry.names():

@@ -18,7 +18,7 @@ np.seterr(divide="raise", over="raise", invalid="raise")
 ROOT = Path(__file__).parents[1]
 
 
-@pytest.fixture()
+@pytest.fixture
 def original_data() -> Path:
     """The folder with the two recorded data sets, which have no licence and are not part of the project."""
     folder = os.environ.get("CBOBENCH_DATA")
@@ -27,7 +27,7 @@ def original_data() -> Path:
     return Path(folder)
 
 
-@pytest.fixture()
+@pytest.fixture
 def write_suite(tmp_path: Path) -> Callable[..., Path]:
     """Write a suite file from keyword lines; returns its path."""
 
@@ -52,7 +52,7 @@ algorithms:
 """
 
 
-@pytest.fixture()
+@pytest.fixture
 def small_suite(write_suite: Callable[..., Path]) -> Callable[..., Path]:
     def make(horizon: int = 60, seeds: int = 4, extra: str = "") -> Path:
         return write_suite(SMALL.format(horizon=horizon, seeds=seeds) + extra)
@@ -60,7 +60,7 @@ def small_suite(write_suite: Callable[..., Path]) -> Callable[..., Path]:
     return make
 
 
-@pytest.fixture()
+@pytest.fixture
 def command() -> Callable[..., subprocess.CompletedProcess[str]]:
     """Run `cbobench ...` in its own process, without the user's data folder unless given."""
 
@@ -71,7 +71,7 @@ def command() -> Callable[..., subprocess.CompletedProcess[str]]:
     return run
 
 
-@pytest.fixture()
+@pytest.fixture
 def clean_tree(tmp_path: Path) -> Callable[[], list[str]]:
     """The files below the test's folder, to show that a refusal changed nothing."""
     return lambda: sorted(str(p.relative_to(tmp_path)) for p in tmp_path.rglob("*"))

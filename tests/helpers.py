@@ -17,7 +17,9 @@ from cbobench.rng import Streams
 from cbobench.sweep.play import Chunk, Play
 
 
-def setting(covariance: np.ndarray, *, replicates: int = 1, constraints: int = 1, horizon: int = 100, **facts: Any) -> Setting:
+def setting(
+    covariance: np.ndarray, *, replicates: int = 1, constraints: int = 1, horizon: int = 100, **facts: Any
+) -> Setting:
     """A learner's setting over a covariance matrix; facts override the defaults of 1."""
     p, n = 1 + constraints, len(covariance)
     values: dict[str, Any] = {
@@ -46,7 +48,9 @@ def problem(name: str, **settings: Any) -> Problem:
     return made
 
 
-def play(task: Problem, algorithm: Algorithm, seeds: int | list[int] = 3, horizon: int = 50, key: str = "test") -> tuple[Play, list[Chunk]]:
+def play(
+    task: Problem, algorithm: Algorithm, seeds: int | list[int] = 3, horizon: int = 50, key: str = "test"
+) -> tuple[Play, list[Chunk]]:
     """A finished play and its chunks."""
     cells = Play(task, key, algorithm, algorithm.name, list(range(seeds)) if isinstance(seeds, int) else seeds, horizon)
     return cells, list(cells)

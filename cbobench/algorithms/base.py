@@ -64,9 +64,7 @@ class Setting:
     def of(cls, actions: Finite, instances: Instances, horizon: int, streams: Streams) -> Setting:
         """The setting of drawn instances."""
         i = instances
-        return cls(
-            actions, i.constraints, horizon, i.norm, i.sup, i.noise, i.slater, i.seed_set, i.optimum, streams
-        )
+        return cls(actions, i.constraints, horizon, i.norm, i.sup, i.noise, i.slater, i.seed_set, i.optimum, streams)
 
     @property
     def replicates(self) -> int:

@@ -142,8 +142,8 @@ class StageOpt(ScoreAlgorithm):
         """G_t, (S, n)."""
         if self.lipschitz is not None:
             return self.safe & self.lipschitz.may_reach(self.lower)
-        may_be_safe = (self.lower <= 0).all(axis=1) & ~self.safe
-        return self.safe & may_be_safe.any(axis=1)[:, None]
+        may_be_safe: Mask = (self.lower <= 0).all(axis=1) & ~self.safe
+        return self.safe & may_be_safe.any(axis=1, keepdims=True)
 
 
 class Lipschitz:
@@ -178,7 +178,7 @@ class Lipschitz:
         if len(growing) == 0:
             return safe
         safe = safe.copy()
-        for s in growing:
+        for s in growing.tolist():
             bound = np.where(safe[s][:, None], upper[s][:, :, None] + self.distances[s], np.inf)
             self.certified[s] |= (bound <= 0).any(axis=1)
             self._measure(s)

@@ -169,9 +169,7 @@ class AdditiveGaussian:
         return Feedback(observed[:, 0], observed[:, 1:])
 
 
-def choose_seed_set(
-    g: Array, size: int, generators: Sequence[np.random.Generator]
-) -> NDArray[np.bool_]:
+def choose_seed_set(g: Array, size: int, generators: Sequence[np.random.Generator]) -> NDArray[np.bool_]:
     """`size` feasible actions per replicate, uniformly at random (all of them where there are fewer), (S, n).
 
     Random rather than safest: where g = h - f the safest actions are the best ones, which would hand a safe

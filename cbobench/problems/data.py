@@ -88,7 +88,9 @@ class DataFolder:
             )
         found = sha256(path)
         if found != data.sha256:
-            raise Misuse(f"{path} is not the original {data.file}: its sha256 is {found[:12]}…, not {data.sha256[:12]}…")
+            raise Misuse(
+                f"{path} is not the original {data.file}: its sha256 is {found[:12]}…, not {data.sha256[:12]}…"
+            )
         return path
 
 

@@ -19,7 +19,7 @@ def best_feasible(f: Array, g: Array) -> NDArray[np.intp]:
     Raises:
         CellFailure: some replicate has no feasible action.
     """
-    feasible = (g <= 0).all(axis=1)
+    feasible = np.asarray((g <= 0).all(axis=1))
     if not feasible.any(axis=1).all():
         missing = int(np.flatnonzero(~feasible.any(axis=1))[0])
         raise CellFailure(f"replicate {missing} has no feasible action: nothing to compare with")

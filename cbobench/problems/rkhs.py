@@ -43,7 +43,7 @@ class RandomRKHS(Problem):
         raise NotImplementedError
 
     @cached_property
-    def actions(self) -> Finite:  # type: ignore[override]
+    def actions(self) -> Finite:
         points, name, lengthscale = self.grid()
         return Finite(kernels.kernel(name, lengthscale)(points, points), points, name)
 

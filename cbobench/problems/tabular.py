@@ -83,7 +83,7 @@ class TabularProblem(Problem):
             raise Misuse(f"no feasible action: the best mean is {best:.6g}, under the threshold {self.threshold:.6g}")
 
     @cached_property
-    def actions(self) -> Finite:  # type: ignore[override]
+    def actions(self) -> Finite:
         return Finite(self.table.covariance, self.table.points, "given", self.table.names)
 
     @property
@@ -144,7 +144,7 @@ def read_table(file: Path, what: str) -> pd.DataFrame:
 
     if not file.is_file():
         raise Misuse(f"{what} {str(file)!r} does not exist; give the path of a CSV or Parquet file")
-    readers = {".csv": pd.read_csv, ".parquet": pd.read_parquet}
+    readers: dict[str, Any] = {".csv": pd.read_csv, ".parquet": pd.read_parquet}
     if file.suffix.lower() not in readers:
         raise Misuse(f"{what} {file.name!r} is a {file.suffix or 'nameless'} file; allowed: .csv, .parquet")
     try:

@@ -16,7 +16,8 @@ def compare(run: Run, style: str = "table", width: int | None = None) -> str:
     """The comparison table of a run in one of `formats.FORMATS`."""
     frame = summary(run)
     if style in ("csv", "json"):
-        return records(frame.to_dict("records"), style)
+        rows = [{str(k): v for k, v in row.items()} for row in frame.to_dict("records")]
+        return records(rows, style)
     return render(_text(run, frame), style, width)
 
 

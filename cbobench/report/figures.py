@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import importlib.util
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import ModuleType
@@ -174,14 +174,15 @@ def draw_all(run: Run, folder: Path, recipe: str | None = None) -> Iterator[tupl
             yield figure, draw(run, figure, folder)
 
 
-def main(recipe: str) -> None:
-    """A recipe run as a script: `python analysis/NAME.py RUN [OUT]`."""
+def main(recipe: str, before: Callable[[Run], None] = lambda run: None) -> None:
+    """A recipe run as a script: `python analysis/NAME.py RUN [OUT]`; `before` may print something of the run first."""
     import sys
 
     if len(sys.argv) not in (2, 3):
         raise SystemExit(f"usage: python {Path(recipe).name} RUN [OUT]")
     try:
         run = Run(sys.argv[1])
+        before(run)
         out = Path(sys.argv[2] if len(sys.argv) == 3 else "figures")
         for figure, paths in draw_all(run, out, recipe):
             print(f"{figure.name}: {', '.join(str(path) for path in paths)}")

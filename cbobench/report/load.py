@@ -7,6 +7,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pandas as pd
 import pyarrow as pa
 
@@ -39,7 +40,8 @@ class Run:
         joined = pa.concat_tables(tables) if tables else CELLS.empty_table()
         frame = joined.to_pandas()
         latest = {(p.cell, p.attempt) for p in self.played.values()}
-        keep = [(c, a) in latest and c in asked for c, a in zip(frame["cell"], frame["attempt"], strict=True)]
+        pairs = zip(frame["cell"], frame["attempt"], strict=True)
+        keep = np.array([pair in latest and pair[0] in asked for pair in pairs], dtype=bool)
         frame = frame[keep].drop_duplicates("cell")
         return frame.sort_values("cell", key=lambda column: column.map(asked), ignore_index=True)
 

@@ -83,12 +83,12 @@ def cells(suite: Suite, only: str | None = None) -> list[list[Cell]]:
     Args:
         only: keep pairs whose "problem/algorithm" titles or names match this glob.
     """
-    groups = []
-    for problem, _ in suite.problems:
-        for algorithm in suite.algorithms:
-            if only is None or _matches(problem, algorithm, only):
-                groups.append([cell(problem, algorithm, suite.horizon, seed) for seed in suite.seeds])
-    return groups
+    return [
+        [cell(problem, algorithm, suite.horizon, seed) for seed in suite.seeds]
+        for problem, _ in suite.problems
+        for algorithm in suite.algorithms
+        if only is None or _matches(problem, algorithm, only)
+    ]
 
 
 def _matches(problem: Variant, algorithm: Variant, pattern: str) -> bool:

@@ -28,7 +28,8 @@ class Progress:
         print(f"{self.todo.suite.name}: {new} cells in {len(self.todo.orders)} tasks{kept}", file=sys.stderr)
         if sys.stderr.isatty() and self.todo.orders:
             from rich.console import Console
-            from rich.progress import BarColumn, Progress as Bar, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+            from rich.progress import BarColumn, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+            from rich.progress import Progress as Bar
 
             self.bar = Bar(
                 TextColumn("{task.description}"), BarColumn(), TextColumn("{task.percentage:>3.0f} %"),

@@ -130,7 +130,9 @@ class RaySweep:
 
     def _crashed(self, order: Order, error: BaseException, waiting: deque[Order]) -> Receipt | None:
         if len(order.task.cells) > 1:
-            waiting.extendleft(reversed([Order(t, order.problem_key, order.keep, order.source) for t in split(order.task)]))
+            waiting.extendleft(
+                reversed([Order(t, order.problem_key, order.keep, order.source) for t in split(order.task)])
+            )
             return None
         name = order.task.name
         self.crashes[name] = self.crashes.get(name, 0) + 1

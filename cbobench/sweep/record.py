@@ -43,9 +43,7 @@ class Grid:
     def cells(self) -> list[Cell]:
         problems = {v.title: v for v in self.problems}
         algorithms = {v.title: v for v in self.algorithms}
-        return [
-            grid.cell(problems[p], algorithms[a], self.horizon, seed) for p, a in self.pairs for seed in self.seeds
-        ]
+        return [grid.cell(problems[p], algorithms[a], self.horizon, seed) for p, a in self.pairs for seed in self.seeds]
 
 
 @dataclass(frozen=True)
@@ -103,7 +101,9 @@ class RunRecord:
             raise Misuse(f"{where} holds the suite {self.suite!r}, not {suite.name!r}; give another --out")
         if self.record != suite.record:
             kept = "all rounds" if self.record is None else f"{self.record} rounds"
-            raise Misuse(f"{where} records {kept}, the suite now asks otherwise; restore `record:` or give another --out")
+            raise Misuse(
+                f"{where} records {kept}, the suite now asks otherwise; restore `record:` or give another --out"
+            )
         covered = {c.id for c in new.cells()}
         earlier = tuple(g for g in self.grids if not {c.id for c in g.cells()} <= covered)
         return RunRecord(

@@ -15,7 +15,8 @@ from typing import Any, Literal
 from cbobench import resources
 from cbobench.errors import Misuse
 from cbobench.problems.base import Problem
-from cbobench.sweep import grid, provenance, suite as suites
+from cbobench.sweep import grid, provenance
+from cbobench.sweep import suite as suites
 from cbobench.sweep.record import FILE, Grid, RunRecord
 from cbobench.sweep.status import played
 from cbobench.sweep.store import RunFolder
@@ -95,6 +96,8 @@ def plan(
     for name, number in (("seeds", seeds), ("horizon", horizon), ("block", block)):
         if number is not None and number < 1:
             raise Misuse(f"{name} is {number}; it must be at least 1")
+    if cpus is not None and cpus < 0:
+        raise Misuse(f"cpus is {cpus}; it must be at least 0 (0: in this process, without Ray)")
     path = resources.find_suite(suite)
     loaded = suites.load(path, data=data, horizon=horizon, seeds=seeds, imports=imports)
     wanted = Grid.of(loaded, only)
@@ -113,9 +116,7 @@ def plan(
         record = RunRecord(loaded.name, loaded.about, loaded.record, size, (wanted,), (invocation,))
         rows = {}
     keys = {title: (p, a) for title, p, a in _names(loaded)}
-    fresh = {
-        pair: provenance.source_hash(*keys[pair]) for pair in wanted.pairs
-    }
+    fresh = {pair: provenance.source_hash(*keys[pair]) for pair in wanted.pairs}
     cells = {cell.id: cell for cell in wanted.cells()}
     attempts = {row.cell: row.attempt for row in rows.values()}
     done = set()
@@ -204,9 +205,7 @@ def execute(
     return outcome()
 
 
-def _player(
-    todo: Plan, cpus: int | None, address: str | None
-) -> tuple[Iterator[Receipt], Callable[[], None]]:
+def _player(todo: Plan, cpus: int | None, address: str | None) -> tuple[Iterator[Receipt], Callable[[], None]]:
     if cpus == 0:
         return (carry_out(todo.problems[o.task.problem], o, todo.folder) for o in todo.orders), lambda: None
     from cbobench.sweep.raysweep import RaySweep
@@ -240,8 +239,8 @@ def _interruptible() -> Iterator[_Deaf]:
     try:
         yield flag
     finally:
-        for number, handler in previous.items():
-            signal.signal(number, handler)
+        for known, handler in previous.items():
+            signal.signal(known, handler)
 
 
 def run(suite: str | Path, *, out: str | Path | None = None, **options: Any) -> Outcome:

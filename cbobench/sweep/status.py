@@ -40,7 +40,9 @@ def played(folder: RunFolder) -> dict[str, Played]:
         folder.footer("cells", task)
         for row in folder.read("cells", task, COLUMNS).to_pylist():
             if row["status"] == "ok" and task not in rounds:
-                raise DamagedRun(f"{folder.path('rounds')}/{task}.parquet is missing; remove cells/{task}.parquet to play it again")
+                raise DamagedRun(
+                    f"{folder.path('rounds')}/{task}.parquet is missing; remove cells/{task}.parquet to play it again"
+                )
             one = Played(row["cell"], task, row["status"], row["error"], row["source"], row["attempt"])
             if row["cell"] not in result or one.attempt > result[row["cell"]].attempt:
                 result[row["cell"]] = one

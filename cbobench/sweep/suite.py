@@ -191,9 +191,7 @@ def _sweeps(entry: _Entry, at: _Where) -> list[dict[str, Any]]:
     return [dict(combination) for combination in itertools.product(*axes)]
 
 
-def _problem_variants(
-    entry: _Entry, at: _Where, folder: DataFolder, imports: bool
-) -> list[tuple[Variant, Problem]]:
+def _problem_variants(entry: _Entry, at: _Where, folder: DataFolder, imports: bool) -> list[tuple[Variant, Problem]]:
     where = at(entry.line)
     cls = PROBLEMS.get(entry.name, where=where, imports=imports)
     result = []

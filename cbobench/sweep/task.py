@@ -176,4 +176,3 @@ def _identity(cell: Cell, order: Order) -> dict[str, Any]:
         "source": order.source,
         "attempt": order.task.attempt,
     }
-

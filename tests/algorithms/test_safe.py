@@ -57,7 +57,9 @@ def test_fast_safe_set_equals_the_rule_over_all_pairs(metric):
     rng = np.random.default_rng(0)
     replicates, m, n = 4, 2, 25
     points = np.sort(rng.random((n, 1)), axis=0)
-    base = np.abs(points - points.T) if metric == "input" else np.sqrt(2 - 2 * np.exp(-((points - points.T) ** 2) / 0.02))
+    base = (
+        np.abs(points - points.T) if metric == "input" else np.sqrt(2 - 2 * np.exp(-((points - points.T) ** 2) / 0.02))
+    )
     distances = np.array([2.0, 3.0])[None, :, None, None] * base
     distances = np.repeat(distances, replicates, axis=0)
     seed = rng.random((replicates, n)) < 0.1
@@ -79,7 +81,8 @@ def test_fast_safe_set_equals_the_rule_over_all_pairs(metric):
         np.testing.assert_array_equal(safe, slow)
         for s in range(replicates):
             reach = [
-                any((lower[s, j, x] + distances[s, j, x][~certified[s, j]] <= 0).any() for j in range(m)) for x in range(n)
+                any((lower[s, j, x] + distances[s, j, x][~certified[s, j]] <= 0).any() for j in range(m))
+                for x in range(n)
             ]
             np.testing.assert_array_equal(fast.may_reach(lower)[s], reach)
         sizes.append(slow.sum())

@@ -65,7 +65,9 @@ def test_rates_of_the_papers():
 def test_width_is_the_formula_of_the_paper():
     bound, noise, gain = np.array([[2.0, 3.0]]), np.array([[0.5, 0.5]]), np.array([1.7])
     theory = Width(bound, noise, alpha=0.1).at(gain)
-    np.testing.assert_allclose(theory, [[2 + 0.5 * np.sqrt(2 * (1.7 + 1 + np.log(20))), 3 + 0.5 * np.sqrt(2 * (2.7 + np.log(20)))]])
+    np.testing.assert_allclose(
+        theory, [[2 + 0.5 * np.sqrt(2 * (1.7 + 1 + np.log(20))), 3 + 0.5 * np.sqrt(2 * (2.7 + np.log(20)))]]
+    )
     scaled = Width(bound, noise, alpha=0.1, scale=0.2).at(gain)
     np.testing.assert_allclose(scaled, 0.2 * theory)
     other = Width(bound, noise, alpha=0.1, form="self-normalised", lam=0.25).at(gain)
@@ -81,7 +83,11 @@ def belief(count):
 
 @pytest.mark.parametrize(
     ("law", "mean", "variance", "low", "high"),
-    [("normal", 0.0, 4.0, -np.inf, np.inf), ("uniform", 2.0, 4 / 3, 0.0, 4.0), ("discrete-gaussian", 1.45, 0.98, 0.0, 4.0)],
+    [
+        ("normal", 0.0, 4.0, -np.inf, np.inf),
+        ("uniform", 2.0, 4 / 3, 0.0, 4.0),
+        ("discrete-gaussian", 1.45, 0.98, 0.0, 4.0),
+    ],
 )
 def test_rand_laws(law, mean, variance, low, high):
     """Moments in units of beta = 2; points 200 so that the discrete laws are near their limits."""

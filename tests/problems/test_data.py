@@ -94,7 +94,7 @@ def test_original_data_missing_or_not_original(tmp_path, monkeypatch):
         DataFolder().find("stocks")
 
 
-@pytest.fixture()
+@pytest.fixture
 def server(tmp_path):
     """A loopback server of a folder that holds a small file in the place of fin.csv."""
     served = tmp_path / "served"

@@ -33,7 +33,11 @@ def schema():
 def test_the_launcher_file_fits_the_raw_schema():
     """The raw file, because Ray's own validation first fills in what is missing."""
     jsonschema.validate(LAUNCHER, schema())
-    for break_it in (lambda c: c.pop("cluster_name"), lambda c: c.update(min_wokers=1), lambda c: c.update(max_workers="x")):
+    for break_it in (
+        lambda c: c.pop("cluster_name"),
+        lambda c: c.update(min_wokers=1),
+        lambda c: c.update(max_workers="x"),
+    ):
         wrong = copy.deepcopy(LAUNCHER)
         break_it(wrong)
         with pytest.raises(jsonschema.ValidationError):
@@ -46,7 +50,9 @@ def test_rays_validator_accepts_it():
         "from ray.autoscaler._private.util import prepare_config, validate_config\n"
         "validate_config(prepare_config(yaml.safe_load(open(sys.argv[1]))))\n"
     )
-    done = subprocess.run([sys.executable, "-c", code, ROOT / "cluster.yaml"], capture_output=True, text=True, timeout=120, check=False)
+    done = subprocess.run(
+        [sys.executable, "-c", code, ROOT / "cluster.yaml"], capture_output=True, text=True, timeout=120, check=False
+    )
     assert done.returncode == 0, done.stderr
 
 
@@ -62,13 +68,15 @@ def test_what_rays_validator_does_not_look_at():
     assert starts.count("RAY_USAGE_STATS_ENABLED=0") == 2
 
 
-@pytest.fixture()
+@pytest.fixture
 def loopback_cluster():
-    """A Ray head on 127.0.0.1 in a process group of its own; ended by its id (never by `ray stop`, which ends every Ray here)."""
+    """A Ray head on 127.0.0.1 in a process group of its own; ended by its id (`ray stop` would end every Ray here)."""
     environment = os.environ | {"RAY_USAGE_STATS_ENABLED": "0", "RAY_AUTH_MODE": "disabled"}
     words = [sys.executable, "-m", "ray.scripts.scripts", "start", "--head", "--block", "--node-ip-address=127.0.0.1"]
     words += ["--port=46379", "--num-cpus=2", "--include-dashboard=false", "--object-store-memory=100000000"]
-    head = subprocess.Popen(words, env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, start_new_session=True)
+    head = subprocess.Popen(
+        words, env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, start_new_session=True
+    )
     deadline = time.monotonic() + 60
     for line in head.stdout:
         if "Ray runtime started" in line:
@@ -84,7 +92,7 @@ def loopback_cluster():
     head.stdout.close()
 
 
-@pytest.mark.slow()
+@pytest.mark.slow
 def test_joining_a_cluster_by_address(loopback_cluster, small_suite, tmp_path, command):
     address, environment = loopback_cluster
     suite = small_suite()
@@ -94,7 +102,7 @@ def test_joining_a_cluster_by_address(loopback_cluster, small_suite, tmp_path, c
     assert_same_rows(tmp_path / "here", tmp_path / "there")
 
 
-@pytest.mark.slow()
+@pytest.mark.slow
 def test_no_cluster_at_the_address(small_suite, tmp_path, command):
     environment = os.environ | {"RAY_AUTH_MODE": "disabled"}
     done = command("run", small_suite(), "--out", tmp_path / "none", "--address", "127.0.0.1:1", env=environment)

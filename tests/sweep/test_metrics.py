@@ -10,7 +10,7 @@ from cbobench.sweep.rows import recorded_rounds
 from tests.helpers import problem
 
 
-@pytest.fixture()
+@pytest.fixture
 def instances():
     task = problem("rkhs", n=12, m=2)
     return task.draw([np.random.default_rng(s) for s in range(3)])

@@ -23,7 +23,10 @@ VOLATILE = {"seconds", "seconds_per_round", "peak_memory_mb", "host", "attempt"}
 
 def assert_same_rows(first, second):
     """Rounds and cells of two runs are equal to the last bit; no cell is missing or double."""
-    for frames in ((cbobench.load_rounds(first), cbobench.load_rounds(second)), tuple(cells(r) for r in (first, second))):
+    for frames in (
+        (cbobench.load_rounds(first), cbobench.load_rounds(second)),
+        tuple(cells(r) for r in (first, second)),
+    ):
         one, other = (f.sort_values([c for c in ("cell", "t") if c in f], ignore_index=True) for f in frames)
         assert len(one) == len(other) > 0
         for column in one.columns:
@@ -43,7 +46,7 @@ def cells(run):
     return cbobench.load_cells(run).drop(columns=list(VOLATILE))
 
 
-@pytest.fixture()
+@pytest.fixture
 def reference(small_suite, tmp_path):
     """A suite and its run without Ray, in blocks of 50."""
     suite = small_suite(horizon=60, seeds=8)
@@ -78,7 +81,7 @@ def test_block_size_changes_nothing(reference, tmp_path, block):
     assert_same_rows(run, tmp_path / "blocks")
 
 
-@pytest.mark.slow()
+@pytest.mark.slow
 @pytest.mark.parametrize("cpus", [1, 2])
 def test_ray_changes_nothing(reference, tmp_path, command, cpus):
     suite, run = reference
@@ -119,12 +122,24 @@ algorithms:
 """
 
 
-@pytest.mark.slow()
+@pytest.mark.slow
 def test_a_killed_driver_leaves_a_resumable_run(write_suite, tmp_path, command):
     """SIGKILL of the driver in the middle, and a resume at once, while orphaned workers may still publish."""
     suite = write_suite(SLOW)
     cbobench.run(suite, out=tmp_path / "whole", cpus=0)
-    words = [sys.executable, "-m", "cbobench", "run", str(suite), "--out", str(tmp_path / "cut"), "--cpus", "2", "--block", "1"]
+    words = [
+        sys.executable,
+        "-m",
+        "cbobench",
+        "run",
+        str(suite),
+        "--out",
+        str(tmp_path / "cut"),
+        "--cpus",
+        "2",
+        "--block",
+        "1",
+    ]
     driver = subprocess.Popen(words, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     published = tmp_path / "cut" / "cells"
     deadline = time.monotonic() + 60
@@ -142,10 +157,22 @@ def test_a_killed_driver_leaves_a_resumable_run(write_suite, tmp_path, command):
     assert not list((tmp_path / "cut").rglob(".*.parquet.*.tmp")) or before < 24
 
 
-@pytest.mark.slow()
+@pytest.mark.slow
 def test_ctrl_c_leaves_a_resumable_run(write_suite, tmp_path):
     suite = write_suite(SLOW)
-    words = [sys.executable, "-m", "cbobench", "run", str(suite), "--out", str(tmp_path / "cut"), "--cpus", "0", "--block", "1"]
+    words = [
+        sys.executable,
+        "-m",
+        "cbobench",
+        "run",
+        str(suite),
+        "--out",
+        str(tmp_path / "cut"),
+        "--cpus",
+        "0",
+        "--block",
+        "1",
+    ]
     driver = subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     published = tmp_path / "cut" / "cells"
     while not published.exists() or not list(published.glob("*.parquet")):
@@ -197,7 +224,9 @@ class Broken(CKBUCB):
 def test_a_failed_cell_is_a_row_and_the_others_stand(write_suite, tmp_path, monkeypatch, how, message):
     (tmp_path / "mine_broken.py").write_text(BROKEN)
     monkeypatch.syspath_prepend(str(tmp_path))
-    text = f"suite: b\nhorizon: 60\nseeds: 12\nproblems: [rkhs-1d]\nalgorithms:\n  - mine_broken:Broken: {{how: {how}}}\n"
+    text = (
+        f"suite: b\nhorizon: 60\nseeds: 12\nproblems: [rkhs-1d]\nalgorithms:\n  - mine_broken:Broken: {{how: {how}}}\n"
+    )
     outcome = cbobench.run(write_suite(text), out=tmp_path / "b", cpus=0)
     frame = cbobench.load_cells(tmp_path / "b")
     failed = frame[frame["status"] == "failed"]
@@ -214,8 +243,30 @@ def test_a_failed_cell_is_a_row_and_the_others_stand(write_suite, tmp_path, monk
     assert len(spared) == len(fine.loc[spared.index])
 
 
+@pytest.mark.slow
+def test_a_cell_that_crashes_its_worker_is_found_and_the_others_stand(write_suite, tmp_path, command):
+    """The block is cut in two until the cell at fault is alone; it is tried three times."""
+    (tmp_path / "mine_crash.py").write_text(
+        "import os\nfrom cbobench.algorithms.references import Random\n\n\nclass Crash(Random):\n"
+        "    def ask(self, t):\n"
+        "        if t == 3 and any(scope[-1] == 2 for scope in self.setting.streams.scopes):\n"
+        "            os._exit(1)\n        return super().ask(t)\n"
+    )
+    text = "suite: c\nhorizon: 5\nseeds: 4\nproblems: [rkhs-1d]\nalgorithms: [mine_crash:Crash, random]\n"
+    environment = os.environ | {"PYTHONPATH": str(tmp_path)}
+    done = command("run", write_suite(text), "--out", tmp_path / "c", "--cpus", 2, env=environment)
+    assert done.returncode == 1, done.stderr
+    frame = cbobench.load_cells(tmp_path / "c")
+    failed = frame[frame["status"] == "failed"]
+    assert failed[["algorithm", "seed"]].values.tolist() == [["mine_crash:Crash", 2]]
+    assert failed["error"].item() == "the cell crashed its worker 3 times"
+    assert len(frame) == 8
+
+
 def test_failed_cells_are_played_again_on_request(write_suite, tmp_path, monkeypatch):
-    (tmp_path / "mine_again.py").write_text(BROKEN.replace("t == 20 and bad.any()", "t == 20 and bad.any() and not __import__('os').environ.get('WELL')"))
+    (tmp_path / "mine_again.py").write_text(
+        BROKEN.replace("t == 20 and bad.any()", "t == 20 and bad.any() and not __import__('os').environ.get('WELL')")
+    )
     monkeypatch.syspath_prepend(str(tmp_path))
     text = "suite: b\nhorizon: 30\nseeds: 12\nproblems: [rkhs-1d]\nalgorithms: [mine_again:Broken]\n"
     suite = write_suite(text)
@@ -317,7 +368,9 @@ def test_changed_code_is_stale_and_never_mixed_in_silence(small_suite, tmp_path,
     suite, run = small_suite(), tmp_path / "run"
     cbobench.run(suite, out=run, cpus=0)
     assert status(RunFolder.at(run))[1].counts() == {"done": 12, "failed": 0, "stale": 0, "missing": 0}
-    monkeypatch.setattr("cbobench.sweep.status.source_hash", lambda p, a: "changed" if a == "ckb-ts" else provenance.source_hash(p, a))
+    monkeypatch.setattr(
+        "cbobench.sweep.status.source_hash", lambda p, a: "changed" if a == "ckb-ts" else provenance.source_hash(p, a)
+    )
     assert status(RunFolder.at(run))[1].counts() == {"done": 12, "failed": 0, "stale": 4, "missing": 0}
     monkeypatch.setattr("cbobench.sweep.provenance.source_hash", lambda p, a: "changed")
     again = cbobench.run(suite, out=run, cpus=0, again=["stale"])

@@ -41,7 +41,10 @@ WRONG = [
     (("seeds: 3", "seeds: [1, 1]"), "holds a number twice"),
     (("seeds: 3", "seeds: {first: 3}"), "allowed: a count, a list"),
     (("seeds: 3", "seeds: 3\nrecord: some"), "record is 'some'; allowed: all, or {rounds:"),
-    (("seeds: 3", "seeds: 3\nshared: {bta_scale: 1}"), "unknown shared parameter 'bta_scale'; did you mean 'beta_scale'"),
+    (
+        ("seeds: 3", "seeds: 3\nshared: {bta_scale: 1}"),
+        "unknown shared parameter 'bta_scale'; did you mean 'beta_scale'",
+    ),
     (("seeds: 3", "seeds: 3\nshared: {beta_scale: x}"), "beta_scale is 'x'; allowed: number"),
     (("seeds: 3", "seeds: 3\nshared: 5"), "shared is 5; it must map"),
     (("ckb-ucb", "ckb-ubc"), r"suite.yaml:7: unknown algorithm 'ckb-ubc'; did you mean 'ckb-ucb'\?; allowed: ckb-rand"),
@@ -59,7 +62,10 @@ WRONG = [
     (("  - ckb-ucb\n", "  - cbobench.rng:Drawz\n"), "unknown name in cbobench.rng 'Drawz'; did you mean 'Draws'"),
     (("  - ckb-ucb\n", "  - cbobench.rng:Draws\n"), "is not a subclass of cbobench.algorithms.base:Algorithm"),
     (("  - ckb-ucb\n", "  - stageopt: {metric: input}\n  - ckb-ucb: {gain: rate}\n"), None),
-    (("rkhs-1d: {h: 0.25}", "stocks: {data: look-alike}\n  - rkhs: {m: 2, constraint: threshold}"), "suite.yaml:6: m is 2"),
+    (
+        ("rkhs-1d: {h: 0.25}", "stocks: {data: look-alike}\n  - rkhs: {m: 2, constraint: threshold}"),
+        "suite.yaml:6: m is 2",
+    ),
     (("rkhs-1d: {h: 0.25}", "stocks: {data: look-alike, h: 999}"), "suite.yaml:5: stocks: no feasible action"),
     (("rkhs-1d: {h: 0.25}", "stocks"), "fin.csv .* is not in"),
     (("rkhs-1d: {h: 0.25}", "table: {rows: none.csv}"), "none.csv' does not exist"),
@@ -83,7 +89,10 @@ def test_wrong_suites(write_suite, monkeypatch, tmp_path, change, message):
 
 def test_a_problem_without_a_rate_or_coordinates_is_refused_before_anything_runs(write_suite):
     tables = GOOD.replace("rkhs-1d: {h: 0.25}", "stocks: {data: look-alike}")
-    for entry, message in (("stageopt: {metric: input}", "no coordinates"), ("ckb-ts: {gain: rate}", "no closed-form rate")):
+    for entry, message in (
+        ("stageopt: {metric: input}", "no coordinates"),
+        ("ckb-ts: {gain: rate}", "no closed-form rate"),
+    ):
         with pytest.raises(Misuse, match=f"cannot play stocks.data=look-alike.: .*{message}"):
             load(write_suite(tables.replace("ckb-ucb", entry)))
 

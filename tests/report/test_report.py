@@ -1,0 +1,221 @@
+"""Reading a run: statistics by hand, tables to the letter, figures and the numbers behind them."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import shutil
+import subprocess
+import sys
+
+import numpy as np
+import pandas as pd
+import pytest
+from scipy import stats
+
+import cbobench
+from cbobench import resources
+from cbobench.errors import CbobenchError, Misuse
+from cbobench.report.aggregate import curves, half_width, summary
+from cbobench.report.compare import compare
+from cbobench.report.figures import draw_all, slug
+from cbobench.report.formats import TextTable, number, plus_minus, render
+from cbobench.report.load import Run
+from tests.conftest import ROOT
+
+SUITE = """\
+suite: figures
+horizon: 40
+seeds: 4
+shared: {B: sup, G: sup, beta_scale: 0.2}
+problems:
+  - rkhs-1d: {h: 0.25, label: h = B/4}
+  - rkhs-1d: {constraint: independent, label: independent g}
+  - light-sensors: {data: look-alike, label: light}
+  - stocks: {data: look-alike, label: stocks}
+algorithms:
+  - ckb-ucb: {label: CKB-UCB}
+  - ckb-ts
+  - ckb-rand
+  - stageopt
+  - sgp-ucb: {label: SGP}
+"""
+
+
+@pytest.fixture(scope="module")
+def finished(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("figures")
+    (folder / "suite.yaml").write_text(SUITE)
+    cbobench.run(folder / "suite.yaml", out=folder / "run", cpus=0)
+    return folder / "run"
+
+
+def test_half_width_is_students_interval():
+    values = np.random.default_rng(0).standard_normal((12, 3))
+    low, high = stats.t.interval(0.95, 11, values.mean(axis=0), stats.sem(values))
+    np.testing.assert_allclose(half_width(values), (high - low) / 2, rtol=1e-9)
+    assert np.isnan(half_width(values[:1])).all()
+    assert np.isnan(half_width(values[:0])).all()
+
+
+def test_intervals_cover_the_mean_as_often_as_they_say():
+    rng = np.random.default_rng(1)
+    samples = rng.standard_normal((6, 20_000))
+    covered = (np.abs(samples.mean(axis=0)) <= half_width(samples)).mean()
+    assert abs(covered - 0.95) < 6 * np.sqrt(0.95 * 0.05 / 20_000)
+    narrow = (np.abs(samples.mean(axis=0)) <= half_width(samples, confidence=0.8)).mean()
+    assert narrow < 0.85, "negative control"
+
+
+def test_summary_is_the_mean_over_cells(finished):
+    frame = summary(Run(finished))
+    assert list(frame["problem_label"].unique()) == ["h = B/4", "independent g", "light", "stocks"]
+    assert list(frame["algorithm_label"][:5]) == ["CKB-UCB", "ckb-ts", "ckb-rand", "stageopt", "SGP"]
+    assert (frame["n"] == 4).all()
+    assert (frame["expected"] == 4).all()
+    cells = cbobench.load_cells(finished, problem=frame["problem"][3], algorithm=frame["algorithm"][3])
+    assert frame["regret"][3] == cells["regret"].mean()
+    assert frame["violations_median"][3] == cells["violations"].median()
+
+
+def test_a_partial_group_says_so(finished, tmp_path):
+    """Two tasks are taken away: the table shows 0/4 there, and nothing is averaged over what is not there."""
+    shutil.copytree(finished, tmp_path / "part")
+    for kind in ("cells", "rounds"):
+        for file in (tmp_path / "part" / kind).glob("stocks.ckb-*"):
+            file.unlink()
+    frame = summary(Run(tmp_path / "part"))
+    gone = frame[(frame["problem_label"] == "stocks") & frame["algorithm"].str.startswith("ckb")]
+    assert gone["n"].tolist() == [0, 0, 0]
+    assert gone["regret"].isna().all()
+    assert "0/4" in compare(Run(tmp_path / "part"))
+    for kind in ("cells", "rounds"):
+        shutil.rmtree(tmp_path / "part" / kind)
+    with pytest.raises(CbobenchError, match="no good cell yet"):
+        list(draw_all(Run(tmp_path / "part"), tmp_path))
+
+
+def test_curves_are_means_over_seeds(finished):
+    run = Run(finished)
+    problem = run.expected["problem"].iloc[0]
+    frame = curves(run, "regret", problem)
+    rounds = cbobench.load_rounds(finished, problem=problem, algorithm="ckb-ts")
+    at = rounds[rounds["t"] == 17]["regret"]
+    row = frame[(frame["algorithm"] == "ckb-ts") & (frame["t"] == 17)].iloc[0]
+    np.testing.assert_allclose(row["mean"], at.mean(), rtol=1e-12)
+    np.testing.assert_allclose(row["ci"], stats.t.ppf(0.975, 3) * stats.sem(at), rtol=1e-9)
+    average = curves(run, "regret", problem, average=True)
+    np.testing.assert_allclose(average["mean"] * average["t"], frame["mean"], rtol=1e-12)
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [
+        (0, "0"),
+        (1234567.0, "1.23e+06"),
+        (12345.6, "12,346"),
+        (1.23456, "1.235"),
+        (12.3456, "12.35"),
+        (float("nan"), "–"),
+        (0.00001, "1.00e-05"),
+    ],
+)
+def test_numbers(value, text):
+    assert number(value) == text
+
+
+def test_plus_minus():
+    assert plus_minus(66.634, 18.42) == "67 ± 18"
+    assert plus_minus(3.14159, 0.0271) == "3.142 ± 0.027"
+    assert plus_minus(5.0, 0.0) == "5.000 ± 0"
+    assert plus_minus(5.0, float("nan")) == "5.000"
+
+
+TABLE = TextTable(["problem", "algorithm", "R₊"], [["a|b", "x_1", "1 ± 2"], ["a|b", "y", "–"]], "title", "a note")
+
+
+def test_table_formats_to_the_letter():
+    assert render(TABLE, "markdown").splitlines() == [
+        "**title**", "", "| problem | algorithm | R₊ |", "| :-- | :-- | --: |",
+        r"| a\|b | x_1 | 1 ± 2 |", r"| a\|b | y | – |", "", "a note",
+    ]  # fmt: skip
+    assert render(TABLE, "latex").splitlines() == [
+        "% a note", r"\begin{tabular}{llr}", r"\toprule", r"problem & algorithm & R$_+$ \\", r"\midrule",
+        r"a|b & x\_1 & 1 $\pm$ 2 \\", r"a|b & y & -- \\", r"\bottomrule", r"\end{tabular}",
+    ]  # fmt: skip
+    lines = render(TABLE, "table").splitlines()
+    assert lines[0].split() == ["title"]
+    assert lines[-1] == "a note"
+    assert [line.split() for line in lines[3:5]] == [["a|b", "x_1", "1", "±", "2"], ["y", "–"]]
+
+
+def test_compare_in_every_format(finished):
+    run = Run(finished)
+    content = json.loads(compare(run, "json"))
+    assert len(content) == 20
+    assert content[0]["algorithm"] == "ckb-ucb"
+    rows = list(csv.DictReader(io.StringIO(compare(run, "csv"))))
+    assert float(rows[7]["regret"]) == content[7]["regret"]
+    for style in ("table", "markdown", "latex"):
+        text = compare(run, style)
+        for words in ("CKB-UCB", "4/4", "V"):
+            assert words in text
+
+
+EXPECTED = {
+    "summary_figures_h_B_4", "summary_figures_independent_g", "summary_figures_light", "summary_figures_stocks",
+    "zhou_ji_2022_fig1a_h_B_4", "zhou_ji_2022_fig1a_independent_g", "zhou_ji_2022_fig1b", "zhou_ji_2022_fig1c",
+    "zhou_ji_2022_fig2a", "zhou_ji_2022_fig2b", "zhou_ji_2022_fig2c",
+}  # fmt: skip
+
+
+def test_figures_and_the_numbers_behind_them(finished, tmp_path):
+    run = Run(finished)
+    drawn = {figure.name: paths for figure, paths in draw_all(run, tmp_path / "one")}
+    assert set(drawn) == EXPECTED
+    for paths in drawn.values():
+        assert [p.suffix for p in paths] == [".pdf", ".png", ".csv"]
+        assert all(p.stat().st_size > 500 for p in paths)
+    behind = pd.read_csv(drawn["zhou_ji_2022_fig2b"][2])
+    assert set(behind["metric"]) == {"average_regret"}
+    last = behind[(behind["algorithm"] == "sgp-ucb") & (behind["t"] == 40)]["mean"].item()
+    cells = cbobench.load_cells(finished, problem="stocks[data=look-alike]", algorithm="sgp-ucb")
+    np.testing.assert_allclose(last, cells["regret"].mean() / 40)
+    shown = pd.read_csv(drawn["zhou_ji_2022_fig1c"][2])
+    assert set(shown["algorithm"]) == {"ckb-ucb", "ckb-ts", "ckb-rand"}
+    again = {figure.name: paths for figure, paths in draw_all(run, tmp_path / "two", "zhou_ji_2022")}
+    for name, paths in again.items():
+        for path, before in zip(paths, drawn[name], strict=True):
+            assert path.read_bytes() == before.read_bytes(), f"{path.name} is not the same bytes"
+
+
+def test_recipes_are_refused_when_they_are_none(finished, tmp_path):
+    with pytest.raises(Misuse, match="unknown recipe 'zhou'"):
+        list(draw_all(Run(finished), tmp_path, "zhou"))
+    (tmp_path / "mine.py").write_text("x = 1\n")
+    with pytest.raises(Misuse, match="has no function figures"):
+        list(draw_all(Run(finished), tmp_path, str(tmp_path / "mine.py")))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", sorted(resources.recipes()))
+def test_recipes_run_by_path(name, finished, tmp_path):
+    done = subprocess.run(
+        [sys.executable, ROOT / "analysis" / f"{name}.py", finished, tmp_path / "out"],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    assert list((tmp_path / "out").glob("*.png"))
+    wrong = subprocess.run(
+        [sys.executable, ROOT / "analysis" / f"{name}.py", tmp_path], capture_output=True, text=True, check=False
+    )
+    assert wrong.returncode == 2
+    assert "is not a run folder" in wrong.stderr
+    assert "Traceback" not in wrong.stderr
+
+
+def test_slug():
+    assert slug("h = B/2") == "h_B_2"

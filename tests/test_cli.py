@@ -1,0 +1,185 @@
+"""The command line as a user meets it: answers, one-line errors, exit codes, and nothing left behind."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+
+import pytest
+
+from cbobench import cli, resources
+from cbobench.algorithms import ALGORITHMS
+from cbobench.problems import PROBLEMS
+
+
+@pytest.fixture
+def run(capsys):
+    """Call `cbobench` in this process: (exit code, output, errors)."""
+
+    def call(*words):
+        code = cli.main([str(word) for word in words])
+        out, err = capsys.readouterr()
+        return code, out, err
+
+    return call
+
+
+WRONG = [
+    (("rnu", "x"), "did you mean 'run'?"),
+    (("run", "quickstrat"), "unknown suite 'quickstrat'; did you mean 'quickstart'?"),
+    (("run", "quickstart", "--seed", "3"), "did you mean --seeds?"),
+    (("run", "quickstart", "--seeds", "three"), "invalid int value: 'three'"),
+    (("run", "quickstart", "--seeds", "0"), "seeds is 0; it must be at least 1"),
+    (("run", "quickstart", "--horizon", "-5"), "horizon is -5; it must be at least 1"),
+    (("run", "quickstart", "--cpus", "-1"), "cpus is -1; it must be at least 0"),
+    (("run", "quickstart", "--only", "nothing"), "--only 'nothing' matches nothing; pairs are rkhs-1d"),
+    (("run", "zhou_ji_2022_light", "--data", "."), "iw_data_all.mat"),
+    (("run", "quickstart", "--out", "sftp://host/x"), "cannot use 'sftp://host/x' as a run folder"),
+    (("status", "nowhere"), "nowhere is not a run folder"),
+    (("compare", "nowhere"), "not a run folder"),
+    (("figures", "nowhere"), "not a run folder"),
+    (("compare", "nowhere", "--format", "htlm"), "invalid choice: 'htlm'"),
+    (("list", "algorithm"), "did you mean 'algorithms'?"),
+    (("show", "ckb-usb"), "did you mean 'ckb-ucb'?"),
+    (("data", "fetch", "stock"), "unknown data set 'stock'; did you mean 'stocks'?"),
+    ((), "required: COMMAND"),
+]
+
+
+@pytest.mark.parametrize(("words", "message"), WRONG)
+def test_misuse_is_one_line_exit_2_and_leaves_nothing(run, clean_tree, words, message):
+    before = clean_tree()
+    code, out, err = run(*words)
+    assert code == 2
+    assert message in err
+    assert err.startswith("cbobench: ")
+    assert err.count("\n") == 1
+    assert out == ""
+    assert clean_tree() == before
+
+
+def test_run_compare_status_figures(run, small_suite, tmp_path):
+    suite = small_suite()
+    code, out, err = run("run", suite, "--out", tmp_path / "r", "--cpus", 0)
+    assert code == 0
+    assert "ckb-ts" in out
+    assert "4/4" in out
+    assert f"results: {tmp_path / 'r'}" in out
+    assert "small: 12 cells in 3 tasks" in err
+    assert run("status", tmp_path / "r")[:2] == (0, "small: 12 of 12 cells done, 0 failed, 0 missing, 0 stale\n")
+    code, again, err = run("run", suite, "--out", tmp_path / "r", "--cpus", 0)
+    assert (code, again) == (0, out)
+    assert "(12 done before)" in err
+    assert run("compare", tmp_path / "r")[1] in out
+    code, drawn, _ = run("figures", tmp_path / "r")
+    assert code == 0
+    assert (tmp_path / "r" / "figures" / "zhou_ji_2022_fig1a.png").is_file()
+    assert "zhou_ji_2022_fig1a: " in drawn
+
+
+def test_status_of_an_unfinished_run(run, small_suite, tmp_path):
+    suite = small_suite(seeds=6)
+    run("run", suite, "--out", tmp_path / "r", "--cpus", 0, "--block", 2)
+    for file in sorted((tmp_path / "r").rglob("*ckb-ts.0-1*")):
+        file.unlink()
+    code, out, _ = run("status", tmp_path / "r")
+    assert code == 0
+    assert "16 of 18 cells done, 0 failed, 2 missing" in out
+    assert f"to go on: cbobench run {suite}" in out
+    content = json.loads(run("status", tmp_path / "r", "--format", "json")[1])
+    assert {k: content[k] for k in ("expected", "done", "missing", "failed", "stale")} == {
+        "expected": 18, "done": 16, "missing": 2, "failed": 0, "stale": 0,
+    }  # fmt: skip
+
+
+def test_failed_cells_give_exit_code_1(run, write_suite, tmp_path, monkeypatch):
+    (tmp_path / "mine_failing.py").write_text(
+        "from cbobench.algorithms.references import Random\n\n\nclass Failing(Random):\n"
+        "    def ask(self, t):\n        raise RuntimeError('no idea')\n"
+    )
+    monkeypatch.syspath_prepend(str(tmp_path))
+    suite = write_suite(
+        "suite: f\nhorizon: 5\nseeds: 3\nproblems: [rkhs-1d]\nalgorithms: [random, mine_failing:Failing]\n"
+    )
+    code, out, err = run("run", suite, "--out", tmp_path / "r", "--cpus", 0)
+    assert code == 1
+    assert "0/3 (3 failed)" in out
+    assert "failed: rkhs-1d / mine_failing:Failing seed 0: RuntimeError: no idea" in err
+    code, out, _ = run("status", tmp_path / "r")
+    assert code == 1
+    assert "--again failed" in out
+    code, _, err = run("run", suite, "--out", tmp_path / "fast", "--cpus", 0, "--fail-fast")
+    assert code == 1
+    assert "stopped: " in err
+    assert run("run", suite, "--out", tmp_path / "no", "--no-imports")[0] == 2
+
+
+def test_dry_run_writes_nothing(run, clean_tree):
+    before = clean_tree()
+    code, out, _ = run("run", "quickstart", "--dry-run")
+    assert code == 0
+    assert "150 of 150 cells to play, in 15 tasks" in out
+    assert "time: about" in out
+    assert "disk: about" in out
+    assert clean_tree() == before
+
+
+def test_the_estimate_of_disk_is_near_the_truth(run, small_suite, tmp_path):
+    suite = small_suite(horizon=400, seeds=6)
+    said = run("run", suite, "--out", tmp_path / "r", "--dry-run")[1]
+    run("run", suite, "--out", tmp_path / "r", "--cpus", 0)
+    truth = sum(p.stat().st_size for p in (tmp_path / "r" / "rounds").iterdir()) / 1e6
+    estimate = float(said.split("disk: about ")[1].split(" MB")[0])
+    assert estimate == pytest.approx(truth, abs=0.5 + 0.5 * truth)
+
+
+@pytest.mark.parametrize("what", ["problems", "algorithms", "suites"])
+def test_list(run, what):
+    names = {"problems": PROBLEMS.names(), "algorithms": ALGORITHMS.names(), "suites": list(resources.suites())}[what]
+    code, out, _ = run("list", what)
+    assert code == 0
+    assert all(name in out for name in names)
+    assert [row["name"] for row in json.loads(run("list", what, "--format", "json")[1])] == names
+
+
+@pytest.mark.parametrize("name", [*ALGORITHMS.names(), *PROBLEMS.names(), *resources.suites()])
+def test_show(run, name):
+    code, out, _ = run("show", name)
+    assert code == 0
+    if name in ALGORITHMS.names():
+        content = json.loads(run("show", name, "--format", "json")[1])
+        assert content["kind"] == "algorithm"
+        assert all(p["name"] in out for p in content["parameters"])
+
+
+def test_data_path(run, monkeypatch, tmp_path):
+    monkeypatch.setenv("CBOBENCH_DATA", str(tmp_path))
+    assert run("data", "path") == (0, f"{tmp_path}\n", "")
+    assert run("data", "path", "--data", "here")[1] == "here\n"
+
+
+@pytest.mark.parametrize("words", [["list", "suites"], ["--help"], ["run", "--help"], ["show", "ckb-ucb"]])
+def test_light_commands_import_neither_ray_nor_pandas(words):
+    code = (
+        "import sys; from cbobench.cli import main\n"
+        "try:\n    main(sys.argv[1:])\nexcept SystemExit:\n    pass\n"
+        "heavy = {'ray', 'pandas', 'scipy', 'matplotlib', 'seaborn'} & set(sys.modules)\n"
+        "sys.exit(f'imported {heavy}' if heavy else 0)\n"
+    )
+    done = subprocess.run([sys.executable, "-c", code, *words], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+
+
+def test_reading_commands_do_not_import_ray(small_suite, tmp_path, run):
+    run("run", small_suite(), "--out", tmp_path / "r", "--cpus", 0)
+    code = "import sys; from cbobench.cli import main; main(sys.argv[1:]); sys.exit('ray' in sys.modules)"
+    for words in (["status", tmp_path / "r"], ["compare", tmp_path / "r"]):
+        done = subprocess.run(
+            [sys.executable, "-c", code, *map(str, words)], capture_output=True, text=True, check=False
+        )
+        assert done.returncode == 0, done.stderr
+
+
+def test_version(command):
+    assert command("--version").stdout.startswith("cbobench 0.")

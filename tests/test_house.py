@@ -1,0 +1,145 @@
+"""The house rules: imports go one way, files stay short, documents tell the truth."""
+
+from __future__ import annotations
+
+import ast
+import re
+import tomllib
+from pathlib import Path
+
+import pytest
+
+import cbobench
+from cbobench import resources
+from cbobench.algorithms import ALGORITHMS
+from cbobench.problems import PROBLEMS
+from tests.conftest import ROOT
+
+PACKAGE = ROOT / "cbobench"
+FILES = sorted(PACKAGE.rglob("*.py"))
+LEAVES = {"errors", "registry", "rng", "params", "resources", ""}
+ALLOWED = {
+    "errors": set(), "rng": set(), "registry": {"errors"}, "params": {"errors"}, "resources": {"errors"},
+    "gp": {"errors", "registry", "rng", "params"},
+    "problems": {"gp", "errors", "registry", "rng", "params"},
+    "algorithms": {"problems", "gp", "errors", "registry", "rng", "params"},
+    "sweep": {"algorithms", "problems", "gp", *LEAVES},
+    "report": {"sweep", *LEAVES},
+    "commands": {"sweep", "report", "algorithms", "problems", *LEAVES},
+    "cli": {"commands", "report", *LEAVES},
+    "__main__": {"cli"},
+    "": {"sweep", "report"},
+}  # fmt: skip
+REPORT_READS = {"cbobench.sweep.store", "cbobench.sweep.record", "cbobench.sweep.status"}
+
+
+def room(path):
+    parts = path.relative_to(PACKAGE).with_suffix("").parts
+    return "" if parts == ("__init__",) else parts[0]
+
+
+def imported(path):
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom) and node.level == 0 and node.module:
+            yield node.module
+            yield from (f"{node.module}.{alias.name}" for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            pytest.fail(f"{path}: relative import")
+
+
+@pytest.mark.parametrize("path", FILES, ids=lambda p: str(p.relative_to(ROOT)))
+def test_imports_go_one_way(path):
+    here = room(path)
+    rooms = {p.name if p.is_dir() else p.stem for p in PACKAGE.iterdir()} - {"__init__", "__pycache__"}
+    for name in imported(path):
+        if name.split(".")[0] == "ray":
+            assert path.name == "raysweep.py", f"{path} imports Ray"
+        if not name.startswith("cbobench."):
+            continue
+        there = name.split(".")[1]
+        if there in rooms and there != here:
+            assert there in ALLOWED[here], f"{path} imports {name}"
+        if here == "report" and there == "sweep" and name.count(".") == 2:
+            assert name in REPORT_READS, f"{path} imports {name}"
+
+
+@pytest.mark.parametrize("path", sorted((ROOT / "analysis").glob("*.py")), ids=lambda p: p.name)
+def test_recipes_import_only_cbobench(path):
+    assert {name.split(".")[0] for name in imported(path)} <= {"cbobench", "sys", "__future__"}
+
+
+def test_the_import_rule_can_fail(tmp_path):
+    wrong = tmp_path / "x.py"
+    wrong.write_text("from cbobench.report import load\n")
+    assert "cbobench.report" in set(imported(wrong))
+    assert "report" not in ALLOWED["sweep"]
+
+
+@pytest.mark.parametrize(
+    "path",
+    sorted(
+        [
+            *FILES,
+            *(ROOT / "tests").rglob("*.py"),
+            *(ROOT / "analysis").glob("*.py"),
+            *(ROOT / "benchmarks").glob("*.py"),
+        ]
+    ),
+    ids=lambda p: str(p.relative_to(ROOT)),
+)
+def test_files_are_short(path):
+    lines = len(path.read_text().splitlines())
+    assert lines <= (300 if PACKAGE in path.parents else 400), f"{path} has {lines} lines: two rooms?"
+
+
+def test_every_name_is_in_the_readme_table():
+    """A new algorithm, problem or suite comes with its row."""
+    rows = [line for line in (ROOT / "README.md").read_text().splitlines() if line.startswith("| `")]
+    named = [re.match(r"\| `([^`]+)`", row).group(1) for row in rows]
+    registered = [*ALGORITHMS.names(), *PROBLEMS.names(), *resources.suites()]
+    assert sorted(named) == sorted(registered)
+    for registry in (ALGORITHMS, PROBLEMS):
+        for name in registry.names():
+            row = next(r for r in rows if r.startswith(f"| `{name}`"))
+            assert registry.get(name).about in row
+            assert registry.get(name).source in row
+
+
+def test_the_version_is_one_number():
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    assert project["version"] == cbobench.__version__
+    assert f"## {cbobench.__version__}" in (ROOT / "CHANGELOG.md").read_text()
+
+
+def test_commands_of_the_readme_exist():
+    text = (ROOT / "README.md").read_text()
+    from cbobench.cli import parser
+
+    commands = set(re.findall(r"^\s*cbobench ([a-z]+)", text, flags=re.M))
+    known = next(a for a in parser()._actions if a.dest == "command").choices
+    assert commands
+    assert commands <= set(known)
+    for target in re.findall(r"`make ([a-z]+)", text + (ROOT / "CONTRIBUTING.md").read_text()):
+        assert re.search(rf"^{target}:", (ROOT / "Makefile").read_text(), flags=re.M), target
+    for link in re.findall(r"\]\(([^)#:]+)\)", text):
+        assert (ROOT / link).exists(), link
+
+
+def test_continuous_integration_runs_what_the_readme_says():
+    script = (ROOT / ".ci" / "run").read_text()
+    assert script.index("make test") < script.index("make demo")
+
+
+def test_no_global_randomness_and_no_unsafe_yaml():
+    for path in FILES:
+        text = path.read_text()
+        assert not re.search(r"np\.random\.(seed|rand|randn|normal|uniform|choice|randint)\b", text), path
+        assert "yaml.Loader" not in text.replace("yaml.SafeLoader", ""), path
+        assert "np.seterr" not in text, path
+
+
+def test_no_data_without_a_licence():
+    names = {p.name for p in Path(ROOT).rglob("*") if ".git/" not in str(p) and ".venv" not in str(p)}
+    assert not names & {"fin.csv", "iw_data_all.mat"}
