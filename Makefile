@@ -4,7 +4,7 @@ VENV   ?= .venv
 BIN     = $(VENV)/bin
 RUN    ?= runs/quickstart
 
-.PHONY: demo test fast lint bench wheel lowest clean
+.PHONY: demo test fast lint bench wheel wheel-test lowest clean
 
 demo: .make/install  ## play the quickstart suite on Ray, print its table, draw its figures
 	$(BIN)/cbobench run quickstart --out $(RUN)
@@ -27,6 +27,18 @@ bench: .make/test  ## µs per seed-round against the bare-NumPy floor (ARGS=--qu
 
 wheel: .make/install  ## build the wheel into dist/
 	$(BIN)/pip wheel --quiet --no-deps --wheel-dir dist .
+
+# The wheel in a bare environment, from another directory: nothing of the checkout is on the path.
+WHEEL_TEST = $(CURDIR)/.make/wheel-test
+wheel-test: .make/install  ## the demo and every test again, from the built wheel
+	rm -rf $(WHEEL_TEST) && mkdir -p $(WHEEL_TEST)/elsewhere
+	$(BIN)/pip wheel --quiet --disable-pip-version-check --no-deps --wheel-dir $(WHEEL_TEST)/dist .
+	$(PYTHON) -m venv $(WHEEL_TEST)/venv
+	$(WHEEL_TEST)/venv/bin/pip install --quiet --disable-pip-version-check $(WHEEL_TEST)/dist/*.whl
+	cd $(WHEEL_TEST)/elsewhere && ../venv/bin/cbobench run quickstart && ../venv/bin/cbobench figures runs/quickstart
+	$(WHEEL_TEST)/venv/bin/pip install --quiet --disable-pip-version-check "$$(echo $(WHEEL_TEST)/dist/*.whl)[test]"
+	cp -r tests .ci suites analysis benchmarks docs *.md *.yaml LICENSE Makefile pyproject.toml $(WHEEL_TEST)/elsewhere
+	cd $(WHEEL_TEST)/elsewhere && ../venv/bin/python -m pytest $(ARGS)
 
 lowest: .make/venv  ## the quick tests with the oldest versions that pyproject.toml allows
 	$(PYTHON) -m venv .venv-lowest

@@ -16,7 +16,7 @@ def figures(run: Run) -> list[Figure]:
     return [
         Figure(
             f"summary_{slug(run.record.suite)}_{slug(label)}",
-            f"{run.record.suite}: {label} ({seeds_note(run)})",
+            f"{run.record.suite}: {label}\n({seeds_note(run)})",
             [Panel(metric, title) for metric in METRICS],
         )
         for title, label in run.record.labels("problems").items()

@@ -23,7 +23,7 @@ def figures(run: Run) -> list[Figure]:
         title, label = problem
         several = len(problems_named(run, title.split("[")[0])) > 1
         name = f"zhou_ji_2022_fig{number}" + (f"_{slug(label)}" if several else "")
-        result.append(Figure(name, f"{PAPER}, Figure {number}: {what}, {label} ({note})", [panel]))
+        result.append(Figure(name, f"{PAPER}, Figure {number}: {what}, {label}\n({note})", [panel]))
 
     for problem in problems_named(run, "rkhs-1d"):
         add("1a", problem, "regret", Panel("regret", problem[0], COMPARED))

@@ -97,9 +97,9 @@ def draw(run: Run, figure: Figure, folder: Path) -> list[Path]:
         image, axes = plt.subplots(1, len(figure.panels), figsize=size, squeeze=False, layout="constrained")
         for axis, panel, frame in zip(axes[0], figure.panels, data, strict=True):
             _draw_panel(axis, panel, frame, colours)
-        image.suptitle(figure.caption, fontsize="small", wrap=True)
+        image.suptitle(figure.caption, fontsize="small")
         paths = [folder / f"{figure.name}.{kind}" for kind in ("pdf", "png", "csv")]
-        image.savefig(paths[0], metadata={"CreationDate": None, "Title": figure.caption})
+        image.savefig(paths[0], metadata={"CreationDate": None, "Title": figure.caption.replace("\n", " ")})
         image.savefig(paths[1], dpi=150, metadata={"Software": None})
         plt.close(image)
     for panel, frame in zip(figure.panels, data, strict=True):
