@@ -129,7 +129,7 @@ def do_figures(options: argparse.Namespace, given: list[str]) -> int:
     if out is None:
         out = Path(finished.folder.uri) / "figures" if finished.folder.local else Path("figures")
     for figure, paths in draw_all(finished, out, options.recipe):
-        print(f"{figure.name}: {', '.join(str(path) for path in paths)}")
+        print(f"{figure.name}: {paths[0].with_suffix('')} {' '.join(path.suffix for path in paths)}")
     return 0
 
 

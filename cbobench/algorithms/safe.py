@@ -96,20 +96,18 @@ class StageOpt(ScoreAlgorithm):
         self.upper = np.where(setting.seed_set[:, None], 0.0, np.full(shape, np.inf))
         self.lower = np.full(shape, -np.inf)
         self.safe = setting.seed_set.copy()
-        self.lipschitz = None if self.metric == "none" else Lipschitz(self._distances(), self.safe, shape[1])
+        self.lipschitz = None if self.metric == "none" else Lipschitz(*self._condition(), self.safe)
 
-    def _distances(self) -> Array:
-        """L_j d(x, x'), (S, m, n, n) or broadcast to it."""
+    def _condition(self) -> tuple[Array, Array]:
+        """The metric (n, n) and the constants L (S, m) with |g_j(x) - g_j(x')| <= L_j d(x, x')."""
         actions, bound = self.setting.actions, self.bound_g[:, :, 0]
-        kernel_metric = actions.kernel_metric
-        metric = kernel_metric
+        metric = actions.kernel_metric
         if self.metric == "input":
             assert actions.input_metric is not None
+            apart = actions.input_metric > 0
+            bound = bound * (metric[apart] / actions.input_metric[apart]).max()
             metric = actions.input_metric
-            apart = metric > 0
-            bound = bound * (kernel_metric[apart] / metric[apart]).max()
-        constant = bound if self.L == "theory" else np.full_like(bound, self.L)
-        return np.asarray(constant[:, :, None, None] * metric)
+        return metric, bound if self.L == "theory" else np.full_like(bound, self.L)
 
     def score(self, belief: Belief) -> Array:
         self.t += 1
@@ -154,22 +152,23 @@ class Lipschitz:
     only in the replicates where the test says that the set grows: at most n times in a run.
 
     Args:
-        distances: L_j d(x, x'), (S, m, n, n).
+        metric: d(x, x'), (n, n).
+        constants: L_j, (S, m).
         seed_set: certified from the start, (S, n).
-        constraints: m.
     """
 
-    def __init__(self, distances: Array, seed_set: Mask, constraints: int) -> None:
-        self.distances = distances
-        self.certified = np.repeat(seed_set[:, None], constraints, axis=1)  # (S, m, n)
+    def __init__(self, metric: Array, constants: Array, seed_set: Mask) -> None:
+        self.metric = metric
+        self.constants = constants
+        self.certified = np.repeat(seed_set[:, None], constants.shape[1], axis=1)  # (S, m, n)
         self.to_uncertified = np.empty(self.certified.shape)
         for s in range(len(seed_set)):
             self._measure(s)
 
     def _measure(self, s: int) -> None:
         """L_j times the distance to the nearest point that constraint j does not certify yet."""
-        open_only = np.where(self.certified[s][:, None, :], np.inf, self.distances[s])
-        self.to_uncertified[s] = open_only.min(axis=2)
+        open_only = np.where(self.certified[s][:, None, :], np.inf, self.metric)
+        self.to_uncertified[s] = self.constants[s][:, None] * open_only.min(axis=2)
 
     def grow(self, safe: Mask, upper: Array) -> Mask:
         """S_t from S_{t-1}: one step of certification."""
@@ -179,7 +178,8 @@ class Lipschitz:
             return safe
         safe = safe.copy()
         for s in growing.tolist():
-            bound = np.where(safe[s][:, None], upper[s][:, :, None] + self.distances[s], np.inf)
+            reach = upper[s][:, :, None] + self.constants[s][:, None, None] * self.metric
+            bound = np.where(safe[s][:, None], reach, np.inf)
             self.certified[s] |= (bound <= 0).any(axis=1)
             self._measure(s)
             safe[s] = self.certified[s].all(axis=0)

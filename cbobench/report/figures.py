@@ -185,7 +185,7 @@ def main(recipe: str, before: Callable[[Run], None] = lambda run: None) -> None:
         before(run)
         out = Path(sys.argv[2] if len(sys.argv) == 3 else "figures")
         for figure, paths in draw_all(run, out, recipe):
-            print(f"{figure.name}: {', '.join(str(path) for path in paths)}")
+            print(f"{figure.name}: {paths[0].with_suffix('')} {' '.join(path.suffix for path in paths)}")
     except CbobenchError as error:
         print(f"cbobench: {error}", file=sys.stderr)
         raise SystemExit(error.exit_code) from None
