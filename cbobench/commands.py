@@ -23,9 +23,9 @@ SHOWN_FAILURES = 5
 
 def do_run(options: argparse.Namespace, given: list[str]) -> int:
     """`cbobench run`."""
-    from cbobench.sweep import provenance
+    from cbobench.sweep.threads import pin_threads
 
-    provenance.pin_threads()
+    pin_threads()
     from cbobench.sweep import run as sweep
     from cbobench.sweep.estimate import estimate
     from cbobench.sweep.progress import Progress

@@ -13,6 +13,7 @@ from cbobench.sweep.rows import RoundRows, recorded_rounds
 from cbobench.sweep.run import Plan
 from cbobench.sweep.store import footer, open_writer
 from cbobench.sweep.task import Order
+from cbobench.sweep.threads import single_thread
 
 SAMPLE_ROUNDS = 200
 STARTUP_SECONDS = 5.0  # Ray, imports, the table
@@ -50,8 +51,9 @@ def _sample(todo: Plan, order: Order) -> tuple[float, float]:
     horizon = min(task.horizon, SAMPLE_ROUNDS)
     play = Play(todo.problems[task.problem], order.problem_key, algorithm, task.algorithm.key, task.seeds, horizon)
     rows = RoundRows(task.cells, horizon, None)
-    for chunk in play:
-        rows.add(chunk)
+    with single_thread():
+        for chunk in play:
+            rows.add(chunk)
     table = rows.table()
     sink = pa.BufferOutputStream()
     with open_writer(sink, "rounds", footer("rounds", task.name, [], table.num_rows, 1)) as writer:

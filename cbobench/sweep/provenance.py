@@ -19,16 +19,10 @@ import numpy as np
 import cbobench
 from cbobench.algorithms import ALGORITHMS
 from cbobench.problems import PROBLEMS
+from cbobench.sweep.threads import THREAD_VARIABLES
 
 PACKAGES = ("cbobench", "numpy", "scipy", "pandas", "pyarrow", "ray")
-THREAD_VARIABLES = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
 ROOT = Path(cbobench.__file__).parent
-
-
-def pin_threads() -> None:
-    """One BLAS thread per process, unless the user says otherwise; only works before NumPy's first product."""
-    for variable in THREAD_VARIABLES:
-        os.environ.setdefault(variable, "1")
 
 
 def invocation(command: list[str]) -> dict[str, Any]:

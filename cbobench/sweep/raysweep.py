@@ -18,9 +18,9 @@ from typing import Any
 from cbobench.errors import CbobenchError, CellFailure, Misuse
 from cbobench.problems.base import Problem
 from cbobench.sweep.grid import split
-from cbobench.sweep.provenance import pin_threads
 from cbobench.sweep.store import RunFolder
 from cbobench.sweep.task import Order, Receipt, carry_out, failed_row, write_cells
+from cbobench.sweep.threads import pin_threads
 
 IN_FLIGHT_PER_CPU = 2
 MAX_IN_FLIGHT = 1000

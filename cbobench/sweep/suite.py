@@ -17,6 +17,7 @@ from cbobench.problems.base import Problem
 from cbobench.problems.data import DataFolder
 from cbobench.registry import Registry
 from cbobench.sweep import yamlio
+from cbobench.sweep.threads import single_thread
 
 KEYS = ("suite", "about", "horizon", "seeds", "record", "shared", "problems", "algorithms")
 DEFAULT_RECORD = 1000
@@ -198,8 +199,9 @@ def _problem_variants(entry: _Entry, at: _Where, folder: DataFolder, imports: bo
     for settings in _sweeps(entry, at):
         problem: Problem = params.build(cls, settings, where=where)
         try:
-            problem.prepare(folder)
-            problem.known_instance()
+            with single_thread():
+                problem.prepare(folder)
+                problem.known_instance()
         except CbobenchError as error:
             raise Misuse(f"{where}{entry.name}: {error}") from error
         resolved = params.resolve(cls, settings)

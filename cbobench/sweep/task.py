@@ -20,6 +20,7 @@ from cbobench.sweep.metrics import METRICS
 from cbobench.sweep.play import Play
 from cbobench.sweep.rows import RoundRows
 from cbobench.sweep.store import CELLS, RunFolder, footer, open_writer
+from cbobench.sweep.threads import single_thread
 
 
 @dataclass(frozen=True)
@@ -57,10 +58,11 @@ def carry_out(problem: Problem, order: Order, folder: RunFolder) -> Receipt:
     so that one bad cell becomes one failed row and the others stand.
     """
     task = order.task
-    try:
-        rows = _play_block(problem, order, folder)
-    except Exception:  # an algorithm may raise anything; who is at fault is found one by one
-        rows = _play_one_by_one(problem, order, folder)
+    with single_thread():
+        try:
+            rows = _play_block(problem, order, folder)
+        except Exception:  # an algorithm may raise anything; who is at fault is found one by one
+            rows = _play_one_by_one(problem, order, folder)
     write_cells(folder, task, rows)
     failures = [row for row in rows if row["status"] == "failed"]
     errors = tuple(f"{row['problem']} / {row['algorithm']} seed {row['seed']}: {row['error']}" for row in failures)

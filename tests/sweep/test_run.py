@@ -90,6 +90,18 @@ def test_ray_changes_nothing(reference, tmp_path, command, cpus):
     assert_same_rows(run, tmp_path / "ray")
 
 
+@pytest.mark.parametrize("threads", ["1", "2"])
+def test_blas_threads_change_nothing(write_suite, tmp_path, command, threads):
+    """A product of this size is cut over threads where BLAS may, with other bits; a cell is played with one."""
+    text = "suite: t\nhorizon: 30\nseeds: 2\nproblems: [{rkhs: {n: 700}}, {stocks: {data: look-alike}}]\nalgorithms: [ckb-ts]\n"
+    suite = write_suite(text)
+    cbobench.run(suite, out=tmp_path / "here", cpus=0)
+    environment = os.environ | dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), threads)
+    done = command("run", suite, "--out", tmp_path / "there", "--cpus", 0, env=environment)
+    assert done.returncode == 0, done.stderr
+    assert_same_rows(tmp_path / "here", tmp_path / "there")
+
+
 def test_extension_from_4_to_8_seeds(reference, tmp_path):
     suite, run = reference
     first = cbobench.run(suite, out=tmp_path / "grown", cpus=0, seeds=4, block=3)
