@@ -74,12 +74,11 @@ class Draws:
         self.block: NDArray[np.float64] = np.empty((0,))
 
     def at(self, t: int) -> NDArray[np.float64]:
-        """The draws of round t, shape (S, *shape). Rounds are asked for in order; none may be skipped by a block."""
-        offset = t - self.first
-        if offset == self.rounds:
-            self.first, offset = t, 0
+        """The draws of round t, shape (S, *shape). Rounds may be skipped, but not asked for backwards."""
+        if t < self.first:
+            raise ValueError(f"round {t} is asked after round {self.first}: draws only go forward")
+        while t >= self.first + self.rounds:
+            self.first += self.rounds
             block = [self.sampler(gen, (self.rounds, *self.shape)) for gen in self.generators]
             self.block = np.stack(block, axis=1)
-        elif not 0 <= offset < self.rounds:
-            raise ValueError(f"round {t} asked out of order (block starts at {self.first})")
-        return self.block[offset]  # type: ignore[no-any-return]
+        return self.block[t - self.first]  # type: ignore[no-any-return]

@@ -28,7 +28,6 @@ def setting(
         "noise": np.ones((replicates, p)),
         "slater": np.ones(replicates),
         "seed_set": np.eye(n, dtype=bool)[:1].repeat(replicates, axis=0),
-        "optimum": np.zeros(replicates, dtype=np.intp),
     }
     values |= facts
     points = values.pop("points", None)

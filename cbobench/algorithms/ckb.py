@@ -12,7 +12,9 @@ from typing import Literal
 import numpy as np
 
 from cbobench.algorithms import ALGORITHMS
-from cbobench.algorithms.base import Actions, ScoreAlgorithm, truncate
+from cbobench.algorithms.base import Actions
+from cbobench.algorithms.score import ScoreAlgorithm, truncate
+from cbobench.errors import CellFailure
 from cbobench.gp.beliefs import Belief
 from cbobench.gp.explore import UCB, Explore, RandName, RandUCB, Thompson
 from cbobench.gp.kernels import Array
@@ -31,12 +33,16 @@ class CKB(ScoreAlgorithm):
     delta: float | Literal["true"] = param("true", "Slater margin δ: min(1, -min g), or a number", above=0.0)
     rho: float | Literal["theory"] = param("theory", "cap ρ of the dual variable; theory: 4B/δ", above=0.0)
     V: float | Literal["theory"] = param("theory", "inverse step of the dual update; theory: G√T/ρ", above=0.0)
-    anytime: bool = param(False, "horizon unknown: restart at t = 2, 4, 8, ... for twice as long (Remark 2)")
+    anytime: bool = param(
+        False, "horizon unknown: restart at t = 2, 4, 8, ... for twice as long (Remark 2); α is per epoch"
+    )
 
     dual: Array = state()
 
     def prepare(self) -> None:
         delta = self.setting.slater if self.delta == "true" else np.full(self.setting.replicates, self.delta)
+        if self.rho == "theory" and not (delta > 0).all():
+            raise CellFailure("δ is 0: no action satisfies the constraints strictly; give delta or rho")
         self.cap = 4 * self.bound_f / delta[:, None] if self.rho == "theory" else np.full_like(self.bound_f, self.rho)
         self._restart(1 if self.anytime else self.setting.horizon)
 

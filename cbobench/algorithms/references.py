@@ -9,6 +9,7 @@ import numpy as np
 from cbobench.algorithms import ALGORITHMS
 from cbobench.algorithms.base import Actions, Algorithm, Setting
 from cbobench.params import state
+from cbobench.problems.base import Instances
 from cbobench.rng import Draws, uniform
 
 
@@ -20,14 +21,18 @@ class Oracle(Algorithm):
     source = "reference"
     about = "plays the best feasible action"
     knows = ("f and g",)
+    reference = True
 
-    setting: Setting = state()
+    optimum: Actions = state()
+
+    def look(self, instances: Instances) -> None:
+        self.optimum = instances.optimum
 
     def start(self, setting: Setting) -> None:
-        self.setting = setting
+        """Nothing to set up."""
 
     def ask(self, t: int) -> Actions:
-        return self.setting.optimum
+        return self.optimum
 
 
 @ALGORITHMS.register("random")

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cbobench.algorithms import ALGORITHMS
-from cbobench.algorithms.base import ScoreAlgorithm, whole_rounds
+from cbobench.algorithms.score import ScoreAlgorithm, whole_rounds
 from cbobench.errors import Misuse
 from cbobench.gp.actions import Finite
 from cbobench.gp.beliefs import Belief, FunctionBelief
@@ -27,27 +27,27 @@ Mask = NDArray[np.bool_]
 class SGPUCB(ScoreAlgorithm):
     """SGP-UCB: T' rounds uniformly on the seed set, then GP-UCB on {x : UCB_g(x) <= 0} and the seed set.
 
-    T' depends in theory on a safety gap that nobody knows; the default ⌈T^(2/3)⌉ has its order. The width is the one
-    shared by all methods compared, where the paper has a Bayesian one.
+    T' depends in theory on a safety gap and an eigenvalue that nobody knows; the default ⌈T^(2/3)⌉ is ours. The width
+    is the one shared by all methods compared, where the paper has a Bayesian one.
     """
 
     source = "Amani et al. (2020)"
     about = "safe: seed exploration, then UCB on the surely feasible set"
     knows = ("kernel", "λ", "B", "G", "R", "T", "safe seed set")
 
-    seed_rounds: int | float | Literal["theory"] = param(
-        "theory", "T', rounds on the seed set: a number, a share of T below 1, or theory: ⌈T^(2/3)⌉", at_least=0
+    seed_rounds: int | float | Literal["T^(2/3)"] = param(
+        "T^(2/3)", "T', rounds on the seed set: a number, a share of T below 1, or ⌈T^(2/3)⌉ (ours)", at_least=0
     )
 
     def prepare(self) -> None:
-        horizon = self.setting.horizon
-        self.t = 0
-        self.last_seed_round = whole_rounds(self.seed_rounds, horizon, horizon ** (2 / 3))
+        self.last_seed_round = whole_rounds(self.seed_rounds, self.setting.horizon)
+
+    def begin(self, t: int, belief: Belief) -> None:
+        self.on_seed_set = t <= self.last_seed_round
 
     def score(self, belief: Belief) -> Array:
-        self.t += 1
         seed = self.setting.seed_set
-        if self.t <= self.last_seed_round:
+        if self.on_seed_set:
             return np.where(seed, 0.0, -np.inf)  # a tie on the seed set: broken uniformly
         surely_feasible = (upper(belief.constraint) <= 0).all(axis=1)
         return np.where(surely_feasible | seed, self.explore_f(belief.f), -np.inf)
@@ -58,9 +58,10 @@ class SGPUCB(ScoreAlgorithm):
 class StageOpt(ScoreAlgorithm):
     """StageOpt: expand the safe set by its widest expanders for T0 rounds, then GP-UCB on it.
 
-    Confidence intervals are intersected over time, [l, u] with u <= 0 on the seed set; an interval that becomes empty
+    Confidence intervals are intersected over time, starting with u <= 0 on the seed set; an interval that becomes empty
     (the width was too small) starts again from the current one. A point x' is safe when for each constraint some safe
-    x has u(x) + L d(x, x') <= 0, and x is an expander when l(x) + L d(x, x') <= 0 for some x' not yet safe.
+    x has u(x) + L d(x, x') <= 0, and x is an expander when for some constraint l(x) + L d(x, x') <= 0 at some x' that
+    this constraint does not allow yet (with one constraint: that is not yet safe).
 
     The metric is Euclidean (`input`), d_k(x, x') = √(k(x,x) + k(x',x') - 2k(x,x')) (`kernel`, for data without
     coordinates), or there is none (`none`): then x is safe when u(x) <= 0, and as nothing tells which safe points
@@ -73,10 +74,12 @@ class StageOpt(ScoreAlgorithm):
 
     metric: Literal["none", "input", "kernel"] = param("none", "metric of the Lipschitz condition on g")
     L: float | Literal["theory"] = param(
-        "theory", "Lipschitz constant; theory: G in the kernel metric, G max d_k/d in the input metric", above=0.0
+        "theory",
+        "Lipschitz constant; theory: |g|_k in the kernel metric, |g|_k max d_k/d in the input metric",
+        above=0.0,
     )
-    expand_rounds: int | float | Literal["theory"] = param(
-        "theory", "T0, rounds of expansion: a number, a share of T below 1, or theory: ⌈T^(2/3)⌉", at_least=0
+    expand_rounds: int | float | Literal["T^(2/3)"] = param(
+        "T^(2/3)", "T0, rounds of expansion: a number, a share of T below 1, or ⌈T^(2/3)⌉ (ours)", at_least=0
     )
     eps: float = param(0.0, "stop expanding when no expander's interval is wider than this", at_least=0.0)
 
@@ -88,10 +91,9 @@ class StageOpt(ScoreAlgorithm):
             raise Misuse("metric is 'input', but the actions have no coordinates; allowed here: kernel, none")
 
     def prepare(self) -> None:
-        setting, horizon = self.setting, self.setting.horizon
+        setting = self.setting
         shape = (setting.replicates, setting.constraints, setting.actions.n)
-        self.t = 0
-        self.last_expansion = whole_rounds(self.expand_rounds, horizon, horizon ** (2 / 3))
+        self.last_expansion = whole_rounds(self.expand_rounds, setting.horizon)
         self.expanding = np.ones(setting.replicates, dtype=bool)
         self.upper = np.where(setting.seed_set[:, None], 0.0, np.full(shape, np.inf))
         self.lower = np.full(shape, -np.inf)
@@ -99,8 +101,11 @@ class StageOpt(ScoreAlgorithm):
         self.lipschitz = None if self.metric == "none" else Lipschitz(*self._condition(), self.safe)
 
     def _condition(self) -> tuple[Array, Array]:
-        """The metric (n, n) and the constants L (S, m) with |g_j(x) - g_j(x')| <= L_j d(x, x')."""
-        actions, bound = self.setting.actions, self.bound_g[:, :, 0]
+        """The metric (n, n) and the constants L (S, m) with |g_j(x) - g_j(x')| <= L_j d(x, x').
+
+        The theory's L needs the RKHS norm of g, whatever G is read as: the largest |g| bounds no slope.
+        """
+        actions, bound = self.setting.actions, self.setting.norm[:, 1:]
         metric = actions.kernel_metric
         if self.metric == "input":
             assert actions.input_metric is not None
@@ -109,22 +114,22 @@ class StageOpt(ScoreAlgorithm):
             metric = actions.input_metric
         return metric, bound if self.L == "theory" else np.full_like(bound, self.L)
 
-    def score(self, belief: Belief) -> Array:
-        self.t += 1
+    def begin(self, t: int, belief: Belief) -> None:
         self._intersect(belief.constraint)
         if self.lipschitz is None:
             self.safe = (self.upper <= 0).all(axis=1) | self.setting.seed_set
         else:
             self.safe = self.lipschitz.grow(self.safe, self.upper)
-        score = np.where(self.safe, self.explore_f(belief.f), -np.inf)
-        if self.t > self.last_expansion:
+        if t > self.last_expansion:
             self.expanding[:] = False
         if self.expanding.any():
             expanders = self._expanders()
-            widest = np.where(expanders, (self.upper - self.lower).max(axis=1), -np.inf)
-            self.expanding &= widest.max(axis=1) > self.eps
-            score = np.where(self.expanding[:, None], widest, score)
-        return score
+            self.widest = np.where(expanders, (self.upper - self.lower).max(axis=1), -np.inf)
+            self.expanding &= self.widest.max(axis=1) > self.eps
+
+    def score(self, belief: Belief) -> Array:
+        score = np.where(self.safe, self.explore_f(belief.f), -np.inf)
+        return np.where(self.expanding[:, None], self.widest, score) if self.expanding.any() else score
 
     def _intersect(self, g: FunctionBelief) -> None:
         """C_t = C_{t-1} ∩ Q_t, starting again from Q_t where the intersection is empty."""

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from cbobench.algorithms import ALGORITHMS
-from cbobench.algorithms.base import ScoreAlgorithm
+from cbobench.algorithms.score import ScoreAlgorithm
 from cbobench.gp.beliefs import Belief
 from cbobench.gp.explore import UCB, Explore, Thompson
 from cbobench.gp.kernels import Array

@@ -51,11 +51,15 @@ class Finite:
     def norm(self, values: Array) -> Array:
         """RKHS norms of functions given by their values, shape (..., n) to (...).
 
-        Least squares in feature space; values outside the features' span (such as a constant under an SE kernel of
-        numerical rank 19) are approximated to about 1e-7, so this is the norm of a nearby function.
+        Least squares in feature space. A function that the features reach to a relative 1e-5 (a constant under an SE
+        kernel of numerical rank 19: 1e-7) gets the norm of its neighbour there; one that they do not reach is not in
+        the space, and its norm is infinite.
         """
-        weights, *_ = np.linalg.lstsq(self.features, values.reshape(-1, self.n).T, rcond=None)
-        return np.asarray(np.linalg.norm(weights, axis=0).reshape(values.shape[:-1]))
+        flat = values.reshape(-1, self.n).T
+        weights, *_ = np.linalg.lstsq(self.features, flat, rcond=None)
+        missed = np.abs(self.features @ weights - flat).max(axis=0)
+        norms = np.where(missed <= 1e-5 * np.abs(flat).max(axis=0), np.linalg.norm(weights, axis=0), np.inf)
+        return np.asarray(norms.reshape(values.shape[:-1]))
 
 
 def break_ties(score: Array, coin: NDArray[np.float64]) -> NDArray[np.intp]:
@@ -66,20 +70,21 @@ def break_ties(score: Array, coin: NDArray[np.float64]) -> NDArray[np.intp]:
         coin: a uniform draw per replicate, (S,); it picks among equally good actions.
 
     Raises:
-        CellFailure: a score is not a number.
+        CellFailure: a score is not a number, or every score of a replicate is minus infinity.
 
     A stationary prior makes round 1 a total tie, and truncation makes more of them: a plain argmax would
     always give the lowest index a free ride.
     """
     replicates, n = score.shape
     rows = n * np.arange(replicates)
-    best = score.argmax(axis=1)
-    tied = score == score.take(rows + best)[:, None]
-    count = np.count_nonzero(tied)
-    if count == replicates:
+    best = score.argmax(axis=1)  # of a row with a NaN, its position
+    top = score.take(rows + best)
+    if not (top > -np.inf).all():
+        problem = "is not a number" if np.isnan(top).any() else "is minus infinity everywhere: no action is allowed"
+        raise CellFailure(f"the score of some replicate {problem}")
+    tied = score == top[:, None]
+    if np.count_nonzero(tied) == replicates:
         return best
-    if count < replicates:  # not a number is not equal to itself
-        raise CellFailure("the score of some action is not a number")
     hits = np.flatnonzero(tied)
     per_row = np.bincount(hits // n, minlength=replicates)
     chosen = per_row.cumsum() - per_row + (coin * per_row).astype(np.intp)

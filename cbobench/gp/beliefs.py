@@ -60,7 +60,8 @@ class Chooser:
         if belief.g is None:
             return Belief(f, None)
         stack = (self.stacks + actions[:, None])[:, :, None]
-        return Belief(f, _take(belief.g, stack, row[:, :, None]))
+        shared = belief.g.deviation.shape[1] == 1  # one covariance for all constraints
+        return Belief(f, _take(belief.g, stack, row[:, :, None] if shared else stack))
 
 
 def _take(function: FunctionBelief, index: NDArray[np.intp], deviation_index: NDArray[np.intp]) -> FunctionBelief:

@@ -12,6 +12,7 @@ import numpy as np
 
 from cbobench.gp.beliefs import FunctionBelief
 from cbobench.gp.kernels import Array
+from cbobench.gp.posterior import FeaturePosterior
 from cbobench.rng import Draws, Streams, standard_normal, uniform
 
 RandName = Literal["normal", "uniform", "discrete-gaussian"]
@@ -20,13 +21,15 @@ RandName = Literal["normal", "uniform", "discrete-gaussian"]
 class Explore:
     """Base: a strategy for q functions (`shape` is () for f and (m,) for g) of S replicates."""
 
-    needs_path = False
-
     def start(self, streams: Streams, role: str, shape: tuple[int, ...], rank: int) -> None:
         """Take the streams of this strategy; `rank` is the length of the posterior's z."""
 
     def begin(self, t: int) -> None:
         """Draw what round t needs."""
+
+    def path(self, posterior: FeaturePosterior) -> Array | None:
+        """A zero-mean joint sample over all actions for this round, for strategies that use one."""
+        return None
 
     def __call__(self, belief: FunctionBelief) -> Array:
         """A fresh array, the shape of `belief.mean`."""
@@ -47,13 +50,15 @@ class UCB(Explore):
 class Thompson(Explore):
     """A joint sample of N(mean, beta_t^2 k_t): one path over all candidates, never one draw per candidate."""
 
-    needs_path = True
-
     def start(self, streams: Streams, role: str, shape: tuple[int, ...], rank: int) -> None:
         self.draws = Draws(streams.role(role), standard_normal, (*shape, rank))
 
     def begin(self, t: int) -> None:
         self.z = self.draws.at(t)
+
+    def path(self, posterior: FeaturePosterior) -> Array:
+        paths = posterior.paths(self.z.reshape(len(self.z), -1, posterior.rank))
+        return paths.reshape(*self.z.shape[:-1], paths.shape[-1])
 
     def __call__(self, belief: FunctionBelief) -> Array:
         assert belief.path is not None

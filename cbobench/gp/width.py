@@ -48,7 +48,7 @@ class Width:
         self.constant: Array | None = None
         log = np.log(events / alpha)
         if isinstance(form, (int, float)):
-            self.constant = np.full_like(bound, float(form) * scale)
+            self.constant = np.full_like(bound, float(form))  # a number is meant as it stands: no scale
         self.bound = scale * bound
         self.slope = scale * np.sqrt(2.0) * noise / (np.sqrt(lam) if form == "self-normalised" else 1.0)
         self.offset = log if form == "self-normalised" else 1.0 + log

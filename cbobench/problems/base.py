@@ -172,6 +172,8 @@ class AdditiveGaussian:
 def choose_seed_set(g: Array, size: int, generators: Sequence[np.random.Generator]) -> NDArray[np.bool_]:
     """`size` feasible actions per replicate, uniformly at random (all of them where there are fewer), (S, n).
 
+    The draw comes from a child of each generator, so that it does not depend on how much the instance used.
+
     Random rather than safest: where g = h - f the safest actions are the best ones, which would hand a safe
     method the answer.
     """
@@ -180,5 +182,5 @@ def choose_seed_set(g: Array, size: int, generators: Sequence[np.random.Generato
         feasible = np.flatnonzero((g[s] <= 0).all(axis=0))
         if len(feasible) == 0:
             raise CellFailure("no feasible action to start from")
-        mask[s, gen.permutation(feasible)[:size]] = True
+        mask[s, gen.spawn(1)[0].permutation(feasible)[:size]] = True
     return mask

@@ -36,7 +36,7 @@ class LightSensors(TabularProblem):
     about = "41 light sensors, empirical covariance, noise by resampling readings, threshold B/2"
 
     data: Source = param("original", "the recorded file, or a look-alike made from its published facts")
-    h: float = param(0.5, "threshold as a share of B, the largest mean", above=0.0, at_most=1.0)
+    h: float = param(0.5, "threshold as a share of B, the largest mean", above=0.0, below=1.0)
     seed_size: int = param(5, "how many random feasible sensors a safe method may start from", at_least=1)
 
     @property

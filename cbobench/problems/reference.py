@@ -61,4 +61,6 @@ def _linear_program(f: Array, g: Array) -> float:
 
 def slater_margin(g: Array) -> Array:
     """delta = min(1, max over actions of -max_j g_j), shape (S,): Assumption 1 of Zhou & Ji, at a single action."""
+    if g.shape[1] == 0:
+        return np.ones(len(g))
     return np.asarray(np.minimum(1.0, (-g.max(axis=1)).max(axis=1)))

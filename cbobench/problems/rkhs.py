@@ -26,15 +26,17 @@ class RandomRKHS(Problem):
     """f = sum_i a_i k(., x_i) with a_i uniform on [-1, 1] and the grid's own points as supports.
 
     The constraint is g = -f + h B (`threshold`, B read as `h_of` says) or m functions drawn like f (`independent`).
-    Draws without a feasible action are thrown away and counted. |f|_k = sqrt(a^T K a) is exact; for a threshold
-    |g|_k is bounded by |f|_k + |h B|_k.
+    Draws without a feasible action are thrown away and counted. |f|_k = sqrt(a^T K a) is exact; a threshold's |g|_k
+    is that of the nearest function in the features' span (`Finite.norm`).
+
+    The papers' "support points x_i" may also be read as drawn at random; here every point of the grid is one.
     """
 
     constraint: Literal["threshold", "independent"] = param("threshold", "g = -f + h B, or drawn like f")
     h: float = param(0.5, "threshold as a share of B (threshold only)", above=0.0)
     h_of: Literal["norm", "sup"] = param("norm", "B in the threshold: RKHS norm of f, or its largest absolute value")
     noise: float | None = param(None, "noise standard deviation R; null takes noise_share", above=0.0)
-    noise_share: float = param(0.01, "R^2 as a share of f's range, as in Chowdhury & Gopalan (2017)", above=0.0)
+    noise_share: float = param(0.01, "R^2 as a share of each function's range", above=0.0)
     instance: int | Literal["fresh"] = param("fresh", "a fresh instance per seed, or the number of one fixed instance")
     seed_size: int = param(5, "how many random feasible actions a safe method may start from", at_least=1)
 
@@ -57,9 +59,8 @@ class RandomRKHS(Problem):
         drawn = [self._draw_one(gen) for gen in generators]
         f, g, norm, redraws = (np.stack(part) for part in zip(*drawn, strict=True))
         values = np.concatenate([f[:, None], g], axis=1)
-        spread = f.max(axis=1) - f.min(axis=1)
-        deviation = np.full(len(f), self.noise) if self.noise is not None else np.sqrt(self.noise_share * spread)
-        noise = np.repeat(deviation[:, None], values.shape[1], axis=1)
+        spread = values.max(axis=2) - values.min(axis=2)
+        noise = np.sqrt(self.noise_share * spread) if self.noise is None else np.full_like(spread, self.noise)
         return Instances(f, g, norm, noise, choose_seed_set(g, self.seed_size, generators), redraws)
 
     def feedback(self, instances: Instances, streams: Streams) -> Channel:
@@ -75,7 +76,7 @@ class RandomRKHS(Problem):
             if self.constraint == "threshold":
                 level = self.h * (norms[0] if self.h_of == "norm" else np.abs(f).max())
                 g = level - f[None, :]
-                norms = np.array([norms[0], norms[0] + level * self._norm_of_one])
+                norms = np.array([norms[0], self.actions.norm(g[0])])
             else:
                 g = values[1:]
             if (g <= 0).all(axis=0).any():
@@ -85,10 +86,6 @@ class RandomRKHS(Problem):
     @property
     def _functions(self) -> int:
         return 1 if self.constraint == "threshold" else 1 + self.constraints
-
-    @cached_property
-    def _norm_of_one(self) -> float:
-        return float(self.actions.norm(np.ones(self.actions.n)))
 
 
 @PROBLEMS.register("rkhs-1d")
@@ -122,6 +119,8 @@ class RKHS(RandomRKHS):
     lengthscale: float = param(0.2, "lengthscale", above=0.0)
 
     def validate(self) -> None:
+        if self.constraint == "threshold" and self.kernel == "linear":
+            raise Misuse("a threshold g = -f + h is not in the space of a linear kernel; use constraint: independent")
         if self.constraint == "threshold" and self.m != 1:
             raise Misuse(f"m is {self.m}, but a threshold is one constraint; use constraint: independent for more")
 

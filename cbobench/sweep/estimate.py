@@ -49,7 +49,7 @@ def _sample(todo: Plan, order: Order) -> tuple[float, float]:
     task = order.task
     algorithm = params.build(ALGORITHMS.get(task.algorithm.name), task.algorithm.settings)
     horizon = min(task.horizon, SAMPLE_ROUNDS)
-    play = Play(todo.problems[task.problem], order.problem_key, algorithm, task.algorithm.key, task.seeds, horizon)
+    play = Play(todo.problems[task.problem], order.problem_name, algorithm, task.algorithm.name, task.seeds, horizon)
     rows = RoundRows(task.cells, horizon, None)
     with single_thread():
         for chunk in play:

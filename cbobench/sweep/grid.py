@@ -13,7 +13,7 @@ import re
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 
-from cbobench.sweep.suite import Suite, Variant, canonical
+from cbobench.sweep.variants import Suite, Variant, canonical
 
 MAX_BLOCK = 50
 MIN_BLOCK = 10

@@ -51,7 +51,8 @@ class Play:
         horizon: T.
 
     Instance and feedback streams are named by (problem, seed) only: every algorithm meets the same function and, at
-    round t, the same noise.
+    round t, the same noise. Names are registered names without parameters, so that a sweep over a parameter is paired
+    too: the same weights under another threshold, the same exploration draws under another width.
     """
 
     def __init__(
@@ -75,6 +76,8 @@ class Play:
         self.seconds = 0.0
 
     def __iter__(self) -> Iterator[Chunk]:
+        if self.algorithm.reference:
+            self.algorithm.look(self.instances)
         self.algorithm.start(self.setting)
         for first in range(1, self.horizon + 1, CHUNK):
             yield self._chunk(first, min(CHUNK, self.horizon - first + 1))
@@ -92,10 +95,10 @@ class Play:
             t = first + i
             chosen = algorithm.ask(t)
             feedback = channel.at(t, chosen)
-            algorithm.tell(t, chosen, feedback)
-            actions[i] = chosen
+            actions[i] = chosen  # recorded before the algorithm gets its hands on them
             observed_f[i] = feedback.f
             observed_g[i] = feedback.g
+            algorithm.tell(t, chosen, feedback)
             dual = algorithm.duals
             if dual is not None:
                 duals[i] = dual

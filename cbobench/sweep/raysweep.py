@@ -131,7 +131,7 @@ class RaySweep:
     def _crashed(self, order: Order, error: BaseException, waiting: deque[Order]) -> Receipt | None:
         if len(order.task.cells) > 1:
             waiting.extendleft(
-                reversed([Order(t, order.problem_key, order.keep, order.source) for t in split(order.task)])
+                reversed([Order(t, order.problem_name, order.keep, order.source) for t in split(order.task)])
             )
             return None
         name = order.task.name

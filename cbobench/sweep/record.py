@@ -10,7 +10,7 @@ from cbobench.errors import DamagedRun, Misuse
 from cbobench.sweep import grid
 from cbobench.sweep.grid import Cell
 from cbobench.sweep.store import SCHEMA_VERSION, RunFolder
-from cbobench.sweep.suite import Suite, Variant
+from cbobench.sweep.variants import Suite, Variant
 
 FILE = "run.json"
 

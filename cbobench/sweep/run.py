@@ -20,8 +20,8 @@ from cbobench.sweep import suite as suites
 from cbobench.sweep.record import FILE, Grid, RunRecord
 from cbobench.sweep.status import played
 from cbobench.sweep.store import RunFolder
-from cbobench.sweep.suite import Suite
 from cbobench.sweep.task import Order, Receipt, carry_out
+from cbobench.sweep.variants import Suite
 
 Again = Literal["failed", "stale"]
 
@@ -127,9 +127,9 @@ def plan(
         if not (("failed" in again and row.status == "failed") or ("stale" in again and stale)):
             done.add(row.cell)
     tasks = grid.tasks(loaded, record.block, done, attempts, only)
-    problem_keys = [variant.key for variant, _ in loaded.problems]
+    problem_names = [variant.name for variant, _ in loaded.problems]
     orders = [
-        Order(task, problem_keys[task.problem], loaded.record, fresh[task.cells[0].problem, task.cells[0].algorithm])
+        Order(task, problem_names[task.problem], loaded.record, fresh[task.cells[0].problem, task.cells[0].algorithm])
         for task in tasks
     ]
     return Plan(loaded, folder, record, orders, len(cells), len(done))

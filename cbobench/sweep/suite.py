@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import itertools
-import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,74 +14,13 @@ from cbobench.errors import CbobenchError, Misuse, unknown
 from cbobench.problems import PROBLEMS
 from cbobench.problems.base import Problem
 from cbobench.problems.data import DataFolder
-from cbobench.registry import Registry
 from cbobench.sweep import yamlio
+from cbobench.sweep.checks import check_pairs, check_shared, unique
 from cbobench.sweep.threads import single_thread
+from cbobench.sweep.variants import Suite, Variant, short
 
 KEYS = ("suite", "about", "horizon", "seeds", "record", "shared", "problems", "algorithms")
 DEFAULT_RECORD = 1000
-
-
-@dataclass(frozen=True)
-class Variant:
-    """A problem or an algorithm with all its parameters resolved.
-
-    Attributes:
-        name: registered name or import path.
-        given: the parameters that the suite's entry names; they name the variant.
-        values: every parameter that fixes the result (paths replaced by content hashes); canonical.
-        label: what a reader sees.
-        settings: the parameters to build it with.
-    """
-
-    name: str
-    given: dict[str, Any]
-    values: dict[str, Any]
-    label: str
-    settings: dict[str, Any]
-
-    @property
-    def title(self) -> str:
-        """The name with the entry's parameters, such as `ckb-rand[beta_scale=0.2]`; unique within a suite."""
-        if not self.given:
-            return self.name
-        return f"{self.name}[{','.join(f'{k}={_short(v)}' for k, v in sorted(self.given.items()))}]"
-
-    @property
-    def key(self) -> str:
-        """Canonical JSON of name and values: what fixes the random streams and the cell's id."""
-        return canonical({"name": self.name, "values": self.values})
-
-
-@dataclass(frozen=True)
-class Suite:
-    """A validated suite.
-
-    Attributes:
-        name, about: for readers.
-        horizon: T.
-        seeds: the seeds, in order.
-        record: how many rounds are kept (spread evenly), or None for all.
-        problems: variants with their prepared problems.
-        algorithms: variants.
-    """
-
-    name: str
-    about: str
-    horizon: int
-    seeds: tuple[int, ...]
-    record: int | None
-    problems: tuple[tuple[Variant, Problem], ...]
-    algorithms: tuple[Variant, ...]
-
-
-def canonical(value: Any) -> str:
-    """JSON with sorted keys and no spaces: the same text for the same content."""
-    return json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=True, allow_nan=False)
-
-
-def _short(value: Any) -> str:
-    return value if isinstance(value, str) else canonical(value)
 
 
 def load(
@@ -130,10 +68,10 @@ def load(
         for entry in _entries(content, "algorithms", at)
         for variant in _algorithm_variants(entry, at, shared, imports)
     ]
-    _check_shared(shared, algorithms, at(content.lines.get("shared", 0)), imports)
-    _unique([v for v, _ in problems], "problem", path)
-    _unique(algorithms, "algorithm", path)
-    _check_pairs(problems, algorithms, path)
+    check_shared(shared, algorithms, at(content.lines.get("shared", 0)), imports)
+    unique([v for v, _ in problems], "problem", path)
+    unique(algorithms, "algorithm", path)
+    check_pairs(problems, algorithms, T, path)
     record = _record(content.get("record", {"rounds": DEFAULT_RECORD}), at(content.lines.get("record", 0)))
     name, about = str(content["suite"]), str(content.get("about", ""))
     return Suite(name, about, T, chosen, record, tuple(problems), tuple(algorithms))
@@ -228,42 +166,8 @@ def _variant(entry: _Entry, given: dict[str, Any], values: dict[str, Any], setti
     label = entry.label if entry.label is not None else variant.title
     swept = {k: v for k, v in given.items() if isinstance(entry.settings[k], Mapping)}
     if entry.label is not None and swept:
-        label += f" ({', '.join(f'{k} = {_short(v)}' for k, v in swept.items())})"
+        label += f" ({', '.join(f'{k} = {short(v)}' for k, v in swept.items())})"
     return Variant(entry.name, given, values, label, settings)
-
-
-def _check_shared(shared: Mapping[str, Any], algorithms: list[Variant], where: str, imports: bool) -> None:
-    classes = [_algorithm(v.name, imports) for v in algorithms]
-    known = {p.name for cls in classes for p in params.params_of(cls)}
-    for name in shared:
-        if name not in known:
-            raise unknown("shared parameter", name, known, where=where, then="no algorithm of this suite has it")
-
-
-def _algorithm(name: str, imports: bool) -> type[Any]:
-    registry: Registry = ALGORITHMS
-    return registry.get(name, imports=imports)
-
-
-def _check_pairs(problems: list[tuple[Variant, Problem]], algorithms: list[Variant], path: Path) -> None:
-    for variant in algorithms:
-        algorithm = params.build(ALGORITHMS.get(variant.name), variant.settings)
-        for problem_variant, problem in problems:
-            try:
-                algorithm.check(problem.actions, problem.constraints)
-            except CbobenchError as error:
-                raise Misuse(f"{path}: {variant.title} cannot play {problem_variant.title}: {error}") from error
-
-
-def _unique(variants: list[Variant], what: str, path: Path) -> None:
-    for attribute in ("title", "label", "key"):
-        seen: dict[str, Variant] = {}
-        for variant in variants:
-            value = getattr(variant, attribute)
-            if value in seen:
-                hint = "remove one" if attribute != "label" else "give them different labels"
-                raise Misuse(f"{path}: {what} {variant.label!r} stands twice; {hint}")
-            seen[value] = variant
 
 
 def _seeds(given: Any, where: str) -> tuple[int, ...]:

@@ -29,13 +29,13 @@ class Order:
 
     Attributes:
         task: the block of cells.
-        problem_key: names the problem in the random streams.
+        problem_name: names the problem in the random streams.
         keep: recorded rounds, None for all.
         source: hash of the code that plays the task.
     """
 
     task: Task
-    problem_key: str
+    problem_name: str
     keep: int | None
     source: str
 
@@ -85,7 +85,7 @@ def _start(problem: Problem, order: Order, cells: Sequence[Cell]) -> tuple[Play,
     variant = order.task.algorithm
     algorithm = params.build(ALGORITHMS.get(variant.name), variant.settings)
     seeds = [cell.seed for cell in cells]
-    play = Play(problem, order.problem_key, algorithm, variant.key, seeds, order.task.horizon)
+    play = Play(problem, order.problem_name, algorithm, variant.name, seeds, order.task.horizon)
     return play, RoundRows(cells, order.task.horizon, order.keep)
 
 

@@ -8,7 +8,7 @@ import pytest
 from cbobench.errors import CellFailure, Misuse
 from cbobench.gp.actions import Finite, break_ties
 from cbobench.gp.beliefs import FunctionBelief
-from cbobench.gp.explore import RandUCB, Thompson
+from cbobench.gp.explore import UCB, RandUCB
 from cbobench.gp.gain import gain_rate, greedy_gain
 from cbobench.gp.kernels import kernel
 from cbobench.gp.width import Width
@@ -37,8 +37,11 @@ def test_a_tie_in_one_replicate_leaves_the_others_alone():
 
 
 def test_a_score_that_is_not_a_number_is_an_error():
-    with pytest.raises(CellFailure, match="not a number"):
-        break_ties(np.array([[0.0, np.nan]]), np.array([0.5]))
+    for score in ([[0.0, np.nan]], [[0, np.nan], [2, 2]], [[3.0, 1.0], [np.nan, 1.0], [2.0, 2.0]]):
+        with pytest.raises(CellFailure, match="not a number"):
+            break_ties(np.array(score), np.full(len(score), 0.5))
+    with pytest.raises(CellFailure, match="no action is allowed"):
+        break_ties(np.array([[0.0, 1.0], [-np.inf, -np.inf]]), np.full(2, 0.5))
 
 
 def test_greedy_gain_bounds_the_gain_of_any_play():
@@ -72,7 +75,7 @@ def test_width_is_the_formula_of_the_paper():
     np.testing.assert_allclose(scaled, 0.2 * theory)
     other = Width(bound, noise, alpha=0.1, form="self-normalised", lam=0.25).at(gain)
     np.testing.assert_allclose(other[0, 0], 2 + 0.5 / 0.5 * np.sqrt(2 * (1.7 + np.log(20))))
-    np.testing.assert_allclose(Width(bound, noise, alpha=0.1, form=3.0).at(gain), 3.0)
+    np.testing.assert_allclose(Width(bound, noise, alpha=0.1, form=3.0, scale=0.2).at(gain), 3.0)
     one = Width(bound[:, :1], noise[:, :1], alpha=0.1).at(gain)
     np.testing.assert_allclose(one, 2 + 0.5 * np.sqrt(2 * (2.7 + np.log(10))))
 
@@ -118,8 +121,8 @@ def test_uniform_law_hits_every_point_equally():
     assert np.abs(counts - 2000).max() < 6 * np.sqrt(2000 * 0.8)
 
 
-def test_thompson_needs_a_joint_path():
-    assert Thompson().needs_path
+def test_only_thompson_asks_for_a_joint_path():
+    assert UCB().path(None) is None
 
 
 @pytest.mark.parametrize("sampler", [standard_normal, uniform])
@@ -134,6 +137,13 @@ def test_draws_do_not_depend_on_block_or_company(sampler, shape, monkeypatch):
     np.testing.assert_array_equal(many, numbers(range(6), 17))
     np.testing.assert_array_equal(many[:, 4:5], numbers([4], 64))
     assert not np.array_equal(many[:, 0], many[:, 1])
+    draws = Draws([generator("d", 4)], sampler, shape)
+    np.testing.assert_array_equal(draws.at(39), many[38, 4:5], "rounds may be skipped")
+    monkeypatch.setattr(Draws, "MEMORY", 17)
+    draws = Draws([generator("d", 4)], sampler, shape)
+    np.testing.assert_array_equal(draws.at(39), many[38, 4:5])
+    with pytest.raises(ValueError, match="only go forward"):
+        draws.at(2)
 
 
 def test_streams_are_named():

@@ -1,0 +1,60 @@
+"""What is wrong with a suite as a whole: twins, shared parameters nobody has, pairs that cannot be played."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from cbobench import params
+from cbobench.algorithms import ALGORITHMS
+from cbobench.algorithms.base import Algorithm, Setting
+from cbobench.errors import CbobenchError, Misuse, unknown
+from cbobench.problems.base import Problem
+from cbobench.registry import Registry
+from cbobench.rng import Streams
+from cbobench.sweep.variants import Variant
+
+
+def check_shared(shared: Mapping[str, Any], algorithms: list[Variant], where: str, imports: bool) -> None:
+    classes = [_algorithm(v.name, imports) for v in algorithms]
+    known = {p.name for cls in classes for p in params.params_of(cls)}
+    for name in shared:
+        if name not in known:
+            raise unknown("shared parameter", name, known, where=where, then="no algorithm of this suite has it")
+
+
+def _algorithm(name: str, imports: bool) -> type[Any]:
+    registry: Registry = ALGORITHMS
+    return registry.get(name, imports=imports)
+
+
+def _try_start(variant: Variant, problem: Problem, horizon: int) -> None:
+    """Start an algorithm on an instance that every seed shares: what fails there fails in every cell."""
+    instance = problem.known_instance()
+    if instance is not None:
+        fresh: Algorithm = params.build(ALGORITHMS.get(variant.name), variant.settings)
+        if not fresh.reference:
+            fresh.start(Setting.of(problem.actions, instance, horizon, Streams([("try", variant.name)])))
+
+
+def check_pairs(problems: list[tuple[Variant, Problem]], algorithms: list[Variant], horizon: int, path: Path) -> None:
+    for variant in algorithms:
+        algorithm = params.build(ALGORITHMS.get(variant.name), variant.settings)
+        for problem_variant, problem in problems:
+            try:
+                algorithm.check(problem.actions, problem.constraints)
+                _try_start(variant, problem, horizon)
+            except CbobenchError as error:
+                raise Misuse(f"{path}: {variant.title} cannot play {problem_variant.title}: {error}") from error
+
+
+def unique(variants: list[Variant], what: str, path: Path) -> None:
+    for attribute in ("title", "label", "key"):
+        seen: dict[str, Variant] = {}
+        for variant in variants:
+            value = getattr(variant, attribute)
+            if value in seen:
+                hint = "remove one" if attribute != "label" else "give them different labels"
+                raise Misuse(f"{path}: {what} {variant.label!r} stands twice; {hint}")
+            seen[value] = variant
