@@ -4,7 +4,7 @@ python analysis/summary.py RUN [OUT]
 """
 
 from cbobench.report.compare import compare
-from cbobench.report.figures import Figure, Panel, main, seeds_note, slug
+from cbobench.report.figures import Figure, Panel, main, problems_played, seeds_note, slug
 from cbobench.report.load import Run
 
 METRICS = ("regret", "violation_hard", "violations")
@@ -12,7 +12,7 @@ METRICS = ("regret", "violation_hard", "violations")
 
 def figures(run: Run) -> list[Figure]:
     """One figure per problem with three panels."""
-    good = set(run.cells.loc[run.cells["status"] == "ok", "problem"])
+    good = problems_played(run)
     return [
         Figure(
             f"summary_{slug(run.record.suite)}_{slug(label)}",

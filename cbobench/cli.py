@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import argparse
+import io
 import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import NoReturn
 
 from cbobench import __version__
-from cbobench.errors import CbobenchError, Misuse, nearest
+from cbobench.errors import CbobenchError, Misuse, nearest, one_line
 from cbobench.report.formats import FORMATS
 
 STOPPED = 130
@@ -101,6 +102,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Run a command; returns the exit code."""
     from cbobench import commands
 
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        sys.stdout.reconfigure(errors="replace")  # a terminal that knows no Greek still gets the table
     given = list(sys.argv[1:] if arguments is None else arguments)
     try:
         options = parser().parse_args(given)
@@ -109,9 +112,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except CbobenchError as error:
         print(f"cbobench: {error}", file=sys.stderr)
         return error.exit_code
+    except (OSError, MemoryError, RecursionError) as error:
+        if isinstance(error, BrokenPipeError):  # the reader (head, less) has gone
+            sys.stderr.close()
+            return 0
+        print(f"cbobench: {one_line(error)}", file=sys.stderr)
+        return 1
     except KeyboardInterrupt:
         print("cbobench: stopped", file=sys.stderr)
         return STOPPED
-    except BrokenPipeError:  # the reader (head, less) has gone
-        sys.stderr.close()
-        return 0

@@ -16,7 +16,9 @@ from cbobench.errors import unknown
 from cbobench.report.formats import TextTable, render
 
 if TYPE_CHECKING:
+    from cbobench.sweep.record import RunRecord
     from cbobench.sweep.run import Outcome
+    from cbobench.sweep.status import Status
 
 SHOWN_FAILURES = 5
 
@@ -32,7 +34,7 @@ def do_run(options: argparse.Namespace, given: list[str]) -> int:
 
     todo = sweep.plan(
         options.suite, out=options.out, seeds=options.seeds, horizon=options.horizon, only=options.only,
-        data=options.data, cpus=options.cpus, block=options.block, again=options.again,
+        data=options.data, cpus=options.cpus, address=options.address, block=options.block, again=options.again,
         imports=not options.no_imports, command=["cbobench", *given],
     )  # fmt: skip
     if options.dry_run:
@@ -59,9 +61,9 @@ def _report(outcome: Outcome, done: int, command: str, fail_fast: bool) -> int:
     for error in outcome.errors[:SHOWN_FAILURES]:
         print(f"failed: {error}", file=sys.stderr)
     if outcome.stopped:
-        print(
-            f"stopped: {done + outcome.played} of {outcome.cells} cells are done; to go on: {command}", file=sys.stderr
-        )
+        good = done + outcome.played - outcome.failed
+        bad = f", {outcome.failed} failed" if outcome.failed else ""
+        print(f"stopped: {good} of {outcome.cells} cells are done{bad}; to go on: {command}", file=sys.stderr)
         return 1 if fail_fast and outcome.failed else 130
     from cbobench.report.compare import compare as table
     from cbobench.report.load import Run
@@ -82,13 +84,7 @@ def do_status(options: argparse.Namespace, given: list[str]) -> int:
 
     folder = RunFolder.at(options.run)
     record, state = read(folder)
-    finish = record.invocations[-1]["command"]
-    hints = []
-    if state.missing:
-        hints.append(shlex.join(finish))
-    again = [word for word, some in (("failed", state.failed), ("stale", state.stale)) if some]
-    if again:
-        hints.append(shlex.join([*finish, *[part for word in again for part in ("--again", word)]]))
+    hints = _finishing(record, state)
     failures = [
         {"cell": c.id, "problem": c.problem, "algorithm": c.algorithm, "seed": c.seed, "error": e}
         for c, e in state.failed
@@ -108,6 +104,25 @@ def do_status(options: argparse.Namespace, given: list[str]) -> int:
     for hint in hints:
         print(f"  to go on: {hint}")
     return 1 if failures else 0
+
+
+def _finishing(record: RunRecord, state: Status) -> list[str]:
+    """The commands that finish a run: those of the grids that hold what is missing, failed or stale."""
+    open_cells = {"": state.missing, "failed": [c for c, _ in state.failed], "stale": state.stale}
+    hints = []
+    for grid in record.grids:
+        held = {cell.id for cell in grid.cells()}
+        wanted = [word for word, some in open_cells.items() if held & {c.id for c in some}]
+        command = _without_again(list(grid.command))
+        if wanted and command:
+            hints.append(shlex.join([*command, *[part for word in wanted if word for part in ("--again", word)]]))
+    return hints
+
+
+def _without_again(command: list[str]) -> list[str]:
+    """A command line without what concerned that call only."""
+    words = iter(word for word in command if word not in ("--fail-fast", "--dry-run"))
+    return [word for word in words if not (word == "--again" and next(words)) and not word.startswith("--again=")]
 
 
 def do_compare(options: argparse.Namespace, given: list[str]) -> int:
@@ -172,13 +187,20 @@ def do_show(options: argparse.Namespace, given: list[str]) -> int:
     from cbobench import params, resources
     from cbobench.algorithms import ALGORITHMS
     from cbobench.problems import PROBLEMS
+    from cbobench.registry import import_object
+    from cbobench.sweep import yamlio
 
     name = options.name
     if name in resources.suites():
-        print(resources.suites()[name].read_text(encoding="utf-8").rstrip())
+        if options.format == "json":
+            print(json.dumps(yamlio.read(resources.suites()[name]), indent=1, ensure_ascii=False))
+        else:
+            print(resources.suites()[name].read_text(encoding="utf-8").rstrip())
         return 0
     registries = {"algorithm": ALGORITHMS, "problem": PROBLEMS}
-    what = next((w for w, registry in registries.items() if name in registry.names() or ":" in name), None)
+    what = next((w for w, registry in registries.items() if name in registry.names()), None)
+    if what is None and ":" in name:
+        what = "problem" if issubclass(import_object(name), import_object(PROBLEMS.base)) else "algorithm"
     if what is None:
         raise unknown("name", name, [*ALGORITHMS.names(), *PROBLEMS.names(), *resources.suites()])
     cls = registries[what].get(name)
@@ -205,8 +227,10 @@ def do_data(options: argparse.Namespace, given: list[str]) -> int:
     if options.action == "path":
         print(folder)
         return 0
-    for name in options.names or DATA_SETS:
+    names = options.names or list(DATA_SETS)
+    for name in names:
         if name not in DATA_SETS:
             raise unknown("data set", name, DATA_SETS)
+    for name in names:
         print(f"{name}: {fetch(name, folder, options.base_url or REPOSITORY)}")
     return 0

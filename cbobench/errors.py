@@ -26,11 +26,17 @@ class CellFailure(CbobenchError):
     """An algorithm or a problem broke its contract while a cell was played; the cell becomes a failed row."""
 
 
+def one_line(error: BaseException) -> str:
+    """The kind of an error and the first line of what it says."""
+    lines = str(error).strip().splitlines()
+    return f"{type(error).__name__}: {lines[0]}" if lines else type(error).__name__
+
+
 def nearest(given: str, allowed: Iterable[str]) -> str | None:
     """The allowed name most like the given one, or None when nothing is close."""
     names = list(allowed)
     lower = {name.lower(): name for name in names}
-    close = difflib.get_close_matches(str(given).lower(), list(lower), n=1, cutoff=0.5)
+    close = difflib.get_close_matches(str(given).lower(), list(lower), n=1, cutoff=0.6)
     return lower[close[0]] if close else None
 
 

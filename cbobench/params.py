@@ -14,9 +14,10 @@ from collections.abc import Mapping
 from dataclasses import MISSING, Field, dataclass
 from typing import Any, Literal, TypeVar
 
-from cbobench.errors import Misuse, unknown
+from cbobench.errors import Misuse, one_line, unknown
 
 T = TypeVar("T")
+LARGEST = 1e100  # beyond that, products overflow
 
 
 def param(
@@ -55,6 +56,8 @@ def _fields(cls: type) -> dict[str, Field[Any]]:
 
 
 def _default(f: Field[Any]) -> Any:
+    if f.default_factory is MISSING and f.default is MISSING:
+        raise Misuse(f"the parameter {f.name!r} has no default; declare it with param(default, about)")
     return f.default_factory() if f.default_factory is not MISSING else f.default
 
 
@@ -94,8 +97,9 @@ def _coerce(value: Any, annotation: Any) -> tuple[bool, Any]:
         pairs = [_coerce(v, typing.get_args(annotation)[0]) for v in value]
         return all(ok for ok, _ in pairs), [v for _, v in pairs]
     if annotation is float:
-        ok = isinstance(value, (int, float)) and not isinstance(value, bool) and math.isfinite(value)
-        return ok, float(value) if ok else value
+        if not isinstance(value, (int, float)) or isinstance(value, bool) or abs(value) > LARGEST:
+            return False, value
+        return math.isfinite(value), float(value)
     if annotation is int:
         return isinstance(value, int) and not isinstance(value, bool), value
     return isinstance(value, annotation), value
@@ -147,11 +151,16 @@ def resolve(cls: type, given: Mapping[str, Any], *, where: str = "") -> dict[str
 
 def build(cls: type[T], given: Mapping[str, Any], *, where: str = "") -> T:
     """An object of `cls` with checked parameters. Its own `validate()`, where it has one, sees the whole."""
-    made = cls(**resolve(cls, given, where=where))
-    validate = getattr(made, "validate", None)
-    if validate is not None:
-        try:
+    if not dataclasses.is_dataclass(cls):
+        raise Misuse(f"{where}{cls.__name__} is not a dataclass; decorate it with @dataclass(kw_only=True)")
+    values = resolve(cls, given, where=where)
+    try:
+        made: T = cls(**values)
+        validate = getattr(made, "validate", None)
+        if validate is not None:
             validate()
-        except Misuse as error:
-            raise Misuse(f"{where}{error}") from None
+    except Misuse as error:
+        raise Misuse(f"{where}{error}") from None
+    except Exception as error:  # a user's class may raise anything
+        raise Misuse(f"{where}{cls.__name__}: {one_line(error)}") from error
     return made

@@ -89,8 +89,9 @@ def import_object(path: str, where: str = "") -> Any:
     module_name, _, attribute = path.partition(":")
     try:
         module = importlib.import_module(module_name)
-    except Exception as error:  # a user's module may fail in any way
-        raise Misuse(f"{where}cannot import {module_name!r}: {type(error).__name__}: {error}") from error
+    except (Exception, SystemExit) as error:  # a user's module may fail in any way
+        reason = (str(error).splitlines() or [""])[0]
+        raise Misuse(f"{where}cannot import {module_name!r}: {type(error).__name__}: {reason}") from error
     try:
         return getattr(module, attribute)
     except AttributeError:

@@ -11,6 +11,7 @@ An algorithm sees its own past feedback and what `Setting` says a learner may kn
 from __future__ import annotations
 
 import copy
+import operator
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
@@ -136,7 +137,7 @@ class OneRun(Algorithm):
             run.start_one(run.setting)
 
     def ask(self, t: int) -> Actions:
-        return np.array([run.ask_one(t) for run in self.runs], dtype=np.intp)
+        return np.array([operator.index(run.ask_one(t)) for run in self.runs], dtype=np.intp)
 
     def tell(self, t: int, actions: Actions, feedback: Feedback) -> None:
         for s, run in enumerate(self.runs):

@@ -14,7 +14,7 @@ import numpy as np
 from cbobench.algorithms import ALGORITHMS
 from cbobench.algorithms.base import Actions
 from cbobench.algorithms.score import ScoreAlgorithm, truncate
-from cbobench.errors import CellFailure
+from cbobench.errors import CellFailure, Misuse
 from cbobench.gp.beliefs import Belief
 from cbobench.gp.explore import UCB, Explore, RandName, RandUCB, Thompson
 from cbobench.gp.kernels import Array
@@ -112,6 +112,10 @@ class CKBRand(CKB):
     points: int = param(20, "N, points of a discrete law", at_least=2)
     low: float = param(0.0, "L in units of β (discrete-gaussian)")
     high: float = param(2.0, "U in units of β (discrete-gaussian)")
+
+    def validate(self) -> None:
+        if self.low >= self.high:
+            raise Misuse(f"low is {self.low} and high {self.high}; low must be below high")
 
     def strategies(self) -> tuple[Explore, Explore]:
         options = (self.points, self.low, self.high)

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from cbobench.errors import Misuse
 from cbobench.gp.actions import Finite
 from cbobench.gp.kernels import Array, check_covariance
-from cbobench.params import param
+from cbobench.params import LARGEST, param
 from cbobench.problems import PROBLEMS
 from cbobench.problems.base import AdditiveGaussian, Channel, Feedback, Instances, Problem, choose_seed_set
 from cbobench.problems.data import DataFolder, sha256
@@ -56,7 +56,7 @@ def correlation(rows: Array, what: str) -> Array:
     """
     if len(rows) < 2:
         raise Misuse(f"{what} has {len(rows)} row(s); an empirical covariance needs at least 2")
-    flat = np.flatnonzero(rows.std(axis=0) == 0)
+    flat = np.flatnonzero(rows.std(axis=0) <= 1e-12 * np.abs(rows).max(axis=0))
     if len(flat):
         raise Misuse(f"{what}: column {flat[0]} never changes, so it has no correlation; drop it")
     matrix = np.atleast_2d(np.corrcoef(rows, rowvar=False))
@@ -152,12 +152,30 @@ def read_table(file: Path, what: str) -> pd.DataFrame:
     except Exception as error:  # pandas and pyarrow raise many kinds
         raise Misuse(f"{what} {file.name!r} cannot be read: {str(error).splitlines()[0]}") from error
     numeric = frame.select_dtypes("number")
+    for name in frame.columns.difference(numeric.columns):  # dates and names may stand beside the arms; numbers may not
+        texts = frame[name].astype(str).str.replace(",", ".")
+        if pd.to_numeric(texts, errors="coerce").notna().mean() > 0.5:
+            raise Misuse(f"{what} {file.name!r}: column {name!r} is mostly numbers but holds text; repair or drop it")
+    names = [str(name) for name in frame.columns]
+    unnamed = [str(i) for i in range(len(names))]  # what pandas writes for columns without names
+    if file.suffix.lower() == ".csv" and names != unnamed and all(_is_number(name) for name in names):
+        raise Misuse(f"{what} {file.name!r} has no header: its first line is numbers; name the arms in the first line")
     if numeric.empty:
         raise Misuse(f"{what} {file.name!r} has no numbers: one row per reading, one column per arm")
-    broken = int((~np.isfinite(numeric.to_numpy(dtype=np.float64))).sum())
+    broken = int((~(np.abs(numeric.to_numpy(dtype=np.float64)) < LARGEST)).sum())
     if broken:
-        raise Misuse(f"{what} {file.name!r} holds {broken} missing or infinite entries; fill or drop them")
+        raise Misuse(
+            f"{what} {file.name!r} holds {broken} missing or infinite entries (or beyond 1e100); fill or drop them"
+        )
     return numeric
+
+
+def _is_number(text: str) -> bool:
+    try:
+        float(text)
+    except ValueError:
+        return False
+    return True
 
 
 @PROBLEMS.register("table")

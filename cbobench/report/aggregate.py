@@ -26,7 +26,7 @@ def half_width(values: NDArray[np.float64], axis: int = 0, confidence: float = C
 def summary(run: Run) -> pd.DataFrame:
     """One row per (problem, algorithm, horizon), in the suite's order, with labels.
 
-    Columns: `n` (cells that are ok), `expected`, `failed`, and for every metric `<metric>` (mean over seeds),
+    Columns: `n` (cells that are ok), `expected`, `failed`, `stale`, and for every metric `<metric>` (mean over seeds),
     `<metric>_ci` (half width of the 95 % interval) and `<metric>_median`; `us_per_round` is the median over cells.
     A group with n < expected is a partial result and shows it.
     """
@@ -46,6 +46,7 @@ def summary(run: Run) -> pd.DataFrame:
             "n": len(good),
             "expected": expected,
             "failed": int((group["status"] == "failed").sum()),
+            "stale": int(group["cell"].isin(run.stale).sum()),
         }
         for metric in METRICS:
             values = good[metric].to_numpy(dtype=np.float64)
@@ -59,7 +60,7 @@ def summary(run: Run) -> pd.DataFrame:
 
 
 def curves(run: Run, metric: str, problem: str, *, average: bool = False) -> pd.DataFrame:
-    """Mean curves of one metric on one problem.
+    """Mean curves of one metric on one problem, of the run's latest horizon.
 
     Args:
         metric: a cumulative column of the rounds table.
@@ -70,8 +71,9 @@ def curves(run: Run, metric: str, problem: str, *, average: bool = False) -> pd.
         One row per (algorithm, t): `algorithm`, `label`, `t`, `mean`, `ci` (half width), `n`, `expected`.
     """
     labels = run.record.labels("algorithms")
-    expected = run.expected[run.expected["problem"] == problem].groupby("algorithm")["expected"].sum()
-    frame = run.rounds([metric], problem=problem)
+    asked = run.expected[(run.expected["problem"] == problem) & (run.expected["horizon"] == run.horizon)]
+    expected = asked.groupby("algorithm")["expected"].sum()
+    frame = run.rounds([metric], problem=problem, horizon=run.horizon)
     parts = []
     for algorithm, group in frame.groupby("algorithm", sort=False):
         table = group.pivot(index="t", columns="cell", values=metric)

@@ -32,7 +32,8 @@ def _text(run: Run, frame: pd.DataFrame) -> TextTable:
     rows = []
     for row in frame.to_dict("records"):
         cells = [row["problem_label"], row["algorithm_label"], *([str(row["horizon"])] if several else [])]
-        cells.append(f"{row['n']}/{row['expected']}" + (f" ({row['failed']} failed)" if row["failed"] else ""))
+        notes = ", ".join(f"{row[word]} {word}" for word in ("failed", "stale") if row[word])
+        cells.append(f"{row['n']}/{row['expected']}" + (f" ({notes})" if notes else ""))
         for name, metric in MEANS:
             cells.append(plus_minus(row[metric], row[f"{metric}_ci"]))
             if name in ("R", "N"):

@@ -7,9 +7,10 @@ and draws what the run's problems allow. The files hold no time stamp: the same 
 from __future__ import annotations
 
 import importlib.util
+import itertools
 import re
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -62,12 +63,18 @@ class Figure:
 
 def slug(text: str) -> str:
     """A file name from a label: "h = B/2" becomes "h_B_2"."""
-    return re.sub(r"[^A-Za-z0-9.]+", "_", text).strip("_")
+    return re.sub(r"[^A-Za-z0-9.]+", "_", text).strip("_")[:80]
+
+
+def problems_played(run: Run) -> set[str]:
+    """Titles of the problems with at least one good cell of the latest horizon."""
+    cells = run.cells
+    return set(cells.loc[(cells["status"] == "ok") & (cells["horizon"] == run.horizon), "problem"])
 
 
 def problems_named(run: Run, name: str) -> list[tuple[str, str]]:
     """(title, label) of the run's problems with a registered name that have at least one good cell."""
-    good = set(run.cells.loc[run.cells["status"] == "ok", "problem"])
+    good = problems_played(run)
     labels = run.record.labels("problems")
     return [(title, labels[title]) for title in labels if title.split("[")[0] == name and title in good]
 
@@ -89,7 +96,9 @@ def draw(run: Run, figure: Figure, folder: Path) -> list[Path]:
     import matplotlib.pyplot as plt
     import seaborn as sns
 
-    colours = dict(zip(run.record.labels("algorithms"), sns.color_palette("colorblind", 10) * 10, strict=False))
+    colours = dict(
+        zip(run.record.labels("algorithms"), itertools.cycle(sns.color_palette("colorblind", 10)), strict=False)
+    )
     folder.mkdir(parents=True, exist_ok=True)
     data = [panel_data(run, panel) for panel in figure.panels]
     with sns.axes_style("ticks"), sns.plotting_context("notebook"), mpl.rc_context({"pdf.fonttype": 42}):
@@ -97,7 +106,7 @@ def draw(run: Run, figure: Figure, folder: Path) -> list[Path]:
         image, axes = plt.subplots(1, len(figure.panels), figsize=size, squeeze=False, layout="constrained")
         for axis, panel, frame in zip(axes[0], figure.panels, data, strict=True):
             _draw_panel(axis, panel, frame, colours)
-        image.suptitle(figure.caption, fontsize="small")
+        image.suptitle(plain(figure.caption), fontsize="small")
         paths = [folder / f"{figure.name}.{kind}" for kind in ("pdf", "png", "csv")]
         image.savefig(paths[0], metadata={"CreationDate": None, "Title": figure.caption.replace("\n", " ")})
         image.savefig(paths[1], dpi=150, metadata={"Software": None})
@@ -109,13 +118,18 @@ def draw(run: Run, figure: Figure, folder: Path) -> list[Path]:
     return paths
 
 
+def plain(text: str) -> str:
+    """A label that matplotlib shows as it is: no formulas, and not hidden from the legend by a leading underscore."""
+    return ("\u200b" if text.startswith("_") else "") + text.replace("$", r"\$")
+
+
 def _draw_panel(axis: Any, panel: Panel, frame: pd.DataFrame, colours: dict[str, Any]) -> None:
     import seaborn as sns
 
     groups = list(frame.groupby("algorithm", sort=False))
     for position, (title, group) in enumerate(groups):
         n, expected = int(group["n"].iloc[0]), int(group["expected"].iloc[0])
-        label = group["label"].iloc[0] + ("" if n == expected else f" ({n} of {expected})")
+        label = plain(group["label"].iloc[0]) + ("" if n == expected else f" ({n} of {expected})")
         colour = colours[str(title)]
         sns.lineplot(x=group["t"], y=group["mean"], ax=axis, color=colour, label=label, errorbar=None)
         step = max(1, len(group) // ERROR_BARS)
@@ -124,7 +138,7 @@ def _draw_panel(axis: Any, panel: Panel, frame: pd.DataFrame, colours: dict[str,
         axis.errorbar(some["t"], some["mean"], some["ci"], fmt="none", ecolor=colour, capsize=2, elinewidth=1)
     label = METRIC_LABELS[panel.metric]
     axis.set(xlabel="Round t", ylabel=label.replace("Cumulative", "Average") if panel.average else label)
-    axis.set_title(panel.title, fontsize="medium")
+    axis.set_title(plain(panel.title), fontsize="medium")
     axis.margins(x=0.02)
     if groups:
         axis.legend(fontsize="x-small", frameon=False)
@@ -133,7 +147,11 @@ def _draw_panel(axis: Any, panel: Panel, frame: pd.DataFrame, colours: dict[str,
 
 def seeds_note(run: Run) -> str:
     """What the error bars are, for captions."""
-    counts = run.cells.loc[run.cells["status"] == "ok"].groupby(["problem", "algorithm"]).size()
+    counts = (
+        run.cells[(run.cells["status"] == "ok") & (run.cells["horizon"] == run.horizon)]
+        .groupby(["problem", "algorithm"])
+        .size()
+    )
     low, high = (0, 0) if counts.empty else (int(counts.min()), int(counts.max()))
     seeds = str(low) if low == high else f"{low} to {high}"
     return f"means of {seeds} seeds, bars: {CONFIDENCE:.0%} intervals"
@@ -145,7 +163,10 @@ def load_recipe(path: Path) -> ModuleType:
     if spec is None or spec.loader is None:
         raise Misuse(f"{path} is not a Python file")
     module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
+    try:
+        spec.loader.exec_module(module)
+    except Exception as error:  # a recipe of the user's may fail in any way
+        raise Misuse(f"{path} cannot be run: {type(error).__name__}: {str(error).splitlines()[0]}") from error
     if not hasattr(module, "figures"):
         raise Misuse(f"{path} is not a recipe: it has no function figures(run)")
     return module
@@ -169,9 +190,12 @@ def draw_all(run: Run, folder: Path, recipe: str | None = None) -> Iterator[tupl
         if recipe not in known and not path.is_file():
             raise unknown("recipe", recipe, known, then="or give the path of a Python file")
         chosen = {recipe: known.get(recipe, path)}
+    names: dict[str, int] = {}
     for path in chosen.values():
         for figure in load_recipe(path).figures(run):
-            yield figure, draw(run, figure, folder)
+            count = names[figure.name] = names.get(figure.name, 0) + 1
+            unique = figure if count == 1 else replace(figure, name=f"{figure.name}_{count}")
+            yield unique, draw(run, unique, folder)
 
 
 def main(recipe: str, before: Callable[[Run], None] = lambda run: None) -> None:

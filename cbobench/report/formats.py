@@ -28,6 +28,8 @@ def number(value: float) -> str:
     """A number with four significant digits at most, or a dash for none."""
     if value is None or math.isnan(value):
         return "–"
+    if math.isinf(value):
+        return "∞" if value > 0 else "-∞"
     if value == 0:
         return "0"
     if abs(value) >= 1e6 or abs(value) < 1e-3:
@@ -37,7 +39,7 @@ def number(value: float) -> str:
 
 def plus_minus(mean: float, half: float) -> str:
     """mean ± half width: the half width to two significant digits, the mean to the same place."""
-    if half is None or math.isnan(half) or half == 0:
+    if half is None or not math.isfinite(half) or not math.isfinite(mean) or half == 0:
         return number(mean) if half != 0 else f"{number(mean)} ± 0"
     decimals = max(0, 1 - math.floor(math.log10(half)))
     if decimals > 4 or abs(mean) >= 1e7:
@@ -55,7 +57,9 @@ def render(table: TextTable, style: str, width: int | None = None) -> str:
 def records(rows: Sequence[dict[str, Any]], style: str) -> str:
     """Full-precision records as `csv` or `json`."""
     if style == "json":
-        clean = [{k: None if isinstance(v, float) and math.isnan(v) else v for k, v in row.items()} for row in rows]
+        clean = [
+            {k: None if isinstance(v, float) and not math.isfinite(v) else v for k, v in row.items()} for row in rows
+        ]
         return json.dumps(clean, indent=1, ensure_ascii=False)
     text = io.StringIO()
     if rows:
@@ -88,7 +92,7 @@ def _terminal(table: TextTable, width: int | None) -> str:
 
 
 def _markdown(table: TextTable) -> str:
-    escape = [[cell.replace("|", "\\|") for cell in row] for row in table.rows]
+    escape = [[cell.replace("|", "\\|").replace("\n", " ") for cell in row] for row in table.rows]
     rule = [":--" if i < table.left else "--:" for i in range(len(table.columns))]
     lines = [f"| {' | '.join(row)} |" for row in [list(table.columns), rule, *escape]]
     heading = [f"**{table.title}**", ""] if table.title else []

@@ -13,7 +13,7 @@ import pyarrow as pa
 
 from cbobench.errors import unknown
 from cbobench.sweep.record import RunRecord
-from cbobench.sweep.status import Played, played
+from cbobench.sweep.status import Played, current_sources, played
 from cbobench.sweep.store import CELLS, ROUNDS, RunFolder
 
 
@@ -43,7 +43,28 @@ class Run:
         pairs = zip(frame["cell"], frame["attempt"], strict=True)
         keep = np.array([pair in latest and pair[0] in asked for pair in pairs], dtype=bool)
         frame = frame[keep].drop_duplicates("cell")
-        return frame.sort_values("cell", key=lambda column: column.map(asked), ignore_index=True)
+        frame = frame.sort_values("cell", key=lambda column: column.map(asked), ignore_index=True)
+        return self._as_asked(frame)
+
+    def _as_asked(self, frame: pd.DataFrame) -> pd.DataFrame:
+        """Problem and algorithm as the suite names them now; a cell's id does not depend on how they are spelt."""
+        cells = self.record.cells()
+        frame["problem"] = [cells[cell].problem for cell in frame["cell"]]
+        frame["algorithm"] = [cells[cell].algorithm for cell in frame["cell"]]
+        return frame
+
+    @cached_property
+    def stale(self) -> set[str]:
+        """Ids of cells that were played by code that has changed since."""
+        now = current_sources(self.record)
+        cells = self.record.cells()
+        rows = [p for p in self.played.values() if p.cell in cells]
+        return {p.cell for p in rows if now[cells[p.cell].problem, cells[p.cell].algorithm] not in (None, p.source)}
+
+    @property
+    def horizon(self) -> int:
+        """T of the latest grid: what figures show where a run holds several."""
+        return self.record.grids[-1].horizon
 
     def rounds(self, columns: Iterable[str] | None = None, **filters: Any) -> pd.DataFrame:
         """Recorded rounds of the matching cells, sorted by problem, algorithm, seed and t.
@@ -54,6 +75,7 @@ class Run:
         """
         wanted = None
         if columns is not None:
+            columns = [columns] if isinstance(columns, str) else list(columns)
             wanted = [n for n in ROUNDS.names if n in {*columns, "cell", "problem", "algorithm", "seed", "t"}]
             for name in columns:
                 if name not in ROUNDS.names:
@@ -66,7 +88,7 @@ class Run:
         tables = [self.folder.read("rounds", task, wanted, [("cell", "in", some)]) for task, some in tasks.items()]
         if not tables:
             return ROUNDS.empty_table().to_pandas()[wanted or ROUNDS.names]
-        frame = pa.concat_tables(tables).to_pandas()
+        frame = self._as_asked(pa.concat_tables(tables).to_pandas())
         order = {cell: position for position, cell in enumerate(self.cells["cell"])}
         frame["_order"] = frame["cell"].map(order)
         return frame.sort_values(["_order", "t"], ignore_index=True).drop(columns="_order")

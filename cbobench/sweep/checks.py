@@ -9,7 +9,7 @@ from typing import Any
 from cbobench import params
 from cbobench.algorithms import ALGORITHMS
 from cbobench.algorithms.base import Algorithm, Setting
-from cbobench.errors import CbobenchError, Misuse, unknown
+from cbobench.errors import CbobenchError, Misuse, one_line, unknown
 from cbobench.problems.base import Problem
 from cbobench.registry import Registry
 from cbobench.rng import Streams
@@ -45,8 +45,9 @@ def check_pairs(problems: list[tuple[Variant, Problem]], algorithms: list[Varian
             try:
                 algorithm.check(problem.actions, problem.constraints)
                 _try_start(variant, problem, horizon)
-            except CbobenchError as error:
-                raise Misuse(f"{path}: {variant.title} cannot play {problem_variant.title}: {error}") from error
+            except Exception as error:  # a user's algorithm may raise anything
+                reason = error if isinstance(error, CbobenchError) else one_line(error)
+                raise Misuse(f"{path}: {variant.title} cannot play {problem_variant.title}: {reason}") from error
 
 
 def unique(variants: list[Variant], what: str, path: Path) -> None:

@@ -139,7 +139,7 @@ def tasks(
 def _name(members: list[Cell], attempt: int) -> str:
     first = members[0]
     digest = hashlib.sha256(canonical([attempt, *[one.id for one in members]]).encode()).hexdigest()[:12]
-    words = [re.sub(r"[^\w-]+", "_", part.split("[")[0]) for part in (first.problem, first.algorithm)]
+    words = [re.sub(r"[^\w-]+", "_", part.split("[")[0]).lstrip("_")[:60] for part in (first.problem, first.algorithm)]
     return f"{words[0]}.{words[1]}.{first.seed}-{members[-1].seed}.{digest}"
 
 

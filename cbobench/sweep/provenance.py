@@ -78,7 +78,8 @@ def _blas() -> dict[str, Any]:
 def source_hash(problem: str, algorithm: str) -> str:
     """Hash of the code behind a cell: the numerical core, the round loop, and the modules of both classes."""
     files = sorted((ROOT / "gp").glob("*.py"))
-    files += [ROOT / "rng.py", ROOT / "sweep" / "play.py", ROOT / "sweep" / "metrics.py"]
+    files += [ROOT / "rng.py", ROOT / "problems" / "reference.py"]
+    files += [ROOT / "sweep" / name for name in ("play.py", "metrics.py", "rows.py")]
     for cls in (PROBLEMS.get(problem), ALGORITHMS.get(algorithm)):
         modules = {base.__module__ for base in cls.__mro__ if base.__module__ != "builtins"}
         files += [Path(inspect.getfile(sys.modules[name])) for name in sorted(modules) if name in sys.modules]

@@ -150,8 +150,9 @@ class RaySweep:
         """Cancel what is in flight and leave Ray."""
         for reference in self.pending:
             self.ray.cancel(reference, force=True)
-        self.pending.clear()
         self.ray.shutdown()
+        self.folder.forget([order.task.name for order in self.pending.values()])
+        self.pending.clear()
 
 
 def _line(error: BaseException) -> str:

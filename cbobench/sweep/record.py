@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -17,18 +17,21 @@ FILE = "run.json"
 
 @dataclass(frozen=True)
 class Grid:
-    """A resolved grid: everything needed to name its cells, without problems or code."""
+    """A resolved grid: everything needed to name its cells, without problems or code; and the command behind it."""
 
     problems: tuple[Variant, ...]
     algorithms: tuple[Variant, ...]
     horizon: int
     seeds: tuple[int, ...]
     pairs: tuple[tuple[str, str], ...]
+    command: tuple[str, ...] = ()
 
     @classmethod
-    def of(cls, suite: Suite, only: str | None) -> Grid:
+    def of(cls, suite: Suite, only: str | None, command: Sequence[str] = ()) -> Grid:
         pairs = tuple((group[0].problem, group[0].algorithm) for group in grid.cells(suite, only))
-        return cls(tuple(v for v, _ in suite.problems), suite.algorithms, suite.horizon, suite.seeds, pairs)
+        return cls(
+            tuple(v for v, _ in suite.problems), suite.algorithms, suite.horizon, suite.seeds, pairs, tuple(command)
+        )
 
     @classmethod
     def from_json(cls, content: dict[str, Any]) -> Grid:
@@ -38,6 +41,7 @@ class Grid:
             content["horizon"],
             tuple(content["seeds"]),
             tuple((p, a) for p, a in content["pairs"]),
+            tuple(content["command"]),
         )
 
     def cells(self) -> list[Cell]:
@@ -81,6 +85,10 @@ class RunRecord:
             )
         try:
             grids = tuple(Grid.from_json(g) for g in content["grids"])
+            if not grids:
+                raise ValueError("no grid")
+            for one in grids:
+                one.cells()
             return cls(
                 content["suite"], content["about"], content["record"], content["block"], grids,
                 tuple(content["invocations"]),
@@ -104,11 +112,26 @@ class RunRecord:
             raise Misuse(
                 f"{where} records {kept}, the suite now asks otherwise; restore `record:` or give another --out"
             )
+        self._refuse_namesakes(new, where)
         covered = {c.id for c in new.cells()}
         earlier = tuple(g for g in self.grids if not {c.id for c in g.cells()} <= covered)
         return RunRecord(
             self.suite, suite.about, self.record, self.block, (*earlier, new), (*self.invocations, invocation)
         )
+
+    def _refuse_namesakes(self, new: Grid, where: str) -> None:
+        """A title stands for one thing in a run: tables and figures group by it."""
+        for what in ("problems", "algorithms"):
+            known = {v.title: v for g in self.grids for v in getattr(g, what)}
+            for variant in getattr(new, what):
+                old = known.get(variant.title, variant)
+                changed = [name for name, value in variant.values.items() if old.values.get(name) != value]
+                if changed:
+                    was, now = (", ".join(f"{n}={v.values.get(n)}" for n in changed) for v in (old, variant))
+                    raise Misuse(
+                        f"{where} holds {variant.title} with {was}, the suite now says {now}; give another --out, "
+                        "or say the parameter in the suite's entry so that the two have different names"
+                    )
 
     def cells(self) -> dict[str, Cell]:
         """Every cell that was asked for, by id."""
@@ -121,4 +144,5 @@ class RunRecord:
             variants: Iterable[Variant] = getattr(g, what)
             for variant in variants:
                 result.setdefault(variant.title, variant.label)
-        return result
+        twins = {label for label in result.values() if list(result.values()).count(label) > 1}
+        return {t: f"{label} ({t})" if label in twins and label != t else label for t, label in result.items()}

@@ -18,7 +18,7 @@ def recorded_rounds(horizon: int, keep: int | None) -> NDArray[np.int64]:
     """The rounds that are kept: all, or `keep` spread evenly with the last one among them."""
     if keep is None or horizon <= keep:
         return np.arange(1, horizon + 1)
-    return np.asarray(np.ceil(np.arange(1, keep + 1) * (horizon / keep)), dtype=np.int64)
+    return np.array([-(-i * horizon // keep) for i in range(1, keep + 1)])  # whole numbers: i T / keep, rounded up
 
 
 class RoundRows:
@@ -37,6 +37,7 @@ class RoundRows:
         self.kept = recorded_rounds(horizon, keep)
         self.pending: list[dict[str, NDArray[np.generic]]] = []
         self.waiting = 0
+        self.written = 0
 
     @property
     def expected(self) -> int:
@@ -70,6 +71,7 @@ class RoundRows:
 
     def table(self) -> pa.Table:
         """The pending rows as a table, cell by cell and by rounds within; nothing is pending afterwards."""
+        self.written += self.waiting
         parts, self.pending, self.waiting = self.pending, [], 0
         if not parts:
             return ROUNDS.empty_table()

@@ -13,7 +13,7 @@ from types import FrameType
 from typing import Any, Literal
 
 from cbobench import resources
-from cbobench.errors import Misuse
+from cbobench.errors import Misuse, unknown
 from cbobench.problems.base import Problem
 from cbobench.sweep import grid, provenance
 from cbobench.sweep import suite as suites
@@ -23,6 +23,7 @@ from cbobench.sweep.store import RunFolder
 from cbobench.sweep.task import Order, Receipt, carry_out
 from cbobench.sweep.variants import Suite
 
+CLUSTER_CPUS = 64  # a guess, as a cluster may grow: it only decides how finely a run is cut
 Again = Literal["failed", "stale"]
 
 
@@ -71,6 +72,7 @@ def plan(
     only: str | None = None,
     data: Path | None = None,
     cpus: int | None = None,
+    address: str | None = None,
     block: int | None = None,
     again: Sequence[Again] = (),
     imports: bool = True,
@@ -85,6 +87,7 @@ def plan(
         only: a glob over "problem/algorithm".
         data: folder with the original data sets.
         cpus: how many workers to cut blocks for; None for this machine's.
+        address: of a cluster; blocks are then cut for many workers.
         block: seeds per task; chosen when a run begins and kept for its life.
         again: also play cells that failed, or that older code played.
         imports: whether import paths in the suite are allowed.
@@ -100,18 +103,21 @@ def plan(
         raise Misuse(f"cpus is {cpus}; it must be at least 0 (0: in this process, without Ray)")
     path = resources.find_suite(suite)
     loaded = suites.load(path, data=data, horizon=horizon, seeds=seeds, imports=imports)
-    wanted = Grid.of(loaded, only)
+    wanted = Grid.of(loaded, only, command)
     if not wanted.pairs:
         pairs = ", ".join(f"{g[0].problem}/{g[0].algorithm}" for g in grid.cells(loaded)[:6])
         raise Misuse(f"--only {only!r} matches nothing; pairs are {pairs}, ... (use * as a wildcard)")
     folder = RunFolder.at(Path("runs") / loaded.name if out is None else out)
     invocation = provenance.invocation(list(command))
+    for word in again:
+        if word not in ("failed", "stale"):
+            raise unknown("kind of cell to play again", word, ("failed", "stale"))
     if folder.exists(FILE):
         record = RunRecord.read(folder).extended(wanted, loaded, invocation, folder.uri)
         rows = played(folder)
     else:
         _refuse_foreign(folder)
-        workers = cpus or os.cpu_count() or 1
+        workers = CLUSTER_CPUS if address is not None else cpus or os.cpu_count() or 1
         size = block or grid.block_size(len(wanted.pairs), len(loaded.seeds), workers)
         record = RunRecord(loaded.name, loaded.about, loaded.record, size, (wanted,), (invocation,))
         rows = {}
@@ -146,7 +152,7 @@ def _refuse_foreign(folder: RunFolder) -> None:
     if folder.local and Path(folder.uri).exists():
         if not Path(folder.uri).is_dir():
             raise Misuse(f"{folder.uri} is a file; give a folder for the run")
-        if any(Path(folder.uri).iterdir()):
+        if any(not entry.name.startswith(".run.json.") for entry in Path(folder.uri).iterdir()):
             raise Misuse(f"{folder.uri} is not empty and not a run folder; give another --out")
 
 
@@ -179,14 +185,16 @@ def execute(
         count = sum(receipt.ok for receipt in receipts) + failed
         return Outcome(todo.folder, todo.cells, count, failed, errors, stopped)
 
+    if cpus == 0 and address is not None:
+        raise Misuse("--cpus 0 plays in this process, --address on a cluster; give one of them")
     if not todo.orders:
-        todo.record.write(todo.folder)
+        _write_record(todo)
         when_played(outcome())
         return outcome()
     with _interruptible() as interrupted:
         source, close = _player(todo, cpus, address)
         try:
-            todo.record.write(todo.folder)
+            _write_record(todo)
             for receipt in source:
                 receipts.append(receipt)
                 on_receipt(receipt)
@@ -203,6 +211,16 @@ def execute(
             finally:
                 close()
     return outcome()
+
+
+def _write_record(todo: Plan) -> None:
+    """Write run.json, keeping what another call may have added since the plan was made."""
+    record = todo.record
+    if todo.folder.exists(FILE):
+        now = RunRecord.read(todo.folder)
+        if len(now.invocations) >= len(record.invocations):
+            record = now.extended(record.grids[-1], todo.suite, record.invocations[-1], todo.folder.uri)
+    record.write(todo.folder)
 
 
 def _player(todo: Plan, cpus: int | None, address: str | None) -> tuple[Iterator[Receipt], Callable[[], None]]:
@@ -245,6 +263,10 @@ def _interruptible() -> Iterator[_Deaf]:
 
 def run(suite: str | Path, *, out: str | Path | None = None, **options: Any) -> Outcome:
     """`cbobench run` as a function: `plan`, then `execute`; options are those of both."""
-    executing = {k: options.pop(k) for k in ("address", "fail_fast", "on_receipt") if k in options}
-    todo = plan(suite, out=out, command=sys.argv, **options)
-    return execute(todo, cpus=options.get("cpus"), **executing)
+    executing = {k: options.pop(k) for k in ("fail_fast", "on_receipt") if k in options}
+    words = ["cbobench", "run", str(suite), *(["--out", str(out)] if out is not None else [])]
+    for name in ("seeds", "horizon", "only", "data"):
+        if options.get(name) is not None:
+            words += [f"--{name}", str(options[name])]
+    todo = plan(suite, out=out, command=words, **options)
+    return execute(todo, cpus=options.get("cpus"), address=options.get("address"), **executing)

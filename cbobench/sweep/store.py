@@ -6,10 +6,11 @@ stores by finishing the upload). The footer says what the file is, how many rows
 
 from __future__ import annotations
 
+import glob
 import json
 import os
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property
@@ -91,7 +92,7 @@ class RunFolder:
     @classmethod
     def at(cls, where: str | Path) -> RunFolder:
         """The folder at a path or URI; local paths are made absolute."""
-        text = str(where).removeprefix("file://")
+        text = str(where).removeprefix("file://").removeprefix("file:")
         return cls(text if "://" in text else str(Path(text).absolute()))
 
     @cached_property
@@ -147,6 +148,12 @@ class RunFolder:
                 temporary.unlink()
             raise
 
+    def forget(self, tasks: Sequence[str]) -> None:
+        """Remove temporary files of tasks that were stopped while they wrote."""
+        for task in tasks if self.local else ():
+            for left in Path(self.path("")).glob(f"*/.{glob.escape(task)}.parquet.*.tmp"):
+                left.unlink(missing_ok=True)
+
     def read_json(self, relative: str) -> dict[str, Any]:
         try:
             with self.fs.open_input_stream(self.path(relative)) as stream:
@@ -178,7 +185,13 @@ class RunFolder:
         written = (metadata.metadata or {}).get(FOOTER)
         if written is None:
             raise DamagedRun(f"{path} was not written by cbobench; {_REPAIR}")
-        footer: dict[str, Any] = json.loads(written)
+        try:
+            footer: dict[str, Any] = json.loads(written)
+            recognised = {"schema", "kind", "rows", "cells"} <= set(footer)
+        except (ValueError, TypeError):
+            recognised = False
+        if not recognised:
+            raise DamagedRun(f"{path} has a footer that cbobench did not write; {_REPAIR}")
         if footer["schema"] != SCHEMA_VERSION:
             raise DamagedRun(
                 f"{path} has schema version {footer['schema']}, this cbobench reads {SCHEMA_VERSION}; "
@@ -187,6 +200,8 @@ class RunFolder:
         if footer["kind"] != kind or footer["rows"] != metadata.num_rows:
             rows = metadata.num_rows
             raise DamagedRun(f"{path} should hold {footer['rows']} rows of {footer['kind']}, it has {rows}; {_REPAIR}")
+        if metadata.schema.to_arrow_schema().names != SCHEMAS[kind].names:
+            raise DamagedRun(f"{path} has other columns than cbobench writes; {_REPAIR}")
         return footer
 
     def read(self, kind: str, task: str, columns: list[str] | None = None, filters: Any = None) -> pa.Table:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -10,7 +11,7 @@ from typing import Any
 
 from cbobench import params
 from cbobench.algorithms import ALGORITHMS
-from cbobench.errors import CbobenchError, Misuse, unknown
+from cbobench.errors import CbobenchError, Misuse, one_line, unknown
 from cbobench.problems import PROBLEMS
 from cbobench.problems.base import Problem
 from cbobench.problems.data import DataFolder
@@ -21,6 +22,8 @@ from cbobench.sweep.variants import Suite, Variant, short
 
 KEYS = ("suite", "about", "horizon", "seeds", "record", "shared", "problems", "algorithms")
 DEFAULT_RECORD = 1000
+NAME = re.compile(r"[A-Za-z0-9][\w .-]*")
+MAX_HORIZON, MAX_SEED, MAX_SEEDS = 10**9, 2**62, 10**6
 
 
 def load(
@@ -51,10 +54,13 @@ def load(
         if key not in content:
             raise Misuse(f"{path}: the key {key!r} is missing; needed: suite, horizon, seeds, problems, algorithms")
     T = horizon if horizon is not None else content["horizon"]
-    if not _whole(T) or T < 1:
-        raise Misuse(f"{at(content.lines['horizon'])}horizon is {T!r}; it must be a whole number of at least 1")
+    if not _whole(T) or not 1 <= T <= MAX_HORIZON:
+        line = at(content.lines["horizon"])
+        raise Misuse(f"{line}horizon is {T!r}; it must be a whole number of at least 1, at most {MAX_HORIZON}")
     chosen = _seeds(content["seeds"] if seeds is None else seeds, at(content.lines["seeds"]))
-    shared = content.get("shared") or {}
+    shared = content.get("shared", {})
+    if shared is None:
+        shared = {}
     if not isinstance(shared, Mapping):
         raise Misuse(f"{at(content.lines['shared'])}shared is {shared!r}; it must map parameters to values")
     folder = DataFolder(data, path.parent)
@@ -73,7 +79,13 @@ def load(
     unique(algorithms, "algorithm", path)
     check_pairs(problems, algorithms, T, path)
     record = _record(content.get("record", {"rounds": DEFAULT_RECORD}), at(content.lines.get("record", 0)))
-    name, about = str(content["suite"]), str(content.get("about", ""))
+    name, about = content["suite"], content.get("about") or ""
+    if not isinstance(name, str) or not NAME.fullmatch(name):
+        raise Misuse(
+            f"{at(content.lines['suite'])}suite is {name!r}; allowed: a name of letters, digits, - _ . and spaces"
+        )
+    if not isinstance(about, str):
+        raise Misuse(f"{at(content.lines['about'])}about is {about!r}; it must be text")
     return Suite(name, about, T, chosen, record, tuple(problems), tuple(algorithms))
 
 
@@ -110,7 +122,9 @@ def _entries(content: yamlio.Located, key: str, at: _Where) -> list[_Entry]:
             if not isinstance(settings, yamlio.Located):
                 raise Misuse(f"{at(line)}parameters of {name!r} must be a mapping, not {settings!r}")
             label = settings.pop("label", None)
-            result.append(_Entry(name, dict(settings), None if label is None else str(label), line, settings.lines))
+            if label is not None and (not isinstance(label, str) or not label.strip()):
+                raise Misuse(f"{at(line)}label is {label!r}; it must be text")
+            result.append(_Entry(name, dict(settings), label, line, settings.lines))
         else:
             raise Misuse(f"{at(line)}{item!r} is not an entry; write a name, or name: {{parameters}}")
     return result
@@ -142,6 +156,8 @@ def _problem_variants(entry: _Entry, at: _Where, folder: DataFolder, imports: bo
                 problem.known_instance()
         except CbobenchError as error:
             raise Misuse(f"{where}{entry.name}: {error}") from error
+        except Exception as error:  # a user's problem may raise anything
+            raise Misuse(f"{where}{entry.name}: {one_line(error)}") from error
         resolved = params.resolve(cls, settings)
         values = resolved | problem.identity()
         result.append((_variant(entry, settings, values, resolved), problem))
@@ -162,6 +178,7 @@ def _algorithm_variants(entry: _Entry, at: _Where, shared: Mapping[str, Any], im
 
 
 def _variant(entry: _Entry, given: dict[str, Any], values: dict[str, Any], settings: dict[str, Any]) -> Variant:
+    given = {name: settings[name] for name in given}  # as resolved: 1 and 1.0 are one number
     variant = Variant(entry.name, given, values, "", settings)
     label = entry.label if entry.label is not None else variant.title
     swept = {k: v for k, v in given.items() if isinstance(entry.settings[k], Mapping)}
@@ -172,15 +189,15 @@ def _variant(entry: _Entry, given: dict[str, Any], values: dict[str, Any], setti
 
 def _seeds(given: Any, where: str) -> tuple[int, ...]:
     wrong = Misuse(f"{where}seeds is {given!r}; allowed: a count, a list of whole numbers, or {{first: a, count: n}}")
-    if _whole(given) and given > 0:
+    if _whole(given) and 0 < given <= MAX_SEEDS:
         return tuple(range(given))
-    if isinstance(given, list) and given and all(_whole(s) and s >= 0 for s in given):
+    if isinstance(given, list) and given and all(_whole(s) and 0 <= s <= MAX_SEED for s in given):
         if len(set(given)) < len(given):
             raise Misuse(f"{where}seeds holds a number twice: {given!r}")
         return tuple(given)
     if isinstance(given, Mapping) and set(given) == {"first", "count"}:
         first, count = given["first"], given["count"]
-        if _whole(first) and _whole(count) and first >= 0 and count > 0:
+        if _whole(first) and _whole(count) and 0 <= first <= MAX_SEED and 0 < count <= MAX_SEEDS:
             return tuple(range(first, first + count))
     raise wrong
 

@@ -61,7 +61,7 @@ def carry_out(problem: Problem, order: Order, folder: RunFolder) -> Receipt:
     with single_thread():
         try:
             rows = _play_block(problem, order, folder)
-        except Exception:  # an algorithm may raise anything; who is at fault is found one by one
+        except (Exception, SystemExit):  # an algorithm may raise anything; who is at fault is found one by one
             rows = _play_one_by_one(problem, order, folder)
     write_cells(folder, task, rows)
     failures = [row for row in rows if row["status"] == "failed"]
@@ -102,6 +102,8 @@ def _play_block(problem: Problem, order: Order, folder: RunFolder) -> list[dict[
                     writer.write_table(rows.table())
             if rows.waiting:
                 writer.write_table(rows.table())
+        if rows.written != rows.expected:
+            raise RuntimeError(f"{rows.written} rows were recorded, {rows.expected} were expected")
 
     folder.publish(f"rounds/{task.name}.parquet", write)
     return _cell_rows(play, task.cells, order)
@@ -117,7 +119,7 @@ def _play_one_by_one(problem: Problem, order: Order, folder: RunFolder) -> list[
             play, collected = _start(problem, order, [cell])
             for chunk in play:
                 collected.add(chunk)
-        except Exception as error:
+        except (Exception, SystemExit) as error:
             rows.append(failed_row(cell, order, error))
         else:
             rows += _cell_rows(play, [cell], order)

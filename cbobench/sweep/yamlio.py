@@ -12,7 +12,7 @@ from typing import Any
 
 import yaml
 
-from cbobench.errors import Misuse
+from cbobench.errors import Misuse, one_line
 
 
 class Located(dict[str, Any]):
@@ -79,6 +79,8 @@ def read(path: Path) -> Located:
     except yaml.MarkedYAMLError as error:
         line = f":{error.problem_mark.line + 1}" if error.problem_mark else ""
         raise Misuse(f"{path}{line}: not valid YAML: {error.problem}") from error
+    except (yaml.YAMLError, ValueError, KeyError, AttributeError, RecursionError) as error:
+        raise Misuse(f"{path}: not valid YAML: {one_line(error)}") from error
     if not isinstance(content, Located):
         raise Misuse(f"{path}: a suite is a mapping with the keys suite, horizon, seeds, problems, algorithms")
     return content

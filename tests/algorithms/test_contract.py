@@ -7,6 +7,8 @@ import pytest
 
 from cbobench.algorithms import ALGORITHMS
 from cbobench.algorithms.base import OneRun
+from cbobench.algorithms.references import Random
+from cbobench.algorithms.score import ScoreAlgorithm
 from cbobench.params import build, params_of
 from cbobench.problems import PROBLEMS
 from tests.helpers import actions, make, play, problem
@@ -96,6 +98,54 @@ def test_algorithms_meet_the_same_row_of_a_table():
     assert together > 30
 
 
+@pytest.mark.parametrize("name", [n for n in ALGORITHMS.names() if issubclass(ALGORITHMS.get(n), ScoreAlgorithm)])
+def test_scores_are_pure(name):
+    """A score may be asked many times a round (to polish a maximiser): it changes nothing."""
+    algorithm = make(name)
+    seen = []
+    begin = algorithm.begin
+
+    def spy(t, belief):
+        begin(t, belief)
+        first, second = algorithm.score(belief), algorithm.score(belief)
+        np.testing.assert_array_equal(first, second)
+        seen.append(t)
+
+    algorithm.begin = spy
+    watched, chunks = play(problem("rkhs-1d"), algorithm, horizon=40)
+    assert len(seen) == 40
+    np.testing.assert_array_equal(actions(chunks), actions(play(problem("rkhs-1d"), make(name), horizon=40)[1]))
+
+
+class Sly(Random):
+    """Reuses its own array and edits what it is told."""
+
+    def ask(self, t):
+        self.own = super().ask(t).copy() if t == 1 else self.own
+        return self.own
+
+    def tell(self, t, actions, feedback):
+        self.own += 1
+        self.own %= 100
+        feedback.f[:] = 1e9
+
+
+def test_what_was_played_is_recorded_whatever_the_algorithm_does_to_it():
+    _, chunks = play(problem("rkhs-1d"), build(Sly, {}), seeds=2, horizon=10)
+    played = actions(chunks)
+    np.testing.assert_array_equal(played, (played[0] + np.arange(10)[:, None]) % 100)
+    assert np.abs(chunks[0].observed_f).max() < 1e6
+
+
+def test_a_sweep_over_a_parameter_is_paired():
+    """Other thresholds and widths, same seed: the same candidates for f and the same exploration draws."""
+    quarter, half = (play(problem("rkhs-1d", h=h), make("random"), seeds=10, horizon=20) for h in (0.25, 0.5))
+    same = quarter[0].instances.redraws + half[0].instances.redraws == 0
+    assert same.sum() > 3
+    np.testing.assert_array_equal(quarter[0].instances.f[same], half[0].instances.f[same])
+    np.testing.assert_array_equal(actions(quarter[1]), actions(half[1]))
+
+
 def test_oracle_has_no_regret_and_no_violation():
     cells, _ = play(problem("rkhs-1d"), make("oracle"), seeds=5)
     assert not any(cells.metrics.final[m].any() for m in ("regret", "violation_hard", "violations"))
@@ -116,6 +166,15 @@ class Alternating(OneRun):
 
     def dual_one(self):
         return np.array([self.value if np.isfinite(self.value) else 0.0])
+
+
+def test_a_fractional_action_is_no_action():
+    class Half(Alternating):
+        def ask_one(self, t):
+            return 1.7
+
+    with pytest.raises(TypeError):
+        play(problem("rkhs-1d"), build(Half, {}), seeds=1, horizon=2)
 
 
 def test_one_run_algorithms_are_looped():

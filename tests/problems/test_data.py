@@ -55,6 +55,12 @@ WRONG = {
     "nan": (lambda p: ROWS.mask(ROWS > 2.9).to_csv(p, index=False), "missing or infinite entries"),
     "words": (lambda p: p.write_text("a,b\nx,y\n"), "has no numbers"),
     "binary": (lambda p: p.write_bytes(b"\xff\xfe\x00\x01" * 9), "cannot be read|has no numbers"),
+    "decimal commas": (
+        lambda p: p.write_text("a;b\n".replace(";", ",") + '"1,5","2,5"\n"3,5","1,0"\n'),
+        "mostly numbers but",
+    ),
+    "no header": (lambda p: p.write_text("1.5,2.5\n3,4\n5,1\n"), "has no header"),
+    "huge": (lambda p: (ROWS * 1e200).to_csv(p, index=False), "beyond 1e100"),
     "one row": (lambda p: ROWS[:1].to_csv(p, index=False), "at least 2"),
     "constant": (lambda p: ROWS.assign(a=1.0).to_csv(p, index=False), "column 0 never changes"),
     "infeasible": (lambda p: (ROWS - 10).to_csv(p, index=False), "no feasible action: the best mean is -"),

@@ -11,7 +11,10 @@ import pytest
 
 import cbobench
 from cbobench.errors import DamagedRun, Misuse
+from cbobench.report.aggregate import curves, summary
+from cbobench.report.compare import compare
 from cbobench.report.load import Run
+from cbobench.sweep.run import execute, plan
 
 
 def damage(run, how):
@@ -89,3 +92,54 @@ def test_a_folder_of_something_else_is_refused(small_suite, write_suite, tmp_pat
         cbobench.run(suite, out=tmp_path / "full" / "thesis.tex", cpus=0)
     with pytest.raises(Misuse, match="not a run folder: it has no run.json"):
         Run(tmp_path / "full")
+
+
+def test_two_meanings_of_one_name_are_not_mixed(small_suite, tmp_path):
+    """Other shared parameters under the same names: refused, because tables group by name."""
+    run = tmp_path / "run"
+    cbobench.run(small_suite(extra="shared: {beta_scale: 0.2}\n"), out=run, cpus=0)
+    with pytest.raises(
+        Misuse, match="holds ckb-ucb with beta_scale=0.2, the suite now says beta_scale=5.0; give another"
+    ):
+        cbobench.run(small_suite(extra="shared: {beta_scale: 5.0}\n"), out=run, cpus=0)
+    assert len(cbobench.load_cells(run)) == 12
+
+
+def test_a_parameter_spelt_otherwise_is_the_same_cell(small_suite, tmp_path):
+    run, named = tmp_path / "run", "  - ckb-rand: {beta_scale: %s}\n"
+    cbobench.run(small_suite(extra=named % "1"), out=run, cpus=0)
+    assert cbobench.run(small_suite(extra=named % "1.0"), out=run, cpus=0).played == 0
+    moved = small_suite(extra="  - ckb-rand\nshared: {beta_scale: 1}\n")
+    assert cbobench.run(moved, out=run, cpus=0).played == 0
+    frame = summary(Run(run))
+    assert frame["n"].tolist() == frame["expected"].tolist() == [4] * 4
+    assert "ckb-rand" in set(frame["algorithm"])
+    assert set(cbobench.load_rounds(run)["algorithm"]) == set(frame["algorithm"])
+
+
+def test_two_horizons_are_two_rows_and_figures_show_the_latest(small_suite, tmp_path):
+    run = tmp_path / "run"
+    cbobench.run(small_suite(horizon=20), out=run, cpus=0)
+    cbobench.run(small_suite(horizon=40), out=run, cpus=0)
+    both = Run(run)
+    assert summary(both)["horizon"].tolist() == [20] * 3 + [40] * 3
+    frame = curves(both, "regret", both.expected["problem"].iloc[0])
+    assert frame["t"].max() == 40
+    assert (frame["n"] == 4).all()
+    assert (frame["expected"] == 4).all()
+
+
+def test_stale_cells_are_named_in_the_table(small_suite, tmp_path, monkeypatch):
+    cbobench.run(small_suite(), out=tmp_path / "run", cpus=0)
+    assert "stale" not in compare(Run(tmp_path / "run"))
+    monkeypatch.setattr("cbobench.sweep.status.source_hash", lambda p, a: "changed")
+    assert "4/4 (4 stale)" in compare(Run(tmp_path / "run"))
+
+
+def test_a_call_in_between_is_kept(small_suite, tmp_path):
+    """Two calls that planned at the same time: the second keeps the first one's cells."""
+    suite, run = small_suite(), tmp_path / "run"
+    first, second = (plan(suite, out=run, only=name, cpus=0, command=[name]) for name in ("ckb-ucb", "ckb-ts"))
+    execute(first, cpus=0)
+    execute(second, cpus=0)
+    assert set(Run(run).cells["algorithm"]) == {"ckb-ucb", "ckb-ts"}

@@ -65,6 +65,9 @@ def test_recorded_rounds():
     assert recorded_rounds(5, 1000).tolist() == [1, 2, 3, 4, 5]
     kept = recorded_rounds(10_000, 1000)
     assert kept.tolist() == list(range(10, 10_001, 10))
+    for horizon, keep in ((2007, 1000), (2011, 1000), (970, 7), (199_999, 1000)):
+        assert recorded_rounds(horizon, keep)[-1] == horizon
+        assert len(recorded_rounds(horizon, keep)) == keep
     odd = recorded_rounds(1537, 100)
     assert len(odd) == 100
     assert odd[-1] == 1537

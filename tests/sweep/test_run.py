@@ -71,6 +71,14 @@ def test_shape_of_a_run(reference):
         cbobench.load_rounds(run, columns=["regrets"])
 
 
+def test_a_horizon_that_the_recorded_rounds_do_not_divide(small_suite, tmp_path):
+    suite = small_suite(horizon=97, seeds=2, extra="record: {rounds: 13}\n")
+    cbobench.run(suite, out=tmp_path / "odd", cpus=0)
+    rounds = cbobench.load_rounds(tmp_path / "odd")
+    assert len(rounds) == 6 * 13
+    assert rounds["t"].max() == 97
+
+
 @pytest.mark.parametrize("block", [1, 3])
 def test_block_size_changes_nothing(reference, tmp_path, block):
     suite, run = reference
@@ -216,6 +224,8 @@ class Broken(CKBUCB):
         if t == 20 and bad.any():
             if self.how == "raise":
                 raise ValueError("on purpose")
+            if self.how == "exit":
+                raise SystemExit(0)
             if self.how == "nan":
                 self.dual[bad] = float("nan")
 
@@ -230,7 +240,12 @@ class Broken(CKBUCB):
 
 @pytest.mark.parametrize(
     ("how", "message"),
-    [("raise", "ValueError: on purpose"), ("nan", "not finite|not a number"), ("range", "round 20: action -1")],
+    [
+        ("raise", "ValueError: on purpose"),
+        ("exit", "SystemExit: 0"),
+        ("nan", "not finite|not a number"),
+        ("range", "round 20: action -1"),
+    ],
 )
 def test_a_failed_cell_is_a_row_and_the_others_stand(write_suite, tmp_path, monkeypatch, how, message):
     (tmp_path / "mine_broken.py").write_text(BROKEN)

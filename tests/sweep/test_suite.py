@@ -70,6 +70,17 @@ WRONG = [
     (("rkhs-1d: {h: 0.25}", "stocks"), "fin.csv .* is not in"),
     (("rkhs-1d: {h: 0.25}", "table: {rows: none.csv}"), "none.csv' does not exist"),
     (("problems:", "problems: ["), "not valid YAML"),
+    (("suite: s", "suite: ../s"), "suite is '../s'; allowed: a name of letters"),
+    (("suite: s", "suite: [1]"), r"suite is \[1\]"),
+    (("suite: s", "suite: s\nabout: [1]"), "about is"),
+    (("horizon: 10", "horizon: 1" + 30 * "0"), "at most 1000000000"),
+    (("seeds: 3", "seeds: [99999999999999999999]"), "allowed: a count"),
+    (("seeds: 3", "seeds: 3\nshared: []"), "it must map"),
+    (("[0.2, 1.0]}, label: Rand", "[0.2, 1.0]}, label: [Rand]"), "it must be text"),
+    (("{h: 0.25}", "{h: 1" + 200 * "0" + "}"), "allowed: number"),
+    (("{h: 0.25}", "!!int abc"), "not valid YAML"),
+    (("ckb-ucb\n", "ckb-rand: {law: discrete-gaussian, low: 3, high: 1}\n"), "low must be below high"),
+    (("rkhs-1d: {h: 0.25}", "rkhs: {kernel: linear, constraint: threshold}"), "not in the space of a linear kernel"),
 ]
 
 
