@@ -60,6 +60,8 @@ class CKB(ScoreAlgorithm):
 
     def score(self, belief: Belief) -> Array:
         f = truncate(self.explore_f(belief.f), self.bound_f)  # lines 3-4
+        if not self.dual.any():
+            return f  # every price is 0: g does not matter this round (the same bits, for less)
         g = truncate(self.explore_g(belief.constraint), self.bound_g)  # lines 3, 5
         g *= self.dual[:, :, None]
         for j in range(self.setting.constraints):
