@@ -36,6 +36,9 @@ WRONG = [
     (("run", "quickstart", "--only", "nothing"), "--only 'nothing' matches nothing; pairs are rkhs-1d"),
     (("run", "zhou_ji_2022_light", "--data", "."), "iw_data_all.mat"),
     (("run", "quickstart", "--out", "sftp://host/x"), "cannot use 'sftp://host/x' as a run folder"),
+    (("run", "quickstart", "--cpus", "0", "--address", "x:1"), "give one of them"),
+    (("show", "nowhere:Thing"), "cannot import 'nowhere'"),
+    (("data", "fetch", "stocks", "bogus"), "unknown data set 'bogus'"),
     (("status", "nowhere"), "nowhere is not a run folder"),
     (("compare", "nowhere"), "not a run folder"),
     (("figures", "nowhere"), "not a run folder"),
@@ -179,6 +182,35 @@ def test_reading_commands_do_not_import_ray(small_suite, tmp_path, run):
             [sys.executable, "-c", code, *map(str, words)], capture_output=True, text=True, check=False
         )
         assert done.returncode == 0, done.stderr
+
+
+def test_places_that_cannot_be_written(run, small_suite, tmp_path):
+    (tmp_path / "file").write_text("")
+    for out in (tmp_path / "file" / "run", "/proc/nowhere/run"):
+        code, _, err = run("run", small_suite(), "--out", out, "--cpus", 0)
+        assert code == 2
+        assert "cbobench: cannot write to" in err
+    assert run("status", tmp_path / "file")[0] == 2
+    run("run", small_suite(), "--out", tmp_path / "r", "--cpus", 0)
+    code, _, err = run("figures", tmp_path / "r", "--out", tmp_path / "file")
+    assert code == 1
+    assert err.startswith("cbobench: FileExistsError")
+
+
+def test_a_problem_by_import_path_can_be_shown(run):
+    assert "lengthscale 0.2" in run("show", "cbobench.problems.rkhs:RKHS1D")[1]
+    assert json.loads(run("show", "quickstart", "--format", "json")[1])["suite"] == "quickstart"
+
+
+def test_the_hint_finishes_what_another_call_left(run, small_suite, tmp_path):
+    suite = small_suite(seeds=3)
+    run("run", suite, "--out", tmp_path / "r", "--cpus", 0)
+    for file in (tmp_path / "r").rglob("*stageopt*"):
+        file.unlink()
+    run("run", suite, "--out", tmp_path / "r", "--cpus", 0, "--only", "ckb-ucb")
+    out = run("status", tmp_path / "r")[1]
+    assert "3 missing" in out
+    assert f"to go on: cbobench run {suite} --out {tmp_path / 'r'} --cpus 0\n" in out
 
 
 def test_version(command):

@@ -106,6 +106,12 @@ def draw(run: Run, figure: Figure, folder: Path) -> list[Path]:
         image, axes = plt.subplots(1, len(figure.panels), figsize=size, squeeze=False, layout="constrained")
         for axis, panel, frame in zip(axes[0], figure.panels, data, strict=True):
             _draw_panel(axis, panel, frame, colours)
+        shown = [pair for axis in axes[0] for pair in zip(*axis.get_legend_handles_labels(), strict=True)]
+        entries = {label: line for line, label in shown}
+        image.legend(
+            entries.values(), entries, loc="outside lower center", fontsize="x-small", frameon=False,
+            ncols=min(len(entries), 3 * len(figure.panels)) or 1,
+        )  # fmt: skip
         image.suptitle(plain(figure.caption), fontsize="small")
         paths = [folder / f"{figure.name}.{kind}" for kind in ("pdf", "png", "csv")]
         image.savefig(paths[0], metadata={"CreationDate": None, "Title": figure.caption.replace("\n", " ")})
@@ -140,8 +146,8 @@ def _draw_panel(axis: Any, panel: Panel, frame: pd.DataFrame, colours: dict[str,
     axis.set(xlabel="Round t", ylabel=label.replace("Cumulative", "Average") if panel.average else label)
     axis.set_title(plain(panel.title), fontsize="medium")
     axis.margins(x=0.02)
-    if groups:
-        axis.legend(fontsize="x-small", frameon=False)
+    if axis.get_legend() is not None:
+        axis.get_legend().remove()  # one legend under all panels, where it hides no curve
     sns.despine(ax=axis)
 
 

@@ -13,7 +13,7 @@ from types import FrameType
 from typing import Any, Literal
 
 from cbobench import resources
-from cbobench.errors import Misuse, unknown
+from cbobench.errors import Misuse, one_line, unknown
 from cbobench.problems.base import Problem
 from cbobench.sweep import grid, provenance
 from cbobench.sweep import suite as suites
@@ -101,6 +101,8 @@ def plan(
             raise Misuse(f"{name} is {number}; it must be at least 1")
     if cpus is not None and cpus < 0:
         raise Misuse(f"cpus is {cpus}; it must be at least 0 (0: in this process, without Ray)")
+    if cpus == 0 and address is not None:
+        raise Misuse("--cpus 0 plays in this process, --address on a cluster; give one of them")
     path = resources.find_suite(suite)
     loaded = suites.load(path, data=data, horizon=horizon, seeds=seeds, imports=imports)
     wanted = Grid.of(loaded, only, command)
@@ -185,8 +187,6 @@ def execute(
         count = sum(receipt.ok for receipt in receipts) + failed
         return Outcome(todo.folder, todo.cells, count, failed, errors, stopped)
 
-    if cpus == 0 and address is not None:
-        raise Misuse("--cpus 0 plays in this process, --address on a cluster; give one of them")
     if not todo.orders:
         _write_record(todo)
         when_played(outcome())
@@ -220,7 +220,10 @@ def _write_record(todo: Plan) -> None:
         now = RunRecord.read(todo.folder)
         if len(now.invocations) >= len(record.invocations):
             record = now.extended(record.grids[-1], todo.suite, record.invocations[-1], todo.folder.uri)
-    record.write(todo.folder)
+    try:
+        record.write(todo.folder)
+    except OSError as error:
+        raise Misuse(f"cannot write to {todo.folder.uri}: {one_line(error)}; give another --out") from error
 
 
 def _player(todo: Plan, cpus: int | None, address: str | None) -> tuple[Iterator[Receipt], Callable[[], None]]:

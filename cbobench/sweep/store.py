@@ -158,7 +158,7 @@ class RunFolder:
         try:
             with self.fs.open_input_stream(self.path(relative)) as stream:
                 content = json.loads(stream.read())
-        except FileNotFoundError:
+        except (FileNotFoundError, NotADirectoryError):
             raise Misuse(f"{self.uri} is not a run folder: it has no {relative}; give the folder of a run") from None
         except (json.JSONDecodeError, UnicodeDecodeError) as error:
             raise DamagedRun(f"{self.path(relative)} is not JSON: {error}") from error
