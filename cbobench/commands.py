@@ -6,11 +6,12 @@ pandas is imported only by commands that read results, Ray only where tasks are 
 from __future__ import annotations
 
 import argparse
+import contextlib
 import json
 import shlex
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TextIO
 
 from cbobench.errors import unknown
 from cbobench.report.formats import TextTable, render
@@ -42,12 +43,13 @@ def do_run(options: argparse.Namespace, given: list[str]) -> int:
         return 0
     code = 0
     again = ["cbobench", *given]
-    with Progress(todo) as progress:
+    out = sys.stdout
+    with Progress(todo) as progress, contextlib.redirect_stdout(sys.stderr):  # Ray prints of crashed workers
 
         def finish(outcome: sweep.Outcome) -> None:
             nonlocal code
             progress.close()
-            code = _report(outcome, todo.done, shlex.join(again), options.fail_fast)
+            code = _report(outcome, todo.done, shlex.join(again), options.fail_fast, out)
 
         sweep.execute(
             todo, cpus=options.cpus, address=options.address, fail_fast=options.fail_fast,
@@ -56,8 +58,8 @@ def do_run(options: argparse.Namespace, given: list[str]) -> int:
     return code
 
 
-def _report(outcome: Outcome, done: int, command: str, fail_fast: bool) -> int:
-    """Print what a sweep came to; the exit code."""
+def _report(outcome: Outcome, done: int, command: str, fail_fast: bool, out: TextIO) -> int:
+    """Print what a sweep came to, its table to `out`; the exit code."""
     for error in outcome.errors[:SHOWN_FAILURES]:
         print(f"failed: {error}", file=sys.stderr)
     if outcome.stopped:
@@ -69,8 +71,8 @@ def _report(outcome: Outcome, done: int, command: str, fail_fast: bool) -> int:
     from cbobench.report.load import Run
 
     finished = Run(outcome.folder.uri)
-    print(table(finished))
-    print(f"results: {outcome.folder.uri}", flush=True)
+    print(table(finished), file=out)
+    print(f"results: {outcome.folder.uri}", file=out, flush=True)
     failed = int((finished.cells["status"] == "failed").sum())
     if failed:
         print(f"{failed} cells failed; see: cbobench status {shlex.quote(outcome.folder.uri)}", file=sys.stderr)

@@ -27,44 +27,34 @@ SCHEMA_VERSION = 1
 FOOTER = b"cbobench"
 COMPRESSION: dict[str, Any] = {"compression": "zstd", "compression_level": 3}
 
+_KEYS = [("cell", pa.string()), ("problem", pa.string()), ("algorithm", pa.string()), ("seed", pa.int64())]
+_METRICS = [
+    (name, pa.float64()) for name in ("regret", "regret_plus", "violation", "violation_hard", "violations", "reward")
+]
+_VECTOR = pa.list_(pa.float64())
+
 ROUNDS = pa.schema(
     [
-        ("cell", pa.string()),
-        ("problem", pa.string()),
-        ("algorithm", pa.string()),
-        ("seed", pa.int64()),
+        *_KEYS,
         ("t", pa.int64()),
         ("action", pa.int64()),
         ("f", pa.float64()),
-        ("g", pa.list_(pa.float64())),
+        ("g", _VECTOR),
         ("observed_f", pa.float64()),
-        ("observed_g", pa.list_(pa.float64())),
-        ("regret", pa.float64()),
-        ("regret_plus", pa.float64()),
-        ("violation", pa.float64()),
-        ("violation_hard", pa.float64()),
-        ("violations", pa.float64()),
-        ("reward", pa.float64()),
-        ("dual", pa.list_(pa.float64())),
+        ("observed_g", _VECTOR),
+        *_METRICS,
+        ("dual", _VECTOR),
     ]
 )
 CELLS = pa.schema(
     [
-        ("cell", pa.string()),
-        ("problem", pa.string()),
-        ("algorithm", pa.string()),
-        ("seed", pa.int64()),
+        *_KEYS,
         ("horizon", pa.int64()),
         ("spec", pa.string()),
         ("status", pa.string()),
         ("error", pa.string()),
         ("traceback", pa.string()),
-        ("regret", pa.float64()),
-        ("regret_plus", pa.float64()),
-        ("violation", pa.float64()),
-        ("violation_hard", pa.float64()),
-        ("violations", pa.float64()),
-        ("reward", pa.float64()),
+        *_METRICS,
         ("f_star", pa.float64()),
         ("f_plus", pa.float64()),
         ("first_feasible", pa.int64()),
