@@ -40,7 +40,7 @@ class LightSensors(TabularProblem):
     seed_size: int = param(5, "how many random feasible sensors a safe method may start from", at_least=1)
 
     @property
-    def threshold(self) -> float:
+    def level(self) -> float:
         return self.h * float(self.table.mean.max())
 
     def identity(self) -> dict[str, Any]:
@@ -67,7 +67,7 @@ class Stocks(TabularProblem):
     seed_size: int = param(5, "how many random feasible stocks a safe method may start from", at_least=1)
 
     @property
-    def threshold(self) -> float:
+    def level(self) -> float:
         return self.h
 
     def identity(self) -> dict[str, Any]:

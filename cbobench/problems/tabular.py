@@ -72,15 +72,15 @@ class TabularProblem(Problem):
     R: float | None = None
 
     @property
-    def threshold(self) -> float:
+    def level(self) -> float:
         """h of g = -f + h, in the table's units."""
         raise NotImplementedError
 
     def check(self) -> None:
         """Raises `Misuse` where no arm reaches the threshold."""
-        if self.table.mean.max() < self.threshold:
+        if self.table.mean.max() < self.level:
             best = self.table.mean.max()
-            raise Misuse(f"no feasible action: the best mean is {best:.6g}, under the threshold {self.threshold:.6g}")
+            raise Misuse(f"no feasible action: the best mean is {best:.6g}, under the threshold {self.level:.6g}")
 
     @cached_property
     def actions(self) -> Finite:
@@ -104,7 +104,7 @@ class TabularProblem(Problem):
     def draw(self, generators: Sequence[np.random.Generator]) -> Instances:
         replicates = len(generators)
         f = np.tile(self.table.mean, (replicates, 1))
-        g = (self.threshold - f)[:, None]
+        g = (self.level - f)[:, None]
         norm = np.tile(self._norms, (replicates, 1))
         noise = np.full((replicates, 2), self.noise)
         seeds = choose_seed_set(g, self.seed_size, generators)
@@ -112,12 +112,12 @@ class TabularProblem(Problem):
 
     @cached_property
     def _norms(self) -> Array:
-        return np.asarray(self.actions.norm(np.stack([self.table.mean, self.threshold - self.table.mean])))
+        return np.asarray(self.actions.norm(np.stack([self.table.mean, self.level - self.table.mean])))
 
     def feedback(self, instances: Instances, streams: Streams) -> Channel:
         if self.table.rows is None:
             return AdditiveGaussian(instances.functions, instances.noise, streams)
-        return ResampledRows(self.table.rows, self.threshold, streams)
+        return ResampledRows(self.table.rows, self.level, streams)
 
 
 class ResampledRows:
@@ -189,7 +189,7 @@ class UserTable(TabularProblem):
     source = "yours"
     about = "your CSV or Parquet: readings (rows × arms), or mean and covariance, with a threshold"
 
-    threshold_value: float = param(0.0, "h of g = -f + h, in the table's units")
+    threshold: float = param(0.0, "h of g = -f + h, in the table's units")
     rows: str | None = param(None, "file of readings: one row per reading, one numeric column per arm")
     mean: str | None = param(None, "file with one numeric column (or row): the mean of every arm")
     covariance: str | None = param(None, "file with the kernel matrix, diagonal at most 1")
@@ -203,8 +203,8 @@ class UserTable(TabularProblem):
             raise Misuse("mean: FILE also needs covariance: FILE and R (the noise standard deviation)")
 
     @property
-    def threshold(self) -> float:
-        return self.threshold_value
+    def level(self) -> float:
+        return self.threshold
 
     def identity(self) -> dict[str, Any]:
         return self.hashes

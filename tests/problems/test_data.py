@@ -31,7 +31,7 @@ def test_rows_as_csv_or_parquet(tmp_path, kind):
     path = tmp_path / f"rows.{kind}"
     frame = ROWS.assign(day="monday")
     frame.to_csv(path, index=False) if kind == "csv" else frame.to_parquet(path)
-    task = table(tmp_path, rows=path.name, threshold_value=1.5)
+    task = table(tmp_path, rows=path.name, threshold=1.5)
     np.testing.assert_allclose(task.table.mean, ROWS.to_numpy().mean(axis=0))
     np.testing.assert_allclose(task.actions.covariance, np.corrcoef(ROWS.to_numpy(), rowvar=False))
     assert task.table.names == ("a", "b", "c")
@@ -44,7 +44,7 @@ def test_rows_as_csv_or_parquet(tmp_path, kind):
 def test_mean_and_covariance(tmp_path):
     pd.DataFrame({"mean": [1.0, 2.0]}).to_csv(tmp_path / "mean.csv", index=False)
     pd.DataFrame([[1.0, 0.3], [0.3, 1.0]]).to_csv(tmp_path / "cov.csv", index=False)
-    task = table(tmp_path, mean="mean.csv", covariance="cov.csv", R=0.1, threshold_value=1.5)
+    task = table(tmp_path, mean="mean.csv", covariance="cov.csv", R=0.1, threshold=1.5)
     assert task.actions.covariance[0, 1] == 0.3
     drawn = task.draw([np.random.default_rng(0)])
     np.testing.assert_allclose(drawn.norm[0, 0] ** 2, np.array([1, 2]) @ np.linalg.solve([[1, 0.3], [0.3, 1]], [1, 2]))
@@ -72,7 +72,7 @@ def test_wrong_tables_are_refused(tmp_path, case):
     write, message = WRONG[case]
     write(tmp_path / "rows.csv")
     with pytest.raises(Misuse, match=message):
-        table(tmp_path, rows="rows.csv", threshold_value=1.5)
+        table(tmp_path, rows="rows.csv", threshold=1.5)
 
 
 def test_other_wrong_tables(tmp_path):
