@@ -96,7 +96,7 @@ def test_the_import_rule_can_fail(tmp_path):
 )
 def test_files_are_short(path):
     lines = len(path.read_text().splitlines())
-    assert lines <= (300 if PACKAGE in path.parents else 400), f"{path} has {lines} lines: two rooms?"
+    assert lines <= 300, f"{path} has {lines} lines: two rooms?"
 
 
 def test_every_name_is_in_the_readme_table():

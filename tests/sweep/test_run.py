@@ -141,62 +141,36 @@ algorithms:
 """
 
 
+def start_and_wait(suite, out, cpus, cells):
+    """A driver in its own process that has published at least so many cells (one per file), and is not done."""
+    words = [sys.executable, "-m", "cbobench", "run", suite, "--out", out, "--cpus", cpus, "--block", 1]
+    driver = subprocess.Popen(list(map(str, words)), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    deadline = time.monotonic() + 60
+    while len(list((out / "cells").glob("*.parquet"))) < cells:
+        assert time.monotonic() < deadline, "the run did not start"
+        assert driver.poll() is None, "the run ended too early to be stopped"
+        time.sleep(0.02)
+    return driver
+
+
 @pytest.mark.slow
 def test_a_killed_driver_leaves_a_resumable_run(write_suite, tmp_path, command):
     """SIGKILL of the driver in the middle, and a resume at once, while orphaned workers may still publish."""
     suite = write_suite(SLOW)
     cbobench.run(suite, out=tmp_path / "whole", cpus=0)
-    words = [
-        sys.executable,
-        "-m",
-        "cbobench",
-        "run",
-        str(suite),
-        "--out",
-        str(tmp_path / "cut"),
-        "--cpus",
-        "2",
-        "--block",
-        "1",
-    ]
-    driver = subprocess.Popen(words, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-    published = tmp_path / "cut" / "cells"
-    deadline = time.monotonic() + 60
-    while len(list(published.glob("*.parquet")) if published.exists() else []) < 4:
-        assert time.monotonic() < deadline, "the run did not start"
-        assert driver.poll() is None, "the run ended too early to be killed"
-        time.sleep(0.02)
-    os.kill(driver.pid, signal.SIGKILL)
-    driver.wait()
-    before = len(list(published.glob("*.parquet")))
-    assert before < 24
+    driver = start_and_wait(suite, tmp_path / "cut", cpus=2, cells=4)
+    driver.kill()
+    driver.communicate()
+    assert len(list((tmp_path / "cut" / "cells").glob("*.parquet"))) < 24
     done = command("run", suite, "--out", tmp_path / "cut", "--cpus", 2)
     assert done.returncode == 0, done.stderr
     assert_same_rows(tmp_path / "whole", tmp_path / "cut")
-    assert not list((tmp_path / "cut").rglob(".*.parquet.*.tmp")) or before < 24
 
 
 @pytest.mark.slow
-def test_ctrl_c_leaves_a_resumable_run(write_suite, tmp_path):
-    suite = write_suite(SLOW)
-    words = [
-        sys.executable,
-        "-m",
-        "cbobench",
-        "run",
-        str(suite),
-        "--out",
-        str(tmp_path / "cut"),
-        "--cpus",
-        "0",
-        "--block",
-        "1",
-    ]
-    driver = subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
-    published = tmp_path / "cut" / "cells"
-    while not published.exists() or not list(published.glob("*.parquet")):
-        assert driver.poll() is None
-        time.sleep(0.02)
+@pytest.mark.parametrize("cpus", [0, 2])
+def test_ctrl_c_leaves_a_resumable_run_and_no_half_written_file(write_suite, tmp_path, cpus):
+    driver = start_and_wait(write_suite(SLOW), tmp_path / "cut", cpus, cells=2)
     driver.send_signal(signal.SIGINT)
     _, errors = driver.communicate(timeout=60)
     assert driver.returncode == 130
@@ -204,111 +178,6 @@ def test_ctrl_c_leaves_a_resumable_run(write_suite, tmp_path):
     assert "to go on: cbobench run" in errors
     assert not list((tmp_path / "cut").rglob("*.tmp"))
     assert 0 < len(Run(tmp_path / "cut").cells) < 24
-
-
-BROKEN = '''
-from dataclasses import dataclass
-from cbobench.algorithms.ckb import CKBUCB
-from cbobench.params import param
-
-
-@dataclass(kw_only=True)
-class Broken(CKBUCB):
-    """Fails on purpose in some replicates."""
-
-    how: str = param("raise", "how")
-
-    def learn(self, t, chosen, feedback):
-        super().learn(t, chosen, feedback)
-        bad = self.setting.norm[:, 0] > 5.0
-        if t == 20 and bad.any():
-            if self.how == "raise":
-                raise ValueError("on purpose")
-            if self.how == "exit":
-                raise SystemExit(0)
-            if self.how == "nan":
-                self.dual[bad] = float("nan")
-
-    def ask(self, t):
-        actions = super().ask(t)
-        if t == 20 and self.how == "range":
-            actions = actions.copy()
-            actions[self.setting.norm[:, 0] > 5.0] = -1
-        return actions
-'''
-
-
-@pytest.mark.parametrize(
-    ("how", "message"),
-    [
-        ("raise", "ValueError: on purpose"),
-        ("exit", "SystemExit: 0"),
-        ("nan", "not finite|not a number"),
-        ("range", "round 20: action -1"),
-    ],
-)
-def test_a_failed_cell_is_a_row_and_the_others_stand(write_suite, tmp_path, monkeypatch, how, message):
-    (tmp_path / "mine_broken.py").write_text(BROKEN)
-    monkeypatch.syspath_prepend(str(tmp_path))
-    text = (
-        f"suite: b\nhorizon: 60\nseeds: 12\nproblems: [rkhs-1d]\nalgorithms:\n  - mine_broken:Broken: {{how: {how}}}\n"
-    )
-    outcome = cbobench.run(write_suite(text), out=tmp_path / "b", cpus=0)
-    frame = cbobench.load_cells(tmp_path / "b")
-    failed = frame[frame["status"] == "failed"]
-    assert 0 < len(failed) < 12
-    assert outcome.failed == len(failed)
-    assert failed["error"].str.contains(message).all()
-    assert failed["traceback"].str.contains("Traceback").all()
-    assert failed["regret"].isna().all()
-    assert set(cbobench.load_rounds(tmp_path / "b")["cell"]) == set(frame.loc[frame["status"] == "ok", "cell"])
-    good = text.replace(f"mine_broken:Broken: {{how: {how}}}", "mine_broken:Broken: {how: not}")
-    cbobench.run(write_suite(good, "good.yaml"), out=tmp_path / "g", cpus=0)
-    fine = cbobench.load_cells(tmp_path / "g").set_index("seed")["regret"]
-    spared = frame[frame["status"] == "ok"].set_index("seed")["regret"]
-    assert len(spared) == len(fine.loc[spared.index])
-
-
-@pytest.mark.slow
-def test_a_cell_that_crashes_its_worker_is_found_and_the_others_stand(write_suite, tmp_path, command):
-    """The block is cut in two until the cell at fault is alone; it is tried three times."""
-    (tmp_path / "mine_crash.py").write_text(
-        "import os\nfrom cbobench.algorithms.references import Random\n\n\nclass Crash(Random):\n"
-        "    def ask(self, t):\n"
-        "        if t == 3 and any(scope[-1] == 2 for scope in self.setting.streams.scopes):\n"
-        "            os._exit(1)\n        return super().ask(t)\n"
-    )
-    text = "suite: c\nhorizon: 5\nseeds: 4\nproblems: [rkhs-1d]\nalgorithms: [mine_crash:Crash, random]\n"
-    environment = os.environ | {"PYTHONPATH": str(tmp_path)}
-    done = command("run", write_suite(text), "--out", tmp_path / "c", "--cpus", 2, env=environment)
-    assert done.returncode == 1, done.stderr
-    assert done.stdout.startswith("c, T = 5"), "only the table is on standard output"
-    assert "raylet" not in done.stdout
-    frame = cbobench.load_cells(tmp_path / "c")
-    failed = frame[frame["status"] == "failed"]
-    assert failed[["algorithm", "seed"]].values.tolist() == [["mine_crash:Crash", 2]]
-    assert failed["error"].item() == "the cell crashed its worker 3 times"
-    assert len(frame) == 8
-
-
-def test_failed_cells_are_played_again_on_request(write_suite, tmp_path, monkeypatch):
-    (tmp_path / "mine_again.py").write_text(
-        BROKEN.replace("t == 20 and bad.any()", "t == 20 and bad.any() and not __import__('os').environ.get('WELL')")
-    )
-    monkeypatch.syspath_prepend(str(tmp_path))
-    text = "suite: b\nhorizon: 30\nseeds: 12\nproblems: [rkhs-1d]\nalgorithms: [mine_again:Broken]\n"
-    suite = write_suite(text)
-    failed = cbobench.run(suite, out=tmp_path / "b", cpus=0).failed
-    assert failed > 0
-    assert cbobench.run(suite, out=tmp_path / "b", cpus=0).played == 0
-    monkeypatch.setenv("WELL", "yes")
-    again = cbobench.run(suite, out=tmp_path / "b", cpus=0, again=["failed"])
-    assert (again.played, again.failed) == (failed, 0)
-    frame = cbobench.load_cells(tmp_path / "b")
-    assert (frame["status"] == "ok").all()
-    assert len(frame) == 12
-    assert frame["attempt"].value_counts().to_dict() == {1: 12 - failed, 2: failed}
-    assert len(cbobench.load_rounds(tmp_path / "b")) == 12 * 30
 
 
 def test_changed_code_is_stale_and_never_mixed_in_silence(small_suite, tmp_path, monkeypatch):
