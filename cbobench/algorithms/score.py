@@ -84,7 +84,7 @@ class ScoreAlgorithm(Algorithm):
         self.setting = setting
         m = setting.constraints if self.models_constraints else 0
         self.bound_f = _bound("B", self.B, setting.norm[:, :1], setting.sup[:, :1])
-        self.bound_g = _bound("G", self.G, setting.norm[:, 1:], setting.sup[:, 1:])[:, :, None]
+        self.bound_g = _bound("G", self.G, setting.norm[:, 1 : 1 + m], setting.sup[:, 1 : 1 + m])[:, :, None]
         features = setting.actions.features
         self.explore_f, self.explore_g = self.strategies()
         self.explore_f.start(setting.streams, "explore f", (), features.shape[1])
@@ -108,7 +108,7 @@ class ScoreAlgorithm(Algorithm):
         self.posterior.reset(lam)
         p = self.posterior.functions
         noise = self.setting.noise[:, :p] if self.R == "true" else np.full_like(self.bound_f, self.R).repeat(p, axis=1)
-        bounds = np.concatenate([self.bound_f, self.bound_g[:, : p - 1, 0]], axis=1)
+        bounds = np.concatenate([self.bound_f, self.bound_g[:, :, 0]], axis=1)
         self.width = Width(
             bounds, noise, alpha=self.alpha, scale=self.beta_scale, form=self.beta, lam=lam, shares=self.events()
         )

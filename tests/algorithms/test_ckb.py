@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from cbobench.errors import Misuse
+from cbobench.errors import CellFailure, Misuse
 from cbobench.gp.kernels import kernel
 from cbobench.problems.base import Feedback
 from tests.helpers import actions, make, play, problem, setting
@@ -82,6 +82,21 @@ def test_the_limit_fails_when_the_constraint_is_active():
     one = actions(play(task, make("ckb-ucb", **settings), horizon=100)[1])
     other = actions(play(task, make("igp-ucb", beta=2.0, B=1e6, G=1e6), horizon=100)[1])
     assert not np.array_equal(one[5:], other[5:])
+
+
+def test_a_function_outside_the_space_has_no_norm_to_use():
+    """A constant under a linear kernel: B or G by norm is refused, and only for the functions that are modelled."""
+    points = np.linspace(0.1, 1, 8)[:, None]
+    actions_set = setting(points @ points.T).actions
+    norms = actions_set.norm(np.stack([points[:, 0], np.ones(8)]))
+    np.testing.assert_allclose(norms, [1.0, np.inf])
+    facts = {"norm": norms[None]}
+    make("igp-ucb").start(setting(points @ points.T, **facts))
+    make("ckb-ucb", G="sup").start(setting(points @ points.T, **facts))
+    with pytest.raises(CellFailure, match="G is 'norm', but a function is not in the kernel's space"):
+        make("ckb-ucb").start(setting(points @ points.T, **facts))
+    with pytest.raises(CellFailure, match="δ is 0"):
+        make("ckb-ucb").start(setting(np.eye(3), slater=np.zeros(1)))
 
 
 @pytest.mark.parametrize("name", ["ckb-ucb", "ckb-ts", "ckb-rand"])
