@@ -32,6 +32,11 @@ class Finite:
     def n(self) -> int:
         return len(self.covariance)
 
+    @property
+    def d(self) -> int:
+        """Input dimension; 0 without coordinates."""
+        return 0 if self.points is None else self.points.shape[1]
+
     @cached_property
     def features(self) -> Array:
         """Phi (n, r), Phi Phi^T = covariance."""

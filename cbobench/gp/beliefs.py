@@ -34,10 +34,12 @@ class Belief:
     Attributes:
         f: arrays (S, k).
         g: arrays (S, m, k); None for a learner that models no constraint.
+        shown: the round's constraint function g_t at the candidates, (S, m, k), under full information.
     """
 
     f: FunctionBelief
     g: FunctionBelief | None
+    shown: Array | None = None
 
     @property
     def constraint(self) -> FunctionBelief:
@@ -57,11 +59,12 @@ class Chooser:
         """The belief at one action per replicate: f arrays (S, 1), g arrays (S, m, 1)."""
         row = (self.rows + actions)[:, None]
         f = _take(belief.f, row, row)
-        if belief.g is None:
-            return Belief(f, None)
         stack = (self.stacks + actions[:, None])[:, :, None]
+        shown = None if belief.shown is None else _flat(belief.shown).take(stack)
+        if belief.g is None:
+            return Belief(f, None, shown)
         shared = belief.g.deviation.shape[1] == 1  # one covariance for all constraints
-        return Belief(f, _take(belief.g, stack, row[:, :, None] if shared else stack))
+        return Belief(f, _take(belief.g, stack, row[:, :, None] if shared else stack), shown)
 
 
 def _take(function: FunctionBelief, index: NDArray[np.intp], deviation_index: NDArray[np.intp]) -> FunctionBelief:

@@ -6,20 +6,31 @@ same sample path. Zhou & Ji (2022): Definition 1 (UCB, Thompson), Definition 2 a
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import ClassVar, Literal, Protocol
 
 import numpy as np
 
 from cbobench.gp.beliefs import FunctionBelief
 from cbobench.gp.kernels import Array
-from cbobench.gp.posterior import FeaturePosterior
 from cbobench.rng import Draws, Streams, standard_normal, uniform
 
 RandName = Literal["normal", "uniform", "discrete-gaussian"]
 
 
+class Paths(Protocol):
+    """A posterior that gives joint samples: `FeaturePosterior`, or one per function."""
+
+    def paths(self, z: Array, first: int) -> Array: ...
+
+
 class Explore:
-    """Base: a strategy for q functions (`shape` is () for f and (m,) for g) of S replicates."""
+    """Base: a strategy for q functions (`shape` is () for f and (m,) for g) of S replicates.
+
+    Class attributes:
+        joint: whether it uses sample paths, which exist on finite sets only.
+    """
+
+    joint: ClassVar[bool] = False
 
     def start(self, streams: Streams, role: str, shape: tuple[int, ...], rank: int) -> None:
         """Take the streams of this strategy; `rank` is the length of the posterior's z."""
@@ -27,8 +38,12 @@ class Explore:
     def begin(self, t: int) -> None:
         """Draw what round t needs."""
 
-    def path(self, posterior: FeaturePosterior) -> Array | None:
-        """A zero-mean joint sample over all actions for this round, for strategies that use one."""
+    def path(self, posterior: Paths, first: int) -> Array | None:
+        """A zero-mean joint sample over all actions for this round, for strategies that use one.
+
+        Args:
+            first: index in the posterior of the first function explored: 0 for f, 1 for g_1.
+        """
         return None
 
     def __call__(self, belief: FunctionBelief) -> Array:
@@ -50,14 +65,16 @@ class UCB(Explore):
 class Thompson(Explore):
     """A joint sample of N(mean, beta_t^2 k_t): one path over all candidates, never one draw per candidate."""
 
+    joint = True
+
     def start(self, streams: Streams, role: str, shape: tuple[int, ...], rank: int) -> None:
         self.draws = Draws(streams.role(role), standard_normal, (*shape, rank))
 
     def begin(self, t: int) -> None:
         self.z = self.draws.at(t)
 
-    def path(self, posterior: FeaturePosterior) -> Array:
-        paths = posterior.paths(self.z.reshape(len(self.z), -1, posterior.rank))
+    def path(self, posterior: Paths, first: int) -> Array:
+        paths = posterior.paths(self.z.reshape(len(self.z), -1, self.z.shape[-1]), first)
         return paths.reshape(*self.z.shape[:-1], paths.shape[-1])
 
     def __call__(self, belief: FunctionBelief) -> Array:

@@ -13,14 +13,17 @@ import numpy as np
 
 from cbobench.errors import Misuse
 from cbobench.gp.actions import Finite
-from cbobench.gp.kernels import Array
+from cbobench.gp.box import Box
+from cbobench.gp.kernels import SMOOTHNESS, Array
 from cbobench.gp.posterior import FeaturePosterior
 
 GainName = Literal["played", "greedy", "rate"]
 
 
-def greedy_gain(actions: Finite, lam: float, horizon: int) -> Array:
-    """Upper bounds of gamma_0, ..., gamma_T, shape (T + 1,): greedy gains / (1 - 1/e)."""
+def greedy_gain(actions: Finite | Box, lam: float, horizon: int) -> Array:
+    """Upper bounds of gamma_0, ..., gamma_T, shape (T + 1,): greedy gains / (1 - 1/e); a box by its candidates."""
+    if isinstance(actions, Box):
+        actions = actions.grid
     posterior = FeaturePosterior(actions.features, lam, 1, 1, actions.covariance.diagonal())
     gains = np.zeros(horizon + 1)
     nothing = np.zeros((1, 1))
@@ -30,7 +33,7 @@ def greedy_gain(actions: Finite, lam: float, horizon: int) -> Array:
     return gains / (1 - np.exp(-1))
 
 
-def gain_rate(actions: Finite, horizon: int) -> Array:
+def gain_rate(actions: Finite | Box, horizon: int) -> Array:
     """The papers' orders of gamma_0, ..., gamma_T, shape (T + 1,).
 
     (ln t)^(d+1) for the SE kernel, d ln t for the linear one (Srinivas et al. 2010), and
@@ -40,15 +43,15 @@ def gain_rate(actions: Finite, horizon: int) -> Array:
         Misuse: the covariance is a given matrix, for which no rate is known.
     """
     t = np.maximum(np.arange(horizon + 1, dtype=np.float64), 1.0)
-    smoothness = {"matern12": 0.5, "matern32": 1.5, "matern52": 2.5}
-    if actions.points is None or actions.kernel_name == "given":
+    given = isinstance(actions, Finite) and (actions.points is None or actions.kernel_name == "given")
+    if given:
         raise Misuse("gain is 'rate', but a given covariance has no closed-form rate; allowed here: played, greedy")
-    d = actions.points.shape[1]
+    d = actions.d
     if actions.kernel_name == "se":
         rate = np.log(t) ** (d + 1)
     elif actions.kernel_name == "linear":
         rate = d * np.log(t)
     else:
-        rate = t ** (d / (2 * smoothness[actions.kernel_name] + d))
+        rate = t ** (d / (2 * SMOOTHNESS[actions.kernel_name] + d))
     rate[0] = 0.0
     return np.asarray(rate)

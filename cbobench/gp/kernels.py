@@ -11,7 +11,9 @@ from numpy.typing import NDArray
 from cbobench.errors import Misuse
 
 Array = NDArray[np.float64]
+StationaryName = Literal["se", "matern12", "matern32", "matern52"]
 KernelName = Literal["se", "matern12", "matern32", "matern52", "linear"]
+SMOOTHNESS = {"matern12": 0.5, "matern32": 1.5, "matern52": 2.5}
 
 
 class Kernel(Protocol):
@@ -36,6 +38,15 @@ class SquaredExponential:
     def __call__(self, left: Array, right: Array) -> Array:
         return np.exp(-0.5 * (distances(left, right) / self.lengthscale) ** 2)
 
+    def profile(self, squared: Array) -> Array:
+        """k as a function of the squared distance u."""
+        return np.exp(squared * (-0.5 / self.lengthscale**2))
+
+    def slopes(self, squared: Array) -> tuple[Array, Array, Array]:
+        """k, dk/du and d²k/du² at squared distances u."""
+        k, rate = self.profile(squared), -0.5 / self.lengthscale**2
+        return k, rate * k, rate**2 * k
+
 
 @dataclass(frozen=True)
 class Matern:
@@ -54,6 +65,26 @@ class Matern:
             return (1 + r + r**2 / 3) * np.exp(-r)
         raise Misuse(f"nu is {self.nu}; allowed: 0.5, 1.5, 2.5")
 
+    def profile(self, squared: Array) -> Array:
+        """k as a function of the squared distance u."""
+        return self.slopes(squared)[0]
+
+    def slopes(self, squared: Array) -> tuple[Array, Array, Array]:
+        """k, dk/du and d²k/du² at squared distances u.
+
+        With a = sqrt(2 nu u) / l and c = da²/du = 2 nu / l², each derivative is exp(-a) times a rational function of a.
+        For nu = 1/2 the first, for nu = 3/2 the second is infinite at a = 0; a is kept away from it there.
+        """
+        c = 2 * self.nu / self.lengthscale**2
+        a = np.sqrt(c * squared)
+        e = np.exp(-a)
+        if self.nu == 2.5:
+            return (1 + a + a**2 / 3) * e, -c / 6 * (1 + a) * e, c**2 / 12 * e
+        away = np.maximum(a, 1e-6)
+        if self.nu == 1.5:
+            return (1 + a) * e, -c / 2 * e, c**2 / 4 * e / away
+        return e, -c / 2 * e / away, c**2 / 4 * e * (1 + away) / away**3
+
 
 @dataclass(frozen=True)
 class Linear:
@@ -63,12 +94,14 @@ class Linear:
         return left @ right.T / left.shape[1]
 
 
+def stationary(name: StationaryName, lengthscale: float) -> SquaredExponential | Matern:
+    """The stationary kernel of that name."""
+    return SquaredExponential(lengthscale) if name == "se" else Matern(SMOOTHNESS[name], lengthscale)
+
+
 def kernel(name: KernelName, lengthscale: float) -> Kernel:
     """The kernel of that name; `lengthscale` does nothing for the linear one."""
-    smoothness = {"matern12": 0.5, "matern32": 1.5, "matern52": 2.5}
-    if name in smoothness:
-        return Matern(smoothness[name], lengthscale)
-    return SquaredExponential(lengthscale) if name == "se" else Linear()
+    return Linear() if name == "linear" else stationary(name, lengthscale)
 
 
 def check_covariance(matrix: Array, what: str) -> Array:

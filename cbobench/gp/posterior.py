@@ -105,15 +105,34 @@ class FeaturePosterior:
         self.factor -= self._outer_factor(lu, u[:, 0] / (total + np.sqrt(self.lam)))
         self.gain += 0.5 * np.log1p(s[:, 0] / self.lam)
 
+    def update_some(self, t: int, actions: NDArray[np.intp], values: Array, mask: NDArray[np.bool_]) -> None:
+        """Condition the replicates of a mask (S,) only; `t` as in `ObservationPosterior`."""
+        held = (self.mean, self.variance, self.gain, self.factor)
+        self.mean, self.variance, self.gain, self.factor = (array.copy() for array in held)
+        self.update(actions, values)
+        for name, before in zip(("mean", "variance", "gain", "factor"), held, strict=True):
+            after = getattr(self, name)
+            setattr(self, name, np.where(mask.reshape(mask.shape + (1,) * (after.ndim - 1)), after, before))
+
+    def refresh(self) -> None:
+        """Nothing to do: the square root does not drift."""
+
+    def reveal(self, replicate: int, t: int, action: int, function: int, value: float) -> None:
+        """A value arrives for an action that entered as 0: it moves a mean by A phi / lambda, and no variance."""
+        factor = self.factor[replicate]
+        a = np.matmul(factor, np.matmul(self.features[action][None], factor)[0])
+        self.mean[replicate, function] += value / self.lam * np.matmul(a[None], self.by_rank)[0]
+
     def _at(self, mean: Array, actions: NDArray[np.intp]) -> Array:
         """Values (S, p) of a function stack (S, p, n) at one action per replicate."""
         return mean.reshape(-1).take(self._offsets + actions[:, None])
 
-    def paths(self, z: Array) -> Array:
+    def paths(self, z: Array, first: int = 0) -> Array:
         """Zero-mean joint samples with the posterior covariance: Phi L z.
 
         Args:
             z: standard normal draws, (S, q, r).
+            first: which function the first draw is for; all functions share a covariance, so it makes no difference.
 
         Returns:
             (S, q, n): q independent functions per replicate, each correlated over the n actions.

@@ -54,7 +54,8 @@ class Width:
         self.offset = log if form == "self-normalised" else 1.0 + log
 
     def at(self, gain: Array) -> Array:
-        """Widths (S, F) of the round after a gain of gamma_{t-1}, (S,)."""
+        """Widths (S, F) of the round after a gain of gamma_{t-1}, (S,), or (S, F) where functions have their own."""
         if self.constant is not None:
             return self.constant
-        return np.asarray(self.bound + self.slope * np.sqrt(gain + self.offset)[:, None])
+        root = np.sqrt(gain + self.offset)
+        return np.asarray(self.bound + self.slope * (root[:, None] if root.ndim == 1 else root))

@@ -122,7 +122,7 @@ def test_uniform_law_hits_every_point_equally():
 
 
 def test_only_thompson_asks_for_a_joint_path():
-    assert UCB().path(None) is None
+    assert UCB().path(None, 0) is None
 
 
 @pytest.mark.parametrize("sampler", [standard_normal, uniform])

@@ -1,0 +1,126 @@
+"""Which representation of a posterior is cheaper, and posteriors of functions that are observed at different times."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from cbobench.gp.actions import Finite
+from cbobench.gp.box import Box
+from cbobench.gp.kernels import Array
+from cbobench.gp.observations import Jet, ObservationPosterior
+from cbobench.gp.posterior import FeaturePosterior
+
+Single = FeaturePosterior | ObservationPosterior
+LARGEST_MEMORY = 2**27  # numbers of one replicate in observation space, 1 GiB
+
+
+def in_features(actions: Finite | Box, horizon: int) -> bool:
+    """Whether feature space is the cheaper representation for a horizon, by counting products per round.
+
+    Features cost about 2 n r + 3 r² a round whatever t is; observations 2 t n + 2 t² in round t, so T n + 2 T²/3 on the
+    average over T rounds, and T (T + n) numbers of memory.
+    """
+    if isinstance(actions, Box):
+        return False
+    n, r, T = actions.n, actions.features.shape[1], horizon
+    return 2 * n * r + 3 * r**2 <= T * n + 2 * T**2 / 3 or T * (T + n) > LARGEST_MEMORY
+
+
+def representation(actions: Finite | Box, horizon: int) -> str:
+    """The choice in words, for `cbobench show`."""
+    if isinstance(actions, Box):
+        return f"observations (box with {actions.size} candidates)"
+    r = actions.features.shape[1]
+    name = "features" if in_features(actions, horizon) else "observations"
+    return f"{name} (rank {r} of {actions.n} actions, T = {horizon})"
+
+
+def posterior(actions: Finite | Box, replicates: int, functions: int, horizon: int, *, paths: bool = False) -> Single:
+    """The cheaper posterior; lambda is set by `reset`. Sample paths need features.
+
+    Args:
+        paths: whether sample paths will be asked for (finite sets only).
+    """
+    if isinstance(actions, Finite) and (paths or in_features(actions, horizon)):
+        return FeaturePosterior(actions.features, 1.0, replicates, functions, actions.covariance.diagonal())
+    return ObservationPosterior(actions, 1.0, replicates, functions, horizon)
+
+
+class DelayedPosterior:
+    """Posteriors of p functions whose observations arrive at different times: one posterior per function.
+
+    What has not arrived is not there: neither in a mean nor in a variance.
+
+    Attributes:
+        mean (S, p, M), variance (S, p, M), gain (S, p).
+    """
+
+    def __init__(self, singles: Sequence[Single]) -> None:
+        self.singles = list(singles)
+        self.functions = len(self.singles)
+
+    @property
+    def mean(self) -> Array:
+        return np.concatenate([one.mean for one in self.singles], axis=1)
+
+    @property
+    def variance(self) -> Array:
+        return np.stack([one.variance for one in self.singles], axis=1)
+
+    @property
+    def gain(self) -> Array:
+        return np.stack([one.gain for one in self.singles], axis=1)
+
+    def reset(self, lam: float | None = None) -> None:
+        """Back to the prior, with another lambda if one is given."""
+        for one in self.singles:
+            one.reset(lam)
+
+    def receive(self, t: int, played: NDArray[Any], arrivals: Any) -> None:
+        """Condition on what arrived in round t.
+
+        Args:
+            played: actions of rounds 1, ..., t: (t, S) or (t, S, d).
+            arrivals: replicate, round, function and value of each, sorted (`cbobench.problems.base.Arrivals`).
+        """
+        replicates = played.shape[1]
+        rows = np.arange(replicates)
+        for function, one in enumerate(self.singles):
+            if isinstance(one, ObservationPosterior):
+                one.reach(t)
+            of = arrivals.function == function
+            replicate, rounds, value = arrivals.replicate[of], arrivals.round[of], arrivals.value[of]
+            rank = np.arange(len(replicate)) - np.searchsorted(replicate, replicate)  # the how-manieth of its replicate
+            for k in range(int(rank.max(initial=-1)) + 1):
+                now = rank == k
+                mask = np.zeros(replicates, dtype=bool)
+                mask[replicate[now]] = True
+                when, values = np.ones(replicates, dtype=np.intp), np.zeros((replicates, 1))
+                when[replicate[now]], values[replicate[now], 0] = rounds[now], value[now]
+                one.update_some(t, played[when - 1, rows], values, mask)
+            if t & (t - 1) == 0:
+                one.refresh()
+
+    def paths(self, z: Array, first: int) -> Array:
+        """Joint samples (S, q, n) of the functions from `first` on, from draws (S, q, r); see `FeaturePosterior`."""
+        singles = self.singles[first : first + z.shape[1]]
+        drawn = [one.paths(z[:, [i]]) for i, one in enumerate(singles) if isinstance(one, FeaturePosterior)]
+        return np.concatenate(drawn, axis=1)
+
+    def at(self, points: Array) -> tuple[Array, Array]:
+        """Means and variances (S, p, q) at points (S, q, d) of a box."""
+        each = [one.at(points) for one in self.singles if isinstance(one, ObservationPosterior)]
+        return np.concatenate([m for m, _ in each], axis=1), np.stack([v for _, v in each], axis=1)
+
+    def jet(self, points: Array) -> Jet:
+        """Second-order beliefs, with a variance per function: arrays (S, p, q, ...)."""
+        each = [one.jet(points) for one in self.singles if isinstance(one, ObservationPosterior)]
+        means = [np.concatenate([getattr(j, n) for j in each], axis=1) for n in ("mean", "mean_slope", "mean_bend")]
+        spread = [
+            np.stack([getattr(j, n) for j in each], axis=1) for n in ("variance", "variance_slope", "variance_bend")
+        ]
+        return Jet(*means, *spread)

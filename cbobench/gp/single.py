@@ -1,0 +1,218 @@
+"""Models of methods that are not told the size of their functions, and action sets of methods that need geometry.
+
+A GP with amplitude s and mean c fitted to observations y is the unit GP fitted to (y - c) / s, so its posterior mean is
+
+    c (1 - e(x)) + w(x),   w from y and e from a constant 1, both by the unit GP,
+
+and its deviation is s times the unit one. The constant is kept as one more function of the posterior, so that c and s
+may change every round at no cost.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from cbobench.errors import CellFailure
+from cbobench.gp.actions import Finite
+from cbobench.gp.box import Box
+from cbobench.gp.kernels import Array
+from cbobench.gp.observations import ObservationPosterior
+
+JITTER = 1e-6  # added to a covariance before its Cholesky factor is taken; ten times more where that fails
+
+
+class RunningScale:
+    """Centres and amplitudes of (f, g_1, ..., g_m) from the running range of what was observed, for S replicates.
+
+    f has the middle of its range as centre and a quarter of it as amplitude (a range of ± 2 deviations). A constraint
+    keeps the centre 0, which tells feasible from infeasible, and has half its largest absolute value as amplitude.
+    Unlike a mean and a deviation the range does not shrink while one action is played again and again; heavy-tailed
+    noise inflates it.
+
+    Attributes:
+        centre, amplitude: (S, p); amplitudes are 1 until two different values (of g: one other than 0) were seen.
+    """
+
+    def __init__(self, replicates: int, functions: int, enabled: bool = True) -> None:
+        self.enabled = enabled
+        self.low = np.full((replicates, functions), np.inf)
+        self.high = np.full((replicates, functions), -np.inf)
+        self.centre = np.zeros((replicates, functions))
+        self.amplitude = np.ones((replicates, functions))
+
+    def add(self, values: Array) -> None:
+        """One observation of every function, (S, p)."""
+        self.low = np.minimum(self.low, values)
+        self.high = np.maximum(self.high, values)
+        if not self.enabled:
+            return
+        self.centre[:, 0] = (self.low[:, 0] + self.high[:, 0]) / 2
+        spread = np.maximum(np.abs(self.low), np.abs(self.high)) / 2
+        spread[:, 0] = (self.high[:, 0] - self.low[:, 0]) / 4
+        self.amplitude = np.where(spread > 0, spread, 1.0)
+
+    def moments(self, mean: Array, variance: Array) -> tuple[Array, Array]:
+        """Posterior means and deviations (S, p, k) of the scaled model.
+
+        Args:
+            mean: (S, p + 1, k), the last one of the constant 1.
+            variance: (S, k), of the unit GP.
+        """
+        missing = 1 - mean[:, -1:]
+        deviation = np.sqrt(variance)[:, None] * self.amplitude[:, :, None]
+        return mean[:, :-1] + self.centre[:, :, None] * missing, deviation
+
+
+def at_observations(posterior: ObservationPosterior) -> tuple[Array, Array]:
+    """Means (S, p, c) and variances (S, c) at the observed actions, from K P = I - lambda P."""
+    c = posterior.used
+    diagonal = np.diagonal(posterior.inverse[:, :c, :c], axis1=1, axis2=2)
+    mean = posterior.values[:, :, :c] - posterior.lam * posterior.weights[:, :, :c]
+    return mean, np.maximum(posterior.lam * (1 - posterior.lam * diagonal), 0.0)
+
+
+class Cube:
+    """An action set with coordinates as points of the unit cube: a box, or a finite set by its bounding box.
+
+    Attributes:
+        units: the actions of a finite set in the cube, (n, d); None on a box.
+    """
+
+    def __init__(self, actions: Finite | Box) -> None:
+        self.box = actions if isinstance(actions, Box) else None
+        self.d = actions.d
+        self.units: Array | None = None
+        if isinstance(actions, Finite):
+            assert actions.points is not None
+            low, high = actions.points.min(axis=0), actions.points.max(axis=0)
+            self.units = (actions.points - low) / np.where(high > low, high - low, 1.0)
+
+    @property
+    def spacing(self) -> float:
+        """How far apart neighbours are, about n^(-1/d); 0 on a box."""
+        return 0.0 if self.units is None else float(len(self.units) ** (-1 / self.d))
+
+    def action(self, x: Array) -> Any:
+        """What is played for a point (d,) of the cube: the point of the box, or the index of the nearest action."""
+        if self.box is not None:
+            return self.box.scale(x)
+        assert self.units is not None
+        return int(((self.units - x) ** 2).sum(axis=1).argmin())
+
+
+class RunModel:
+    """GPs of f, g_1, ..., g_m for one run, scaled by the running range, on a box or a finite set with coordinates.
+
+    Actions are `where`: indices (q,) of a finite set, points (q, d) of the unit cube on a box.
+
+    Args:
+        functions: p = 1 + m.
+        lam: the noise variance of the models, in units of the squared amplitudes.
+        slots: how many observations there will be.
+        scaled: whether centre and amplitude follow the observations; else they are 0 and 1.
+    """
+
+    def __init__(self, actions: Finite | Box, functions: int, lam: float, slots: int, scaled: bool = True) -> None:
+        self.actions = actions
+        self.cube = Cube(actions)
+        tracked = replace(actions, size=1) if isinstance(actions, Box) else actions  # a box's candidates go unused
+        self.posterior = ObservationPosterior(tracked, lam, 1, functions + 1, slots)
+        self.scale = RunningScale(1, functions, scaled)
+        self.count = 0
+
+    def forget(self) -> None:
+        """Back to the prior; the scale stays."""
+        self.posterior.reset()
+        self.count = 0
+
+    def tell(self, where: NDArray[Any], values: Array) -> None:
+        """Condition on values (p,) at one action, (1,) or (1, d)."""
+        self.posterior.update(where, np.append(values, 1.0)[None])
+        self.scale.add(values[None])
+        self.count += 1
+
+    def anywhere(self, generator: np.random.Generator) -> NDArray[Any]:
+        """One uniformly random action, (1,) or (1, d)."""
+        if self.cube.units is None:
+            return generator.random((1, self.cube.d))
+        return generator.integers(len(self.cube.units), size=1)
+
+    def random(self, generator: np.random.Generator, count: int) -> NDArray[Any]:
+        """Uniform points of a box; of a finite set all actions, or that many of them where there are more."""
+        if self.cube.units is None:
+            return generator.random((count, self.cube.d))
+        n = len(self.cube.units)
+        return np.arange(n) if n <= count else generator.permutation(n)[:count]
+
+    def units(self, where: NDArray[Any]) -> Array:
+        """Points of the cube, (q, d)."""
+        return where if self.cube.units is None else self.cube.units[where]
+
+    def action(self, where: NDArray[Any]) -> Any:
+        """The action that is played for one of them, (1,) or (1, d)."""
+        return int(where[0]) if self.cube.box is None else self.cube.box.scale(where[0])
+
+    def at(self, where: NDArray[Any]) -> tuple[Array, Array]:
+        """Means and deviations (p, q)."""
+        if self.cube.box is None:
+            mean, variance = self.posterior.mean[:, :, where], self.posterior.variance[:, where]
+        else:
+            mean, variance = self.posterior.at(where[None])
+        means, deviations = self.scale.moments(mean, variance)
+        return means[0], deviations[0]
+
+    @property
+    def played(self) -> NDArray[Any]:
+        """The observed actions, (c,) or (c, d), in order."""
+        points = self.posterior.points[0, : self.count]
+        return points if self.cube.box is not None else points[:, 0].astype(np.intp)
+
+    @property
+    def observed(self) -> Array:
+        """Observed values (p, c)."""
+        return np.asarray(self.posterior.values[0, :-1, : self.count])
+
+    def at_played(self) -> tuple[Array, Array]:
+        """Means and deviations (p, c) at the observed actions."""
+        means, deviations = self.scale.moments(*at_observations(self.posterior))
+        return means[0], deviations[0]
+
+    def sample(self, where: NDArray[Any], normals: Array) -> Array:
+        """One joint posterior sample of every function at q actions, (p, q), from standard normals (p, q).
+
+        Raises:
+            CellFailure: the covariance has no Cholesky factor, whatever jitter is added.
+        """
+        post, c = self.posterior, self.posterior.used
+        if self.cube.box is not None:
+            kernel = self.cube.box.kernel
+            prior = kernel.profile(_squared(where, where))
+            cross = kernel.profile(_squared(where, post.points[0, :c])) * post.full[0, :c]
+        else:
+            assert isinstance(self.actions, Finite)
+            prior = self.actions.covariance[np.ix_(where, where)]
+            cross = post.cross[0, :c][:, where].T
+        covariance = prior - np.matmul(np.matmul(cross, post.inverse[0, :c, :c]), cross.T)
+        means, _ = self.at(where)
+        paths = np.matmul(normals, cholesky(covariance).T)
+        return np.asarray(means + self.scale.amplitude[0][:, None] * paths)
+
+
+def cholesky(covariance: Array) -> Array:
+    """A lower factor of a covariance (q, q), with as much jitter as it takes (see `RunModel.sample`)."""
+    symmetric, jitter = (covariance + covariance.T) / 2, JITTER
+    while jitter < 1:
+        try:
+            return np.asarray(np.linalg.cholesky(symmetric + jitter * np.eye(len(symmetric))), dtype=np.float64)
+        except np.linalg.LinAlgError:
+            jitter *= 10
+    raise CellFailure("a posterior covariance has no Cholesky factor; a larger lam keeps it positive definite")
+
+
+def _squared(left: Array, right: Array) -> Array:
+    """Squared distances of rows, (a, b)."""
+    return np.asarray(((left[:, None, :] - right[None, :, :]) ** 2).sum(axis=2))

@@ -1,0 +1,198 @@
+"""Posteriors in observation space against a dense solve, against feature space, and against themselves."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from cbobench.gp import choose
+from cbobench.gp.actions import Finite
+from cbobench.gp.box import Box
+from cbobench.gp.kernels import kernel
+from cbobench.gp.observations import ObservationPosterior
+from cbobench.gp.posterior import FeaturePosterior
+from cbobench.problems.base import Arrivals
+
+LAM = 0.05
+
+
+def a_box(name="se", d=2):
+    return Box(np.zeros(d), np.full(d, 6.0), name, 0.2, 128)
+
+
+def a_grid(name="matern52", n=40):
+    points = np.linspace(0, 1, n)[:, None]
+    return Finite(kernel(name, 0.2)(points, points), points, name)
+
+
+def dense(covariance, cross, prior, values):
+    """Means (k, p), variances (k,) and gain of a direct solve."""
+    gram = covariance + LAM * np.eye(len(covariance))
+    mean = cross.T @ np.linalg.solve(gram, values)
+    variance = prior - (cross * np.linalg.solve(gram, cross)).sum(axis=0)
+    return mean, variance, 0.5 * np.linalg.slogdet(gram / LAM)[1]
+
+
+def box_truth(box, points, values, at):
+    return dense(box.kernel(points, points), box.kernel(points, at), np.ones(len(at)), values)
+
+
+def check(posterior, s, truth):
+    mean, variance, gain = truth
+    np.testing.assert_allclose(posterior.mean[s].T, mean, atol=1e-8)
+    np.testing.assert_allclose(posterior.variance[s], variance, atol=1e-8)
+    np.testing.assert_allclose(posterior.gain[s], gain, atol=1e-8)
+
+
+@pytest.mark.parametrize("name", ["se", "matern12", "matern32", "matern52"])
+def test_a_box_agrees_with_a_dense_solve(name):
+    rng, box, T = np.random.default_rng(0), a_box(name), 300
+    posterior = ObservationPosterior(box, LAM, 3, 2, T)
+    points, values = rng.random((T, 3, 2)), rng.normal(size=(T, 3, 2))
+    for t in range(T):
+        posterior.update(points[t], values[t])
+    for s in range(3):
+        check(posterior, s, box_truth(box, points[:, s], values[:, s], box.candidates))
+    anywhere = rng.random((3, 5, 2))
+    mean, variance = posterior.at(anywhere)
+    truth = box_truth(box, points[:, 1], values[:, 1], anywhere[1])
+    np.testing.assert_allclose(mean[1].T, truth[0], atol=1e-8)
+    np.testing.assert_allclose(variance[1], truth[1], atol=1e-8)
+
+
+def test_a_window_knows_only_its_last_observations():
+    rng, box, T, W = np.random.default_rng(1), a_box(), 500, 37
+    posterior = ObservationPosterior(box, LAM, 2, 2, W)
+    points, values = rng.random((T, 2, 2)), rng.normal(size=(T, 2, 2))
+    for t in range(T):
+        posterior.update(points[t], values[t])
+    for s in range(2):
+        check(posterior, s, box_truth(box, points[-W:, s], values[-W:, s], box.candidates))
+    assert not np.allclose(posterior.gain[0], box_truth(box, points[:, 0], values[:, 0], box.candidates)[2])
+
+
+def test_reset_is_a_new_posterior():
+    rng, box = np.random.default_rng(2), a_box()
+    used, fresh = (ObservationPosterior(box, LAM, 2, 1, 50) for _ in range(2))
+    for _ in range(30):
+        used.update(rng.random((2, 2)), rng.normal(size=(2, 1)))
+    used.reset()
+    for _ in range(20):
+        point, value = rng.random((2, 2)), rng.normal(size=(2, 1))
+        used.update(point, value)
+        fresh.update(point, value)
+    for name in ("mean", "variance", "gain"):
+        np.testing.assert_array_equal(getattr(used, name), getattr(fresh, name))
+
+
+def test_features_and_observations_are_one_posterior():
+    rng, actions = np.random.default_rng(3), a_grid()
+    features = FeaturePosterior(actions.features, LAM, 3, 2, actions.covariance.diagonal())
+    observations = ObservationPosterior(actions, LAM, 3, 2, 200)
+    for _ in range(200):
+        played, values = rng.integers(actions.n, size=3), rng.normal(size=(3, 2))
+        features.update(played, values)
+        observations.update(played, values)
+    for name in ("mean", "variance", "gain"):
+        np.testing.assert_allclose(getattr(features, name), getattr(observations, name), atol=1e-8)
+
+
+@pytest.mark.parametrize("kind", ["features", "observations"])
+def test_censored_values_enter_means_when_they_arrive_and_variances_when_played(kind):
+    rng, actions, T = np.random.default_rng(4), a_grid(), 60
+    posterior = (
+        FeaturePosterior(actions.features, LAM, 2, 2)
+        if kind == "features"
+        else ObservationPosterior(actions, LAM, 2, 2, T)
+    )
+    played, values = rng.integers(actions.n, size=(T, 2)), rng.normal(size=(T, 2, 2))
+    known = np.zeros_like(values)
+    for t in range(1, T + 1):
+        posterior.update(played[t - 1], np.zeros((2, 2)))
+        when = t - 7 if t > 7 else 0
+        if when:
+            posterior.reveal(0, when, played[when - 1, 0], 1, values[when - 1, 0, 1])
+            known[when - 1, 0, 1] = values[when - 1, 0, 1]
+    for s in range(2):
+        K = actions.covariance
+        index = played[:, s]
+        check(posterior, s, dense(K[np.ix_(index, index)], K[index], K.diagonal(), known[:, s]))
+
+
+@pytest.mark.parametrize("where", ["box", "features", "observations"])
+def test_delayed_functions_know_what_has_arrived(where):
+    rng, T, S = np.random.default_rng(5), 40, 3
+    box, grid = a_box(), a_grid()
+
+    def single():
+        if where == "box":
+            return ObservationPosterior(box, LAM, S, 1, T)
+        return (
+            FeaturePosterior(grid.features, LAM, S, 1)
+            if where == "features"
+            else ObservationPosterior(grid, LAM, S, 1, T)
+        )
+
+    posterior = choose.DelayedPosterior([single(), single()])
+    played = rng.random((T, S, 2)) if where == "box" else rng.integers(grid.n, size=(T, S))
+    values, due = rng.normal(size=(T, S, 2)), np.arange(1, T + 1)[:, None, None] + rng.poisson(4, (T, S, 2))
+    for t in range(1, T + 1):
+        found = sorted((s, r + 1, j, values[r, s, j]) for r, s, j in np.argwhere(due == t).tolist())
+        columns = list(zip(*found, strict=True)) or [(), (), (), ()]
+        arrivals = Arrivals(*(np.array(c, dtype=np.intp) for c in columns[:3]), np.array(columns[3], dtype=float))
+        posterior.receive(t, played[:t], arrivals)
+    for s in range(S):
+        for j in range(2):
+            there = due[:, s, j] <= T
+            seen, told = played[there, s], values[there, s, j][:, None]
+            if where == "box":
+                truth = box_truth(box, seen, told, box.candidates)
+            else:
+                K = grid.covariance
+                truth = dense(K[np.ix_(seen, seen)], K[seen], K.diagonal(), told)
+            np.testing.assert_allclose(posterior.mean[s, j], truth[0][:, 0], atol=1e-8)
+            np.testing.assert_allclose(posterior.variance[s, j], truth[1], atol=1e-8)
+            np.testing.assert_allclose(posterior.gain[s, j], truth[2], atol=1e-8)
+
+
+def test_a_block_changes_no_bit():
+    rng, box, T = np.random.default_rng(6), a_box("matern52"), 80
+    many, one = ObservationPosterior(box, LAM, 4, 2, T), ObservationPosterior(box, LAM, 1, 2, T)
+    for _ in range(T):
+        point, value = rng.random((4, 2)), rng.normal(size=(4, 2))
+        many.update(point, value)
+        one.update(point[2:3], value[2:3])
+    probe = rng.random((4, 6, 2))
+    for name, theirs in vars(one.jet(probe[2:3])).items():
+        np.testing.assert_array_equal(getattr(many.jet(probe), name)[2:3], theirs)
+    np.testing.assert_array_equal(many.mean[2:3], one.mean)
+
+
+@pytest.mark.parametrize("name", ["se", "matern52"])
+def test_jets_are_derivatives(name):
+    rng, box, h = np.random.default_rng(7), a_box(name), 1e-4
+    posterior = ObservationPosterior(box, 1.0, 2, 2, 50)
+    for _ in range(50):
+        posterior.update(rng.random((2, 2)), rng.normal(size=(2, 2)))
+    at = rng.random((2, 3, 2))
+    jet = posterior.jet(at)
+    for i in range(2):
+        step = h * np.eye(2)[i]
+        up, down = posterior.jet(at + step), posterior.jet(at - step)
+        for value, slope, bend in (
+            ("mean", "mean_slope", "mean_bend"),
+            ("variance", "variance_slope", "variance_bend"),
+        ):
+            difference = (getattr(up, value) - getattr(down, value)) / (2 * h)
+            np.testing.assert_allclose(getattr(jet, slope)[..., i], difference, atol=1e-4)
+            difference = (getattr(up, slope) - getattr(down, slope)) / (2 * h)
+            np.testing.assert_allclose(getattr(jet, bend)[..., i], difference, atol=1e-2)
+
+
+def test_the_cheaper_representation_is_chosen():
+    smooth, rough = a_grid("se", 100), a_grid("matern52", 1000)
+    assert choose.in_features(smooth, 10_000)
+    assert not choose.in_features(rough, 100)
+    assert choose.in_features(rough, 100_000), "observations would not fit into memory"
+    assert choose.representation(rough, 100) == "observations (rank 989 of 1000 actions, T = 100)"
+    assert "rank 19 of 100" in choose.representation(smooth, 10_000)
