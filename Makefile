@@ -4,7 +4,7 @@ VENV   ?= .venv
 BIN     = $(VENV)/bin
 RUN    ?= runs/quickstart
 
-.PHONY: demo test fast lint bench wheel wheel-test lowest clean
+.PHONY: demo test fast lint bench paper-figures readme wheel wheel-test lowest clean
 
 demo: .make/install  ## play the quickstart suite on Ray, print its table, draw its figures
 	$(BIN)/cbobench run quickstart --out $(RUN)
@@ -24,6 +24,16 @@ lint: .make/lint  ## style, types
 
 bench: .make/test  ## µs per seed-round against the bare-NumPy floor (ARGS=--quick for the main case only)
 	$(BIN)/python benchmarks/bench.py $(ARGS)
+
+# Every figure of every paper, into $(PAPER)/figures. QUICK=1: 5 seeds (minutes); DATA: folder of the recorded data.
+PAPER ?= runs/paper
+DATA  ?= $(CBOBENCH_DATA)
+QUICK ?=
+paper-figures: .make/install  ## play all paper suites and draw all their figures
+	$(BIN)/python docs/paper_figures.py --out $(PAPER)$(if $(QUICK),/quick) $(if $(QUICK),--seeds 5) $(if $(DATA),--data $(DATA))
+
+readme: .make/install  ## write the tables of README.md
+	$(BIN)/python docs/tables.py
 
 wheel: .make/install  ## build the wheel into dist/
 	$(BIN)/pip wheel --quiet --no-deps --wheel-dir dist .

@@ -82,7 +82,7 @@ def parser() -> Parser:
 
     listing = command("list", "all problems, algorithms or suites")
     listing.add_argument("what", choices=("problems", "algorithms", "suites"))
-    listing.add_argument("--format", choices=("table", "json"), default="table")
+    listing.add_argument("--format", choices=("table", "markdown", "json"), default="table")
     show = command("show", "one problem, algorithm or suite with its parameters")
     show.add_argument("name")
     show.add_argument("--format", choices=("table", "json"), default="table")

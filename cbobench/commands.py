@@ -13,7 +13,7 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TextIO
 
-from cbobench.errors import unknown
+from cbobench.errors import CbobenchError, unknown
 from cbobench.report.formats import TextTable, render
 
 if TYPE_CHECKING:
@@ -167,7 +167,13 @@ def _catalogue(what: str) -> list[dict[str, Any]]:
     for name in registry.names():
         cls = registry.get(name)
         row = {"name": name, "source": cls.source, "about": cls.about}
-        rows.append(row | ({"knows": list(cls.knows)} if what == "algorithms" else {}))
+        if what == "algorithms":
+            plays = "finite" if "a finite action set" in cls.needs else "finite, box"
+            needs = sorted(cls.needs - {"a finite action set"})
+            row |= {"knows": list(cls.knows), "plays": plays, "needs": needs, "cost": cls.cost}
+        else:
+            row |= cls.facts()
+        rows.append(row)
     return rows
 
 
@@ -177,8 +183,11 @@ def do_list(options: argparse.Namespace, given: list[str]) -> int:
     if options.format == "json":
         print(json.dumps(rows, indent=1, ensure_ascii=False))
         return 0
+    markdown = options.format == "markdown"
+    if markdown:
+        rows = [row | {"name": f"`{row['name']}`"} for row in rows]
     texts = [[", ".join(v) if isinstance(v, list) else str(v) for v in row.values()] for row in rows]
-    print(render(TextTable([*rows[0]], texts, left=len(rows[0])), "table"))
+    print(render(TextTable([*rows[0]], texts, left=len(rows[0])), options.format))
     return 0
 
 
@@ -210,15 +219,34 @@ def do_show(options: argparse.Namespace, given: list[str]) -> int:
     facts = {"name": name, "kind": what, "source": cls.source, "about": cls.about, "text": inspect.getdoc(cls)}
     if what == "algorithm":
         facts["knows"] = ", ".join(cls.knows)
+    else:
+        facts["posterior"] = _representations(cls)
     if options.format == "json":
         print(json.dumps(facts | {"parameters": described}, indent=1, ensure_ascii=False))
         return 0
     print(f"{name} ({what}; {cls.source})\n\n{facts['text']}\n")
     if what == "algorithm" and facts["knows"]:
         print(f"must know: {facts['knows']}\n")
+    if what == "problem" and facts["posterior"]:
+        print(f"posterior: {facts['posterior']}\n")
     texts = [[p["name"], json.dumps(p["default"]), p["type"], p["about"]] for p in described]
     print(render(TextTable(["parameter", "default", "allowed", "meaning"], texts, left=4), "table"))
     return 0
+
+
+def _representations(cls: type[Any]) -> str:
+    """How learners represent their posterior on a problem with default parameters, for short and long horizons."""
+    from cbobench import params
+    from cbobench.gp.choose import representation
+    from cbobench.problems.data import DataFolder
+
+    try:
+        problem = params.build(cls, {})
+        problem.prepare(DataFolder())
+    except CbobenchError:
+        return ""  # a problem that needs files, or parameters, is not there by default
+    found = [representation(problem.actions, horizon) for horizon in (100, 10_000)]
+    return found[0] if found[0].startswith("observations (box") else "; ".join(found)
 
 
 def do_data(options: argparse.Namespace, given: list[str]) -> int:

@@ -25,7 +25,7 @@ ALLOWED = {
     "algorithms": {"problems", "gp", "errors", "registry", "rng", "params"},
     "sweep": {"algorithms", "problems", "gp", *LEAVES},
     "report": {"sweep", *LEAVES},
-    "commands": {"sweep", "report", "algorithms", "problems", *LEAVES},
+    "commands": {"sweep", "report", "algorithms", "problems", "gp", *LEAVES},
     "cli": {"commands", "report", *LEAVES},
     "__main__": {"cli"},
     "": {"sweep", "report"},
@@ -99,17 +99,18 @@ def test_files_are_short(path):
     assert lines <= 300, f"{path} has {lines} lines: two rooms?"
 
 
-def test_every_name_is_in_the_readme_table():
-    """A new algorithm, problem or suite comes with its row."""
-    rows = [line for line in (ROOT / "README.md").read_text().splitlines() if line.startswith("| `")]
+def test_the_readme_tables_are_what_list_prints():
+    """A new algorithm, problem or suite comes with its row (make readme)."""
+    import importlib.util
+
+    spec = importlib.util.spec_from_file_location("tables", ROOT / "docs" / "tables.py")
+    tables = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(tables)
+    text = (ROOT / "README.md").read_text()
+    assert tables.refreshed(text) == text
+    rows = [line for line in text.splitlines() if line.startswith("| `")]
     named = [re.match(r"\| `([^`]+)`", row).group(1) for row in rows]
-    registered = [*ALGORITHMS.names(), *PROBLEMS.names(), *resources.suites()]
-    assert sorted(named) == sorted(registered)
-    for registry in (ALGORITHMS, PROBLEMS):
-        for name in registry.names():
-            row = next(r for r in rows if r.startswith(f"| `{name}`"))
-            assert registry.get(name).about in row
-            assert registry.get(name).source in row
+    assert sorted(named) == sorted([*ALGORITHMS.names(), *PROBLEMS.names(), *resources.suites()])
 
 
 def test_the_version_is_one_number():

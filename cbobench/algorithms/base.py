@@ -19,12 +19,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cbobench.gp.actions import Finite
+from cbobench.gp.box import Box
 from cbobench.gp.kernels import Array
 from cbobench.params import state
-from cbobench.problems.base import Feedback, Instances
+from cbobench.problems.base import Ability, Actions, Drawn, Feedback, Problem, Shown
 from cbobench.rng import Streams
-
-Actions = NDArray[np.intp]
 
 
 @dataclass(frozen=True)
@@ -38,35 +37,55 @@ class Setting:
         norm, sup: bounds on RKHS norms and on absolute values of (f, g_1, ..., g_m), (S, 1 + m).
         noise: sub-Gaussian constants R of the observations, (S, 1 + m).
         slater: delta, (S,).
-        seed_set: mask of actions known to be safe, (S, n).
+        seed_set: mask of actions known to be safe, (S, n), or None where there is none.
         streams: the algorithm's own randomness.
+        delayed: whether feedback arrives later than it is caused.
+        changes: rounds after which the functions move, and the norms (S, 1 + m) of the moves.
     """
 
-    actions: Finite
+    actions: Finite | Box
     constraints: int
     horizon: int
     norm: Array
     sup: Array
     noise: Array
     slater: Array
-    seed_set: NDArray[np.bool_]
+    seed_set: NDArray[np.bool_] | None
     streams: Streams
+    delayed: bool = False
+    changes: tuple[tuple[int, Array], ...] = ()
 
     @classmethod
-    def of(cls, actions: Finite, instances: Instances, horizon: int, streams: Streams) -> Setting:
+    def of(cls, problem: Problem, instances: Drawn, horizon: int, streams: Streams) -> Setting:
         """The setting of drawn instances."""
         i = instances
-        return cls(actions, i.constraints, horizon, i.norm, i.sup, i.noise, i.slater, i.seed_set, streams)
+        delayed = "feedback at once" not in problem.offers()
+        facts = (i.norm, i.sup, i.noise, i.slater, i.seed_set)
+        return cls(problem.actions, problem.constraints, horizon, *facts, streams, delayed, i.changes())
 
     @property
     def replicates(self) -> int:
         return len(self.norm)
 
+    @property
+    def finite(self) -> Finite:
+        """The action set of an algorithm that plays on finite sets only."""
+        assert isinstance(self.actions, Finite)
+        return self.actions
+
+    @property
+    def seeds(self) -> NDArray[np.bool_]:
+        """The safe seed set of an algorithm that needs one, (S, n)."""
+        assert self.seed_set is not None
+        return self.seed_set
+
     def only(self, replicate: int) -> Setting:
         """The setting of one replicate (S = 1)."""
         one = slice(replicate, replicate + 1)
-        names = ("norm", "sup", "noise", "slater", "seed_set")
-        return replace(self, **{n: getattr(self, n)[one] for n in names}, streams=self.streams.only(replicate))
+        cut = {name: getattr(self, name)[one] for name in ("norm", "sup", "noise", "slater")}
+        seeds = None if self.seed_set is None else self.seed_set[one]
+        moves = tuple((t, norms[one]) for t, norms in self.changes)
+        return replace(self, **cut, seed_set=seeds, changes=moves, streams=self.streams.only(replicate))
 
 
 class Algorithm:
@@ -76,6 +95,8 @@ class Algorithm:
         source: the paper, for tables.
         about: one line for tables.
         knows: what it must be told, in the words of the papers (B, G, R, lambda, kernel, safe seed, ...).
+        needs: what a problem must offer; without it the pair is refused before anything runs.
+        cost: work per seed and round, for tables.
         reference: whether it is no learner but a yardstick, which gets to `look` at f and g.
     """
 
@@ -83,19 +104,24 @@ class Algorithm:
     source: ClassVar[str] = ""
     about: ClassVar[str] = ""
     knows: ClassVar[tuple[str, ...]] = ()
+    needs: ClassVar[frozenset[Ability]] = frozenset()
+    cost: ClassVar[str] = "O(1)"
     reference: ClassVar[bool] = False
 
-    def check(self, actions: Finite, constraints: int) -> None:
-        """Refuse a problem this algorithm cannot serve, before anything runs. Raises `Misuse`."""
+    def check(self, problem: Problem) -> None:
+        """Refuse, beyond `needs`, a problem that these parameters cannot serve. Raises `Misuse`."""
 
-    def look(self, instances: Instances) -> None:
+    def look(self, instances: Drawn) -> None:
         """See the drawn instances; called before `start`, for a reference only."""
 
     def start(self, setting: Setting) -> None:
         raise NotImplementedError
 
+    def see(self, t: int, shown: Shown) -> None:
+        """The constraint function g_t of the round to come, on problems with full information."""
+
     def ask(self, t: int) -> Actions:
-        """The actions of round t, (S,)."""
+        """The actions of round t: indices (S,) of a finite set, or points (S, d) of a box."""
         raise NotImplementedError
 
     def tell(self, t: int, actions: Actions, feedback: Feedback) -> None:
@@ -106,6 +132,11 @@ class Algorithm:
         """The dual variables after the last round, (S, m), for algorithms that have them."""
         return None
 
+    @property
+    def declared_infeasible(self) -> NDArray[np.bool_] | None:
+        """Which replicates have declared their problem infeasible, (S,), for algorithms that do such a thing."""
+        return None
+
 
 @dataclass(kw_only=True)
 class OneRun(Algorithm):
@@ -114,17 +145,20 @@ class OneRun(Algorithm):
     Subclasses write `start_one`, `ask_one` and `tell_one`; arrays there have no replicate axis. Slower, and easier.
     """
 
+    needs = frozenset({"feedback at once"})
+
     setting: Setting = state()
 
     def start_one(self, setting: Setting) -> None:
         """Begin a run; every array of `setting` has a leading axis of length 1."""
         raise NotImplementedError
 
-    def ask_one(self, t: int) -> int:
+    def ask_one(self, t: int) -> Any:
+        """The action of round t: an index of a finite set, or a point (d,) of a box."""
         raise NotImplementedError
 
-    def tell_one(self, t: int, action: int, f: float, g: Array) -> None:
-        """Feedback of the run: reward and constraint values (m,)."""
+    def tell_one(self, t: int, action: Any, f: float, g: Array) -> None:
+        """Feedback of the run: the action as it was asked, its reward and its constraint values (m,)."""
 
     def dual_one(self) -> Array | None:
         """Dual variables (m,), for algorithms that have them."""
@@ -137,11 +171,15 @@ class OneRun(Algorithm):
             run.start_one(run.setting)
 
     def ask(self, t: int) -> Actions:
-        return np.array([operator.index(run.ask_one(t)) for run in self.runs], dtype=np.intp)
+        asked = [run.ask_one(t) for run in self.runs]
+        if isinstance(self.runs[0].setting.actions, Box):
+            return np.array(asked, dtype=np.float64)
+        return np.array([operator.index(action) for action in asked], dtype=np.intp)
 
     def tell(self, t: int, actions: Actions, feedback: Feedback) -> None:
         for s, run in enumerate(self.runs):
-            run.tell_one(t, int(actions[s]), float(feedback.f[s]), feedback.g[s])
+            action = actions[s] if actions.ndim == 2 else int(actions[s])
+            run.tell_one(t, action, float(feedback.f[s]), feedback.g[s])
 
     @property
     def duals(self) -> Array | None:

@@ -7,19 +7,20 @@ and an unknown horizon (Remark 2) are options of all three.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal
+from typing import ClassVar, Literal
 
 import numpy as np
 
 from cbobench.algorithms import ALGORITHMS
-from cbobench.algorithms.base import Actions
+from cbobench.algorithms.drift import theory_window
 from cbobench.algorithms.score import ScoreAlgorithm, truncate
 from cbobench.errors import CellFailure, Misuse
 from cbobench.gp.beliefs import Belief
 from cbobench.gp.explore import UCB, Explore, RandName, RandUCB, Thompson
 from cbobench.gp.kernels import Array
+from cbobench.gp.maximise import Parts
 from cbobench.params import param, state
-from cbobench.problems.base import Feedback
+from cbobench.problems.base import Actions, Feedback
 
 
 @dataclass(kw_only=True)
@@ -27,7 +28,7 @@ class CKB(ScoreAlgorithm):
     """Algorithm 1 (CKB); subclasses choose the exploration strategies A_f and A_g."""
 
     source = "Zhou & Ji (2022) Alg. 1"
-    knows = ("kernel", "λ", "B", "G", "R", "δ (through ρ)", "T")
+    knows: ClassVar[tuple[str, ...]] = ("kernel", "λ", "B", "G", "R", "δ (through ρ)", "T")
 
     slack: float = param(0.0, "slack ε in the dual step, at most δ/2 in the theory (Section 4)", at_least=0.0)
     delta: float | Literal["true"] = param("true", "Slater margin δ: min(1, -min g), or a number", above=0.0)
@@ -68,6 +69,14 @@ class CKB(ScoreAlgorithm):
             f -= g[:, j]  # line 6: z(x) = f(x) - sum_j φ_j g_j(x)
         return f
 
+    def parts(self, belief: Belief) -> Parts:
+        """The score on a box: truncating f from above, and g from below, makes kinks that a maximum may lie on."""
+        f, g = self.explore_f(belief.f), self.explore_g(belief.constraint)
+        price = np.concatenate([np.ones_like(self.bound_f), self.dual], axis=1)
+        kinked = np.concatenate([f[:, None] - self.bound_f[:, :, None], -g - self.bound_g], axis=1)
+        smooth = np.maximum(f, -self.bound_f) - (self.dual[:, :, None] * np.minimum(g, self.bound_g)).sum(axis=1)
+        return Parts(smooth, kinked, price)
+
     def learn(self, t: int, chosen: Belief, feedback: Feedback) -> None:
         g = truncate(self.explore_g(chosen.constraint), self.bound_g)[:, :, 0]
         step = (g + self.slack) / self.inverse_step
@@ -87,6 +96,29 @@ class CKBUCB(CKB):
 
     def strategies(self) -> tuple[Explore, Explore]:
         return UCB(+1), UCB(-1)
+
+
+@ALGORITHMS.register("ckb-restart")
+@dataclass(kw_only=True)
+class CKBRestart(CKBUCB):
+    """CKB-UCB that discards all data every W rounds, for functions that move; the dual variable carries over."""
+
+    source = "Deng et al. (2022)"
+    about = "CKB-UCB whose models restart every W rounds"
+    knows = (*CKB.knows, "variation P_T (through W)")
+
+    restart: int | Literal["theory"] = param(
+        "theory", "W, rounds between restarts; theory: γ^(1/4) √(T/P_T)", at_least=1
+    )
+
+    def prepare(self) -> None:
+        super().prepare()
+        self.period = theory_window(self.setting, self.regulariser) if self.restart == "theory" else self.restart
+
+    def ask(self, t: int) -> Actions:
+        if t > 1 and (t - 1) % self.period == 0:
+            self.forget()
+        return super().ask(t)
 
 
 @ALGORITHMS.register("ckb-ts")

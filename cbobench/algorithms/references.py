@@ -7,9 +7,10 @@ from dataclasses import dataclass
 import numpy as np
 
 from cbobench.algorithms import ALGORITHMS
-from cbobench.algorithms.base import Actions, Algorithm, Setting
+from cbobench.algorithms.base import Algorithm, Setting
+from cbobench.gp.box import Box
 from cbobench.params import state
-from cbobench.problems.base import Instances
+from cbobench.problems.base import Actions, Drawn
 from cbobench.rng import Draws, uniform
 
 
@@ -23,16 +24,16 @@ class Oracle(Algorithm):
     knows = ("f and g",)
     reference = True
 
-    optimum: Actions = state()
+    instances: Drawn = state()
 
-    def look(self, instances: Instances) -> None:
-        self.optimum = instances.optimum
+    def look(self, instances: Drawn) -> None:
+        self.instances = instances
 
     def start(self, setting: Setting) -> None:
         """Nothing to set up."""
 
     def ask(self, t: int) -> Actions:
-        return self.optimum
+        return self.instances.best(t)
 
 
 @ALGORITHMS.register("random")
@@ -47,7 +48,11 @@ class Random(Algorithm):
 
     def start(self, setting: Setting) -> None:
         self.setting = setting
-        self.draws = Draws(setting.streams.role("actions"), uniform)
+        box = isinstance(setting.actions, Box)
+        self.draws = Draws(setting.streams.role("actions"), uniform, (setting.actions.d,) if box else ())
 
     def ask(self, t: int) -> Actions:
-        return np.asarray(self.draws.at(t) * self.setting.actions.n, dtype=np.intp)
+        actions = self.setting.actions
+        if isinstance(actions, Box):
+            return actions.scale(self.draws.at(t))
+        return np.asarray(self.draws.at(t) * actions.n, dtype=np.intp)

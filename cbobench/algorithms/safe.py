@@ -14,10 +14,10 @@ from numpy.typing import NDArray
 from cbobench.algorithms import ALGORITHMS
 from cbobench.algorithms.score import ScoreAlgorithm, whole_rounds
 from cbobench.errors import Misuse
-from cbobench.gp.actions import Finite
 from cbobench.gp.beliefs import Belief, FunctionBelief
 from cbobench.gp.kernels import Array
 from cbobench.params import param, state
+from cbobench.problems.base import Problem
 
 Mask = NDArray[np.bool_]
 
@@ -34,6 +34,7 @@ class SGPUCB(ScoreAlgorithm):
     source = "Amani et al. (2020)"
     about = "safe: seed exploration, then UCB on the surely feasible set"
     knows = ("kernel", "λ", "B", "G", "R", "T", "safe seed set")
+    needs = frozenset({"a finite action set", "a safe seed set"})
 
     seed_rounds: int | float | Literal["T^(2/3)"] = param(
         "T^(2/3)", "T', rounds on the seed set: a number, a share of T below 1, or ⌈T^(2/3)⌉ (ours)", at_least=0
@@ -46,7 +47,7 @@ class SGPUCB(ScoreAlgorithm):
         self.on_seed_set = t <= self.last_seed_round
 
     def score(self, belief: Belief) -> Array:
-        seed = self.setting.seed_set
+        seed = self.setting.seeds
         if self.on_seed_set:
             return np.where(seed, 0.0, -np.inf)  # a tie on the seed set: broken uniformly
         surely_feasible = (upper(belief.constraint) <= 0).all(axis=1)
@@ -71,6 +72,7 @@ class StageOpt(ScoreAlgorithm):
     source = "Sui et al. (2018)"
     about = "safe: expand the safe set, then UCB on it"
     knows = ("kernel", "λ", "B", "G", "R", "T", "safe seed set", "Lipschitz constant (unless metric: none)")
+    needs = frozenset({"a finite action set", "a safe seed set"})
 
     metric: Literal["none", "input", "kernel"] = param("none", "metric of the Lipschitz condition on g")
     L: float | Literal["theory"] = param(
@@ -85,19 +87,19 @@ class StageOpt(ScoreAlgorithm):
 
     safe: Mask = state()
 
-    def check(self, actions: Finite, constraints: int) -> None:
-        super().check(actions, constraints)
-        if self.metric == "input" and actions.points is None:
+    def check(self, problem: Problem) -> None:
+        super().check(problem)
+        if self.metric == "input" and "coordinates" not in problem.offers():
             raise Misuse("metric is 'input', but the actions have no coordinates; allowed here: kernel, none")
 
     def prepare(self) -> None:
         setting = self.setting
-        shape = (setting.replicates, setting.constraints, setting.actions.n)
+        shape = (setting.replicates, setting.constraints, setting.finite.n)
         self.last_expansion = whole_rounds(self.expand_rounds, setting.horizon)
         self.expanding = np.ones(setting.replicates, dtype=bool)
-        self.upper = np.where(setting.seed_set[:, None], 0.0, np.full(shape, np.inf))
+        self.upper = np.where(setting.seeds[:, None], 0.0, np.full(shape, np.inf))
         self.lower = np.full(shape, -np.inf)
-        self.safe = setting.seed_set.copy()
+        self.safe = setting.seeds.copy()
         self.lipschitz = None if self.metric == "none" else Lipschitz(*self._condition(), self.safe)
 
     def _condition(self) -> tuple[Array, Array]:
@@ -105,7 +107,7 @@ class StageOpt(ScoreAlgorithm):
 
         The theory's L needs the RKHS norm of g, whatever G is read as: the largest |g| bounds no slope.
         """
-        actions, bound = self.setting.actions, self.setting.norm[:, 1:]
+        actions, bound = self.setting.finite, self.setting.norm[:, 1:]
         metric = actions.kernel_metric
         if self.metric == "input":
             assert actions.input_metric is not None
@@ -117,7 +119,7 @@ class StageOpt(ScoreAlgorithm):
     def begin(self, t: int, belief: Belief) -> None:
         self._intersect(belief.constraint)
         if self.lipschitz is None:
-            self.safe = (self.upper <= 0).all(axis=1) | self.setting.seed_set
+            self.safe = (self.upper <= 0).all(axis=1) | self.setting.seeds
         else:
             self.safe = self.lipschitz.grow(self.safe, self.upper)
         if t > self.last_expansion:

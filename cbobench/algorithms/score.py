@@ -6,25 +6,29 @@ The base class keeps the posterior, the confidence widths and the draws, and pla
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
-from typing import ClassVar, Literal
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 
-from cbobench.algorithms.base import Actions, Algorithm, Setting
+from cbobench.algorithms.base import Algorithm, Setting
 from cbobench.errors import CellFailure, Misuse
-from cbobench.gp.actions import Finite, break_ties
+from cbobench.gp import choose, maximise
+from cbobench.gp.actions import break_ties
 from cbobench.gp.beliefs import Belief, Chooser, FunctionBelief
+from cbobench.gp.box import Box
+from cbobench.gp.choose import DelayedPosterior, Single
 from cbobench.gp.explore import UCB, Explore
 from cbobench.gp.gain import GainName, gain_rate, greedy_gain
 from cbobench.gp.kernels import Array
-from cbobench.gp.posterior import FeaturePosterior
+from cbobench.gp.maximise import Parts
 from cbobench.gp.width import Width, WidthForm
 from cbobench.params import param, state
-from cbobench.problems.base import Feedback
+from cbobench.problems.base import Actions, Feedback, Problem, Shown
 from cbobench.rng import Draws, uniform
 
 Bound = float | Literal["norm", "sup"]
+STARTS = 5  # candidates of a box that are polished in a round
 
 
 @dataclass(kw_only=True)
@@ -45,15 +49,19 @@ class ScoreAlgorithm(Algorithm):
     gain: GainName = param("played", "information gain γ in β: of the played actions, greedy bound, or the rate")
 
     setting: Setting = state()
-    posterior: FeaturePosterior = state()
+    posterior: Any = state()
+    chosen: Actions = state()
+    achieved: Array = state()
     explore_f: Explore = state()
     explore_g: Explore = state()
 
+    cost = "O(nr + r²); box O(tM + t²)"
     models_constraints: ClassVar[bool] = True
+    looks_back: ClassVar[bool] = True
 
-    def check(self, actions: Finite, constraints: int) -> None:
+    def check(self, problem: Problem) -> None:
         if self.gain == "rate":
-            gain_rate(actions, 1)
+            gain_rate(problem.actions, 1)
 
     # What a subclass says -------------------------------------------------------------------------------------------
 
@@ -67,12 +75,23 @@ class ScoreAlgorithm(Algorithm):
     def begin(self, t: int, belief: Belief) -> None:
         """Update the algorithm's own state (a safe set, say) from the belief over all actions, once per round."""
 
+    def parts(self, belief: Belief) -> Parts:
+        """The score of k candidates as smooth and kinked parts, for algorithms whose score has kinks."""
+        smooth = self.score(belief)
+        return Parts(smooth, np.empty((len(smooth), 0, smooth.shape[1])), np.empty((len(smooth), 0)))
+
     def score(self, belief: Belief) -> Array:
-        """Scores of k candidates, (S, k); the best is played. Changes nothing: it may be called many times a round."""
-        raise NotImplementedError
+        """Scores of k candidates, (S, k); the best is played. Changes nothing: it may be called many times a round.
+
+        A subclass defines this, or `parts`.
+        """
+        return self.parts(belief).total()
 
     def learn(self, t: int, chosen: Belief, feedback: Feedback) -> None:
-        """Update the algorithm's own state; `chosen` is the round's belief at the played action (k = 1)."""
+        """Update the algorithm's own state; `chosen` is the round's belief at the played action (k = 1).
+
+        With `looks_back` false it is the belief over all candidates, which is there anyway.
+        """
 
     def targets(self, feedback: Feedback) -> Array:
         """What the posterior models, (S, p); f, g_1, ..., g_m unless a subclass says otherwise."""
@@ -81,71 +100,164 @@ class ScoreAlgorithm(Algorithm):
     # What the base does ---------------------------------------------------------------------------------------------
 
     def start(self, setting: Setting) -> None:
+        self.explore_f, self.explore_g = self.strategies()
+        joint = self.explore_f.joint or (self.models_constraints and self.explore_g.joint)
+        self.box = setting.actions if isinstance(setting.actions, Box) else None
+        self.grid_points: Array | None = None
+        if joint and self.box is not None:  # sample paths are maximised over the candidates, as in the theory of GP-TS
+            setting, self.box = replace(setting, actions=self.box.grid), None
+            self.grid_points = setting.finite.points
         self.setting = setting
         m = setting.constraints if self.models_constraints else 0
         self.bound_f = _bound("B", self.B, setting.norm[:, :1], setting.sup[:, :1])
         self.bound_g = _bound("G", self.G, setting.norm[:, 1 : 1 + m], setting.sup[:, 1 : 1 + m])[:, :, None]
-        features = setting.actions.features
-        self.explore_f, self.explore_g = self.strategies()
-        self.explore_f.start(setting.streams, "explore f", (), features.shape[1])
-        self.explore_g.start(setting.streams, "explore g", (m,), features.shape[1])
+        rank = setting.finite.features.shape[1] if joint else 0
+        self.explore_f.start(setting.streams, "explore f", (), rank)
+        self.explore_g.start(setting.streams, "explore g", (m,), rank)
         self.ties = Draws(setting.streams.role("ties"), uniform)
-        self.chooser = Chooser(setting.replicates, m, setting.actions.n)
+        if self.box is None:
+            self.chooser = Chooser(setting.replicates, setting.constraints, setting.finite.n)
         self.posterior = self.make_posterior(1 + m)
+        self.shown: Shown | None = None
+        self.history: list[Actions] = []
         self.begin_schedule(setting.horizon)
         self.prepare()
 
-    def make_posterior(self, functions: int) -> FeaturePosterior:
-        """The posterior of this algorithm's functions; λ comes with the schedule."""
-        actions = self.setting.actions
-        return FeaturePosterior(
-            actions.features, 1.0, self.setting.replicates, functions, actions.covariance.diagonal()
-        )
+    def make_posterior(self, functions: int) -> Any:
+        """The posterior of this algorithm's functions; λ comes with the schedule. One per function under delays."""
+        setting = self.setting
+        joint = self.explore_f.joint or (self.models_constraints and self.explore_g.joint)
+
+        def one(p: int) -> Single:
+            return choose.posterior(setting.actions, setting.replicates, p, setting.horizon, paths=joint)
+
+        return DelayedPosterior([one(1) for _ in range(functions)]) if setting.delayed else one(functions)
 
     def begin_schedule(self, horizon: int) -> None:
         """Forget all data and set λ, β and γ for a horizon (once, or at every restart)."""
-        lam = 1 + 2 / horizon if self.lam == "theory" else float(self.lam)
-        self.posterior.reset(lam)
-        p = self.posterior.functions
-        noise = self.setting.noise[:, :p] if self.R == "true" else np.full_like(self.bound_f, self.R).repeat(p, axis=1)
-        bounds = np.concatenate([self.bound_f, self.bound_g[:, :, 0]], axis=1)
-        self.width = Width(
-            bounds, noise, alpha=self.alpha, scale=self.beta_scale, form=self.beta, lam=lam, shares=self.events()
-        )
+        self.regulariser = 1 + 2 / horizon if self.lam == "theory" else float(self.lam)
+        self.posterior.reset(self.regulariser)
+        self.set_width()
         self.gains: Array | None = None
         if self.gain == "greedy":
-            self.gains = greedy_gain(self.setting.actions, lam, horizon)
+            self.gains = greedy_gain(self.setting.actions, self.regulariser, horizon)
         elif self.gain == "rate":
             self.gains = gain_rate(self.setting.actions, horizon)
         self.played = 0
+
+    def forget(self) -> None:
+        """Forget all data; the schedule goes on, and the information gain begins again."""
+        self.posterior.reset()
+        self.history.clear()
+        self.played = 0
+
+    def set_width(self) -> None:
+        """Set β for the current λ, noise constants and number of events."""
+        bounds = np.concatenate([self.bound_f, self.bound_g[:, :, 0]], axis=1)
+        options: dict[str, Any] = {"alpha": self.alpha, "scale": self.beta_scale, "form": self.width_form()}
+        self.width = Width(bounds, self.noise_constants(), lam=self.regulariser, shares=self.events(), **options)
+
+    def width_form(self) -> float | WidthForm:
+        """Which β `theory` means."""
+        return self.beta
+
+    def noise_constants(self) -> Array:
+        """R of what is modelled, (S, p)."""
+        p = self.posterior.functions
+        return self.setting.noise[:, :p] if self.R == "true" else np.full((self.setting.replicates, p), float(self.R))
 
     def events(self) -> int:
         """How many bounds share α: one per modelled function."""
         return self.posterior.functions
 
-    def believe(self, t: int) -> Belief:
-        """The belief over all actions before round t, with the round's draws."""
+    def round_width(self, t: int) -> Array:
+        """β_t of every modelled function, (S, p)."""
         gain = self.posterior.gain if self.gains is None else np.full(len(self.bound_f), self.gains[self.played])
-        width = self.width.at(gain)
-        mean, deviation = self.posterior.mean, np.sqrt(self.posterior.variance)
+        return self.width.at(gain)
+
+    def believe(self, t: int) -> Belief:
+        """The belief over all candidates before round t, with the round's draws."""
+        self.widths = self.round_width(t)
         self.explore_f.begin(t)
-        f = FunctionBelief(mean[:, 0], deviation, width[:, :1], self.explore_f.path(self.posterior))
+        if self.models_constraints:
+            self.explore_g.begin(t)
+        belief = self.view(self.posterior.mean, self.posterior.variance, None)
+        belief.f.path = self.explore_f.path(self.posterior, 0)
+        if belief.g is not None:
+            belief.g.path = self.explore_g.path(self.posterior, 1)
+        return belief
+
+    def view(self, mean: Array, variance: Array, points: Array | None) -> Belief:
+        """The round's belief from moments at k points.
+
+        Args:
+            mean: (S, p, k).
+            variance: (S, k), or (S, p, k) where functions have their own.
+            points: (S, k, d) in the unit cube of a box; None for all candidates.
+        """
+        deviation, width = np.sqrt(variance), self.widths
+        own = deviation.ndim == 3
+        f = FunctionBelief(mean[:, 0], deviation[:, 0] if own else deviation, width[:, :1])
+        shown = None if self.shown is None else self.shown(points)
         if not self.models_constraints:
-            return Belief(f, None)
-        self.explore_g.begin(t)
-        path = self.explore_g.path(self.posterior)
-        return Belief(f, FunctionBelief(mean[:, 1:], deviation[:, None], width[:, 1:, None], path))
+            return Belief(f, None, shown)
+        g = FunctionBelief(mean[:, 1:], deviation[:, 1:] if own else deviation[:, None], width[:, 1:, None])
+        return Belief(f, g, shown)
+
+    def see(self, t: int, shown: Shown) -> None:
+        self.shown = shown
 
     def ask(self, t: int) -> Actions:
         self.belief = self.believe(t)
         self.begin(t, self.belief)
-        return break_ties(self.score(self.belief), self.ties.at(t))
+        if self.box is not None:
+            self.chosen = self._climb(t, self.box)
+            return self.box.scale(self.chosen)
+        score = self.score(self.belief)
+        self.chosen = break_ties(score, self.ties.at(t))
+        self.achieved = score[np.arange(len(score)), self.chosen]
+        return self.chosen if self.grid_points is None else self.grid_points[self.chosen]
+
+    def _climb(self, t: int, box: Box) -> Array:
+        """The best-scored point of the unit cube, (S, d): the best candidates and the last play, polished."""
+        parts, coin = self.parts(self.belief), self.ties.at(t)
+        total = parts.total()
+        best = break_ties(total, coin)
+        self.achieved = total[np.arange(len(total)), best]
+        if self.played == 0:
+            return np.asarray(box.candidates[best])  # a stationary prior: a tie of all points
+        start = maximise.starts(parts, box.candidates, STARTS)
+        start = np.concatenate([start, self.chosen[:, None]], axis=1)
+
+        def scorer(mean: Array, variance: Array, points: Array) -> Parts:
+            return self.parts(self.view(mean, variance, points))
+
+        points, values = maximise.polish(scorer, self.posterior.jet, start, box.size ** (-1 / box.d))
+        best, rows = break_ties(values, coin), np.arange(len(points))
+        self.achieved = values[rows, best]
+        return np.asarray(points[rows, best])
 
     def tell(self, t: int, actions: Actions, feedback: Feedback) -> None:
         if type(self).learn is not ScoreAlgorithm.learn:
-            self.learn(t, self.chooser.at(self.belief, actions), feedback)
-        self.posterior.update(actions, self.targets(feedback))
+            self.learn(t, self._at_chosen() if self.looks_back else self.belief, feedback)
+        self.condition(t, feedback)
         self.played += 1
+
+    def _at_chosen(self) -> Belief:
+        """The round's belief at the played action, k = 1."""
+        if self.box is None:
+            return self.chooser.at(self.belief, self.chosen)
+        points = self.chosen[:, None]
+        mean, variance = self.posterior.at(points)
+        return self.view(mean, variance, points)
+
+    def condition(self, t: int, feedback: Feedback) -> None:
+        """Update the posterior with what a round told."""
+        if feedback.arrivals is None:
+            self.posterior.update(self.chosen, self.targets(feedback))
+            return
+        self.history.append(self.chosen)
+        self.posterior.receive(t, np.stack(self.history), feedback.arrivals)
 
 
 def _bound(name: str, choice: Bound, norm: Array, sup: Array) -> Array:

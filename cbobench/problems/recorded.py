@@ -32,6 +32,10 @@ class LightSensors(TabularProblem):
     The constraint is g = -f + B/2 with B the largest mean; noise resamples test rows.
     """
 
+    @classmethod
+    def facts(cls) -> dict[str, str]:
+        return {"actions": "n = 41, d = 2", "constraints": "1", "feasible": "19 of 41", "best": "945.54"}
+
     source = "Zhou & Ji (2022) 5.1"
     about = "41 light sensors, empirical covariance, noise by resampling readings, threshold B/2"
 
@@ -58,6 +62,10 @@ class Stocks(TabularProblem):
 
     The constraint is g = -f + 100; noise resamples days.
     """
+
+    @classmethod
+    def facts(cls) -> dict[str, str]:
+        return {"actions": "n = 29", "constraints": "1", "feasible": "15 of 29", "best": "237.33"}
 
     source = "Zhou & Ji (2022) App. D"
     about = "29 stock prices, empirical covariance, noise by resampling days, threshold 100"

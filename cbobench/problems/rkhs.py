@@ -15,14 +15,15 @@ from cbobench.gp.actions import Finite
 from cbobench.gp.kernels import Array
 from cbobench.params import param
 from cbobench.problems import PROBLEMS
-from cbobench.problems.base import AdditiveGaussian, Channel, Instances, Problem, choose_seed_set
-from cbobench.rng import Streams, generator
+from cbobench.problems.base import Drawn, Instances, choose_seed_set
+from cbobench.problems.channels import Everywhere, FeedbackModel
+from cbobench.rng import generator
 
 MAX_REDRAWS = 1000
 
 
 @dataclass(kw_only=True)
-class RandomRKHS(Problem):
+class RandomRKHS(FeedbackModel):
     """f = sum_i a_i k(., x_i) with a_i uniform on [-1, 1] and the grid's own points as supports.
 
     The constraint is g = -f + h B (`threshold`, B read as `h_of` says) or m functions drawn like f (`independent`).
@@ -63,8 +64,10 @@ class RandomRKHS(Problem):
         noise = np.sqrt(self.noise_share * spread) if self.noise is None else np.full_like(spread, self.noise)
         return Instances(f, g, norm, noise, choose_seed_set(g, self.seed_size, generators), redraws)
 
-    def feedback(self, instances: Instances, streams: Streams) -> Channel:
-        return AdditiveGaussian(instances.functions, instances.noise, streams)
+    def everywhere(self, instances: Drawn) -> Everywhere:
+        assert isinstance(instances, Instances)
+        g = instances.g
+        return lambda points: g
 
     def _draw_one(self, gen: np.random.Generator) -> tuple[Array, Array, Array, int]:
         covariance = self.actions.covariance
@@ -93,6 +96,10 @@ class RandomRKHS(Problem):
 class RKHS1D(RandomRKHS):
     """The synthetic problem of the papers: 100 even points of [0, 1], SE kernel with lengthscale 0.2."""
 
+    @classmethod
+    def facts(cls) -> dict[str, str]:
+        return {"actions": "n = 100, d = 1", "constraints": "1", "feasible": "varies", "best": "varies"}
+
     source = "Zhou & Ji (2022) 5.1; CBO preprint F.1"
     about = "random RKHS function on 100 points of [0, 1], threshold or independent constraint"
 
@@ -107,6 +114,10 @@ class RKHS(RandomRKHS):
 
     Points are even in one dimension and the first n of a Sobol sequence on [0, 1]^d otherwise.
     """
+
+    @classmethod
+    def facts(cls) -> dict[str, str]:
+        return {"actions": "any n, d", "constraints": "any", "feasible": "varies", "best": "varies"}
 
     source = "ours"
     about = "random RKHS functions for scaling studies: any d, n, kernel and number of constraints"

@@ -21,7 +21,8 @@ from cbobench.gp.actions import Finite
 from cbobench.gp.kernels import Array, check_covariance
 from cbobench.params import LARGEST, param
 from cbobench.problems import PROBLEMS
-from cbobench.problems.base import AdditiveGaussian, Channel, Feedback, Instances, Problem, choose_seed_set
+from cbobench.problems.base import Channel, Drawn, Feedback, Instances, Problem, Shown, choose_seed_set
+from cbobench.problems.channels import AdditiveNoise
 from cbobench.problems.data import DataFolder, sha256
 from cbobench.rng import Draws, Streams, uniform
 
@@ -114,9 +115,9 @@ class TabularProblem(Problem):
     def _norms(self) -> Array:
         return np.asarray(self.actions.norm(np.stack([self.table.mean, self.level - self.table.mean])))
 
-    def feedback(self, instances: Instances, streams: Streams) -> Channel:
+    def feedback(self, instances: Drawn, streams: Streams) -> Channel:
         if self.table.rows is None:
-            return AdditiveGaussian(instances.functions, instances.noise, streams)
+            return AdditiveNoise(instances, instances.noise, streams)
         return ResampledRows(self.table.rows, self.level, streams)
 
 
@@ -127,6 +128,9 @@ class ResampledRows:
         self.rows = rows
         self.threshold = threshold
         self.draws = Draws(streams.role("rows"), uniform)
+
+    def before(self, t: int) -> Shown | None:
+        return None
 
     def at(self, t: int, actions: NDArray[np.intp]) -> Feedback:
         row = (self.draws.at(t) * len(self.rows)).astype(np.intp)

@@ -1,4 +1,4 @@
-"""Figures from results only: mean curves with error bars, as PDF and PNG with the CSV behind them.
+"""Figures from results only: curves, boxes and trade-offs, as PDF and PNG with the CSV behind them.
 
 A recipe is a Python file with a function `figures(run) -> list[Figure]`; `cbobench figures` runs every shipped recipe
 and draws what the run's problems allow. The files hold no time stamp: the same results give the same bytes.
@@ -13,52 +13,26 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from types import ModuleType
-from typing import Any
 
 import pandas as pd
 
 from cbobench import resources
 from cbobench.errors import CbobenchError, Misuse, unknown
-from cbobench.report.aggregate import CONFIDENCE, curves
+from cbobench.report.aggregate import CONFIDENCE
 from cbobench.report.load import Run
+from cbobench.report.panels import AnyPanel, Boxes, Panel, TradeOff, plain
 
-METRIC_LABELS = {
-    "regret": "Cumulative regret",
-    "regret_plus": "Cumulative regret R₊",
-    "violation": "Cumulative violation V",
-    "violation_hard": "Stronger cumulative violation V⁺",
-    "violations": "Rounds in violation N",
-    "reward": "Cumulative reward",
-}
-ERROR_BARS = 10
-
-
-@dataclass(frozen=True)
-class Panel:
-    """Mean curves of one metric on one problem.
-
-    Args:
-        metric: a cumulative column of the rounds table.
-        problem: title of the problem.
-        algorithms: names to show (all by default): registered names, so every variant of them.
-        average: divide by t.
-        title: above the panel.
-    """
-
-    metric: str
-    problem: str
-    algorithms: Sequence[str] | None = None
-    average: bool = False
-    title: str = ""
+__all__ = ["Boxes", "Figure", "Panel", "TradeOff", "draw", "draw_all", "main"]
 
 
 @dataclass(frozen=True)
 class Figure:
-    """A named figure of one or more panels side by side."""
+    """A named figure of one or more panels, in rows of `columns`."""
 
     name: str
     caption: str
-    panels: Sequence[Panel] = field(default_factory=list)
+    panels: Sequence[AnyPanel] = field(default_factory=list)
+    columns: int = 4
 
 
 def slug(text: str) -> str:
@@ -79,15 +53,6 @@ def problems_named(run: Run, name: str) -> list[tuple[str, str]]:
     return [(title, labels[title]) for title in labels if title.split("[")[0] == name and title in good]
 
 
-def panel_data(run: Run, panel: Panel) -> pd.DataFrame:
-    """The numbers behind a panel: one row per (algorithm, t)."""
-    frame = curves(run, panel.metric, panel.problem, average=panel.average)
-    if panel.algorithms is not None:
-        names = frame["algorithm"].map(lambda title: title.split("[")[0])
-        frame = frame[names.isin(list(panel.algorithms))]
-    return frame
-
-
 def draw(run: Run, figure: Figure, folder: Path) -> list[Path]:
     """Write one figure as PDF, PNG and CSV into `folder`; the paths written."""
     import matplotlib as mpl
@@ -100,18 +65,24 @@ def draw(run: Run, figure: Figure, folder: Path) -> list[Path]:
         zip(run.record.labels("algorithms"), itertools.cycle(sns.color_palette("colorblind", 10)), strict=False)
     )
     folder.mkdir(parents=True, exist_ok=True)
-    data = [panel_data(run, panel) for panel in figure.panels]
+    data = [panel.data(run) for panel in figure.panels]
     with sns.axes_style("ticks"), sns.plotting_context("notebook"), mpl.rc_context({"pdf.fonttype": 42}):
-        size = (5.2 * len(figure.panels), 4.0)
-        image, axes = plt.subplots(1, len(figure.panels), figsize=size, squeeze=False, layout="constrained")
-        for axis, panel, frame in zip(axes[0], figure.panels, data, strict=True):
-            _draw_panel(axis, panel, frame, colours)
-        shown = [pair for axis in axes[0] for pair in zip(*axis.get_legend_handles_labels(), strict=True)]
+        columns = min(len(figure.panels), figure.columns)
+        rows = -(-len(figure.panels) // columns)
+        size = (5.2 * columns, 4.0 * rows)
+        image, grid = plt.subplots(rows, columns, figsize=size, squeeze=False, layout="constrained")
+        axes = list(grid.flat)
+        for axis in axes[len(figure.panels) :]:
+            axis.set_visible(False)
+        for axis, panel, frame in zip(axes, figure.panels, data, strict=False):
+            panel.draw(axis, frame, colours)
+        shown = [pair for axis in axes for pair in zip(*axis.get_legend_handles_labels(), strict=True)]
         entries = {label: line for line, label in shown}
-        image.legend(
-            entries.values(), entries, loc="outside lower center", fontsize="x-small", frameon=False,
-            ncols=min(len(entries), 3 * len(figure.panels)) or 1,
-        )  # fmt: skip
+        if entries:
+            image.legend(
+                entries.values(), entries, loc="outside lower center", fontsize="x-small", frameon=False,
+                ncols=min(len(entries), 3 * columns),
+            )  # fmt: skip
         image.suptitle(plain(figure.caption), fontsize="small")
         paths = [folder / f"{figure.name}.{kind}" for kind in ("pdf", "png", "csv")]
         image.savefig(paths[0], metadata={"CreationDate": None, "Title": figure.caption.replace("\n", " ")})
@@ -119,36 +90,9 @@ def draw(run: Run, figure: Figure, folder: Path) -> list[Path]:
         plt.close(image)
     for panel, frame in zip(figure.panels, data, strict=True):
         frame.insert(0, "problem", panel.problem)
-        frame.insert(1, "metric", ("average_" if panel.average else "") + panel.metric)
+        frame.insert(1, "metric", panel.quantity)
     pd.concat(data).to_csv(paths[2], index=False)
     return paths
-
-
-def plain(text: str) -> str:
-    """A label that matplotlib shows as it is: no formulas, and not hidden from the legend by a leading underscore."""
-    return ("\u200b" if text.startswith("_") else "") + text.replace("$", r"\$")
-
-
-def _draw_panel(axis: Any, panel: Panel, frame: pd.DataFrame, colours: dict[str, Any]) -> None:
-    import seaborn as sns
-
-    groups = list(frame.groupby("algorithm", sort=False))
-    for position, (title, group) in enumerate(groups):
-        n, expected = int(group["n"].iloc[0]), int(group["expected"].iloc[0])
-        label = plain(group["label"].iloc[0]) + ("" if n == expected else f" ({n} of {expected})")
-        colour = colours[str(title)]
-        sns.lineplot(x=group["t"], y=group["mean"], ax=axis, color=colour, label=label, errorbar=None)
-        step = max(1, len(group) // ERROR_BARS)
-        start = step * (position + 1) // (len(groups) + 1)  # stagger, so that bars do not hide each other
-        some = group.iloc[start::step]
-        axis.errorbar(some["t"], some["mean"], some["ci"], fmt="none", ecolor=colour, capsize=2, elinewidth=1)
-    label = METRIC_LABELS[panel.metric]
-    axis.set(xlabel="Round t", ylabel=label.replace("Cumulative", "Average") if panel.average else label)
-    axis.set_title(plain(panel.title), fontsize="medium")
-    axis.margins(x=0.02)
-    if axis.get_legend() is not None:
-        axis.get_legend().remove()  # one legend under all panels, where it hides no curve
-    sns.despine(ax=axis)
 
 
 def seeds_note(run: Run) -> str:

@@ -35,7 +35,15 @@ def _try_start(variant: Variant, problem: Problem, horizon: int) -> None:
     if instance is not None:
         fresh: Algorithm = params.build(ALGORITHMS.get(variant.name), variant.settings)
         if not fresh.reference:
-            fresh.start(Setting.of(problem.actions, instance, horizon, Streams([("try", variant.name)])))
+            fresh.start(Setting.of(problem, instance, horizon, Streams([("try", variant.name)])))
+
+
+def check_needs(algorithm: type[Algorithm], problem: Problem) -> None:
+    """Raises `Misuse` where a problem lacks what an algorithm needs, naming those that would do."""
+    missing = sorted(algorithm.needs - problem.offers())
+    if missing:
+        able = [name for name in ALGORITHMS.names() if ALGORITHMS.get(name).needs <= problem.offers()]
+        raise Misuse(f"it needs {' and '.join(missing)}, which the problem lacks; can play it: {', '.join(able)}")
 
 
 def check_pairs(problems: list[tuple[Variant, Problem]], algorithms: list[Variant], horizon: int, path: Path) -> None:
@@ -43,7 +51,8 @@ def check_pairs(problems: list[tuple[Variant, Problem]], algorithms: list[Varian
         algorithm = params.build(ALGORITHMS.get(variant.name), variant.settings)
         for problem_variant, problem in problems:
             try:
-                algorithm.check(problem.actions, problem.constraints)
+                check_needs(type(algorithm), problem)
+                algorithm.check(problem)
                 _try_start(variant, problem, horizon)
             except Exception as error:  # a user's algorithm may raise anything
                 reason = error if isinstance(error, CbobenchError) else one_line(error)

@@ -10,8 +10,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from cbobench.errors import CellFailure
 from cbobench.gp.kernels import Array
-from cbobench.problems.base import Instances
+from cbobench.problems.base import Actions, Drawn
 
 CUMULATIVE = ("regret", "regret_plus", "violation_hard", "violations", "reward")
 METRICS = ("regret", "regret_plus", "violation", "violation_hard", "violations", "reward")
@@ -33,32 +34,42 @@ class Metrics:
         instances: the drawn instances of the cells.
     """
 
-    def __init__(self, instances: Instances) -> None:
+    def __init__(self, instances: Drawn) -> None:
         self.instances = instances
-        replicates, p, n = instances.functions.shape
-        self.flat = instances.functions.reshape(-1)
-        self.offsets = n * np.arange(replicates * p).reshape(replicates, p)
+        replicates, p = instances.noise.shape
         self.totals = {name: np.zeros(replicates) for name in CUMULATIVE}
         self.constraint_total = np.zeros((replicates, p - 1))
         self.final = {name: np.zeros(replicates) for name in METRICS}
+        self.star_totals = np.zeros((2, replicates))
         self.rounds = 0
         self.first_feasible = np.zeros(replicates, dtype=np.int64)  # 0: never yet
         self.streak = np.zeros(replicates, dtype=np.int64)
         self.longest_streak = np.zeros(replicates, dtype=np.int64)
 
-    def add(self, actions: NDArray[np.intp]) -> ChunkMetrics:
-        """Account for the next rounds, `actions` (rounds, S)."""
-        played = self.flat.take(self.offsets + actions[:, :, None])  # (rounds, S, 1 + m)
+    def add(self, actions: Actions) -> ChunkMetrics:
+        """Account for the next rounds, `actions` (rounds, S[, d]).
+
+        Raises:
+            CellFailure: a feasible action is better than the stored optimum: the optimum is wrong.
+        """
+        first = self.rounds + 1
+        played = self.instances.values(first, actions)  # (rounds, S, 1 + m)
+        f_star, f_plus = self.instances.stars(first, len(actions))
         f, g = played[:, :, 0], played[:, :, 1:]
         excess = np.maximum(g, 0.0)
-        violated = (g > 0).any(axis=2)
+        violated = np.asarray((g > 0).any(axis=2))
+        impossible = ~violated & (f - f_star > self.instances.accuracy * (1 + np.abs(f_star)) + 1e-12)
+        if impossible.any():
+            t, s = np.argwhere(impossible)[0]
+            raise CellFailure(f"round {first + t}: a feasible action beats the stored optimum {f_star[t, s]:.10g}")
         steps = {
-            "regret": self.instances.f_star - f,
-            "regret_plus": self.instances.f_plus - f,
+            "regret": f_star - f,
+            "regret_plus": f_plus - f,
             "violation_hard": excess.sum(axis=2),
             "violations": violated.astype(np.float64),
             "reward": f,
         }
+        self.star_totals += [np.concatenate([np.zeros_like(s[:1]), s]).cumsum(axis=0)[-1] for s in (f_star, f_plus)]
         values = {name: _continue(self.totals[name], step) for name, step in steps.items()}
         constraint_sums = _continue(self.constraint_total, g)
         values["violation"] = np.sqrt((np.maximum(constraint_sums, 0.0) ** 2).sum(axis=2))
@@ -69,6 +80,13 @@ class Metrics:
         self._streaks(violated)
         self.rounds += len(actions)
         return ChunkMetrics(f, g, values)
+
+    @property
+    def stars(self) -> Array:
+        """Best feasible reward and best policy's, (2, S); means over the rounds where they move."""
+        if self.instances.changes():
+            return self.star_totals / max(1, self.rounds)
+        return np.stack([star[0] for star in self.instances.stars(1, 1)])
 
     def _streaks(self, violated: NDArray[np.bool_]) -> None:
         feasible = ~violated

@@ -7,12 +7,12 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from cbobench.algorithms.base import Algorithm, Setting
 from cbobench.errors import CellFailure
+from cbobench.gp.box import Box
 from cbobench.gp.kernels import Array
-from cbobench.problems.base import Instances, Problem
+from cbobench.problems.base import Actions, Drawn, Problem
 from cbobench.rng import Streams, generator
 from cbobench.sweep.metrics import ChunkMetrics, Metrics
 
@@ -25,14 +25,14 @@ class Chunk:
 
     Attributes:
         first: the first round, counted from 1.
-        actions: (rounds, S).
-        observed_f: (rounds, S); observed_g: (rounds, S, m): what the learner was told.
+        actions: (rounds, S), or points (rounds, S, d) of a box.
+        observed_f: (rounds, S); observed_g: (rounds, S, m): what the learner was told of these actions at once.
         duals: (rounds, S, m) after each round, or None.
         metrics: noise-free, cumulative.
     """
 
     first: int
-    actions: NDArray[np.intp]
+    actions: Actions
     observed_f: Array
     observed_g: Array
     duals: Array | None
@@ -67,11 +67,11 @@ class Play:
         self.horizon = horizon
         self.problem = problem
         self.algorithm = algorithm
-        self.instances: Instances = problem.draw([generator("instance", problem_key, seed) for seed in seeds])
+        self.instances: Drawn = problem.draw([generator("instance", problem_key, seed) for seed in seeds])
         feedback = Streams([("feedback", problem_key, seed) for seed in seeds])
         own = Streams([("algorithm", problem_key, algorithm_key, seed) for seed in seeds])
         self.channel = problem.feedback(self.instances, feedback)
-        self.setting = Setting.of(problem.actions, self.instances, horizon, own)
+        self.setting = Setting.of(problem, self.instances, horizon, own)
         self.metrics = Metrics(self.instances)
         self.seconds = 0.0
 
@@ -83,9 +83,12 @@ class Play:
             yield self._chunk(first, min(CHUNK, self.horizon - first + 1))
 
     def _chunk(self, first: int, rounds: int) -> Chunk:
-        replicates, m = self.instances.replicates, self.instances.constraints
+        replicates, m = self.setting.replicates, self.setting.constraints
         algorithm, channel = self.algorithm, self.channel
-        actions = np.empty((rounds, replicates), dtype=np.intp)
+        box = self.problem.actions if isinstance(self.problem.actions, Box) else None
+        actions: Actions = np.empty((rounds, replicates), dtype=np.intp)
+        if box is not None:
+            actions = np.empty((rounds, replicates, box.d))
         observed_f = np.empty((rounds, replicates))
         observed_g = np.empty((rounds, replicates, m))
         duals = np.empty((rounds, replicates, m))
@@ -93,6 +96,9 @@ class Play:
         started = time.perf_counter()
         for i in range(rounds):
             t = first + i
+            shown = channel.before(t)
+            if shown is not None:
+                algorithm.see(t, shown)
             chosen = algorithm.ask(t)
             feedback = channel.at(t, chosen)
             actions[i] = chosen  # recorded before the algorithm gets its hands on them
@@ -108,12 +114,17 @@ class Play:
         metrics = self.metrics.add(actions)
         return Chunk(first, actions, observed_f, observed_g, duals if has_duals else None, metrics)
 
-    def _check(self, actions: NDArray[np.intp], duals: Array | None, first: int) -> None:
-        n = self.problem.actions.n
-        wrong = (actions < 0) | (actions >= n)
-        if wrong.any():
-            t, s = np.argwhere(wrong)[0]
-            raise CellFailure(f"round {first + t}: action {actions[t, s]} of replicate {s} is not in 0..{n - 1}")
+    def _check(self, actions: Actions, duals: Array | None, first: int) -> None:
+        allowed = self.problem.actions
+        if isinstance(allowed, Box):
+            outside = ~((actions >= allowed.low) & (actions <= allowed.high)).all(axis=2)
+            where = "not in the box"
+        else:
+            outside = (actions < 0) | (actions >= allowed.n)
+            where = f"not in 0..{allowed.n - 1}"
+        if outside.any():
+            t, s = np.argwhere(outside)[0]
+            raise CellFailure(f"round {first + t}: action {actions[t, s]} of replicate {s} is {where}")
         if duals is not None and not np.isfinite(duals).all():
             t, s, _ = np.argwhere(~np.isfinite(duals))[0]
             raise CellFailure(f"round {first + t}: the dual variable of replicate {s} is not finite")

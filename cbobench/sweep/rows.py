@@ -53,7 +53,7 @@ class RoundRows:
         rows = wanted - chunk.first
         part: dict[str, NDArray[np.generic]] = {
             "t": wanted,
-            "action": chunk.actions[rows],
+            "action" if chunk.actions.ndim == 2 else "x": chunk.actions[rows],
             "observed_f": chunk.observed_f[rows],
             "observed_g": chunk.observed_g[rows],
             "f": chunk.metrics.f[rows],
@@ -82,14 +82,16 @@ class RoundRows:
             if name == "t":
                 continue
             by_cell = np.ascontiguousarray(values.swapaxes(0, 1))
-            columns[name] = _lists(by_cell) if values.ndim == 3 else pa.array(by_cell.reshape(-1))
+            nullable = name in ("observed_f", "regret_plus")  # told later; not known on boxes
+            columns[name] = _lists(by_cell) if values.ndim == 3 else pa.array(by_cell.reshape(-1), from_pandas=nullable)
         which = np.repeat(np.arange(replicates, dtype=np.int32), rounds)
         for name in ("cell", "problem", "algorithm"):
             texts = [cell.id if name == "cell" else getattr(cell, name) for cell in self.cells]
             columns[name] = pa.DictionaryArray.from_arrays(which, pa.array(texts)).cast(pa.string())
         columns["seed"] = pa.array(np.array([cell.seed for cell in self.cells])[which])
-        if "dual" not in columns:
-            columns["dual"] = pa.nulls(rounds * replicates, ROUNDS.field("dual").type)
+        for name in ROUNDS.names:
+            if name not in columns:
+                columns[name] = pa.nulls(rounds * replicates, ROUNDS.field(name).type)
         return pa.table([columns[name] for name in ROUNDS.names], schema=ROUNDS)
 
 
@@ -98,4 +100,4 @@ def _lists(values: NDArray[np.generic]) -> pa.ListArray:
     length = values.shape[2]
     rows = values.shape[0] * values.shape[1]
     offsets = np.arange(0, (rows + 1) * length, length, dtype=np.int32) if length else np.zeros(rows + 1, np.int32)
-    return pa.ListArray.from_arrays(pa.array(offsets), pa.array(values.reshape(-1)))
+    return pa.ListArray.from_arrays(pa.array(offsets), pa.array(values.reshape(-1), from_pandas=True))

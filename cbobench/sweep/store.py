@@ -23,7 +23,7 @@ import pyarrow.parquet as pq
 
 from cbobench.errors import DamagedRun, Misuse
 
-SCHEMA_VERSION = 1
+SCHEMA_VERSION = 2
 FOOTER = b"cbobench"
 COMPRESSION: dict[str, Any] = {"compression": "zstd", "compression_level": 3}
 
@@ -38,6 +38,7 @@ ROUNDS = pa.schema(
         *_KEYS,
         ("t", pa.int64()),
         ("action", pa.int64()),
+        ("x", _VECTOR),
         ("f", pa.float64()),
         ("g", _VECTOR),
         ("observed_f", pa.float64()),

@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 
 from cbobench import params
@@ -139,18 +140,19 @@ def _play_one_by_one(problem: Problem, order: Order, folder: RunFolder) -> list[
 def _cell_rows(play: Play, cells: Sequence[Cell], order: Order) -> list[dict[str, Any]]:
     metrics, instances = play.metrics, play.instances
     seconds = play.seconds / len(cells)
+    declared = play.algorithm.declared_infeasible
     memory = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
     result = []
     for s, cell in enumerate(cells):
-        row = _identity(cell, order) | {name: float(metrics.final[name][s]) for name in METRICS}
+        row = _identity(cell, order) | {name: _known(metrics.final[name][s]) for name in METRICS}
         first = int(metrics.first_feasible[s])
         row |= {
             "status": "ok",
-            "f_star": float(instances.f_star[s]),
-            "f_plus": float(instances.f_plus[s]),
+            "f_star": _known(metrics.stars[0, s]),
+            "f_plus": _known(metrics.stars[1, s]),
             "first_feasible": first if first > 0 else None,
             "longest_streak": int(metrics.longest_streak[s]),
-            "infeasibility_declared": False,
+            "infeasibility_declared": declared is not None and bool(declared[s]),
             "redraws": int(instances.redraws[s]),
             "seconds": seconds,
             "seconds_per_round": seconds / order.task.horizon,
@@ -158,6 +160,11 @@ def _cell_rows(play: Play, cells: Sequence[Cell], order: Order) -> list[dict[str
         }
         result.append(row)
     return result
+
+
+def _known(value: float) -> float | None:
+    """A number, or nothing where it is not known (R₊ on boxes)."""
+    return None if np.isnan(value) else float(value)
 
 
 def failed_row(cell: Cell, order: Order, error: BaseException) -> dict[str, Any]:

@@ -18,29 +18,52 @@ EXAMPLES = {
     "rkhs": [{"d": 2, "n": 40, "m": 2, "kernel": "matern52"}],
     "light-sensors": [{"data": "look-alike"}],
     "stocks": [{"data": "look-alike"}],
+    "feasible-pocket": [{"candidates": 64}, {"grid": 25}, {"full_information": True, "candidates": 64}],
+    "feasible-pocket-delayed": [{"candidates": 64, "delay": 3.0}, {"grid": 25, "delay": 3.0}],
+    "feasible-pocket-drift": [{"candidates": 64, "first_change": 10, "second_change": 20}],
+    "cloud-latency": [{"days": 8}],
+    "expert-guidance": [{}, {"full_information": False}],
+    "no-fixed-penalty": [{"candidates": 64}, {"grid": 41, "penalty": "exponential"}],
+    "queue-stability": [{"candidates": 64}, {"grid": 8}],
+    "rate-allocation": [{"candidates": 64}, {"grid": 3, "noise_g": 0.1155}],
+    "tuning-under-deadline": [{}],
+    "gardner-1": [{"candidates": 64}, {"grid": 15}],
+    "gramacy": [{"candidates": 64}, {"grid": 15}],
+    "hartmann-4": [{"candidates": 64}],
+    "pressure-vessel": [{"candidates": 64}],
+    "speed-reducer": [{"candidates": 64}],
+    "tension-spring": [{"candidates": 64}],
+    "welded-beam": [{"candidates": 64}],
 }
-PAIRS = [(a, p, s) for a in ALGORITHMS.names() for p in PROBLEMS.names() for s in EXAMPLES.get(p, [])]
+
+
+ALL = {"name": "rkhs-1d", "full_information": True}  # offers whatever an algorithm may need
+MADE = [(p, s, problem(p, **s)) for p in PROBLEMS.names() for s in EXAMPLES.get(p, [])]
+PAIRS = [(a, p, s) for p, s, made in MADE for a in ALGORITHMS.names() if ALGORITHMS.get(a).needs <= made.offers()]
 
 
 def test_every_problem_has_an_example():
     assert set(PROBLEMS.names()) - set(EXAMPLES) == {"table"}  # which needs a file, see tests/problems/test_data.py
 
 
+@pytest.mark.slow  # all of them together
 @pytest.mark.parametrize(("name", "task", "settings"), PAIRS)
 def test_plays_and_does_not_depend_on_its_block(name, task, settings):
     made = problem(task, **settings)
-    whole, chunks = play(made, make(name), seeds=5, horizon=40)
-    alone, alone_chunks = play(made, make(name), seeds=[3], horizon=40)
+    whole, chunks = play(made, make(name), seeds=4, horizon=20)
+    alone, alone_chunks = play(made, make(name), seeds=[3], horizon=20)
     np.testing.assert_array_equal(actions(chunks)[:, 3:4], actions(alone_chunks))
     for metric, values in whole.metrics.final.items():
         np.testing.assert_array_equal(values[3:4], alone.metrics.final[metric])
-    assert np.isfinite(np.stack(list(whole.metrics.final.values()))).all()
-    assert (whole.metrics.final["regret_plus"] >= whole.metrics.final["regret"] - 1e-9).all()
+    final = dict(whole.metrics.final)
+    plus = final.pop("regret_plus")
+    assert np.isfinite(np.stack(list(final.values()))).all()
+    assert (np.isnan(plus) | (plus >= final["regret"] - 1e-9)).all()
 
 
 @pytest.mark.parametrize("name", ALGORITHMS.names())
 def test_same_seed_same_play_other_seed_other_play(name):
-    task = problem("rkhs-1d")
+    task = problem(**ALL)
     first, again = (actions(play(task, make(name), seeds=[1], horizon=30)[1]) for _ in range(2))
     np.testing.assert_array_equal(first, again)
     assert not np.array_equal(first, actions(play(task, make(name), seeds=[2], horizon=30)[1]))
@@ -52,7 +75,7 @@ def test_the_first_play_is_no_free_ride(name):
 
     Thompson samples often have their maximum at an end of the interval, so the bound for one action is generous.
     """
-    first = actions(play(problem("rkhs-1d"), make(name), seeds=60, horizon=1)[1])[0]
+    first = actions(play(problem(**ALL), make(name), seeds=60, horizon=1)[1])[0]
     assert np.bincount(first).max() <= (5 if "ts" not in name else 30)
     assert len(np.unique(first)) > 10
 
@@ -112,9 +135,9 @@ def test_scores_are_pure(name):
         seen.append(t)
 
     algorithm.begin = spy
-    watched, chunks = play(problem("rkhs-1d"), algorithm, horizon=40)
+    watched, chunks = play(problem(**ALL), algorithm, horizon=40)
     assert len(seen) == 40
-    np.testing.assert_array_equal(actions(chunks), actions(play(problem("rkhs-1d"), make(name), horizon=40)[1]))
+    np.testing.assert_array_equal(actions(chunks), actions(play(problem(**ALL), make(name), horizon=40)[1]))
 
 
 class Sly(Random):

@@ -124,4 +124,4 @@ def test_stageopt_leaves_expansion_after_its_rounds():
 def test_an_input_metric_needs_coordinates():
     task = problem("stocks", data="look-alike")
     with pytest.raises(Misuse, match="no coordinates; allowed here: kernel, none"):
-        make("stageopt", metric="input").check(task.actions, 1)
+        make("stageopt", metric="input").check(task)

@@ -47,7 +47,7 @@ WRONG = [
     ),
     (("seeds: 3", "seeds: 3\nshared: {beta_scale: x}"), "beta_scale is 'x'; allowed: number"),
     (("seeds: 3", "seeds: 3\nshared: 5"), "shared is 5; it must map"),
-    (("ckb-ucb", "ckb-ubc"), r"suite.yaml:7: unknown algorithm 'ckb-ubc'; did you mean 'ckb-ucb'\?; allowed: ckb-rand"),
+    (("ckb-ucb", "ckb-ubc"), r"suite.yaml:7: unknown algorithm 'ckb-ubc'; did you mean 'ckb-ucb'\?; allowed: admmbo"),
     (("rkhs-1d", "rkhs-2d"), "suite.yaml:5: unknown problem 'rkhs-2d'; did you mean 'rkhs-1d'"),
     (("{h: 0.25}", "{hh: 0.25}"), "suite.yaml:5: unknown parameter 'hh'; did you mean 'h'"),
     (("{h: 0.25}", "{h: -1}"), "suite.yaml:5: h is -1.0; it must be above 0"),

@@ -1,0 +1,208 @@
+"""ADMMBO: Bayesian optimisation with unknown constraints by the alternating direction method of multipliers.
+
+After Ariafar et al. (2019), with the rules set right where the published code departs from them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from cbobench.algorithms import ALGORITHMS
+from cbobench.algorithms.base import OneRun, Setting
+from cbobench.algorithms.improvement import log_expected_improvement, log_feasibility
+from cbobench.gp.beliefs import FunctionBelief
+from cbobench.gp.kernels import Array
+from cbobench.gp.single import RunModel
+from cbobench.params import param, state
+
+RATIO, FACTOR = 10.0, 2.0  # ρ moves by the factor when one residual is that much larger than the other
+SLACK = 1.5  # the relative tolerance, in units of the absolute one
+
+
+@ALGORITHMS.register("admmbo")
+@dataclass(kw_only=True)
+class ADMMBO(OneRun):
+    """Minimises F(x) + M Σ_i 1[g_i(z_i) > 0] subject to x = z_i, F = -f, by ADMM with a search by EI in each step.
+
+    Optimality: x minimises F(x) + ρ/2 Σ_i |x - z_i + y_i/ρ|². Feasibility: z_i minimises 1[g_i(z) > 0] +
+    ρ/(2M) |x - z + y_i/ρ|². Then y_i += ρ (x - z_i), and ρ doubles or halves to balance both residuals. The models are
+    of f and of g alone: only the quadratic is computed again when x, z, y or ρ move, no action is played again for it.
+
+    Every query is one round and tells f and g, both of which are used (the paper's queries tell one of them). When the
+    residuals are small, or the iterations used up, the incumbent is played for the rest: the largest posterior mean of
+    f among the played actions with P(g <= 0) >= 1 - δ, judged anew each round; where there is none, the most probably
+    feasible one. The round after which that begins is `stopped_at` of each run (None before), and `converged` says why.
+
+    The defaults are the paper's for its first toy problem, which lies in [0, 6]^d: distances in the quadratics and
+    tolerances are taken in a cube of that side. ρ and M are in units of f. Ours: the kernel is the one that all methods
+    here are given, its lengthscale is not fitted, and centre and amplitude follow the running range of the
+    observations; under noise x, z_i and their best values are read from posterior means at the played actions.
+    """
+
+    source = "Ariafar et al. (2019)"
+    about = "Bayesian optimisation by ADMM; after it stops, its incumbent"
+    knows = ("kernel", "λ")
+    needs = frozenset({"coordinates", "feedback at once"})
+    cost = "O(c t²) for c candidates"
+
+    lam: float = param(0.01, "noise variance of the models, in units of their squared amplitudes (ours)", above=0.0)
+    scaled: bool = param(True, "centre and amplitude of the models from the running range; else 0 and 1")
+    rho: float = param(0.1, "first penalty ρ of the augmented Lagrangian", above=0.0)
+    M: float = param(50.0, "price M of an infeasible z_i", above=0.0)
+    side: float = param(6.0, "side of the cube in which distances are taken (the paper's toy: 6)", above=0.0)
+    corner: Literal["upper", "lower"] = param("upper", "corner of the cube at which every z_i starts")
+    initial: int = param(2, "random points at the beginning", at_least=1)
+    first_f: int = param(10, "queries of the first optimality step", at_least=1)
+    first_g: int = param(50, "queries of the first feasibility step of each constraint", at_least=1)
+    later_f: int = param(5, "queries of every later optimality step", at_least=1)
+    later_g: int = param(5, "queries of every later feasibility step of each constraint", at_least=1)
+    iterations: int = param(15, "ADMM iterations at most", at_least=1)
+    tolerance: float = param(0.05, "ε of the stopping rule: √d ε, and 1.5 ε relative", at_least=0.0)
+    candidates: int = param(1000, "random points at which EI is maximised, drawn afresh per query", at_least=1)
+    values: Literal["posterior", "observed"] = param(
+        "posterior", "f and g at the played actions: means, or as observed"
+    )
+    delta: float = param(0.05, "δ: the incumbent has P(g <= 0) >= 1 - δ", above=0.0, below=1.0)
+
+    stopped_at: int | None = state()
+    converged: bool = state()
+
+    def start_one(self, setting: Setting) -> None:
+        m = setting.constraints
+        self.model = RunModel(setting.actions, 1 + m, self.lam, setting.horizon, self.scaled)
+        self.generator = setting.streams.role("candidates")[0]
+        self.penalty = self.rho
+        self.x = np.full(self.model.cube.d, 0.5 * self.side)
+        self.z = np.full((m, self.model.cube.d), self.side if self.corner == "upper" else 0.0)
+        self.y = np.zeros_like(self.z)
+        self.stopped_at, self.converged = None, False
+        self.queries = self._plan()
+
+    def ask_one(self, t: int) -> Any:
+        self.where = next(self.queries)
+        return self.model.action(self.where)
+
+    def tell_one(self, t: int, action: Any, f: float, g: Array) -> None:
+        self.model.tell(self.where, np.concatenate([[f], g]))
+
+    def _plan(self) -> Iterator[NDArray[Any]]:
+        """The queries one after another; between two of them the model learns what the first one told."""
+        for _ in range(self.initial):
+            yield self.model.anywhere(self.generator)
+        for k in range(self.iterations):
+            for _ in range(self.later_f if k else self.first_f):
+                yield self._query(self.optimality_improvement)
+            self.x = self._coordinates()[self._augmented().argmin()]
+            before = self.z.copy()
+            for i in range(len(self.z)):
+                for _ in range(self.later_g if k else self.first_g):
+                    yield self._query(partial(self.feasibility_improvement, i=i))
+                self.z[i] = self._coordinates()[self._infeasibility(i).argmin()]
+            self.converged = self.dual_step(before)
+            if self.converged:
+                break
+        self.stopped_at = self.model.count
+        while True:
+            best = self._incumbent()
+            yield self.model.played[best : best + 1]
+
+    def _query(self, improvement: Callable[[NDArray[Any]], Array]) -> NDArray[Any]:
+        """The candidate that promises most, ties broken at random."""
+        where = self.model.random(self.generator, self.candidates)
+        promised = improvement(where)
+        best = np.flatnonzero(promised == promised.max())
+        chosen = best[self.generator.integers(len(best))]
+        return where[chosen : chosen + 1]
+
+    # The two steps --------------------------------------------------------------------------------------------------
+
+    def _coordinates(self) -> Array:
+        """The played actions in the cube of side `side`, (c, d)."""
+        return self.side * self.model.units(self.model.played)
+
+    def _known(self) -> Array:
+        """f and g at the played actions, (1 + m, c)."""
+        return self.model.observed if self.values == "observed" else self.model.at_played()[0]
+
+    def _pull(self, points: Array) -> Array:
+        """ρ/2 Σ_i |x - z_i + y_i/ρ|² of points x (q, d), (q,)."""
+        gap = points[:, None] - self.z + self.y / self.penalty
+        return np.asarray(self.penalty / 2 * (gap**2).sum(axis=(1, 2)))
+
+    def _push(self, points: Array, i: int) -> Array:
+        """ρ/(2M) |x - z + y_i/ρ|² of points z (q, d), (q,)."""
+        gap = self.x - points + self.y[i] / self.penalty
+        return np.asarray(self.penalty / (2 * self.M) * (gap**2).sum(axis=1))
+
+    def _augmented(self) -> Array:
+        """The optimality step's objective at the played actions, (c,)."""
+        return self._pull(self._coordinates()) - self._known()[0]
+
+    def _infeasibility(self, i: int) -> Array:
+        """The feasibility step's objective at the played actions, (c,)."""
+        return (self._known()[1 + i] > 0) + self._push(self._coordinates(), i)
+
+    def optimality_improvement(self, where: NDArray[Any]) -> Array:
+        """log EI of F + quadratic below its best known value, a GP of which the quadratic is part of the mean."""
+        mean, deviation = self.model.at(where)
+        negated = mean[0] - self._pull(self.side * self.model.units(where))
+        return log_expected_improvement(negated, deviation[0], -self._augmented().min())
+
+    def feasibility_improvement(self, where: NDArray[Any], i: int) -> Array:
+        """EI of 1[g_i(z) > 0] + quadratic below its best known value, (q,)."""
+        from scipy.special import ndtr
+
+        mean, deviation = self.model.at(where)
+        gain = self._infeasibility(i).min() - self._push(self.side * self.model.units(where), i)
+        return indicator_improvement(gain, ndtr(-mean[1 + i] / deviation[1 + i]))
+
+    def dual_step(self, before: Array) -> bool:
+        """y_i += ρ (x - z_i), then the stopping rule, then ρ; whether ADMM has converged.
+
+        Args:
+            before: z of the last iteration, (m, d).
+        """
+        primal, rho, root = self.x - self.z, self.penalty, np.sqrt(len(self.x))
+        self.y = self.y + rho * primal
+        r, s = _norm(primal), _norm(rho * (self.z - before))
+        relative = SLACK * self.tolerance
+        near = r < root * self.tolerance + relative * np.maximum(_norm(self.x), _norm(self.z))
+        still = s < root * self.tolerance + relative * _norm(rho * self.y)
+        if r.mean() > RATIO * s.mean():
+            self.penalty *= FACTOR
+        elif RATIO * r.mean() < s.mean():
+            self.penalty /= FACTOR
+        return bool((near & still).all())
+
+    def _incumbent(self) -> int:
+        """Which played action is played for the rest."""
+        mean, deviation = self.model.at_played()
+        g = FunctionBelief(mean[None, 1:], deviation[None, 1:], np.ones((1, 1, 1)))
+        likely = log_feasibility(g)[0]
+        feasible = likely >= np.log1p(-self.delta)
+        if not feasible.any():
+            return int(likely.argmax())
+        return int(np.where(feasible, mean[0], -np.inf).argmax())
+
+
+def indicator_improvement(gain: Array, feasible: Array) -> Array:
+    """Expected improvement of 1[g > 0] + quadratic over the best value h⁺ known, (q,).
+
+    With q = h⁺ - quadratic and θ = P(g <= 0): E[q - 1[g > 0]]⁺ = 0 for q <= 0, q θ for 0 < q < 1, q - (1 - θ) above.
+
+    Args:
+        gain: q, (q,).
+        feasible: θ, (q,).
+    """
+    return np.where(gain <= 0, 0.0, np.where(gain < 1, gain * feasible, gain - (1 - feasible)))
+
+
+def _norm(vectors: Array) -> Array:
+    """Euclidean norms of rows."""
+    return np.asarray(np.sqrt((vectors**2).sum(axis=-1)))

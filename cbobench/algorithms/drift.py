@@ -1,0 +1,25 @@
+"""What methods for moving functions share: the window, or restart period, of their theorems."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from cbobench.algorithms.base import Setting
+from cbobench.gp.gain import greedy_gain
+
+
+def theory_window(setting: Setting, lam: float) -> int:
+    """W = γ_T^(1/4) √(T / P_T), at least 1 and at most T; T where nothing moves.
+
+    P_T is the largest over f and g_j of Σ_t |f_{t+1} - f_t|_k (Guo et al. 2022, Sec. 6; Deng et al. 2022), and γ_T the
+    greedy bound of the information gain. Replicates share a window, that of the largest P_T among them.
+    """
+    horizon = setting.horizon
+    moves = [norms for when, norms in setting.changes if when < horizon]
+    variation = float(np.sum(moves, axis=0).max()) if moves else 0.0
+    if variation == 0:
+        return horizon
+    gain = float(greedy_gain(setting.actions, lam, horizon)[-1])
+    return min(horizon, max(1, math.ceil(gain**0.25 * math.sqrt(horizon / variation))))

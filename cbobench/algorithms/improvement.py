@@ -1,0 +1,125 @@
+"""Constrained expected improvement (Gardner et al. 2014; Gelbart et al. 2014), in logarithms."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+import numpy as np
+
+from cbobench.algorithms import ALGORITHMS
+from cbobench.algorithms.score import Bound, ScoreAlgorithm
+from cbobench.gp.beliefs import Belief, FunctionBelief
+from cbobench.gp.gain import GainName
+from cbobench.gp.kernels import Array
+from cbobench.gp.observations import ObservationPosterior
+from cbobench.gp.single import RunningScale, at_observations
+from cbobench.gp.width import WidthForm
+from cbobench.params import param, state
+from cbobench.problems.base import Feedback
+
+FAR = -1e3  # below it 1 - |z| M(|z|), M the Mills ratio, is 1/z² to six digits, and rounding would spoil it
+
+
+@ALGORITHMS.register("cei")
+@dataclass(kw_only=True)
+class ConstrainedEI(ScoreAlgorithm):
+    """Maximises log EI(x) + Σ_j log Φ(-μ_j/σ_j), EI over the incumbent's value.
+
+    The incumbent is, under noise, the largest posterior mean of f among the played actions with P(g <= 0) >= 1 - δ
+    (Gelbart et al. 2014). Without one, Σ_j log Φ(-μ_j/σ_j) alone is maximised. Centres and amplitudes of the models
+    follow the running range of the observations; the lengthscale is not fitted, the kernel being the one that all
+    methods here are given. No confidence width is used, and no norm.
+    """
+
+    source = "Gardner et al. (2014); Gelbart et al. (2014)"
+    about = "expected improvement times the probability of feasibility"
+    knows = ("kernel", "λ")
+    needs = frozenset({"feedback at once"})
+
+    lam: float | Literal["theory"] = param(
+        0.01, "noise variance of the models, in units of their squared amplitudes (ours)", above=0.0
+    )
+    delta: float = param(0.05, "δ: an action counts as feasible where P(g <= 0) >= 1 - δ", above=0.0, below=1.0)
+    scaled: bool = param(True, "centre and amplitude of the models from the running range; else 0 and 1")
+
+    B: Bound = field(init=False, default="sup", repr=False)  # no parameters here: nothing below depends on them
+    G: Bound = field(init=False, default="sup", repr=False)
+    R: float | Literal["true"] = field(init=False, default="true", repr=False)
+    alpha: float = field(init=False, default=0.1, repr=False)
+    beta: float | WidthForm = field(init=False, default=1.0, repr=False)
+    beta_scale: float = field(init=False, default=1.0, repr=False)
+    gain: GainName = field(init=False, default="played", repr=False)
+
+    incumbent: Array = state()
+
+    def make_posterior(self, functions: int) -> Any:
+        return super().make_posterior(functions + 1)  # a constant 1 beside f and g, see cbobench.gp.single
+
+    def set_width(self) -> None:
+        """There is no width."""
+
+    def round_width(self, t: int) -> Array:
+        return np.ones((self.setting.replicates, 1 + self.setting.constraints))
+
+    def prepare(self) -> None:
+        replicates = self.setting.replicates
+        self.running = RunningScale(replicates, 1 + self.setting.constraints, self.scaled)
+        if self.box is None:
+            self.seen = np.zeros((replicates, self.setting.finite.n), dtype=bool)
+
+    def targets(self, feedback: Feedback) -> Array:
+        return np.concatenate([super().targets(feedback), np.ones_like(feedback.f)[:, None]], axis=1)
+
+    def condition(self, t: int, feedback: Feedback) -> None:
+        super().condition(t, feedback)
+        self.running.add(self.targets(feedback)[:, :-1])
+        if self.box is None:
+            self.seen[np.arange(len(self.chosen)), self.chosen] = True
+
+    def view(self, mean: Array, variance: Array, points: Array | None) -> Belief:
+        moments, deviation = self.running.moments(mean, variance)
+        f = FunctionBelief(moments[:, 0], deviation[:, 0], self.widths[:, :1])
+        return Belief(f, FunctionBelief(moments[:, 1:], deviation[:, 1:], self.widths[:, 1:, None]))
+
+    def begin(self, t: int, belief: Belief) -> None:
+        """The incumbent's value, (S,): minus infinity where no played action is feasible enough."""
+        self.incumbent = np.full(self.setting.replicates, -np.inf)
+        if self.played == 0:
+            return
+        if isinstance(self.posterior, ObservationPosterior) and self.box is not None:
+            belief = self.view(*at_observations(self.posterior), None)
+            seen = self.posterior.full[:, : self.posterior.used]
+        else:
+            seen = self.seen
+        feasible = log_feasibility(belief.constraint) >= np.log1p(-self.delta)
+        self.incumbent = np.where(feasible & seen, belief.f.mean, -np.inf).max(axis=1)
+
+    def score(self, belief: Belief) -> Array:
+        found = np.isfinite(self.incumbent)
+        best = np.where(found, self.incumbent, 0.0)[:, None]
+        improvement = log_expected_improvement(belief.f.mean, belief.f.deviation, best)
+        return np.where(found[:, None], improvement, 0.0) + log_feasibility(belief.constraint)
+
+
+def log_feasibility(g: FunctionBelief) -> Array:
+    """log P(every g_j <= 0), (S, k), of independent constraints (S, m, k)."""
+    from scipy.special import log_ndtr  # imported late: SciPy takes long to load
+
+    return np.asarray(log_ndtr(-g.mean / g.deviation).sum(axis=1))
+
+
+def log_expected_improvement(mean: Array, deviation: Array, best: Array | float) -> Array:
+    """log E[X - best]^+ for X ~ N(mean, deviation²): log deviation + log(φ(z) + z Φ(z)), z = (mean - best)/deviation.
+
+    It is finite where the expectation itself underflows.
+    """
+    from scipy.special import erfcx, ndtr
+
+    z = (mean - best) / deviation
+    log_density = -0.5 * z**2 - 0.5 * np.log(2 * np.pi)
+    near, tail = np.maximum(z, -1.0), np.clip(z, FAR, -1.0)
+    plain = np.log(np.exp(-0.5 * near**2) / np.sqrt(2 * np.pi) + near * ndtr(near))
+    in_tail = log_density + np.log1p(tail * np.sqrt(np.pi / 2) * erfcx(-tail / np.sqrt(2)))
+    far = log_density - 2 * np.log(np.maximum(-z, 1.0))
+    return np.asarray(np.log(deviation) + np.where(z > -1.0, plain, np.where(z > FAR, in_tail, far)))

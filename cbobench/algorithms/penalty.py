@@ -1,0 +1,180 @@
+"""Penalty methods of Shi & Eryilmaz (2022): an unconstrained bandit on f minus a price, the price updated in epochs.
+
+f and the penalty's ingredients are observed separately and share a covariance, so the posterior of the inner target
+f - Σ_j κ_j Λ(g_j) is a combination of theirs: a new κ needs no refit, and earlier data may be kept.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+
+from cbobench.algorithms import ALGORITHMS
+from cbobench.algorithms.base import Setting
+from cbobench.algorithms.score import ScoreAlgorithm
+from cbobench.gp.beliefs import Belief, FunctionBelief
+from cbobench.gp.explore import UCB, Explore, Thompson
+from cbobench.gp.kernels import Array
+from cbobench.params import param, state
+from cbobench.problems.base import Actions, Feedback
+
+LARGEST_EXPONENT = 500.0  # exp overflows at 709
+
+
+@dataclass(kw_only=True)
+class Penalised(ScoreAlgorithm):
+    """Base: IGP-UCB or GP-TS on f - Σ_j κ_j Λ(g_j); subclasses say what Λ is and how κ moves.
+
+    The bound B is that of the inner target (Assumptions 3 and 5); its default is f's.
+    """
+
+    needs = frozenset({"feedback at once"})
+    looks_back = False
+
+    inner: Literal["ucb", "ts"] = param("ucb", "inner bandit: IGP-UCB, or GP-TS (Remark 1)")
+
+    price: Array = state()
+
+    def strategies(self) -> tuple[Explore, Explore]:
+        return (UCB(+1) if self.inner == "ucb" else Thompson()), UCB(-1)
+
+    def penalty(self, g: Array) -> Array:
+        """Λ(g), elementwise."""
+        raise NotImplementedError
+
+    def targets(self, feedback: Feedback) -> Array:
+        return np.concatenate([feedback.f[:, None], self.penalty(feedback.g)], axis=1)
+
+    def score(self, belief: Belief) -> Array:
+        f, penalties = belief.f, belief.constraint
+        mean = f.mean - (self.price[:, :, None] * penalties.mean).sum(axis=1)
+        return self.explore_f(FunctionBelief(mean, f.deviation, f.width, f.path))
+
+    @property
+    def duals(self) -> Array:
+        return self.price
+
+
+@ALGORITHMS.register("fixed-penalty")
+@dataclass(kw_only=True)
+class FixedPenalty(Penalised):
+    """A constant κ for ever: by Proposition 1 it cannot give sublinear regret and violation on every problem."""
+
+    source = "Shi & Eryilmaz (2022) Prop. 1"
+    about = "unconstrained bandit on f − κΛ(g) with a constant κ, which cannot work"
+    knows = ("kernel", "λ", "B", "R", "T", "κ")
+
+    kappa: float = param(1.0, "multiplier κ of every constraint", at_least=0.0)
+    form: Literal["linear", "exponential"] = param("linear", "Λ(g): g itself, or exp(g) - 1 for g > 0, else 0")
+
+    def prepare(self) -> None:
+        self.price = np.full((self.setting.replicates, self.setting.constraints), self.kappa)
+
+    def penalty(self, g: Array) -> Array:
+        return g if self.form == "linear" else psi(g, "exponential", 1.0, 1.0) - 1
+
+    def events(self) -> int:
+        return 1 if self.inner == "ucb" else 2
+
+
+@dataclass(kw_only=True)
+class Epochs(Penalised):
+    """Base of both algorithms: L epochs of S rounds, κ updated after each from the mean of the observed g."""
+
+    knows = ("kernel", "λ", "B", "R", "T")
+
+    S: int = param(20, "rounds per epoch; T = L S, and a last epoch may be shorter", at_least=1)
+    keep: bool = param(True, "keep the data of earlier epochs; the letter of the paper forgets them")
+
+    def start(self, setting: Setting) -> None:
+        self.epochs = -(-setting.horizon // self.S)  # L
+        self.price = np.full((setting.replicates, setting.constraints), self.first_price())
+        super().start(setting)
+
+    def prepare(self) -> None:
+        self.costs = np.zeros_like(self.price)
+
+    def first_price(self) -> float:
+        """κ_1."""
+        raise NotImplementedError
+
+    def update_price(self, mean: Array) -> Array:
+        """The next κ from the epoch's mean of g, both (S, m)."""
+        raise NotImplementedError
+
+    def events(self) -> int:
+        return self.epochs if self.inner == "ucb" else 2 * self.epochs
+
+    def ask(self, t: int) -> Actions:
+        if t > 1 and (t - 1) % self.S == 0:
+            self.price = self.update_price(self.costs / self.S)
+            self.costs = np.zeros_like(self.price)
+            if not self.keep:
+                self.forget()
+            self.set_width()
+        return super().ask(t)
+
+    def learn(self, t: int, chosen: Belief, feedback: Feedback) -> None:
+        self.costs = self.costs + feedback.g
+
+
+@ALGORITHMS.register("penalty-noiseless")
+@dataclass(kw_only=True)
+class PenaltyNoiseless(Epochs):
+    """GP-UCB with noiseless constraints: target f - Σ κ_j (ψ(g_j) - 1), κ_j ← κ_j ψ(mean of g_j over the epoch), κ = 1.
+
+    ψ(x) is 1 for x <= 0, and exp(c x) or (c x + 1)^n beyond. Multipliers only grow, and the paper warns of overflow: κ
+    is capped.
+    """
+
+    source = "Shi & Eryilmaz (2022) Alg. 2"
+    about = "epochs of GP-UCB on f − κ(ψ(g) − 1), κ grows by ψ of the mean violation"
+
+    psi: Literal["exponential", "power"] = param("exponential", "ψ: exp(c x), or (c x + 1)^n")
+    c: float = param(1.0, "c of ψ", above=0.0)
+    n: float = param(2.0, "n of the power ψ", at_least=1.0)
+    cap: float = param(1e6, "largest κ (ours: a guard against overflow)", at_least=1.0)
+
+    def first_price(self) -> float:
+        return 1.0
+
+    def penalty(self, g: Array) -> Array:
+        return psi(g, self.psi, self.c, self.n) - 1
+
+    def update_price(self, mean: Array) -> Array:
+        return np.minimum(self.price * psi(mean, self.psi, self.c, self.n), self.cap)
+
+
+@ALGORITHMS.register("penalty-noisy")
+@dataclass(kw_only=True)
+class PenaltyNoisy(Epochs):
+    """GP-UCB with noisy constraints: target f - Σ κ_j g_j, noise R √(1 + Σ κ²), κ_j ← [κ_j + μ mean(g_j)]⁺, κ = 0."""
+
+    source = "Shi & Eryilmaz (2022) Alg. 3"
+    about = "epochs of GP-UCB on f − κg, κ moves by the mean of the observed costs"
+
+    mu: float | Literal["theory"] = param("theory", "step μ of the multipliers; theory: 1/√L", above=0.0)
+
+    def first_price(self) -> float:
+        return 0.0
+
+    def penalty(self, g: Array) -> Array:
+        return g
+
+    def update_price(self, mean: Array) -> Array:
+        step = 1 / np.sqrt(self.epochs) if self.mu == "theory" else self.mu
+        return np.maximum(self.price + step * mean, 0.0)
+
+    def noise_constants(self) -> Array:
+        return np.asarray(super().noise_constants() * np.sqrt(1 + (self.price**2).sum(axis=1, keepdims=True)))
+
+    def events(self) -> int:
+        return 2 * super().events()
+
+
+def psi(x: Array, form: str, c: float, n: float) -> Array:
+    """ψ of Assumption 2: 1 for x <= 0, increasing and convex beyond, with ψ(x) ψ(y) >= ψ(x + y) (eqs. 9, 10)."""
+    inside = np.maximum(c * x, 0.0)
+    return np.exp(np.minimum(inside, LARGEST_EXPONENT)) if form == "exponential" else (inside + 1) ** n

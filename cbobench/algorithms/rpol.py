@@ -1,0 +1,180 @@
+"""Rectified pessimistic-optimistic learning (Guo, Zhu & Liu 2022), which bounds the violation that nothing compensates.
+
+Three learning strategies share one framework (Section 3): GP-UCB (Section 4), censored GP-UCB for delayed feedback
+(Section 5, Appendix C) and sliding-window GP-UCB for functions that move (Section 6, Appendix D).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, ClassVar, Literal
+
+import numpy as np
+
+from cbobench.algorithms import ALGORITHMS
+from cbobench.algorithms.drift import theory_window
+from cbobench.algorithms.score import ScoreAlgorithm
+from cbobench.errors import Misuse
+from cbobench.gp import choose
+from cbobench.gp.beliefs import Belief
+from cbobench.gp.gain import greedy_gain
+from cbobench.gp.kernels import Array
+from cbobench.gp.maximise import Parts
+from cbobench.gp.observations import ObservationPosterior
+from cbobench.gp.width import WidthForm
+from cbobench.params import param, state
+from cbobench.problems.base import Feedback, Problem
+
+
+@dataclass(kw_only=True)
+class RPOL(ScoreAlgorithm):
+    """The framework: x_t = argmax f̂_t - Σ_j Q_j [ǧ_j]⁺, Q_{t+1} = max(Q_t + c_t⁺, √t), Q_1 = 1 (eqs. 11, 12).
+
+    f̂ is the upper and ǧ the lower confidence bound. The paper has one constraint; each of several gets its own Q. Under
+    delays the costs that are revealed in a round are added.
+    """
+
+    source = "Guo, Zhu & Liu (2022) Sec. 4"
+    knows: ClassVar[tuple[str, ...]] = ("kernel", "λ", "B", "G", "R")
+    looks_back = False
+
+    floor: float = param(1.0, "factor on √t, the least penalty η_t", at_least=0.0)
+
+    penalty: Array = state()
+
+    def prepare(self) -> None:
+        self.penalty = np.ones((self.setting.replicates, self.setting.constraints))
+
+    def parts(self, belief: Belief) -> Parts:
+        return Parts(self.explore_f(belief.f), self.explore_g(belief.constraint), self.penalty)
+
+    def learn(self, t: int, chosen: Belief, feedback: Feedback) -> None:
+        self.penalty = np.maximum(self.penalty + feedback.costs(rectified=True), self.floor * np.sqrt(t))
+
+    @property
+    def duals(self) -> Array:
+        return self.penalty
+
+
+@ALGORITHMS.register("rpol-ucb")
+@dataclass(kw_only=True)
+class RPOLUCB(RPOL):
+    """RPOL with improved GP-UCB/LCB: β = B + R √(2(γ + 1 + ln(2/p))) with p = α."""
+
+    about = "rectified penalty with a rising floor, optimistic in reward and cost"
+
+
+@ALGORITHMS.register("rpol-censored")
+@dataclass(kw_only=True)
+class RPOLCensored(RPOL):
+    """RPOL with censored GP-UCB: the kernel matrix holds every action played, and what is not there yet counts as 0.
+
+    v_t = B_r Σ_{s=t-m}^{t-1} σ_t(x_s) + β_t with B_r = B + R √(2 ln T), β_t = B + (R + B_r) √(2(γ_t + 1 + ln(4/p))).
+    An observation that takes longer than m rounds is never used.
+    """
+
+    source = "Guo, Zhu & Liu (2022) Sec. 5, App. C"
+    about = "RPOL for delayed feedback: variances know what was played, means what has arrived"
+    knows = ("kernel", "λ", "B", "G", "R", "T", "delay cut-off m")
+
+    cutoff: int = param(25, "m, rounds after which feedback is ignored", at_least=0)
+    lag: float = param(1.0, "factor on B_r Σ σ_t(x_s), the width for what is under way", at_least=0.0)
+
+    def make_posterior(self, functions: int) -> Any:
+        return choose.posterior(self.setting.actions, self.setting.replicates, functions, self.setting.horizon)
+
+    def noise_constants(self) -> Array:
+        return super().noise_constants() + self._observation_bound()
+
+    def _observation_bound(self) -> Array:
+        """B_r of every function, (S, p): what an observation exceeds with probability at most 2/T."""
+        bounds = np.concatenate([self.bound_f, self.bound_g[:, :, 0]], axis=1)
+        return bounds + super().noise_constants() * np.sqrt(2 * np.log(self.setting.horizon))
+
+    def events(self) -> int:
+        return 2 * self.posterior.functions
+
+    def round_width(self, t: int) -> Array:
+        widths = super().round_width(t)
+        if self.lag == 0 or not self.history or self.cutoff == 0:
+            return widths
+        recent = np.stack(self.history[-self.cutoff :], axis=1)  # (S, m) or (S, m, d)
+        if self.box is None:
+            variance = np.take_along_axis(self.posterior.variance, recent, axis=1)
+        else:
+            variance = self.posterior.at(recent)[1]
+        under_way = np.sqrt(variance).sum(axis=1)[:, None]
+        return np.asarray(widths + self.lag * self.beta_scale * self._observation_bound() * under_way)
+
+    def condition(self, t: int, feedback: Feedback) -> None:
+        self.history.append(self.chosen)
+        if feedback.arrivals is None:
+            self.posterior.update(self.chosen, self.targets(feedback))
+            return
+        self.posterior.update(self.chosen, np.zeros((len(self.chosen), self.posterior.functions)))
+        a = feedback.arrivals
+        for s, when, j, value in zip(a.replicate.tolist(), a.round.tolist(), a.function.tolist(), a.value, strict=True):
+            if t - when <= self.cutoff:
+                self.posterior.reveal(s, when, self.history[when - 1][s], j, float(value))
+
+
+@ALGORITHMS.register("rpol-sw")
+@dataclass(kw_only=True)
+class RPOLSW(RPOL):
+    """RPOL with sliding-window GP-UCB: f̂ = μ + βσ + Γ and ǧ = μ - βσ - Γ over the last W observations.
+
+    β_t = B + (R/√λ) √(2γ + 2 ln(2T/p)) with γ of the window, and Γ_t = C Σ_window |f_s - f_{s+1}|_k with
+    C = √(2W(1+λ)γ_T)/λ: from the true variation (`oracle`), a stated sum over any window (a number), or left out.
+    """
+
+    source = "Guo, Zhu & Liu (2022) Sec. 6, App. D"
+    about = "RPOL on a sliding window, for functions that move"
+    knows = ("kernel", "λ", "B", "G", "R", "T", "variation P_T (through W and Γ)")
+
+    window: int | Literal["theory"] = param("theory", "W, observations kept; theory: γ^(1/4) √(T/P_T)", at_least=1)
+    variation: float | Literal["oracle", "none"] = param(
+        "oracle", "norm of the functions' moves within a window, in Γ: the true one, a number, or none", at_least=0.0
+    )
+
+    def make_posterior(self, functions: int) -> Any:
+        setting = self.setting
+        lam = 1 + 2 / setting.horizon if self.lam == "theory" else float(self.lam)
+        self.kept = theory_window(setting, lam) if self.window == "theory" else self.window
+        self.kept = min(self.kept, setting.horizon)
+        slots = (setting.actions, 1.0, setting.replicates)
+        if setting.delayed:
+            return choose.DelayedPosterior([ObservationPosterior(*slots, 1, self.kept) for _ in range(functions)])
+        return ObservationPosterior(*slots, functions, self.kept)
+
+    def check(self, problem: Problem) -> None:
+        super().check(problem)
+        if "feedback at once" not in problem.offers():
+            raise Misuse("a sliding window needs feedback at once; rpol-censored is made for delays")
+
+    def prepare(self) -> None:
+        super().prepare()
+        lam, horizon = self.regulariser, self.setting.horizon
+        gain = greedy_gain(self.setting.actions, lam, horizon)[-1] if self.variation != "none" else 0.0
+        self.constant = np.sqrt(2 * self.kept * (1 + lam) * gain) / lam  # C
+
+    def width_form(self) -> float | WidthForm:
+        return "self-normalised" if self.beta == "theory" else self.beta
+
+    def events(self) -> int:
+        return int(self.posterior.functions * self.setting.horizon)
+
+    def begin(self, t: int, belief: Belief) -> None:
+        """Γ_t of every function, (S, 1 + m)."""
+        moves = np.zeros((self.setting.replicates, 1 + self.setting.constraints))
+        if self.variation == "oracle":
+            for when, norms in self.setting.changes:
+                if max(1, t - self.kept) <= when < t:
+                    moves = moves + norms
+        elif self.variation != "none":
+            moves += float(self.variation)
+        self.drift = self.constant * moves
+
+    def parts(self, belief: Belief) -> Parts:
+        f = self.explore_f(belief.f) + self.drift[:, :1]
+        g = self.explore_g(belief.constraint) - self.drift[:, 1:, None]
+        return Parts(f, g, self.penalty)

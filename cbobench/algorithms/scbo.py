@@ -1,0 +1,146 @@
+"""SCBO: Thompson sampling in a trust region (Eriksson & Poloczek 2021), with one evaluation at a time."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from cbobench.algorithms import ALGORITHMS
+from cbobench.algorithms.base import OneRun, Setting
+from cbobench.errors import Misuse
+from cbobench.gp.box import sobol
+from cbobench.gp.kernels import Array
+from cbobench.gp.single import RunModel
+from cbobench.params import param, state
+
+PERTURBED = 20  # coordinates that differ from the centre's, on the average, where there are more
+
+
+@ALGORITHMS.register("scbo")
+@dataclass(kw_only=True)
+class SCBO(OneRun):
+    """One joint posterior sample of f and each g on candidates around the best point; its best feasible one is played.
+
+    The trust region is a cube of side L about the centre, cut at the walls. τ_succ successes in a row double L (at most
+    L_max), τ_fail failures halve it; under L_min everything starts anew with random points: data, counters and L.
+    What earlier regions found is not played again.
+    Candidates are a randomly shifted Sobol set in the region of which each coordinate is the centre's with probability
+    1 - min(20/d, 1); on a finite set, the actions inside the region.
+
+    Ours, for noise: centre and success are judged by posterior means, where the paper compares observed values. The
+    kernel is the one that all methods here are given: its lengthscale is not fitted, centre and amplitude follow the
+    running range of the observations. The paper's Gaussian copula of f is left out; its bilog transform of g is an
+    option, off by default.
+    """
+
+    source = "Eriksson & Poloczek (2021)"
+    about = "Thompson sampling in a trust region that grows with success and shrinks with failure"
+    knows = ("kernel", "λ")
+    needs = frozenset({"coordinates", "feedback at once"})
+    cost = "O(c³ + c t²) for c candidates"
+
+    lam: float = param(0.01, "noise variance of the models, in units of their squared amplitudes (ours)", above=0.0)
+    scaled: bool = param(True, "centre and amplitude of the models from the running range; else 0 and 1")
+    initial: int = param(10, "random points before the trust region, and after every restart", at_least=1)
+    candidates: int = param(
+        512, "how many (the paper's min(5000, max(2000, 200 d)) is the cube of that dearer)", at_least=2, at_most=5000
+    )
+    length: float = param(0.8, "first side L, in the unit cube", above=0.0)
+    shortest: float = param(0.5**7, "L_min", above=0.0)
+    longest: float = param(1.6, "L_max", above=0.0)
+    successes: int = param(3, "τ_succ (the paper's; a published tutorial takes 10)", at_least=1)
+    failures: int | Literal["theory"] = param("theory", "τ_fail; theory: max(4, d)", at_least=1)
+    margin: float = param(1e-3, "a success improves on the incumbent by this share of its absolute value", at_least=0.0)
+    bilog: bool = param(False, "model sign(g) ln(1 + |g|) in place of g")
+
+    side: float = state()
+    restarts: int = state()
+
+    def validate(self) -> None:
+        if not self.shortest <= self.length <= self.longest:
+            raise Misuse(
+                f"length is {self.length}; it must lie between shortest {self.shortest:g} and {self.longest:g}"
+            )
+
+    def start_one(self, setting: Setting) -> None:
+        self.model = RunModel(setting.actions, 1 + setting.constraints, self.lam, setting.horizon, self.scaled)
+        self.generator = setting.streams.role("candidates")[0]
+        d = self.model.cube.d
+        self.sobol = sobol(d, self.candidates)
+        self.patience = max(4, d) if self.failures == "theory" else self.failures
+        self.restarts = -1
+        self._restart()
+
+    def _restart(self) -> None:
+        self.model.forget()
+        self.side, self.succeeded, self.failed = self.length, 0, 0
+        self.restarts += 1
+
+    def ask_one(self, t: int) -> Any:
+        if self.side < self.shortest:
+            self._restart()
+        if self.model.count < self.initial:
+            self.incumbent = -1
+            self.where = self.model.anywhere(self.generator)
+        else:
+            self.incumbent = self._centre()
+            where = self._region(self.model.played[self.incumbent : self.incumbent + 1])
+            normals = self.generator.standard_normal((1 + self.setting.constraints, len(where)))
+            sample = self.model.sample(where, normals)
+            best = best_of(sample)
+            self.where = where[best : best + 1]
+        return self.model.action(self.where)
+
+    def _centre(self) -> int:
+        """Which played point the region is built about."""
+        return best_of(self.model.at_played()[0])
+
+    def _region(self, centre: NDArray[Any]) -> NDArray[Any]:
+        """Candidates in the trust region about a played point, (q, d) of a box or (q,) of a finite set."""
+        middle = self.model.units(centre)[0]
+        low, high = np.maximum(middle - self.side / 2, 0.0), np.minimum(middle + self.side / 2, 1.0)
+        units = self.model.cube.units
+        if units is not None:
+            inside = np.flatnonzero(((units >= low) & (units <= high)).all(axis=1))
+            return inside if len(inside) <= self.candidates else self.generator.permutation(inside)[: self.candidates]
+        d = len(middle)
+        points = low + (self.sobol + self.generator.random(d)) % 1.0 * (high - low)
+        moved = self.generator.random((self.candidates, d)) < min(PERTURBED / d, 1.0)
+        moved[np.arange(self.candidates), self.generator.integers(d, size=self.candidates)] = True
+        return np.where(moved, points, middle)
+
+    def tell_one(self, t: int, action: Any, f: float, g: Array) -> None:
+        values = np.sign(g) * np.log1p(np.abs(g)) if self.bilog else g
+        self.model.tell(self.where, np.concatenate([[f], values]))
+        if self.incumbent >= 0:
+            means = self.model.at_played()[0]
+            self._adapt(improves(means[:, -1], means[:, self.incumbent], self.margin))
+
+    def _adapt(self, success: bool) -> None:
+        """Count, and double or halve the side."""
+        self.succeeded = self.succeeded + 1 if success else 0
+        self.failed = 0 if success else self.failed + 1
+        if self.succeeded == self.successes:
+            self.side, self.succeeded = min(2 * self.side, self.longest), 0
+        elif self.failed == self.patience:
+            self.side, self.failed = self.side / 2, 0
+
+
+def best_of(values: Array) -> int:
+    """The feasible point with the largest f, or the one with the smallest total violation; values (1 + m, q)."""
+    violation = np.maximum(values[1:], 0.0).sum(axis=0)
+    if violation.min() > 0:
+        return int(violation.argmin())
+    return int(np.where(violation > 0, -np.inf, values[0]).argmax())
+
+
+def improves(new: Array, old: Array, margin: float) -> bool:
+    """Whether the values (1 + m,) of a new point beat the incumbent's: a success of the trust region."""
+    violation, before = (float(np.maximum(values[1:], 0.0).sum()) for values in (new, old))
+    if violation > 0:
+        return violation < before
+    return before > 0 or bool(new[0] > old[0] + margin * math.fabs(old[0]))

@@ -1,0 +1,211 @@
+"""Problems given by formulas on a box, with reference optima that tests derive again."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from cbobench.errors import Misuse
+from cbobench.gp.actions import Finite
+from cbobench.gp.box import Box, finite, sobol
+from cbobench.gp.kernels import Array, StationaryName
+from cbobench.params import param
+from cbobench.problems.base import Drawn, Instances, choose_seed_set
+from cbobench.problems.channels import Everywhere, FeedbackModel
+from cbobench.problems.data import DataFolder
+
+Formula = Callable[[Array], Array]
+SAMPLE = 2**13  # points at which a formula's range, spread and Slater margin are read off
+LARGEST_GRID = 10_000
+
+
+@dataclass(frozen=True)
+class Reference:
+    """What is known of a formula's constrained maximum.
+
+    Attributes:
+        x: the best feasible point.
+        f: its reward.
+        slater: delta = -min_x max_j g_j(x), how strictly the constraints can be satisfied.
+        share: fraction of the box that is feasible, by a Sobol sample.
+        accuracy: by how much a feasible point may still be better, relative to 1 + |f|.
+        how: how it was found.
+    """
+
+    x: tuple[float, ...]
+    f: float
+    slater: float
+    share: float
+    accuracy: float
+    how: str
+
+
+@dataclass(frozen=True)
+class BoxInstances:
+    """A formula on a box, the same for every replicate (see `Drawn`).
+
+    Attributes:
+        formula: values (..., 1 + m) of (f, g_1, ..., g_m) at points (..., d).
+        point, f_star: the best feasible point (d,) and its reward.
+        norm, noise, sup: (S, 1 + m); slater, redraws: (S,).
+    """
+
+    formula: Formula
+    point: Array
+    f_star: float
+    norm: Array
+    noise: Array
+    sup: Array
+    slater: Array
+    redraws: NDArray[np.intp]
+    accuracy: float
+    seed_set: None = None
+
+    def values(self, first: int, actions: Array) -> Array:
+        return self.formula(actions)
+
+    def stars(self, first: int, rounds: int) -> tuple[Array, Array]:
+        shape = (rounds, len(self.noise))
+        return np.full(shape, self.f_star), np.full(shape, np.nan)
+
+    def best(self, t: int) -> Array:
+        return np.tile(self.point, (len(self.noise), 1))
+
+    def changes(self) -> tuple[tuple[int, Array], ...]:
+        return ()
+
+
+@dataclass(kw_only=True)
+class BoxProblem(FeedbackModel):
+    """Base of formulas on a box. Subclasses give `low`, `high`, `m`, `reference` and `formula`.
+
+    With `grid` the action set is the finite grid with that many points per axis, which every algorithm can play.
+    """
+
+    low: ClassVar[tuple[float, ...]]
+    high: ClassVar[tuple[float, ...]]
+    m: ClassVar[int] = 1
+    reference: ClassVar[Reference]
+
+    noise_f: float = param(0.1, "standard deviation of the noise on f", at_least=0.0)
+    noise_g: float = param(0.1, "standard deviation of the noise on every g_j", at_least=0.0)
+    kernel: StationaryName = param("se", "kernel of the learners' models, on the box scaled to the unit cube")
+    lengthscale: float = param(0.2, "its lengthscale, in units of the sides", above=0.0)
+    candidates: int = param(
+        1024, "points at which acquisition functions are first evaluated", at_least=16, at_most=65536
+    )
+    grid: int | None = param(None, "play on a finite grid with this many points per axis instead", at_least=2)
+    scaled: bool = param(False, "shift f to mean 0, divide f and every g_j by their standard deviations over the box")
+    seed_size: int = param(5, "how many random feasible actions a safe method may start from (grid only)", at_least=1)
+
+    @classmethod
+    def facts(cls) -> dict[str, str]:
+        known = cls.reference
+        share = f"{100 * known.share:.3g} %"
+        box = f"box, d = {len(cls.low)}"
+        return {"actions": box, "constraints": str(cls.m), "feasible": share, "best": f"{known.f:.7g}"}
+
+    def formula(self, x: Array) -> Array:
+        """(f, g_1, ..., g_m) at points (..., d): (..., 1 + m); maximise f, feasible where every g_j <= 0."""
+        raise NotImplementedError
+
+    def validate(self) -> None:
+        d = len(self.low)
+        if self.grid is not None and self.grid**d > LARGEST_GRID:
+            most = int(LARGEST_GRID ** (1 / d) + 1e-9)
+            raise Misuse(f"grid is {self.grid}, so {self.grid**d:,} actions; allowed: at most {most} per axis here")
+
+    def prepare(self, data: DataFolder) -> None:
+        actions = self.actions
+        if isinstance(actions, Finite):
+            assert actions.points is not None
+            if not (self.formula(actions.points)[:, 1:] <= 0).all(axis=1).any():
+                raise Misuse(
+                    f"no feasible action on a grid of {self.grid} points per axis; try another grid, or the box"
+                )
+
+    @property
+    def constraints(self) -> int:
+        return self.m
+
+    @cached_property
+    def box(self) -> Box:
+        return Box(np.array(self.low), np.array(self.high), self.kernel, self.lengthscale, self.candidates)
+
+    @cached_property
+    def actions(self) -> Finite | Box:
+        if self.grid is None:
+            return self.box
+        axes = np.meshgrid(*[np.linspace(a, b, self.grid) for a, b in zip(self.low, self.high, strict=True)])
+        return finite(np.stack([axis.ravel() for axis in axes], axis=1), self.box)
+
+    @cached_property
+    def scaling(self) -> tuple[Array, Array]:
+        """(shift, divisor) of (f, g_1, ..., g_m), each (1 + m,)."""
+        if not self.scaled:
+            return np.zeros(1 + self.m), np.ones(1 + self.m)
+        values = self.formula(self.box.scale(sobol(self.box.d, SAMPLE)))
+        shift = np.zeros(1 + self.m)
+        shift[0] = values[:, 0].mean()
+        return shift, values.std(axis=0)
+
+    def scaled_formula(self, x: Array) -> Array:
+        """The formula in the units that are played."""
+        shift, divisor = self.scaling
+        return (self.formula(x) - shift) / divisor
+
+    def draw(self, generators: Sequence[np.random.Generator]) -> Drawn:
+        return self.instances(self.scaled_formula, self.reference, generators)
+
+    def instances(self, formula: Formula, found: Reference, generators: Sequence[np.random.Generator]) -> Drawn:
+        """The draws of a formula with a known optimum; on a grid the optimum is found by looking at every point."""
+        replicates = len(generators)
+        noise = np.tile([self.noise_f] + [self.noise_g] * self.m, (replicates, 1)).astype(np.float64)
+        redraws = np.zeros(replicates, dtype=np.intp)
+        if isinstance(self.actions, Finite):
+            assert self.actions.points is not None
+            values = formula(self.actions.points).T
+            functions = np.tile(values, (replicates, 1, 1))
+            norm = np.tile(self._norms(formula), (replicates, 1))
+            f, g = functions[:, 0], functions[:, 1:]
+            return Instances(f, g, norm, noise, choose_seed_set(g, self.seed_size, generators), redraws)
+        sample = formula(self.box.scale(sobol(self.box.d, SAMPLE)))
+        shift, divisor = self.scaling
+        slater = min(1.0, found.slater if self.m != 1 or not self.scaled else found.slater / divisor[1])
+        if self.scaled and self.m > 1:  # the margin is that of the scaled constraints; a sample gives a lower bound
+            slater = min(1.0, max(float((-sample[:, 1:].max(axis=1)).max()), found.slater / float(divisor[1:].max())))
+        return BoxInstances(
+            formula,
+            np.array(found.x),
+            float((found.f - shift[0]) / divisor[0]),
+            np.tile(self._norms(formula), (replicates, 1)),
+            noise,
+            np.tile(np.abs(sample).max(axis=0), (replicates, 1)),
+            np.full(replicates, slater),
+            redraws,
+            found.accuracy,
+        )
+
+    def _norms(self, formula: Formula) -> Array:
+        """Norm bounds (1 + m,), see `Box.norm`."""
+        return np.asarray(self.box.norm(formula(self.box.scale(self.box.candidates)).T))
+
+    def known_instance(self) -> Drawn | None:
+        return self.draw([np.random.default_rng(0)])
+
+    def everywhere(self, instances: Drawn) -> Everywhere:
+        replicates = len(instances.noise)
+
+        def at(points: Array | None) -> Array:
+            if isinstance(self.actions, Finite):
+                assert isinstance(instances, Instances)
+                return instances.g
+            units = self.box.candidates[None].repeat(replicates, axis=0) if points is None else points
+            return self.scaled_formula(self.box.scale(units))[..., 1:].swapaxes(1, 2)
+
+        return at

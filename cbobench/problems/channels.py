@@ -1,0 +1,180 @@
+"""Feedback models, as wrappers: noise of several laws, full information before acting, independent delays."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Literal
+
+import numpy as np
+
+from cbobench.gp.kernels import Array
+from cbobench.params import param
+from cbobench.problems.base import Ability, Actions, Arrivals, Channel, Drawn, Feedback, Problem, Shown
+from cbobench.rng import Draws, Sampler, Streams, standard_normal
+
+Everywhere = Shown
+Law = Literal["gaussian", "uniform", "student-t", "pareto"]
+
+
+def noise_law(law: Law, tail: float) -> Sampler:
+    """Draws with mean 0 and variance 1.
+
+    Args:
+        tail: degrees of freedom of `student-t`, exponent of `pareto`; above 2. Neither law is sub-Gaussian.
+    """
+
+    def uniform(gen: np.random.Generator, shape: tuple[int, ...]) -> Array:
+        return gen.uniform(-np.sqrt(3), np.sqrt(3), shape)
+
+    def student(gen: np.random.Generator, shape: tuple[int, ...]) -> Array:
+        return gen.standard_t(tail, shape) * np.sqrt((tail - 2) / tail)
+
+    def pareto(gen: np.random.Generator, shape: tuple[int, ...]) -> Array:
+        mean = 1 / (tail - 1)  # of NumPy's Lomax draws
+        deviation = np.sqrt(tail / (tail - 2)) / (tail - 1)
+        return (gen.pareto(tail, shape) - mean) / deviation
+
+    return {"gaussian": standard_normal, "uniform": uniform, "student-t": student, "pareto": pareto}[law]
+
+
+class AdditiveNoise:
+    """Feedback f(x) + R_0 e_0 and g_j(x) + R_j e_j with independent e of mean 0 and variance 1.
+
+    Args:
+        instances: the noise-free functions.
+        deviation: (S, 1 + m) noise standard deviations.
+        streams: feedback streams of the cells.
+        law: of e.
+        shown: whether g_t(.) = g(.) + R e, with the round's e for every action, is shown before acting.
+    """
+
+    def __init__(
+        self,
+        instances: Drawn,
+        deviation: Array,
+        streams: Streams,
+        law: Sampler = standard_normal,
+        shown: Everywhere | None = None,
+    ) -> None:
+        self.instances = instances
+        self.deviation = deviation
+        self.shown = shown
+        self.draws = Draws(streams.role("noise"), law, (deviation.shape[1],))
+
+    def before(self, t: int) -> Shown | None:
+        if self.shown is None:
+            return None
+        noise = (self.draws.at(t) * self.deviation)[:, 1:, None]
+        everywhere = self.shown
+        return lambda points: everywhere(points) + noise
+
+    def at(self, t: int, actions: Actions) -> Feedback:
+        observed = self.draws.at(t) * self.deviation
+        observed += self.instances.values(t, actions[None])[0]
+        return Feedback(observed[:, 0], observed[:, 1:])
+
+
+class Delayed:
+    """Any channel, with feedback that arrives later: f and each g_j after delays of their own, Poisson distributed.
+
+    An observation of round s with delay d arrives in round s + d.
+    """
+
+    def __init__(self, inner: Channel, mean: float, streams: Streams, functions: int) -> None:
+        def poisson(gen: np.random.Generator, shape: tuple[int, ...]) -> Array:
+            return gen.poisson(mean, shape).astype(np.float64)
+
+        self.inner = inner
+        self.draws = Draws(streams.role("delays"), poisson, (functions,))
+        self.waiting: dict[int, list[tuple[int, int, int, float]]] = {}
+
+    def before(self, t: int) -> Shown | None:
+        return self.inner.before(t)
+
+    def at(self, t: int, actions: Actions) -> Feedback:
+        now = self.inner.at(t, actions)
+        observed = np.concatenate([now.f[:, None], now.g], axis=1)
+        due = t + self.draws.at(t).astype(np.intp)
+        for s, row in enumerate(due.tolist()):
+            for function, when in enumerate(row):
+                self.waiting.setdefault(when, []).append((s, t, function, float(observed[s, function])))
+        arrived = sorted(self.waiting.pop(t, []))
+        columns = list(zip(*arrived, strict=True)) if arrived else [(), (), (), ()]
+        replicate, rounds, of = (np.array(c, dtype=np.intp) for c in columns[:3])
+        unknown = np.full_like(observed, np.nan)
+        arrivals = Arrivals(replicate, rounds, of, np.array(columns[3], dtype=np.float64))
+        return replace(now, f=unknown[:, 0], g=unknown[:, 1:], arrivals=arrivals)
+
+
+@dataclass(kw_only=True)
+class FeedbackModel(Problem):
+    """Base of problems with additive noise: a law, full information, and delays, as parameters."""
+
+    law: Law = param("gaussian", "law of the noise, scaled to its standard deviation R")
+    tail: float = param(3.0, "degrees of freedom (student-t) or exponent (pareto) of the law", above=2.0)
+    full_information: bool = param(False, "show g_t(.) = g(.) + the round's noise before acting")
+    delay: float | None = param(None, "mean of independent Poisson delays of f and each g; null: told at once", above=0)
+
+    def offers(self) -> frozenset[Ability]:
+        found = set(super().offers())
+        if self.full_information:
+            found.add("full information of the constraints")
+        if self.delay is not None:
+            found.discard("feedback at once")
+        return frozenset(found)
+
+    def everywhere(self, instances: Drawn) -> Everywhere:
+        """Noise-free constraints at all actions (S, m, n), or at points (S, k, d) of a box."""
+        raise NotImplementedError
+
+    def feedback(self, instances: Drawn, streams: Streams) -> Channel:
+        shown = self.everywhere(instances) if self.full_information else None
+        law = noise_law(self.law, self.tail)
+        channel: Channel = AdditiveNoise(instances, instances.noise, streams, law, shown)
+        return channel if self.delay is None else Delayed(channel, self.delay, streams, instances.noise.shape[1])
+
+
+class Phased:
+    """Functions that move at known rounds: a schedule of draws, each with its own optimum (see `Drawn`).
+
+    Args:
+        schedule: (first round, what holds from there on), from round 1 on.
+        moves: norms (S, 1 + m) of the difference at every change.
+    """
+
+    def __init__(self, schedule: Sequence[tuple[int, Drawn]], moves: Sequence[Array]) -> None:
+        self.schedule = list(schedule)
+        self.moves = list(moves)
+        parts = [part for _, part in schedule]
+        self.norm = np.max([part.norm for part in parts], axis=0)
+        self.sup = np.max([part.sup for part in parts], axis=0)
+        self.slater = np.min([part.slater for part in parts], axis=0)
+        self.noise = parts[0].noise
+        self.redraws = parts[0].redraws
+        self.seed_set = None  # what is safe now may not be safe later
+        self.accuracy = max(part.accuracy for part in parts)
+
+    def _segments(self, first: int, rounds: int) -> list[tuple[int, int, Drawn]]:
+        """(from, to, part) in rounds counted from `first`, for the rounds first, ..., first + rounds - 1."""
+        edges = [start for start, _ in self.schedule] + [first + rounds]
+        found = []
+        for (start, part), end in zip(self.schedule, edges[1:], strict=True):
+            low, high = max(start, first), min(end, first + rounds)
+            if low < high:
+                found.append((low - first, high - first, part))
+        return found
+
+    def values(self, first: int, actions: Actions) -> Array:
+        parts = [part.values(first + a, actions[a:b]) for a, b, part in self._segments(first, len(actions))]
+        return np.concatenate(parts)
+
+    def stars(self, first: int, rounds: int) -> tuple[Array, Array]:
+        parts = [part.stars(first + a, b - a) for a, b, part in self._segments(first, rounds)]
+        return np.concatenate([f for f, _ in parts]), np.concatenate([plus for _, plus in parts])
+
+    def best(self, t: int) -> Actions:
+        return self._segments(t, 1)[0][2].best(t)
+
+    def changes(self) -> tuple[tuple[int, Array], ...]:
+        return tuple((start - 1, move) for (start, _), move in zip(self.schedule[1:], self.moves, strict=True))

@@ -1,0 +1,83 @@
+"""Data rates for four servers under an electricity budget (Shi & Eryilmaz 2022, Section 3 and E.2).
+
+The sum of four utilities of the rates x in [0, 2]⁴ is to be large, at a price g(x) = 0.2 x_1 + 0.4 x_2 + 0.8 x_3 +
+1.2 x_4 - 2. Servers 1 and 3 have sigmoid utilities c (1 / (1 + exp(-a (x - b))) + d), which are not concave; servers 2
+and 4 have logarithmic ones c (log(a x + b) + d).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from cbobench.gp.kernels import Array
+from cbobench.params import param
+from cbobench.problems import PROBLEMS
+from cbobench.problems.base import Channel, Drawn
+from cbobench.problems.box import BoxProblem, Reference
+from cbobench.problems.channels import Law, noise_law
+from cbobench.problems.laws import two_laws
+from cbobench.rng import Streams
+
+LARGEST_RATE = 2.0
+PRICES = (0.2, 0.4, 0.8, 1.2)
+BUDGET = 2.0
+SHAPES = ((6.0, 0.8), (4.0, 1.0), (9.0, 1.1), (9.0, 1.0))
+"""(a, b) of the four utilities. OURS: the paper takes them from Lee, Mazumdar & Shroff (2005), whose numbers we could
+not get. c and d follow from U(0) = 0 and U(2) = 1."""
+
+
+def sigmoid_utility(x: Array, a: float, b: float) -> Array:
+    """c (1 / (1 + exp(-a (x - b))) + d) with c and d such that U(0) = 0 and U(2) = 1; convex below b, concave above."""
+    none, full = 1 / (1 + np.exp(a * b)), 1 / (1 + np.exp(-a * (LARGEST_RATE - b)))
+    return np.asarray((1 / (1 + np.exp(-a * (x - b))) - none) / (full - none))
+
+
+def log_utility(x: Array, a: float, b: float) -> Array:
+    """c (log(a x + b) + d) with c and d such that U(0) = 0 and U(2) = 1."""
+    none, full = np.log(b), np.log(a * LARGEST_RATE + b)
+    return np.asarray((np.log(a * x + b) - none) / (full - none))
+
+
+@PROBLEMS.register("rate-allocation")
+@dataclass(kw_only=True)
+class RateAllocation(BoxProblem):
+    """Four servers share an electricity budget; two of the utilities are not concave, so that there are local optima.
+
+    The paper says that every utility is observed with an error N(0, 0.01); here the noise on f, their sum, has the
+    variance 0.01 by default, and `noise_f: 0.2` is the sum of four such errors. `noise_g: 0` gives the noiseless
+    constraint of E.2.1, and `noise_g: 0.11547` (0.2 / √3) with its uniform law the noise U[-0.2, 0.2] of E.2.2.
+
+    The shape constants a, b of the utilities are ours (`SHAPES`).
+    """
+
+    source = "Shi & Eryilmaz (2022) E.2, constants ours"
+    about = "rates of four servers on [0, 2]⁴, sigmoid and logarithmic utilities, linear electricity budget"
+
+    noise_g: float = param(0.0, "standard deviation of the noise on g", at_least=0.0)
+    law: Law = param("gaussian", "law of the noise on f, scaled to its standard deviation R")
+    law_g: Law = param("uniform", "law of the noise on g, scaled to its standard deviation")
+
+    low = (0.0,) * 4
+    high = (LARGEST_RATE,) * 4
+    reference = Reference(
+        x=(1.37326193156295, 0.9981603254572669, 1.3585645548995278, 0.19935986632073338),
+        f=2.9615588995222315,
+        slater=BUDGET,
+        share=0.263,
+        accuracy=1e-9,
+        how="multistart SLSQP (four local optima), then U_i'(x_i) = μ p_i by root finding",
+    )
+
+    def formula(self, x: Array) -> Array:
+        parts = [np.array(x[..., i], order="C") for i in range(4)]
+        utilities = (sigmoid_utility, log_utility, sigmoid_utility, log_utility)
+        f, g = np.zeros(x.shape[:-1]), np.full(x.shape[:-1], -BUDGET)
+        for rate, utility, (a, b), price in zip(parts, utilities, SHAPES, PRICES, strict=True):
+            f += utility(rate, a, b)
+            g += price * rate
+        return np.stack([f, g], axis=-1)
+
+    def feedback(self, instances: Drawn, streams: Streams) -> Channel:
+        return two_laws(self, instances, streams, noise_law(self.law_g, self.tail))

@@ -1,0 +1,53 @@
+"""Plays every suite of a paper and draws its figures.
+
+python docs/paper_figures.py [--seeds N] [--data FOLDER] [--out RUNS]
+
+Runs are kept and resumed: a second call plays only what is missing. A suite that cannot be played, for example because
+its recorded data are not there, is named at the end (exit code 1).
+"""
+
+from __future__ import annotations
+
+import argparse
+import time
+from pathlib import Path
+
+from cbobench import resources
+from cbobench.cli import main
+
+PAPERS = ("zhou_ji_2022", "shi_eryilmaz_2022", "guo_zhu_liu_2022")
+
+
+def paper_figures(
+    out: Path, seeds: int | None, data: Path | None, horizon: int | None = None
+) -> tuple[list[Path], list[str]]:
+    """The figures drawn (PNG), and the suites that could not be played."""
+    drawn, missing = [], []
+    extra = ["--data", str(data)] if data else []
+    extra += ["--seeds", str(seeds)] if seeds else []
+    extra += ["--horizon", str(horizon)] if horizon else []
+    for paper in PAPERS:
+        for suite in (name for name in resources.suites() if name.startswith(paper)):
+            started = time.perf_counter()
+            run = out / suite
+            if main(["run", suite, "--out", str(run), *extra]):
+                missing.append(suite)
+                continue
+            before = set((out / "figures").glob("*.png"))
+            main(["figures", str(run), "--recipe", paper, "--out", str(out / "figures")])
+            drawn += sorted(set((out / "figures").glob("*.png")) - before)
+            print(f"{suite}: {time.perf_counter() - started:.0f} s", flush=True)
+    return drawn, missing
+
+
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser(description="Every figure of the papers.")
+    parser.add_argument("--out", type=Path, default=Path("runs/paper"))
+    parser.add_argument("--seeds", type=int)
+    parser.add_argument("--data", type=Path)
+    options = parser.parse_args()
+    _, left_out = paper_figures(options.out, options.seeds, options.data)
+    print(f"{len(list((options.out / 'figures').glob('*.png')))} figures in {options.out / 'figures'}")
+    if left_out:
+        print(f"not played: {', '.join(left_out)} (see above)")
+    raise SystemExit(1 if left_out else 0)

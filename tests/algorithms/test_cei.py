@@ -1,0 +1,95 @@
+"""Constrained EI against sampling, its logarithm far out, and its incumbent."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from cbobench.algorithms.improvement import FAR, log_expected_improvement
+from cbobench.gp.beliefs import Belief, FunctionBelief
+from cbobench.problems.base import Feedback
+from tests.algorithms.easy import bowl
+from tests.helpers import make, play, setting
+
+ONE = np.ones((1, 1))
+
+
+def belief(f, f_deviation, g, g_deviation):
+    """A belief of one replicate from lists: f (k), g (m, k)."""
+    return Belief(
+        FunctionBelief(np.array([f]), np.array([f_deviation]), ONE),
+        FunctionBelief(np.array([g]), np.array([g_deviation]), ONE[None]),
+    )
+
+
+@pytest.mark.parametrize("best", [0.4, -np.inf])
+def test_score_is_the_logarithm_of_an_expectation(best):
+    """E[(f - best)⁺ 1{g <= 0}], and P(g <= 0) without an incumbent, by sampling independent f, g_1, g_2."""
+    f, s = np.array([0.5, 0.0, 1.0]), np.array([0.3, 0.6, 0.1])
+    g, r = np.array([[-0.2, 0.3, 0.1], [0.1, -1.0, -0.05]]), np.array([[0.4, 0.3, 0.2], [0.5, 0.5, 0.1]])
+    algorithm = make("cei")
+    algorithm.incumbent = np.array([best])
+    z = np.random.default_rng(0).standard_normal((1_000_000, 3, 3))
+    feasible = (g + r * z[:, 1:] <= 0).all(axis=1)
+    gain = np.maximum(f + s * z[:, 0] - best, 0.0) if np.isfinite(best) else 1.0
+    sampled = (gain * feasible).mean(axis=0)
+    score = algorithm.score(belief(f, s, g, r))
+    np.testing.assert_allclose(np.exp(score[0]), sampled, rtol=0.02)
+
+
+def test_log_improvement_where_the_expectation_underflows():
+    """φ(z) + zΦ(z) = φ(z)/z² (1 - 3/z² + 15/z⁴ - ...) far out; no step where the three formulas meet."""
+    for z in (-30.0, -300.0, -5000.0):
+        series = -0.5 * z**2 - 0.5 * np.log(2 * np.pi) - 2 * np.log(-z) + np.log1p(-3 / z**2 + 15 / z**4 - 105 / z**6)
+        np.testing.assert_allclose(log_expected_improvement(np.array([z]), np.array([1.0]), 0.0), series, rtol=1e-9)
+    for seam in (-1.0, FAR):
+        here = log_expected_improvement(seam * np.array([1 - 1e-9, 1 + 1e-9]), np.ones(2), 0.0)
+        np.testing.assert_allclose(here[0], here[1], rtol=1e-8)
+    z = np.linspace(-4, 4, 9)
+    sampled = np.maximum(z[:, None] + np.random.default_rng(0).standard_normal(1_000_000), 0.0).mean(axis=1)
+    np.testing.assert_allclose(np.exp(log_expected_improvement(2 * z, np.full(9, 2.0), 0.0)) / 2, sampled, rtol=0.15)
+    assert np.isfinite(log_expected_improvement(np.array([-1e9]), np.array([1e-7]), 0.0)).all()
+
+
+def test_incumbent_by_hand():
+    """Independent arms, λ = 0.01: arm 0 told f = 1, g = -1 and arm 1 told f = 2, g = 1; arm 2 untouched.
+
+    Means are y/1.01, deviations √(0.01/1.01): arm 0 is feasible by ten deviations, arm 1 is not, arm 2 is not played.
+    """
+    algorithm = make("cei", scaled=False)
+    algorithm.start(setting(np.eye(3)))
+    incumbents = []
+    for t, (arm, f, g) in enumerate([(1, 2.0, 1.0), (0, 1.0, -1.0), (2, 0.0, 0.0)], start=1):
+        algorithm.ask(t)
+        incumbents.append(float(algorithm.incumbent[0]))
+        algorithm.chosen = np.array([arm])
+        algorithm.tell(t, algorithm.chosen, Feedback(np.array([f]), np.array([[g]])))
+    assert incumbents[:2] == [-np.inf, -np.inf]
+    np.testing.assert_allclose(incumbents[2], 1 / 1.01)
+
+
+@pytest.mark.parametrize("grid", [None, 15])
+def test_incumbent_is_read_at_the_played_points(grid):
+    """On a box from the observations' own weights, on a grid from all means: both as the posterior says there."""
+    from scipy.special import ndtr
+
+    algorithm = make("cei")
+    _, chunks = play(bowl(grid=grid, candidates=64), algorithm, seeds=3, horizon=30)
+    algorithm.ask(31)
+    played = chunks[0].actions
+    for s in range(3):
+        if grid is None:
+            units = algorithm.box.unit(played[:, s])
+            mean, variance = algorithm.posterior.at(np.stack([units] * 3))
+        else:
+            mean, variance = algorithm.posterior.mean[:, :, played[:, s]], algorithm.posterior.variance[:, played[:, s]]
+        means, deviations = algorithm.running.moments(mean, variance)
+        likely = ndtr(-means[s, 1] / deviations[s, 1]) >= 0.95
+        assert likely.any()
+        np.testing.assert_allclose(algorithm.incumbent[s], means[s, 0][likely].max(), rtol=1e-6)
+
+
+def test_it_has_no_width_to_set():
+    from cbobench.params import params_of
+
+    assert [p.name for p in params_of(type(make("cei")))] == ["lam", "delta", "scaled"]

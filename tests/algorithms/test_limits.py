@@ -1,0 +1,118 @@
+"""Limits in which two methods must coincide."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from cbobench.algorithms.penalty import psi
+from cbobench.algorithms.unconstrained import IGPUCB
+from cbobench.params import build
+from tests.helpers import actions, make, play, problem
+
+SAME = {"beta": 1.5, "B": "sup", "G": "sup"}  # equal widths
+TASKS = {
+    "finite": {"name": "rkhs", "d": 2, "n": 60},  # no symmetric points: rounding breaks no ties
+    "box": {"name": "feasible-pocket", "candidates": 256},
+}
+
+
+def played(task, algorithm, horizon=60, seeds=3):
+    return actions(play(problem(**task), algorithm, seeds=seeds, horizon=horizon, key="limit")[1])
+
+
+def same_streams(algorithm, name):
+    """Streams are named by the algorithm; twins must draw from the same ones."""
+    algorithm.name = name
+    return algorithm
+
+
+def agree(one, other, task):
+    """Two algorithms with the same streams make the same plays; on a box, up to rounding in the maximiser."""
+    mine, theirs = (played(TASKS[task], same_streams(a, "twin")) for a in (one, other))
+    if task == "finite":
+        np.testing.assert_array_equal(mine, theirs)
+    else:
+        np.testing.assert_allclose(mine, theirs, atol=1e-5)
+    return mine
+
+
+@pytest.mark.parametrize("task", TASKS)
+def test_restart_after_the_horizon_is_ckb(task):
+    agree(make("ckb-restart", restart=60, **SAME), make("ckb-ucb", **SAME), task)
+    other = played(TASKS[task], same_streams(make("ckb-restart", restart=20, **SAME), "twin"))
+    assert not np.array_equal(other, played(TASKS[task], same_streams(make("ckb-ucb", **SAME), "twin")))
+
+
+@pytest.mark.parametrize("task", TASKS)
+def test_a_window_of_the_whole_horizon_is_rpol(task):
+    agree(make("rpol-sw", window=60, variation="none", **SAME), make("rpol-ucb", **SAME), task)
+    other = played(TASKS[task], same_streams(make("rpol-sw", window=10, variation="none", **SAME), "twin"))
+    assert not np.allclose(other, played(TASKS[task], same_streams(make("rpol-ucb", **SAME), "twin")))
+
+
+@pytest.mark.parametrize("task", TASKS)
+@pytest.mark.parametrize("delay", [None, 1e-12])
+def test_no_delay_is_rpol(task, delay):
+    """Without delays, and with delays that are always 0 but go the whole way of delayed feedback."""
+    prompt, late = TASKS[task], TASKS[task] | {"delay": delay}
+    censored = played(late, same_streams(make("rpol-censored", lag=0.0, **SAME), "twin"))
+    plain = played(prompt, same_streams(make("rpol-ucb", **SAME), "twin"))
+    also_plain = played(late, same_streams(make("rpol-ucb", **SAME), "twin"))
+    np.testing.assert_allclose(censored, plain, atol=1e-5)
+    np.testing.assert_allclose(also_plain, plain, atol=1e-5)
+
+
+@pytest.mark.parametrize("task", TASKS)
+def test_a_large_exact_penalty_is_config(task):
+    agree(make("epbo", rho=1e5, **SAME), make("config", **SAME), task)
+    mild = played(TASKS[task], same_streams(make("epbo", rho=0.01, **SAME), "twin"))
+    assert not np.allclose(mild, played(TASKS[task], same_streams(make("config", **SAME), "twin")))
+
+
+def constant_cost(level):
+    """rkhs-1d with g replaced by a constant, shown before acting."""
+    task = problem("rkhs-1d", full_information=True, noise=0.1)
+    draw = type(task).draw
+
+    def constant(generators):
+        from dataclasses import replace
+
+        drawn = draw(task, generators)
+        return replace(drawn, g=np.full_like(drawn.g, level))
+
+    task.draw = constant
+    return task
+
+
+def test_scgp_with_an_empty_queue_is_igp():
+    """A constant, very negative g keeps Q at 0."""
+    wide = {"beta": 1.5, "B": 1e6}
+    _, scgp = play(constant_cost(-5.0), same_streams(make("scgp-ucb", **wide), "twin"), horizon=60)
+    _, igp = play(constant_cost(-5.0), same_streams(make("igp-ucb", **wide), "twin"), horizon=60)
+    np.testing.assert_array_equal(actions(scgp), actions(igp))
+    assert not scgp[0].duals.any()
+
+
+@pytest.mark.parametrize("task", TASKS)
+def test_no_penalty_is_igp(task):
+    agree(make("fixed-penalty", kappa=0.0, **SAME), make("igp-ucb", **SAME), task)
+
+
+class Inner(IGPUCB):
+    """IGP-UCB on the inner target of Algorithm 2 with κ = 1."""
+
+    def targets(self, feedback):
+        return (feedback.f - (psi(feedback.g, "exponential", 1.0, 1.0) - 1).sum(axis=1))[:, None]
+
+
+@pytest.mark.parametrize("task", TASKS)
+def test_one_epoch_is_igp_on_the_inner_target(task):
+    agree(make("penalty-noiseless", S=60, **SAME), build(Inner, SAME), task)
+    agree(make("penalty-noisy", S=60, **SAME), make("igp-ucb", **SAME), task)
+
+
+def test_the_width_of_one_epoch_is_igps():
+    """Not only at equal widths: L = 1 gives ln(1/α), and Algorithm 3's ln(2L/α) is igp-ucb's at α/2."""
+    agree(make("penalty-noiseless", S=60), build(Inner, {}), "finite")
+    agree(make("penalty-noisy", S=60, alpha=0.1), make("igp-ucb", alpha=0.05), "finite")

@@ -1,0 +1,109 @@
+"""SCBO: the counters of its trust region by hand, what counts as success, and where its candidates lie."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from cbobench.algorithms.scbo import best_of, improves
+from cbobench.errors import Misuse
+from tests.algorithms.easy import bowl, on_box, started
+from tests.helpers import make, play, setting
+
+
+def test_counters_by_hand():
+    run = started("scbo", on_box(6), length=0.4, longest=1.0)
+    assert (run.patience, run.successes) == (6, 3)
+    sides = []
+    for success in [True, True, False, True, True, True, True, True, True] + [False] * 6 + [False] * 5 + [True]:
+        run._adapt(success)
+        sides.append(run.side)
+    assert sides[:5] == [0.4] * 5, "a failure in between starts the count again"
+    assert sides[5:9] == [0.8, 0.8, 0.8, 1.0], "doubled, and held at L_max"
+    assert sides[9:15] == [1.0] * 5 + [0.5]
+    assert sides[15:] == [0.5] * 6
+    assert run.failed == 0
+
+
+def test_restart_under_the_shortest_side():
+    run = started("scbo", on_box(2, horizon=200), length=0.5, shortest=0.2, initial=3, candidates=16)
+    rng = np.random.default_rng(0)
+    counts, sides = [], []
+    for t in range(60):
+        x = run.ask_one(t)
+        run.tell_one(t, x, -float(t) + rng.normal(), np.array([-1.0]))  # ever worse: only failures
+        counts.append(run.model.count)
+        sides.append(run.side)
+    assert run.patience == 4
+    begin = [t for t, count in enumerate(counts) if count == 1]
+    assert begin == [0, 11, 22, 33, 44, 55], "3 random points, then twice 4 failures: 0.5, 0.25, 0.125 < 0.2"
+    assert run.restarts == 5
+    assert {sides[t] for t in begin} == {0.5}
+    assert {sides[t] for t in range(7, 10)} == {0.25}
+
+
+def test_what_counts_as_success():
+    feasible, infeasible = np.array([1.0, -0.1, -0.2]), np.array([5.0, 0.3, 0.4])
+    assert improves(feasible, infeasible, 1e-3)
+    assert not improves(infeasible, feasible, 1e-3)
+    assert improves(np.array([0.0, 0.5, -1.0]), infeasible, 1e-3), "smaller total violation"
+    assert not improves(np.array([9.0, 0.8, -1.0]), infeasible, 1e-3)
+    assert not improves(np.array([1.0005, 0.0, 0.0]), feasible, 1e-3), "not by a thousandth"
+    assert improves(np.array([1.002, 0.0, 0.0]), feasible, 1e-3)
+
+
+def test_the_best_point():
+    values = np.array([[1.0, 3.0, 2.0], [-1.0, 0.1, 0.0]])
+    assert best_of(values) == 2
+    assert best_of(np.array([[1.0, 3.0], [0.2, 0.3], [0.2, 0.0]])) == 1, "none feasible: least total violation"
+
+
+@pytest.mark.parametrize("d", [2, 40])
+def test_candidates_lie_in_the_region(d):
+    run = started("scbo", on_box(d), candidates=256, length=0.3)
+    centre = np.full((1, d), 0.1)
+    where = run._region(centre)
+    assert where.shape == (256, d)
+    assert where.min() >= 0
+    assert where.max() <= 0.25 + 1e-12
+    moved = (where != 0.1).sum(axis=1)
+    assert moved.min() >= 1
+    np.testing.assert_allclose(moved.mean(), min(20, d), rtol=0.05)
+
+
+def test_candidates_of_a_finite_set():
+    points = np.stack(np.meshgrid(np.linspace(0, 4, 9), np.linspace(0, 4, 9)), axis=-1).reshape(-1, 2)
+    run = started("scbo", setting(np.eye(81), points=points), length=0.5)
+    inside = run._region(np.array([40]))
+    np.testing.assert_array_equal(inside, np.flatnonzero((np.abs(points - 2) <= 1).all(axis=1)))
+    few = started("scbo", setting(np.eye(81), points=points), length=0.5, candidates=7)
+    some = few._region(np.array([40]))
+    assert len(set(some.tolist())) == 7
+    assert set(some.tolist()) <= set(inside.tolist())
+
+
+def test_bilog_is_what_the_model_sees():
+    run = started("scbo", on_box(), bilog=True)
+    run.ask_one(1)
+    run.tell_one(1, None, 2.0, np.array([-3.0]))
+    np.testing.assert_allclose(run.model.observed[:, 0], [2.0, -np.log(4.0)])
+
+
+def test_the_centre_is_judged_by_posterior_means():
+    """A lucky observation does not make a centre: it was played often, and its mean is low."""
+    run = started("scbo", on_box(), lam=0.1, scaled=False)
+    for x, f in [(0.1, 1.0)] + [(0.9, 0.0)] * 9 + [(0.9, 2.0)]:
+        run.model.tell(np.array([[x, x]]), np.array([f, -1.0]))
+    assert run.model.observed[0].argmax() == 10
+    assert run._centre() == 0
+
+
+def test_sides_in_a_wrong_order_are_refused():
+    with pytest.raises(Misuse, match="length is 2.0; it must lie between"):
+        make("scbo", length=2.0)
+
+
+def test_it_restarts_while_it_plays():
+    algorithm = make("scbo", candidates=64, initial=4, shortest=0.15)
+    play(bowl(), algorithm, seeds=2, horizon=80)
+    assert all(run.restarts >= 1 for run in algorithm.runs)

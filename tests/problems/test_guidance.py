@@ -1,0 +1,132 @@
+"""Expert guidance: the closed form of MMD², its unbiased estimate, and what is shown before acting."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from cbobench.errors import Misuse
+from cbobench.problems.guidance import EXPERT, Policies
+from cbobench.rng import Streams, generator
+from tests.helpers import make, play, problem
+
+
+def by_quadrature(mean, spread, bandwidth):
+    """MMD² of two normal laws as a double integral on a fine grid."""
+    y = np.linspace(-12, 12, 1201)
+
+    def density(m, s):
+        values = np.exp(-0.5 * ((y - m) / s) ** 2)
+        return values / values.sum()
+
+    difference = density(mean, spread) - density(*EXPERT)
+    kernel = np.exp(-0.5 * ((y[:, None] - y) / bandwidth) ** 2)
+    return difference @ kernel @ difference
+
+
+@pytest.mark.parametrize("bandwidth", [0.5, 1.0])
+def test_closed_form(bandwidth):
+    mean, spread = np.array([0.4, -2.0, 1.5]), np.array([0.7, 0.3, 1.5])
+    found = Policies(mean, spread, bandwidth).distance()
+    np.testing.assert_allclose(
+        found, [by_quadrature(m, s, bandwidth) for m, s in zip(mean, spread, strict=True)], atol=1e-9
+    )
+    assert abs(found[0]) < 1e-12, "the expert itself"
+
+
+def biased(policies, scenarios):
+    """The V-statistic: pairs of a sample with itself are counted too."""
+    count, (mean, spread) = scenarios.shape[1], EXPERT
+    expert = mean + spread * scenarios[1]
+    found = []
+    for m, s in zip(policies.mean, policies.spread, strict=True):
+        y = np.concatenate([m + s * scenarios[0], expert])
+        sign = np.repeat([1.0, -1.0], count) / count
+        kernel = np.exp(-0.5 * ((y[:, None] - y) / policies.bandwidth) ** 2)
+        found.append(sign @ kernel @ sign)
+    return np.array(found)
+
+
+def test_the_estimate_is_unbiased_and_the_biased_one_is_found_out():
+    """Means of 4000 rounds against the closed form, in standard errors, for 9 policies."""
+    task = problem("expert-guidance")
+    policies = Policies(task.policies.mean[::10], task.policies.spread[::10], 1.0)
+    scenarios = generator("test", "scenarios").standard_normal((4000, 2, 10))
+    truth = policies.distance()
+
+    def errors(values):
+        return np.abs(values.mean(axis=0) - truth) / (values.std(axis=0) / np.sqrt(len(values)))
+
+    assert errors(np.stack([policies.estimate(one) for one in scenarios])).max() < 4
+    assert errors(np.stack([biased(policies, one) for one in scenarios])).min() > 8, "negative control"
+
+
+def test_the_estimate_is_the_sum_over_pairs():
+    policies = Policies(np.array([0.3, -1.0]), np.array([0.5, 0.9]), 0.8)
+    scenarios = generator("test", "one").standard_normal((2, 4))
+    expert = EXPERT[0] + EXPERT[1] * scenarios[1]
+    for i in range(2):
+        own = policies.mean[i] + policies.spread[i] * scenarios[0]
+
+        def mean(left, right, apart):
+            pairs = [(a, b) for j, a in enumerate(left) for k, b in enumerate(right) if not apart or j != k]
+            return np.mean([np.exp(-((a - b) ** 2) / (2 * 0.8**2)) for a, b in pairs])
+
+        by_hand = mean(own, own, True) + mean(expert, expert, True) - 2 * mean(own, expert, False)
+        np.testing.assert_allclose(policies.estimate(scenarios)[i], by_hand)
+
+
+def test_what_is_shown_is_what_is_told_and_does_not_depend_on_the_block():
+    task = problem("expert-guidance")
+    streams = [("test", s) for s in range(3)]
+    drawn = task.draw([np.random.default_rng(s) for s in range(3)])
+    one = task.draw([np.random.default_rng(1)])
+    channel, alone = task.feedback(drawn, Streams(streams)), task.feedback(one, Streams(streams[1:2]))
+    seen = []
+    for t in range(1, 6):
+        shown, played = channel.before(t)(None), np.array([0, 7 * t, 80])
+        told = channel.at(t, played)
+        np.testing.assert_array_equal(told.g[:, 0], shown[np.arange(3), 0, played])
+        np.testing.assert_array_equal(alone.before(t)(None)[0], shown[1])
+        np.testing.assert_array_equal(alone.at(t, played[1:2]).f[0], told.f[1])
+        seen.append(shown)
+    assert not np.array_equal(seen[0], seen[1]), "fresh samples each round"
+    assert not np.array_equal(seen[0][0], seen[0][1]), "and for each replicate"
+
+
+def test_the_noise_constant_is_the_spread_of_the_estimates():
+    task = problem("expert-guidance")
+    drawn = task.draw([np.random.default_rng(0)])
+    channel = task.feedback(drawn, Streams([("test", 0)]))
+    shown = np.stack([channel.before(t)(None)[0, 0] for t in range(1, 1001)])
+    np.testing.assert_allclose(drawn.noise[0, 1], shown.std(axis=0).max(), rtol=0.15)
+
+
+def test_instances():
+    task = problem("expert-guidance")
+    drawn = task.draw([np.random.default_rng(s) for s in range(20)])
+    assert np.isfinite(drawn.norm).all()
+    assert (drawn.slater > 0.05).all()
+    assert 0.1 < (drawn.g[0, 0] <= 0).mean() < 0.5
+    binding = drawn.f.max(axis=1) > drawn.f_star
+    assert binding.mean() > 0.5, "guidance costs reward in most draws"
+    assert not np.array_equal(drawn.f[0], drawn.f[1])
+    facts = type(task).facts()
+    assert facts["actions"] == f"n = {task.actions.n}, d = {task.actions.d}"
+    assert facts["feasible"] == f"{(drawn.g[0, 0] <= 0).sum()} of {task.actions.n}"
+    with pytest.raises(Misuse, match=r"tolerance is 0.0001; the nearest policy has an MMD² of 0.00"):
+        problem("expert-guidance", tolerance=1e-4)
+
+
+def test_without_full_information_nothing_is_shown():
+    task = problem("expert-guidance", full_information=False, delay=2.0)
+    assert not {"full information of the constraints", "feedback at once"} & task.offers()
+    drawn = task.draw([np.random.default_rng(0)])
+    channel = task.feedback(drawn, Streams([("test", 0)]))
+    assert channel.before(1) is None
+    assert np.isnan(channel.at(1, np.array([3])).g).all()
+
+
+@pytest.mark.parametrize("name", ["ckb-ucb", "sgp-ucb"])
+def test_plays(name):
+    play(problem("expert-guidance"), make(name), seeds=2, horizon=20)

@@ -1,0 +1,223 @@
+"""Formulas on a box: their optima are derived again, sampled for something better, and compared with other packages."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from functools import cache
+from pathlib import Path
+
+import numpy as np
+import pytest
+from scipy.optimize import minimize
+from scipy.stats import qmc
+
+from cbobench.params import build
+from cbobench.problems import PROBLEMS
+from cbobench.problems.box import BoxProblem, Formula, Reference
+from cbobench.problems.literature import PublishedProblem
+from cbobench.problems.pocket import DRIFT, pocket
+from tests.helpers import make, play, problem
+from tests.problems.freeze_literature import points
+
+STEP = 2e-4
+FROZEN = Path(__file__).parent / "literature_values.npz"
+
+
+@dataclass(frozen=True)
+class Case:
+    """A formula (..., d) to (..., 1 + m) on a box, and what is claimed of it."""
+
+    formula: Formula
+    low: np.ndarray
+    high: np.ndarray
+    reference: Reference
+
+    def __call__(self, units: np.ndarray) -> np.ndarray:
+        return self.formula(self.low + units * (self.high - self.low))
+
+    def slopes(self, u: np.ndarray) -> np.ndarray:
+        """Derivatives (1 + m, d) at a point of the unit cube, by differences of fourth order."""
+        steps = STEP * np.eye(len(u))
+        near, far = self(u + steps) - self(u - steps), self(u + 2 * steps) - self(u - 2 * steps)
+        return (8 * near - far).T / (12 * STEP)
+
+
+def published(name: str) -> Case:
+    made = build(PROBLEMS.get(name), {})
+    return Case(made.formula, np.array(made.low), np.array(made.high), made.reference)
+
+
+def phase(k: int) -> Case:
+    shifts, level, found = DRIFT[k]
+    return Case(lambda x: pocket(x, shifts, level), np.zeros(2), np.full(2, 6.0), found)
+
+
+BOXES = [n for n in PROBLEMS.names() if issubclass(PROBLEMS.get(n), BoxProblem)]
+CASES = {n: published(n) for n in BOXES} | {f"feasible-pocket-drift, phase {k + 1}": phase(k) for k in range(3)}
+LITERATURE = [n for n in BOXES if issubclass(PROBLEMS.get(n), PublishedProblem)]
+every_case = pytest.mark.parametrize("name", CASES)
+
+
+def local_optimum(case: Case, u: np.ndarray) -> tuple[np.ndarray, np.ndarray] | None:
+    """Where SLSQP ends from u: point (d,) of the unit cube and values (1 + m,); None if that is not feasible to 1e-12.
+
+    Every function is divided by its slope where a run starts, and runs start again where the last one ended. What is
+    still violated then is undone by Newton steps of least length.
+    """
+    for _ in range(3):
+        slopes = np.linalg.norm(case.slopes(u), axis=1)
+        unit = np.where(slopes > 0, slopes, 1.0)
+        found = minimize(
+            lambda v, unit=unit: -case(v)[0] / unit[0],
+            u,
+            jac=lambda v, unit=unit: -case.slopes(v)[0] / unit[0],
+            bounds=[(0.0, 1.0)] * len(u),
+            constraints={
+                "type": "ineq",
+                "fun": lambda v, unit=unit: -case(v)[1:] / unit[1:],
+                "jac": lambda v, unit=unit: -case.slopes(v)[1:] / unit[1:, None],
+            },
+            method="SLSQP",
+            options={"maxiter": 300, "ftol": 1e-16},
+        )
+        u = np.clip(found.x, 0.0, 1.0)
+    for _ in range(3):
+        over, slopes = np.maximum(case(u)[1:], 0), case.slopes(u)[1:]
+        broken = over > 0
+        u = np.clip(u - np.linalg.lstsq(slopes[broken], over[broken], rcond=None)[0], 0.0, 1.0)
+    values = case(u)
+    return (u, values) if (values[1:] / unit[1:]).max() <= 1e-12 else None
+
+
+@cache
+def derived(name: str) -> float:
+    """The best f that a multistart finds: from the best points of a sample, near the reference, and at random."""
+    case = CASES[name]
+    d = len(case.low)
+    gen = np.random.default_rng(7)
+    sample = qmc.Sobol(d, scramble=False).random_base2(14)
+    values = case(sample)
+    feasible = (values[:, 1:] <= 0).all(axis=1)
+    best = sample[feasible][np.argsort(-values[feasible, 0])[:6]]
+    near = (np.array(case.reference.x) - case.low) / (case.high - case.low) + gen.normal(0, 0.02, (4, d))
+    ends = [local_optimum(case, u) for u in np.clip([*best, *near, *gen.random((10, d))], 1e-6, 1 - 1e-6)]
+    return max(float(end[1][0]) for end in ends if end is not None)
+
+
+def is_derived(name: str, reference: Reference) -> bool:
+    return abs(derived(name) - reference.f) <= reference.accuracy * (1 + abs(reference.f))
+
+
+@every_case
+def test_the_optimum_is_derived_again(name):
+    case = CASES[name]
+    x = np.array(case.reference.x)
+    assert ((case.low <= x) & (x <= case.high)).all()
+    values = case.formula(x)
+    assert values[0] == pytest.approx(case.reference.f, abs=1e-14, rel=1e-15)
+    assert values[1:].max() <= (0.0 if name in LITERATURE else 1e-15), "feasible; the pocket's closed form may round"
+    assert is_derived(name, case.reference)
+    for sign in (-1, 1):  # negative control
+        wrong = case.reference.f + sign * 10 * case.reference.accuracy * (1 + abs(case.reference.f))
+        assert not is_derived(name, replace(case.reference, f=wrong))
+
+
+@cache
+def sampled(name: str, power: int = 20) -> tuple[float, float, float]:
+    """(best feasible f, largest -max_j g_j, feasible fraction) of the first 2^power points of a Sobol sequence."""
+    case = CASES[name]
+    sequence = qmc.Sobol(len(case.low), scramble=False)
+    f, margin, count = -np.inf, -np.inf, 0
+    for _ in range(2 ** (power - 16)):
+        values = case(sequence.random(2**16))
+        worst = values[:, 1:].max(axis=1)
+        inside = worst <= 0
+        f = max(f, values[inside, 0].max(initial=-np.inf))
+        margin, count = max(margin, -worst.min()), count + inside.sum()
+    return float(f), float(margin), count / 2**power
+
+
+@every_case
+@pytest.mark.filterwarnings("ignore:The balance properties of Sobol")
+def test_no_sampled_point_is_better(name):
+    reference = CASES[name].reference
+    f, margin, share = sampled(name)
+    assert f <= reference.f + reference.accuracy * (1 + abs(reference.f))
+    assert f > reference.f - 0.15 * (1 + abs(reference.f)), "the sample sees the optimum"
+    assert 0.9 * reference.slater < margin <= reference.slater * (1 + 1e-9)
+    assert share == pytest.approx(reference.share, rel=0.01)
+
+
+def test_the_pocket_and_its_trap():
+    case = CASES["feasible-pocket"]
+    assert case.reference.x == pytest.approx((4.712, 1.253), abs=5e-4)
+    assert case.reference.f == pytest.approx(-0.2532, abs=5e-5)
+    assert sampled("feasible-pocket")[2] == pytest.approx(0.0177, abs=5e-5)
+    trap = minimize(
+        lambda x: -case.formula(x)[0],
+        (1.5, 4.7),
+        bounds=[(0, 6)] * 2,
+        constraints={"type": "ineq", "fun": lambda x: -case.formula(x)[1]},
+        method="SLSQP",
+        options={"ftol": 1e-12},
+    )
+    assert trap.x == pytest.approx((np.pi / 2, np.pi + np.arcsin(0.95)), abs=1e-6), "the other lobe"
+    assert -trap.fun == pytest.approx(-5.39, abs=5e-3)
+
+
+@pytest.mark.parametrize(
+    ("point", "expected"),
+    [
+        ((0, 0), (-1, 0.5)),
+        ((np.pi / 2, 0), (0, -0.5)),
+        ((0, np.pi), (1, -1.5)),
+        ((np.pi / 2, np.pi / 2), (-1, -1.5)),
+        ((np.pi, np.pi), (1, 0.5)),
+        ((np.pi / 6, np.pi / 3), (-0.75, -0.5)),
+        ((3 * np.pi / 2, 0), (2, -0.5)),
+    ],
+)
+def test_gardner_by_hand(point, expected):
+    """No package on PyPI has it: cost cos 2x cos y + sin x, constraint cos(x + y) <= 0.5."""
+    case = CASES["gardner-1"]
+    np.testing.assert_allclose(case.formula(np.array(point, dtype=float)), expected, atol=1e-14)
+
+
+@pytest.mark.parametrize("name", sorted(set(LITERATURE) - {"gardner-1"}))
+def test_values_are_those_of_other_packages(name):
+    """1,000 points; `freeze_literature.py` says whose values these are."""
+    case = CASES[name]
+    with np.load(FROZEN) as frozen:
+        expected = frozen[name]
+    ours = case(points(len(case.low)))
+    assert ours.shape == expected.shape
+    if name == "tension-spring":  # only ours is clipped
+        expected[:, 2] = np.clip(expected[:, 2], -100, 100)
+    size = np.abs(expected).max(axis=0) * 1e-13  # differences of large numbers cancel
+    assert (np.abs(ours - expected) <= 1e-11 * np.abs(expected) + size).all()
+    assert (np.abs(1.0001 * ours - expected) > 1e-11 * np.abs(expected) + size).any(axis=0).all()  # negative control
+
+
+def test_the_springs_pole_is_clipped():
+    values = CASES["tension-spring"].formula(
+        np.array([[0.5, 0.5, 9.0], [0.5, 0.5 + 1e-9, 9.0], [0.5, 0.5 - 1e-9, 9.0]])
+    )
+    np.testing.assert_array_equal(values[:, 2], [100.0, 100.0, -100.0])
+
+
+@pytest.mark.parametrize("name", LITERATURE)
+def test_what_is_played_is_in_units_of_the_spread(name):
+    """Scaled: mean 0 and deviation 1 over the box, the same feasible set, and a margin that some point has."""
+    task = problem(name, candidates=64)
+    case = CASES[name]
+    drawn = task.known_instance()
+    u = qmc.Sobol(len(case.low), scramble=False).random_base2(13) + 0.5 / 2**13
+    values = drawn.values(1, np.minimum(case.low + u * (case.high - case.low), case.high)[None])[0]
+    assert values[:, 0].mean() == pytest.approx(0, abs=1e-6)
+    np.testing.assert_allclose(values.std(axis=0), 1, rtol=1e-6)
+    np.testing.assert_array_equal(values[:, 1:] <= 0, case(np.minimum(u, 1))[:, 1:] <= 0)
+    assert drawn.values(1, drawn.best(1)[None])[0, 0, 0] == pytest.approx(drawn.stars(1, 1)[0][0, 0], abs=1e-12)
+    assert 0 < drawn.slater[0] <= 1
+    cells, _ = play(task, make("oracle"), seeds=2, horizon=5)
+    assert np.abs(cells.metrics.final["regret"]).max() < 1e-9
+    assert cells.metrics.final["violations"].max() == 0

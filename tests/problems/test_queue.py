@@ -1,0 +1,105 @@
+"""Queue stability: the derived optimum, arrivals that are Poisson, and what is shown before acting."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from scipy.optimize import minimize
+
+from cbobench.errors import Misuse
+from cbobench.gp.box import sobol
+from cbobench.problems.queue import energy, service
+from cbobench.rng import Streams
+from tests.helpers import make, play, problem
+
+
+def test_service_is_increasing_and_concave_and_energy_increases():
+    x = np.linspace(0, 8, 200)
+    for served in service(x, x):
+        assert served[0] == 0
+        assert (np.diff(served) > 0).all()
+        assert (np.diff(served, 2) < 0).all()
+    cost = energy(x[:, None] + 0 * x, x + 0 * x[:, None])
+    assert (np.diff(cost, axis=0) > 0).all()
+    assert (np.diff(cost, axis=1) > 0).all(), "so that the optimum lies on the boundary"
+
+
+def best_of_multistart(task):
+    rule = {"type": "ineq", "fun": lambda x: -task.formula(x)[1]}
+    options = {"ftol": 1e-14, "maxiter": 300}
+    ends = [
+        minimize(
+            lambda x: -task.formula(x)[0], s, method="SLSQP", bounds=[(0, 8)] * 2, constraints=[rule], options=options
+        )
+        for s in 8 * sobol(2, 32)
+    ]
+    return sorted(-end.fun for end in ends if end.success and task.formula(end.x)[1] < 1e-10)
+
+
+@pytest.mark.parametrize("arrivals", [8.0, 14.0, 16.0, 20.0, 35.0])
+def test_reference_optimum_is_derived_again(arrivals):
+    task = problem("queue-stability", arrivals=arrivals)
+    found, known = best_of_multistart(task), task.optimum
+    assert abs(found[-1] - known.f) < 1e-8
+    f, g = task.formula(np.array(known.x))
+    assert f == known.f
+    assert -1e-9 < g <= 0
+    assert task.draw([np.random.default_rng(0)]).stars(1, 1)[0].item() == known.f
+    if arrivals == 14:
+        np.testing.assert_allclose(known.x, task.reference.x, atol=1e-8)
+        np.testing.assert_allclose(
+            [known.f, known.slater, known.share],
+            [task.reference.f, task.reference.slater, task.reference.share],
+            atol=1e-9,
+        )
+        assert found[0] < known.f - 0.01, "one node alone or both: two local optima"
+    if arrivals == 8:
+        assert known.x[1] < 1e-6, "one node alone is enough"
+
+
+def test_few_and_many_arrivals():
+    with pytest.raises(Misuse, match=r"arrivals is 37; all 16 GPUs serve 36.92 jobs: stay below that"):
+        problem("queue-stability", arrivals=37.0)
+    task = problem("queue-stability", arrivals=36.9)
+    assert task.formula(np.array(task.optimum.x))[1] <= 0
+
+
+@pytest.mark.parametrize("settings", [{}, {"grid": 5}])
+def test_arrivals_are_poisson_common_to_all_allocations_and_shown_before(settings):
+    task = problem("queue-stability", candidates=32, **settings)
+    streams = [("test", s) for s in range(3)]
+    drawn = task.draw([np.random.default_rng(s) for s in range(3)])
+    channel, alone = task.feedback(drawn, Streams(streams)), task.feedback(drawn, Streams(streams[1:2]))
+    where = task.box.scale(task.box.candidates) if not settings else task.actions.points
+    clean = task.formula(where)[:, 1]
+    arrived = []
+    for t in range(1, 3001):
+        shown = channel.before(t)(None)
+        assert shown.shape == (3, 1, len(where))
+        deviation = shown[:, 0] - clean
+        np.testing.assert_allclose(deviation, deviation[:, :1] + np.zeros(len(where)), atol=1e-10)
+        played = np.full(3, 3) if settings else np.tile(where[3], (3, 1))
+        told = channel.at(t, played)
+        np.testing.assert_allclose(told.g[:, 0], shown[:, 0, 3], atol=1e-10)
+        if t <= 50:
+            np.testing.assert_array_equal(alone.at(t, played[1:2]).g[0], told.g[1])
+        arrived.append(deviation[:, 0] + task.arrivals)
+    counts = np.array(arrived)
+    np.testing.assert_allclose(counts, np.round(counts), atol=1e-9)
+    np.testing.assert_allclose([counts.mean(), counts.var()], [14, 14], rtol=0.05)
+    assert not np.array_equal(counts[:, 0], counts[:, 1])
+
+
+def test_without_full_information_nothing_is_shown():
+    task = problem("queue-stability", full_information=False)
+    assert "full information of the constraints" not in task.offers()
+    drawn = task.draw([np.random.default_rng(0)])
+    assert task.feedback(drawn, Streams([("test", 0)])).before(1) is None
+    assert "full information of the constraints" in problem("queue-stability").offers()
+    with pytest.raises(Misuse, match="noise_g"):
+        problem("queue-stability", noise_g=1.0)
+
+
+def test_plays():
+    play(problem("queue-stability", candidates=64), make("ckb-ucb"), seeds=2, horizon=20)
+    play(problem("queue-stability", grid=6), make("sgp-ucb"), seeds=2, horizon=20)

@@ -1,0 +1,103 @@
+"""Rate allocation: utilities, the derived optimum, and noise of two laws."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from scipy.optimize import minimize
+
+from cbobench.gp.box import sobol
+from cbobench.problems.rate_allocation import PRICES, SHAPES, RateAllocation, log_utility, sigmoid_utility
+from cbobench.rng import Streams
+from tests.helpers import make, play, problem
+
+
+@pytest.mark.parametrize("i", range(4))
+def test_utilities_are_normalised_and_rise(i):
+    utility = sigmoid_utility if i % 2 == 0 else log_utility
+    values = utility(np.linspace(0, 2, 201), *SHAPES[i])
+    np.testing.assert_allclose(values[[0, -1]], [0, 1], atol=1e-12)
+    assert (np.diff(values) > 0).all()
+    bends = np.diff(values, 2)
+    assert (bends < 0).all() if i % 2 else (bends[:50] > 0).all() and (bends[-50:] < 0).all(), "sigmoids: not concave"
+
+
+def local_optima():
+    """Rewards of the local optima that SLSQP reaches from 60 starts."""
+    task = RateAllocation()
+    rule = {"type": "ineq", "fun": lambda x: -task.formula(x)[1]}
+    found = []
+    for start in 2 * sobol(4, 60):
+        end = minimize(
+            lambda x: -task.formula(x)[0],
+            start,
+            method="SLSQP",
+            bounds=[(0, 2)] * 4,
+            constraints=[rule],
+            options={"ftol": 1e-14, "maxiter": 300},
+        )
+        if end.success and task.formula(end.x)[1] < 1e-10:
+            found.append((-end.fun, end.x))
+    return sorted(found, key=lambda pair: -pair[0])
+
+
+def test_reference_optimum_is_derived_again():
+    found, known = local_optima(), RateAllocation.reference
+    assert abs(found[0][0] - known.f) < known.accuracy * (1 + known.f)
+    np.testing.assert_allclose(found[0][1], known.x, atol=1e-4)
+    assert found[-1][0] < known.f - 0.2, "some starts end in a worse local optimum, else the multistart shows nothing"
+    f, g = RateAllocation().formula(np.array(known.x))
+    assert f == known.f
+    assert g <= 0
+    assert g > -1e-12
+
+
+def test_reference_optimum_is_stationary():
+    """U_i'(x_i) = μ p_i with one multiplier μ for all four servers."""
+    x, task, step = np.array(RateAllocation.reference.x), RateAllocation(), 1e-5 * np.eye(4)
+    slopes = (task.formula(x + step)[:, 0] - task.formula(x - step)[:, 0]) / 2e-5
+    np.testing.assert_allclose(slopes / np.array(PRICES), 0.91158, rtol=1e-4)
+
+
+def test_the_formula_does_not_depend_on_its_company():
+    points = 2 * sobol(4, 33)
+    whole, task = RateAllocation().formula(points), RateAllocation()
+    for i in range(33):
+        np.testing.assert_array_equal(task.formula(points[i : i + 1])[0], whole[i])
+
+
+def noise(task, rounds=4000):
+    drawn = task.draw([np.random.default_rng(s) for s in range(2)])
+    channel = task.feedback(drawn, Streams([("test", s) for s in range(2)]))
+    x = np.ones((2, 4))
+    clean = drawn.values(1, x[None])[0]
+    told = [channel.at(t, x) for t in range(1, rounds + 1)]
+    return np.stack([a.f for a in told]) - clean[:, 0], np.stack([a.g[:, 0] for a in told]) - clean[:, 1]
+
+
+def test_the_noise_of_g_has_a_law_of_its_own():
+    f, g = noise(problem("rate-allocation", noise_g=0.2 / 3**0.5))
+    assert 0.19 < np.abs(g).max() <= 0.2, "U[-0.2, 0.2]"
+    assert np.abs(f).max() > 0.3, "Gaussian with deviation 0.1"
+    np.testing.assert_allclose([f.std(), g.std()], [0.1, 0.2 / 3**0.5], rtol=0.05)
+    assert abs(np.corrcoef(f.ravel(), g.ravel())[0, 1]) < 0.05
+    same_f, none = noise(problem("rate-allocation"), 50)
+    assert not none.any(), "noiseless by default"
+    np.testing.assert_array_equal(f[:50], same_f)
+    assert np.abs(noise(problem("rate-allocation", noise_g=0.1, law_g="gaussian"))[1]).max() > 0.25
+
+
+def test_delays_and_full_information_go_with_two_laws():
+    settings = {"noise_g": 0.1, "full_information": True}
+    task = problem("rate-allocation", **settings)
+    drawn = task.draw([np.random.default_rng(s) for s in range(2)])
+    channel, x = task.feedback(drawn, Streams([("test", s) for s in range(2)])), np.ones((2, 4))
+    shown = channel.before(1)(task.box.unit(x)[:, None])
+    np.testing.assert_allclose(shown[:, :, 0], channel.at(1, x).g, atol=1e-12)
+    delayed = problem("rate-allocation", delay=3.0, **settings).feedback(drawn, Streams([("test", s) for s in (0, 1)]))
+    assert np.isnan(delayed.at(1, x).f).all()
+
+
+def test_plays():
+    play(problem("rate-allocation", candidates=64), make("ckb-ucb"), seeds=2, horizon=20)
+    play(problem("rate-allocation", grid=3), make("sgp-ucb"), seeds=2, horizon=20)

@@ -1,0 +1,122 @@
+"""Tuning under a deadline: the measured table, and the script that measures it."""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import subprocess
+import sys
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import cbobench
+from cbobench.errors import Misuse
+from cbobench.problems.tuning import MEASURED, read_trainings
+from cbobench.rng import Streams
+from tests.conftest import ROOT
+from tests.helpers import make, play, problem
+
+
+def test_the_table_is_inside_the_package_and_says_where_it_comes_from():
+    assert MEASURED.is_relative_to(ROOT / "cbobench")
+    assert MEASURED.is_relative_to(cbobench.__path__[0])
+    about = json.loads(MEASURED.with_suffix(".json").read_text())
+    frame = pd.read_csv(MEASURED)
+    assert set(about["columns"]) == set(frame.columns)
+    assert {"command", "date", "cpu", "threads", "seconds"} <= set(about)
+    assert {"python", "numpy", "scikit-learn"} <= set(about["versions"])
+    assert frame["wall_ms"].sum() < 1000 * about["seconds"], "trainings fit into the time they took"
+    assert frame["cpu_ms"].sum() <= 1.02 * frame["wall_ms"].sum(), "one thread"
+
+
+def test_readings_are_those_of_the_table():
+    frame, task = pd.read_csv(MEASURED), problem("tuning-under-deadline")
+    drawn = task.draw([np.random.default_rng(0)])
+    for a in (0, 37, 99):
+        name = task.actions.names[a]
+        hidden, passes = int(name.split()[0]), int(name.split()[-2])
+        rate = float(name.split("rate ")[1].split(",")[0])
+        part = frame[(frame.hidden == hidden) & (frame.passes == passes) & np.isclose(frame.rate, rate, rtol=0.01)]
+        assert len(part) == 12
+        np.testing.assert_allclose(drawn.f[0, a], -part.error.mean())
+        np.testing.assert_allclose(drawn.g[0, 0, a], part.wall_ms.mean() - 50)
+        np.testing.assert_allclose(task.rows[:, 0, a], -part.sort_values("repetition").error)
+    first, last = task.actions.points[[0, 99]]
+    np.testing.assert_allclose([first, last], [[0, 0, 0], [1, 1, 1]])
+    assert len(np.unique(task.actions.points, axis=0)) == 100
+
+
+def test_instances():
+    task = problem("tuning-under-deadline")
+    drawn = task.draw([np.random.default_rng(s) for s in range(2)])
+    assert np.isfinite(drawn.norm).all()
+    assert 0.3 <= (drawn.g[0, 0] <= 0).mean() <= 0.6
+    assert (drawn.f_star < drawn.f.max(axis=1)).all(), "the best configuration is too slow"
+    assert (drawn.slater == 1).all(), "capped"
+    facts = type(task).facts()
+    assert facts["actions"] == f"n = {task.actions.n}, d = {task.actions.d}"
+    assert facts["feasible"] == f"{(drawn.g[0, 0] <= 0).sum()} of {task.actions.n}"
+    assert facts["best"] == f"{drawn.f_star[0]:.7g}"
+    other = problem("tuning-under-deadline", clock="cpu").draw([np.random.default_rng(0)])
+    assert not np.array_equal(other.g[0], drawn.g[0])
+    np.testing.assert_array_equal(other.f[0], drawn.f[0])
+    assert task.identity()["trainings"]
+
+
+def test_a_round_is_a_repetition():
+    task = problem("tuning-under-deadline")
+    drawn = task.draw([np.random.default_rng(0)])
+    channel = task.feedback(drawn, Streams([("test", 0)]))
+    seen = set()
+    for t in range(1, 100):
+        told = channel.at(t, np.array([42]))
+        found = np.flatnonzero((task.rows[:, 1, 42] == told.g[0, 0]) & (task.rows[:, 0, 42] == told.f[0]))
+        assert len(found) == 1
+        seen.add(int(found[0]))
+    assert seen == set(range(12))
+
+
+def test_damaged_tables_are_refused(tmp_path):
+    frame, file = pd.read_csv(MEASURED), tmp_path / "trainings.csv"
+    frame.drop(index=5).to_csv(file, index=False)
+    with pytest.raises(Misuse, match=r"has 1199 rows, not one per configuration and repetition \(1200\)"):
+        read_trainings(file, "wall", 50.0)
+    frame.drop(columns="wall_ms").to_csv(file, index=False)
+    with pytest.raises(Misuse, match="lacks the column 'wall_ms'"):
+        read_trainings(file, "wall", 50.0)
+    frame.sample(frac=1, random_state=0).to_csv(file, index=False)  # order is no matter
+    np.testing.assert_array_equal(read_trainings(file, "wall", 50.0).rows, read_trainings(MEASURED, "wall", 50.0).rows)
+    with pytest.raises(Misuse, match="limit is 5 ms, but no action keeps it; the best needs 15.03 ms"):
+        problem("tuning-under-deadline", limit=5.0)
+
+
+def test_the_script_measures_what_the_table_holds():
+    """One cheap training again: the same error where the versions are the same, and a time above 0."""
+    sklearn = pytest.importorskip("sklearn")
+    spec = importlib.util.spec_from_file_location("measure_tuning", ROOT / "benchmarks" / "measure_tuning.py")
+    script = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(script)
+    frame = pd.read_csv(MEASURED)
+    assert ",".join(frame.columns) == script.HEADER
+    assert len(frame) == len(script.HIDDEN) * len(script.RATE) * len(script.PASSES) * 12
+    images, digits = script.load_digits(return_X_y=True)
+    with pytest.warns(script.ConvergenceWarning):
+        error, wall, cpu = script.train(images / 16, digits, 8, 1e-2, 3, 0)
+    assert min(wall, cpu) > 0
+    about = json.loads(MEASURED.with_suffix(".json").read_text())["versions"]
+    row = frame[(frame.hidden == 8) & np.isclose(frame.rate, 0.01) & (frame.passes == 3) & (frame.repetition == 0)]
+    if about["scikit-learn"] == sklearn.__version__ and about["numpy"] == np.__version__:
+        assert error == pytest.approx(float(row.error.iloc[0]), abs=0.02)
+
+
+def test_playing_needs_no_scikit_learn():
+    code = "import sys; sys.modules['sklearn'] = None; from tests.helpers import problem; problem(sys.argv[1])"
+    words = [sys.executable, "-c", code, "tuning-under-deadline"]
+    subprocess.run(words, check=True, cwd=ROOT, timeout=120)
+
+
+@pytest.mark.parametrize("name", ["ckb-ucb", "sgp-ucb"])
+def test_plays(name):
+    play(problem("tuning-under-deadline"), make(name), seeds=2, horizon=20)
