@@ -54,7 +54,8 @@ def _boxes(metric: str, problem: str, algorithm: str, label: str) -> Boxes:
 
 
 def _figure(run: Run, number: int, what: str, panels: list, columns: int) -> Figure:  # type: ignore[type-arg]
-    caption = f"{PAPER}, Figure {number}: {what}\n({seeds_note(run)})"
+    note = seeds_note(run, "boxes" if isinstance(panels[0], Boxes) else "means")
+    caption = f"{PAPER}, Figure {number}: {what}\n({note})"
     return Figure(f"shi_eryilmaz_2022_fig{number}", caption, panels, columns)
 
 

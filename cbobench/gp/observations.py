@@ -222,15 +222,15 @@ class ObservationPosterior:
             own = self.prior[index]
             return self.actions.covariance[index], self.cross[self.rows, :c, index], own
         kernel = self.box.kernel
-        candidates = kernel.profile(((actions[:, None] - self.box.candidates) ** 2).sum(axis=2))
-        slots = kernel.profile(((actions[:, None] - self.points[:, :c]) ** 2).sum(axis=2)) * self.full[:, :c]
+        candidates = kernel.profile(_squared(actions[:, None] - self.box.candidates))
+        slots = kernel.profile(_squared(actions[:, None] - self.points[:, :c])) * self.full[:, :c]
         return candidates, slots, np.ones(len(actions))
 
     def at(self, points: Array) -> tuple[Array, Array]:
         """Means (S, p, q) and variances (S, q) at points (S, q, d) of the unit cube of a box."""
         assert self.box is not None
         c = self.used
-        squared = ((points[:, :, None, :] - self.points[:, None, :c]) ** 2).sum(axis=3)
+        squared = _squared(points[:, :, None, :] - self.points[:, None, :c])
         k = self.box.kernel.profile(squared) * self.full[:, None, :c]
         mean = np.matmul(self.weights[:, :, None, :c], k[:, None].swapaxes(2, 3))[:, :, 0]
         explained = (k * np.matmul(k, self.inverse[:, :c, :c])).sum(axis=2)
@@ -244,7 +244,7 @@ class ObservationPosterior:
         c = self.used
         d = self.box.d
         delta = points[:, :, None, :] - self.points[:, None, :c]  # (S, q, c, d)
-        k, k1, k2 = self.box.kernel.slopes((delta**2).sum(axis=3))
+        k, k1, k2 = self.box.kernel.slopes(_squared(delta))
         here = self.full[:, None, :c]
         k, k1, k2 = k * here, k1 * here, k2 * here
         slope = 2 * k1[..., None] * delta  # dk/dx, (S, q, c, d)
@@ -260,6 +260,14 @@ class ObservationPosterior:
         variance_slope = -2 * np.matmul(pk[:, :, None], slope)[:, :, 0]
         variance_bend = -2 * (np.matmul(moved, slope) + _bend(pk, k1, k2, delta))
         return Jet(mean, mean_slope, mean_bend, variance, variance_slope, variance_bend)
+
+
+def _squared(delta: Array) -> Array:
+    """Squared lengths of vectors (..., d); NumPy's sum over a short last axis takes four times as long."""
+    total = delta[..., 0] ** 2
+    for i in range(1, delta.shape[-1]):
+        total += delta[..., i] ** 2
+    return np.asarray(total)
 
 
 def _bend(weights: Array, k1: Array, k2: Array, delta: Array) -> Array:

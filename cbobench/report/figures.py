@@ -9,6 +9,7 @@ from __future__ import annotations
 import importlib.util
 import itertools
 import re
+import textwrap
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -83,7 +84,8 @@ def draw(run: Run, figure: Figure, folder: Path) -> list[Path]:
                 entries.values(), entries, loc="outside lower center", fontsize="x-small", frameon=False,
                 ncols=min(len(entries), 3 * columns),
             )  # fmt: skip
-        image.suptitle(plain(figure.caption), fontsize="small")
+        wrapped = [line for part in figure.caption.splitlines() for line in textwrap.wrap(part, 75 * columns)]
+        image.suptitle(plain("\n".join(wrapped)), fontsize="small" if columns > 1 else "x-small")
         paths = [folder / f"{figure.name}.{kind}" for kind in ("pdf", "png", "csv")]
         image.savefig(paths[0], metadata={"CreationDate": None, "Title": figure.caption.replace("\n", " ")})
         image.savefig(paths[1], dpi=150, metadata={"Software": None})
@@ -95,8 +97,8 @@ def draw(run: Run, figure: Figure, folder: Path) -> list[Path]:
     return paths
 
 
-def seeds_note(run: Run) -> str:
-    """What the error bars are, for captions."""
+def seeds_note(run: Run, of: str = "means") -> str:
+    """What is shown of how many seeds, for captions: means with error bars, or boxes over the seeds."""
     counts = (
         run.cells[(run.cells["status"] == "ok") & (run.cells["horizon"] == run.horizon)]
         .groupby(["problem", "algorithm"])
@@ -104,7 +106,8 @@ def seeds_note(run: Run) -> str:
     )
     low, high = (0, 0) if counts.empty else (int(counts.min()), int(counts.max()))
     seeds = str(low) if low == high else f"{low} to {high}"
-    return f"means of {seeds} seeds, bars: {CONFIDENCE:.0%} intervals"
+    bars = f"bars: {CONFIDENCE:.0%} intervals" if of == "means" else "quartiles, whiskers to 1.5 times their distance"
+    return f"{of} of {seeds} seeds, {bars}"
 
 
 def load_recipe(path: Path) -> ModuleType:

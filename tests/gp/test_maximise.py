@@ -41,15 +41,16 @@ def recorded(name, rounds, **settings):
     """Relative shortfalls of the played score against the dense search, over the given rounds."""
     algorithm = make(name, **settings)
     shortfalls = []
-    learn = algorithm.condition
+    ask = algorithm.ask
 
-    def spy(t, feedback):
+    def spy(t):
+        action = ask(t)
         if t in rounds:
             best = dense_best(algorithm, 0)
             shortfalls.append((best - algorithm.achieved[0]) / max(abs(best), 1e-12))
-        learn(t, feedback)
+        return action
 
-    algorithm.condition = spy
+    algorithm.ask = spy
     play(problem("feasible-pocket"), algorithm, seeds=1, horizon=max(rounds))
     return np.array(shortfalls)
 

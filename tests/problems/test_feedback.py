@@ -1,0 +1,190 @@
+"""Feedback models: noise laws, full information, delays, functions that move."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from cbobench.errors import Misuse
+from cbobench.problems.channels import noise_law
+from cbobench.rng import Streams
+from tests.helpers import actions, make, play, problem
+
+
+@pytest.mark.parametrize(
+    ("law", "tail", "twin"),
+    [
+        ("gaussian", 3.0, stats.norm()),
+        ("uniform", 3.0, stats.uniform(-np.sqrt(3), 2 * np.sqrt(3))),
+        ("student-t", 5.0, stats.t(5, scale=np.sqrt(3 / 5))),
+        ("pareto", 4.0, stats.lomax(4, loc=-np.sqrt(0.5), scale=3 * np.sqrt(0.5))),
+    ],
+)
+def test_noise_laws_are_standardised(law, tail, twin):
+    """Against SciPy's distribution with mean 0 and variance 1; another law fails the same test."""
+    drawn = noise_law(law, tail)(np.random.default_rng(0), (20_000,))
+    assert twin.mean() == pytest.approx(0, abs=1e-9)
+    assert twin.var() == pytest.approx(1)
+    assert stats.kstest(drawn, twin.cdf).pvalue > 0.01
+    other = noise_law("uniform" if law != "uniform" else "gaussian", tail)(np.random.default_rng(0), (20_000,))
+    assert stats.kstest(other, twin.cdf).pvalue < 1e-6
+
+
+def channel_of(task, seeds=2):
+    from cbobench.rng import generator
+
+    instances = task.draw([generator("x", s) for s in range(seeds)])
+    return instances, task.feedback(instances, Streams([("feedback", s) for s in range(seeds)]))
+
+
+def test_noise_on_f_only():
+    task = problem("feasible-pocket", noise_g=0.0)
+    played, chunks = play(task, make("random"), horizon=30)
+    np.testing.assert_array_equal(chunks[0].observed_g, chunks[0].metrics.g)
+    assert not np.allclose(chunks[0].observed_f, chunks[0].metrics.f)
+
+
+@pytest.mark.parametrize("where", [{"candidates": 64}, {"grid": 25}])
+def test_what_is_shown_before_acting_is_what_is_told_afterwards(where):
+    task = problem("feasible-pocket", full_information=True, **where)
+    instances, channel = channel_of(task)
+    seen = []
+    for t in range(1, 20):
+        shown = channel.before(t)
+        if "grid" in where:
+            action = np.array([t, 2 * t])
+            expected = shown(None)[np.arange(2), :, action]
+        else:
+            unit = np.random.default_rng(t).random((2, 1, 2))
+            action = task.box.scale(unit[:, 0])
+            expected = shown(unit)[:, :, 0]
+        told = channel.at(t, action)
+        np.testing.assert_allclose(told.g, expected, atol=1e-12)
+        seen.append(told.g - instances.values(t, action[None])[0, :, 1:])
+    assert np.std(seen) == pytest.approx(0.1, rel=0.5), "noise, and not the truth, is shown"
+
+
+def test_nothing_is_shown_unless_asked_for():
+    _, channel = channel_of(problem("feasible-pocket"))
+    assert channel.before(1) is None
+
+
+def test_delays_are_poisson_and_independent_and_lose_nothing():
+    task = problem("feasible-pocket-delayed", candidates=64, delay=4.0)
+    prompt = problem("feasible-pocket-delayed", candidates=64, delay=None)
+    _, channel = channel_of(task)
+    _, direct = channel_of(prompt)
+    delays, rng, truth = [], np.random.default_rng(0), {}
+    for t in range(1, 2001):
+        point = task.box.scale(rng.random((2, 2)))
+        if t <= 1900:
+            told = direct.at(t, point)
+            for s in range(2):
+                truth[s, t, 0], truth[s, t, 1] = told.f[s], told.g[s, 0]
+        feedback = channel.at(t, point)
+        assert np.isnan(feedback.f).all()
+        assert np.isnan(feedback.g).all()
+        a = feedback.arrivals
+        for s, r, j, value in zip(a.replicate, a.round, a.function, a.value, strict=True):
+            if r <= 1900:
+                assert truth.pop((s, r, j)) == value
+                delays.append((s, r, j, t - r))
+    assert not truth, "everything arrives, once"
+    late = np.array([d for *_, d in delays])
+    assert late.mean() == pytest.approx(4, abs=0.15)
+    assert late.var() == pytest.approx(4, abs=0.4)
+    paired = {key: {} for key in (0, 1)}
+    for s, r, j, d in delays:
+        paired[j][s, r] = d
+    f, g = (np.array([paired[j][key] for key in sorted(paired[0])]) for j in (0, 1))
+    assert abs(np.corrcoef(f, g)[0, 1]) < 0.05
+
+
+def test_recorded_observations_are_null_until_told(tmp_path):
+    import cbobench
+
+    suite = tmp_path / "s.yaml"
+    suite.write_text(
+        "suite: s\nhorizon: 30\nseeds: 2\nrecord: all\nproblems:\n  - feasible-pocket-delayed: {candidates: 64, delay: 3}\n"
+        "algorithms:\n  - rpol-censored: {B: sup, G: sup}\n"
+    )
+    cbobench.run(suite, out=tmp_path / "run", cpus=0)
+    rounds = cbobench.load_rounds(tmp_path / "run")
+    assert rounds["observed_f"].isna().mean() > 0.8
+    assert rounds["action"].isna().all()
+    assert np.stack(rounds["x"]).shape == (60, 2)
+    assert rounds["regret_plus"].isna().all()
+    assert rounds["regret"].notna().all()
+
+
+def test_drift_has_a_dynamic_optimum():
+    task = problem("feasible-pocket-drift", candidates=64, first_change=10, second_change=25)
+    oracle, chunks = play(task, make("oracle"), seeds=2, horizon=40)
+    assert np.abs(oracle.metrics.final["regret"]).max() < 1e-8
+    assert not oracle.metrics.final["violation_hard"].any()
+    played = actions(chunks)
+    for before, after in ((9, 10), (24, 25)):  # counted from 0: rounds 10 | 11 and 25 | 26
+        assert not np.allclose(played[before], played[after])
+    np.testing.assert_array_equal(played[10], played[24])
+    assert [when for when, _ in oracle.instances.changes()] == [10, 25]
+    assert oracle.metrics.stars[0, 0] == pytest.approx(
+        np.mean([-0.2532] * 10 + [0.6703] * 15 + [-0.6775] * 15), abs=1e-3
+    )
+
+
+def test_a_stored_optimum_that_is_beaten_is_an_error():
+    from dataclasses import replace
+
+    from cbobench.errors import CellFailure
+
+    task = problem("feasible-pocket", candidates=64)
+    task.__class__ = type("Wrong", (type(task),), {"reference": replace(task.reference, f=-0.3)})
+    with pytest.raises(CellFailure, match="beats the stored optimum -0.3"):
+        play(task, make("oracle"), seeds=1, horizon=3)
+
+
+REFUSED = [
+    ("sgp-ucb", {"name": "feasible-pocket"}, "needs a finite action set and a safe seed set.*can play it: admmbo"),
+    ("scgp-ucb", {"name": "rkhs-1d"}, "needs full information of the constraints"),
+    ("scbo", {"name": "stocks", "data": "look-alike"}, "needs coordinates"),
+    ("penalty-noisy", {"name": "feasible-pocket-delayed"}, "needs feedback at once.*rpol-censored"),
+    ("stageopt", {"name": "feasible-pocket-drift"}, "a safe seed set"),
+]
+
+
+@pytest.mark.parametrize(("name", "task", "message"), REFUSED)
+def test_pairs_that_cannot_be_played_are_refused_before_anything_runs(tmp_path, name, task, message):
+    import cbobench
+
+    settings = {k: v for k, v in task.items() if k != "name"}
+    suite = tmp_path / "s.yaml"
+    suite.write_text(
+        f"suite: s\nhorizon: 30\nseeds: 2\nproblems:\n  - {task['name']}: {settings}\nalgorithms:\n  - {name}\n"
+    )
+    with pytest.raises(Misuse, match=message):
+        cbobench.run(suite, out=tmp_path / "run", cpus=0)
+    assert not (tmp_path / "run").exists()
+
+
+@pytest.mark.slow
+def test_no_constant_penalty_works():
+    """Proposition 1: the violation of a constant multiplier grows linearly; that of methods which adapt it does not."""
+    horizon = 3000
+    task = problem("no-fixed-penalty", grid=81, noise_f=0.05, noise_g=0.0, penalty="exponential", kappa=1.0)
+    same = {"beta": 1.0, "B": "sup", "G": "sup", "lam": 0.05}
+
+    def exponent(algorithm):
+        _, chunks = play(task, algorithm, seeds=5, horizon=horizon)
+        violation = np.concatenate([c.metrics.values["violation"] for c in chunks]).mean(axis=1)
+        t = np.arange(1, horizon + 1)
+        late = t >= horizon // 10
+        return np.polyfit(np.log(t[late]), np.log(np.maximum(violation[late], 1e-3)), 1)[0]
+
+    constant = exponent(make("fixed-penalty", kappa=1.0, form="exponential", **same))
+    adaptive = {
+        "penalty-noiseless": exponent(make("penalty-noiseless", S=20, **same)),
+        "ckb-ucb": exponent(make("ckb-ucb", **same)),
+    }
+    assert constant >= 0.95
+    assert max(adaptive.values()) < 0.8, adaptive

@@ -1,0 +1,64 @@
+"""Every figure of the papers is drawn from the shipped suites, made short."""
+
+from __future__ import annotations
+
+import importlib.util
+import re
+
+import pandas as pd
+import pytest
+
+from cbobench.problems.data import DATA_SETS, DataFolder
+from tests.conftest import ROOT
+
+FIGURES = {
+    "zhou_ji_2022": {"1a", "1b", "1c", "2a", "2b", "2c"},
+    "shi_eryilmaz_2022": {str(number) for number in range(1, 10)},
+    "guo_zhu_liu_2022": {f"{number}{letter}" for number in (1, 2, 3) for letter in "ab"},
+}
+
+
+def recorded_data():
+    return all((DataFolder().path / DATA_SETS[name].file).is_file() for name in DATA_SETS)
+
+
+@pytest.fixture(scope="module")
+def drawn(tmp_path_factory):
+    """All paper suites with 2 seeds and 41 rounds."""
+    spec = importlib.util.spec_from_file_location("paper_figures", ROOT / "docs" / "paper_figures.py")
+    script = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(script)
+    out = tmp_path_factory.mktemp("paper")
+    paths, missing = script.paper_figures(out, seeds=2, data=None, horizon=41)
+    return out, paths, missing
+
+
+@pytest.mark.slow
+def test_all_figures_of_all_papers_are_drawn(drawn):
+    out, paths, missing = drawn
+    found = {}
+    for path in paths:
+        paper, number = re.match(r"(.+_2022)_fig(\d+[abc]?)", path.stem).groups()
+        found.setdefault(paper, set()).add(number)
+        assert path.with_suffix(".pdf").stat().st_size > 5_000
+    if recorded_data():
+        assert not missing
+        assert found == FIGURES
+        assert sum(len(numbers) for numbers in FIGURES.values()) == 21
+    else:
+        assert set(missing) == {"zhou_ji_2022_light", "zhou_ji_2022_stocks"}
+        assert found == FIGURES | {"zhou_ji_2022": {"1a"}}
+
+
+@pytest.mark.slow
+def test_boxes_and_trade_offs_have_their_numbers_behind_them(drawn):
+    out, _, _ = drawn
+    boxes = pd.read_csv(out / "figures" / "shi_eryilmaz_2022_fig2.csv")
+    assert set(boxes["metric"]) == {"average_regret", "average_violation"}
+    of_admmbo = boxes[boxes["algorithm"].str.startswith("admmbo")]
+    assert set(of_admmbo["t"]) == set(range(5, 41, 5))
+    assert set(boxes[boxes["algorithm"].str.startswith("penalty")]["t"]) == {20, 40}
+    assert (boxes.groupby(["algorithm", "metric", "t"]).size() == 2).all(), "one value per seed"
+    trade = pd.read_csv(out / "figures" / "shi_eryilmaz_2022_fig1.csv")
+    assert len(trade) == 5
+    assert trade["label"].str.contains("S = ").all()
