@@ -30,6 +30,8 @@ class CKB(ScoreAlgorithm):
     source = "Zhou & Ji (2022) Alg. 1"
     knows: ClassVar[tuple[str, ...]] = ("kernel", "λ", "B", "G", "R", "δ (through ρ)", "T")
 
+    capped: ClassVar[bool] = True
+
     slack: float = param(0.0, "slack ε in the dual step, at most δ/2 in the theory (Section 4)", at_least=0.0)
     delta: float | Literal["true"] = param("true", "Slater margin δ: min(1, -min g), or a number", above=0.0)
     rho: float | Literal["theory"] = param("theory", "cap ρ of the dual variable; theory: 4B/δ", above=0.0)
@@ -80,7 +82,9 @@ class CKB(ScoreAlgorithm):
     def learn(self, t: int, chosen: Belief, feedback: Feedback) -> None:
         g = truncate(self.explore_g(chosen.constraint), self.bound_g)[:, :, 0]
         step = (g + self.slack) / self.inverse_step
-        self.dual = np.minimum(np.maximum(self.dual + step, 0.0), self.cap)  # line 8
+        self.dual = np.maximum(self.dual + step, 0.0)
+        if self.capped:
+            self.dual = np.minimum(self.dual, self.cap)  # line 8: Proj_[0, ρ]
 
     @property
     def duals(self) -> Array:

@@ -7,6 +7,7 @@ import math
 import numpy as np
 
 from cbobench.algorithms.base import Setting
+from cbobench.errors import CellFailure
 from cbobench.gp.gain import greedy_gain
 
 
@@ -14,11 +15,19 @@ def theory_window(setting: Setting, lam: float) -> int:
     """W = γ_T^(1/4) √(T / P_T), at least 1 and at most T; T where nothing moves.
 
     P_T is the largest over f and g_j of Σ_t |f_{t+1} - f_t|_k (Guo et al. 2022, Sec. 6; Deng et al. 2022), and γ_T the
-    greedy bound of the information gain. Replicates share a window, that of the largest P_T among them.
+    greedy bound of the information gain.
+
+    Raises:
+        CellFailure: replicates differ in P_T; they share a window, and it must not depend on who else is played.
     """
     horizon = setting.horizon
     moves = [norms for when, norms in setting.changes if when < horizon]
-    variation = float(np.sum(moves, axis=0).max()) if moves else 0.0
+    each = np.sum(moves, axis=0).max(axis=1) if moves else np.zeros(1)
+    if np.ptp(each) > 1e-9 * each.max():
+        raise CellFailure(
+            "the seeds' functions move by different amounts; give the window or restart period as a number"
+        )
+    variation = float(each[0])
     if variation == 0:
         return horizon
     gain = float(greedy_gain(setting.actions, lam, horizon)[-1])

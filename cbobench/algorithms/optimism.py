@@ -13,7 +13,9 @@ from numpy.typing import NDArray
 
 from cbobench.algorithms import ALGORITHMS
 from cbobench.algorithms.score import ScoreAlgorithm
+from cbobench.gp import maximise
 from cbobench.gp.beliefs import Belief
+from cbobench.gp.box import Box
 from cbobench.gp.kernels import Array
 from cbobench.gp.maximise import Parts
 from cbobench.params import param, state
@@ -45,12 +47,25 @@ class CONFIG(ScoreAlgorithm):
     def begin(self, t: int, belief: Belief) -> None:
         highest = self.explore_g(belief.constraint).max(axis=1)
         self.empty = np.asarray(highest.min(axis=1) > 0)  # as far as the candidates go
+        self.hidden = np.zeros_like(self.empty)
 
     def parts(self, belief: Belief) -> Parts:
         f, g = self.explore_f(belief.f), self.explore_g(belief.constraint)
         smooth = np.where(self.empty[:, None], 0.0, f)
-        price = np.where(self.empty[:, None], 1.0, np.full((1, self.setting.constraints), np.inf))
+        wall = np.where(self.hidden, maximise.WALL, np.inf)
+        price = np.where(self.empty, 1.0, wall)[:, None].repeat(self.setting.constraints, axis=1)
         return Parts(smooth, g, price)
+
+    def _climb(self, t: int, box: Box) -> Array:
+        """Where only a polished point lies in the set, the set is not empty: climb again, from that point, for f."""
+        first = super()._climb(t, box)
+        self.hidden = self.empty & (self.achieved >= EMPTY)
+        if not self.hidden.any():
+            return first
+        self.empty, self.chosen, reached = self.empty & ~self.hidden, first, self.achieved
+        second = super()._climb(t, box)
+        self.achieved = np.where(self.hidden, self.achieved, reached)
+        return np.where(self.hidden[:, None], second, first)
 
     def learn(self, t: int, chosen: Belief, feedback: Feedback) -> None:
         self.declared |= self.empty & (self.achieved < EMPTY)

@@ -7,7 +7,7 @@ f - Σ_j κ_j Λ(g_j) is a combination of theirs: a new κ needs no refit, and e
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal
+from typing import ClassVar, Literal
 
 import numpy as np
 
@@ -37,12 +37,24 @@ class Penalised(ScoreAlgorithm):
 
     price: Array = state()
 
+    linear: ClassVar[bool] = False
+
     def strategies(self) -> tuple[Explore, Explore]:
         return (UCB(+1) if self.inner == "ucb" else Thompson()), UCB(-1)
 
     def penalty(self, g: Array) -> Array:
         """Λ(g), elementwise."""
         raise NotImplementedError
+
+    def noise_constants(self) -> Array:
+        """R of the inner target where Λ is linear: √(R_f² + Σ κ_j² R_j²), which is R √(1 + Σ κ²) for equal constants.
+
+        A ψ amplifies noise on g by an unknown factor: use it on noiseless constraints only, as the paper does.
+        """
+        noise = super().noise_constants().copy()
+        if self.linear:
+            noise[:, 0] = np.sqrt(noise[:, 0] ** 2 + (self.price**2 * noise[:, 1:] ** 2).sum(axis=1))
+        return noise
 
     def targets(self, feedback: Feedback) -> Array:
         return np.concatenate([feedback.f[:, None], self.penalty(feedback.g)], axis=1)
@@ -69,8 +81,13 @@ class FixedPenalty(Penalised):
     kappa: float = param(1.0, "multiplier κ of every constraint", at_least=0.0)
     form: Literal["linear", "exponential"] = param("linear", "Λ(g): g itself, or exp(g) - 1 for g > 0, else 0")
 
-    def prepare(self) -> None:
-        self.price = np.full((self.setting.replicates, self.setting.constraints), self.kappa)
+    def start(self, setting: Setting) -> None:
+        self.price = np.full((setting.replicates, setting.constraints), self.kappa)
+        super().start(setting)
+
+    @property
+    def linear(self) -> bool:  # type: ignore[override]
+        return self.form == "linear"
 
     def penalty(self, g: Array) -> Array:
         return g if self.form == "linear" else psi(g, "exponential", 1.0, 1.0) - 1
@@ -154,6 +171,7 @@ class PenaltyNoisy(Epochs):
 
     source = "Shi & Eryilmaz (2022) Alg. 3"
     about = "epochs of GP-UCB on f − κg, κ moves by the mean of the observed costs"
+    linear = True
 
     mu: float | Literal["theory"] = param("theory", "step μ of the multipliers; theory: 1/√L", above=0.0)
 
@@ -166,9 +184,6 @@ class PenaltyNoisy(Epochs):
     def update_price(self, mean: Array) -> Array:
         step = 1 / np.sqrt(self.epochs) if self.mu == "theory" else self.mu
         return np.maximum(self.price + step * mean, 0.0)
-
-    def noise_constants(self) -> Array:
-        return np.asarray(super().noise_constants() * np.sqrt(1 + (self.price**2).sum(axis=1, keepdims=True)))
 
     def events(self) -> int:
         return 2 * super().events()

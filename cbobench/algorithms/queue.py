@@ -80,12 +80,10 @@ class VQUCB(CKB):
     V is CKB's (G√T/ρ with ρ = 4B/δ) unless given, and ε is CKB's slack; the appendix leaves both open.
     """
 
+    capped = False
+
     source = "Zhou & Ji (2022) App. F Alg. 2"
     about = "CKB-UCB with an uncapped virtual queue"
 
     def strategies(self) -> tuple[Explore, Explore]:
         return UCB(+1), UCB(-1)
-
-    def prepare(self) -> None:
-        super().prepare()
-        self.cap = np.full_like(self.cap, np.inf)  # after V was set

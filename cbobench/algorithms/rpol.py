@@ -163,6 +163,10 @@ class RPOLSW(RPOL):
     def events(self) -> int:
         return int(self.posterior.functions * self.setting.horizon)
 
+    @property
+    def remembered(self) -> int:
+        return min(self.played, self.kept)
+
     def begin(self, t: int, belief: Belief) -> None:
         """Γ_t of every function, (S, 1 + m)."""
         moves = np.zeros((self.setting.replicates, 1 + self.setting.constraints))

@@ -137,6 +137,7 @@ class ScoreAlgorithm(Algorithm):
         """Forget all data and set λ, β and γ for a horizon (once, or at every restart)."""
         self.regulariser = 1 + 2 / horizon if self.lam == "theory" else float(self.lam)
         self.posterior.reset(self.regulariser)
+        self.since = len(self.history) + 1
         self.set_width()
         self.gains: Array | None = None
         if self.gain == "greedy":
@@ -146,9 +147,9 @@ class ScoreAlgorithm(Algorithm):
         self.played = 0
 
     def forget(self) -> None:
-        """Forget all data; the schedule goes on, and the information gain begins again."""
+        """Forget all data, and what is still under way; the schedule goes on, and the gain begins again."""
         self.posterior.reset()
-        self.history.clear()
+        self.since = len(self.history) + 1
         self.played = 0
 
     def set_width(self) -> None:
@@ -172,8 +173,13 @@ class ScoreAlgorithm(Algorithm):
 
     def round_width(self, t: int) -> Array:
         """β_t of every modelled function, (S, p)."""
-        gain = self.posterior.gain if self.gains is None else np.full(len(self.bound_f), self.gains[self.played])
+        gain = self.posterior.gain if self.gains is None else np.full(len(self.bound_f), self.gains[self.remembered])
         return self.width.at(gain)
+
+    @property
+    def remembered(self) -> int:
+        """How many observations the model holds: the t of γ_t."""
+        return self.played
 
     def believe(self, t: int) -> Belief:
         """The belief over all candidates before round t, with the round's draws."""
@@ -233,9 +239,10 @@ class ScoreAlgorithm(Algorithm):
             return self.parts(self.view(mean, variance, points))
 
         points, values = maximise.polish(scorer, self.posterior.jet, start, box.size ** (-1 / box.d))
-        best, rows = break_ties(values, coin), np.arange(len(points))
-        self.achieved = values[rows, best]
-        return np.asarray(points[rows, best])
+        top, rows = break_ties(values, coin), np.arange(len(points))
+        higher = values[rows, top] > self.achieved  # else a plateau: the candidate, drawn among all that tie, stays
+        self.achieved = np.where(higher, values[rows, top], self.achieved)
+        return np.where(higher[:, None], points[rows, top], box.candidates[best])
 
     def tell(self, t: int, actions: Actions, feedback: Feedback) -> None:
         if type(self).learn is not ScoreAlgorithm.learn:
@@ -257,7 +264,7 @@ class ScoreAlgorithm(Algorithm):
             self.posterior.update(self.chosen, self.targets(feedback))
             return
         self.history.append(self.chosen)
-        self.posterior.receive(t, np.stack(self.history), feedback.arrivals)
+        self.posterior.receive(t, self.history, feedback.arrivals, self.since)
 
 
 def _bound(name: str, choice: Bound, norm: Array, sup: Array) -> Array:

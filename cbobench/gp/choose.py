@@ -50,10 +50,21 @@ def posterior(actions: Finite | Box, replicates: int, functions: int, horizon: i
     return ObservationPosterior(actions, 1.0, replicates, functions, horizon)
 
 
+def memory(actions: Finite | Box, horizon: int, functions: int) -> int:
+    """Bytes that a replicate's posteriors hold at most, with what `refresh` needs on top."""
+    if in_features(actions, horizon):
+        assert isinstance(actions, Finite)
+        n, r = actions.n, actions.features.shape[1]
+        return 8 * functions * (4 * n + 3 * r * r)
+    candidates = actions.size if isinstance(actions, Box) else actions.n
+    return 8 * functions * horizon * (4 * horizon + 2 * candidates)
+
+
 class DelayedPosterior:
     """Posteriors of p functions whose observations arrive at different times: one posterior per function.
 
-    What has not arrived is not there: neither in a mean nor in a variance.
+    What has not arrived is not there: neither in a mean nor in a variance. (`reveal` of a single posterior is the other
+    way: variances know at once what was played.)
 
     Attributes:
         mean (S, p, M), variance (S, p, M), gain (S, p).
@@ -80,19 +91,19 @@ class DelayedPosterior:
         for one in self.singles:
             one.reset(lam)
 
-    def receive(self, t: int, played: NDArray[Any], arrivals: Any) -> None:
+    def receive(self, t: int, played: Sequence[NDArray[Any]], arrivals: Any, since: int = 1) -> None:
         """Condition on what arrived in round t.
 
         Args:
-            played: actions of rounds 1, ..., t: (t, S) or (t, S, d).
+            played: actions of rounds 1, ..., t, each (S,) or (S, d).
             arrivals: replicate, round, function and value of each, sorted (`cbobench.problems.base.Arrivals`).
+            since: observations of earlier rounds are thrown away.
         """
-        replicates = played.shape[1]
-        rows = np.arange(replicates)
+        replicates = len(played[0])
         for function, one in enumerate(self.singles):
             if isinstance(one, ObservationPosterior):
                 one.reach(t)
-            of = arrivals.function == function
+            of = (arrivals.function == function) & (arrivals.round >= since)
             replicate, rounds, value = arrivals.replicate[of], arrivals.round[of], arrivals.value[of]
             rank = np.arange(len(replicate)) - np.searchsorted(replicate, replicate)  # the how-manieth of its replicate
             for k in range(int(rank.max(initial=-1)) + 1):
@@ -101,7 +112,8 @@ class DelayedPosterior:
                 mask[replicate[now]] = True
                 when, values = np.ones(replicates, dtype=np.intp), np.zeros((replicates, 1))
                 when[replicate[now]], values[replicate[now], 0] = rounds[now], value[now]
-                one.update_some(t, played[when - 1, rows], values, mask)
+                actions = np.array([played[r - 1][s] for s, r in enumerate(when.tolist())])
+                one.update_some(t, actions, values, mask)
             if t & (t - 1) == 0:
                 one.refresh()
 

@@ -161,7 +161,7 @@ def _local_model(score: Scorer, here: Jet, points: Array, offsets: Array) -> tup
     smooth = parts.smooth.reshape(replicates, q, 1, n)
     kinked = parts.kinked.reshape(replicates, m, q, n).transpose(0, 2, 1, 3)
     slopes, bends = _differences(np.concatenate([smooth, kinked], axis=2), d)
-    price = np.minimum(parts.price, WALL)[:, None].repeat(q, axis=1)
+    price = np.where(np.isinf(parts.price), WALL, parts.price)[:, None].repeat(q, axis=1)
     excess = np.maximum(kinked[..., 0], 0.0)
     value = smooth[:, :, 0, 0] - (price * excess).sum(axis=2)
     return value, _Local(slopes[:, :, 0], bends[:, :, 0], kinked[..., 0], slopes[:, :, 1:], bends[:, :, 1:], price)

@@ -117,9 +117,10 @@ class DriftingPocket(FeasiblePocket):
 
     def validate(self) -> None:
         super().validate()
-        if self.scaled or self.second_change <= self.first_change:
-            given = "scaled is true" if self.scaled else "second_change is not after first_change"
-            raise Misuse(f"{given}; allowed here: scaled: false, and first_change < second_change")
+        if self.scaled or self.full_information:
+            raise Misuse("functions that move are neither scaled nor shown; allowed here: false for both")
+        if self.second_change <= self.first_change:
+            raise Misuse(f"second_change is {self.second_change}; it must be after first_change, {self.first_change}")
 
     def offers(self) -> frozenset[Ability]:
         return super().offers() - {"a safe seed set", "full information of the constraints"}

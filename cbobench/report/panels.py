@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -121,13 +122,17 @@ class Boxes:
         """One box per round: quartiles, whiskers to 1.5 interquartile ranges, outliers as points."""
         import seaborn as sns
 
-        if not frame.empty:
-            sns.boxplot(
-                x=frame["t"], y=frame["value"], ax=axis, color=colours[self.algorithm], fliersize=2, linewidth=0.8
-            )
-            ticks = np.arange(len(frame["t"].unique()))
-            keep = ticks[:: max(1, len(ticks) // 7)]
-            axis.set_xticks(keep, [str(sorted(frame["t"].unique())[i]) for i in keep])
+        rounds = sorted(frame["t"].unique())
+        if rounds:
+            with warnings.catch_warnings():
+                warnings.simplefilter(
+                    "ignore", DeprecationWarning
+                )  # seaborn 0.13 passes what matplotlib 3.11 deprecates
+                sns.boxplot(
+                    x=frame["t"], y=frame["value"], ax=axis, color=colours[self.algorithm], fliersize=2, linewidth=0.8
+                )
+            shown = range(0, len(rounds), max(1, len(rounds) // 7))
+            axis.set_xticks(list(shown), [str(rounds[i]) for i in shown])
         _finish(axis, "Round t", metric_label(self.metric, True), self.title)
 
 

@@ -10,10 +10,11 @@ from cbobench import params
 from cbobench.algorithms import ALGORITHMS
 from cbobench.algorithms.base import Algorithm, Setting
 from cbobench.errors import CbobenchError, Misuse, one_line, unknown
+from cbobench.gp import choose
 from cbobench.problems.base import Problem
 from cbobench.registry import Registry
 from cbobench.rng import Streams
-from cbobench.sweep.variants import Variant
+from cbobench.sweep.variants import Suite, Variant
 
 
 def check_shared(shared: Mapping[str, Any], algorithms: list[Variant], where: str, imports: bool) -> None:
@@ -36,6 +37,29 @@ def _try_start(variant: Variant, problem: Problem, horizon: int) -> None:
         fresh: Algorithm = params.build(ALGORITHMS.get(variant.name), variant.settings)
         if not fresh.reference:
             fresh.start(Setting.of(problem, instance, horizon, Streams([("try", variant.name)])))
+
+
+BLOCK_MEMORY = 2**29  # bytes that the posteriors of one block may hold
+CELL_MEMORY = 2**32  # and those of one cell
+
+
+def memory_limit(suite: Suite) -> int:
+    """How many seeds fit into a block.
+
+    Raises:
+        Misuse: one cell alone would need more than `CELL_MEMORY`.
+    """
+    seeds = []
+    for variant, problem in suite.problems:
+        apart = 1 if "feedback at once" in problem.offers() else 1 + problem.constraints
+        needed = choose.memory(problem.actions, suite.horizon, apart)
+        if needed > CELL_MEMORY:
+            size = f"{needed / 1e9:.0f} GB per cell at T = {suite.horizon:,}"
+            raise Misuse(
+                f"{variant.title} would need {size}; allowed: {CELL_MEMORY / 1e9:.0f}; lower the horizon, or set grid"
+            )
+        seeds.append(max(1, BLOCK_MEMORY // needed))
+    return min(seeds)
 
 
 def check_needs(algorithm: type[Algorithm], problem: Problem) -> None:

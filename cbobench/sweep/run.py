@@ -15,7 +15,7 @@ from typing import Any, Literal
 from cbobench import resources
 from cbobench.errors import Misuse, one_line, unknown
 from cbobench.problems.base import Problem
-from cbobench.sweep import grid, provenance
+from cbobench.sweep import checks, grid, provenance
 from cbobench.sweep import suite as suites
 from cbobench.sweep.record import FILE, Grid, RunRecord
 from cbobench.sweep.status import played
@@ -120,7 +120,7 @@ def plan(
     else:
         _refuse_foreign(folder)
         workers = CLUSTER_CPUS if address is not None else cpus or os.cpu_count() or 1
-        size = block or grid.block_size(len(wanted.pairs), len(loaded.seeds), workers)
+        size = block or min(grid.block_size(len(wanted.pairs), len(loaded.seeds), workers), checks.memory_limit(loaded))
         record = RunRecord(loaded.name, loaded.about, loaded.record, size, (wanted,), (invocation,))
         rows = {}
     keys = {title: (p, a) for title, p, a in _names(loaded)}

@@ -106,7 +106,8 @@ def test_recorded_observations_are_null_until_told(tmp_path):
 
     suite = tmp_path / "s.yaml"
     suite.write_text(
-        "suite: s\nhorizon: 30\nseeds: 2\nrecord: all\nproblems:\n  - feasible-pocket-delayed: {candidates: 64, delay: 3}\n"
+        "suite: s\nhorizon: 30\nseeds: 2\nrecord: all\nproblems:\n"
+        "  - feasible-pocket-delayed: {candidates: 64, delay: 3}\n"
         "algorithms:\n  - rpol-censored: {B: sup, G: sup}\n"
     )
     cbobench.run(suite, out=tmp_path / "run", cpus=0)
