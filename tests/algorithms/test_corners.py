@@ -83,7 +83,7 @@ def test_the_gain_of_a_window_stops_growing():
 
 
 def test_config_maximises_f_where_only_a_polished_point_is_allowed():
-    """With few candidates and thin widths the allowed set lies between them; the play is the best of it, not any of it."""
+    """With few candidates and thin widths the allowed set lies between them; its best point is played."""
     algorithm = make("config", lam=0.05, beta=0.3, B="sup", G="sup")
     found = []
     ask = algorithm.ask
