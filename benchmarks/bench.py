@@ -30,6 +30,7 @@ from cbobench.problems.data import DataFolder
 from cbobench.sweep.play import Play
 
 SHARED = {"beta_scale": 0.2}
+CORE = ("ckb-rand", "ckb-ts", "ckb-ucb", "gp-ts", "igp-ucb", "oracle", "random", "sgp-ucb", "stageopt")  # all sizes
 REPEATS = 5
 
 
@@ -137,7 +138,7 @@ def main() -> None:
     quick = options.parse_args().quick
     warnings.filterwarnings("ignore", module="sklearn")
     sizes = [(s, n) for n in ((100,) if quick else (29, 100, 1000)) for s in ((50,) if quick else (1, 10, 50))]
-    names = ALGORITHMS.names()
+    names = list(CORE)
     print("µs per seed-round (median of turns); floor: bare NumPy for ckb-ucb, algebra: its products and updates alone")
     print(f"{'n':>5} {'S':>3} {'floor':>7} {'algebra':>7} " + " ".join(f"{name:>8}" for name in names))
     for s, n in sizes:
@@ -158,12 +159,35 @@ def main() -> None:
     print("\nS = 50, n = 100:")
     for over, under in (("ckb-ucb", "floor"), ("ckb-ucb", "algebra"), ("ckb-rand", "ckb-ucb"), ("ckb-ts", "ckb-ucb")):
         print(f"  {over} / {under}: {main_case[over] / main_case[under]:.2f}")
+    others()
+    boxes(100 if quick else 500)
     long_horizon(10_000 if quick else 100_000)
     ours = main_case["ckb-ucb"]
     print("\nthe same work with scikit-learn's GP refitted each round (f and g, n = 100):")
     for t in (200, 1000):
         refit = median(lambda t=t: scikit(t), 3)  # type: ignore[misc]
         print(f"  t = {t}: {refit:,.0f} µs per round, {refit / ours:,.0f} x ckb-ucb")
+
+
+def others() -> None:
+    """All other algorithms, on 100 points with everything an algorithm may need, ten seeds, the first 200 rounds."""
+    values = {"n": 100, "constraint": "threshold", "full_information": True}
+    task: Problem = params.build(PROBLEMS.get("rkhs"), values)
+    task.prepare(DataFolder())
+    print("\nthe others, n = 100, S = 10, T = 200, µs per seed-round:")
+    for name in ALGORITHMS.names():
+        if name not in CORE:
+            print(f"  {name:18} {median(lambda name=name: play(task, name, 10, 200), 3):10,.1f}")  # type: ignore[misc]
+
+
+def boxes(horizon: int) -> None:
+    """Seconds per cell on the feasible pocket."""
+    task: Problem = params.build(PROBLEMS.get("feasible-pocket"), {})
+    task.prepare(DataFolder())
+    print(f"\nfeasible-pocket, T = {horizon}, seconds per cell, alone and ten together:")
+    for name in ("igp-ucb", "rpol-ucb", "ckb-ucb", "config"):
+        alone, together = (horizon * 1e-6 * play(task, name, s, horizon) for s in (1, 10))
+        print(f"  {name:18} {alone:6.2f} {together:6.2f}")
 
 
 def long_horizon(horizon: int) -> None:
