@@ -48,8 +48,10 @@ def figures(run: Run) -> list[Figure]:
 
 
 def _boxes(metric: str, problem: str, algorithm: str, label: str) -> Boxes:
-    """Every 20 rounds to 350; for ADMMBO, which stops early in the paper, every 5 to 90."""
-    step, last = (5, 90) if algorithm.split("[")[0] == "admmbo" else (20, 350)
+    """Every 20 rounds to 350; for ADMMBO, which stops early in the paper, every 5 to 90 or, on rates, to 50."""
+    step, last = 20, 350
+    if algorithm.split("[")[0] == "admmbo":
+        step, last = 5, 50 if problem.startswith("rate-allocation") else 90
     return Boxes(metric, problem, algorithm, step, last, label)
 
 

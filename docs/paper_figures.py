@@ -19,13 +19,14 @@ PAPERS = ("zhou_ji_2022", "shi_eryilmaz_2022", "guo_zhu_liu_2022")
 
 
 def paper_figures(
-    out: Path, seeds: int | None, data: Path | None, horizon: int | None = None
+    out: Path, seeds: int | None, data: Path | None, horizon: int | None = None, cpus: int | None = None
 ) -> tuple[list[Path], list[str]]:
     """The figures drawn (PNG), and the suites that could not be played."""
     drawn, missing = [], []
     extra = ["--data", str(data)] if data else []
     extra += ["--seeds", str(seeds)] if seeds else []
     extra += ["--horizon", str(horizon)] if horizon else []
+    extra += ["--cpus", str(cpus)] if cpus is not None else []
     for paper in PAPERS:
         for suite in (name for name in resources.suites() if name.startswith(paper)):
             started = time.perf_counter()

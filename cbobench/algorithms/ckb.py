@@ -105,7 +105,11 @@ class CKBUCB(CKB):
 @ALGORITHMS.register("ckb-restart")
 @dataclass(kw_only=True)
 class CKBRestart(CKBUCB):
-    """CKB-UCB that discards all data every W rounds, for functions that move; the dual variable carries over."""
+    """CKB-UCB that discards all data every W rounds, for functions that move; the dual variable carries over.
+
+    The width is CKB-UCB's, with the information gain since the restart, so that W >= T is CKB-UCB to the bit; the form
+    B + (R/√λ) √(2 ln(1/δ) + 2γ) of the paper is `beta: self-normalised` but for the count of events.
+    """
 
     source = "Deng et al. (2022)"
     about = "CKB-UCB whose models restart every W rounds"

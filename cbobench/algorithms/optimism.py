@@ -36,7 +36,7 @@ class CONFIG(ScoreAlgorithm):
 
     source = "Xu et al. (2023)"
     about = "constrained optimism; declares infeasibility"
-    knows = ("kernel", "λ", "B", "G", "R")
+    knows = ("kernel", "λ", "B", "G", "R", "T (through λ)")
     looks_back = False
 
     declared: NDArray[np.bool_] = state()
@@ -82,7 +82,7 @@ class EPBO(ScoreAlgorithm):
 
     source = "Lu & Paulson (2022)"
     about = "exact penalty over optimistic bounds"
-    knows = ("kernel", "λ", "B", "G", "R", "ρ")
+    knows = ("kernel", "λ", "B", "G", "R", "ρ", "T (through λ)")
 
     rho: float = param(1.0, "penalty ρ", at_least=0.0)
 

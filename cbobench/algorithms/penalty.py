@@ -27,7 +27,8 @@ LARGEST_EXPONENT = 500.0  # exp overflows at 709
 class Penalised(ScoreAlgorithm):
     """Base: IGP-UCB or GP-TS on f - Σ_j κ_j Λ(g_j); subclasses say what Λ is and how κ moves.
 
-    The bound B is that of the inner target (Assumptions 3 and 5); its default is f's.
+    The bound B is that of the inner target (Assumptions 3 and 5); its default is f's. λ is 1 + 2/T unless given, also
+    where every epoch starts anew (the proof's 1 + 2/S; line 3 of the algorithms says "some positive constant").
     """
 
     needs = frozenset({"feedback at once"})

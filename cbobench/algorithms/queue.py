@@ -29,7 +29,7 @@ class SCGPUCB(ScoreAlgorithm):
 
     source = "CBO preprint Alg. 2"
     about = "virtual queue; sees a sample of the constraint function before acting"
-    knows = ("kernel", "λ", "B", "R", "δ", "g_t before acting")
+    knows = ("kernel", "λ", "B", "R", "δ", "T (through λ)", "g_t before acting")
     needs = frozenset({"full information of the constraints", "feedback at once"})
     models_constraints = False
     looks_back = False

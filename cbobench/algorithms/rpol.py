@@ -35,7 +35,7 @@ class RPOL(ScoreAlgorithm):
     """
 
     source = "Guo, Zhu & Liu (2022) Sec. 4"
-    knows: ClassVar[tuple[str, ...]] = ("kernel", "λ", "B", "G", "R")
+    knows: ClassVar[tuple[str, ...]] = ("kernel", "λ", "B", "G", "R", "T (through λ)")
     looks_back = False
 
     floor: float = param(1.0, "factor on √t, the least penalty η_t", at_least=0.0)
@@ -70,7 +70,7 @@ class RPOLCensored(RPOL):
     """RPOL with censored GP-UCB: the kernel matrix holds every action played, and what is not there yet counts as 0.
 
     v_t = B_r Σ_{s=t-m}^{t-1} σ_t(x_s) + β_t with B_r = B + R √(2 ln T), β_t = B + (R + B_r) √(2(γ_t + 1 + ln(4/p))).
-    An observation that takes longer than m rounds is never used.
+    An observation that takes longer than m rounds never enters the model; its cost still enters Q when it comes.
     """
 
     source = "Guo, Zhu & Liu (2022) Sec. 5, App. C"

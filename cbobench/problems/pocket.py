@@ -122,6 +122,14 @@ class DriftingPocket(FeasiblePocket):
         if self.second_change <= self.first_change:
             raise Misuse(f"second_change is {self.second_change}; it must be after first_change, {self.first_change}")
 
+    @classmethod
+    def facts(cls) -> dict[str, str]:
+        phases = [found for _, _, found in DRIFT]
+        return super().facts() | {
+            "feasible": "; ".join(f"{100 * phase.share:.3g} %" for phase in phases),
+            "best": "; ".join(f"{phase.f:.4g}" for phase in phases),
+        }
+
     def offers(self) -> frozenset[Ability]:
         return super().offers() - {"a safe seed set", "full information of the constraints"}
 

@@ -45,8 +45,8 @@ def log_utility(x: Array, a: float, b: float) -> Array:
 class RateAllocation(BoxProblem):
     """Four servers share an electricity budget; two of the utilities are not concave, so that there are local optima.
 
-    The paper says that every utility is observed with an error N(0, 0.01); here the noise on f, their sum, has the
-    variance 0.01 by default, and `noise_f: 0.2` is the sum of four such errors. `noise_g: 0` gives the noiseless
+    Every utility is observed with an error N(0, 0.01), so the noise on f, their sum, has the variance 0.04 (the paper's
+    f^t = Σ (U_i(x_i) + ε_i) in Section 3); `noise_f: 0.1` is one such error. `noise_g: 0` gives the noiseless
     constraint of E.2.1, and `noise_g: 0.11547` (0.2 / √3) with its uniform law the noise U[-0.2, 0.2] of E.2.2.
 
     The shape constants a, b of the utilities are ours (`SHAPES`).
@@ -55,6 +55,7 @@ class RateAllocation(BoxProblem):
     source = "Shi & Eryilmaz (2022) E.2, constants ours"
     about = "rates of four servers on [0, 2]⁴, sigmoid and logarithmic utilities, linear electricity budget"
 
+    noise_f: float = param(0.2, "standard deviation of the noise on f, the sum of four errors", at_least=0.0)
     noise_g: float = param(0.0, "standard deviation of the noise on g", at_least=0.0)
     law: Law = param("gaussian", "law of the noise on f, scaled to its standard deviation R")
     law_g: Law = param("uniform", "law of the noise on g, scaled to its standard deviation")

@@ -29,7 +29,7 @@ def drawn(tmp_path_factory):
     script = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(script)
     out = tmp_path_factory.mktemp("paper")
-    paths, missing = script.paper_figures(out, seeds=2, data=None, horizon=41)
+    paths, missing = script.paper_figures(out, seeds=2, data=None, horizon=41, cpus=0)
     return out, paths, missing
 
 
