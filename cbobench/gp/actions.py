@@ -40,7 +40,26 @@ class Finite:
     @cached_property
     def features(self) -> Array:
         """Phi (n, r), Phi Phi^T = covariance."""
-        return features(self.covariance)
+        found = features(self.covariance)
+        assert found is not None
+        return found
+
+    @cached_property
+    def _surely_above(self) -> list[int]:
+        return [0]  # the largest number that the rank is known to exceed
+
+    def rank_is_at_most(self, most: int) -> bool:
+        """Whether r <= `most`. Counts no further: all features of a rough kernel on 10,000 actions take minutes."""
+        if "features" in self.__dict__ or most >= self.n:
+            return self.features.shape[1] <= most
+        if most <= self._surely_above[0]:
+            return False
+        found = features(self.covariance, most)
+        if found is None:
+            self._surely_above[0] = most
+            return False
+        self.__dict__["features"] = found
+        return True
 
     @cached_property
     def input_metric(self) -> Array | None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import Any
 
@@ -26,17 +27,23 @@ def in_features(actions: Finite | Box, horizon: int) -> bool:
     """
     if isinstance(actions, Box):
         return False
-    n, r, T = actions.n, actions.features.shape[1], horizon
-    return 2 * n * r + 3 * r**2 <= T * n + 2 * T**2 / 3 or T * (T + n) > LARGEST_MEMORY
+    n, T = actions.n, horizon
+    return T * (T + n) > LARGEST_MEMORY or actions.rank_is_at_most(largest_rank(n, T))
+
+
+def largest_rank(n: int, horizon: int) -> int:
+    """The largest r with 2 n r + 3 r² <= T n + 2 T²/3."""
+    budget = horizon * n + 2 * horizon**2 / 3
+    return int((math.sqrt(n**2 + 3 * budget) - n) / 3)
 
 
 def representation(actions: Finite | Box, horizon: int) -> str:
     """The choice in words, for `cbobench show`."""
     if isinstance(actions, Box):
         return f"observations (box with {actions.size} candidates)"
-    r = actions.features.shape[1]
-    name = "features" if in_features(actions, horizon) else "observations"
-    return f"{name} (rank {r} of {actions.n} actions, T = {horizon})"
+    if in_features(actions, horizon):
+        return f"features (rank {actions.features.shape[1]} of {actions.n} actions, T = {horizon})"
+    return f"observations (rank above {largest_rank(actions.n, horizon)} of {actions.n} actions, T = {horizon})"
 
 
 def posterior(actions: Finite | Box, replicates: int, functions: int, horizon: int, *, paths: bool = False) -> Single:

@@ -130,8 +130,8 @@ def check_covariance(matrix: Array, what: str) -> Array:
 RELATIVE_TRACE = 1e-13
 
 
-def features(covariance: Array, tolerance: float = RELATIVE_TRACE) -> Array:
-    """Features Phi (n, r) with Phi Phi^T = covariance, by pivoted Cholesky.
+def features(covariance: Array, most: int | None = None, tolerance: float = RELATIVE_TRACE) -> Array | None:
+    """Features Phi (n, r) with Phi Phi^T = covariance, by pivoted Cholesky; None as soon as r is above `most`.
 
     The loop stops when the trace that is left falls under `tolerance` times the whole: r is 19 for the SE kernel with
     lengthscale 0.2 on 100 points of [0, 1], and n for a kernel of full rank.
@@ -140,6 +140,8 @@ def features(covariance: Array, tolerance: float = RELATIVE_TRACE) -> Array:
     whole = left.sum()
     rows: list[Array] = []
     while len(rows) < len(left) and left.sum() > tolerance * whole:
+        if len(rows) == most:
+            return None
         pivot = int(left.argmax())
         row = covariance[pivot].copy()
         for earlier in rows:

@@ -124,7 +124,7 @@ class RKHS(RandomRKHS):
 
     constraint: Literal["threshold", "independent"] = param("independent", "g drawn like f, or g = -f + h B")
     d: int = param(1, "input dimension", at_least=1, at_most=100)
-    n: int = param(100, "number of actions", at_least=2, at_most=20000)
+    n: int = param(100, "number of actions", at_least=2, at_most=10000)
     m: int = param(1, "number of constraints", at_least=1, at_most=100)
     kernel: kernels.KernelName = param("se", "kernel of f and g")
     lengthscale: float = param(0.2, "lengthscale", above=0.0)

@@ -9,6 +9,7 @@ import pyarrow as pa
 from cbobench import params
 from cbobench.algorithms import ALGORITHMS
 from cbobench.sweep.play import Play
+from cbobench.sweep.progress import counted
 from cbobench.sweep.rows import RoundRows, recorded_rounds
 from cbobench.sweep.run import Plan
 from cbobench.sweep.store import footer, open_writer
@@ -36,7 +37,8 @@ def estimate(todo: Plan, cpus: int | None) -> str:
     new = todo.cells - todo.done
     return "\n".join(
         [
-            f"{todo.suite.name}: {new} of {todo.cells} cells to play, in {len(todo.orders)} tasks -> {todo.folder.uri}",
+            f"{todo.suite.name}: {new} of {todo.cells} cells to play, in {counted(len(todo.orders), 'task')}"
+            f" -> {todo.folder.uri}",
             f"time: about {_duration(wall)} on {workers} CPU(s), plus about {STARTUP_SECONDS:.0f} s to start"
             f" ({_duration(seconds)} of work)",
             f"disk: about {_size(size)}",

@@ -13,6 +13,11 @@ if TYPE_CHECKING:
     from cbobench.sweep.task import Receipt
 
 
+def counted(number: int, what: str) -> str:
+    """A number with its noun: 1 task, 2 tasks."""
+    return f"{number} {what}{'' if number == 1 else 's'}"
+
+
 class Progress:
     """Counts seed-rounds of finished tasks; a bar on a terminal, two plain lines elsewhere. All on standard error."""
 
@@ -25,7 +30,8 @@ class Progress:
     def __enter__(self) -> Self:
         new = self.todo.cells - self.todo.done
         kept = f" ({self.todo.done} done before)" if self.todo.done else ""
-        print(f"{self.todo.suite.name}: {new} cells in {len(self.todo.orders)} tasks{kept}", file=sys.stderr)
+        tasks = counted(len(self.todo.orders), "task")
+        print(f"{self.todo.suite.name}: {counted(new, 'cell')} in {tasks}{kept}", file=sys.stderr)
         if sys.stderr.isatty() and self.todo.orders:
             from rich.console import Console
             from rich.progress import BarColumn, TextColumn, TimeElapsedColumn, TimeRemainingColumn

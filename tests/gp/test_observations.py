@@ -194,5 +194,23 @@ def test_the_cheaper_representation_is_chosen():
     assert choose.in_features(smooth, 10_000)
     assert not choose.in_features(rough, 100)
     assert choose.in_features(rough, 100_000), "observations would not fit into memory"
-    assert choose.representation(rough, 100) == "observations (rank 989 of 1000 actions, T = 100)"
+    assert choose.representation(rough, 100) == "observations (rank above 49 of 1000 actions, T = 100)"
     assert "rank 19 of 100" in choose.representation(smooth, 10_000)
+
+
+@pytest.mark.parametrize("horizon", [1, 7, 100, 1234])
+def test_the_largest_rank_for_features_is_where_the_costs_cross(horizon):
+    n = 300
+    costs = [2 * n * r + 3 * r**2 <= horizon * n + 2 * horizon**2 / 3 for r in range(5000)]
+    assert choose.largest_rank(n, horizon) == sum(costs) - 1
+
+
+def test_a_rank_is_counted_no_further_than_asked():
+    rough = a_grid("matern52", 1000)
+    rank = a_grid("matern52", 1000).features.shape[1]
+    assert rank == 989
+    assert not any(rough.rank_is_at_most(most) for most in (10, 50, 30, 988))
+    assert "features" not in rough.__dict__
+    assert rough.rank_is_at_most(989)
+    assert not rough.rank_is_at_most(988)
+    np.testing.assert_array_equal(rough.features, a_grid("matern52", 1000).features)
