@@ -28,7 +28,7 @@ from cbobench.problems.base import Actions, Feedback, Problem, Shown
 from cbobench.rng import Draws, uniform
 
 Bound = float | Literal["norm", "sup"]
-STARTS = 5  # candidates of a box that are polished in a round
+STARTS = 4  # candidates of a box that are polished in a round
 
 
 @dataclass(kw_only=True)

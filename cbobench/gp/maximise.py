@@ -7,7 +7,7 @@ quasi-Newton method such as L-BFGS-B stops short there. A score is therefore giv
 
 with an infinite price for a set that must not be left, and is climbed by sequential quadratic programming on this
 exact penalty (Fletcher 1985; Nocedal & Wright 2006, ch. 18): each step maximises a concave quadratic model of the
-Lagrangian with linearised kinks. Derivatives with respect to x come from the posterior's own first and second
+augmented Lagrangian with linearised kinks. Derivatives with respect to x come from the posterior's own first and second
 derivatives; those of the score in terms of beliefs by differences, which costs nothing in t.
 """
 
@@ -24,10 +24,12 @@ from cbobench.gp.observations import Jet
 from cbobench.gp.posterior import VARIANCE_FLOOR
 
 STEPS = 24  # at most
-PATIENCE = (
-    3  # steps without improvement before going back (a watchdog: a good step along a kink may look worse at first)
-)
+PATIENCE = 3  # steps without a gain before going back (a watchdog: a good step along a kink may look worse at first)
 SWEEPS = 12  # of coordinate ascent on the multipliers, within a step
+TOLERANCE = 1e-6  # a step this short ends a climb, in units of the cube: its error in the score is of second order
+HOPE = 10, 6  # a climb ends when ten times its gain over the last six steps would not bring it to the best one
+NEAR = 0.03  # so near to a better climb, in units of the first steps, another one is left
+AUGMENT = 100.0  # curvature added across a kink, in units of the largest there
 DIFFERENCE = 1e-4  # step of the differences, in units of the cube
 WALL = 1e5  # what an infinite price counts as while climbing
 
@@ -101,29 +103,46 @@ def polish(score: Scorer, jet: Callable[[Array], Jet], points: Array, radius: fl
     reach = np.full((replicates, q), radius)
     patience = np.zeros((replicates, q), dtype=np.intp)
     done = np.zeros((replicates, q), dtype=bool)
+    length = np.full((replicates, q), np.inf)  # of the last step that was not a correction
+    before = [value]
     for _ in range(STEPS):
         back = (patience > 0)[..., None]  # a second-order correction: only back to the kinks
         aim = local._replace(slope=np.where(back, 0.0, local.slope))
-        step, found = _best_step(aim, points, multipliers, reach)
+        step, found = _best_step(aim, points, multipliers, reach, done)
         multipliers = np.where(back, multipliers, found)
         points = np.clip(points + step, 0.0, 1.0)
         reached, local = _local_model(score, jet(points), points, offsets)
         better = (reached > value) & ~done
-        converged = np.abs(step).max(axis=2) < 1e-9
+        length = np.where(back[..., 0], length, np.abs(step).max(axis=2))
+        converged = length < TOLERANCE
         reach = np.where(better & (patience == 0), np.minimum(2 * reach, radius), reach)
         patience = np.where(better, 0, patience + 1)
         best = np.where(better[:, :, None], points, best)
         value = np.where(better, reached, value)
         at_best = _choose(better, local, at_best)
-        lost = patience >= PATIENCE
-        reach = np.where(lost, reach / 6, reach)
+        bent = (multipliers > 0).any(axis=2)  # else there is no kink to go back to
+        lost = (patience >= PATIENCE) | (patience > 0) & ~bent
+        reach = np.where(lost, np.maximum(np.minimum(reach, length) / 6, 1e-12), reach)
         points = np.where(lost[:, :, None], best, points)
         local = _choose(lost, at_best, local)
         patience = np.where(lost, 0, patience)
-        done |= converged | (reach < 1e-9)  # whatever else is still climbing, this one stays: blocks change no bit
+        before.append(value)
+        if len(before) > HOPE[1]:
+            converged |= value + HOPE[0] * (value - before[-1 - HOPE[1]]) < value.max(axis=1, keepdims=True)
+        # Whatever else is still climbing, a climb that is done stays, so that blocks change no bit.
+        done |= converged | _follows(best, value, NEAR * radius)
         if done.all():
             break
     return best, value
+
+
+def _follows(points: Array, value: Array, near: float) -> NDArray[np.bool_]:
+    """Which climbs (S, q) have a better one so near that they end where it ends."""
+    order = np.arange(value.shape[1])
+    better = value[:, None, :] > value[:, :, None]
+    better |= (value[:, None, :] == value[:, :, None]) & (order < order[:, None])
+    close = np.abs(points[:, None, :] - points[:, :, None]).max(axis=3) < near
+    return np.asarray((better & close).any(axis=2))
 
 
 class _Local(NamedTuple):
@@ -167,7 +186,22 @@ def _local_model(score: Scorer, here: Jet, points: Array, offsets: Array) -> tup
     return value, _Local(slopes[:, :, 0], bends[:, :, 0], kinked[..., 0], slopes[:, :, 1:], bends[:, :, 1:], price)
 
 
-def _best_step(local: _Local, points: Array, multipliers: Array, reach: Array) -> tuple[Array, Array]:
+def _best_step(
+    local: _Local, points: Array, multipliers: Array, reach: Array, done: NDArray[np.bool_]
+) -> tuple[Array, Array]:
+    """The step (S, q, d) of the quadratic subproblem and its multipliers (S, q, m), kinks held as the last step did."""
+    held = (multipliers > 0) & (multipliers < local.price)
+    step, found = _subproblem(local, points, multipliers, reach, held)
+    wrong = (held & ((found <= 0) | (found >= local.price))).any(axis=2) & ~done
+    if wrong.any():
+        plain, other = _subproblem(local, points, multipliers, reach, np.zeros_like(held))
+        step, found = np.where(wrong[..., None], plain, step), np.where(wrong[..., None], other, found)
+    return step, found
+
+
+def _subproblem(
+    local: _Local, points: Array, multipliers: Array, reach: Array, held: NDArray[np.bool_]
+) -> tuple[Array, Array]:
     """The step (S, q, d) of the quadratic subproblem and its multipliers (S, q, m).
 
     max_p slope.p + p.B.p / 2 - sum_j price_j [kinked_j + a_j.p]+ has the dual: over multipliers in [0, price],
@@ -175,26 +209,26 @@ def _best_step(local: _Local, points: Array, multipliers: Array, reach: Array) -
     quadratic programme over a box, solved by coordinate descent.
     """
     d = points.shape[2]
+    a = local.kinked_slope  # (S, q, m, d)
     bend = local.bend - (multipliers[..., None, None] * local.kinked_bend).sum(axis=2)
-    size, axes = np.linalg.eigh(bend)
-    lagrangian = local.slope - (multipliers[..., None] * local.kinked_slope).sum(axis=2)
-    strength = np.linalg.norm(lagrangian, axis=2) / reach  # the curvature at which a step is as long as allowed
+    # Where a kink holds, - (kinked + a.p)² changes no solution and makes the model concave if it is so along the kink.
+    largest = AUGMENT * np.abs(bend).max(axis=(2, 3))[..., None]
+    weight = np.where(held, largest, 0.0) / np.maximum((a**2).sum(axis=3), 1e-100)
+    bend = bend - np.matmul((weight[..., None] * a).swapaxes(2, 3), a)
+    slope = local.slope - (weight[..., None] * local.kinked[..., None] * a).sum(axis=2)
+    lagrangian = slope - (multipliers[..., None] * a).sum(axis=2)
+    free = ~((points <= 0) & (lagrangian < 0) | (points >= 1) & (lagrangian > 0))  # else held by a side of the box
+    both = free[..., None] & free[..., None, :]
+    size, axes = np.linalg.eigh(np.where(both, bend, -np.eye(d)))
+    # Where the model is not concave: the curvature at which a step is as long as allowed.
+    strength = np.linalg.norm(np.where(free, lagrangian, 0.0), axis=2) / reach
     floor = np.maximum(1e-8 * np.abs(size).max(axis=2), 1e-9)
     curvature = np.maximum(np.maximum(-size, 0.0), floor[..., None])
     concave = np.asarray((size < 0).all(axis=2))
     steeper = np.maximum(np.maximum(np.abs(size), strength[..., None]), floor[..., None])
     curvature = np.where(concave[..., None], curvature, steeper)
-    inverse = np.matmul(axes / curvature[..., None, :], axes.swapaxes(2, 3))  # (-B)^-1
-    blocked = ((points <= 0) & (lagrangian < 0)) | ((points >= 1) & (lagrangian > 0))
-    if blocked.any():
-        free = ~blocked
-        matrix = np.matmul(axes * curvature[..., None, :], axes.swapaxes(2, 3))
-        both = free[..., None] & free[..., None, :]
-        matrix = np.where(both, matrix, np.eye(d))
-        held = blocked.any(axis=2)[..., None, None]
-        inverse = np.where(held, np.where(both, np.linalg.inv(matrix), 0.0), inverse)
-    toward = np.matmul(inverse, local.slope[..., None])[..., 0]
-    a = local.kinked_slope  # (S, q, m, d)
+    inverse = np.where(both, np.matmul(axes / curvature[..., None, :], axes.swapaxes(2, 3)), 0.0)  # (-B)^-1
+    toward = np.matmul(inverse, slope[..., None])[..., 0]
     m = a.shape[2]
     if m:
         through = np.matmul(a, inverse)

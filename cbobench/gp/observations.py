@@ -241,25 +241,32 @@ class ObservationPosterior:
     def jet(self, points: Array) -> Jet:
         """Beliefs and their first two derivatives at points (S, q, d) of the unit cube of a box."""
         assert self.box is not None
-        c = self.used
-        d = self.box.d
-        delta = points[:, :, None, :] - self.points[:, None, :c]  # (S, q, c, d)
-        k, k1, k2 = self.box.kernel.slopes(_squared(delta))
-        here = self.full[:, None, :c]
-        k, k1, k2 = k * here, k1 * here, k2 * here
-        slope = 2 * k1[..., None] * delta  # dk/dx, (S, q, c, d)
-        pk = np.matmul(k, self.inverse[:, :c, :c])  # (S, q, c)
+        c, d = self.used, self.box.d
         replicates, q = points.shape[:2]
-        moved = np.matmul(slope.transpose(0, 1, 3, 2).reshape(replicates, q * d, c), self.inverse[:, :c, :c])
-        moved = moved.reshape(replicates, q, d, c)
-        w = self.weights[:, :, None, :c]  # (S, p, 1, c)
-        mean = np.matmul(w, k[:, None].swapaxes(2, 3))[:, :, 0]
-        mean_slope = np.matmul(w[..., None, :], slope[:, None])[..., 0, :]
-        mean_bend = _bend(w, k1[:, None], k2[:, None], delta[:, None])
-        variance = np.maximum(1 - (k * pk).sum(axis=2), VARIANCE_FLOOR)
-        variance_slope = -2 * np.matmul(pk[:, :, None], slope)[:, :, 0]
-        variance_bend = -2 * (np.matmul(moved, slope) + _bend(pk, k1, k2, delta))
-        return Jet(mean, mean_slope, mean_bend, variance, variance_slope, variance_bend)
+        delta = points[..., None] - self.points[:, None, :c].swapaxes(2, 3)  # (S, q, d, c)
+        squared = _squared(delta.swapaxes(2, 3))
+        k, k1, k2 = (part * self.full[:, None, :c] for part in self.box.kernel.slopes(squared))
+        rows = np.empty((replicates, q, 1 + d, c))  # k and its slope
+        rows[:, :, 0] = k
+        np.multiply(2 * k1[:, :, None], delta, out=rows[:, :, 1:])
+        moved = np.matmul(rows.reshape(replicates, -1, c), self.inverse[:, :c, :c]).reshape(rows.shape)
+        columns = rows.swapaxes(2, 3)
+        explained = np.matmul(moved, columns)  # (S, q, 1 + d, 1 + d)
+        means = np.matmul(self.weights[:, None, :, :c], columns).swapaxes(1, 2)  # (S, p, q, 1 + d)
+        weights = np.concatenate(  # of d²k(x, x_i)/dx² = 4 k'' δ δᵀ + 2 k' I in the bends of the means, and of k K⁻¹ k
+            [np.broadcast_to(self.weights[:, None, :, :c], (replicates, q, self.functions, c)), moved[:, :, :1]], axis=2
+        )
+        products = (delta[:, :, :, None] * delta[:, :, None]).reshape(replicates, q, d * d, c)
+        bends = np.matmul(weights * (4 * k2)[:, :, None], products.swapaxes(2, 3)).reshape(replicates, q, -1, d, d)
+        bends += np.matmul(weights, (2 * k1)[..., None])[..., None] * np.eye(d)
+        return Jet(
+            mean=means[..., 0],
+            mean_slope=means[..., 1:],
+            mean_bend=bends[:, :, :-1].swapaxes(1, 2),
+            variance=np.maximum(1 - explained[:, :, 0, 0], VARIANCE_FLOOR),
+            variance_slope=-2 * explained[:, :, 0, 1:],
+            variance_bend=-2 * (explained[:, :, 1:, 1:] + bends[:, :, -1]),
+        )
 
 
 def _squared(delta: Array) -> Array:
@@ -268,9 +275,3 @@ def _squared(delta: Array) -> Array:
     for i in range(1, delta.shape[-1]):
         total += delta[..., i] ** 2
     return np.asarray(total)
-
-
-def _bend(weights: Array, k1: Array, k2: Array, delta: Array) -> Array:
-    """sum_i w_i d²k(x, x_i)/dx², (..., d, d), of a kernel given by its derivatives in the squared distance."""
-    outer = np.matmul((4 * weights * k2)[..., None, :] * delta.swapaxes(-1, -2), delta)
-    return outer + 2 * (weights * k1).sum(axis=-1)[..., None, None] * np.eye(delta.shape[-1])
