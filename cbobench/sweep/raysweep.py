@@ -94,7 +94,7 @@ class RaySweep:
         self.lost_nodes = 0
 
     def play(self, orders: Sequence[Order]) -> Iterator[Receipt]:
-        """Receipts of all orders. Closing the iterator early cancels what is in flight."""
+        """Receipts of all orders, as they come; `stop` ends what is in flight."""
         waiting = deque(orders)
         allowed_losses = LOST_NODES_PER_TASK * max(1, len(orders))
         while waiting or self.pending:
@@ -147,9 +147,7 @@ class RaySweep:
         return Receipt(name, 0, 1, order.task.rounds, (text,))
 
     def stop(self) -> None:
-        """Cancel what is in flight and leave Ray."""
-        for reference in self.pending:
-            self.ray.cancel(reference, force=True)
+        """Leave Ray, which ends the workers of a driver that leaves (cancelling a task that is about to end aborts it)."""
         self.ray.shutdown()
         self.folder.forget([order.task.name for order in self.pending.values()])
         self.pending.clear()

@@ -173,7 +173,7 @@ def test_ctrl_c_leaves_a_resumable_run_and_no_half_written_file(write_suite, tmp
     driver = start_and_wait(write_suite(SLOW), tmp_path / "cut", cpus, cells=2)
     driver.send_signal(signal.SIGINT)
     _, errors = driver.communicate(timeout=60)
-    assert driver.returncode == 130
+    assert driver.returncode == 130, errors
     assert "stopped: " in errors
     assert "to go on: cbobench run" in errors
     assert not list((tmp_path / "cut").rglob("*.tmp"))
