@@ -147,7 +147,7 @@ class RaySweep:
         return Receipt(name, 0, 1, order.task.rounds, (text,))
 
     def stop(self) -> None:
-        """Leave Ray, which ends the workers of a driver that leaves (cancelling a task that is about to end aborts it)."""
+        """Leave Ray, which ends the workers of a driver that leaves; cancelling a task as it ends would abort us."""
         self.ray.shutdown()
         self.folder.forget([order.task.name for order in self.pending.values()])
         self.pending.clear()
