@@ -8,7 +8,7 @@ from functools import cached_property
 import numpy as np
 
 from cbobench.gp.actions import Finite
-from cbobench.gp.kernels import Array, Matern, SquaredExponential, StationaryName, stationary
+from cbobench.gp.kernels import Array, Matern, SquaredExponential, StationaryName, smooth_norm, stationary
 
 
 @dataclass(frozen=True)
@@ -55,16 +55,8 @@ class Box:
         return finite(self.scale(self.candidates), self)
 
     def norm(self, values: Array) -> Array:
-        """RKHS norms of functions given by their values at the candidates, shape (..., M) to (...).
-
-        The norm of the smoothest function that stays within about 1 % of the range (a ridge of 1e-4): a heuristic. A
-        formula on a box need not be in the kernel's space at all, and its interpolant's norm grows with every digit.
-        """
-        covariance = self.kernel(self.candidates, self.candidates)
-        flat = values.reshape(-1, self.size)
-        weights = np.linalg.solve(covariance + 1e-4 * np.eye(self.size), flat.T)
-        norms = np.sqrt(np.maximum((weights * (covariance @ weights)).sum(axis=0), 0.0))
-        return np.asarray(norms.reshape(values.shape[:-1]))
+        """RKHS norms of functions given by their values at the candidates, (..., M) to (...): see `smooth_norm`."""
+        return smooth_norm(self.kernel(self.candidates, self.candidates), values)
 
 
 def finite(points: Array, box: Box) -> Finite:

@@ -110,6 +110,11 @@ class BoxProblem(FeedbackModel):
         box = f"box, d = {len(cls.low)}"
         return {"actions": box, "constraints": str(cls.m), "feasible": share, "best": f"{known.f:.7g}"}
 
+    @property
+    def optimum(self) -> Reference:
+        """`reference`, unless a problem's parameters move it."""
+        return self.reference
+
     def formula(self, x: Array) -> Array:
         """(f, g_1, ..., g_m) at points (..., d): (..., 1 + m); maximise f, feasible where every g_j <= 0."""
         raise NotImplementedError
@@ -160,7 +165,7 @@ class BoxProblem(FeedbackModel):
         return (self.formula(x) - shift) / divisor
 
     def draw(self, generators: Sequence[np.random.Generator]) -> Drawn:
-        return self.instances(self.scaled_formula, self.reference, generators)
+        return self.instances(self.scaled_formula, self.optimum, generators)
 
     def instances(self, formula: Formula, found: Reference, generators: Sequence[np.random.Generator]) -> Drawn:
         """The draws of a formula with a known optimum; on a grid the optimum is found by looking at every point."""
@@ -176,9 +181,9 @@ class BoxProblem(FeedbackModel):
             return Instances(f, g, norm, noise, choose_seed_set(g, self.seed_size, generators), redraws)
         sample = formula(self.box.scale(sobol(self.box.d, SAMPLE)))
         shift, divisor = self.scaling
-        slater = min(1.0, found.slater if self.m != 1 or not self.scaled else found.slater / divisor[1])
-        if self.scaled and self.m > 1:  # the margin is that of the scaled constraints; a sample gives a lower bound
-            slater = min(1.0, max(float((-sample[:, 1:].max(axis=1)).max()), found.slater / float(divisor[1:].max())))
+        # In scaled units the margin is known up to the constraints' divisors; a sample gives a lower bound too.
+        sampled = float((-sample[:, 1:].max(axis=1)).max())
+        slater = min(1.0, max(sampled, found.slater / float(divisor[1:].max())))
         return BoxInstances(
             formula,
             np.array(found.x),

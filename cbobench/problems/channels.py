@@ -44,23 +44,15 @@ class AdditiveNoise:
     Args:
         instances: the noise-free functions.
         deviation: (S, 1 + m) noise standard deviations.
-        streams: feedback streams of the cells.
-        law: of e.
+        draws: e of every round, (S, 1 + m).
         shown: whether g_t(.) = g(.) + R e, with the round's e for every action, is shown before acting.
     """
 
-    def __init__(
-        self,
-        instances: Drawn,
-        deviation: Array,
-        streams: Streams,
-        law: Sampler = standard_normal,
-        shown: Everywhere | None = None,
-    ) -> None:
+    def __init__(self, instances: Drawn, deviation: Array, draws: Draws, shown: Everywhere | None = None) -> None:
         self.instances = instances
         self.deviation = deviation
         self.shown = shown
-        self.draws = Draws(streams.role("noise"), law, (deviation.shape[1],))
+        self.draws = draws
 
     def before(self, t: int) -> Shown | None:
         if self.shown is None:
@@ -130,9 +122,15 @@ class FeedbackModel(Problem):
 
     def feedback(self, instances: Drawn, streams: Streams) -> Channel:
         shown = self.everywhere(instances) if self.full_information else None
-        law = noise_law(self.law, self.tail)
-        channel: Channel = AdditiveNoise(instances, instances.noise, streams, law, shown)
-        return channel if self.delay is None else Delayed(channel, self.delay, streams, instances.noise.shape[1])
+        return self.delayed(AdditiveNoise(instances, instances.noise, self.noise_draws(streams), shown), streams)
+
+    def noise_draws(self, streams: Streams) -> Draws:
+        """Noise of mean 0 and variance 1 for f and every g_j, (S, 1 + m)."""
+        return Draws(streams.role("noise"), noise_law(self.law, self.tail), (1 + self.constraints,))
+
+    def delayed(self, channel: Channel, streams: Streams) -> Channel:
+        """The channel, with this problem's delays if it has any."""
+        return channel if self.delay is None else Delayed(channel, self.delay, streams, 1 + self.constraints)
 
 
 class Phased:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
 
@@ -11,7 +10,6 @@ import numpy as np
 from cbobench.gp.kernels import Array
 from cbobench.params import param
 from cbobench.problems import PROBLEMS
-from cbobench.problems.base import Drawn
 from cbobench.problems.box import BoxProblem, Reference
 
 Penalty = Literal["linear", "exponential"]
@@ -54,9 +52,6 @@ class NoFixedPenalty(BoxProblem):
     def optimum(self) -> Reference:
         """`reference` for these parameters: on [-1, 0] Λ has slope 1 or 0 and -(x - c)² has slope 2 (c - x) > 0."""
         return replace(self.reference, f=-(self.c**2))
-
-    def draw(self, generators: Sequence[np.random.Generator]) -> Drawn:
-        return self.instances(self.scaled_formula, self.optimum, generators)
 
     def formula(self, x: Array) -> Array:
         g = np.array(x[..., 0], order="C")

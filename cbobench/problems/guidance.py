@@ -15,12 +15,12 @@ import numpy as np
 
 from cbobench.errors import Misuse
 from cbobench.gp.actions import Finite
-from cbobench.gp.kernels import Array, StationaryName, stationary
+from cbobench.gp.kernels import Array, StationaryName, smooth_norm, stationary
 from cbobench.params import param
 from cbobench.problems import PROBLEMS
 from cbobench.problems.base import Actions, Channel, Drawn, Feedback, Instances, Shown, choose_seed_set
-from cbobench.problems.channels import Delayed, FeedbackModel, noise_law
-from cbobench.problems.readings import smooth_norm, unit_grid
+from cbobench.problems.channels import FeedbackModel, noise_law
+from cbobench.problems.readings import unit_grid
 from cbobench.rng import Draws, Streams, generator, standard_normal
 
 PER_AXIS = 9
@@ -170,5 +170,4 @@ class ExpertGuidance(FeedbackModel):
         return Instances(f, g, norm, noise, seeds, np.zeros(replicates, dtype=np.intp))
 
     def feedback(self, instances: Drawn, streams: Streams) -> Channel:
-        channel: Channel = Guided(self, instances, streams)
-        return channel if self.delay is None else Delayed(channel, self.delay, streams, 2)
+        return self.delayed(Guided(self, instances, streams), streams)

@@ -5,8 +5,6 @@ from __future__ import annotations
 import numpy as np
 
 from cbobench.gp.kernels import Array
-from cbobench.problems.base import Channel, Drawn
-from cbobench.problems.channels import AdditiveNoise, Delayed, FeedbackModel, noise_law
 from cbobench.rng import Draws, Sampler, Streams
 
 
@@ -22,16 +20,3 @@ class TwoLaws(Draws):
 
     def at(self, t: int) -> Array:
         return np.concatenate([super().at(t), self.of_g.at(t)], axis=1)
-
-
-def two_laws(problem: FeedbackModel, instances: Drawn, streams: Streams, law_g: Sampler) -> Channel:
-    """The channel of a `FeedbackModel` in which `law` is the law of f alone.
-
-    Args:
-        law_g: how draws of mean 0 and variance 1 for every g_j are made; `instances.noise` scales them.
-    """
-    shown = problem.everywhere(instances) if problem.full_information else None
-    law_f = noise_law(problem.law, problem.tail)
-    channel = AdditiveNoise(instances, instances.noise, streams, law_f, shown)
-    channel.draws = TwoLaws(streams, law_f, law_g, problem.constraints)
-    return channel if problem.delay is None else Delayed(channel, problem.delay, streams, 1 + problem.constraints)

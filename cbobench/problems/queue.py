@@ -7,7 +7,6 @@ x before acting, because h_i is known. f(x) is minus the energy cost, observed w
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
@@ -18,11 +17,10 @@ from cbobench.gp.box import sobol
 from cbobench.gp.kernels import Array
 from cbobench.params import param, state
 from cbobench.problems import PROBLEMS
-from cbobench.problems.base import Channel, Drawn
 from cbobench.problems.box import BoxProblem, Reference
-from cbobench.problems.channels import Law
-from cbobench.problems.laws import two_laws
-from cbobench.rng import Streams
+from cbobench.problems.channels import Law, noise_law
+from cbobench.problems.laws import TwoLaws
+from cbobench.rng import Draws, Streams
 
 GPUS = 8.0
 SERVICE, HALF = (9.0, 30.0), 6.0  # scales of h_1 and h_2, jobs per round; HALF: x_2 that serves half of its scale
@@ -87,9 +85,6 @@ class QueueStability(BoxProblem):
         served_1, served_2 = service(x_1, x_2)
         return np.stack([-energy(x_1, x_2), self.arrivals - served_1 - served_2], axis=-1)
 
-    def draw(self, generators: Sequence[np.random.Generator]) -> Drawn:
-        return self.instances(self.scaled_formula, self.optimum, generators)
-
     @cached_property
     def optimum(self) -> Reference:
         """`reference` for these arrivals: f falls and h rises in both x_i, so a polished scan of g = 0 finds it."""
@@ -118,8 +113,8 @@ class QueueStability(BoxProblem):
         f, lowest = float(self.formula(x)[0]), float(self.formula(np.array(self.high))[1])
         return replace(self.reference, x=(float(x[0]), float(x[1])), f=f, slater=-lowest, share=share)
 
-    def feedback(self, instances: Drawn, streams: Streams) -> Channel:
+    def noise_draws(self, streams: Streams) -> Draws:
         def poisson(gen: np.random.Generator, shape: tuple[int, ...]) -> Array:
             return np.asarray((gen.poisson(self.arrivals, shape) - self.arrivals) / np.sqrt(self.arrivals))
 
-        return two_laws(self, instances, streams, poisson)
+        return TwoLaws(streams, noise_law(self.law, self.tail), poisson, self.constraints)

@@ -14,11 +14,10 @@ import numpy as np
 from cbobench.gp.kernels import Array
 from cbobench.params import param
 from cbobench.problems import PROBLEMS
-from cbobench.problems.base import Channel, Drawn
 from cbobench.problems.box import BoxProblem, Reference
 from cbobench.problems.channels import Law, noise_law
-from cbobench.problems.laws import two_laws
-from cbobench.rng import Streams
+from cbobench.problems.laws import TwoLaws
+from cbobench.rng import Draws, Streams
 
 LARGEST_RATE = 2.0
 PRICES = (0.2, 0.4, 0.8, 1.2)
@@ -80,5 +79,5 @@ class RateAllocation(BoxProblem):
             g += price * rate
         return np.stack([f, g], axis=-1)
 
-    def feedback(self, instances: Drawn, streams: Streams) -> Channel:
-        return two_laws(self, instances, streams, noise_law(self.law_g, self.tail))
+    def noise_draws(self, streams: Streams) -> Draws:
+        return TwoLaws(streams, noise_law(self.law, self.tail), noise_law(self.law_g, self.tail), self.constraints)

@@ -15,24 +15,10 @@ from numpy.typing import NDArray
 
 from cbobench.errors import Misuse
 from cbobench.gp.actions import Finite
-from cbobench.gp.kernels import Array, StationaryName, stationary
+from cbobench.gp.kernels import Array, StationaryName, smooth_norm, stationary
 from cbobench.params import param, state
 from cbobench.problems.base import Channel, Drawn, Feedback, Instances, Problem, Shown, choose_seed_set
 from cbobench.rng import Draws, Streams, uniform
-
-RIDGE = 1e-4
-
-
-def smooth_norm(covariance: Array, values: Array, ridge: float = RIDGE) -> Array:
-    """RKHS norms of regularised interpolants of functions given by their values, shape (..., n) to (...).
-
-    As `Box.norm`: the norm of the smoothest function that stays within about 1 % of the values. What is measured or
-    simulated need not be in the kernel's space, and the norm of its interpolant grows with every digit of noise.
-    """
-    flat = values.reshape(-1, len(covariance)).T
-    weights = np.linalg.solve(covariance + ridge * np.eye(len(covariance)), flat)
-    norms = np.sqrt(np.maximum((weights * (covariance @ weights)).sum(axis=0), 0.0))
-    return np.asarray(norms.reshape(values.shape[:-1]))
 
 
 def unit_grid(*axes: Sequence[float]) -> Array:

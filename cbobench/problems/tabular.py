@@ -24,7 +24,7 @@ from cbobench.problems import PROBLEMS
 from cbobench.problems.base import Channel, Drawn, Feedback, Instances, Problem, Shown, choose_seed_set
 from cbobench.problems.channels import AdditiveNoise
 from cbobench.problems.data import DataFolder, sha256
-from cbobench.rng import Draws, Streams, uniform
+from cbobench.rng import Draws, Streams, standard_normal, uniform
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -117,7 +117,8 @@ class TabularProblem(Problem):
 
     def feedback(self, instances: Drawn, streams: Streams) -> Channel:
         if self.table.rows is None:
-            return AdditiveNoise(instances, instances.noise, streams)
+            draws = Draws(streams.role("noise"), standard_normal, (2,))
+            return AdditiveNoise(instances, instances.noise, draws)
         return ResampledRows(self.table.rows, self.level, streams)
 
 
