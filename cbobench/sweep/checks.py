@@ -11,7 +11,7 @@ from cbobench.algorithms import ALGORITHMS
 from cbobench.algorithms.base import Algorithm, Setting
 from cbobench.errors import CbobenchError, Misuse, one_line, unknown
 from cbobench.gp import choose
-from cbobench.problems.base import Problem
+from cbobench.problems.base import Drawn, Problem
 from cbobench.registry import Registry
 from cbobench.rng import Streams
 from cbobench.sweep.variants import Suite, Variant
@@ -30,9 +30,8 @@ def _algorithm(name: str, imports: bool) -> type[Any]:
     return registry.get(name, imports=imports)
 
 
-def _try_start(variant: Variant, problem: Problem, horizon: int) -> None:
+def _try_start(variant: Variant, problem: Problem, instance: Drawn | None, horizon: int) -> None:
     """Start an algorithm on an instance that every seed shares: what fails there fails in every cell."""
-    instance = problem.known_instance()
     if instance is not None:
         fresh: Algorithm = params.build(ALGORITHMS.get(variant.name), variant.settings)
         if not fresh.reference:
@@ -71,13 +70,16 @@ def check_needs(algorithm: type[Algorithm], problem: Problem) -> None:
 
 
 def check_pairs(problems: list[tuple[Variant, Problem]], algorithms: list[Variant], horizon: int, path: Path) -> None:
+    instances: dict[str, Drawn | None] = {}
     for variant in algorithms:
         algorithm = params.build(ALGORITHMS.get(variant.name), variant.settings)
         for problem_variant, problem in problems:
             try:
                 check_needs(type(algorithm), problem)
                 algorithm.check(problem)
-                _try_start(variant, problem, horizon)
+                if problem_variant.key not in instances:
+                    instances[problem_variant.key] = problem.known_instance()
+                _try_start(variant, problem, instances[problem_variant.key], horizon)
             except Exception as error:  # a user's algorithm may raise anything
                 reason = error if isinstance(error, CbobenchError) else one_line(error)
                 raise Misuse(f"{path}: {variant.title} cannot play {problem_variant.title}: {reason}") from error
