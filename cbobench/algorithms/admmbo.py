@@ -11,6 +11,7 @@ from functools import partial
 from typing import Any, Literal
 
 import numpy as np
+from numpy.linalg import norm
 from numpy.typing import NDArray
 
 from cbobench.algorithms import ALGORITHMS
@@ -171,10 +172,10 @@ class ADMMBO(OneRun):
         """
         primal, rho, root = self.x - self.z, self.penalty, np.sqrt(len(self.x))
         self.y = self.y + rho * primal
-        r, s = _norm(primal), _norm(rho * (self.z - before))
+        r, s = norm(primal, axis=-1), norm(rho * (self.z - before), axis=-1)
         relative = SLACK * self.tolerance
-        near = r < root * self.tolerance + relative * np.maximum(_norm(self.x), _norm(self.z))
-        still = s < root * self.tolerance + relative * _norm(rho * self.y)
+        near = r < root * self.tolerance + relative * np.maximum(norm(self.x, axis=-1), norm(self.z, axis=-1))
+        still = s < root * self.tolerance + relative * norm(rho * self.y, axis=-1)
         if r.mean() > RATIO * s.mean():
             self.penalty *= FACTOR
         elif RATIO * r.mean() < s.mean():
@@ -202,8 +203,3 @@ def indicator_improvement(gain: Array, feasible: Array) -> Array:
         feasible: θ, (q,).
     """
     return np.where(gain <= 0, 0.0, np.where(gain < 1, gain * feasible, gain - (1 - feasible)))
-
-
-def _norm(vectors: Array) -> Array:
-    """Euclidean norms of rows."""
-    return np.asarray(np.sqrt((vectors**2).sum(axis=-1)))

@@ -13,7 +13,7 @@ from __future__ import annotations
 import copy
 import operator
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -78,6 +78,10 @@ class Setting:
         """The safe seed set of an algorithm that needs one, (S, n)."""
         assert self.seed_set is not None
         return self.seed_set
+
+    def margin(self, delta: float | Literal["true"]) -> Array:
+        """The Slater margin δ that a method goes by, (S,): the true one, or a number."""
+        return self.slater if delta == "true" else np.full(self.replicates, delta)
 
     def only(self, replicate: int) -> Setting:
         """The setting of one replicate (S = 1)."""

@@ -43,7 +43,7 @@ class CKB(ScoreAlgorithm):
     dual: Array = state()
 
     def prepare(self) -> None:
-        delta = self.setting.slater if self.delta == "true" else np.full(self.setting.replicates, self.delta)
+        delta = self.setting.margin(self.delta)
         if self.rho == "theory" and not (delta > 0).all():
             raise CellFailure("δ is 0: no action satisfies the constraints strictly; give delta or rho")
         self.cap = 4 * self.bound_f / delta[:, None] if self.rho == "theory" else np.full_like(self.bound_f, self.rho)

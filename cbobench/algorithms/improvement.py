@@ -73,7 +73,7 @@ class ConstrainedEI(ScoreAlgorithm):
 
     def condition(self, t: int, feedback: Feedback) -> None:
         super().condition(t, feedback)
-        self.running.add(self.targets(feedback)[:, :-1])
+        self.running.add(super().targets(feedback))
         if self.box is None:
             self.seen[np.arange(len(self.chosen)), self.chosen] = True
 

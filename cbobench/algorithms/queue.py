@@ -8,11 +8,10 @@ from typing import Literal
 import numpy as np
 
 from cbobench.algorithms import ALGORITHMS
-from cbobench.algorithms.ckb import CKB
+from cbobench.algorithms.ckb import CKBUCB
 from cbobench.algorithms.score import ScoreAlgorithm
 from cbobench.errors import CellFailure
 from cbobench.gp.beliefs import Belief
-from cbobench.gp.explore import UCB, Explore
 from cbobench.gp.kernels import Array
 from cbobench.gp.maximise import Parts
 from cbobench.params import param, state
@@ -41,7 +40,7 @@ class SCGPUCB(ScoreAlgorithm):
 
     def prepare(self) -> None:
         self.queue = np.zeros((self.setting.replicates, self.setting.constraints))  # Q(1) = 0
-        margin = self.setting.slater if self.delta == "true" else np.full(self.setting.replicates, self.delta)
+        margin = self.setting.margin(self.delta)
         if not (margin > 0).all():
             raise CellFailure("δ is 0: no action satisfies the constraints strictly; give delta")
         self.margin = margin[:, None]
@@ -74,7 +73,7 @@ class SCGPUCB(ScoreAlgorithm):
 
 @ALGORITHMS.register("vq-ucb")
 @dataclass(kw_only=True)
-class VQUCB(CKB):
+class VQUCB(CKBUCB):
     """The Lyapunov-drift form of CKB-UCB: φ = Q/V with Q ← [Q + ḡ_t(x_t) + ε]⁺, not capped by ρ.
 
     V is CKB's (G√T/ρ with ρ = 4B/δ) unless given, and ε is CKB's slack; the appendix leaves both open.
@@ -84,6 +83,3 @@ class VQUCB(CKB):
 
     source = "Zhou & Ji (2022) App. F Alg. 2"
     about = "CKB-UCB with an uncapped virtual queue"
-
-    def strategies(self) -> tuple[Explore, Explore]:
-        return UCB(+1), UCB(-1)

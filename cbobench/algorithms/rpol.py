@@ -14,7 +14,6 @@ import numpy as np
 from cbobench.algorithms import ALGORITHMS
 from cbobench.algorithms.drift import theory_window
 from cbobench.algorithms.score import ScoreAlgorithm
-from cbobench.errors import Misuse
 from cbobench.gp import choose
 from cbobench.gp.beliefs import Belief
 from cbobench.gp.gain import greedy_gain
@@ -23,7 +22,7 @@ from cbobench.gp.maximise import Parts
 from cbobench.gp.observations import ObservationPosterior
 from cbobench.gp.width import WidthForm
 from cbobench.params import param, state
-from cbobench.problems.base import Feedback, Problem
+from cbobench.problems.base import Feedback
 
 
 @dataclass(kw_only=True)
@@ -88,8 +87,7 @@ class RPOLCensored(RPOL):
 
     def _observation_bound(self) -> Array:
         """B_r of every function, (S, p): what an observation exceeds with probability at most 2/T."""
-        bounds = np.concatenate([self.bound_f, self.bound_g[:, :, 0]], axis=1)
-        return bounds + super().noise_constants() * np.sqrt(2 * np.log(self.setting.horizon))
+        return self.bounds + super().noise_constants() * np.sqrt(2 * np.log(self.setting.horizon))
 
     def events(self) -> int:
         return 2 * self.posterior.functions
@@ -130,6 +128,7 @@ class RPOLSW(RPOL):
     source = "Guo, Zhu & Liu (2022) Sec. 6, App. D"
     about = "RPOL on a sliding window, for functions that move"
     knows = ("kernel", "λ", "B", "G", "R", "T", "variation P_T (through W and Γ)")
+    needs = frozenset({"feedback at once"})
 
     window: int | Literal["theory"] = param("theory", "W, observations kept; theory: γ^(1/4) √(T/P_T)", at_least=1)
     variation: float | Literal["oracle", "none"] = param(
@@ -138,18 +137,9 @@ class RPOLSW(RPOL):
 
     def make_posterior(self, functions: int) -> Any:
         setting = self.setting
-        lam = 1 + 2 / setting.horizon if self.lam == "theory" else float(self.lam)
-        self.kept = theory_window(setting, lam) if self.window == "theory" else self.window
+        self.kept = theory_window(setting, self.lam_for(setting.horizon)) if self.window == "theory" else self.window
         self.kept = min(self.kept, setting.horizon)
-        slots = (setting.actions, 1.0, setting.replicates)
-        if setting.delayed:
-            return choose.DelayedPosterior([ObservationPosterior(*slots, 1, self.kept) for _ in range(functions)])
-        return ObservationPosterior(*slots, functions, self.kept)
-
-    def check(self, problem: Problem) -> None:
-        super().check(problem)
-        if "feedback at once" not in problem.offers():
-            raise Misuse("a sliding window needs feedback at once; rpol-censored is made for delays")
+        return ObservationPosterior(setting.actions, 1.0, setting.replicates, functions, self.kept)
 
     def prepare(self) -> None:
         super().prepare()

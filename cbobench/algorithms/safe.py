@@ -5,6 +5,7 @@ Both play an action only if a confidence bound says that it is feasible, or if i
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import Literal
 
@@ -12,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cbobench.algorithms import ALGORITHMS
-from cbobench.algorithms.score import ScoreAlgorithm, whole_rounds
+from cbobench.algorithms.score import ScoreAlgorithm
 from cbobench.errors import Misuse
 from cbobench.gp.beliefs import Belief, FunctionBelief
 from cbobench.gp.kernels import Array
@@ -200,3 +201,18 @@ class Lipschitz:
 def upper(g: FunctionBelief) -> Array:
     """Upper confidence bounds of the constraints, (S, m, n)."""
     return g.mean + g.width * g.deviation
+
+
+def whole_rounds(value: float | int | str, horizon: int) -> int:
+    """A number of rounds: given whole, as a share of T (below 1), or as the word "T^(2/3)".
+
+    Raises:
+        Misuse: a number above 1 that is not whole.
+    """
+    if isinstance(value, str):
+        return math.ceil(horizon ** (2 / 3))
+    if value < 1:
+        return math.ceil(value * horizon)
+    if value != int(value):
+        raise Misuse(f"{value} rounds; give a whole number, or a share of the horizon below 1")
+    return int(value)

@@ -5,14 +5,13 @@ The base class keeps the posterior, the confidence widths and the draws, and pla
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Literal
 
 import numpy as np
 
 from cbobench.algorithms.base import Algorithm, Setting
-from cbobench.errors import CellFailure, Misuse
+from cbobench.errors import CellFailure
 from cbobench.gp import choose, maximise
 from cbobench.gp.actions import break_ties
 from cbobench.gp.beliefs import Belief, Chooser, FunctionBelief
@@ -101,17 +100,17 @@ class ScoreAlgorithm(Algorithm):
 
     def start(self, setting: Setting) -> None:
         self.explore_f, self.explore_g = self.strategies()
-        joint = self.explore_f.joint or (self.models_constraints and self.explore_g.joint)
+        self.joint = self.explore_f.joint or (self.models_constraints and self.explore_g.joint)
         self.box = setting.actions if isinstance(setting.actions, Box) else None
         self.grid_points: Array | None = None
-        if joint and self.box is not None:  # sample paths are maximised over the candidates, as in the theory of GP-TS
+        if self.joint and self.box is not None:  # paths are maximised over the candidates, as in the theory of GP-TS
             setting, self.box = replace(setting, actions=self.box.grid), None
             self.grid_points = setting.finite.points
         self.setting = setting
         m = setting.constraints if self.models_constraints else 0
         self.bound_f = _bound("B", self.B, setting.norm[:, :1], setting.sup[:, :1])
         self.bound_g = _bound("G", self.G, setting.norm[:, 1 : 1 + m], setting.sup[:, 1 : 1 + m])[:, :, None]
-        rank = setting.finite.features.shape[1] if joint else 0
+        rank = setting.finite.features.shape[1] if self.joint else 0
         self.explore_f.start(setting.streams, "explore f", (), rank)
         self.explore_g.start(setting.streams, "explore g", (m,), rank)
         self.ties = Draws(setting.streams.role("ties"), uniform)
@@ -126,16 +125,15 @@ class ScoreAlgorithm(Algorithm):
     def make_posterior(self, functions: int) -> Any:
         """The posterior of this algorithm's functions; λ comes with the schedule. One per function under delays."""
         setting = self.setting
-        joint = self.explore_f.joint or (self.models_constraints and self.explore_g.joint)
 
         def one(p: int) -> Single:
-            return choose.posterior(setting.actions, setting.replicates, p, setting.horizon, paths=joint)
+            return choose.posterior(setting.actions, setting.replicates, p, setting.horizon, paths=self.joint)
 
         return DelayedPosterior([one(1) for _ in range(functions)]) if setting.delayed else one(functions)
 
     def begin_schedule(self, horizon: int) -> None:
         """Forget all data and set λ, β and γ for a horizon (once, or at every restart)."""
-        self.regulariser = 1 + 2 / horizon if self.lam == "theory" else float(self.lam)
+        self.regulariser = self.lam_for(horizon)
         self.posterior.reset(self.regulariser)
         self.since = len(self.history) + 1
         self.set_width()
@@ -146,6 +144,9 @@ class ScoreAlgorithm(Algorithm):
             self.gains = gain_rate(self.setting.actions, horizon)
         self.played = 0
 
+    def lam_for(self, horizon: int) -> float:
+        return 1 + 2 / horizon if self.lam == "theory" else float(self.lam)
+
     def forget(self) -> None:
         """Forget all data, and what is still under way; the schedule goes on, and the gain begins again."""
         self.posterior.reset()
@@ -154,9 +155,13 @@ class ScoreAlgorithm(Algorithm):
 
     def set_width(self) -> None:
         """Set β for the current λ, noise constants and number of events."""
-        bounds = np.concatenate([self.bound_f, self.bound_g[:, :, 0]], axis=1)
         options: dict[str, Any] = {"alpha": self.alpha, "scale": self.beta_scale, "form": self.width_form()}
-        self.width = Width(bounds, self.noise_constants(), lam=self.regulariser, shares=self.events(), **options)
+        self.width = Width(self.bounds, self.noise_constants(), lam=self.regulariser, shares=self.events(), **options)
+
+    @property
+    def bounds(self) -> Array:
+        """B and G of everything modelled, (S, p)."""
+        return np.concatenate([self.bound_f, self.bound_g[:, :, 0]], axis=1)
 
     def width_form(self) -> float | WidthForm:
         """Which β `theory` means."""
@@ -280,18 +285,3 @@ def truncate(values: Array, bound: Array) -> Array:
     """Proj_[-bound, bound] of a fresh array, in place."""
     np.minimum(values, bound, out=values)
     return np.maximum(values, -bound, out=values)
-
-
-def whole_rounds(value: float | int | str, horizon: int) -> int:
-    """A number of rounds: given whole, as a share of T (below 1), or as the word "T^(2/3)".
-
-    Raises:
-        Misuse: a number above 1 that is not whole.
-    """
-    if isinstance(value, str):
-        return math.ceil(horizon ** (2 / 3))
-    if value < 1:
-        return math.ceil(value * horizon)
-    if value != int(value):
-        raise Misuse(f"{value} rounds; give a whole number, or a share of the horizon below 1")
-    return int(value)

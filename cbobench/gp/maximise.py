@@ -223,10 +223,9 @@ def _subproblem(
     # Where the model is not concave: the curvature at which a step is as long as allowed.
     strength = np.linalg.norm(np.where(free, lagrangian, 0.0), axis=2) / reach
     floor = np.maximum(1e-8 * np.abs(size).max(axis=2), 1e-9)
-    curvature = np.maximum(np.maximum(-size, 0.0), floor[..., None])
+    curvature = np.maximum(np.abs(size), floor[..., None])
     concave = np.asarray((size < 0).all(axis=2))
-    steeper = np.maximum(np.maximum(np.abs(size), strength[..., None]), floor[..., None])
-    curvature = np.where(concave[..., None], curvature, steeper)
+    curvature = np.where(concave[..., None], curvature, np.maximum(curvature, strength[..., None]))
     inverse = np.where(both, np.matmul(axes / curvature[..., None, :], axes.swapaxes(2, 3)), 0.0)  # (-B)^-1
     toward = np.matmul(inverse, slope[..., None])[..., 0]
     m = a.shape[2]
@@ -234,13 +233,13 @@ def _subproblem(
         through = np.matmul(a, inverse)
         gram = np.matmul(through, a.swapaxes(2, 3))
         wanted = local.kinked + np.matmul(a, toward[..., None])[..., 0]  # kinked value after the free step
+        multipliers = multipliers.copy()
         for _ in range(1 if m == 1 else SWEEPS):
             for j in range(m):
                 rest = (
                     wanted[..., j] - (gram[..., j, :] * multipliers).sum(axis=2) + gram[..., j, j] * multipliers[..., j]
                 )
                 best = rest / np.maximum(gram[..., j, j], 1e-300)
-                multipliers = multipliers.copy()
                 multipliers[..., j] = np.clip(best, 0.0, local.price[..., j])
         toward = toward - (multipliers[..., None] * through).sum(axis=2)
     length = np.abs(toward).max(axis=2)

@@ -222,15 +222,15 @@ class ObservationPosterior:
             own = self.prior[index]
             return self.actions.covariance[index], self.cross[self.rows, :c, index], own
         kernel = self.box.kernel
-        candidates = kernel.profile(_squared(actions[:, None] - self.box.candidates))
-        slots = kernel.profile(_squared(actions[:, None] - self.points[:, :c])) * self.full[:, :c]
+        candidates = kernel.profile(squared_lengths(actions[:, None] - self.box.candidates))
+        slots = kernel.profile(squared_lengths(actions[:, None] - self.points[:, :c])) * self.full[:, :c]
         return candidates, slots, np.ones(len(actions))
 
     def at(self, points: Array) -> tuple[Array, Array]:
         """Means (S, p, q) and variances (S, q) at points (S, q, d) of the unit cube of a box."""
         assert self.box is not None
         c = self.used
-        squared = _squared(points[:, :, None, :] - self.points[:, None, :c])
+        squared = squared_lengths(points[:, :, None, :] - self.points[:, None, :c])
         k = self.box.kernel.profile(squared) * self.full[:, None, :c]
         mean = np.matmul(self.weights[:, :, None, :c], k[:, None].swapaxes(2, 3))[:, :, 0]
         explained = (k * np.matmul(k, self.inverse[:, :c, :c])).sum(axis=2)
@@ -244,7 +244,7 @@ class ObservationPosterior:
         c, d = self.used, self.box.d
         replicates, q = points.shape[:2]
         delta = points[..., None] - self.points[:, None, :c].swapaxes(2, 3)  # (S, q, d, c)
-        squared = _squared(delta.swapaxes(2, 3))
+        squared = squared_lengths(delta.swapaxes(2, 3))
         k, k1, k2 = (part * self.full[:, None, :c] for part in self.box.kernel.slopes(squared))
         rows = np.empty((replicates, q, 1 + d, c))  # k and its slope
         rows[:, :, 0] = k
@@ -269,7 +269,7 @@ class ObservationPosterior:
         )
 
 
-def _squared(delta: Array) -> Array:
+def squared_lengths(delta: Array) -> Array:
     """Squared lengths of vectors (..., d); NumPy's sum over a short last axis takes four times as long."""
     total = delta[..., 0] ** 2
     for i in range(1, delta.shape[-1]):

@@ -20,7 +20,7 @@ from cbobench.errors import CellFailure
 from cbobench.gp.actions import Finite
 from cbobench.gp.box import Box
 from cbobench.gp.kernels import Array
-from cbobench.gp.observations import ObservationPosterior
+from cbobench.gp.observations import ObservationPosterior, squared_lengths
 
 JITTER = 1e-6  # added to a covariance before its Cholesky factor is taken; ten times more where that fails
 
@@ -190,8 +190,8 @@ class RunModel:
         post, c = self.posterior, self.posterior.used
         if self.cube.box is not None:
             kernel = self.cube.box.kernel
-            prior = kernel.profile(_squared(where, where))
-            cross = kernel.profile(_squared(where, post.points[0, :c])) * post.full[0, :c]
+            prior = kernel.profile(squared_lengths(where[:, None] - where))
+            cross = kernel.profile(squared_lengths(where[:, None] - post.points[0, :c])) * post.full[0, :c]
         else:
             assert isinstance(self.actions, Finite)
             prior = self.actions.covariance[np.ix_(where, where)]
@@ -211,8 +211,3 @@ def cholesky(covariance: Array) -> Array:
         except np.linalg.LinAlgError:
             jitter *= 10
     raise CellFailure("a posterior covariance has no Cholesky factor; a larger lam keeps it positive definite")
-
-
-def _squared(left: Array, right: Array) -> Array:
-    """Squared distances of rows, (a, b)."""
-    return np.asarray(((left[:, None, :] - right[None, :, :]) ** 2).sum(axis=2))
