@@ -16,8 +16,7 @@ METHODS = ("rpol-ucb", "rpol-censored", "rpol-sw", "ckb-ucb", "config", "ckb-res
 
 def figures(run: Run) -> list[Figure]:
     """Those of the six figures whose problem the run holds together with a method of the paper."""
-    names = {title.split("[")[0] for title in run.record.labels("algorithms")}
-    if not any(name.startswith("rpol") for name in names):
+    if not any(variant.name.startswith("rpol") for variant in run.record.variants("algorithms").values()):
         return []
     result = []
     for problem, number in NUMBERS.items():

@@ -26,8 +26,8 @@ def figures(run: Run) -> list[Figure]:
     titles = run.record.labels("algorithms")
     result = []
     for (problem, method), (boxes, means, quality) in EXPERIMENTS.items():
-        variants = [title for title in titles if title.split("[")[0] == method]
-        others = [title for title in titles if title.split("[")[0] in BASELINES]
+        variants = run.named("algorithm", [method])
+        others = run.named("algorithm", BASELINES)
         for title, label in problems_named(run, problem):
             if method == "penalty-noiseless" and len(variants) > 2:
                 panel = TradeOff("regret", "violation", title, method)
@@ -35,7 +35,9 @@ def figures(run: Run) -> list[Figure]:
             elif variants and others:
                 shown = [variants[0], *others]
                 panels = [
-                    _boxes(metric, title, each, titles[each]) for each in shown for metric in (quality, "violation")
+                    _boxes(run, metric, title, each, titles[each])
+                    for each in shown
+                    for metric in (quality, "violation")
                 ]
                 result.append(_figure(run, boxes, f"time averages, {label}", panels, 2))
                 curves = [
@@ -47,11 +49,11 @@ def figures(run: Run) -> list[Figure]:
     return result
 
 
-def _boxes(metric: str, problem: str, algorithm: str, label: str) -> Boxes:
+def _boxes(run: Run, metric: str, problem: str, algorithm: str, label: str) -> Boxes:
     """Every 20 rounds to 350; for ADMMBO, which stops early in the paper, every 5 to 90 or, on rates, to 50."""
     step, last = 20, 350
-    if algorithm.split("[")[0] == "admmbo":
-        step, last = 5, 50 if problem.startswith("rate-allocation") else 90
+    if run.record.variants("algorithms")[algorithm].name == "admmbo":
+        step, last = 5, 50 if run.record.variants("problems")[problem].name == "rate-allocation" else 90
     return Boxes(metric, problem, algorithm, step, last, label)
 
 

@@ -21,7 +21,7 @@ def figures(run: Run) -> list[Figure]:
 
     def add(number: str, problem: tuple[str, str], what: str, panel: Panel) -> None:
         title, label = problem
-        several = len(problems_named(run, title.split("[")[0])) > 1
+        several = len(problems_named(run, run.record.variants("problems")[title].name)) > 1
         name = f"zhou_ji_2022_fig{number}" + (f"_{slug(label)}" if several else "")
         result.append(Figure(name, f"{PAPER}, Figure {number}: {what}, {label}\n({note})", [panel]))
 

@@ -27,7 +27,7 @@ from cbobench.gp.posterior import Outer
 from cbobench.problems import PROBLEMS
 from cbobench.problems.base import Problem
 from cbobench.problems.data import DataFolder
-from cbobench.sweep.play import Play
+from cbobench.play.play import Play
 
 SHARED = {"beta_scale": 0.2}
 CORE = ("ckb-rand", "ckb-ts", "ckb-ucb", "gp-ts", "igp-ucb", "oracle", "random", "sgp-ucb", "stageopt")  # all sizes

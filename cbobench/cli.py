@@ -26,18 +26,30 @@ class Parser(argparse.ArgumentParser):
                 close = nearest(given, [str(c) for c in action.choices or ()])
                 if close:
                     message += f"; did you mean {close!r}?"
-        elif message.startswith("unrecognized arguments: "):
-            close = nearest(message.split(": ")[1].split()[0], self._options())
-            message += f"; did you mean {close}?" if close else f"; see {self.prog} --help"
         raise Misuse(message)
 
-    def _options(self) -> list[str]:
-        """Every option of this parser and of its commands: argparse reports a command's unknown options here."""
-        found = [option for action in self._actions for option in action.option_strings]
-        for action in self._actions:
-            if isinstance(action, argparse._SubParsersAction):
-                found += [option for sub in action.choices.values() for option in sub._options()]
-        return sorted(set(found))
+    def parse(self, given: Sequence[str]) -> argparse.Namespace:
+        """Parse a command line; an unknown option is refused with the nearest one of its command, or whose it is."""
+        options, left = self.parse_known_args(given)
+        if not left:
+            return options
+        word, known = left[0].split("=")[0], self._options()
+        mine = known.get(options.command, [])
+        others = [name for name, some in known.items() if word in some]
+        close = nearest(word, mine)
+        hint = f"did you mean {close}?" if close else f"see cbobench {options.command} --help"
+        if others:
+            hint = f"it is an option of: cbobench {', '.join(others)}"
+        raise Misuse(f"unrecognized arguments: {' '.join(left)}; {hint}")
+
+    def _options(self) -> dict[str, list[str]]:
+        """The options of every command."""
+        return {
+            name: [option for one in sub._actions for option in one.option_strings]
+            for action in self._actions
+            if isinstance(action, argparse._SubParsersAction)
+            for name, sub in action.choices.items()
+        }
 
 
 def parser() -> Parser:
@@ -47,7 +59,8 @@ def parser() -> Parser:
     commands = top.add_subparsers(dest="command", required=True, metavar="COMMAND", parser_class=Parser)
 
     def command(name: str, about: str) -> Parser:
-        made: Parser = commands.add_parser(name, help=about, description=about, allow_abbrev=False)
+        escaped = about.replace("%", "%%")  # argparse formats help, and not descriptions
+        made: Parser = commands.add_parser(name, help=escaped, description=about, allow_abbrev=False)
         return made
 
     run = command("run", "play a suite (a YAML file or a shipped name) and print its table; resumes and extends a run")
@@ -69,9 +82,7 @@ def parser() -> Parser:
     run.add_argument("--dry-run", action="store_true", help="say what would be played, how long and how large")
 
     status = command("status", "cells done, failed, stale and missing, and the command that finishes a run")
-    compare = command(
-        "compare", "one row per problem and algorithm: means with 95 %% intervals, medians, n of expected"
-    )
+    compare = command("compare", "one row per problem and algorithm: means with 95 % intervals, medians, n of expected")
     figures = command("figures", "draw every figure that the recipes know: PDF, PNG and the CSV behind each")
     for sub in (status, compare, figures):
         sub.add_argument("run", metavar="RUN", help="run folder, path or URI")
@@ -106,7 +117,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         sys.stdout.reconfigure(errors="replace")  # a terminal that knows no Greek still gets the table
     given = list(sys.argv[1:] if arguments is None else arguments)
     try:
-        options = parser().parse_args(given)
+        options = parser().parse(given)
         handler = getattr(commands, f"do_{options.command}")
         return int(handler(options, given))
     except CbobenchError as error:

@@ -17,16 +17,16 @@ from cbobench.errors import CbobenchError, unknown
 from cbobench.report.formats import TextTable, render
 
 if TYPE_CHECKING:
-    from cbobench.sweep.record import RunRecord
+    from cbobench.results.record import RunRecord
+    from cbobench.results.status import Status
     from cbobench.sweep.run import Outcome
-    from cbobench.sweep.status import Status
 
 SHOWN_FAILURES = 5
 
 
 def do_run(options: argparse.Namespace, given: list[str]) -> int:
     """`cbobench run`."""
-    from cbobench.sweep.threads import pin_threads
+    from cbobench.threads import pin_threads
 
     pin_threads()
     from cbobench.sweep import run as sweep
@@ -73,29 +73,44 @@ def _report(outcome: Outcome, done: int, command: str, fail_fast: bool, out: Tex
     finished = Run(outcome.folder.uri)
     print(table(finished), file=out)
     print(f"results: {outcome.folder.uri}", file=out, flush=True)
+    see = f"see: cbobench status {shlex.quote(outcome.folder.uri)}"
     failed = int((finished.cells["status"] == "failed").sum())
     if failed:
-        print(f"{failed} cells failed; see: cbobench status {shlex.quote(outcome.folder.uri)}", file=sys.stderr)
-    return 1 if failed else 0
+        print(f"{failed} cells failed; {see}", file=sys.stderr)
+    if outcome.absent:
+        some = f"{len(outcome.absent)} of {outcome.tasks} tasks were played but are not in {outcome.folder.uri}"
+        print(
+            f"absent: {some} (first {outcome.absent[0]}); does every worker reach the same folder? {see}",
+            file=sys.stderr,
+        )
+    return 1 if failed or outcome.absent else 0
 
 
 def do_status(options: argparse.Namespace, given: list[str]) -> int:
     """`cbobench status`."""
-    from cbobench.sweep.status import status as read
-    from cbobench.sweep.store import RunFolder
+    from cbobench.results.folder import RunFolder
+    from cbobench.results.source import libraries
+    from cbobench.results.status import status as read
 
     folder = RunFolder.at(options.run)
     record, state = read(folder)
     hints = _finishing(record, state)
     failures = [
-        {"cell": c.id, "problem": c.problem, "algorithm": c.algorithm, "seed": c.seed, "error": e}
+        {
+            "cell": c.id,
+            "problem": c.pair.problem.title,
+            "algorithm": c.pair.algorithm.title,
+            "seed": c.seed,
+            "error": e,
+        }
         for c, e in state.failed
     ]
     if options.format == "json":
-        content = {"suite": record.suite, "folder": folder.uri, "expected": len(record.cells()), **state.counts()}
+        content = {"suite": record.suite, "folder": folder.uri, "expected": len(record.cells), **state.counts()}
+        content["other_libraries"] = len(state.other)
         print(json.dumps(content | {"failures": failures, "finish": hints}, indent=1, ensure_ascii=False))
         return 1 if failures else 0
-    print(f"{record.suite}: {len(state.done)} of {len(record.cells())} cells done, {len(state.failed)} failed, "
+    print(f"{record.suite}: {len(state.done)} of {len(record.cells)} cells done, {len(state.failed)} failed, "
           f"{len(state.missing)} missing, {len(state.stale)} stale")  # fmt: skip
     for failure in failures[:SHOWN_FAILURES]:
         print(f"  failed: {failure['problem']} / {failure['algorithm']} seed {failure['seed']}: {failure['error']}")
@@ -103,6 +118,8 @@ def do_status(options: argparse.Namespace, given: list[str]) -> int:
         print(f"  ... and {len(failures) - SHOWN_FAILURES} more (--format json lists all)")
     if state.stale:
         print("  stale: the code that plays these cells has changed since")
+    if state.other:
+        print(f"  {len(state.other)} cells were played with another NumPy or SciPy than this machine's {libraries()}")
     for hint in hints:
         print(f"  to go on: {hint}")
     return 1 if failures else 0
@@ -111,10 +128,11 @@ def do_status(options: argparse.Namespace, given: list[str]) -> int:
 def _finishing(record: RunRecord, state: Status) -> list[str]:
     """The commands that finish a run: those of the grids that hold what is missing, failed or stale."""
     open_cells = {"": state.missing, "failed": [c for c, _ in state.failed], "stale": state.stale}
+    open_ids = {word: {c.id for c in some} for word, some in open_cells.items() if some}
     hints = []
-    for grid in record.grids:
-        held = {cell.id for cell in grid.cells()}
-        wanted = [word for word, some in open_cells.items() if held & {c.id for c in some}]
+    for grid in record.grids if open_ids else ():
+        held = {cell.id for cell in grid.cells}
+        wanted = [word for word, some in open_ids.items() if held & some]
         command = _without_again(list(grid.command))
         if wanted and command:
             hints.append(shlex.join([*command, *[part for word in wanted if word for part in ("--again", word)]]))
@@ -123,8 +141,16 @@ def _finishing(record: RunRecord, state: Status) -> list[str]:
 
 def _without_again(command: list[str]) -> list[str]:
     """A command line without what concerned that call only."""
-    words = iter(word for word in command if word not in ("--fail-fast", "--dry-run"))
-    return [word for word in words if not (word == "--again" and next(words)) and not word.startswith("--again=")]
+    kept: list[str] = []
+    skip = False
+    for word in command:
+        if skip or word in ("--fail-fast", "--dry-run") or word.startswith("--again="):
+            skip = False
+        elif word == "--again":
+            skip = True  # its value, too
+        else:
+            kept.append(word)
+    return kept
 
 
 def do_compare(options: argparse.Namespace, given: list[str]) -> int:
@@ -154,7 +180,7 @@ def _catalogue(what: str) -> list[dict[str, Any]]:
     from cbobench import resources
     from cbobench.algorithms import ALGORITHMS
     from cbobench.problems import PROBLEMS
-    from cbobench.sweep import yamlio
+    from cbobench.suite import yamlio
 
     if what == "suites":
         found = {name: yamlio.read(path) for name, path in resources.suites().items()}
@@ -199,7 +225,7 @@ def do_show(options: argparse.Namespace, given: list[str]) -> int:
     from cbobench.algorithms import ALGORITHMS
     from cbobench.problems import PROBLEMS
     from cbobench.registry import import_object
-    from cbobench.sweep import yamlio
+    from cbobench.suite import yamlio
 
     name = options.name
     if name in resources.suites():

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
+import operator
 import types
 import typing
 from collections.abc import Mapping
@@ -18,6 +19,7 @@ from cbobench.errors import Misuse, one_line, unknown
 
 T = TypeVar("T")
 LARGEST = 1e100  # beyond that, products overflow
+BOUNDS = {"above": operator.gt, "at_least": operator.ge, "below": operator.lt, "at_most": operator.le}
 
 
 def param(
@@ -109,20 +111,10 @@ def _check_bounds(name: str, value: Any, metadata: Mapping[str, Any], where: str
     for number in value if isinstance(value, list) else [value]:
         if not isinstance(number, (int, float)) or isinstance(number, bool):
             continue
-        tests = (
-            ("above", number > (b := _bound(metadata, "above", -math.inf)), b),
-            ("at least", number >= (b := _bound(metadata, "at_least", -math.inf)), b),
-            ("below", number < (b := _bound(metadata, "below", math.inf)), b),
-            ("at most", number <= (b := _bound(metadata, "at_most", math.inf)), b),
-        )
-        for words, ok, bound in tests:
-            if not ok:
-                raise Misuse(f"{where}{name} is {number}; it must be {words} {bound:g}")
-
-
-def _bound(metadata: Mapping[str, Any], key: str, missing: float) -> float:
-    bound = metadata.get(key)
-    return missing if bound is None else float(bound)
+        for key, keeps in BOUNDS.items():
+            bound = metadata.get(key)
+            if bound is not None and not keeps(number, bound):
+                raise Misuse(f"{where}{name} is {number}; it must be {key.replace('_', ' ')} {bound:g}")
 
 
 def resolve(cls: type, given: Mapping[str, Any], *, where: str = "") -> dict[str, Any]:

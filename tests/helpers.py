@@ -14,7 +14,7 @@ from cbobench.problems import PROBLEMS
 from cbobench.problems.base import Problem
 from cbobench.problems.data import DataFolder
 from cbobench.rng import Streams
-from cbobench.sweep.play import Chunk, Play
+from cbobench.play.play import Chunk, Play
 
 
 def setting(

@@ -227,6 +227,7 @@ class Problem:
     name: ClassVar[str] = ""
     source: ClassVar[str] = ""
     about: ClassVar[str] = ""
+    feasibility_tolerance: ClassVar[float] = 0.0
 
     @classmethod
     def facts(cls) -> dict[str, str]:

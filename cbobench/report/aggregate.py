@@ -6,9 +6,9 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from cbobench.metrics import METRICS
 from cbobench.report.load import Run
 
-METRICS = ("regret", "regret_plus", "violation", "violation_hard", "violations")
 CONFIDENCE = 0.95
 
 
@@ -48,7 +48,7 @@ def summary(run: Run) -> pd.DataFrame:
             "failed": int((group["status"] == "failed").sum()),
             "stale": int(group["cell"].isin(run.stale).sum()),
         }
-        for metric in METRICS:
+        for metric in (m.name for m in METRICS.values() if m.tabled):
             values = good[metric].to_numpy(dtype=np.float64)
             some = len(values) > 0
             row[metric] = values.mean() if some else np.nan
@@ -71,8 +71,7 @@ def curves(run: Run, metric: str, problem: str, *, average: bool = False) -> pd.
         One row per (algorithm, t): `algorithm`, `label`, `t`, `mean`, `ci` (half width), `n`, `expected`.
     """
     labels = run.record.labels("algorithms")
-    asked = run.expected[(run.expected["problem"] == problem) & (run.expected["horizon"] == run.horizon)]
-    expected = asked.groupby("algorithm")["expected"].sum()
+    expected = run.expected_of(problem)
     frame = run.rounds([metric], problem=problem, horizon=run.horizon)
     parts = []
     for algorithm, group in frame.groupby("algorithm", sort=False):
@@ -90,7 +89,7 @@ def curves(run: Run, metric: str, problem: str, *, average: bool = False) -> pd.
                     "mean": values.mean(axis=1),
                     "ci": half_width(values, axis=1),
                     "n": values.shape[1],
-                    "expected": int(expected[algorithm]),
+                    "expected": expected[str(algorithm)],
                 }
             )
         )

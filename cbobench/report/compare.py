@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pandas as pd
 
+from cbobench.metrics import METRICS
 from cbobench.report.aggregate import summary
 from cbobench.report.formats import TextTable, number, plus_minus, records, render
 from cbobench.report.load import Run
 
-MEANS = (("R", "regret"), ("R₊", "regret_plus"), ("V", "violation"), ("V⁺", "violation_hard"), ("N", "violations"))
 NOTE = "mean ± half width of the 95 % interval over seeds (Student's t); ~ median; µs: per seed and round"
 
 
@@ -24,20 +24,19 @@ def compare(run: Run, style: str = "table", width: int | None = None) -> str:
 def _text(run: Run, frame: pd.DataFrame) -> TextTable:
     several = frame["horizon"].nunique() > 1
     columns = ["problem", "algorithm", *(["T"] if several else []), "n"]
-    for name, _ in MEANS:
-        columns.append(name)
-        if name in ("R", "N"):
-            columns.append(f"{name} ~")
+    tabled = [metric for metric in METRICS.values() if metric.tabled]
+    for metric in tabled:
+        columns += [metric.symbol, *([f"{metric.symbol} ~"] if metric.median else [])]
     columns.append("µs")
     rows = []
     for row in frame.to_dict("records"):
         cells = [row["problem_label"], row["algorithm_label"], *([str(row["horizon"])] if several else [])]
         notes = ", ".join(f"{row[word]} {word}" for word in ("failed", "stale") if row[word])
         cells.append(f"{row['n']}/{row['expected']}" + (f" ({notes})" if notes else ""))
-        for name, metric in MEANS:
-            cells.append(plus_minus(row[metric], row[f"{metric}_ci"]))
-            if name in ("R", "N"):
-                cells.append(number(row[f"{metric}_median"]))
+        for metric in tabled:
+            cells.append(plus_minus(row[metric.name], row[f"{metric.name}_ci"]))
+            if metric.median:
+                cells.append(number(row[f"{metric.name}_median"], whole=metric.whole))
         cells.append(number(row["us_per_round"]))
         rows.append(cells)
     horizon = "" if several else f", T = {frame['horizon'].iloc[0]:,}"

@@ -51,7 +51,7 @@ def problems_named(run: Run, name: str) -> list[tuple[str, str]]:
     """(title, label) of the run's problems with a registered name that have at least one good cell."""
     good = problems_played(run)
     labels = run.record.labels("problems")
-    return [(title, labels[title]) for title in labels if title.split("[")[0] == name and title in good]
+    return [(title, labels[title]) for title in run.named("problem", [name]) if title in good]
 
 
 def draw(run: Run, figure: Figure, folder: Path) -> list[Path]:

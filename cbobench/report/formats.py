@@ -24,14 +24,20 @@ class TextTable:
     left: int = 2  # how many leading columns are words (left-aligned)
 
 
-def number(value: float) -> str:
-    """A number with four significant digits at most, or a dash for none."""
+def number(value: float, whole: bool = False) -> str:
+    """A number with four significant digits at most, or a dash for none.
+
+    Args:
+        whole: whether it is a count, or the middle of two counts: 0.5, not 0.5000.
+    """
     if value is None or math.isnan(value):
         return "–"
     if math.isinf(value):
         return "∞" if value > 0 else "-∞"
     if value == 0:
         return "0"
+    if whole and 2 * value == int(2 * value):
+        return f"{value:,.0f}" if value == int(value) else f"{value:,.1f}"
     if abs(value) >= 1e6 or abs(value) < 1e-3:
         return f"{value:.2e}"
     return f"{value:,.{max(0, 3 - math.floor(math.log10(abs(value))))}f}" if abs(value) < 1000 else f"{value:,.0f}"

@@ -12,9 +12,13 @@ import pandas as pd
 import pyarrow as pa
 
 from cbobench.errors import unknown
-from cbobench.sweep.record import RunRecord
-from cbobench.sweep.status import Played, current_sources, played
-from cbobench.sweep.store import CELLS, ROUNDS, RunFolder
+from cbobench.results.folder import RunFolder
+from cbobench.results.record import RunRecord, What
+from cbobench.results.schema import schema
+from cbobench.results.staleness import Freshness
+from cbobench.results.status import Played, played
+
+WHAT: dict[str, What] = {"problem": "problems", "algorithm": "algorithms"}
 
 
 class Run:
@@ -34,37 +38,92 @@ class Run:
 
     @cached_property
     def cells(self) -> pd.DataFrame:
-        """One row per published cell that was asked for (the columns of `store.CELLS`), in the suite's order."""
-        asked = {cell: position for position, cell in enumerate(self.record.cells())}
+        """One row per published cell that was asked for, in the suite's order (columns: `results.schema`)."""
+        asked = {cell: position for position, cell in enumerate(self.record.cells)}
+        latest = {(p.cell, p.attempt) for p in self.played.values() if p.cell in asked}
         tables = [self.folder.read("cells", task) for task in sorted({p.task for p in self.played.values()})]
-        joined = pa.concat_tables(tables) if tables else CELLS.empty_table()
-        frame = joined.to_pandas()
-        latest = {(p.cell, p.attempt) for p in self.played.values()}
-        pairs = zip(frame["cell"], frame["attempt"], strict=True)
-        keep = np.array([pair in latest and pair[0] in asked for pair in pairs], dtype=bool)
-        frame = frame[keep].drop_duplicates("cell")
-        frame = frame.sort_values("cell", key=lambda column: column.map(asked), ignore_index=True)
-        return self._as_asked(frame)
+        joined = pa.concat_tables(tables) if tables else schema("cells").empty_table()
+        pairs = zip(joined["cell"].to_pylist(), joined["attempt"].to_pylist(), strict=True)
+        keep = pa.array([pair in latest for pair in pairs], pa.bool_())
+        frame = self._named(joined.filter(keep)).drop_duplicates("cell")
+        return frame.sort_values("cell", key=lambda column: column.map(asked), ignore_index=True)
 
-    def _as_asked(self, frame: pd.DataFrame) -> pd.DataFrame:
-        """Problem and algorithm as the suite names them now; a cell's id does not depend on how they are spelt."""
-        cells = self.record.cells()
-        frame["problem"] = [cells[cell].problem for cell in frame["cell"]]
-        frame["algorithm"] = [cells[cell].algorithm for cell in frame["cell"]]
-        return frame
+    def _named(self, table: pa.Table) -> pd.DataFrame:
+        """A frame whose problems and algorithms are named by the run's record.
+
+        A cell's id does not depend on how they were spelt when it was played, so the files' titles are not read.
+        """
+        codes = table["cell"].combine_chunks().dictionary_encode()
+        known = [self.record.cells[cell] for cell in codes.dictionary.to_pylist()]
+        titles = {
+            "problem": [cell.pair.problem.title for cell in known],
+            "algorithm": [cell.pair.algorithm.title for cell in known],
+        }
+        for name, words in titles.items():
+            column = pa.DictionaryArray.from_arrays(codes.indices, pa.array(words, pa.string())).cast(pa.string())
+            table = table.set_column(table.column_names.index(name), name, column)
+        return table.to_pandas()
 
     @cached_property
     def stale(self) -> set[str]:
         """Ids of cells that were played by code that has changed since."""
-        now = current_sources(self.record)
-        cells = self.record.cells()
+        freshness, cells = Freshness(), self.record.cells
         rows = [p for p in self.played.values() if p.cell in cells]
-        return {p.cell for p in rows if now[cells[p.cell].problem, cells[p.cell].algorithm] not in (None, p.source)}
+        return {p.cell for p in rows if freshness.stale(cells[p.cell].pair, p)}
 
     @property
     def horizon(self) -> int:
         """T of the latest grid: what figures show where a run holds several."""
         return self.record.grids[-1].horizon
+
+    def titles(self, what: str, given: Any) -> list[str]:
+        """Titles of the "problem" or "algorithm" variants that a reader means.
+
+        Args:
+            given: one word, or several: each a title, else a label, else a registered name (all variants of it).
+
+        Raises:
+            Misuse: a word that none of the run's variants answers to.
+        """
+        variants, labels = self.record.variants(WHAT[what]), self.record.labels(WHAT[what])
+        readings = [
+            {title: {title} for title in variants},
+            {title: {variant.label, labels[title]} for title, variant in variants.items()},
+            {title: {variant.name} for title, variant in variants.items()},
+        ]
+        found: list[str] = []
+        for word in [given] if isinstance(given, str) else given:
+            meant = next((m for r in readings if (m := [title for title, said in r.items() if word in said])), [])
+            if not meant:
+                raise unknown(what, word, set().union(*(said for reading in readings for said in reading.values())))
+            found += meant
+        return found
+
+    def select(self, **filters: Any) -> pd.DataFrame:
+        """Rows of `cells` whose columns equal the given values (or are among a given list).
+
+        Raises:
+            Misuse: a filter names no column, or asks for a problem, algorithm, seed, horizon or status that the run
+                does not know.
+        """
+        frame = self.cells
+        cells = self.record.cells.values()
+        known: dict[str, set[Any]] = {
+            "seed": {cell.seed for cell in cells} if "seed" in filters else set(),
+            "horizon": {grid.horizon for grid in self.record.grids},
+            "status": {"ok", "failed"},
+        }
+        for name, value in filters.items():
+            if name not in frame.columns:
+                raise unknown("filter", name, frame.columns)
+            values = list(value) if isinstance(value, (list, tuple, set, range, np.ndarray, pd.Series)) else [value]
+            if name in WHAT:
+                values = self.titles(name, values)
+            for one in values if name in known else ():
+                if one not in known[name]:
+                    raise unknown(name, one, known[name])
+            frame = frame[frame[name].isin(values)]
+        return frame
 
     def rounds(self, columns: Iterable[str] | None = None, **filters: Any) -> pd.DataFrame:
         """Recorded rounds of the matching cells, sorted by problem, algorithm, seed and t.
@@ -73,22 +132,22 @@ class Run:
             columns: the columns wanted (all by default); `problem`, `algorithm`, `seed` and `t` are always there.
             filters: of the cells, such as algorithm="ckb-ucb", seed=[0, 1].
         """
+        names = schema("rounds").names
         wanted = None
         if columns is not None:
             columns = [columns] if isinstance(columns, str) else list(columns)
-            wanted = [n for n in ROUNDS.names if n in {*columns, "cell", "problem", "algorithm", "seed", "t"}]
+            wanted = [n for n in names if n in {*columns, "cell", "problem", "algorithm", "seed", "t"}]
             for name in columns:
-                if name not in ROUNDS.names:
-                    raise unknown("column", name, ROUNDS.names)
-        cells = select(self.cells, filters)
-        ids = list(cells.loc[cells["status"] == "ok", "cell"])
+                if name not in names:
+                    raise unknown("column", name, names)
+        cells = self.select(**filters)
         tasks: dict[str, list[str]] = {}
-        for cell in ids:
+        for cell in cells.loc[cells["status"] == "ok", "cell"]:
             tasks.setdefault(self.played[cell].task, []).append(cell)
         tables = [self.folder.read("rounds", task, wanted, [("cell", "in", some)]) for task, some in tasks.items()]
         if not tables:
-            return ROUNDS.empty_table().to_pandas()[wanted or ROUNDS.names]
-        frame = self._as_asked(pa.concat_tables(tables).to_pandas())
+            return schema("rounds").empty_table().to_pandas()[wanted or names]
+        frame = self._named(pa.concat_tables(tables))
         order = {cell: position for position, cell in enumerate(self.cells["cell"])}
         frame["_order"] = frame["cell"].map(order)
         return frame.sort_values(["_order", "t"], ignore_index=True).drop(columns="_order")
@@ -96,23 +155,22 @@ class Run:
     @cached_property
     def expected(self) -> pd.DataFrame:
         """One row per (problem, algorithm, horizon) that was asked for, with the number of cells `expected`."""
-        rows = [(c.problem, c.algorithm, c.horizon) for c in self.record.cells().values()]
-        frame = pd.DataFrame(rows, columns=["problem", "algorithm", "horizon"])
-        return frame.groupby(list(frame.columns), sort=False).size().reset_index(name="expected")
+        counts: dict[tuple[str, str, int], int] = {}
+        for cell in self.record.cells.values():
+            key = cell.pair.problem.title, cell.pair.algorithm.title, cell.horizon
+            counts[key] = counts.get(key, 0) + 1
+        rows = [(*key, count) for key, count in counts.items()]
+        return pd.DataFrame(rows, columns=["problem", "algorithm", "horizon", "expected"])
 
+    def expected_of(self, problem: str) -> dict[str, int]:
+        """Cells asked for at the latest horizon on a problem (its title), by title of the algorithm."""
+        asked = self.expected[(self.expected["problem"] == problem) & (self.expected["horizon"] == self.horizon)]
+        return {str(title): int(count) for title, count in zip(asked["algorithm"], asked["expected"], strict=True)}
 
-def select(frame: pd.DataFrame, filters: dict[str, Any]) -> pd.DataFrame:
-    """Rows whose columns equal the given values (or are among a given list).
-
-    Raises:
-        Misuse: a filter names no column.
-    """
-    for name, value in filters.items():
-        if name not in frame.columns:
-            raise unknown("filter", name, frame.columns)
-        values = value if isinstance(value, (list, tuple, set)) else [value]
-        frame = frame[frame[name].isin(list(values))]
-    return frame
+    def named(self, what: str, names: Iterable[str]) -> list[str]:
+        """Titles of every "problem" or "algorithm" variant with one of these registered names, in the suite's order."""
+        wanted = set(names)
+        return [title for title, variant in self.record.variants(WHAT[what]).items() if variant.name in wanted]
 
 
 def load_cells(run: str | Path, **filters: Any) -> pd.DataFrame:
@@ -120,9 +178,13 @@ def load_cells(run: str | Path, **filters: Any) -> pd.DataFrame:
 
     Args:
         run: path or URI of the run folder.
-        filters: column values to keep, such as status="ok", algorithm=["ckb-ucb", "ckb-ts"].
+        filters: column values to keep, such as status="ok", algorithm=["ckb-ucb", "ckb-ts"]; problems and algorithms by
+            title, label or registered name.
+
+    Raises:
+        Misuse: no run there, or a filter that the run knows nothing of.
     """
-    return select(Run(run).cells, filters).reset_index(drop=True)
+    return Run(run).select(**filters).reset_index(drop=True)
 
 
 def load_rounds(run: str | Path, columns: Iterable[str] | None = None, **filters: Any) -> pd.DataFrame:
@@ -131,6 +193,6 @@ def load_rounds(run: str | Path, columns: Iterable[str] | None = None, **filters
     Args:
         run: path or URI of the run folder.
         columns: columns to read (all by default).
-        filters: of the cells, such as problem="rkhs-1d", seed=0.
+        filters: of the cells, such as problem="rkhs-1d", seed=0; see `load_cells`.
     """
     return Run(run).rounds(columns, **filters)

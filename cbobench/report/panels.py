@@ -10,17 +10,10 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from cbobench.metrics import METRICS
 from cbobench.report.aggregate import curves, half_width
 from cbobench.report.load import Run
 
-METRIC_LABELS = {
-    "regret": "Cumulative regret",
-    "regret_plus": "Cumulative regret R₊",
-    "violation": "Cumulative violation V",
-    "violation_hard": "Stronger cumulative violation V⁺",
-    "violations": "Rounds in violation N",
-    "reward": "Cumulative reward",
-}
 ERROR_BARS = 10
 
 
@@ -30,15 +23,13 @@ def plain(text: str) -> str:
 
 
 def metric_label(metric: str, average: bool) -> str:
-    label = METRIC_LABELS[metric]
-    return label.replace("Cumulative", "Average").replace("cumulative", "average") if average else label
+    """What stands at the axis for a metric, or for its time average."""
+    return METRICS[metric].label_of(average)
 
 
-def _named(frame: pd.DataFrame, algorithms: Sequence[str] | None) -> pd.DataFrame:
-    """Rows of the algorithms with these registered names (every variant of them)."""
-    if algorithms is None:
-        return frame
-    return frame[frame["algorithm"].map(lambda title: title.split("[")[0]).isin(list(algorithms))]
+def counted(label: str, n: int, expected: int) -> str:
+    """A label that says so where seeds are missing."""
+    return plain(label) + ("" if n == expected else f" ({n} of {expected})")
 
 
 @dataclass(frozen=True)
@@ -68,7 +59,9 @@ class Panel:
 
     def data(self, run: Run) -> pd.DataFrame:
         """One row per (algorithm, t): the mean over seeds and the half width of its interval."""
-        frame = _named(curves(run, self.metric, self.problem, average=self.average), self.algorithms)
+        frame = curves(run, self.metric, self.problem, average=self.average)
+        if self.algorithms is not None:
+            frame = frame[frame["algorithm"].isin(run.named("algorithm", self.algorithms))]
         return frame if self.last is None else frame[frame["t"] <= self.last]
 
     def draw(self, axis: Any, frame: pd.DataFrame, colours: dict[str, Any]) -> None:
@@ -78,7 +71,7 @@ class Panel:
         groups = list(frame.groupby("algorithm", sort=False))
         for position, (title, group) in enumerate(groups):
             n, expected = int(group["n"].iloc[0]), int(group["expected"].iloc[0])
-            label = plain(group["label"].iloc[0]) + ("" if n == expected else f" ({n} of {expected})")
+            label = counted(group["label"].iloc[0], n, expected)
             colour = colours[str(title)]
             sns.lineplot(x=group["t"], y=group["mean"], ax=axis, color=colour, label=label, errorbar=None)
             step = max(1, len(group) // ERROR_BARS)
@@ -159,27 +152,33 @@ class TradeOff:
         return f"average_{self.metric} against average_{self.other}"
 
     def data(self, run: Run) -> pd.DataFrame:
-        """One row per variant: means over seeds and half widths of both averages."""
+        """One row per variant of the suite, NaN where no cell is done: means over seeds and half widths of averages."""
         cells = run.cells
         good = cells[(cells["status"] == "ok") & (cells["problem"] == self.problem) & (cells["horizon"] == run.horizon)]
-        labels = run.record.labels("algorithms")
+        labels, expected = run.record.labels("algorithms"), run.expected_of(self.problem)
         rows = []
-        for title, group in _named(good, [self.algorithm]).groupby("algorithm", sort=False):
-            row: dict[str, Any] = {"algorithm": title, "label": labels[str(title)], "n": len(group)}
+        for title in run.named("algorithm", [self.algorithm]):
+            if title not in expected:
+                continue
+            group = good[good["algorithm"] == title]
+            row: dict[str, Any] = {"algorithm": title, "label": labels[title], "n": len(group)}
+            row["expected"] = expected[title]
             for name, metric in (("x", self.metric), ("y", self.other)):
                 values = group[metric].to_numpy(dtype=np.float64) / run.horizon
-                row[name], row[f"{name}_ci"] = values.mean(), float(half_width(values))
+                row[name] = values.mean() if len(values) else np.nan
+                row[f"{name}_ci"] = float(half_width(values))
             rows.append(row)
         return pd.DataFrame(rows)
 
     def draw(self, axis: Any, frame: pd.DataFrame, colours: dict[str, Any]) -> None:
         """Points joined in order."""
         if not frame.empty:
-            axis.plot(frame["x"], frame["y"], color="0.7", zorder=0)
+            done = frame[frame["n"] > 0]
+            axis.plot(done["x"], done["y"], color="0.7", zorder=0)
         for row in frame.to_dict("records"):
             axis.errorbar(
                 row["x"], row["y"], row["y_ci"], row["x_ci"], fmt="o", capsize=2, color=colours[row["algorithm"]],
-                label=plain(row["label"]),
+                label=counted(row["label"], row["n"], row["expected"]),
             )  # fmt: skip
         _finish(axis, metric_label(self.metric, True), metric_label(self.other, True), self.title)
 

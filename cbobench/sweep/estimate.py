@@ -6,15 +6,12 @@ import os
 
 import pyarrow as pa
 
-from cbobench import params
-from cbobench.algorithms import ALGORITHMS
-from cbobench.sweep.play import Play
+from cbobench.play.rows import recorded_rounds
+from cbobench.play.task import Task, start
+from cbobench.results.schema import footer, open_writer
 from cbobench.sweep.progress import counted
-from cbobench.sweep.rows import RoundRows, recorded_rounds
 from cbobench.sweep.run import Plan
-from cbobench.sweep.store import footer, open_writer
-from cbobench.sweep.task import Order
-from cbobench.sweep.threads import single_thread
+from cbobench.threads import single_thread
 
 SAMPLE_ROUNDS = 200
 STARTUP_SECONDS = 5.0  # Ray, imports, the table
@@ -22,22 +19,20 @@ STARTUP_SECONDS = 5.0  # Ray, imports, the table
 
 def estimate(todo: Plan, cpus: int | None) -> str:
     """Three lines for a reader. The time is measured on this machine, for this machine's CPUs (or `cpus`)."""
-    samples: dict[tuple[int, str], tuple[float, float]] = {}
+    samples: dict[str, tuple[float, float]] = {}
     seconds = size = 0.0
-    for order in todo.orders:
-        key = (order.task.problem, order.task.algorithm.key)
-        if key not in samples:
-            samples[key] = _sample(todo, order)
-        per_round, per_row = samples[key]
-        rows = len(order.task.cells) * len(recorded_rounds(order.task.horizon, todo.suite.record))
-        seconds += per_round * order.task.rounds
-        size += per_row * rows
+    for task in todo.tasks:
+        if task.pair.title not in samples:
+            samples[task.pair.title] = _sample(todo, task)
+        per_round, per_row = samples[task.pair.title]
+        seconds += per_round * task.rounds
+        size += per_row * len(task.cells) * len(recorded_rounds(task.horizon, task.keep))
     workers = max(1, cpus if cpus is not None else (os.cpu_count() or 1))
-    wall = seconds / min(workers, max(1, len(todo.orders)))
+    wall = seconds / min(workers, max(1, len(todo.tasks)))
     new = todo.cells - todo.done
     return "\n".join(
         [
-            f"{todo.suite.name}: {new} of {todo.cells} cells to play, in {counted(len(todo.orders), 'task')}"
+            f"{todo.suite.name}: {new} of {todo.cells} cells to play, in {counted(len(todo.tasks), 'task')}"
             f" -> {todo.folder.uri}",
             f"time: about {_duration(wall)} on {workers} CPU(s), plus about {STARTUP_SECONDS:.0f} s to start"
             f" ({_duration(seconds)} of work)",
@@ -46,13 +41,10 @@ def estimate(todo: Plan, cpus: int | None) -> str:
     )
 
 
-def _sample(todo: Plan, order: Order) -> tuple[float, float]:
+def _sample(todo: Plan, task: Task) -> tuple[float, float]:
     """(seconds per seed-round, bytes per recorded row) of the first rounds of a task."""
-    task = order.task
-    algorithm = params.build(ALGORITHMS.get(task.algorithm.name), task.algorithm.settings)
     horizon = min(task.horizon, SAMPLE_ROUNDS)
-    play = Play(todo.problems[task.problem], order.problem_name, algorithm, task.algorithm.name, task.seeds, horizon)
-    rows = RoundRows(task.cells, horizon, None)
+    play, rows = start(todo.suite.problems[task.pair.problem.title], task, task.cells, horizon, None)
     with single_thread():
         for chunk in play:
             rows.add(chunk)

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Self
 if TYPE_CHECKING:
     from rich.progress import Progress as Bar
 
+    from cbobench.play.task import Receipt
     from cbobench.sweep.run import Plan
-    from cbobench.sweep.task import Receipt
 
 
 def counted(number: int, what: str) -> str:
@@ -23,16 +23,16 @@ class Progress:
 
     def __init__(self, todo: Plan) -> None:
         self.todo = todo
-        self.total = sum(order.task.rounds for order in todo.orders)
+        self.total = sum(task.rounds for task in todo.tasks)
         self.failed = 0
         self.bar: Bar | None = None
 
     def __enter__(self) -> Self:
         new = self.todo.cells - self.todo.done
         kept = f" ({self.todo.done} done before)" if self.todo.done else ""
-        tasks = counted(len(self.todo.orders), "task")
+        tasks = counted(len(self.todo.tasks), "task")
         print(f"{self.todo.suite.name}: {counted(new, 'cell')} in {tasks}{kept}", file=sys.stderr)
-        if sys.stderr.isatty() and self.todo.orders:
+        if sys.stderr.isatty() and self.todo.tasks:
             from rich.console import Console
             from rich.progress import BarColumn, TextColumn, TimeElapsedColumn, TimeRemainingColumn
             from rich.progress import Progress as Bar

@@ -12,18 +12,18 @@ import os
 import secrets
 import socket
 from collections import deque
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from cbobench.errors import CbobenchError, CellFailure, Misuse
+from cbobench.play.task import Receipt, Task, carry_out_there, failed_row, publish_cells
 from cbobench.problems.base import Problem
-from cbobench.sweep.grid import split
-from cbobench.sweep.store import RunFolder
-from cbobench.sweep.task import Order, Receipt, carry_out, failed_row, write_cells
-from cbobench.sweep.threads import pin_threads
+from cbobench.results.folder import RunFolder
+from cbobench.threads import pin_threads
 
+IN_FLIGHT = 256  # whatever a cluster has today: Ray's autoscaler sees demand in tasks that wait
 IN_FLIGHT_PER_CPU = 2
-MAX_IN_FLIGHT = 1000
+MAX_IN_FLIGHT = 10_000
 CRASHES_OF_A_CELL = 3
 LOST_NODES_PER_TASK = 20
 OBJECT_STORE = 256 * 2**20  # problems are small; results do not pass through it
@@ -75,81 +75,81 @@ def _probe(address: str) -> None:
 
 
 class RaySweep:
-    """Plays orders on Ray and yields their receipts as they come.
+    """Plays tasks on Ray and yields their receipts as they come.
 
     Args:
-        problems: the suite's problems, by index.
+        problems: the suite's prepared problems, by title.
         folder: the run.
         cpus: CPUs to use on this machine, None for all; ignored with an address.
         address: of a Ray cluster, or None.
     """
 
-    def __init__(self, problems: Sequence[Problem], folder: RunFolder, cpus: int | None, address: str | None) -> None:
+    def __init__(
+        self, problems: Mapping[str, Problem], folder: RunFolder, cpus: int | None, address: str | None
+    ) -> None:
         self.folder = folder
         self.ray = start_ray(cpus, address)
-        self.problems = [self.ray.put(problem) for problem in problems]
-        self.remote = self.ray.remote(carry_out).options(max_retries=0, num_cpus=1)
-        self.pending: dict[Any, Order] = {}
+        self.problems = {title: self.ray.put(problem) for title, problem in problems.items()}
+        self.remote = self.ray.remote(carry_out_there).options(max_retries=0, num_cpus=1)
+        self.pending: dict[Any, Task] = {}
         self.crashes: dict[str, int] = {}
         self.lost_nodes = 0
 
-    def play(self, orders: Sequence[Order]) -> Iterator[Receipt]:
-        """Receipts of all orders, as they come; `stop` ends what is in flight."""
-        waiting = deque(orders)
-        allowed_losses = LOST_NODES_PER_TASK * max(1, len(orders))
+    def play(self, tasks: Sequence[Task]) -> Iterator[Receipt]:
+        """Receipts of all tasks, as they come; `stop` ends what is in flight."""
+        waiting = deque(tasks)
+        allowed_losses = LOST_NODES_PER_TASK * max(1, len(tasks))
         while waiting or self.pending:
-            window = min(MAX_IN_FLIGHT, max(2, IN_FLIGHT_PER_CPU * int(self.ray.cluster_resources().get("CPU", 1))))
+            cpus = int(self.ray.cluster_resources().get("CPU", 1))
+            window = min(MAX_IN_FLIGHT, max(IN_FLIGHT, IN_FLIGHT_PER_CPU * cpus))
             while waiting and len(self.pending) < window:
                 self._submit(waiting.popleft())
             ready, _ = self.ray.wait(list(self.pending), num_returns=1, timeout=5, fetch_local=False)
             for reference in ready:
-                order = self.pending.pop(reference)
-                receipt = self._receive(reference, order, waiting)
+                task = self.pending.pop(reference)
+                receipt = self._receive(reference, task, waiting)
                 if self.lost_nodes > allowed_losses:
                     raise CbobenchError(f"{self.lost_nodes} tasks lost their node; run again when the cluster is well")
                 if receipt is not None:
                     yield receipt
 
-    def _submit(self, order: Order) -> None:
-        self.pending[self.remote.remote(self.problems[order.task.problem], order, self.folder)] = order
+    def _submit(self, task: Task) -> None:
+        self.pending[self.remote.remote(self.problems[task.pair.problem.title], task, self.folder)] = task
 
-    def _receive(self, reference: Any, order: Order, waiting: deque[Order]) -> Receipt | None:
+    def _receive(self, reference: Any, task: Task, waiting: deque[Task]) -> Receipt | None:
         errors = self.ray.exceptions
         try:
             receipt: Receipt = self.ray.get(reference)
             return receipt
         except errors.NodeDiedError:
             self.lost_nodes += 1
-            waiting.appendleft(order)
+            waiting.appendleft(task)
             return None
         except (errors.WorkerCrashedError, errors.OutOfMemoryError) as error:
-            return self._crashed(order, error, waiting)
+            return self._crashed(task, error, waiting)
         except errors.RayTaskError as error:
             cause = getattr(error, "cause", None) or error
-            raise CbobenchError(f"task {order.task.name} could not be carried out: {_line(cause)}") from error
+            if isinstance(cause, CbobenchError):
+                raise cause from error
+            raise CbobenchError(f"task {task.name} could not be carried out: {_line(cause)}") from error
 
-    def _crashed(self, order: Order, error: BaseException, waiting: deque[Order]) -> Receipt | None:
-        if len(order.task.cells) > 1:
-            waiting.extendleft(
-                reversed([Order(t, order.problem_name, order.keep, order.source) for t in split(order.task)])
-            )
+    def _crashed(self, task: Task, error: BaseException, waiting: deque[Task]) -> Receipt | None:
+        if len(task.cells) > 1:
+            waiting.extendleft(reversed(task.halves()))
             return None
-        name = order.task.name
+        name = task.name
         self.crashes[name] = self.crashes.get(name, 0) + 1
         if self.crashes[name] < CRASHES_OF_A_CELL:
-            waiting.appendleft(order)
+            waiting.appendleft(task)
             return None
         kind = "ran out of memory" if "OutOfMemory" in type(error).__name__ else "crashed its worker"
         failure = CellFailure(f"the cell {kind} {CRASHES_OF_A_CELL} times")
-        row = failed_row(order.task.cells[0], order, failure)
-        write_cells(self.folder, order.task, [row])
-        text = f"{row['problem']} / {row['algorithm']} seed {row['seed']}: {failure}"
-        return Receipt(name, 0, 1, order.task.rounds, (text,))
+        return publish_cells(self.folder, task, [failed_row(task.cells[0], task, failure)])
 
     def stop(self) -> None:
         """Leave Ray, which ends the workers of a driver that leaves; cancelling a task as it ends would abort us."""
         self.ray.shutdown()
-        self.folder.forget([order.task.name for order in self.pending.values()])
+        self.folder.forget([task.name for task in self.pending.values()])
         self.pending.clear()
 
 

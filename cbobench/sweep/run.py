@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import signal
 import sys
+import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -14,14 +15,16 @@ from typing import Any, Literal
 
 from cbobench import resources
 from cbobench.errors import Misuse, one_line, unknown
-from cbobench.problems.base import Problem
-from cbobench.sweep import checks, grid, provenance
-from cbobench.sweep import suite as suites
-from cbobench.sweep.record import FILE, Grid, RunRecord
-from cbobench.sweep.status import played
-from cbobench.sweep.store import RunFolder
-from cbobench.sweep.task import Order, Receipt, carry_out
-from cbobench.sweep.variants import Suite
+from cbobench.play.task import Receipt, Task, carry_out
+from cbobench.results.folder import RunFolder
+from cbobench.results.provenance import invocation
+from cbobench.results.record import FILE, RunRecord
+from cbobench.results.source import source_hash
+from cbobench.results.staleness import Freshness
+from cbobench.results.status import Played, played
+from cbobench.suite.cells import Pair, Suite
+from cbobench.suite.load import load
+from cbobench.sweep import blocks
 
 CLUSTER_CPUS = 64  # a guess, as a cluster may grow: it only decides how finely a run is cut
 Again = Literal["failed", "stale"]
@@ -35,25 +38,25 @@ class Plan:
         suite: validated.
         folder: the run.
         record: what `run.json` will say.
-        orders: tasks still to play.
-        cells: cells asked for by this call; done: those that need not be played.
+        tasks: still to play.
+        done: cells of this call that need not be played.
     """
 
     suite: Suite
     folder: RunFolder
     record: RunRecord
-    orders: list[Order]
-    cells: int
+    tasks: list[Task]
     done: int
 
     @property
-    def problems(self) -> list[Problem]:
-        return [problem for _, problem in self.suite.problems]
+    def cells(self) -> int:
+        """Cells asked for by this call."""
+        return len(self.suite.grid.cells)
 
 
 @dataclass(frozen=True)
 class Outcome:
-    """What a sweep did."""
+    """What a sweep did; of its `tasks`, the `absent` ones said that they were done and are not in the folder."""
 
     folder: RunFolder
     cells: int
@@ -61,6 +64,8 @@ class Outcome:
     failed: int
     errors: tuple[str, ...]
     stopped: bool
+    tasks: int
+    absent: tuple[str, ...]
 
 
 def plan(
@@ -103,50 +108,39 @@ def plan(
         raise Misuse(f"cpus is {cpus}; it must be at least 0 (0: in this process, without Ray)")
     if cpus == 0 and address is not None:
         raise Misuse("--cpus 0 plays in this process, --address on a cluster; give one of them")
-    path = resources.find_suite(suite)
-    loaded = suites.load(path, data=data, horizon=horizon, seeds=seeds, imports=imports)
-    wanted = Grid.of(loaded, only, command)
-    if not wanted.pairs:
-        pairs = ", ".join(f"{g[0].problem}/{g[0].algorithm}" for g in grid.cells(loaded)[:6])
-        raise Misuse(f"--only {only!r} matches nothing; pairs are {pairs}, ... (use * as a wildcard)")
-    folder = RunFolder.at(Path("runs") / loaded.name if out is None else out)
-    invocation = provenance.invocation(list(command))
     for word in again:
         if word not in ("failed", "stale"):
             raise unknown("kind of cell to play again", word, ("failed", "stale"))
+    path = resources.find_suite(suite)
+    loaded = load(path, data=data, horizon=horizon, seeds=seeds, only=only, imports=imports, command=command)
+    grid = loaded.grid
+    folder = RunFolder.at(Path("runs") / loaded.name if out is None else out)
+    call = invocation(list(command))
     if folder.exists(FILE):
-        record = RunRecord.read(folder).extended(wanted, loaded, invocation, folder.uri)
+        record = RunRecord.read(folder).extended(grid, loaded, call, folder.uri)
         rows = played(folder)
     else:
         _refuse_foreign(folder)
         workers = CLUSTER_CPUS if address is not None else cpus or os.cpu_count() or 1
-        size = block or min(grid.block_size(len(wanted.pairs), len(loaded.seeds), workers), checks.memory_limit(loaded))
-        record = RunRecord(loaded.name, loaded.about, loaded.record, size, (wanted,), (invocation,))
+        wanted = blocks.block_size(len(grid.pairs), len(grid.seeds), workers)
+        size = block or min(wanted, blocks.memory_limit(loaded))
+        record = RunRecord(loaded.name, loaded.about, loaded.keep, size, (grid,), (call,))
         rows = {}
-    keys = {title: (p, a) for title, p, a in _names(loaded)}
-    fresh = {pair: provenance.source_hash(*keys[pair]) for pair in wanted.pairs}
-    cells = {cell.id: cell for cell in wanted.cells()}
+    freshness = Freshness()
+
+    def need_not_be_played(pair: Pair, row: Played) -> bool:
+        if row.status == "failed" and "failed" in again:
+            return False
+        return "stale" not in again or not freshness.stale(pair, row)
+
+    done = {c.id for c in grid.cells if c.id in rows and need_not_be_played(c.pair, rows[c.id])}
     attempts = {row.cell: row.attempt for row in rows.values()}
-    done = set()
-    for row in rows.values():
-        if row.cell not in cells:
-            continue
-        stale = row.source != fresh[cells[row.cell].problem, cells[row.cell].algorithm]
-        if not (("failed" in again and row.status == "failed") or ("stale" in again and stale)):
-            done.add(row.cell)
-    tasks = grid.tasks(loaded, record.block, done, attempts, only)
-    problem_names = [variant.name for variant, _ in loaded.problems]
-    orders = [
-        Order(task, problem_names[task.problem], loaded.record, fresh[task.cells[0].problem, task.cells[0].algorithm])
-        for task in tasks
-    ]
-    return Plan(loaded, folder, record, orders, len(cells), len(done))
 
+    def source(pair: Pair) -> str:
+        return source_hash(pair.problem.name, pair.algorithm.name)
 
-def _names(suite: Suite) -> Iterator[tuple[tuple[str, str], str, str]]:
-    for problem, _ in suite.problems:
-        for algorithm in suite.algorithms:
-            yield (problem.title, algorithm.title), problem.name, algorithm.name
+    tasks = blocks.tasks(grid, record.block, record.keep, source, done, attempts)
+    return Plan(loaded, folder, record, tasks, len(done))
 
 
 def _refuse_foreign(folder: RunFolder) -> None:
@@ -185,14 +179,17 @@ def execute(
         errors = tuple(error for receipt in receipts for error in receipt.errors)
         failed = sum(receipt.failed for receipt in receipts)
         count = sum(receipt.ok for receipt in receipts) + failed
-        return Outcome(todo.folder, todo.cells, count, failed, errors, stopped)
+        published = set(todo.folder.names("cells")) if receipts else set()
+        absent = tuple(receipt.task for receipt in receipts if receipt.task not in published)
+        return Outcome(todo.folder, todo.cells, count, failed, errors, stopped, len(receipts), absent)
 
-    if not todo.orders:
+    if not todo.tasks:
         _write_record(todo)
         when_played(outcome())
         return outcome()
     with _interruptible() as interrupted:
         source, close = _player(todo, cpus, address)
+        interrupted.arm()  # once more: starting Ray takes SIGTERM for itself
         try:
             _write_record(todo)
             for receipt in source:
@@ -219,7 +216,7 @@ def _write_record(todo: Plan) -> None:
     if todo.folder.exists(FILE):
         now = RunRecord.read(todo.folder)
         if len(now.invocations) >= len(record.invocations):
-            record = now.extended(record.grids[-1], todo.suite, record.invocations[-1], todo.folder.uri)
+            record = now.extended(todo.suite.grid, todo.suite, record.invocations[-1], todo.folder.uri)
     try:
         record.write(todo.folder)
     except OSError as error:
@@ -227,41 +224,50 @@ def _write_record(todo: Plan) -> None:
 
 
 def _player(todo: Plan, cpus: int | None, address: str | None) -> tuple[Iterator[Receipt], Callable[[], None]]:
+    problems = todo.suite.problems
     if cpus == 0:
-        return (carry_out(todo.problems[o.task.problem], o, todo.folder) for o in todo.orders), lambda: None
+        here = (carry_out(problems[task.pair.problem.title], task, todo.folder) for task in todo.tasks)
+        return here, lambda: None
     from cbobench.sweep.raysweep import RaySweep
 
-    sweep = RaySweep(todo.problems, todo.folder, cpus, address)
-    return sweep.play(todo.orders), sweep.stop
+    sweep = RaySweep(problems, todo.folder, cpus, address)
+    return sweep.play(todo.tasks), sweep.stop
 
 
-class _Deaf:
-    """Whether signals are ignored: while a sweep closes down."""
+class _Interruption:
+    """SIGINT and SIGTERM become KeyboardInterrupt, once; while a sweep closes down (`deaf`) they do nothing."""
 
-    deaf = False
+    def __init__(self) -> None:
+        self.deaf = False
+        self.previous: dict[int, Any] = {}
+
+    def arm(self) -> None:
+        """Take the signals. Not in the main thread they are left to whoever owns them."""
+        if threading.current_thread() is not threading.main_thread():
+            return
+        for number in (signal.SIGINT, signal.SIGTERM):
+            handler = signal.signal(number, self._interrupt)
+            self.previous.setdefault(number, handler)
+
+    def disarm(self) -> None:
+        """Give them back."""
+        for number, handler in self.previous.items():
+            signal.signal(number, handler)
+
+    def _interrupt(self, number: int, frame: FrameType | None) -> None:
+        if not self.deaf:
+            self.deaf = True
+            raise KeyboardInterrupt
 
 
 @contextmanager
-def _interruptible() -> Iterator[_Deaf]:
-    """SIGINT and SIGTERM become KeyboardInterrupt, once."""
-    flag = _Deaf()
-
-    def interrupt(number: int, frame: FrameType | None) -> None:
-        if not flag.deaf:
-            flag.deaf = True
-            raise KeyboardInterrupt
-
-    previous: dict[int, Any] = {}
+def _interruptible() -> Iterator[_Interruption]:
+    interruption = _Interruption()
     try:
-        for number in (signal.SIGINT, signal.SIGTERM):
-            previous[number] = signal.signal(number, interrupt)
-    except ValueError:  # not in the main thread: leave signals to whoever owns them
-        pass
-    try:
-        yield flag
+        interruption.arm()
+        yield interruption
     finally:
-        for known, handler in previous.items():
-            signal.signal(known, handler)
+        interruption.disarm()
 
 
 def run(suite: str | Path, *, out: str | Path | None = None, **options: Any) -> Outcome:

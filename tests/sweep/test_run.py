@@ -181,18 +181,19 @@ def test_ctrl_c_leaves_a_resumable_run_and_no_half_written_file(write_suite, tmp
 
 
 def test_changed_code_is_stale_and_never_mixed_in_silence(small_suite, tmp_path, monkeypatch):
-    from cbobench.sweep import provenance
-    from cbobench.sweep.status import status
-    from cbobench.sweep.store import RunFolder
+    from cbobench.results.folder import RunFolder
+    from cbobench.results.source import source_hash
+    from cbobench.results.status import status
 
     suite, run = small_suite(), tmp_path / "run"
     cbobench.run(suite, out=run, cpus=0)
     assert status(RunFolder.at(run))[1].counts() == {"done": 12, "failed": 0, "stale": 0, "missing": 0}
     monkeypatch.setattr(
-        "cbobench.sweep.status.source_hash", lambda p, a: "changed" if a == "ckb-ts" else provenance.source_hash(p, a)
+        "cbobench.results.staleness.source_hash", lambda p, a: "changed" if a == "ckb-ts" else source_hash(p, a)
     )
     assert status(RunFolder.at(run))[1].counts() == {"done": 12, "failed": 0, "stale": 4, "missing": 0}
-    monkeypatch.setattr("cbobench.sweep.provenance.source_hash", lambda p, a: "changed")
+    for room in ("results.staleness", "sweep.run"):
+        monkeypatch.setattr(f"cbobench.{room}.source_hash", lambda p, a: "changed")
     again = cbobench.run(suite, out=run, cpus=0, again=["stale"])
     assert again.played == 12
     assert set(cbobench.load_cells(run)["source"]) == {"changed"}
@@ -201,7 +202,7 @@ def test_changed_code_is_stale_and_never_mixed_in_silence(small_suite, tmp_path,
 def test_an_object_store_works_like_a_disk(reference, tmp_path, monkeypatch):
     """Written as to an object store: one buffered upload per file, no rename."""
     suite, run = reference
-    monkeypatch.setattr("cbobench.sweep.store.RunFolder.local", False)
+    monkeypatch.setattr("cbobench.results.folder.RunFolder.local", False)
     (tmp_path / "store" / "cells").mkdir(parents=True)
     (tmp_path / "store" / "rounds").mkdir()
     cbobench.run(suite, out=tmp_path / "store", cpus=0)

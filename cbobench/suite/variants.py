@@ -1,12 +1,11 @@
-"""Problems and algorithms with their parameters resolved, and the suite made of them."""
+"""Problems and algorithms with their parameters resolved."""
 
 from __future__ import annotations
 
 import json
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
-
-from cbobench.problems.base import Problem
 
 
 @dataclass(frozen=True)
@@ -27,39 +26,22 @@ class Variant:
     label: str
     settings: dict[str, Any]
 
-    @property
+    @cached_property
     def title(self) -> str:
         """The name with the entry's parameters, such as `ckb-rand[beta_scale=0.2]`; unique within a suite."""
         if not self.given:
             return self.name
         return f"{self.name}[{','.join(f'{k}={short(v)}' for k, v in sorted(self.given.items()))}]"
 
-    @property
+    @cached_property
     def key(self) -> str:
         """Canonical JSON of name and values: the same for the same thing, whatever it is called."""
         return canonical({"name": self.name, "values": self.values})
 
-
-@dataclass(frozen=True)
-class Suite:
-    """A validated suite.
-
-    Attributes:
-        name, about: for readers.
-        horizon: T.
-        seeds: the seeds, in order.
-        record: how many rounds are kept (spread evenly), or None for all.
-        problems: variants with their prepared problems.
-        algorithms: variants.
-    """
-
-    name: str
-    about: str
-    horizon: int
-    seeds: tuple[int, ...]
-    record: int | None
-    problems: tuple[tuple[Variant, Problem], ...]
-    algorithms: tuple[Variant, ...]
+    @property
+    def words(self) -> tuple[str, str, str]:
+        """What a reader may call it: title, registered name, label."""
+        return self.title, self.name, self.label
 
 
 def canonical(value: Any) -> str:

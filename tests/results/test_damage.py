@@ -48,10 +48,10 @@ def damage(run, how):
         ("truncated", "not a whole Parquet file"),
         ("empty", "not a whole Parquet file"),
         ("foreign", "other.parquet was not written by cbobench"),
-        ("missing rounds", "is missing; remove cells/"),
+        ("missing rounds", "is missing, its cells are there; restore it, or, when nothing writes"),
         ("fewer rows", "should hold 4 rows of cells, it has 3"),
         ("record", "is not JSON"),
-        ("schema", "has schema version 99, this cbobench reads 2"),
+        ("schema", "has schema version 99, this cbobench reads 3"),
         ("grid", "is not what cbobench writes"),
     ],
 )
@@ -132,7 +132,7 @@ def test_two_horizons_are_two_rows_and_figures_show_the_latest(small_suite, tmp_
 def test_stale_cells_are_named_in_the_table(small_suite, tmp_path, monkeypatch):
     cbobench.run(small_suite(), out=tmp_path / "run", cpus=0)
     assert "stale" not in compare(Run(tmp_path / "run"))
-    monkeypatch.setattr("cbobench.sweep.status.source_hash", lambda p, a: "changed")
+    monkeypatch.setattr("cbobench.results.staleness.source_hash", lambda p, a: "changed")
     assert "4/4 (4 stale)" in compare(Run(tmp_path / "run"))
 
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from cbobench.sweep.metrics import Metrics
-from cbobench.sweep.rows import recorded_rounds
+from cbobench.play.recorder import Recorder
+from cbobench.play.rows import recorded_rounds
 from tests.helpers import problem
 
 
@@ -19,7 +19,7 @@ def instances():
 @pytest.mark.parametrize("cut", [40, 7, 1])
 def test_metrics_are_their_definitions(instances, cut):
     actions = np.random.default_rng(0).integers(0, 12, (40, 3))
-    metrics = Metrics(instances)
+    metrics = Recorder(instances)
     chunks = [metrics.add(actions[i : i + cut]) for i in range(0, 40, cut)]
     for s in range(3):
         f, g = instances.f[s], instances.g[s]
@@ -52,7 +52,7 @@ def test_metrics_are_their_definitions(instances, cut):
 
 def test_cutting_the_horizon_changes_no_bit(instances):
     actions = np.random.default_rng(1).integers(0, 12, (500, 3))
-    whole, parts = Metrics(instances), Metrics(instances)
+    whole, parts = Recorder(instances), Recorder(instances)
     whole.add(actions)
     for i in range(0, 500, 37):
         parts.add(actions[i : i + 37])

@@ -1,7 +1,4 @@
-"""Metrics of cells, always from the noise-free f and g; cumulative and exact at every round.
-
-Sums run over rounds one after the other (`cumsum`), so that cutting the horizon into chunks changes no bit.
-"""
+"""Keeps the metrics of S cells while they are played, always from the noise-free f and g."""
 
 from __future__ import annotations
 
@@ -12,37 +9,39 @@ from numpy.typing import NDArray
 
 from cbobench.errors import CellFailure
 from cbobench.gp.kernels import Array
+from cbobench.metrics import METRICS, Rounds
 from cbobench.problems.base import Actions, Drawn
-
-CUMULATIVE = ("regret", "regret_plus", "violation_hard", "violations", "reward")
-METRICS = ("regret", "regret_plus", "violation", "violation_hard", "violations", "reward")
 
 
 @dataclass(frozen=True)
 class ChunkMetrics:
-    """Metrics of consecutive rounds: `values[name]` is (rounds, S), cumulative from round 1; f and g are per round."""
+    """Metrics of consecutive rounds: `values[name]` is (rounds, S), from round 1 on; f and g are per round."""
 
     f: Array
     g: Array
     values: dict[str, Array]
 
 
-class Metrics:
+class Recorder:
     """Accumulates the metrics of S cells.
 
     Args:
         instances: the drawn instances of the cells.
+
+    Attributes:
+        final: every metric after the last round, (S,) each.
+        first_feasible: the first feasible round, 0 where there was none yet, (S,).
+        longest_streak: most rounds in violation one after the other, (S,).
     """
 
     def __init__(self, instances: Drawn) -> None:
         self.instances = instances
-        replicates, p = instances.noise.shape
-        self.totals = {name: np.zeros(replicates) for name in CUMULATIVE}
-        self.constraint_total = np.zeros((replicates, p - 1))
+        replicates = len(instances.noise)
+        self.running = {name: metric.running() for name, metric in METRICS.items()}
         self.final = {name: np.zeros(replicates) for name in METRICS}
         self.star_totals = np.zeros((2, replicates))
         self.rounds = 0
-        self.first_feasible = np.zeros(replicates, dtype=np.int64)  # 0: never yet
+        self.first_feasible = np.zeros(replicates, dtype=np.int64)
         self.streak = np.zeros(replicates, dtype=np.int64)
         self.longest_streak = np.zeros(replicates, dtype=np.int64)
 
@@ -56,27 +55,15 @@ class Metrics:
         played = self.instances.values(first, actions)  # (rounds, S, 1 + m)
         f_star, f_plus = self.instances.stars(first, len(actions))
         f, g = played[:, :, 0], played[:, :, 1:]
-        excess = np.maximum(g, 0.0)
         violated = np.asarray((g > 0).any(axis=2))
         impossible = ~violated & (f - f_star > self.instances.accuracy * (1 + np.abs(f_star)) + 1e-12)
         if impossible.any():
             t, s = np.argwhere(impossible)[0]
             raise CellFailure(f"round {first + t}: a feasible action beats the stored optimum {f_star[t, s]:.10g}")
-        steps = {
-            "regret": f_star - f,
-            "regret_plus": f_plus - f,
-            "violation_hard": excess.sum(axis=2),
-            "violations": violated.astype(np.float64),
-            "reward": f,
-        }
         self.star_totals += [np.concatenate([np.zeros_like(s[:1]), s]).cumsum(axis=0)[-1] for s in (f_star, f_plus)]
-        values = {name: _continue(self.totals[name], step) for name, step in steps.items()}
-        constraint_sums = _continue(self.constraint_total, g)
-        values["violation"] = np.sqrt((np.maximum(constraint_sums, 0.0) ** 2).sum(axis=2))
-        for name in CUMULATIVE:
-            self.totals[name] = values[name][-1]
-        self.constraint_total = constraint_sums[-1]
-        self.final = {name: values[name][-1] for name in METRICS}
+        rounds = Rounds(first, f, g, f_star, f_plus, violated)
+        values = {name: running(rounds) for name, running in self.running.items()}
+        self.final = {name: after[-1] for name, after in values.items()}
         self._streaks(violated)
         self.rounds += len(actions)
         return ChunkMetrics(f, g, values)
@@ -97,8 +84,3 @@ class Metrics:
         running = rounds - last_feasible + np.where(last_feasible == 0, self.streak, 0)
         self.longest_streak = np.maximum(self.longest_streak, running.max(axis=0))
         self.streak = running[-1]
-
-
-def _continue(total: Array, steps: Array) -> Array:
-    """Running sums of `steps` along the first axis, from `total` on, added strictly one after the other."""
-    return np.asarray(np.concatenate([total[None], steps]).cumsum(axis=0)[1:])

@@ -1,15 +1,11 @@
-"""Where results come from: versions, commit, machine, threads, and a hash of the code that plays a cell."""
+"""Where results come from: versions, commit, machine and threads of an invocation."""
 
 from __future__ import annotations
 
-import hashlib
-import inspect
 import os
 import platform
 import subprocess
-import sys
 from datetime import UTC, datetime
-from functools import cache
 from importlib import metadata
 from pathlib import Path
 from typing import Any
@@ -17,9 +13,7 @@ from typing import Any
 import numpy as np
 
 import cbobench
-from cbobench.algorithms import ALGORITHMS
-from cbobench.problems import PROBLEMS
-from cbobench.sweep.threads import THREAD_VARIABLES
+from cbobench.threads import THREAD_VARIABLES
 
 PACKAGES = ("cbobench", "numpy", "scipy", "pandas", "pyarrow", "ray")
 ROOT = Path(cbobench.__file__).parent
@@ -72,18 +66,3 @@ def _blas() -> dict[str, Any]:
     config: dict[str, Any] = np.show_config(mode="dicts") or {}  # type: ignore[assignment]
     blas = config.get("Build Dependencies", {}).get("blas", {})
     return {key: blas.get(key) for key in ("name", "version", "openblas configuration")}
-
-
-@cache
-def source_hash(problem: str, algorithm: str) -> str:
-    """Hash of the code behind a cell: the numerical core, the round loop, and the modules of both classes."""
-    files = sorted((ROOT / "gp").glob("*.py"))
-    files += [ROOT / "rng.py", ROOT / "problems" / "reference.py"]
-    files += [ROOT / "sweep" / name for name in ("play.py", "metrics.py", "rows.py")]
-    for cls in (PROBLEMS.get(problem), ALGORITHMS.get(algorithm)):
-        modules = {base.__module__ for base in cls.__mro__ if base.__module__ != "builtins"}
-        files += [Path(inspect.getfile(sys.modules[name])) for name in sorted(modules) if name in sys.modules]
-    sha = hashlib.sha256()
-    for file in dict.fromkeys(files):
-        sha.update(file.read_bytes())
-    return sha.hexdigest()[:16]

@@ -22,56 +22,7 @@ import pyarrow.fs as pafs
 import pyarrow.parquet as pq
 
 from cbobench.errors import DamagedRun, Misuse
-
-SCHEMA_VERSION = 2
-FOOTER = b"cbobench"
-COMPRESSION: dict[str, Any] = {"compression": "zstd", "compression_level": 3}
-
-_KEYS = [("cell", pa.string()), ("problem", pa.string()), ("algorithm", pa.string()), ("seed", pa.int64())]
-_METRICS = [
-    (name, pa.float64()) for name in ("regret", "regret_plus", "violation", "violation_hard", "violations", "reward")
-]
-_VECTOR = pa.list_(pa.float64())
-
-ROUNDS = pa.schema(
-    [
-        *_KEYS,
-        ("t", pa.int64()),
-        ("action", pa.int64()),
-        ("x", _VECTOR),
-        ("f", pa.float64()),
-        ("g", _VECTOR),
-        ("observed_f", pa.float64()),
-        ("observed_g", _VECTOR),
-        *_METRICS,
-        ("dual", _VECTOR),
-    ]
-)
-CELLS = pa.schema(
-    [
-        *_KEYS,
-        ("horizon", pa.int64()),
-        ("spec", pa.string()),
-        ("status", pa.string()),
-        ("error", pa.string()),
-        ("traceback", pa.string()),
-        *_METRICS,
-        ("f_star", pa.float64()),
-        ("f_plus", pa.float64()),
-        ("first_feasible", pa.int64()),
-        ("longest_streak", pa.int64()),
-        ("infeasibility_declared", pa.bool_()),
-        ("redraws", pa.int64()),
-        ("seconds", pa.float64()),
-        ("seconds_per_round", pa.float64()),
-        ("peak_memory_mb", pa.float64()),
-        ("host", pa.string()),
-        ("source", pa.string()),
-        ("attempt", pa.int64()),
-    ]
-)
-SCHEMAS = {"rounds": ROUNDS, "cells": CELLS}
-DICTIONARY = ["cell", "problem", "algorithm", "status", "spec", "host", "source"]
+from cbobench.results.schema import FOOTER, SCHEMA_VERSION, schema
 
 
 @dataclass(frozen=True)
@@ -191,7 +142,7 @@ class RunFolder:
         if footer["kind"] != kind or footer["rows"] != metadata.num_rows:
             rows = metadata.num_rows
             raise DamagedRun(f"{path} should hold {footer['rows']} rows of {footer['kind']}, it has {rows}; {_REPAIR}")
-        if metadata.schema.to_arrow_schema().names != SCHEMAS[kind].names:
+        if metadata.schema.to_arrow_schema().names != schema(kind).names:
             raise DamagedRun(f"{path} has other columns than cbobench writes; {_REPAIR}")
         return footer
 
@@ -209,18 +160,3 @@ _REPAIR = "move it away and run the suite again to play what is missing"
 
 def _first(error: BaseException) -> str:
     return str(error).splitlines()[0] if str(error) else type(error).__name__
-
-
-def footer(kind: str, task: str, cells: list[str], rows: int, attempt: int) -> dict[bytes, bytes]:
-    """Schema metadata that makes a file recognisable."""
-    content = {
-        "schema": SCHEMA_VERSION, "kind": kind, "task": task, "cells": cells, "rows": rows, "attempt": attempt
-    }  # fmt: skip
-    return {FOOTER: json.dumps(content).encode()}
-
-
-def open_writer(sink: Any, kind: str, metadata: dict[bytes, bytes]) -> pq.ParquetWriter:
-    """A writer of rounds or cells into an open sink."""
-    schema = SCHEMAS[kind].with_metadata(metadata)
-    dictionary = [name for name in DICTIONARY if name in schema.names]
-    return pq.ParquetWriter(sink, schema, use_dictionary=dictionary, **COMPRESSION)

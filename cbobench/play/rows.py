@@ -8,10 +8,10 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from cbobench.sweep.grid import Cell
-from cbobench.sweep.metrics import METRICS
-from cbobench.sweep.play import Chunk
-from cbobench.sweep.store import ROUNDS
+from cbobench.metrics import METRICS
+from cbobench.play.play import Chunk
+from cbobench.results.schema import schema
+from cbobench.suite.cells import Cell
 
 
 def recorded_rounds(horizon: int, keep: int | None) -> NDArray[np.int64]:
@@ -38,6 +38,7 @@ class RoundRows:
         self.pending: list[dict[str, NDArray[np.generic]]] = []
         self.waiting = 0
         self.written = 0
+        self.schema = schema("rounds")
 
     @property
     def expected(self) -> int:
@@ -74,7 +75,7 @@ class RoundRows:
         self.written += self.waiting
         parts, self.pending, self.waiting = self.pending, [], 0
         if not parts:
-            return ROUNDS.empty_table()
+            return self.schema.empty_table()
         joined = {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
         rounds, replicates = len(joined["t"]), len(self.cells)
         columns: dict[str, pa.Array] = {"t": pa.array(np.tile(joined["t"], replicates))}
@@ -82,17 +83,24 @@ class RoundRows:
             if name == "t":
                 continue
             by_cell = np.ascontiguousarray(values.swapaxes(0, 1))
-            nullable = name in ("observed_f", "regret_plus")  # told later; not known on boxes
+            nullable = name == "observed_f" or (name in METRICS and METRICS[name].nullable)  # told later, or not known
             columns[name] = _lists(by_cell) if values.ndim == 3 else pa.array(by_cell.reshape(-1), from_pandas=nullable)
         which = np.repeat(np.arange(replicates, dtype=np.int32), rounds)
-        for name in ("cell", "problem", "algorithm"):
-            texts = [cell.id if name == "cell" else getattr(cell, name) for cell in self.cells]
+        for name, texts in _names(self.cells).items():
             columns[name] = pa.DictionaryArray.from_arrays(which, pa.array(texts)).cast(pa.string())
         columns["seed"] = pa.array(np.array([cell.seed for cell in self.cells])[which])
-        for name in ROUNDS.names:
+        for name in self.schema.names:
             if name not in columns:
-                columns[name] = pa.nulls(rounds * replicates, ROUNDS.field(name).type)
-        return pa.table([columns[name] for name in ROUNDS.names], schema=ROUNDS)
+                columns[name] = pa.nulls(rounds * replicates, self.schema.field(name).type)
+        return pa.table([columns[name] for name in self.schema.names], schema=self.schema)
+
+
+def _names(cells: Sequence[Cell]) -> dict[str, list[str]]:
+    return {
+        "cell": [cell.id for cell in cells],
+        "problem": [cell.pair.problem.title for cell in cells],
+        "algorithm": [cell.pair.algorithm.title for cell in cells],
+    }
 
 
 def _lists(values: NDArray[np.generic]) -> pa.ListArray:

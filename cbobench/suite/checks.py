@@ -10,11 +10,11 @@ from cbobench import params
 from cbobench.algorithms import ALGORITHMS
 from cbobench.algorithms.base import Algorithm, Setting
 from cbobench.errors import CbobenchError, Misuse, one_line, unknown
-from cbobench.gp import choose
 from cbobench.problems.base import Drawn, Problem
 from cbobench.registry import Registry
 from cbobench.rng import Streams
-from cbobench.sweep.variants import Suite, Variant
+from cbobench.suite.cells import Pair
+from cbobench.suite.variants import Variant
 
 
 def check_shared(shared: Mapping[str, Any], algorithms: list[Variant], where: str, imports: bool) -> None:
@@ -38,29 +38,6 @@ def _try_start(variant: Variant, problem: Problem, instance: Drawn | None, horiz
             fresh.start(Setting.of(problem, instance, horizon, Streams([("try", variant.name)])))
 
 
-BLOCK_MEMORY = 2**29  # bytes that the posteriors of one block may hold
-CELL_MEMORY = 2**32  # and those of one cell
-
-
-def memory_limit(suite: Suite) -> int:
-    """How many seeds fit into a block.
-
-    Raises:
-        Misuse: one cell alone would need more than `CELL_MEMORY`.
-    """
-    seeds = []
-    for variant, problem in suite.problems:
-        apart = 1 if "feedback at once" in problem.offers() else 1 + problem.constraints
-        needed = choose.memory(problem.actions, suite.horizon, apart)
-        if needed > CELL_MEMORY:
-            size = f"{needed / 1e9:.0f} GB per cell at T = {suite.horizon:,}"
-            raise Misuse(
-                f"{variant.title} would need {size}; allowed: {CELL_MEMORY / 1e9:.0f}; lower the horizon, or set grid"
-            )
-        seeds.append(max(1, BLOCK_MEMORY // needed))
-    return min(seeds)
-
-
 def check_needs(algorithm: type[Algorithm], problem: Problem) -> None:
     """Raises `Misuse` where a problem lacks what an algorithm needs, naming those that would do."""
     missing = sorted(algorithm.needs - problem.offers())
@@ -69,20 +46,26 @@ def check_needs(algorithm: type[Algorithm], problem: Problem) -> None:
         raise Misuse(f"it needs {' and '.join(missing)}, which the problem lacks; can play it: {', '.join(able)}")
 
 
-def check_pairs(problems: list[tuple[Variant, Problem]], algorithms: list[Variant], horizon: int, path: Path) -> None:
+def check_pairs(pairs: list[Pair], problems: Mapping[str, Problem], horizon: int, path: Path) -> None:
+    """Raises `Misuse` for a pair that cannot be played, with the reason.
+
+    Args:
+        problems: prepared, by title.
+    """
     instances: dict[str, Drawn | None] = {}
-    for variant in algorithms:
-        algorithm = params.build(ALGORITHMS.get(variant.name), variant.settings)
-        for problem_variant, problem in problems:
-            try:
-                check_needs(type(algorithm), problem)
-                algorithm.check(problem)
-                if problem_variant.key not in instances:
-                    instances[problem_variant.key] = problem.known_instance()
-                _try_start(variant, problem, instances[problem_variant.key], horizon)
-            except Exception as error:  # a user's algorithm may raise anything
-                reason = error if isinstance(error, CbobenchError) else one_line(error)
-                raise Misuse(f"{path}: {variant.title} cannot play {problem_variant.title}: {reason}") from error
+    for pair in pairs:
+        title, variant = pair.problem.title, pair.algorithm
+        problem = problems[title]
+        try:
+            algorithm: Algorithm = params.build(ALGORITHMS.get(variant.name), variant.settings)
+            check_needs(type(algorithm), problem)
+            algorithm.check(problem)
+            if title not in instances:
+                instances[title] = problem.known_instance()
+            _try_start(variant, problem, instances[title], horizon)
+        except Exception as error:  # a user's algorithm may raise anything
+            reason = error if isinstance(error, CbobenchError) else one_line(error)
+            raise Misuse(f"{path}: {variant.title} cannot play {title}: {reason}") from error
 
 
 def unique(variants: list[Variant], what: str, path: Path) -> None:

@@ -12,9 +12,9 @@ from cbobench.algorithms.base import Algorithm, Setting
 from cbobench.errors import CellFailure
 from cbobench.gp.box import Box
 from cbobench.gp.kernels import Array
+from cbobench.play.recorder import ChunkMetrics, Recorder
 from cbobench.problems.base import Actions, Drawn, Problem
 from cbobench.rng import Streams, generator
-from cbobench.sweep.metrics import ChunkMetrics, Metrics
 
 CHUNK = 1000
 
@@ -72,7 +72,7 @@ class Play:
         own = Streams([("algorithm", problem_key, algorithm_key, seed) for seed in seeds])
         self.channel = problem.feedback(self.instances, feedback)
         self.setting = Setting.of(problem, self.instances, horizon, own)
-        self.metrics = Metrics(self.instances)
+        self.metrics = Recorder(self.instances)
         self.seconds = 0.0
 
     def __iter__(self) -> Iterator[Chunk]:

@@ -2,52 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from dataclasses import asdict, dataclass
-from typing import Any
+from collections.abc import Iterable
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, Literal
 
 from cbobench.errors import DamagedRun, Misuse
-from cbobench.sweep import grid
-from cbobench.sweep.grid import Cell
-from cbobench.sweep.store import SCHEMA_VERSION, RunFolder
-from cbobench.sweep.variants import Suite, Variant
+from cbobench.results.folder import RunFolder
+from cbobench.results.schema import SCHEMA_VERSION
+from cbobench.suite.cells import Cell, Grid, Suite
+from cbobench.suite.variants import Variant
 
 FILE = "run.json"
-
-
-@dataclass(frozen=True)
-class Grid:
-    """A resolved grid: everything needed to name its cells, without problems or code; and the command behind it."""
-
-    problems: tuple[Variant, ...]
-    algorithms: tuple[Variant, ...]
-    horizon: int
-    seeds: tuple[int, ...]
-    pairs: tuple[tuple[str, str], ...]
-    command: tuple[str, ...] = ()
-
-    @classmethod
-    def of(cls, suite: Suite, only: str | None, command: Sequence[str] = ()) -> Grid:
-        pairs = tuple((group[0].problem, group[0].algorithm) for group in grid.cells(suite, only))
-        return cls(
-            tuple(v for v, _ in suite.problems), suite.algorithms, suite.horizon, suite.seeds, pairs, tuple(command)
-        )
-
-    @classmethod
-    def from_json(cls, content: dict[str, Any]) -> Grid:
-        return cls(
-            tuple(Variant(**v) for v in content["problems"]),
-            tuple(Variant(**v) for v in content["algorithms"]),
-            content["horizon"],
-            tuple(content["seeds"]),
-            tuple((p, a) for p, a in content["pairs"]),
-            tuple(content["command"]),
-        )
-
-    def cells(self) -> list[Cell]:
-        problems = {v.title: v for v in self.problems}
-        algorithms = {v.title: v for v in self.algorithms}
-        return [grid.cell(problems[p], algorithms[a], self.horizon, seed) for p, a in self.pairs for seed in self.seeds]
+What = Literal["problems", "algorithms"]
 
 
 @dataclass(frozen=True)
@@ -56,7 +23,7 @@ class RunRecord:
 
     Attributes:
         suite, about: of the suite.
-        record: rounds kept, None for all.
+        keep: rounds kept, None for all.
         block: seeds per task, fixed for the life of the run.
         grids: what was asked for, latest last; a grid contained in a later one is dropped.
         invocations: provenance of each call.
@@ -64,7 +31,7 @@ class RunRecord:
 
     suite: str
     about: str
-    record: int | None
+    keep: int | None
     block: int
     grids: tuple[Grid, ...]
     invocations: tuple[dict[str, Any], ...]
@@ -87,17 +54,20 @@ class RunRecord:
             grids = tuple(Grid.from_json(g) for g in content["grids"])
             if not grids:
                 raise ValueError("no grid")
-            for one in grids:
-                one.cells()
             return cls(
-                content["suite"], content["about"], content["record"], content["block"], grids,
+                content["suite"], content["about"], content["keep"], content["block"], grids,
                 tuple(content["invocations"]),
             )  # fmt: skip
         except (KeyError, TypeError, ValueError) as error:
             raise DamagedRun(f"{folder.path(FILE)} is not what cbobench writes ({error!r})") from error
 
     def write(self, folder: RunFolder) -> None:
-        folder.write_json(FILE, {"schema": SCHEMA_VERSION} | asdict(self))
+        """Publish it."""
+        content = {
+            "schema": SCHEMA_VERSION, "suite": self.suite, "about": self.about, "keep": self.keep,
+            "block": self.block, "grids": [g.to_json() for g in self.grids], "invocations": list(self.invocations),
+        }  # fmt: skip
+        folder.write_json(FILE, content)
 
     def extended(self, new: Grid, suite: Suite, invocation: dict[str, Any], where: str) -> RunRecord:
         """This record with another call added.
@@ -107,16 +77,15 @@ class RunRecord:
         """
         if self.suite != suite.name:
             raise Misuse(f"{where} holds the suite {self.suite!r}, not {suite.name!r}; give another --out")
-        if self.record != suite.record:
-            kept = "all rounds" if self.record is None else f"{self.record} rounds"
+        if self.keep != suite.keep:
+            kept = "all rounds" if self.keep is None else f"{self.keep} rounds"
             raise Misuse(
                 f"{where} records {kept}, the suite now asks otherwise; restore `record:` or give another --out"
             )
         self._refuse_namesakes(new, where)
-        covered = {c.id for c in new.cells()}
-        earlier = tuple(g for g in self.grids if not {c.id for c in g.cells()} <= covered)
+        earlier = tuple(g for g in self.grids if not new.covers(g))
         return RunRecord(
-            self.suite, suite.about, self.record, self.block, (*earlier, new), (*self.invocations, invocation)
+            self.suite, suite.about, self.keep, self.block, (*earlier, new), (*self.invocations, invocation)
         )
 
     def _refuse_namesakes(self, new: Grid, where: str) -> None:
@@ -133,16 +102,26 @@ class RunRecord:
                         "or say the parameter in the suite's entry so that the two have different names"
                     )
 
+    @cached_property
     def cells(self) -> dict[str, Cell]:
-        """Every cell that was asked for, by id."""
-        return {cell.id: cell for g in self.grids for cell in g.cells()}
+        """Every cell that was asked for, by id; one that two grids hold is spelt as in the later one."""
+        found: dict[object, Cell] = {}
+        for g in self.grids:
+            for cell in g.cells:
+                found[cell.pair.key, cell.horizon, cell.seed] = cell
+        return {cell.id: cell for cell in found.values()}
 
-    def labels(self, what: str) -> dict[str, str]:
-        """Label by title, of "problems" or "algorithms", in the order of the suite."""
-        result: dict[str, str] = {}
+    def variants(self, what: What) -> dict[str, Variant]:
+        """The run's problems or algorithms by title, in the order of the suite."""
+        result: dict[str, Variant] = {}
         for g in reversed(self.grids):
-            variants: Iterable[Variant] = getattr(g, what)
-            for variant in variants:
-                result.setdefault(variant.title, variant.label)
+            some: Iterable[Variant] = getattr(g, what)
+            for variant in some:
+                result.setdefault(variant.title, variant)
+        return result
+
+    def labels(self, what: What) -> dict[str, str]:
+        """Label by title, in the order of the suite; two variants of one label get their titles beside it."""
+        result = {title: variant.label for title, variant in self.variants(what).items()}
         twins = {label for label in result.values() if list(result.values()).count(label) > 1}
         return {t: f"{label} ({t})" if label in twins and label != t else label for t, label in result.items()}

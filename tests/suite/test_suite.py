@@ -7,8 +7,9 @@ import pytest
 from cbobench import resources
 from cbobench.errors import Misuse
 from cbobench.problems.data import DATA_SETS
-from cbobench.sweep import grid, yamlio
-from cbobench.sweep.suite import load
+from cbobench.suite import yamlio
+from cbobench.suite.load import load
+from cbobench.sweep import blocks
 
 GOOD = """\
 suite: s
@@ -24,11 +25,15 @@ algorithms:
 
 def test_a_good_suite(write_suite):
     suite = load(write_suite(GOOD))
-    assert [v.title for v in suite.algorithms] == ["ckb-ucb", "ckb-rand[beta_scale=0.2]", "ckb-rand[beta_scale=1.0]"]
-    assert [v.label for v in suite.algorithms] == ["ckb-ucb", "Rand (beta_scale = 0.2)", "Rand (beta_scale = 1.0)"]
-    assert suite.seeds == (0, 1, 2)
-    assert suite.record == 1000
-    assert sum(len(group) for group in grid.cells(suite)) == 9
+    assert [v.title for v in suite.grid.algorithms] == [
+        "ckb-ucb",
+        "ckb-rand[beta_scale=0.2]",
+        "ckb-rand[beta_scale=1.0]",
+    ]
+    assert [v.label for v in suite.grid.algorithms] == ["ckb-ucb", "Rand (beta_scale = 0.2)", "Rand (beta_scale = 1.0)"]
+    assert suite.grid.seeds == (0, 1, 2)
+    assert suite.keep == 1000
+    assert len(suite.grid.cells) == 9
 
 
 WRONG = [
@@ -110,7 +115,7 @@ def test_a_problem_without_a_rate_or_coordinates_is_refused_before_anything_runs
 
 def test_imports_can_be_refused(write_suite):
     path = write_suite(GOOD.replace("- ckb-ucb\n", "- cbobench.algorithms.ckb:CKBUCB\n"))
-    assert load(path).algorithms[0].name == "cbobench.algorithms.ckb:CKBUCB"
+    assert load(path).grid.algorithms[0].name == "cbobench.algorithms.ckb:CKBUCB"
     with pytest.raises(Misuse, match="--no-imports refuses"):
         load(path, imports=False)
 
@@ -123,7 +128,7 @@ def test_yaml_traps(write_suite):
 
 
 def test_a_cell_id_depends_on_its_content_only(write_suite):
-    first = grid.cells(load(write_suite(GOOD)))
+    first = load(write_suite(GOOD)).grid.cells
     shuffled = """\
 algorithms:
   - ckb-rand: {label: "other words", beta_scale: 1}
@@ -133,13 +138,12 @@ seeds: [2, 0]
 horizon: 10
 suite: another
 """
-    second = grid.cells(load(write_suite(shuffled, "other.yaml")))
-    ids = {(c.algorithm.split("[")[0], c.seed, "1.0" in c.algorithm): c.id for group in first for c in group}
-    for group in second:
-        for cell in group:
-            assert ids[cell.algorithm.split("[")[0], cell.seed, "ckb-rand" in cell.algorithm] == cell.id
-    other = {c.id for group in grid.cells(load(write_suite(GOOD), horizon=11)) for c in group}
-    assert not other & {c.id for group in first for c in group}
+    second = load(write_suite(shuffled, "other.yaml")).grid.cells
+    ids = {(c.pair.algorithm.name, c.seed, "1.0" in c.pair.algorithm.title): c.id for c in first}
+    for cell in second:
+        assert ids[cell.pair.algorithm.name, cell.seed, "ckb-rand" in cell.pair.algorithm.title] == cell.id
+    other = {c.id for c in load(write_suite(GOOD), horizon=11).grid.cells}
+    assert not other & {c.id for c in first}
 
 
 def test_tables_are_known_by_content_not_by_path(write_suite, tmp_path):
@@ -148,7 +152,7 @@ def test_tables_are_known_by_content_not_by_path(write_suite, tmp_path):
     for name in ("one.csv", "two.csv"):
         (tmp_path / name).write_text(text)
         suite = load(write_suite(GOOD.replace("rkhs-1d: {h: 0.25}", f"table: {{rows: {name}}}")))
-        ids.append(grid.cells(suite)[0][0].id)
+        ids.append(suite.grid.cells[0].id)
     assert ids[0] == ids[1]
 
 
@@ -178,7 +182,8 @@ def test_every_shipped_suite_is_checked():
 def test_shipped_suites_load(name, request):
     recorded = name in ("zhou_ji_2022_light", "zhou_ji_2022_stocks")
     suite = load(resources.suites()[name], data=request.getfixturevalue("original_data") if recorded else None)
-    assert (len(suite.algorithms), len(suite.seeds), suite.horizon) == SHIPPED[name]
+    grid = suite.grid
+    assert (len(grid.algorithms), len(grid.seeds), grid.horizon) == SHIPPED[name]
 
 
 def test_shipped_suites_name_known_data(monkeypatch, tmp_path):
@@ -190,19 +195,19 @@ def test_shipped_suites_name_known_data(monkeypatch, tmp_path):
 
 
 def test_blocks():
-    assert grid.block_size(groups=5, seeds=50, cpus=2) == 50
-    assert grid.block_size(groups=1, seeds=50, cpus=2) == 25
-    assert grid.block_size(groups=5, seeds=50, cpus=64) == 10
-    assert grid.block_size(groups=5, seeds=3, cpus=2) == 3
+    assert blocks.block_size(pairs=5, seeds=50, cpus=2) == 50
+    assert blocks.block_size(pairs=1, seeds=50, cpus=2) == 25
+    assert blocks.block_size(pairs=5, seeds=50, cpus=64) == 10
+    assert blocks.block_size(pairs=5, seeds=3, cpus=2) == 3
 
 
 def test_tasks_are_seed_first_and_stable(write_suite):
-    suite = load(write_suite(GOOD), seeds=10)
-    tasks = grid.tasks(suite, 4, set())
+    grid = load(write_suite(GOOD), seeds=10).grid
+    tasks = blocks.tasks(grid, 4, None, lambda pair: "source")
     assert [t.cells[0].seed for t in tasks] == [0, 0, 0, 4, 4, 4, 8, 8, 8]
     done = {c.id for c in tasks[0].cells} | {tasks[4].cells[1].id}
-    again = {t.name: t for t in grid.tasks(suite, 4, done)}
+    again = {t.name: t for t in blocks.tasks(grid, 4, None, lambda pair: "source", done)}
     assert len(again) == 8
     assert {t.name for t in tasks} - set(again) == {tasks[0].name, tasks[4].name}
-    halves = grid.split(tasks[0])
+    halves = tasks[0].halves()
     assert [c.seed for half in halves for c in half.cells] == [0, 1, 2, 3]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -15,13 +15,14 @@ from cbobench.errors import CbobenchError, Misuse, one_line, unknown
 from cbobench.problems import PROBLEMS
 from cbobench.problems.base import Problem
 from cbobench.problems.data import DataFolder
-from cbobench.sweep import yamlio
-from cbobench.sweep.checks import check_pairs, check_shared, unique
-from cbobench.sweep.threads import single_thread
-from cbobench.sweep.variants import Suite, Variant, short
+from cbobench.suite import yamlio
+from cbobench.suite.cells import Grid, Pair, Suite
+from cbobench.suite.checks import check_pairs, check_shared, unique
+from cbobench.suite.variants import Variant, short
+from cbobench.threads import single_thread
 
 KEYS = ("suite", "about", "horizon", "seeds", "record", "shared", "problems", "algorithms")
-DEFAULT_RECORD = 1000
+DEFAULT_KEEP = 1000
 NAME = re.compile(r"[A-Za-z0-9][\w .-]*")
 MAX_HORIZON, MAX_SEED, MAX_SEEDS = 10**9, 2**62, 10**6
 
@@ -32,7 +33,9 @@ def load(
     data: Path | None = None,
     horizon: int | None = None,
     seeds: int | None = None,
+    only: str | None = None,
     imports: bool = True,
+    command: Sequence[str] = (),
 ) -> Suite:
     """Read and validate a suite file; prepare its problems.
 
@@ -40,7 +43,10 @@ def load(
         path: the YAML file.
         data: the folder of `--data`.
         horizon, seeds: replace the file's T and number of seeds.
+        only: a glob over "problem/algorithm" (see `Pair.matches`): the pairs that are played. What it leaves out need
+            not be playable.
         imports: whether import paths (`package.module:Class`) are allowed.
+        command: the command line, for the record.
 
     Raises:
         Misuse: anything unknown, missing, out of range or impossible.
@@ -63,22 +69,30 @@ def load(
         shared = {}
     if not isinstance(shared, Mapping):
         raise Misuse(f"{at(content.lines['shared'])}shared is {shared!r}; it must map parameters to values")
-    folder = DataFolder(data, path.parent)
-    problems = [
-        (variant, problem)
-        for entry in _entries(content, "problems", at)
-        for variant, problem in _problem_variants(entry, at, folder, imports)
-    ]
     algorithms = [
         variant
         for entry in _entries(content, "algorithms", at)
         for variant in _algorithm_variants(entry, at, shared, imports)
     ]
     check_shared(shared, algorithms, at(content.lines.get("shared", 0)), imports)
-    unique([v for v, _ in problems], "problem", path)
     unique(algorithms, "algorithm", path)
-    check_pairs(problems, algorithms, T, path)
-    record = _record(content.get("record", {"rounds": DEFAULT_RECORD}), at(content.lines.get("record", 0)))
+    folder = DataFolder(data, path.parent)
+    found = [
+        one
+        for entry in _entries(content, "problems", at)
+        for one in _problem_variants(
+            entry, at, folder, imports, lambda v: any(Pair(v, a).matches(only) for a in algorithms)
+        )
+    ]
+    unique([variant for variant, _ in found], "problem", path)
+    problems = {variant.title: problem for variant, problem in found}
+    every = [Pair(variant, algorithm) for variant, _ in found for algorithm in algorithms]
+    pairs = [pair for pair in every if pair.matches(only)]
+    if not pairs:
+        some = ", ".join(pair.title for pair in every[:6])
+        raise Misuse(f"--only {only!r} matches nothing; pairs are {some}, ... (use * as a wildcard)")
+    check_pairs(pairs, problems, T, path)
+    keep = _keep(content.get("record", {"rounds": DEFAULT_KEEP}), at(content.lines.get("record", 0)))
     name, about = content["suite"], content.get("about") or ""
     if not isinstance(name, str) or not NAME.fullmatch(name):
         raise Misuse(
@@ -86,7 +100,8 @@ def load(
         )
     if not isinstance(about, str):
         raise Misuse(f"{at(content.lines['about'])}about is {about!r}; it must be text")
-    return Suite(name, about, T, chosen, record, tuple(problems), tuple(algorithms))
+    grid = Grid(tuple(v for v, _ in found), tuple(algorithms), T, chosen, tuple(pairs), tuple(command))
+    return Suite(name, about, keep, grid, problems)
 
 
 @dataclass(frozen=True)
@@ -144,23 +159,29 @@ def _sweeps(entry: _Entry, at: _Where) -> list[dict[str, Any]]:
     return [dict(combination) for combination in itertools.product(*axes)]
 
 
-def _problem_variants(entry: _Entry, at: _Where, folder: DataFolder, imports: bool) -> list[tuple[Variant, Problem]]:
+def _problem_variants(
+    entry: _Entry, at: _Where, folder: DataFolder, imports: bool, wanted: Callable[[Variant], bool]
+) -> list[tuple[Variant, Problem]]:
+    """The variants of an entry with their prepared problems; one that is not wanted may be left out for its failure."""
     where = at(entry.line)
     cls = PROBLEMS.get(entry.name, where=where, imports=imports)
     result = []
     for settings in _sweeps(entry, at):
         problem: Problem = params.build(cls, settings, where=where)
+        resolved = params.resolve(cls, settings)
         try:
             with single_thread():
                 problem.prepare(folder)
                 problem.known_instance()
-        except CbobenchError as error:
-            raise Misuse(f"{where}{entry.name}: {error}") from error
+            fixed = problem.identity()
+            if problem.feasibility_tolerance:
+                fixed |= {"feasibility_tolerance": problem.feasibility_tolerance}
         except Exception as error:  # a user's problem may raise anything
-            raise Misuse(f"{where}{entry.name}: {one_line(error)}") from error
-        resolved = params.resolve(cls, settings)
-        values = resolved | problem.identity()
-        result.append((_variant(entry, settings, values, resolved), problem))
+            if not wanted(_variant(entry, settings, resolved, resolved)):
+                continue
+            reason = error if isinstance(error, CbobenchError) else one_line(error)
+            raise Misuse(f"{where}{entry.name}: {reason}") from error
+        result.append((_variant(entry, settings, resolved | fixed, resolved), problem))
     return result
 
 
@@ -179,8 +200,7 @@ def _algorithm_variants(entry: _Entry, at: _Where, shared: Mapping[str, Any], im
 
 def _variant(entry: _Entry, given: dict[str, Any], values: dict[str, Any], settings: dict[str, Any]) -> Variant:
     given = {name: settings[name] for name in given}  # as resolved: 1 and 1.0 are one number
-    variant = Variant(entry.name, given, values, "", settings)
-    label = entry.label if entry.label is not None else variant.title
+    label = entry.label if entry.label is not None else Variant(entry.name, given, values, "", settings).title
     swept = {k: v for k, v in given.items() if isinstance(entry.settings[k], Mapping)}
     if entry.label is not None and swept:
         label += f" ({', '.join(f'{k} = {short(v)}' for k, v in swept.items())})"
@@ -202,7 +222,7 @@ def _seeds(given: Any, where: str) -> tuple[int, ...]:
     raise wrong
 
 
-def _record(given: Any, where: str) -> int | None:
+def _keep(given: Any, where: str) -> int | None:
     if given == "all":
         return None
     if isinstance(given, Mapping) and set(given) == {"rounds"} and _whole(given["rounds"]) and given["rounds"] > 0:

@@ -1,0 +1,115 @@
+"""The one table of metrics: what each is, how it grows round by round, and how a reader sees it.
+
+The recorder, the Parquet schema, aggregation, tables and figures read `METRICS`; a metric is added here and nowhere
+else. All are made of the noise-free f and g, and exact at every round: sums run over rounds one after the other
+(`cumsum`), so that cutting the horizon into chunks changes no bit.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Literal, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+Array = NDArray[np.float64]
+
+
+class Rounds(NamedTuple):
+    """Consecutive rounds of S cells, noise-free.
+
+    Attributes:
+        first: the first round, counted from 1.
+        f: reward of the played actions, (rounds, S).
+        g: their constraint values, (rounds, S, m).
+        f_star: reward of the best feasible action, (rounds, S).
+        f_plus: value of the best randomised policy, (rounds, S); NaN where it is not known (boxes).
+        violated: whether any g_j > 0, (rounds, S).
+    """
+
+    first: int
+    f: Array
+    g: Array
+    f_star: Array
+    f_plus: Array
+    violated: NDArray[np.bool_]
+
+
+Running = Callable[[Rounds], Array]
+"""Takes the next rounds and gives the metric after each of them, (rounds, S); it remembers what came before."""
+
+
+@dataclass(frozen=True)
+class Metric:
+    """One metric of a cell.
+
+    Attributes:
+        name: the column.
+        symbol: in tables.
+        label: at the axis of a figure.
+        running: makes what accumulates the metric of S cells.
+        better: which values are better.
+        cumulative: whether it grows with t, so that dividing by t gives a time average.
+        nullable: whether it may be unknown (NaN is then stored as null).
+        tabled: whether tables show its mean; `median`: and its median.
+        whole: whether it counts something.
+    """
+
+    name: str
+    symbol: str
+    label: str
+    running: Callable[[], Running]
+    better: Literal["lower", "higher"] = "lower"
+    cumulative: bool = True
+    nullable: bool = False
+    tabled: bool = True
+    median: bool = False
+    whole: bool = False
+
+    def label_of(self, average: bool) -> str:
+        """The label of the metric, or of its time average."""
+        return self.label.replace("Cumulative", "Average").replace("cumulative", "average") if average else self.label
+
+
+def total(step: Callable[[Rounds], Array]) -> Callable[[], Running]:
+    """A metric that is the sum of `step`, (rounds, S) or (rounds, S, m), over the rounds."""
+
+    def begin() -> Running:
+        before: Array | None = None
+
+        def running(rounds: Rounds) -> Array:
+            nonlocal before
+            steps = step(rounds)
+            start = np.zeros_like(steps[:1]) if before is None else before
+            sums = np.concatenate([start, steps]).cumsum(axis=0)[1:]
+            before = sums[-1:]
+            return np.asarray(sums)
+
+        return running
+
+    return begin
+
+
+def _soft_violation() -> Running:
+    """‖[Σ_s g(x_s)]⁺‖₂ over the constraints: slack of one round makes up for excess of another."""
+    sums = total(lambda rounds: rounds.g)()
+    return lambda rounds: np.asarray(np.sqrt((np.maximum(sums(rounds), 0.0) ** 2).sum(axis=2)))
+
+
+_TABLE = (
+    Metric("regret", "R", "Cumulative regret", total(lambda r: r.f_star - r.f), median=True),
+    Metric("regret_plus", "R₊", "Cumulative regret R₊", total(lambda r: r.f_plus - r.f), nullable=True),
+    Metric("violation", "V", "Cumulative violation V", _soft_violation),
+    Metric(
+        "violation_hard", "V⁺", "Stronger cumulative violation V⁺", total(lambda r: np.maximum(r.g, 0.0).sum(axis=2))
+    ),
+    Metric(
+        "violations", "N", "Rounds in violation N", total(lambda r: r.violated.astype(np.float64)),
+        median=True, whole=True,
+    ),
+    Metric("reward", "F", "Cumulative reward", total(lambda r: r.f), better="higher", tabled=False),
+)  # fmt: skip
+METRICS: dict[str, Metric] = {metric.name: metric for metric in _TABLE}
+"""Every metric by name, in the order of columns."""

@@ -1,0 +1,243 @@
+"""What a worker does: play the cells of one task, stream their rounds to Parquet, and publish. Returns a receipt."""
+
+from __future__ import annotations
+
+import hashlib
+import platform
+import re
+import resource
+import traceback
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from cbobench import params
+from cbobench.algorithms import ALGORITHMS
+from cbobench.errors import CbobenchError
+from cbobench.metrics import METRICS
+from cbobench.play.play import Play
+from cbobench.play.rows import RoundRows
+from cbobench.problems.base import Problem
+from cbobench.results.folder import RunFolder
+from cbobench.results.schema import footer, open_writer, schema
+from cbobench.results.source import libraries, source_hash
+from cbobench.suite.cells import Cell, Pair
+from cbobench.suite.variants import canonical
+from cbobench.threads import single_thread
+
+
+@dataclass(frozen=True)
+class Task:
+    """A block of cells that share problem and algorithm, for one worker.
+
+    Attributes:
+        pair: what is played.
+        cells: in the order of their seeds.
+        keep: how many rounds are recorded, None for all.
+        source, libraries: the code that must play it (see `cbobench.results.source`).
+        attempt: 1, or more where cells are played again.
+    """
+
+    pair: Pair
+    cells: tuple[Cell, ...]
+    keep: int | None
+    source: str
+    libraries: str
+    attempt: int = 1
+
+    @cached_property
+    def name(self) -> str:
+        """File name of its results, fixed by its cells and attempt."""
+        digest = hashlib.sha256(canonical([self.attempt, *[cell.id for cell in self.cells]]).encode()).hexdigest()[:12]
+        names = (self.pair.problem.name, self.pair.algorithm.name)
+        words = [re.sub(r"[^\w-]+", "_", name).lstrip("_")[:60] for name in names]
+        return f"{words[0]}.{words[1]}.{self.cells[0].seed}-{self.cells[-1].seed}.{digest}"
+
+    @property
+    def horizon(self) -> int:
+        return self.cells[0].horizon
+
+    @property
+    def rounds(self) -> int:
+        """Seed-rounds to play."""
+        return len(self.cells) * self.horizon
+
+    def halves(self) -> list[Task]:
+        """The two halves of a task of several cells."""
+        middle = len(self.cells) // 2
+        return [replace(self, cells=some) for some in (self.cells[:middle], self.cells[middle:])]
+
+
+@dataclass(frozen=True)
+class Receipt:
+    """What the driver learns of a task: counts and one line per failure, never data."""
+
+    task: str
+    ok: int
+    failed: int
+    rounds: int
+    errors: tuple[str, ...]
+
+
+class OtherCode(CbobenchError):
+    """A worker has other code or libraries than the driver that planned the sweep."""
+
+
+def carry_out_there(problem: Problem, task: Task, folder: RunFolder) -> Receipt:
+    """`carry_out` on a worker, which first proves that it has the driver's code.
+
+    Raises:
+        OtherCode: another cbobench, another module of the user's, another NumPy or SciPy.
+    """
+    found = (source_hash(task.pair.problem.name, task.pair.algorithm.name), libraries())
+    for what, mine, wanted in zip(("code", "libraries"), found, (task.source, task.libraries), strict=True):
+        if mine != wanted:
+            raise OtherCode(
+                f"worker {platform.node()} has other {what} for {task.pair.label}: {mine}, the driver has {wanted}; "
+                "install the same on every machine, then run again"
+            )
+    return carry_out(problem, task, folder)
+
+
+def carry_out(problem: Problem, task: Task, folder: RunFolder) -> Receipt:
+    """Play a task and publish its rounds, then its cells.
+
+    The cells advance in lock step. If anything is raised, each cell is played alone (the results are the same bits),
+    so that one bad cell becomes one failed row and the others stand.
+    """
+    with single_thread():
+        try:
+            rows = _play_block(problem, task, folder)
+        except (Exception, SystemExit):  # an algorithm may raise anything; who is at fault is found one by one
+            rows = _play_one_by_one(problem, task, folder)
+    return publish_cells(folder, task, rows)
+
+
+def publish_cells(folder: RunFolder, task: Task, rows: Sequence[dict[str, Any]]) -> Receipt:
+    """Publish the cells table of a task."""
+    columns = schema("cells")
+    table = pa.Table.from_pylist([{name: row.get(name) for name in columns.names} for row in rows], schema=columns)
+
+    def write(sink: Any) -> None:
+        metadata = footer("cells", task.name, [row["cell"] for row in rows], len(rows), task.attempt)
+        with open_writer(sink, "cells", metadata) as writer:
+            writer.write_table(table)
+
+    folder.publish(f"cells/{task.name}.parquet", write)
+    failures = [row for row in rows if row["status"] == "failed"]
+    errors = tuple(f"{task.pair.label} seed {row['seed']}: {row['error']}" for row in failures)
+    return Receipt(task.name, len(rows) - len(failures), len(failures), task.rounds, errors)
+
+
+def start(
+    problem: Problem, task: Task, cells: Sequence[Cell], horizon: int, keep: int | None
+) -> tuple[Play, RoundRows]:
+    """A fresh play of some cells of a task, and what collects its rounds."""
+    names = task.pair.problem.name, task.pair.algorithm.name
+    algorithm = params.build(ALGORITHMS.get(names[1]), task.pair.algorithm.settings)
+    play = Play(problem, names[0], algorithm, names[1], [cell.seed for cell in cells], horizon)
+    return play, RoundRows(cells, horizon, keep)
+
+
+def _play_block(problem: Problem, task: Task, folder: RunFolder) -> list[dict[str, Any]]:
+    play, rows = start(problem, task, task.cells, task.horizon, task.keep)
+
+    def write(sink: Any) -> None:
+        ids = [cell.id for cell in task.cells]
+        with open_writer(sink, "rounds", footer("rounds", task.name, ids, rows.expected, task.attempt)) as writer:
+            for chunk in play:
+                rows.add(chunk)
+                if rows.full:
+                    writer.write_table(rows.table())
+            if rows.waiting:
+                writer.write_table(rows.table())
+        if rows.written != rows.expected:
+            raise RuntimeError(f"{rows.written} rows were recorded, {rows.expected} were expected")
+
+    folder.publish(f"rounds/{task.name}.parquet", write)
+    return _cell_rows(play, task.cells, task)
+
+
+def _play_one_by_one(problem: Problem, task: Task, folder: RunFolder) -> list[dict[str, Any]]:
+    rows: list[dict[str, Any]] = []
+    tables: list[pa.Table] = []
+    good: list[str] = []
+    for cell in task.cells:
+        try:
+            play, collected = start(problem, task, [cell], task.horizon, task.keep)
+            for chunk in play:
+                collected.add(chunk)
+        except (Exception, SystemExit) as error:
+            rows.append(failed_row(cell, task, error))
+        else:
+            rows += _cell_rows(play, [cell], task)
+            tables.append(collected.table())
+            good.append(cell.id)
+
+    def write(sink: Any) -> None:
+        count = sum(table.num_rows for table in tables)
+        with open_writer(sink, "rounds", footer("rounds", task.name, good, count, task.attempt)) as writer:
+            for table in tables:
+                writer.write_table(table)
+
+    folder.publish(f"rounds/{task.name}.parquet", write)
+    return rows
+
+
+def _cell_rows(play: Play, cells: Sequence[Cell], task: Task) -> list[dict[str, Any]]:
+    metrics, instances = play.metrics, play.instances
+    seconds = play.seconds / len(cells)
+    declared, hits = play.algorithm.declared_infeasible, play.algorithm.cap_hits
+    memory = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+    result = []
+    for s, cell in enumerate(cells):
+        row = _identity(cell, task) | {name: _known(metrics.final[name][s]) for name in METRICS}
+        first = int(metrics.first_feasible[s])
+        row |= {
+            "status": "ok",
+            "f_star": _known(metrics.stars[0, s]),
+            "f_plus": _known(metrics.stars[1, s]),
+            "first_feasible": first if first > 0 else None,
+            "longest_streak": int(metrics.longest_streak[s]),
+            "infeasibility_declared": declared is not None and bool(declared[s]),
+            "cap_hits": None if hits is None else int(hits[s]),
+            "redraws": int(instances.redraws[s]),
+            "feasibility_tolerance": play.problem.feasibility_tolerance,
+            "seconds": seconds,
+            "seconds_per_round": seconds / task.horizon,
+            "peak_memory_mb": memory,
+        }
+        result.append(row)
+    return result
+
+
+def _known(value: float) -> float | None:
+    """A number, or nothing where it is not known (R₊ on boxes)."""
+    return None if np.isnan(value) else float(value)
+
+
+def failed_row(cell: Cell, task: Task, error: BaseException) -> dict[str, Any]:
+    """The row of a cell that could not be played."""
+    message = str(error).splitlines()[0] if str(error) else ""
+    text = message if isinstance(error, CbobenchError) else f"{type(error).__name__}: {message}"
+    trace = "".join(traceback.format_exception(error))
+    return _identity(cell, task) | {"status": "failed", "error": text, "traceback": trace}
+
+
+def _identity(cell: Cell, task: Task) -> dict[str, Any]:
+    return {
+        "cell": cell.id,
+        "problem": cell.pair.problem.title,
+        "algorithm": cell.pair.algorithm.title,
+        "seed": cell.seed,
+        "horizon": cell.horizon,
+        "spec": cell.spec,
+        "host": platform.node(),
+        "source": task.source,
+        "libraries": task.libraries,
+        "attempt": task.attempt,
+    }

@@ -1,0 +1,81 @@
+"""What the Parquet files of a run hold: columns, footer, and the writer that a task streams into."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from cbobench.metrics import METRICS
+
+SCHEMA_VERSION = 3
+FOOTER = b"cbobench"
+COMPRESSION: dict[str, Any] = {"compression": "zstd", "compression_level": 3}
+KINDS = ("rounds", "cells")
+DICTIONARY = ["cell", "problem", "algorithm", "status", "spec", "host", "source", "libraries"]
+
+_KEYS = [("cell", pa.string()), ("problem", pa.string()), ("algorithm", pa.string()), ("seed", pa.int64())]
+_VECTOR = pa.list_(pa.float64())
+
+
+def schema(kind: str) -> pa.Schema:
+    """The columns of "rounds" or "cells". Problem and algorithm are titles as they were spelt when played."""
+    metrics = [(name, pa.float64()) for name in METRICS]
+    if kind == "rounds":
+        return pa.schema(
+            [
+                *_KEYS,
+                ("t", pa.int64()),
+                ("action", pa.int64()),
+                ("x", _VECTOR),
+                ("f", pa.float64()),
+                ("g", _VECTOR),
+                ("observed_f", pa.float64()),
+                ("observed_g", _VECTOR),
+                *metrics,
+                ("dual", _VECTOR),
+            ]
+        )
+    return pa.schema(
+        [
+            *_KEYS,
+            ("horizon", pa.int64()),
+            ("spec", pa.string()),
+            ("status", pa.string()),
+            ("error", pa.string()),
+            ("traceback", pa.string()),
+            *metrics,
+            ("f_star", pa.float64()),
+            ("f_plus", pa.float64()),
+            ("first_feasible", pa.int64()),
+            ("longest_streak", pa.int64()),
+            ("infeasibility_declared", pa.bool_()),
+            ("cap_hits", pa.int64()),
+            ("redraws", pa.int64()),
+            ("feasibility_tolerance", pa.float64()),
+            ("seconds", pa.float64()),
+            ("seconds_per_round", pa.float64()),
+            ("peak_memory_mb", pa.float64()),
+            ("host", pa.string()),
+            ("source", pa.string()),
+            ("libraries", pa.string()),
+            ("attempt", pa.int64()),
+        ]
+    )
+
+
+def footer(kind: str, task: str, cells: list[str], rows: int, attempt: int) -> dict[bytes, bytes]:
+    """Schema metadata that makes a file recognisable."""
+    content = {
+        "schema": SCHEMA_VERSION, "kind": kind, "task": task, "cells": cells, "rows": rows, "attempt": attempt
+    }  # fmt: skip
+    return {FOOTER: json.dumps(content).encode()}
+
+
+def open_writer(sink: Any, kind: str, metadata: dict[bytes, bytes]) -> pq.ParquetWriter:
+    """A writer of rounds or cells into an open sink."""
+    columns = schema(kind).with_metadata(metadata)
+    dictionary = [name for name in DICTIONARY if name in columns.names]
+    return pq.ParquetWriter(sink, columns, use_dictionary=dictionary, **COMPRESSION)

@@ -1,0 +1,183 @@
+"""Which code a cell's result depends on: a hash over the modules that the round loop and both classes import.
+
+The closure is static and transitive: imports are read from the files, at the top of a module and within functions,
+inside the package and inside a user's own modules (what is installed from elsewhere counts by its version, see
+`libraries`). What is hashed is the code: comments, docstrings, blank lines and the layout of a line change nothing.
+Imports under `if TYPE_CHECKING:` are not followed, and neither is the package's own `__init__`, which plays nothing.
+"""
+
+from __future__ import annotations
+
+import ast
+import hashlib
+import sys
+import sysconfig
+from collections.abc import Iterator
+from functools import cache
+from importlib.machinery import ModuleSpec
+from importlib.util import find_spec
+from pathlib import Path
+
+import numpy as np
+
+from cbobench.algorithms import ALGORITHMS
+from cbobench.problems import PROBLEMS
+
+PACKAGE = __name__.split(".")[0]
+LOOP = ("cbobench.play.play", "cbobench.play.recorder", "cbobench.play.rows")
+"""The round loop, and what records it."""
+SITES = {"site-packages", "dist-packages"}
+
+
+@cache
+def source_hash(problem: str, algorithm: str) -> str:
+    """Hash of the code behind the cells of a pair, as it is on disk when first asked for.
+
+    Args:
+        problem, algorithm: registered names or import paths.
+
+    Raises:
+        Misuse: no such class.
+    """
+    modules = closure(problem, algorithm)
+    digest = hashlib.sha256()
+    for name in sorted(modules):
+        digest.update(f"{name} {code_hash(modules[name])}\n".encode())
+    return digest.hexdigest()[:16]
+
+
+def closure(problem: str, algorithm: str) -> dict[str, Path]:
+    """Files by module name that the cells of a pair depend on."""
+    found: dict[str, Path] = {}
+    for start in (*LOOP, PROBLEMS.get(problem).__module__, ALGORITHMS.get(algorithm).__module__):
+        found |= _reachable(start)
+    return found
+
+
+@cache
+def libraries() -> str:
+    """The libraries whose versions may round a result differently; a mark of its own beside the source's."""
+    from importlib.metadata import version
+
+    return f"numpy {np.__version__}, scipy {version('scipy')}"
+
+
+@cache
+def _reachable(start: str) -> dict[str, Path]:
+    """Files of a module and of every module that it imports, directly or not."""
+    found: dict[str, Path] = {}
+    waiting = _with_parents(start)
+    while waiting:
+        name = waiting.pop()
+        if name in found:
+            continue
+        path = own_file(name, start.split(".")[0])
+        if path is None:
+            continue
+        found[name] = path
+        waiting += imports_of(path, name)
+    found.pop(PACKAGE, None)
+    return found
+
+
+@cache
+def own_file(name: str, family: str) -> Path | None:
+    """The file of a module if its code is looked at: of the package, of a user's, or of the same installed family."""
+    spec = _spec(name)
+    if spec is None or spec.origin is None or not spec.origin.endswith(".py"):
+        return None
+    path = Path(spec.origin)
+    top = name.split(".")[0]
+    if top in (PACKAGE, family):
+        return path
+    installed = any(path.is_relative_to(place) for place in _installed()) or {*path.parts} & SITES
+    return None if installed else path
+
+
+def _spec(name: str) -> ModuleSpec | None:
+    module = sys.modules.get(name)
+    if module is not None:
+        return getattr(module, "__spec__", None)
+    try:
+        return find_spec(name)
+    except (ImportError, AttributeError, ValueError):  # a name in a module that is no module, or a broken parent
+        return None
+
+
+@cache
+def _installed() -> tuple[Path, ...]:
+    """Folders of the standard library and of installed packages."""
+    return tuple(Path(sysconfig.get_path(kind)) for kind in ("stdlib", "platstdlib", "purelib", "platlib"))
+
+
+def imports_of(path: Path, name: str) -> list[str]:
+    """Modules that a file imports, and the packages that hold them; a name imported from a package may be a module."""
+    package = name if path.name == "__init__.py" else name.rpartition(".")[0]
+    found: list[str] = []
+    for node in _read(path)[1]:
+        if isinstance(node, ast.Import):
+            named = [alias.name for alias in node.names]
+        else:
+            base = node.module or ""
+            if node.level:
+                parents = package.split(".")
+                base = ".".join([*parents[: len(parents) - node.level + 1], *([base] if base else [])])
+            named = [base, *(f"{base}.{alias.name}" for alias in node.names)]
+        for one in named:
+            found += _with_parents(one)
+    return list(dict.fromkeys(found))
+
+
+def _with_parents(name: str) -> list[str]:
+    """a, a.b and a.b.c of a.b.c: to import a module is to import the packages that hold it."""
+    parts = name.split(".")
+    return [".".join(parts[:i]) for i in range(1, len(parts) + 1)]
+
+
+def _imports(node: ast.AST) -> Iterator[ast.Import | ast.ImportFrom]:
+    for child in ast.iter_child_nodes(node):
+        if isinstance(child, ast.Import | ast.ImportFrom):
+            yield child
+        elif isinstance(child, ast.If) and "TYPE_CHECKING" in ast.unparse(child.test):
+            for other in child.orelse:
+                yield from _imports(other)
+        elif isinstance(child, ast.stmt | ast.ExceptHandler | ast.match_case):  # no expression holds an import
+            yield from _imports(child)
+
+
+@cache
+def code_hash(path: Path) -> str:
+    """Hash of the code in a file: of its syntax tree without docstrings."""
+    return _read(path)[0]
+
+
+@cache
+def _read(path: Path) -> tuple[str, tuple[ast.Import | ast.ImportFrom, ...]]:
+    """The code's hash, and what it imports."""
+    tree = ast.parse(path.read_bytes())
+    words: list[str] = []
+    _write(tree, words)
+    return hashlib.sha256("\n".join(words).encode("utf-8", "surrogatepass")).hexdigest(), tuple(_imports(tree))
+
+
+def _write(node: object, words: list[str]) -> None:
+    """A syntax tree as words that do not depend on the version of Python: only fields that hold something."""
+    if isinstance(node, ast.AST):
+        words.append(type(node).__name__)
+        documented = isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef)
+        for name, value in ast.iter_fields(node):
+            if value is None or value == [] or name in ("ctx", "kind", "type_comment"):
+                continue
+            words.append(name)
+            _write(_undocumented(value) if documented and name == "body" else value, words)
+        words.append(")")
+    elif isinstance(node, list):
+        for item in node:
+            _write(item, words)
+    else:
+        words.append(f"{type(node).__name__} {node!r}")
+
+
+def _undocumented(body: list[ast.stmt]) -> list[ast.stmt]:
+    """Statements without those that are nothing but a string: docstrings, and texts below an attribute."""
+    return [s for s in body if not (isinstance(s, ast.Expr) and isinstance(s.value, ast.Constant))]
