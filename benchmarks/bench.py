@@ -24,10 +24,10 @@ import numpy as np
 from cbobench import params
 from cbobench.algorithms import ALGORITHMS
 from cbobench.gp.posterior import Outer
+from cbobench.play.play import Play
 from cbobench.problems import PROBLEMS
 from cbobench.problems.base import Problem
 from cbobench.problems.data import DataFolder
-from cbobench.play.play import Play
 
 SHARED = {"beta_scale": 0.2}
 CORE = ("ckb-rand", "ckb-ts", "ckb-ucb", "gp-ts", "igp-ucb", "oracle", "random", "sgp-ucb", "stageopt")  # all sizes

@@ -10,11 +10,11 @@ from cbobench import params
 from cbobench.algorithms import ALGORITHMS
 from cbobench.algorithms.base import Algorithm, Setting
 from cbobench.gp.actions import Finite
+from cbobench.play.play import Chunk, Play
 from cbobench.problems import PROBLEMS
 from cbobench.problems.base import Problem
 from cbobench.problems.data import DataFolder
 from cbobench.rng import Streams
-from cbobench.play.play import Chunk, Play
 
 
 def setting(

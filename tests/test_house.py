@@ -19,7 +19,8 @@ PACKAGE = Path(cbobench.__file__).parent
 FILES = sorted(p for p in PACKAGE.rglob("*.py") if p.relative_to(PACKAGE).parts[0] not in ("_suites", "_analysis"))
 LEAVES = {"errors", "registry", "rng", "params", "resources", "metrics", "threads", ""}
 ALLOWED = {
-    "errors": set(), "rng": set(), "metrics": set(), "threads": set(), "registry": {"errors"}, "params": {"errors"}, "resources": {"errors"},
+    "errors": set(), "rng": set(), "metrics": set(), "threads": set(), "registry": {"errors"},
+    "params": {"errors"}, "resources": {"errors"},
     "gp": {"errors", "registry", "rng", "params"},
     "problems": {"gp", "errors", "registry", "rng", "params"},
     "algorithms": {"problems", "gp", "errors", "registry", "rng", "params"},

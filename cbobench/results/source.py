@@ -12,7 +12,7 @@ import ast
 import hashlib
 import sys
 import sysconfig
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from functools import cache
 from importlib.machinery import ModuleSpec
 from importlib.util import find_spec
@@ -31,7 +31,7 @@ SITES = {"site-packages", "dist-packages"}
 
 @cache
 def source_hash(problem: str, algorithm: str) -> str:
-    """Hash of the code behind the cells of a pair, as it is on disk when first asked for.
+    """Hash of the code behind the cells of a pair, as it is on disk (see `look_again`).
 
     Args:
         problem, algorithm: registered names or import paths.
@@ -69,14 +69,13 @@ def _reachable(start: str) -> dict[str, Path]:
     waiting = _with_parents(start)
     while waiting:
         name = waiting.pop()
-        if name in found:
+        if name in found or name == PACKAGE:
             continue
         path = own_file(name, start.split(".")[0])
         if path is None:
             continue
         found[name] = path
         waiting += imports_of(path, name)
-    found.pop(PACKAGE, None)
     return found
 
 
@@ -114,7 +113,7 @@ def imports_of(path: Path, name: str) -> list[str]:
     """Modules that a file imports, and the packages that hold them; a name imported from a package may be a module."""
     package = name if path.name == "__init__.py" else name.rpartition(".")[0]
     found: list[str] = []
-    for node in _read(path)[1]:
+    for node in _look(path)[1]:
         if isinstance(node, ast.Import):
             named = [alias.name for alias in node.names]
         else:
@@ -134,30 +133,40 @@ def _with_parents(name: str) -> list[str]:
     return [".".join(parts[:i]) for i in range(1, len(parts) + 1)]
 
 
-def _imports(node: ast.AST) -> Iterator[ast.Import | ast.ImportFrom]:
-    for child in ast.iter_child_nodes(node):
-        if isinstance(child, ast.Import | ast.ImportFrom):
-            yield child
-        elif isinstance(child, ast.If) and "TYPE_CHECKING" in ast.unparse(child.test):
-            for other in child.orelse:
-                yield from _imports(other)
-        elif isinstance(child, ast.stmt | ast.ExceptHandler | ast.match_case):  # no expression holds an import
-            yield from _imports(child)
+def _imports(nodes: Iterable[ast.AST]) -> Iterator[ast.Import | ast.ImportFrom]:
+    for node in nodes:
+        if isinstance(node, ast.Import | ast.ImportFrom):
+            yield node
+        elif isinstance(node, ast.If) and "TYPE_CHECKING" in ast.unparse(node.test):
+            yield from _imports(node.orelse)
+        elif isinstance(node, ast.stmt | ast.ExceptHandler | ast.match_case):  # no expression holds an import
+            yield from _imports(ast.iter_child_nodes(node))
 
 
-@cache
+def look_again() -> None:
+    """Read files again that have changed on disk, in a process that outlives an edit (a notebook)."""
+    for cached in (source_hash, _reachable, own_file, _look):
+        cached.cache_clear()
+
+
 def code_hash(path: Path) -> str:
     """Hash of the code in a file: of its syntax tree without docstrings."""
-    return _read(path)[0]
+    return _look(path)[0]
 
 
 @cache
-def _read(path: Path) -> tuple[str, tuple[ast.Import | ast.ImportFrom, ...]]:
+def _look(path: Path) -> tuple[str, tuple[ast.Import | ast.ImportFrom, ...]]:
+    stamp = path.stat()
+    return _read(path, stamp.st_mtime_ns, stamp.st_size)
+
+
+@cache
+def _read(path: Path, changed: int, size: int) -> tuple[str, tuple[ast.Import | ast.ImportFrom, ...]]:
     """The code's hash, and what it imports."""
     tree = ast.parse(path.read_bytes())
     words: list[str] = []
     _write(tree, words)
-    return hashlib.sha256("\n".join(words).encode("utf-8", "surrogatepass")).hexdigest(), tuple(_imports(tree))
+    return hashlib.sha256("\n".join(words).encode("utf-8", "surrogatepass")).hexdigest(), tuple(_imports(tree.body))
 
 
 def _write(node: object, words: list[str]) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Protocol
 
 from cbobench.errors import CbobenchError
-from cbobench.results.source import libraries, source_hash
+from cbobench.results.source import libraries, look_again, source_hash
 from cbobench.suite.cells import Pair
 
 
@@ -23,6 +23,7 @@ class Freshness:
     """Compares published cells with the code at hand; looks at the code of a pair once."""
 
     def __init__(self) -> None:
+        look_again()
         self._current: dict[tuple[str, str], str | None] = {}
 
     def current(self, pair: Pair) -> str | None:

@@ -7,13 +7,13 @@ same tasks again.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Collection, Mapping
 
 from cbobench.errors import Misuse
 from cbobench.gp import choose
 from cbobench.play.task import Task
-from cbobench.results.source import libraries
-from cbobench.suite.cells import Cell, Grid, Pair, Suite
+from cbobench.results.source import libraries, source_hash
+from cbobench.suite.cells import Cell, Grid, Suite
 
 MAX_BLOCK = 50
 MIN_BLOCK = 10
@@ -48,7 +48,6 @@ def tasks(
     grid: Grid,
     block: int,
     keep: int | None,
-    source: Callable[[Pair], str],
     done: Collection[str] = (),
     attempts: Mapping[str, int] | None = None,
 ) -> list[Task]:
@@ -57,7 +56,6 @@ def tasks(
     Args:
         block: seeds per task.
         keep: how many rounds are recorded, None for all.
-        source: hash of the code that plays a pair.
         done: ids of cells that need not be played.
         attempts: how often each cell was played before, by id.
     """
@@ -71,5 +69,6 @@ def tasks(
     for _, members in sorted(blocks.items()):
         attempt = 1 + max(played.get(cell.id, 0) for cell in members)
         pair = members[0].pair
-        result.append(Task(pair, tuple(members), keep, source(pair), libraries(), attempt))
+        source = source_hash(pair.problem.name, pair.algorithm.name)
+        result.append(Task(pair, tuple(members), keep, source, libraries(), attempt))
     return result

@@ -19,7 +19,6 @@ from cbobench.play.task import Receipt, Task, carry_out
 from cbobench.results.folder import RunFolder
 from cbobench.results.provenance import invocation
 from cbobench.results.record import FILE, RunRecord
-from cbobench.results.source import source_hash
 from cbobench.results.staleness import Freshness
 from cbobench.results.status import Played, played
 from cbobench.suite.cells import Pair, Suite
@@ -136,10 +135,7 @@ def plan(
     done = {c.id for c in grid.cells if c.id in rows and need_not_be_played(c.pair, rows[c.id])}
     attempts = {row.cell: row.attempt for row in rows.values()}
 
-    def source(pair: Pair) -> str:
-        return source_hash(pair.problem.name, pair.algorithm.name)
-
-    tasks = blocks.tasks(grid, record.block, record.keep, source, done, attempts)
+    tasks = blocks.tasks(grid, record.block, record.keep, done, attempts)
     return Plan(loaded, folder, record, tasks, len(done))
 
 

@@ -203,10 +203,10 @@ def test_blocks():
 
 def test_tasks_are_seed_first_and_stable(write_suite):
     grid = load(write_suite(GOOD), seeds=10).grid
-    tasks = blocks.tasks(grid, 4, None, lambda pair: "source")
+    tasks = blocks.tasks(grid, 4, None)
     assert [t.cells[0].seed for t in tasks] == [0, 0, 0, 4, 4, 4, 8, 8, 8]
     done = {c.id for c in tasks[0].cells} | {tasks[4].cells[1].id}
-    again = {t.name: t for t in blocks.tasks(grid, 4, None, lambda pair: "source", done)}
+    again = {t.name: t for t in blocks.tasks(grid, 4, None, done)}
     assert len(again) == 8
     assert {t.name for t in tasks} - set(again) == {tasks[0].name, tasks[4].name}
     halves = tasks[0].halves()

@@ -192,7 +192,7 @@ def test_changed_code_is_stale_and_never_mixed_in_silence(small_suite, tmp_path,
         "cbobench.results.staleness.source_hash", lambda p, a: "changed" if a == "ckb-ts" else source_hash(p, a)
     )
     assert status(RunFolder.at(run))[1].counts() == {"done": 12, "failed": 0, "stale": 4, "missing": 0}
-    for room in ("results.staleness", "sweep.run"):
+    for room in ("results.staleness", "sweep.blocks"):
         monkeypatch.setattr(f"cbobench.{room}.source_hash", lambda p, a: "changed")
     again = cbobench.run(suite, out=run, cpus=0, again=["stale"])
     assert again.played == 12
