@@ -213,5 +213,35 @@ def test_the_hint_finishes_what_another_call_left(run, small_suite, tmp_path):
     assert f"to go on: cbobench run {suite} --out {tmp_path / 'r'} --cpus 0\n" in out
 
 
+@pytest.mark.parametrize(
+    ("words", "hint"),
+    [
+        (["run", "quickstart", "--sedes", "3"], "unrecognized arguments: --sedes 3; did you mean --seeds?"),
+        (["status", "r", "--seeds", "3"], "unrecognized arguments: --seeds 3; it is an option of: cbobench run"),
+        (["compare", "r", "--data=x"], "--data=x; it is an option of: cbobench run"),
+        (["compare", "r", "--zzzz"], "unrecognized arguments: --zzzz; see cbobench compare --help"),
+    ],
+)
+def test_an_unknown_option_is_never_its_own_suggestion(run, words, hint):
+    code, out, err = run(*words)
+    assert (code, out) == (2, "")
+    assert hint in err
+    assert err.count("\n") == 1
+
+
+def test_help_of_a_command_is_plain_text(command):
+    text = command("compare", "--help").stdout
+    assert "95 % intervals" in text
+    assert "%%" not in text
+    assert "%%" not in command("--help").stdout
+
+
+def test_the_hint_keeps_what_belongs_to_the_suite():
+    from cbobench.commands import _without_again
+
+    words = ["cbobench", "run", "s", "--again", "failed", "--seeds", "3", "--fail-fast", "--again=stale", "--dry-run"]
+    assert _without_again(words) == ["cbobench", "run", "s", "--seeds", "3"]
+
+
 def test_version(command):
     assert command("--version").stdout.startswith("cbobench 0.")

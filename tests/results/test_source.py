@@ -80,6 +80,7 @@ def copied(tmp_path_factory):
     return folder
 
 
+@pytest.mark.slow
 def test_changing_a_module_makes_stale_exactly_the_pairs_that_depend_on_it(copied):
     (copied / "changes.py").write_text(CHANGES)
     done = subprocess.run(
@@ -141,7 +142,7 @@ SAMPLES = [
 @pytest.mark.slow
 @pytest.mark.parametrize(("problem", "settings", "algorithm"), SAMPLES)
 def test_what_a_play_really_imports_is_in_the_closure(problem, settings, algorithm):
-    """Against the interpreter: a process that plays a pair, and nothing else, has loaded no module that is not hashed."""
+    """Against the interpreter: a process that plays a pair and does nothing else has loaded no module beyond it."""
     words = [path_of(PROBLEMS.get(problem)), json.dumps(settings), path_of(ALGORITHMS.get(algorithm))]
     environment = os.environ | {"PYTHONPATH": str(ROOT)}
     done = subprocess.run(

@@ -211,3 +211,22 @@ def test_tasks_are_seed_first_and_stable(write_suite):
     assert {t.name for t in tasks} - set(again) == {tasks[0].name, tasks[4].name}
     halves = tasks[0].halves()
     assert [c.seed for half in halves for c in half.cells] == [0, 1, 2, 3]
+
+
+def test_what_only_leaves_out_need_not_be_playable(write_suite, tmp_path, monkeypatch):
+    """An unplayable pair, and a problem whose data are not here."""
+    monkeypatch.setenv("CBOBENCH_DATA", str(tmp_path))
+    path = write_suite(
+        GOOD.replace("  - rkhs-1d: {h: 0.25}\n", "  - rkhs-1d\n  - feasible-pocket\n  - stocks\n") + "  - stageopt\n"
+    )
+    with pytest.raises(Misuse, match="stocks: fin.csv"):
+        load(path)
+    with pytest.raises(Misuse, match="stageopt cannot play feasible-pocket: it needs"):
+        load(path, only="feasible-pocket")
+    with pytest.raises(Misuse, match="stocks: fin.csv"):
+        load(path, only="stocks/ckb-ucb")
+    one = load(path, only="rkhs-1d/stageopt").grid
+    assert [pair.title for pair in one.pairs] == ["rkhs-1d/stageopt"]
+    assert [v.title for v in one.problems] == ["rkhs-1d", "feasible-pocket"]
+    box = load(path, only="feasible-pocket/ckb*").grid
+    assert len(box.pairs) == 3

@@ -168,10 +168,13 @@ def test_a_killed_driver_leaves_a_resumable_run(write_suite, tmp_path, command):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("cpus", [0, 2])
-def test_ctrl_c_leaves_a_resumable_run_and_no_half_written_file(write_suite, tmp_path, cpus):
+@pytest.mark.parametrize(
+    ("cpus", "number"), [(0, signal.SIGINT), (2, signal.SIGINT), (0, signal.SIGTERM), (2, signal.SIGTERM)]
+)
+def test_a_signal_leaves_a_resumable_run_and_no_half_written_file(write_suite, tmp_path, cpus, number):
+    """Ctrl-C, and what Slurm and Kubernetes send (starting Ray replaces the handler of SIGTERM)."""
     driver = start_and_wait(write_suite(SLOW), tmp_path / "cut", cpus, cells=2)
-    driver.send_signal(signal.SIGINT)
+    driver.send_signal(number)
     _, errors = driver.communicate(timeout=60)
     assert driver.returncode == 130, errors
     assert "stopped: " in errors

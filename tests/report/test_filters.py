@@ -1,0 +1,100 @@
+"""What a reader may ask a run for: titles, labels and registered names; the rest is refused with the nearest word."""
+
+from __future__ import annotations
+
+import pytest
+
+import cbobench
+from cbobench.errors import Misuse
+from cbobench.report.formats import number
+from cbobench.report.load import Run
+from cbobench.report.panels import TradeOff
+
+SUITE = """\
+suite: filters
+horizon: 20
+seeds: 3
+problems:
+  - rkhs-1d: {h: 0.25, label: quarter}
+  - rkhs-1d: {label: half}
+algorithms:
+  - ckb-rand: {beta_scale: {sweep: [0.2, 1.0]}, label: Rand}
+  - ckb-ucb: {label: UCB}
+  - ckb-ucb: {slack: 0.1}
+"""
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("filters")
+    (folder / "suite.yaml").write_text(SUITE)
+    cbobench.run(folder / "suite.yaml", out=folder / "run", cpus=0)
+    return folder / "run"
+
+
+@pytest.mark.parametrize(
+    ("filters", "cells"),
+    [
+        ({"algorithm": "UCB"}, 6),  # a label
+        ({"algorithm": "ckb-ucb"}, 6),  # a title, which is also the name of two variants
+        ({"algorithm": "ckb-ucb[slack=0.1]"}, 6),  # a title
+        ({"algorithm": "ckb-rand"}, 12),  # the name of two variants, and no title
+        ({"algorithm": "Rand (beta_scale = 0.2)"}, 6),
+        ({"algorithm": ["UCB", "ckb-rand"]}, 18),
+        ({"problem": "quarter"}, 12),
+        ({"problem": "rkhs-1d[h=0.25]", "algorithm": "UCB", "seed": [0, 2]}, 2),
+        ({"status": "failed"}, 0),  # none has failed: an empty frame is the answer
+        ({"horizon": 20, "seed": 1}, 8),
+    ],
+)
+def test_words_that_a_reader_may_use(run, filters, cells):
+    assert len(cbobench.load_cells(run, **filters)) == cells
+    assert len(cbobench.load_rounds(run, ["regret"], **filters)) == 20 * cells
+
+
+@pytest.mark.parametrize(
+    ("filters", "message"),
+    [
+        ({"algorithm": "UBC"}, "unknown algorithm 'UBC'; did you mean 'UCB'"),
+        ({"algorithm": ["UCB", "stageopt"]}, "unknown algorithm 'stageopt'; allowed: Rand"),
+        ({"problem": "quartr"}, "unknown problem 'quartr'; did you mean 'quarter'"),
+        ({"seed": 3}, "unknown seed 3; allowed: 0, 1, 2"),
+        ({"horizon": 21}, "unknown horizon 21; allowed: 20"),
+        ({"status": "faild"}, "unknown status 'faild'; did you mean 'failed'"),
+        ({"sead": 3}, "unknown filter 'sead'; did you mean 'seed'"),
+    ],
+)
+def test_words_that_match_nothing_are_refused(run, filters, message):
+    with pytest.raises(Misuse, match=message):
+        cbobench.load_cells(run, **filters)
+    with pytest.raises(Misuse, match=message):
+        cbobench.load_rounds(run, **filters)
+
+
+def test_a_trade_off_shows_a_variant_with_missing_cells(run, tmp_path):
+    """A variant of which nothing is done stays, with 0 of n; one that is done in part says so."""
+    import shutil
+
+    import matplotlib.pyplot as plt
+
+    shutil.copytree(run, tmp_path / "part")
+    small = cbobench.load_cells(run, problem="half", algorithm="Rand (beta_scale = 0.2)")["cell"]
+    for task in Run(run).folder.names("cells"):
+        if small[0] in set(Run(run).folder.read("cells", task)["cell"].to_pylist()):
+            for kind in ("cells", "rounds"):
+                (tmp_path / "part" / kind / f"{task}.parquet").unlink()
+    part = Run(tmp_path / "part")
+    panel = TradeOff("regret", "violation", "rkhs-1d", "ckb-rand")
+    frame = panel.data(part)
+    assert frame[["n", "expected"]].values.tolist() == [[0, 3], [3, 3]]
+    figure, axis = plt.subplots()
+    panel.draw(axis, frame, dict.fromkeys(part.record.labels("algorithms"), "black"))
+    assert axis.get_legend_handles_labels()[1] == ["Rand (beta_scale = 0.2) (0 of 3)", "Rand (beta_scale = 1.0)"]
+    plt.close(figure)
+
+
+@pytest.mark.parametrize(
+    ("value", "text"), [(0.5, "0.5"), (2.0, "2"), (1234.5, "1,234.5"), (0.0, "0"), (0.25, "0.2500")]
+)
+def test_medians_of_counts(value, text):
+    assert number(value, whole=True) == text

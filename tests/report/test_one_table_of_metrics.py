@@ -1,0 +1,92 @@
+"""A metric that is defined in one place is everywhere: in Parquet, frames, tables of every format, and figures."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+
+import numpy as np
+import pandas as pd
+import pyarrow.parquet as pq
+import pytest
+
+import cbobench
+from cbobench.metrics import METRICS, Metric, total
+from cbobench.report.compare import compare
+from cbobench.report.figures import Figure, Panel, draw
+from cbobench.report.load import Run
+
+
+@pytest.fixture
+def squares(monkeypatch):
+    """A toy metric: the sum of squares of f over feasible rounds, unknown where f* is negative."""
+
+    def step(rounds):
+        worth = np.where(rounds.violated, 0.0, rounds.f**2)
+        return np.where(rounds.f_star > 0, worth, np.nan)
+
+    toy = Metric(
+        "squares", "Q", "Cumulative squares Q", total(step), better="higher", nullable=True, median=True, whole=True
+    )
+    monkeypatch.setitem(METRICS, toy.name, toy)
+    return toy
+
+
+@pytest.fixture
+def played(squares, small_suite, tmp_path):
+    cbobench.run(small_suite(horizon=30, seeds=5), out=tmp_path / "run", cpus=0)
+    return Run(tmp_path / "run")
+
+
+def test_it_is_in_parquet_and_in_frames(played):
+    for kind in ("rounds", "cells"):
+        file = next(played.folder.path(kind) + "/" + name + ".parquet" for name in played.folder.names(kind))
+        assert "squares" in pq.read_schema(file).names
+    rounds = cbobench.load_rounds(played.folder.uri, algorithm="ckb-ucb", seed=2)
+    feasible = [all(g <= 0 for g in row) for row in rounds["g"]]
+    expected = (rounds["f"] ** 2).where(feasible, 0.0).cumsum()
+    np.testing.assert_allclose(rounds["squares"], expected, rtol=1e-12)
+    cells = cbobench.load_cells(played.folder.uri, algorithm="ckb-ucb", seed=2)
+    assert cells["squares"].item() == rounds["squares"].iloc[-1]
+
+
+def test_what_is_unknown_is_null(squares, small_suite, tmp_path, monkeypatch):
+    monkeypatch.setitem(METRICS, "squares", Metric("squares", "Q", "Q", total(lambda r: r.f * np.nan), nullable=True))
+    cbobench.run(small_suite(), out=tmp_path / "run", cpus=0)
+    assert (
+        Run(tmp_path / "run")
+        .folder.read("rounds", Run(tmp_path / "run").folder.names("rounds")[0])["squares"]
+        .null_count
+        == 4 * 60
+    )
+    assert cbobench.load_cells(tmp_path / "run")["squares"].isna().all()
+
+
+def test_it_is_in_tables_of_every_format(played):
+    cells = played.cells
+    mean = cells[cells["algorithm"] == "ckb-ts"]["squares"].mean()
+    content = json.loads(compare(played, "json"))
+    assert content[1]["squares"] == pytest.approx(mean, rel=1e-12)
+    row = list(csv.DictReader(io.StringIO(compare(played, "csv"))))[1]
+    assert float(row["squares"]) == content[1]["squares"]
+    assert {"squares_ci", "squares_median"} <= set(row)
+    for style, heading in (("table", "Q"), ("markdown", "| Q | Q ~ |"), ("latex", "Q & Q")):
+        assert heading in compare(played, style)
+
+
+def test_it_is_in_a_figure(played, tmp_path):
+    problem = played.expected["problem"].iloc[0]
+    figure = Figure("toy", "a toy", [Panel("squares", problem), Panel("squares", problem, average=True)])
+    paths = draw(played, figure, tmp_path / "figures")
+    behind = pd.read_csv(paths[2])
+    assert set(behind["metric"]) == {"squares", "average_squares"}
+    last = behind[(behind["metric"] == "squares") & (behind["t"] == 30) & (behind["algorithm"] == "ckb-ts")]
+    np.testing.assert_allclose(last["mean"].item(), played.cells.query("algorithm == 'ckb-ts'")["squares"].mean())
+    assert METRICS["squares"].label_of(average=True) == "Average squares Q"
+
+
+def test_without_it_a_run_that_holds_it_is_refused(played, monkeypatch):
+    monkeypatch.delitem(METRICS, "squares")
+    with pytest.raises(cbobench.errors.DamagedRun, match="has other columns than cbobench writes"):
+        Run(played.folder.uri)

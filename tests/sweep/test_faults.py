@@ -1,0 +1,181 @@
+"""What must not pass in silence: a run read while it is written, workers with other code, results that are absent."""
+
+from __future__ import annotations
+
+import os
+import pickle
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import cbobench
+from cbobench.play.task import OtherCode, carry_out_there
+from cbobench.report.compare import compare
+from cbobench.report.load import Run
+from cbobench.results.folder import RunFolder
+from cbobench.results.status import played, status
+from cbobench.sweep.raysweep import IN_FLIGHT, RaySweep
+from cbobench.sweep.run import plan
+from tests.sweep.test_run import SLOW, start_and_wait
+
+PACKAGE = Path(cbobench.__file__).parent
+
+
+def test_what_is_published_between_two_listings_is_no_damage(small_suite, tmp_path, monkeypatch):
+    """A reader lists cells and rounds one after the other; a task may publish both files in between."""
+    run, held = tmp_path / "run", tmp_path / "held"
+    cbobench.run(small_suite(), out=run, cpus=0, block=1)
+    names = RunFolder.names
+    listed = []
+
+    def publish_after_the_first_listing(self, kind):
+        found = names(self, kind)
+        if not listed:
+            for file in held.glob("*/*.parquet"):
+                shutil.move(file, run / file.parent.name / file.name)
+        listed.append(kind)
+        return found
+
+    for move in ("status", "table", "resume"):
+        for kind in ("rounds", "cells"):
+            (held / kind).mkdir(parents=True, exist_ok=True)
+            for file in sorted((run / kind).glob("*.parquet"))[:5]:
+                shutil.move(file, held / kind / file.name)
+        listed.clear()
+        with monkeypatch.context() as patch:
+            patch.setattr(RunFolder, "names", publish_after_the_first_listing)
+            if move == "status":
+                assert status(RunFolder.at(run))[1].counts() == {"done": 7, "failed": 0, "stale": 0, "missing": 5}
+            elif move == "table":
+                assert "0/4" in compare(Run(run)) or "3/4" in compare(Run(run))
+            else:
+                assert len(plan(small_suite(), out=run, cpus=0).tasks) == 5
+        assert listed[:2] == ["cells", "rounds"]
+    assert len(played(RunFolder.at(run))) == 12
+
+
+@pytest.mark.slow
+def test_a_live_run_can_be_read_at_any_time(write_suite, tmp_path, command):
+    driver = start_and_wait(write_suite(SLOW), tmp_path / "live", cpus=2, cells=1)
+    answers = []
+    while driver.poll() is None and len(answers) < 12:
+        answers.append(command("status", tmp_path / "live"))
+    driver.communicate(timeout=120)
+    assert [a.stderr for a in answers if a.returncode] == []
+    assert len(answers) > 2
+
+
+THERE = """
+import pickle, sys
+from cbobench.play.task import OtherCode, carry_out_there
+problem, task, folder = pickle.load(open(sys.argv[1], "rb"))
+try:
+    print("receipt", carry_out_there(problem, task, folder).ok)
+except OtherCode as error:
+    print("refused", error)
+"""
+
+
+def test_a_worker_with_other_code_is_refused(small_suite, tmp_path):
+    """In an interpreter that has another gp/width.py, as another machine would; nothing is published."""
+    shutil.copytree(PACKAGE, tmp_path / "there" / "cbobench", ignore=shutil.ignore_patterns("__pycache__"))
+    todo = plan(small_suite(), out=tmp_path / "run", cpus=0)
+    task = todo.tasks[0]
+    with (tmp_path / "task").open("wb") as file:
+        pickle.dump((todo.suite.problems[task.pair.problem.title], task, todo.folder), file)
+
+    def there():
+        environment = os.environ | {"PYTHONPATH": str(tmp_path / "there")}
+        words = [sys.executable, "-c", THERE, str(tmp_path / "task")]
+        return subprocess.run(words, env=environment, capture_output=True, text=True, check=True).stdout
+
+    width = tmp_path / "there" / "cbobench" / "gp" / "width.py"
+    text = width.read_text()
+    width.write_text(text.replace("scale * bound", "2 * scale * bound"))
+    assert width.read_text() != text
+    answer = there()
+    assert answer.startswith("refused worker ")
+    assert "has other code for rkhs-1d[h=0.25] / ckb-ucb" in answer
+    assert not (tmp_path / "run" / "cells").exists()
+    width.write_text("# the same code\n" + text)
+    assert there() == "receipt 4\n", "a comment is no other code"
+
+
+def test_a_worker_with_another_numpy_is_refused(small_suite, tmp_path, monkeypatch):
+    todo = plan(small_suite(), out=tmp_path / "run", cpus=0)
+    monkeypatch.setattr("cbobench.play.task.libraries", lambda: "numpy 1.0.0, scipy 1.0.0")
+    with pytest.raises(OtherCode, match="other libraries for .*: numpy 1.0.0, scipy 1.0.0, the driver has numpy"):
+        carry_out_there(next(iter(todo.suite.problems.values())), todo.tasks[0], todo.folder)
+
+
+LOSING = '''
+import pathlib
+from cbobench.algorithms.references import Random
+
+
+class Losing(Random):
+    """Someone deletes the cells of a run while it is played."""
+
+    def start(self, setting):
+        super().start(setting)
+        if setting.horizon > 5:
+            for file in pathlib.Path("run/cells").glob("*.parquet"):
+                file.unlink()
+'''
+
+
+@pytest.mark.parametrize("cpus", [0, pytest.param(2, marks=pytest.mark.slow)])
+def test_absent_cells_are_said_and_end_with_1(write_suite, tmp_path, command, cpus):
+    """Of a folder that loses files, or that the workers' machine does not share."""
+    (tmp_path / "losing.py").write_text(LOSING)
+    text = "suite: l\nhorizon: {}\nseeds: 3\nproblems: [rkhs-1d]\nalgorithms: [random, losing:Losing]\n"
+    environment = os.environ | {"PYTHONPATH": os.pathsep.join([str(tmp_path), os.environ.get("PYTHONPATH", "")])}
+    words = ("--out", "run", "--cpus", cpus, "--block", 1)
+    done = command("run", write_suite(text.format(9)), *words, env=environment)
+    assert done.returncode == 1
+    assert "tasks were played but are not in " in done.stderr
+    assert "does every worker reach the same folder? see: cbobench status" in done.stderr
+    assert "0/3" in done.stdout or "2/3" in done.stdout or "1/3" in done.stdout
+    shutil.rmtree(tmp_path / "run")
+    fine = command("run", write_suite(text.format(5)), *words, env=environment)
+    assert fine.returncode == 0, fine.stderr
+    assert "absent" not in fine.stderr
+
+
+class FakeRay:
+    """A cluster of one CPU that would grow if it saw demand; tasks end one at a time."""
+
+    def __init__(self):
+        self.submitted, self.most, self.ended = 0, 0, 0
+
+    def cluster_resources(self):
+        return {"CPU": 1.0}
+
+    def remote(self, problem, task, folder):
+        self.submitted += 1
+        return self.submitted
+
+    def wait(self, references, **options):
+        self.most = max(self.most, len(references))
+        return references[:1], references[1:]
+
+    def get(self, reference):
+        self.ended += 1
+        return reference
+
+    class exceptions:
+        NodeDiedError = WorkerCrashedError = OutOfMemoryError = RayTaskError = ZeroDivisionError
+
+
+def test_a_small_cluster_sees_the_demand_of_a_large_sweep(small_suite, tmp_path):
+    """In flight is a number of tasks, not of today's CPUs: Ray's autoscaler adds machines for tasks that wait."""
+    todo = plan(small_suite(seeds=300), out=tmp_path / "run", cpus=0, block=1)
+    sweep, ray = object.__new__(RaySweep), FakeRay()
+    sweep.ray = sweep.remote = ray
+    sweep.folder, sweep.pending, sweep.crashes, sweep.lost_nodes = todo.folder, {}, {}, 0
+    sweep.problems = dict.fromkeys(todo.suite.problems)
+    assert len(list(sweep.play(todo.tasks))) == len(todo.tasks) == 900
+    assert ray.most == IN_FLIGHT < 900, "and the driver does not hold the whole grid"
