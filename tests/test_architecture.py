@@ -1,0 +1,29 @@
+"""docs/architecture.md stays true: each file that it names exists, and each room of the package is named."""
+
+from __future__ import annotations
+
+import re
+
+from tests.conftest import ROOT
+
+TEXT = (ROOT / "docs" / "architecture.md").read_text()
+
+
+def test_every_named_file_exists():
+    named = re.findall(r"`((?:cbobench|analysis|suites|docs)/[\w/.]*)`", TEXT)
+    assert len(named) > 20
+    missing = [name for name in named if not (ROOT / name).exists()]
+    assert not missing, f"docs/architecture.md names {missing}, which are not there"
+
+
+def test_every_room_is_named_and_says_what_lives_there():
+    rooms = sorted(p.parent for p in (ROOT / "cbobench").glob("*/__init__.py"))
+    assert len(rooms) >= 8
+    for room in rooms:
+        assert f"cbobench/{room.name}/" in TEXT or room.name in ("gp",), f"docs/architecture.md does not name {room.name}"
+        about = (room / "__init__.py").read_text()
+        assert about.startswith('"""'), f"{room.name}/__init__.py does not say what lives there"
+
+
+def test_the_page_is_one_page():
+    assert len(TEXT.splitlines()) < 70
