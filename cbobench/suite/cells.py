@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from functools import cached_property
 from typing import Any
 
@@ -119,8 +119,8 @@ class Grid:
     def to_json(self) -> dict[str, Any]:
         """As `run.json` holds it; pairs by titles."""
         return {
-            "problems": [vars_of(v) for v in self.problems],
-            "algorithms": [vars_of(v) for v in self.algorithms],
+            "problems": [asdict(v) for v in self.problems],
+            "algorithms": [asdict(v) for v in self.algorithms],
             "horizon": self.horizon,
             "seeds": list(self.seeds),
             "pairs": [[pair.problem.title, pair.algorithm.title] for pair in self.pairs],
@@ -140,11 +140,6 @@ class Grid:
             tuple(Pair(problems[p], algorithms[a]) for p, a in content["pairs"]),
             tuple(content["command"]),
         )
-
-
-def vars_of(variant: Variant) -> dict[str, Any]:
-    """The fields of a variant."""
-    return {name: getattr(variant, name) for name in ("name", "given", "values", "label", "settings")}
 
 
 @dataclass(frozen=True)
