@@ -1,4 +1,7 @@
-"""Feedback models, as wrappers: noise of several laws, full information before acting, independent delays."""
+"""Channels, what a learner is told: additive noise of several laws, rows of a table, full information, delays.
+
+Also the wrapper of functions that move (`Phased`), and the parameters that additive noise has in common.
+"""
 
 from __future__ import annotations
 
@@ -7,11 +10,12 @@ from dataclasses import dataclass, replace
 from typing import Literal
 
 import numpy as np
+from numpy.typing import NDArray
 
 from cbobench.gp.kernels import Array
 from cbobench.params import param
 from cbobench.problems.base import Ability, Actions, Arrivals, Channel, Drawn, Feedback, Problem, Shown
-from cbobench.rng import Draws, Sampler, Streams, standard_normal
+from cbobench.rng import Draws, Sampler, Streams, standard_normal, uniform
 
 Everywhere = Shown
 Law = Literal["gaussian", "uniform", "student-t", "pareto"]
@@ -24,7 +28,7 @@ def noise_law(law: Law, tail: float) -> Sampler:
         tail: degrees of freedom of `student-t`, exponent of `pareto`; above 2. Neither law is sub-Gaussian.
     """
 
-    def uniform(gen: np.random.Generator, shape: tuple[int, ...]) -> Array:
+    def flat(gen: np.random.Generator, shape: tuple[int, ...]) -> Array:
         return gen.uniform(-np.sqrt(3), np.sqrt(3), shape)
 
     def student(gen: np.random.Generator, shape: tuple[int, ...]) -> Array:
@@ -35,7 +39,21 @@ def noise_law(law: Law, tail: float) -> Sampler:
         deviation = np.sqrt(tail / (tail - 2)) / (tail - 1)
         return (gen.pareto(tail, shape) - mean) / deviation
 
-    return {"gaussian": standard_normal, "uniform": uniform, "student-t": student, "pareto": pareto}[law]
+    return {"gaussian": standard_normal, "uniform": flat, "student-t": student, "pareto": pareto}[law]
+
+
+class TwoLaws(Draws):
+    """Draws (S, 1 + m) of which the first column has one law, and the others another and streams of their own.
+
+    Two streams rather than one that is cut in pieces: the draws of f then stay the same whatever the law of g is.
+    """
+
+    def __init__(self, streams: Streams, law_f: Sampler, law_g: Sampler, m: int) -> None:
+        super().__init__(streams.role("noise"), law_f, (1,))
+        self.of_g = Draws(streams.role("noise of g"), law_g, (m,))
+
+    def at(self, t: int) -> Array:
+        return np.concatenate([super().at(t), self.of_g.at(t)], axis=1)
 
 
 class AdditiveNoise:
@@ -65,6 +83,38 @@ class AdditiveNoise:
         observed = self.draws.at(t) * self.deviation
         observed += self.instances.values(t, actions[None])[0]
         return Feedback(observed[:, 0], observed[:, 1:])
+
+
+class PairedRows:
+    """Feedback (f, g) from a row drawn at random each round; one row per replicate, whatever is played."""
+
+    def __init__(self, rows: Array, streams: Streams) -> None:
+        self.rows = rows
+        self.draws = Draws(streams.role("rows"), uniform)
+
+    def before(self, t: int) -> Shown | None:
+        return None
+
+    def at(self, t: int, actions: NDArray[np.intp]) -> Feedback:
+        row = (self.draws.at(t) * len(self.rows)).astype(np.intp)
+        return Feedback(self.rows[row, 0, actions], self.rows[row, 1, actions][:, None])
+
+
+class ResampledRows:
+    """Feedback from a row drawn at random each round: f observed is the reading, g observed is h minus it."""
+
+    def __init__(self, rows: Array, threshold: float, streams: Streams) -> None:
+        self.rows = rows
+        self.threshold = threshold
+        self.draws = Draws(streams.role("rows"), uniform)
+
+    def before(self, t: int) -> Shown | None:
+        return None
+
+    def at(self, t: int, actions: NDArray[np.intp]) -> Feedback:
+        row = (self.draws.at(t) * len(self.rows)).astype(np.intp)
+        reading = self.rows[row, actions]
+        return Feedback(reading, (self.threshold - reading)[:, None])
 
 
 class Delayed:

@@ -18,8 +18,7 @@ from cbobench.gp.kernels import Array
 from cbobench.params import param, state
 from cbobench.problems import PROBLEMS
 from cbobench.problems.box import BoxProblem, Reference
-from cbobench.problems.channels import Law, noise_law
-from cbobench.problems.laws import TwoLaws
+from cbobench.problems.channels import Law, TwoLaws, noise_law
 from cbobench.rng import Draws, Streams
 
 GPUS = 8.0

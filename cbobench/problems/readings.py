@@ -11,14 +11,14 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
-from numpy.typing import NDArray
 
 from cbobench.errors import Misuse
 from cbobench.gp.actions import Finite
 from cbobench.gp.kernels import Array, StationaryName, smooth_norm, stationary
 from cbobench.params import param, state
-from cbobench.problems.base import Channel, Drawn, Feedback, Instances, Problem, Shown, choose_seed_set
-from cbobench.rng import Draws, Streams, uniform
+from cbobench.problems.base import Channel, Drawn, Instances, Problem, choose_seed_set
+from cbobench.problems.channels import PairedRows
+from cbobench.rng import Streams
 
 
 def unit_grid(*axes: Sequence[float]) -> Array:
@@ -45,21 +45,6 @@ class Readings:
     def mean(self) -> Array:
         """(f, g), (2, n)."""
         return np.asarray(self.rows.mean(axis=0))
-
-
-class PairedRows:
-    """Feedback (f, g) from a row drawn at random each round; one row per replicate, whatever is played."""
-
-    def __init__(self, rows: Array, streams: Streams) -> None:
-        self.rows = rows
-        self.draws = Draws(streams.role("rows"), uniform)
-
-    def before(self, t: int) -> Shown | None:
-        return None
-
-    def at(self, t: int, actions: NDArray[np.intp]) -> Feedback:
-        row = (self.draws.at(t) * len(self.rows)).astype(np.intp)
-        return Feedback(self.rows[row, 0, actions], self.rows[row, 1, actions][:, None])
 
 
 @dataclass(kw_only=True)

@@ -14,17 +14,16 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from cbobench.errors import Misuse
 from cbobench.gp.actions import Finite
 from cbobench.gp.kernels import Array, check_covariance
 from cbobench.params import LARGEST, param
 from cbobench.problems import PROBLEMS
-from cbobench.problems.base import Channel, Drawn, Feedback, Instances, Problem, Shown, choose_seed_set
-from cbobench.problems.channels import AdditiveNoise
+from cbobench.problems.base import Channel, Drawn, Instances, Problem, choose_seed_set
+from cbobench.problems.channels import AdditiveNoise, ResampledRows
 from cbobench.problems.data import DataFolder, sha256
-from cbobench.rng import Draws, Streams, standard_normal, uniform
+from cbobench.rng import Draws, Streams, standard_normal
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -120,23 +119,6 @@ class TabularProblem(Problem):
             draws = Draws(streams.role("noise"), standard_normal, (2,))
             return AdditiveNoise(instances, instances.noise, draws)
         return ResampledRows(self.table.rows, self.level, streams)
-
-
-class ResampledRows:
-    """Feedback from a row drawn at random each round: f observed is the reading, g observed is h minus it."""
-
-    def __init__(self, rows: Array, threshold: float, streams: Streams) -> None:
-        self.rows = rows
-        self.threshold = threshold
-        self.draws = Draws(streams.role("rows"), uniform)
-
-    def before(self, t: int) -> Shown | None:
-        return None
-
-    def at(self, t: int, actions: NDArray[np.intp]) -> Feedback:
-        row = (self.draws.at(t) * len(self.rows)).astype(np.intp)
-        reading = self.rows[row, actions]
-        return Feedback(reading, (self.threshold - reading)[:, None])
 
 
 def read_table(file: Path, what: str) -> pd.DataFrame:
