@@ -11,21 +11,21 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import wraps
 from typing import Any, ClassVar, Literal, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
-from cbobench.errors import CellFailure
+from cbobench.errors import Misuse
 from cbobench.gp.actions import Finite
 from cbobench.gp.box import Box
 from cbobench.gp.kernels import Array
-from cbobench.problems import reference
+from cbobench.problems.instances import Actions as Actions
+from cbobench.problems.instances import Drawn as Drawn
+from cbobench.problems.instances import Instances as Instances
+from cbobench.problems.reference import choose_seed_set as choose_seed_set
 from cbobench.rng import Streams
-
-Actions = NDArray[Any]
-"""One action per replicate: indices (S,) of a finite set, or points (S, d) of a box."""
 
 Ability = Literal[
     "a finite action set", "coordinates", "a safe seed set", "full information of the constraints", "feedback at once"
@@ -86,148 +86,36 @@ class Channel(Protocol):
         ...
 
 
-class Drawn(Protocol):
-    """One draw of a problem per replicate, whatever its action set.
-
-    Attributes:
-        norm: bounds on RKHS norms of (f, g_1, ..., g_m), (S, 1 + m).
-        noise: sub-Gaussian constants R of the observations of (f, g_1, ..., g_m), (S, 1 + m).
-        sup: largest absolute values of (f, g_1, ..., g_m), (S, 1 + m).
-        slater: delta = min(1, -min_x max_j g_j), (S,).
-        seed_set: mask of the actions a safe method may start from, (S, n), all of them feasible; None: there is none.
-        redraws: how many infeasible draws were thrown away, (S,).
-        accuracy: by how much a feasible action may beat the stored optimum, (relative to 1 + |f*|).
-    """
-
-    @property
-    def norm(self) -> Array: ...
-
-    @property
-    def noise(self) -> Array: ...
-
-    @property
-    def redraws(self) -> NDArray[np.intp]: ...
-
-    @property
-    def accuracy(self) -> float: ...
-
-    @property
-    def sup(self) -> Array: ...
-
-    @property
-    def slater(self) -> Array: ...
-
-    @property
-    def seed_set(self) -> NDArray[np.bool_] | None: ...
-
-    def values(self, first: int, actions: Actions) -> Array:
-        """Noise-free (f, g_1, ..., g_m) of rounds `first`, ..., (rounds, S, 1 + m), for actions (rounds, S[, d])."""
-        ...
-
-    def stars(self, first: int, rounds: int) -> tuple[Array, Array]:
-        """Reward of the best feasible action and of the best randomised policy (NaN where unknown), (rounds, S)."""
-        ...
-
-    def best(self, t: int) -> Actions:
-        """The best feasible action of round t, (S,) or (S, d)."""
-        ...
-
-    def changes(self) -> tuple[tuple[int, Array], ...]:
-        """Rounds t after which the functions move, with the norms (S, 1 + m) of the moves; empty if they never do."""
-        ...
-
-
-@dataclass(frozen=True)
-class Instances:
-    """One draw per replicate of a problem on a finite action set, which stays as it is (see `Drawn`).
-
-    Attributes:
-        f: noise-free reward, (S, n).
-        g: noise-free constraints, (S, m, n).
-        norm: bounds on RKHS norms of (f, g_1, ..., g_m), (S, 1 + m).
-        noise: sub-Gaussian constants R of the observations of (f, g_1, ..., g_m), (S, 1 + m).
-        seed_set: mask of the actions a safe method may start from, (S, n); all of them feasible.
-        redraws: how many infeasible draws were thrown away, (S,).
-    """
-
-    f: Array
-    g: Array
-    norm: Array
-    noise: Array
-    seed_set: NDArray[np.bool_]
-    redraws: NDArray[np.intp]
-    accuracy: float = 0.0
-
-    @property
-    def replicates(self) -> int:
-        return len(self.f)
-
-    @property
-    def constraints(self) -> int:
-        return self.g.shape[1]
-
-    @cached_property
-    def functions(self) -> Array:
-        """f and g stacked, (S, 1 + m, n)."""
-        return np.concatenate([self.f[:, None], self.g], axis=1)
-
-    @cached_property
-    def sup(self) -> Array:
-        """Largest absolute values of (f, g_1, ..., g_m), (S, 1 + m)."""
-        return np.abs(self.functions).max(axis=2)
-
-    @cached_property
-    def optimum(self) -> NDArray[np.intp]:
-        """Best feasible action, (S,)."""
-        return reference.best_feasible(self.f, self.g)
-
-    @cached_property
-    def f_star(self) -> Array:
-        """Reward of the best feasible action, (S,)."""
-        return np.take_along_axis(self.f, self.optimum[:, None], axis=1)[:, 0]
-
-    @cached_property
-    def f_plus(self) -> Array:
-        """Value of the best randomised policy, (S,); at least `f_star`."""
-        return reference.best_policy_value(self.f, self.g)
-
-    @cached_property
-    def slater(self) -> Array:
-        """delta = min(1, -min_x max_j g_j), (S,)."""
-        return reference.slater_margin(self.g)
-
-    @cached_property
-    def _flat(self) -> tuple[Array, NDArray[np.intp]]:
-        replicates, p, n = self.functions.shape
-        return self.functions.reshape(-1), n * np.arange(replicates * p).reshape(replicates, p)
-
-    def values(self, first: int, actions: NDArray[np.intp]) -> Array:
-        flat, offsets = self._flat
-        return flat.take(offsets + actions[..., None])
-
-    def stars(self, first: int, rounds: int) -> tuple[Array, Array]:
-        shape = (rounds, self.replicates)
-        return np.broadcast_to(self.f_star, shape), np.broadcast_to(self.f_plus, shape)
-
-    def best(self, t: int) -> NDArray[np.intp]:
-        return self.optimum
-
-    def changes(self) -> tuple[tuple[int, Array], ...]:
-        return ()
-
-
 class Problem:
     """Base of every problem. Subclasses are dataclasses registered with `@PROBLEMS.register("name")`.
 
     Class attributes:
         source: where the problem comes from, for tables.
         about: one line for tables.
+        feasibility_tolerance: constraint values up to it, in the units played, are rounding and count as 0.
     """
 
     name: ClassVar[str] = ""
     source: ClassVar[str] = ""
     about: ClassVar[str] = ""
     feasibility_tolerance: ClassVar[float] = 0.0
+
+    def __init_subclass__(cls, **options: Any) -> None:
+        """Whatever a class draws is settled, so that all who look at a draw agree on what is feasible."""
+        super().__init_subclass__(**options)
+        if "draw" in vars(cls):
+            cls.draw = _settling(cls.draw)  # type: ignore[assignment, method-assign]
+
+    def settle(self, g: Array) -> Array:
+        """Constraint values of any shape, with 0 in place of those in (0, feasibility_tolerance].
+
+        Raises:
+            Misuse: the tolerance is negative or not finite.
+        """
+        most = self.feasibility_tolerance
+        if not 0 <= most < np.inf:
+            raise Misuse(f"feasibility_tolerance is {most}; it must be at least 0 and finite, such as 1e-12")
+        return np.where((g > 0) & (g <= most), 0.0, g) if most else g
 
     @classmethod
     def facts(cls) -> dict[str, str]:
@@ -280,18 +168,13 @@ class Problem:
         return None
 
 
-def choose_seed_set(g: Array, size: int, generators: Sequence[np.random.Generator]) -> NDArray[np.bool_]:
-    """`size` feasible actions per replicate, uniformly at random (all of them where there are fewer), (S, n).
+Draw = Callable[[Any, Sequence[np.random.Generator]], Drawn]
 
-    The draw comes from a child of each generator, so that it does not depend on how much the instance used.
 
-    Random rather than safest: where g = h - f the safest actions are the best ones, which would hand a safe
-    method the answer.
-    """
-    mask = np.zeros((len(g), g.shape[2]), dtype=bool)
-    for s, gen in enumerate(generators):
-        feasible = np.flatnonzero((g[s] <= 0).all(axis=0))
-        if len(feasible) == 0:
-            raise CellFailure("no feasible action to start from")
-        mask[s, gen.spawn(1)[0].permutation(feasible)[:size]] = True
-    return mask
+def _settling(draw: Draw) -> Draw:
+    @wraps(draw)
+    def settled(self: Problem, generators: Sequence[np.random.Generator]) -> Drawn:
+        drawn = draw(self, generators)
+        return drawn.settled(self.settle) if self.feasibility_tolerance else drawn
+
+    return settled

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import ClassVar
 
@@ -79,6 +79,13 @@ class BoxInstances:
     def changes(self) -> tuple[tuple[int, Array], ...]:
         return ()
 
+    def settled(self, settle: Callable[[Array], Array]) -> BoxInstances:
+        def formula(x: Array) -> Array:
+            values = self.formula(x)
+            return np.concatenate([values[..., :1], settle(values[..., 1:])], axis=-1)
+
+        return replace(self, formula=formula)
+
 
 @dataclass(kw_only=True)
 class BoxProblem(FeedbackModel):
@@ -129,7 +136,7 @@ class BoxProblem(FeedbackModel):
         actions = self.actions
         if isinstance(actions, Finite):
             assert actions.points is not None
-            if not (self.formula(actions.points)[:, 1:] <= 0).all(axis=1).any():
+            if not (self.settle(self.scaled_formula(actions.points)[:, 1:]) <= 0).all(axis=1).any():
                 raise Misuse(
                     f"no feasible action on a grid of {self.grid} points per axis; try another grid, or the box"
                 )
@@ -178,7 +185,8 @@ class BoxProblem(FeedbackModel):
             functions = np.tile(values, (replicates, 1, 1))
             norm = np.tile(self._norms(formula), (replicates, 1))
             f, g = functions[:, 0], functions[:, 1:]
-            return Instances(f, g, norm, noise, choose_seed_set(g, self.seed_size, generators), redraws)
+            seeds = choose_seed_set(self.settle(g), self.seed_size, generators)
+            return Instances(f, g, norm, noise, seeds, redraws)
         sample = formula(self.box.scale(sobol(self.box.d, SAMPLE)))
         shift, divisor = self.scaling
         # In scaled units the margin is known up to the constraints' divisors; a sample gives a lower bound too.
@@ -211,6 +219,6 @@ class BoxProblem(FeedbackModel):
                 assert isinstance(instances, Instances)
                 return instances.g
             units = self.box.candidates[None].repeat(replicates, axis=0) if points is None else points
-            return self.scaled_formula(self.box.scale(units))[..., 1:].swapaxes(1, 2)
+            return instances.values(1, self.box.scale(units))[..., 1:].swapaxes(1, 2)
 
         return at

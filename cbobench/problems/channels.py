@@ -5,7 +5,7 @@ Also the wrapper of functions that move (`Phased`), and the parameters that addi
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
 
@@ -226,3 +226,6 @@ class Phased:
 
     def changes(self) -> tuple[tuple[int, Array], ...]:
         return tuple((start - 1, move) for (start, _), move in zip(self.schedule[1:], self.moves, strict=True))
+
+    def settled(self, settle: Callable[[Array], Array]) -> Phased:
+        return Phased([(start, part.settled(settle)) for start, part in self.schedule], self.moves)

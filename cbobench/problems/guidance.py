@@ -166,7 +166,7 @@ class ExpertGuidance(FeedbackModel):
         g = np.tile(self.policies.distance() - self.tolerance, (replicates, 1, 1))
         norm = np.stack([np.sqrt((f * weights).sum(axis=1)), smooth_norm(covariance, g[:, 0])], axis=1)
         noise = np.tile([self.noise_f, self.deviation_g], (replicates, 1))
-        seeds = choose_seed_set(g, self.seed_size, generators)
+        seeds = choose_seed_set(self.settle(g), self.seed_size, generators)
         return Instances(f, g, norm, noise, seeds, np.zeros(replicates, dtype=np.intp))
 
     def feedback(self, instances: Drawn, streams: Streams) -> Channel:

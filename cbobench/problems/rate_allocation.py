@@ -58,6 +58,7 @@ class RateAllocation(BoxProblem):
     law: Law = param("gaussian", "law of the noise on f, scaled to its standard deviation R")
     law_g: Law = param("uniform", "law of the noise on g, scaled to its standard deviation")
 
+    feasibility_tolerance = 1e-12  # the price of a point on the budget line rounds to 2 + 4e-16
     low = (0.0,) * 4
     high = (LARGEST_RATE,) * 4
     reference = Reference(

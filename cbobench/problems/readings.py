@@ -60,7 +60,7 @@ class ReadingsProblem(Problem):
 
     def check(self, limit: float, unit: str) -> None:
         """Raises `Misuse` where no action keeps the limit."""
-        lowest = float(self.readings.mean[1].min())
+        lowest = float(self.settle(self.readings.mean[1]).min())
         if lowest > 0:
             raise Misuse(
                 f"limit is {limit:g} {unit}, but no action keeps it; the best needs {limit + lowest:.4g} {unit}"
@@ -98,7 +98,7 @@ class ReadingsProblem(Problem):
         replicates = len(generators)
         mean, norm, residual = self._facts
         f, g = np.tile(mean[0], (replicates, 1)), np.tile(mean[1], (replicates, 1, 1))
-        seeds = choose_seed_set(g, self.seed_size, generators)
+        seeds = choose_seed_set(self.settle(g), self.seed_size, generators)
         redraws = np.zeros(replicates, dtype=np.intp)
         return Instances(f, g, np.tile(norm, (replicates, 1)), np.tile(residual, (replicates, 1)), seeds, redraws)
 

@@ -1,6 +1,8 @@
-"""Reference optima on finite sets: the best feasible action, and the best randomised policy of R+ (an exact LP)."""
+"""Finite sets: the best feasible action, the best policy of R+ (an exact LP), and where safe methods start."""
 
 from __future__ import annotations
+
+from collections.abc import Sequence
 
 import numpy as np
 from numpy.typing import NDArray
@@ -64,3 +66,20 @@ def slater_margin(g: Array) -> Array:
     if g.shape[1] == 0:
         return np.ones(len(g))
     return np.asarray(np.minimum(1.0, (-g.max(axis=1)).max(axis=1)))
+
+
+def choose_seed_set(g: Array, size: int, generators: Sequence[np.random.Generator]) -> NDArray[np.bool_]:
+    """`size` feasible actions per replicate, uniformly at random (all of them where there are fewer), (S, n).
+
+    The draw comes from a child of each generator, so that it does not depend on how much the instance used.
+
+    Random rather than safest: where g = h - f the safest actions are the best ones, which would hand a safe
+    method the answer.
+    """
+    mask = np.zeros((len(g), g.shape[2]), dtype=bool)
+    for s, gen in enumerate(generators):
+        feasible = np.flatnonzero((g[s] <= 0).all(axis=0))
+        if len(feasible) == 0:
+            raise CellFailure("no feasible action to start from")
+        mask[s, gen.spawn(1)[0].permutation(feasible)[:size]] = True
+    return mask

@@ -62,7 +62,7 @@ class RandomRKHS(FeedbackModel):
         values = np.concatenate([f[:, None], g], axis=1)
         spread = values.max(axis=2) - values.min(axis=2)
         noise = np.sqrt(self.noise_share * spread) if self.noise is None else np.full_like(spread, self.noise)
-        return Instances(f, g, norm, noise, choose_seed_set(g, self.seed_size, generators), redraws)
+        return Instances(f, g, norm, noise, choose_seed_set(self.settle(g), self.seed_size, generators), redraws)
 
     def everywhere(self, instances: Drawn) -> Everywhere:
         assert isinstance(instances, Instances)
@@ -82,7 +82,7 @@ class RandomRKHS(FeedbackModel):
                 norms = np.array([norms[0], self.actions.norm(g[0])])
             else:
                 g = values[1:]
-            if (g <= 0).all(axis=0).any():
+            if (self.settle(g) <= 0).all(axis=0).any():
                 return f, g, norms, redraws
         raise CellFailure(f"no feasible instance in {MAX_REDRAWS} draws; lower h or draw fewer constraints")
 

@@ -78,8 +78,8 @@ class TabularProblem(Problem):
 
     def check(self) -> None:
         """Raises `Misuse` where no arm reaches the threshold."""
-        if self.table.mean.max() < self.level:
-            best = self.table.mean.max()
+        best = float(self.table.mean.max())
+        if self.settle(np.array(self.level - best)) > 0:
             raise Misuse(f"no feasible action: the best mean is {best:.6g}, under the threshold {self.level:.6g}")
 
     @cached_property
@@ -107,7 +107,7 @@ class TabularProblem(Problem):
         g = (self.level - f)[:, None]
         norm = np.tile(self._norms, (replicates, 1))
         noise = np.full((replicates, 2), self.noise)
-        seeds = choose_seed_set(g, self.seed_size, generators)
+        seeds = choose_seed_set(self.settle(g), self.seed_size, generators)
         return Instances(f, g, norm, noise, seeds, np.zeros(replicates, dtype=np.intp))
 
     @cached_property

@@ -1,0 +1,154 @@
+"""What is drawn per seed: the noise-free functions of S replicates, their bounds, and their best actions."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from cbobench.gp.kernels import Array
+from cbobench.problems import reference
+
+Actions = NDArray[Any]
+"""One action per replicate: indices (S,) of a finite set, or points (S, d) of a box."""
+
+
+class Drawn(Protocol):
+    """One draw of a problem per replicate, whatever its action set.
+
+    Attributes:
+        norm: bounds on RKHS norms of (f, g_1, ..., g_m), (S, 1 + m).
+        noise: sub-Gaussian constants R of the observations of (f, g_1, ..., g_m), (S, 1 + m).
+        sup: largest absolute values of (f, g_1, ..., g_m), (S, 1 + m).
+        slater: delta = min(1, -min_x max_j g_j), (S,).
+        seed_set: mask of the actions a safe method may start from, (S, n), all of them feasible; None: there is none.
+        redraws: how many infeasible draws were thrown away, (S,).
+        accuracy: by how much a feasible action may beat the stored optimum, (relative to 1 + |f*|).
+    """
+
+    @property
+    def norm(self) -> Array: ...
+
+    @property
+    def noise(self) -> Array: ...
+
+    @property
+    def redraws(self) -> NDArray[np.intp]: ...
+
+    @property
+    def accuracy(self) -> float: ...
+
+    @property
+    def sup(self) -> Array: ...
+
+    @property
+    def slater(self) -> Array: ...
+
+    @property
+    def seed_set(self) -> NDArray[np.bool_] | None: ...
+
+    def values(self, first: int, actions: Actions) -> Array:
+        """Noise-free (f, g_1, ..., g_m) of rounds `first`, ..., (rounds, S, 1 + m), for actions (rounds, S[, d])."""
+        ...
+
+    def stars(self, first: int, rounds: int) -> tuple[Array, Array]:
+        """Reward of the best feasible action and of the best randomised policy (NaN where unknown), (rounds, S)."""
+        ...
+
+    def best(self, t: int) -> Actions:
+        """The best feasible action of round t, (S,) or (S, d)."""
+        ...
+
+    def changes(self) -> tuple[tuple[int, Array], ...]:
+        """Rounds t after which the functions move, with the norms (S, 1 + m) of the moves; empty if they never do."""
+        ...
+
+    def settled(self, settle: Callable[[Array], Array]) -> Drawn:
+        """The same draw with constraint values as `Problem.settle` gives them."""
+        ...
+
+
+@dataclass(frozen=True)
+class Instances:
+    """One draw per replicate of a problem on a finite action set, which stays as it is (see `Drawn`).
+
+    Attributes:
+        f: noise-free reward, (S, n).
+        g: noise-free constraints, (S, m, n).
+        norm: bounds on RKHS norms of (f, g_1, ..., g_m), (S, 1 + m).
+        noise: sub-Gaussian constants R of the observations of (f, g_1, ..., g_m), (S, 1 + m).
+        seed_set: mask of the actions a safe method may start from, (S, n); all of them feasible.
+        redraws: how many infeasible draws were thrown away, (S,).
+    """
+
+    f: Array
+    g: Array
+    norm: Array
+    noise: Array
+    seed_set: NDArray[np.bool_]
+    redraws: NDArray[np.intp]
+    accuracy: float = 0.0
+
+    @property
+    def replicates(self) -> int:
+        return len(self.f)
+
+    @property
+    def constraints(self) -> int:
+        return self.g.shape[1]
+
+    @cached_property
+    def functions(self) -> Array:
+        """f and g stacked, (S, 1 + m, n)."""
+        return np.concatenate([self.f[:, None], self.g], axis=1)
+
+    @cached_property
+    def sup(self) -> Array:
+        """Largest absolute values of (f, g_1, ..., g_m), (S, 1 + m)."""
+        return np.abs(self.functions).max(axis=2)
+
+    @cached_property
+    def optimum(self) -> NDArray[np.intp]:
+        """Best feasible action, (S,)."""
+        return reference.best_feasible(self.f, self.g)
+
+    @cached_property
+    def f_star(self) -> Array:
+        """Reward of the best feasible action, (S,)."""
+        return np.take_along_axis(self.f, self.optimum[:, None], axis=1)[:, 0]
+
+    @cached_property
+    def f_plus(self) -> Array:
+        """Value of the best randomised policy, (S,); at least `f_star`."""
+        return reference.best_policy_value(self.f, self.g)
+
+    @cached_property
+    def slater(self) -> Array:
+        """delta = min(1, -min_x max_j g_j), (S,)."""
+        return reference.slater_margin(self.g)
+
+    @cached_property
+    def _flat(self) -> tuple[Array, NDArray[np.intp]]:
+        replicates, p, n = self.functions.shape
+        return self.functions.reshape(-1), n * np.arange(replicates * p).reshape(replicates, p)
+
+    def values(self, first: int, actions: NDArray[np.intp]) -> Array:
+        flat, offsets = self._flat
+        return flat.take(offsets + actions[..., None])
+
+    def stars(self, first: int, rounds: int) -> tuple[Array, Array]:
+        shape = (rounds, self.replicates)
+        return np.broadcast_to(self.f_star, shape), np.broadcast_to(self.f_plus, shape)
+
+    def best(self, t: int) -> NDArray[np.intp]:
+        return self.optimum
+
+    def changes(self) -> tuple[tuple[int, Array], ...]:
+        return ()
+
+    def settled(self, settle: Callable[[Array], Array]) -> Instances:
+        return replace(self, g=settle(self.g))

@@ -1,0 +1,146 @@
+"""The feasibility tolerance: one rule at one door, so that values, optima, seed sets, metrics and checks agree."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from fractions import Fraction
+
+import numpy as np
+import pytest
+
+from cbobench.errors import Misuse
+from cbobench.gp.actions import Finite
+from cbobench.params import build
+from cbobench.problems import PROBLEMS
+from cbobench.problems.base import Instances, Problem, choose_seed_set
+from cbobench.problems.channels import AdditiveNoise
+from cbobench.problems.data import DataFolder
+from cbobench.problems.pocket import DriftingPocket, FeasiblePocket
+from cbobench.problems.rate_allocation import PRICES, RateAllocation
+from cbobench.problems.rkhs import RKHS1D
+from cbobench.rng import Draws, standard_normal
+from tests.helpers import make, play, problem
+
+
+class Exact(RateAllocation):
+    """Without a tolerance: what rounding does."""
+
+    feasibility_tolerance = 0.0
+
+
+def drawn(task):
+    return task.draw([np.random.default_rng(s) for s in range(3)])
+
+
+def test_rounding_makes_no_point_of_the_budget_line_infeasible():
+    """Which points keep the budget is decided in whole tenths: 2 a + 4 b + 8 c + 12 d <= 20."""
+    task = problem("rate-allocation", grid=9)
+    rates = [[Fraction(x).limit_denominator(100) for x in point] for point in task.actions.points]
+    price = [sum(Fraction(p).limit_denominator(10) * x for p, x in zip(PRICES, point, strict=True)) for point in rates]
+    kept, line = np.array([p <= 2 for p in price]), np.array([p == 2 for p in price])
+    found, exact = drawn(task), drawn(build(Exact, {"grid": 9}))
+    np.testing.assert_array_equal((found.g[0, 0] <= 0), kept)
+    assert line.sum() == 120
+    assert (exact.g[0, 0, line] > 0).sum() == 51, "negative control"
+    assert found.f_star[0] == found.f[0][kept].max() == pytest.approx(2.9130, abs=5e-5)
+    assert exact.f_star[0] == pytest.approx(2.8644, abs=5e-5)
+    assert found.f_plus[0] >= found.f_star[0]
+    cells, chunks = play(task, make("oracle"), seeds=2, horizon=3)
+    assert not any(cells.metrics.final[name].any() for name in ("regret", "violations", "violation", "violation_hard"))
+    assert line[chunks[0].actions].all()
+    np.testing.assert_array_equal(chunks[0].observed_g, 0.0)
+
+
+def test_seeds_are_drawn_from_all_that_is_feasible():
+    everything = {"grid": 9, "seed_size": 10_000}
+    with_line, exact = drawn(build(RateAllocation, everything)), drawn(build(Exact, everything))
+    assert (with_line.seed_set[0].sum() - exact.seed_set[0].sum()) == 51
+    np.testing.assert_array_equal(with_line.seed_set[0], with_line.g[0, 0] <= 0)
+
+
+def test_a_box_and_what_is_shown_of_it_agree():
+    task = build(RateAllocation, {"full_information": True})
+    found, x = drawn(task), np.tile(2 * np.array([0.3, 0.1, 0.9, 0.2]) / 2, (3, 1))
+    x[:, 3] += (2 - x @ PRICES) / PRICES[3]
+    x[:, 3] = np.nextafter(x[:, 3], 3)  # over the line by a rounding, and by more than that
+    assert (task.formula(x)[:, 1] > 0).all()
+    assert not found.values(1, x[None])[0, :, 1:].any()
+    assert not task.everywhere(found)(task.box.unit(x)[:, None])[..., 0].any()
+    x[:, 3] += 1e-9
+    assert (found.values(1, x[None])[0, :, 1] > 1e-9).all()
+
+
+@dataclass(kw_only=True)
+class Drifting(DriftingPocket):
+    feasibility_tolerance = 0.01
+
+
+@dataclass(kw_only=True)
+class Pocket(FeasiblePocket):
+    feasibility_tolerance = 0.01
+
+
+@dataclass(kw_only=True)
+class Random(RKHS1D):
+    feasibility_tolerance = 0.01
+
+
+@dataclass(kw_only=True)
+class Own(Problem):
+    """A problem of a user's own that knows nothing of the tolerance but to declare it."""
+
+    feasibility_tolerance = 1e-6
+    actions = Finite(np.eye(3), names=("good", "best", "bad"))
+    constraints = 1
+
+    def draw(self, generators):
+        f = np.tile([0.0, 2.0, 3.0], (len(generators), 1))
+        g = np.tile([-1.0, 1e-7, 0.5], (len(generators), 1, 1))
+        ones = np.ones((len(generators), 2))
+        return Instances(f, g, ones, ones, choose_seed_set(g, 2, generators), np.zeros(len(generators), dtype=int))
+
+    def feedback(self, instances, streams):
+        return AdditiveNoise(instances, instances.noise, Draws(streams.role("noise"), standard_normal, (2,)))
+
+
+def test_a_problem_of_ones_own_only_declares_it():
+    found = drawn(build(Own, {}))
+    assert found.g[0, 0].tolist() == [-1.0, 0.0, 0.5]
+    assert found.f_star.tolist() == [2.0] * 3
+    cells, _ = play(build(Own, {}), make("oracle"), seeds=2, horizon=4)
+    assert not cells.metrics.final["violations"].any()
+    assert not cells.metrics.final["regret"].any()
+
+
+@pytest.mark.parametrize(
+    ("cls", "settings"), [(Pocket, {}), (Pocket, {"grid": 40}), (Drifting, {}), (Drifting, {"grid": 40}), (Random, {})]
+)
+def test_every_family_obeys(cls, settings):
+    task, exact = build(cls, settings), build(cls.__mro__[1], settings)
+    task.prepare(DataFolder())
+    found, before = drawn(task), drawn(exact)
+    if isinstance(task.actions, Finite):
+        points = np.tile(np.arange(task.actions.n)[None, :, None], (1, 1, 3))[0]
+    else:
+        points = task.box.scale(task.box.candidates)[:, None].repeat(3, axis=1)
+    ours, theirs = found.values(1, points), before.values(1, points)
+    close = (theirs[..., 1:] > 0) & (theirs[..., 1:] <= 0.01)
+    assert close.any()
+    assert not ours[..., 1:][close].any()
+    np.testing.assert_array_equal(ours[..., 1:][~close], theirs[..., 1:][~close])
+    np.testing.assert_array_equal(ours[..., 0], theirs[..., 0])
+    np.testing.assert_array_equal(found.stars(1, 1)[0] >= before.stars(1, 1)[0], True)
+
+
+def test_all_others_have_none_and_their_draws_are_untouched():
+    assert {n for n in PROBLEMS.names() if PROBLEMS.get(n).feasibility_tolerance} == {"rate-allocation"}
+    g = np.array([1e-300, -1.0])
+    assert build(RKHS1D, {}).settle(g) is g
+
+
+@pytest.mark.parametrize("wrong", [-1e-12, np.inf, np.nan])
+def test_a_tolerance_is_finite_and_not_negative(wrong):
+    task = problem("rkhs-1d")
+    task.feasibility_tolerance = wrong
+    with pytest.raises(Misuse, match="feasibility_tolerance is .*; it must be at least 0 and finite"):
+        drawn(task)
