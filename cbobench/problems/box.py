@@ -22,6 +22,7 @@ from cbobench.problems.data import DataFolder
 Formula = Callable[[Array], Array]
 SAMPLE = 2**13  # points at which a formula's range, spread and Slater margin are read off
 LARGEST_GRID = 10_000
+ROUNDING = 1e-14  # of a constraint at a stated optimum, relative to its largest value
 
 
 @dataclass(frozen=True)
@@ -122,6 +123,10 @@ class BoxProblem(FeedbackModel):
         """`reference`, unless a problem's parameters move it."""
         return self.reference
 
+    def stated(self) -> Sequence[tuple[Formula, Reference]]:
+        """What holds one after the other, here one thing for ever: a formula, and what is stated of its optimum."""
+        return [(self.formula, self.optimum)]
+
     def formula(self, x: Array) -> Array:
         """(f, g_1, ..., g_m) at points (..., d): (..., 1 + m); maximise f, feasible where every g_j <= 0."""
         raise NotImplementedError
@@ -133,6 +138,11 @@ class BoxProblem(FeedbackModel):
             raise Misuse(f"grid is {self.grid}, so {self.grid**d:,} actions; allowed: at most {most} per axis here")
 
     def prepare(self, data: DataFolder) -> None:
+        """Looks for a feasible action of a grid; on a box, holds the stated optimum against the formula.
+
+        Raises:
+            Misuse: there is none, or the stated optimum is not in the box, not feasible, or has another reward.
+        """
         actions = self.actions
         if isinstance(actions, Finite):
             assert actions.points is not None
@@ -140,6 +150,34 @@ class BoxProblem(FeedbackModel):
                 raise Misuse(
                     f"no feasible action on a grid of {self.grid} points per axis; try another grid, or the box"
                 )
+        else:
+            for formula, found in self.stated():
+                wrong = self._mistake(formula, found)
+                if wrong:
+                    name = vars(type(self)).get("name") or f"{type(self).__module__}:{type(self).__qualname__}"
+                    raise Misuse(f"the stated optimum is {wrong}; to find it: make reference NAME={name}")
+
+    def _mistake(self, formula: Formula, found: Reference) -> str:
+        """What contradicts a stated optimum; empty if nothing does. A closed form may round, in the last digits."""
+        x = np.array(found.x, dtype=np.float64)
+        at = f"x = ({', '.join(f'{v:.10g}' for v in x.ravel())})"
+        if x.shape != self.box.low.shape:
+            return f"{at}, but the box has {self.box.d} dimensions"
+        if not ((x >= self.box.low) & (x <= self.box.high)).all():
+            return f"{at}, which is not in the box"
+        values = np.asarray(formula(x))
+        if values.shape != (1 + self.m,) or not np.isfinite(values).all():
+            return (
+                f"{at}, where the formula gives {values.tolist()}, not {1 + self.m} finite values (f and m = {self.m})"
+            )
+        g = self.settle(values[1:] / self.scaling[1][1:])
+        size = np.abs(formula(self.box.scale(self.box.candidates))).max(axis=0)[1:] / self.scaling[1][1:]
+        if (g > ROUNDING * (1 + size)).any():
+            j = int(g.argmax())
+            return f"{at}, which is not feasible: g_{j + 1} = {values[1 + j]:.6g} there"
+        if not abs(values[0] - found.f) <= found.accuracy * (1 + abs(found.f)) + 1e-12:
+            return f"f = {found.f:.10g} at {at}, where the formula gives f = {values[0]:.10g}"
+        return ""
 
     @property
     def constraints(self) -> int:

@@ -18,7 +18,7 @@ from cbobench.gp.kernels import Array
 from cbobench.params import param
 from cbobench.problems import PROBLEMS
 from cbobench.problems.base import Ability, Drawn
-from cbobench.problems.box import BoxProblem, Reference
+from cbobench.problems.box import BoxProblem, Formula, Reference
 from cbobench.problems.channels import Phased
 
 
@@ -133,15 +133,15 @@ class DriftingPocket(FeasiblePocket):
     def offers(self) -> frozenset[Ability]:
         return super().offers() - {"a safe seed set", "full information of the constraints"}
 
+    def stated(self) -> Sequence[tuple[Formula, Reference]]:
+        return [(partial(pocket, shifts=shifts, level=level), found) for shifts, level, found in DRIFT]
+
     def draw(self, generators: Sequence[np.random.Generator]) -> Drawn:
         starts = (1, self.first_change + 1, self.second_change + 1)
-        formulas = [partial(pocket, shifts=shifts, level=level) for shifts, level, _ in DRIFT]
-        parts = [
-            self.instances(formula, found, generators) for formula, (_, _, found) in zip(formulas, DRIFT, strict=True)
-        ]
+        parts = [self.instances(formula, found, generators) for formula, found in self.stated()]
         points = self.box.scale(self.box.candidates)
         moves = [
             np.tile(self.box.norm((after(points) - before(points)).T), (len(generators), 1))
-            for before, after in itertools.pairwise(formulas)
+            for (before, _), (after, _) in itertools.pairwise(self.stated())
         ]
         return Phased(list(zip(starts, parts, strict=True)), moves)

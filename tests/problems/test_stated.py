@@ -1,0 +1,116 @@
+"""A stated optimum that contradicts its formula is refused when the problem is prepared, before anything is played."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from cbobench.errors import Misuse
+from cbobench.params import build
+from cbobench.problems import PROBLEMS, pocket
+from cbobench.problems.box import BoxProblem
+from cbobench.problems.data import DataFolder
+from cbobench.problems.literature import Gramacy
+from tests.algorithms.easy import Bowl
+
+GRAMACY, BOWL = Gramacy.reference, Bowl.reference
+BOXES = [n for n in PROBLEMS.names() if issubclass(PROBLEMS.get(n), BoxProblem)]
+
+
+def prepared(cls, reference=None, **settings):
+    known = {} if reference is None else {"reference": reference}
+    task = build(type(cls.__name__, (cls,), known | {"__module__": "mine"}), settings)
+    task.prepare(DataFolder())
+    return task
+
+
+@pytest.mark.parametrize(
+    ("cls", "change", "says"),
+    [
+        (Bowl, {"x": (0.2, 1.2), "f": 0.0}, r"x = \(0.2, 1.2\), which is not feasible: g_1 = 0.4 there"),
+        (Bowl, {"x": (0.1, 1.1), "f": -0.02}, r"which is not feasible: g_1 = 0.2 there"),
+        (Bowl, {"f": -0.07}, r"f = -0.07 at x = \(0, 1\), where the formula gives f = -0.08"),
+        (Bowl, {"f": -0.08 + 3e-9}, "f = -0.079999997 at"),
+        (Bowl, {"f": float("nan")}, "f = nan at"),
+        (Bowl, {"x": (0.0, 1.0, 0.0)}, r"x = \(0, 1, 0\), but the box has 2 dimensions"),
+        (Bowl, {"x": (-1.5, 1.0)}, "which is not in the box"),
+        (Bowl, {"x": (float("nan"), 1.0)}, "which is not in the box"),
+        (Gramacy, {"x": (0.19512, 0.40466)}, r"which is not feasible: g_1 = \S+e-06 there"),
+        (Gramacy, {"x": (0.5, 0.6)}, "where the formula gives f = -1.1"),
+    ],
+)
+def test_a_contradiction_is_one_line_that_says_what_to_do(cls, change, says):
+    with pytest.raises(Misuse, match=f"^the stated optimum is .*{says}.*; .*make reference NAME=mine:{cls.__name__}$"):
+        prepared(cls, replace(cls.reference, **change))
+
+
+def test_a_published_rounded_optimum_may_say_how_accurate_it_is():
+    rounded = replace(BOWL, x=(0.001, 0.998), f=-0.08)
+    with pytest.raises(Misuse, match=r"the formula gives f = -0\.0804"):
+        prepared(Bowl, rounded)
+    prepared(Bowl, replace(rounded, accuracy=1e-3))
+
+
+def test_a_tolerance_allows_for_rounded_coordinates():
+    rounded = replace(BOWL, x=(1e-9, 1.0), f=-0.08)
+    with pytest.raises(Misuse, match="not feasible: g_1 = 1e-09"):
+        prepared(Bowl, rounded)
+    prepared(type("Bowl", (Bowl,), {"feasibility_tolerance": 1e-8}), rounded)
+
+
+def test_a_formula_has_as_many_values_as_it_says():
+    with pytest.raises(Misuse, match=r"gives \[-0\.0\d+, 0\.0\], not 3 finite values \(f and m = 2\)"):
+        prepared(type("Bowl", (Bowl,), {"m": 2}))
+
+
+@pytest.mark.parametrize("name", BOXES)
+def test_ours_are_consistent_whatever_the_parameters(name):
+    for settings in ({}, {"scaled": True}, {"scaled": False}, {"kappa": 1e6, "c": 0.9}, {"arrivals": 3.0}):
+        allowed = {p: v for p, v in settings.items() if p in PROBLEMS.get(name).__dataclass_fields__}
+        if "scaled" in allowed and name in ("feasible-pocket-drift", "queue-stability"):
+            continue
+        build(PROBLEMS.get(name), allowed).prepare(DataFolder())
+
+
+def test_every_phase_is_looked_at(monkeypatch):
+    for k in range(3):
+        phases = [list(phase) for phase in pocket.DRIFT]
+        phases[k][2] = replace(phases[k][2], f=1.0)
+        monkeypatch.setattr(pocket, "DRIFT", phases)
+        with pytest.raises(Misuse, match="f = 1 at"):
+            prepared(pocket.DriftingPocket)
+        monkeypatch.undo()
+
+
+def test_a_grid_finds_its_own_optimum():
+    task = prepared(Bowl, replace(BOWL, f=99.0, x=()), grid=5)
+    assert task.draw([np.random.default_rng(0)]).f_star[0] < 0
+
+
+MINE = """\
+import numpy as np
+from dataclasses import dataclass
+from cbobench.problems.box import BoxProblem, Reference
+
+@dataclass(kw_only=True)
+class Mine(BoxProblem):
+    low, high = (0.0,), (1.0,)
+    reference = Reference((0.9,), 0.9, 0.5, 0.5, 1e-9, "guess")
+
+    def formula(self, x):
+        return np.stack([x[..., 0], x[..., 0] - 0.5], axis=-1)
+"""
+
+
+def test_a_suite_with_a_wrong_optimum_is_refused(command, tmp_path):
+    (tmp_path / "mine.py").write_text(MINE)
+    suite = tmp_path / "suite.yaml"
+    suite.write_text("suite: s\nhorizon: 5\nseeds: 1\nproblems:\n  - mine:Mine\nalgorithms:\n  - random\n")
+    done = command("run", suite, "--out", tmp_path / "out")
+    assert done.returncode == 2
+    assert done.stderr.count("\n") == 1
+    assert "mine:Mine: the stated optimum is x = (0.9), which is not feasible: g_1 = 0.4" in done.stderr
+    assert "make reference NAME=mine:Mine" in done.stderr
+    assert not (tmp_path / "out").exists()
