@@ -13,7 +13,7 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TextIO
 
-from cbobench.errors import CbobenchError, unknown
+from cbobench.errors import unknown
 from cbobench.report.formats import TextTable, render
 
 if TYPE_CHECKING:
@@ -246,7 +246,7 @@ def do_show(options: argparse.Namespace, given: list[str]) -> int:
     if what == "algorithm":
         facts["knows"] = ", ".join(cls.knows)
     else:
-        facts["posterior"] = _representations(cls)
+        facts |= {"posterior": _representations(cls), "noise": cls.noise_near_optimum()}
     if options.format == "json":
         print(json.dumps(facts | {"parameters": described}, indent=1, ensure_ascii=False))
         return 0
@@ -255,6 +255,8 @@ def do_show(options: argparse.Namespace, given: list[str]) -> int:
         print(f"must know: {facts['knows']}\n")
     if what == "problem" and facts["posterior"]:
         print(f"posterior: {facts['posterior']}\n")
+    if what == "problem" and facts["noise"]:
+        print(f"default noise on f: {facts['noise']}\n")
     texts = [[p["name"], json.dumps(p["default"]), p["type"], p["about"]] for p in described]
     print(render(TextTable(["parameter", "default", "allowed", "meaning"], texts, left=4), "table"))
     return 0
@@ -269,7 +271,7 @@ def _representations(cls: type[Any]) -> str:
     try:
         problem = params.build(cls, {})
         problem.prepare(DataFolder())
-    except CbobenchError:
+    except Exception:  # a user's problem may raise anything
         return ""  # a problem that needs files, or parameters, is not there by default
     found = [representation(problem.actions, horizon) for horizon in (100, 10_000)]
     return found[0] if found[0].startswith("observations (box") else "; ".join(found)

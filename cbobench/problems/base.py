@@ -122,6 +122,11 @@ class Problem:
         """In words, for tables, with default parameters: action set, number of constraints, feasible share and f*."""
         return {"actions": "finite", "constraints": "1", "feasible": "varies", "best": "varies"}
 
+    @classmethod
+    def noise_near_optimum(cls) -> str:
+        """With default parameters, how large the noise on f is beside f's spread near the optimum; or nothing."""
+        return ""
+
     def offers(self) -> frozenset[Ability]:
         """What an algorithm may count on; what it needs beyond that makes it refuse the problem."""
         finite = isinstance(self.actions, Finite)

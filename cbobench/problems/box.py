@@ -14,7 +14,7 @@ from cbobench.errors import Misuse
 from cbobench.gp.actions import Finite
 from cbobench.gp.box import Box, finite, sobol
 from cbobench.gp.kernels import Array, StationaryName
-from cbobench.params import param
+from cbobench.params import build, param
 from cbobench.problems.base import Drawn, Instances, choose_seed_set
 from cbobench.problems.channels import Everywhere, FeedbackModel
 from cbobench.problems.data import DataFolder
@@ -22,6 +22,7 @@ from cbobench.problems.data import DataFolder
 Formula = Callable[[Array], Array]
 SAMPLE = 2**13  # points at which a formula's range, spread and Slater margin are read off
 LARGEST_GRID = 10_000
+NEAR = 0.1  # of a side
 ROUNDING = 1e-14  # of a constraint at a stated optimum, relative to its largest value
 
 
@@ -117,6 +118,25 @@ class BoxProblem(FeedbackModel):
         share = f"{100 * known.share:.3g} %"
         box = f"box, d = {len(cls.low)}"
         return {"actions": box, "constraints": str(cls.m), "feasible": share, "best": f"{known.f:.7g}"}
+
+    @classmethod
+    def noise_near_optimum(cls) -> str:
+        try:
+            ratio = build(cls, {}).noise_ratio()
+        except Exception:  # a user's problem may raise anything, and playing it will say so
+            return ""
+        return f"{100 * ratio:.3g} % of f's deviation over the feasible points within a tenth of a side of the optimum"
+
+    def noise_ratio(self) -> float:
+        """`noise_f`, in units of the standard deviation of f over the feasible points near the optimum.
+
+        Those of a Sobol sample of all points that differ from it by at most `NEAR` of a side in any coordinate.
+        """
+        best = self.box.unit(np.array(self.optimum.x))
+        low, high = np.maximum(best - NEAR, 0.0), np.minimum(best + NEAR, 1.0)
+        values = self.scaled_formula(self.box.scale(low + sobol(self.box.d, 4 * SAMPLE) * (high - low)))
+        feasible = (self.settle(values[:, 1:]) <= 0).all(axis=1)
+        return self.noise_f / float(values[feasible, 0].std())
 
     @property
     def optimum(self) -> Reference:

@@ -5,6 +5,10 @@ versions, also within one library; each class says which one it is. See `literat
 
 The constraints span many orders of magnitude, so a standard deviation over the box is that of its worst corner. In
 units of it the feasible set of the welded beam is never more than 0.0008 inside, hence the smaller noise.
+
+Nor does the spread of f over the box say anything of what matters near the optimum: that of the tension spring is 1000
+times |f*|. The default noise on f is therefore a twentieth of the standard deviation of f over the feasible points
+within a tenth of a side of the optimum, rounded to two digits (`BoxProblem.noise_ratio`).
 """
 
 from __future__ import annotations
@@ -20,11 +24,19 @@ from cbobench.problems.box import Reference
 from cbobench.problems.literature import PublishedProblem
 
 
+def noise_near(deviation: float) -> float:
+    """The parameter `noise_f`: 5 % of f's spread near the optimum."""
+    about = (
+        "standard deviation of the noise on f, in the units played; the default is 5 % of f's spread near the optimum"
+    )
+    default: float = param(deviation, about, at_least=0.0)
+    return default
+
+
 @dataclass(kw_only=True)
 class Design(PublishedProblem):
     """Base of the designs: published, and with less noise."""
 
-    noise_f: float = param(0.001, "standard deviation of the noise on f, in the units played", at_least=0.0)
     noise_g: float = param(0.001, "standard deviation of the noise on every g_j, in the units played", at_least=0.0)
 
 
@@ -40,6 +52,8 @@ class PressureVessel(Design):
 
     source = "Coello & Mezura-Montes (2002), continuous relaxation"
     about = "four-dimensional design, four constraints, one of them in 10⁶ cubic inches, feasible on 40 % of the box"
+
+    noise_f: float = noise_near(0.0011)
 
     low = (0.0625, 0.0625, 10.0, 10.0)
     high = (6.1875, 6.1875, 200.0, 200.0)
@@ -75,6 +89,8 @@ class WeldedBeam(Design):
 
     source = "Coello & Mezura-Montes (2002), seven constraints"
     about = "four-dimensional design, seven constraints over seven orders of magnitude, feasible on 2.6 % of the box"
+
+    noise_f: float = noise_near(0.0021)
 
     low = (0.1, 0.1, 0.1, 0.1)
     high = (2.0, 10.0, 10.0, 2.0)
@@ -128,6 +144,8 @@ class TensionSpring(Design):
     source = "Coello & Mezura-Montes (2002)"
     about = "three-dimensional design, four constraints, one with a pole, feasible on 0.75 % of the box"
 
+    noise_f: float = noise_near(1.1e-5)
+
     low = (0.05, 0.25, 2.0)
     high = (2.0, 1.3, 15.0)
     m = 4
@@ -166,6 +184,8 @@ class SpeedReducer(Design):
 
     source = "Lemonge et al. (2010), continuous relaxation"
     about = "seven-dimensional design, eleven constraints, feasible on 0.19 % of the box"
+
+    noise_f: float = noise_near(0.0039)
 
     low = (2.6, 0.7, 17.0, 7.3, 7.8, 2.9, 5.0)
     high = (3.6, 0.8, 28.0, 8.3, 8.3, 3.9, 5.5)
