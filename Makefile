@@ -4,7 +4,7 @@ VENV   ?= .venv
 BIN     = $(VENV)/bin
 RUN    ?= runs/quickstart
 
-.PHONY: demo test fast lint bench paper-figures readme wheel wheel-test lowest clean
+.PHONY: demo test fast lint bench paper-figures reference readme wheel wheel-test lowest clean
 
 demo: .make/install  ## play the quickstart suite on Ray, print its table, draw its figures
 	$(BIN)/cbobench run quickstart --out $(RUN)
@@ -31,6 +31,9 @@ DATA  ?= $(CBOBENCH_DATA)
 QUICK ?=
 paper-figures: .make/install  ## play all paper suites and draw all their figures
 	$(BIN)/python docs/paper_figures.py --out $(PAPER)$(if $(QUICK),/quick) $(if $(QUICK),--seeds 5) $(if $(DATA),--data $(DATA))
+
+reference: .make/install  ## derive the reference of a problem on a box: NAME=gramacy, or module:Class of your own
+	$(BIN)/python docs/reference.py $(NAME)
 
 readme: .make/install  ## write the tables of README.md
 	$(BIN)/python docs/tables.py

@@ -172,12 +172,12 @@ class BoxProblem(FeedbackModel):
                 )
         else:
             for formula, found in self.stated():
-                wrong = self._mistake(formula, found)
+                wrong = self.mistake(formula, found)
                 if wrong:
                     name = vars(type(self)).get("name") or f"{type(self).__module__}:{type(self).__qualname__}"
                     raise Misuse(f"the stated optimum is {wrong}; to find it: make reference NAME={name}")
 
-    def _mistake(self, formula: Formula, found: Reference) -> str:
+    def mistake(self, formula: Formula, found: Reference) -> str:
         """What contradicts a stated optimum; empty if nothing does. A closed form may round, in the last digits."""
         x = np.array(found.x, dtype=np.float64)
         at = f"x = ({', '.join(f'{v:.10g}' for v in x.ravel())})"

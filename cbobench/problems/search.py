@@ -1,0 +1,152 @@
+"""Derives the reference of a formula on a box: its best feasible point, and how strictly it can be satisfied.
+
+Multi-start SLSQP on the unit cube. Derivatives are differences of fourth order with all points inside the box, so a
+formula need not be defined outside it; it must be smooth near the optimum for its last digits to be right.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from cbobench.errors import Misuse
+from cbobench.gp.box import Box, sobol
+from cbobench.gp.kernels import Array
+from cbobench.problems.box import Formula
+
+STEP = 2e-4  # of a side, between the points of a difference
+CENTRAL, FORWARD = np.array([1.0, -8.0, 0.0, 8.0, -1.0]) / 12, np.array([-25.0, 48.0, -36.0, 16.0, -3.0]) / 12
+ACTIVE = 1e-7  # of a constraint's largest value: how near 0 an active one is
+
+
+@dataclass(frozen=True)
+class Optimum:
+    """What a search found.
+
+    Attributes:
+        x: the best feasible point, (d,); every g_j <= 0 there, to the last bit.
+        values: (f, g_1, ..., g_m) there, (1 + m,).
+        slater: the largest -max_j g_j of the box, (what `Reference.slater` states).
+        share: feasible share of the sampled points.
+        active: the constraints and sides of the box that hold x, in words.
+        reached, starts: how many of the starts ended at this reward, to 1e-9.
+    """
+
+    x: Array
+    values: Array
+    slater: float
+    share: float
+    active: tuple[str, ...]
+    reached: int
+    starts: int
+
+
+def slopes(function: Formula, u: Array) -> Array:
+    """Derivatives (p, d) of a function (..., d) to (..., p) at a point of the unit cube."""
+    side = np.where(u < 2 * STEP, 1, np.where(u > 1 - 2 * STEP, -1, 0))  # one-sided at the sides
+    found = []
+    for i, s in enumerate(side.tolist()):
+        offsets, weights = (np.arange(5) * s, FORWARD * s) if s else (np.arange(-2, 3), CENTRAL)
+        points = np.tile(u, (5, 1))
+        points[:, i] += STEP * offsets
+        found.append(weights @ function(points) / STEP)
+    return np.stack(found, axis=1)
+
+
+def search(formula: Formula, box: Box, starts: int = 32, power: int = 17) -> Optimum:
+    """The constrained maximum of a formula, as `BoxProblem.formula`.
+
+    Args:
+        starts: how many local searches begin at the best sampled points, and as many again anywhere.
+        power: log2 of how many points of a Sobol sequence are sampled.
+
+    Raises:
+        Misuse: no feasible point was found.
+    """
+
+    def played(u: Array) -> Array:
+        return formula(box.scale(u))
+
+    units = sobol(box.d, 2**power)
+    with np.errstate(all="ignore"):
+        values = np.concatenate([played(part) for part in np.array_split(units, max(1, len(units) // 2**14))])
+        size = 1e-300 + np.nanmax(np.abs(np.where(np.isfinite(values), values, np.nan)), axis=0)
+        worst = (values[:, 1:] / size[1:]).max(axis=1)
+        reward = np.where(worst <= 0, values[:, 0], -np.inf)
+        by_reward, by_violation = np.argsort(-reward)[: starts // 2], np.argsort(worst)[: starts // 2]
+        begun = units[[*by_reward, *by_violation, *range(starts)]]
+        ends = [u for u in (_local(played, start, size) for start in begun) if u is not None]
+        ends += [u for u in units[by_reward[:1]] if worst[by_reward[0]] <= 0]
+        if not ends:
+            least = f"the least max g_j / max |g_j| is {worst.min():.3g}"
+            raise Misuse(f"no feasible point among {len(units):,} and {2 * starts} local searches; {least}")
+        ends.sort(key=lambda u: -float(played(u)[0]))
+        best = ends[0]
+        found = played(best)
+        reached = sum(abs(float(played(u)[0] - found[0])) <= 1e-9 * (1 + abs(float(found[0]))) for u in ends)
+        margins = [-float((played(u)[1:]).max()) for u in _centres(played, units, values)]
+    active = [f"g_{j + 1}" for j in range(len(found) - 1) if found[1 + j] >= -ACTIVE * size[1 + j]]
+    for i, v in enumerate(best.tolist()):
+        active += [f"x_{i + 1} at its {'least' if v < 0.5 else 'largest'}"] if min(v, 1 - v) < 1e-12 else []
+    share = float((worst <= 0).mean())
+    return Optimum(box.scale(best), found, max(margins), share, tuple(active), reached, 2 * starts)
+
+
+def _slsqp(objective: Formula, rules: Formula, u: Array) -> Array:
+    """Where SLSQP ends that maximises objective()[..., 0] subject to rules() <= 0, begun again twice where it ended."""
+    from scipy.optimize import minimize
+
+    for _ in range(3):
+        found = minimize(
+            lambda v: -float(objective(v)[0]),
+            u,
+            jac=lambda v: -slopes(objective, v)[0],
+            bounds=[(0.0, 1.0)] * len(u),
+            constraints={"type": "ineq", "fun": lambda v: -rules(v), "jac": lambda v: -slopes(rules, v)},
+            method="SLSQP",
+            options={"maxiter": 200, "ftol": 1e-16},
+        )
+        if not np.isfinite(found.x).all():
+            break
+        u = np.clip(found.x, 0.0, 1.0)
+    return u
+
+
+def _units(function: Formula, u: Array, size: Array) -> Array:
+    """What every function is divided by: its slope at u, or its size where it has none."""
+    steep = np.linalg.norm(slopes(function, u), axis=1)
+    return np.where((steep > 0) & np.isfinite(steep), steep, size)
+
+
+def _local(played: Formula, u: Array, size: Array) -> Array | None:
+    """The feasible point (d,) where a local search from u ends, or None."""
+    unit = _units(played, u, size)
+    u = _slsqp(lambda v: played(v)[..., :1] / unit[0], lambda v: played(v)[..., 1:] / unit[1:], u)
+    for margin in (0.0, *10.0 ** np.arange(-17, -12)):  # the last digits: a step of least length into the feasible set
+        for _ in range(4):
+            over = played(u)[1:] + margin * size[1:]
+            broken = over > (margin * size[1:])
+            if not broken.any():
+                return u
+            step = np.linalg.lstsq(slopes(played, u)[1:][broken], over[broken], rcond=None)[0]
+            u = np.clip(u - step, 0.0, 1.0)
+    return None
+
+
+def _centres(played: Formula, units: Array, values: Array) -> list[Array]:
+    """Points (d,) where max_j g_j is least: the best three sampled ones, and where SLSQP ends from there."""
+    worst = values[:, 1:].max(axis=1)
+    found = [units[i] for i in np.argsort(worst)[:3]]
+    for u in list(found):
+        low, high = float(played(u)[1:].max()), float(np.abs(played(u)[1:]).max()) + 1e-300
+        begun = np.array([*u, 0.5])  # the level max_j g_j <= low + high (level - 1/2) is one coordinate more
+
+        def level(v: Array) -> Array:
+            return -v[..., -1:]
+
+        def rules(v: Array, low: float = low, high: float = high) -> Array:
+            return np.asarray((played(v[..., :-1])[..., 1:] - low) / high - (v[..., -1:] - 0.5))
+
+        found.append(_slsqp(level, rules, begun)[:-1])
+    return found

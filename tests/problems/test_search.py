@@ -1,0 +1,130 @@
+"""The search behind `make reference`, against references that were found another way, and on a user's problem."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+from cbobench.errors import Misuse
+from cbobench.gp.box import Box
+from cbobench.params import build
+from cbobench.problems import PROBLEMS
+from cbobench.problems.search import search, slopes
+from tests.algorithms.easy import Bowl
+from tests.conftest import ROOT
+
+HEAD = """\
+import numpy as np
+from dataclasses import dataclass
+from cbobench.problems.box import BoxProblem, Reference
+
+@dataclass(kw_only=True)
+class Mine(BoxProblem):
+    low, high, m = (0.0, 0.0), (2.0, 3.0), 2
+
+    def formula(self, x):
+        a, b = x[..., 0], x[..., 1]
+        return np.stack([np.sqrt(a) + np.sqrt(b), a + b - 2, a - b], axis=-1)
+"""
+
+
+def reference(folder, *names):
+    """`docs/reference.py` as `make reference` calls it, from a folder that may hold a user's module."""
+    words = [sys.executable, str(ROOT / "docs" / "reference.py"), *names]
+    environment = os.environ | {"PYTHONPATH": str(ROOT)}
+    return subprocess.run(words, capture_output=True, text=True, timeout=300, check=False, cwd=folder, env=environment)
+
+
+def printed(out, what):
+    return np.array(eval(re.search(rf"^{what} +(.*)$", out, flags=re.M).group(1)))
+
+
+@pytest.mark.parametrize("name", ["gramacy", "welded-beam"])
+def test_published_references_are_found_again(name, tmp_path):
+    done = reference(tmp_path, name)
+    assert (done.returncode, done.stderr) == (0, "")
+    task = PROBLEMS.get(name)()
+    known = task.reference
+    x, f = printed(done.stdout, "x"), float(printed(done.stdout, "f"))
+    assert f == pytest.approx(known.f, rel=1e-9)
+    assert f == task.formula(x)[0]
+    assert task.formula(x)[1:].max() <= 0, "feasible to the last bit"
+    share = float(re.search(r"^feasible +(\S+) %", done.stdout, flags=re.M).group(1))
+    assert share / 100 == pytest.approx(known.share, rel=0.02)
+    assert float(re.search(r"^margin +(\S+)", done.stdout, flags=re.M).group(1)) == pytest.approx(
+        known.slater, rel=1e-5
+    )
+    active = re.search(r"^active +(.*)$", done.stdout, flags=re.M).group(1)
+    assert active == {"gramacy": "g_1", "welded-beam": "g_1, g_2, g_3, g_7"}[name]
+    assert "the stated reference agrees" in done.stdout
+
+
+def test_a_users_problem_and_what_it_states(tmp_path):
+    """On a + b <= 2, a <= b the sum of roots is largest at (1, 1); the margin is 1, at (0, 1)."""
+    mine = tmp_path / "mine.py"
+    mine.write_text(HEAD)
+    done = reference(tmp_path, "mine:Mine")
+    assert (done.returncode, done.stderr) == (0, "")
+    np.testing.assert_allclose(printed(done.stdout, "x"), 1.0, atol=1e-6)
+    assert float(printed(done.stdout, "f")) == pytest.approx(2.0, abs=1e-12)
+    assert float(printed(done.stdout, "margin")) == pytest.approx(1.0)
+    code = re.search(r"^    reference = Reference\(.*?^    \)$", done.stdout, flags=re.M | re.S).group(0)
+    mine.write_text(HEAD + "\n" + code + "\n")  # what is printed can be pasted
+    assert "the stated reference agrees" in reference(tmp_path, "mine:Mine").stdout
+    mine.write_text(HEAD + '\n    reference = Reference((0.9, 0.9), 1.9, 0.5, 0.2, 1e-9, "guess")\n')
+    done = reference(tmp_path, "mine:Mine")
+    assert done.returncode == 1
+    says = [line for line in done.stdout.splitlines() if line.startswith("stated otherwise: ")]
+    assert [re.split(r" is | are ", line)[0].split()[-1] for line in says] == ["optimum", "f", "slater", "share"]
+    assert "better by 0.1" in says[1]
+
+
+@pytest.mark.parametrize(
+    ("names", "says"),
+    [
+        (["gramcy"], "unknown problem 'gramcy'; did you mean 'gramacy'"),
+        (["nowhere:Problem"], "cannot import 'nowhere'"),
+        (["mine:Yours"], "unknown name in mine 'Yours'"),
+        (["rkhs-1d"], "finite action set"),
+        ([], "make reference NAME="),
+        (["mine:Broken"], "the formula of mine:Broken fails: ValueError: not yet"),
+    ],
+)
+def test_what_cannot_be_derived_is_one_line(names, says, tmp_path):
+    broken = "\nclass Broken(Mine):\n    def formula(self, x):\n        raise ValueError('not yet')\n"
+    (tmp_path / "mine.py").write_text(HEAD + broken)
+    done = reference(tmp_path, *names)
+    assert done.returncode == 2
+    assert done.stdout == ""
+    assert done.stderr.count("\n") == 1
+    assert says in done.stderr
+
+
+def test_the_search_in_closed_form_and_where_nothing_is_feasible():
+    task = build(Bowl, {})
+    found = search(task.formula, task.box, starts=8, power=12)
+    np.testing.assert_allclose(found.x, (0, 1), atol=1e-9)
+    assert found.values[0] == pytest.approx(-0.08, abs=1e-12)
+    assert found.values[1] <= 0
+    assert (found.slater, found.active) == (pytest.approx(2.0), ("g_1",))
+    assert found.share == pytest.approx(0.5, abs=0.01)
+    with pytest.raises(Misuse, match=r"no feasible point among 4,096 and 16 local searches"):
+        search(lambda x: task.formula(x) + np.array([0.0, 2.5]), task.box, starts=8, power=12)
+
+
+def test_derivatives_need_no_point_outside_the_box():
+    box = Box(np.zeros(2), np.ones(2))
+
+    def inside(u):
+        assert ((u >= box.low) & (u <= box.high)).all()
+        return np.stack([np.exp(u[..., 0]) * u[..., 1], np.sin(3 * u[..., 1])], axis=-1)
+
+    for u in (np.array([0.0, 1.0]), np.array([1.0, 1e-4]), np.array([0.5, 0.3])):
+        a, b = u
+        expected = [[np.exp(a) * b, np.exp(a)], [0.0, 3 * np.cos(3 * b)]]
+        np.testing.assert_allclose(slopes(inside, u), expected, atol=1e-9)
