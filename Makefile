@@ -4,7 +4,7 @@ VENV   ?= .venv
 BIN     = $(VENV)/bin
 RUN    ?= runs/quickstart
 
-.PHONY: demo test fast lint bench paper-figures reference readme wheel wheel-test lowest clean
+.PHONY: demo test fast lint hooks bench paper-figures reference readme wheel wheel-test lowest clean
 
 demo: .make/install  ## play the quickstart suite on Ray, print its table, draw its figures
 	$(BIN)/cbobench run quickstart --out $(RUN)
@@ -21,6 +21,9 @@ lint: .make/lint  ## style, types
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
+
+hooks: .make/lint  ## run style, types and house rules before every commit
+	$(BIN)/pre-commit install
 
 bench: .make/test  ## µs per seed-round against the bare-NumPy floor (ARGS=--quick for the main case only)
 	$(BIN)/python benchmarks/bench.py $(ARGS)

@@ -31,3 +31,7 @@ def __getattr__(name: str) -> Any:
 
         return run
     raise AttributeError(f"module 'cbobench' has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})
