@@ -3,6 +3,9 @@ PYTHON ?= python3
 VENV   ?= .venv
 BIN     = $(VENV)/bin
 RUN    ?= runs/quickstart
+# Tests run on all cores, one BLAS thread each; WORKERS=0 runs them one after the other (for a debugger).
+WORKERS ?= auto
+PYTEST  = OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n $(WORKERS) --maxprocesses 8 --dist loadgroup
 
 .PHONY: demo test fast lint hooks bench paper-figures reference readme wheel wheel-test lowest clean
 
@@ -12,10 +15,10 @@ demo: .make/install  ## play the quickstart suite on Ray, print its table, draw 
 	@echo "open $(RUN)/figures/summary_quickstart_synthetic_h_B_2.png"
 
 test: .make/test  ## every test, the slow ones too
-	$(BIN)/python -m pytest $(ARGS)
+	$(PYTEST) $(ARGS)
 
 fast: .make/test  ## the quick tests only
-	$(BIN)/python -m pytest -m "not slow" $(ARGS)
+	$(PYTEST) -m "not slow" $(ARGS)
 
 lint: .make/lint  ## style, types
 	$(BIN)/ruff check .
@@ -53,14 +56,14 @@ wheel-test: .make/install  ## the demo and every test again, from the built whee
 	$(WHEEL_TEST)/venv/bin/pip install --quiet --disable-pip-version-check $(WHEEL_TEST)/dist/*.whl
 	cd $(WHEEL_TEST)/elsewhere && ../venv/bin/cbobench run quickstart && ../venv/bin/cbobench figures runs/quickstart
 	$(WHEEL_TEST)/venv/bin/pip install --quiet --disable-pip-version-check "$$(echo $(WHEEL_TEST)/dist/*.whl)[test]"
-	cp -r tests .ci suites analysis benchmarks docs *.md *.yaml LICENSE Makefile pyproject.toml $(WHEEL_TEST)/elsewhere
-	cd $(WHEEL_TEST)/elsewhere && ../venv/bin/python -m pytest $(ARGS)
+	cp -r tests .ci .github .pre-commit-config.yaml suites analysis benchmarks docs *.md *.yaml LICENSE Makefile pyproject.toml $(WHEEL_TEST)/elsewhere
+	cd $(WHEEL_TEST)/elsewhere && $(PYTEST:$(BIN)/%=../venv/bin/%) $(ARGS)
 
 lowest: .make/venv  ## every test with the oldest versions that pyproject.toml allows (their warnings are not errors)
 	$(PYTHON) -m venv .venv-lowest
 	$(BIN)/python -c "import tomllib; print('\n'.join(d.replace('>=', '==') for d in tomllib.load(open('pyproject.toml', 'rb'))['project']['dependencies']))" > .make/lowest.txt
 	.venv-lowest/bin/pip install --quiet --constraint .make/lowest.txt -e ".[test]"
-	.venv-lowest/bin/python -m pytest -o filterwarnings=default -q $(ARGS)
+	$(PYTEST:$(BIN)/%=.venv-lowest/bin/%) -o filterwarnings=default -q $(ARGS)
 
 clean:
 	rm -rf .make .venv .venv-lowest build dist .pytest_cache .mypy_cache .ruff_cache

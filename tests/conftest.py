@@ -18,6 +18,16 @@ np.seterr(divide="raise", over="raise", invalid="raise")
 ROOT = Path(__file__).parents[1]
 
 
+ALONE = {"sweep", "report"}
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Folders whose tests start Ray, or share a dear fixture, keep to one worker of a parallel run each."""
+    for item in items:
+        if item.path.parent.name in ALONE:
+            item.add_marker(pytest.mark.xdist_group(item.path.parent.name))
+
+
 @pytest.fixture
 def original_data() -> Path:
     """The folder with the two recorded data sets, which have no licence and are not part of the project."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 import os
 import re
 import subprocess
@@ -31,6 +32,11 @@ class Mine(BoxProblem):
         a, b = x[..., 0], x[..., 1]
         return np.stack([np.sqrt(a) + np.sqrt(b), a + b - 2, a - b], axis=-1)
 """
+
+
+SPEC = importlib.util.spec_from_file_location("reference", ROOT / "docs" / "reference.py")
+SCRIPT = importlib.util.module_from_spec(SPEC)
+SPEC.loader.exec_module(SCRIPT)
 
 
 def reference(folder, *names):
@@ -95,14 +101,21 @@ def test_a_users_problem_and_what_it_states(tmp_path):
         (["mine:Broken"], "the formula of mine:Broken fails: ValueError: not yet"),
     ],
 )
-def test_what_cannot_be_derived_is_one_line(names, says, tmp_path):
+def test_what_cannot_be_derived_is_one_line(names, says, tmp_path, monkeypatch, capsys):
     broken = "\nclass Broken(Mine):\n    def formula(self, x):\n        raise ValueError('not yet')\n"
     (tmp_path / "mine.py").write_text(HEAD + broken)
-    done = reference(tmp_path, *names)
-    assert done.returncode == 2
-    assert done.stdout == ""
-    assert done.stderr.count("\n") == 1
-    assert says in done.stderr
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.delitem(sys.modules, "mine", raising=False)
+    with pytest.raises(Misuse, match=re.escape(says)) as caught:
+        SCRIPT.main(names)
+    assert "\n" not in str(caught.value)
+    assert capsys.readouterr().out == ""
+
+
+def test_a_wrong_name_is_one_line_of_the_command(tmp_path):
+    done = reference(tmp_path, "gramcy")
+    assert (done.returncode, done.stdout, done.stderr.count("\n")) == (2, "", 1)
+    assert done.stderr.startswith("reference: unknown problem 'gramcy'; did you mean 'gramacy'?")
 
 
 def test_the_search_in_closed_form_and_where_nothing_is_feasible():

@@ -19,6 +19,7 @@ from cbobench.problems.pocket import DriftingPocket, FeasiblePocket
 from cbobench.problems.rate_allocation import PRICES, RateAllocation
 from cbobench.problems.rkhs import RKHS1D
 from cbobench.rng import Draws, standard_normal
+from cbobench.sweep.metrics import Metrics
 from tests.helpers import make, play, problem
 
 
@@ -34,28 +35,27 @@ def drawn(task):
 
 def test_rounding_makes_no_point_of_the_budget_line_infeasible():
     """Which points keep the budget is decided in whole tenths: 2 a + 4 b + 8 c + 12 d <= 20."""
-    task = problem("rate-allocation", grid=9)
-    rates = [[Fraction(x).limit_denominator(100) for x in point] for point in task.actions.points]
-    price = [sum(Fraction(p).limit_denominator(10) * x for p, x in zip(PRICES, point, strict=True)) for point in rates]
-    kept, line = np.array([p <= 2 for p in price]), np.array([p == 2 for p in price])
-    found, exact = drawn(task), drawn(build(Exact, {"grid": 9}))
+    settings = {"grid": 9, "seed_size": 10_000}
+    task = problem("rate-allocation", **settings)
+    rates = [[Fraction(x).limit_denominator(100) for x in point] for point in task.actions.points.tolist()]
+    tenths = np.array([sum(w * x for w, x in zip((2, 4, 8, 12), point, strict=True)) for point in rates])
+    kept, line = tenths <= 20, tenths == 20
+    found, exact = (t.draw([np.random.default_rng(0)]) for t in (task, build(Exact, settings)))
     np.testing.assert_array_equal((found.g[0, 0] <= 0), kept)
     assert line.sum() == 120
     assert (exact.g[0, 0, line] > 0).sum() == 51, "negative control"
     assert found.f_star[0] == found.f[0][kept].max() == pytest.approx(2.9130, abs=5e-5)
     assert exact.f_star[0] == pytest.approx(2.8644, abs=5e-5)
     assert found.f_plus[0] >= found.f_star[0]
-    cells, chunks = play(task, make("oracle"), seeds=2, horizon=3)
-    assert not any(cells.metrics.final[name].any() for name in ("regret", "violations", "violation", "violation_hard"))
-    assert line[chunks[0].actions].all()
-    np.testing.assert_array_equal(chunks[0].observed_g, 0.0)
-
-
-def test_seeds_are_drawn_from_all_that_is_feasible():
-    everything = {"grid": 9, "seed_size": 10_000}
-    with_line, exact = drawn(build(RateAllocation, everything)), drawn(build(Exact, everything))
-    assert (with_line.seed_set[0].sum() - exact.seed_set[0].sum()) == 51
-    np.testing.assert_array_equal(with_line.seed_set[0], with_line.g[0, 0] <= 0)
+    np.testing.assert_array_equal(found.seed_set[0], kept)
+    assert (found.seed_set[0] & ~exact.seed_set[0]).sum() == 51, "safe methods may start wherever it is feasible"
+    assert line[found.best(1)].all()
+    metrics = Metrics(found)
+    metrics.add(np.tile(found.best(1), (3, 1)))
+    assert not any(metrics.final[name].any() for name in ("regret", "violations", "violation", "violation_hard"))
+    metrics = Metrics(exact)
+    metrics.add(np.tile(found.best(1), (3, 1)))
+    assert metrics.final["violations"] == 3, "negative control"
 
 
 def test_a_box_and_what_is_shown_of_it_agree():
