@@ -50,7 +50,7 @@ def printed(out, what):
     return np.array(eval(re.search(rf"^{what} +(.*)$", out, flags=re.M).group(1)))
 
 
-@pytest.mark.parametrize("name", ["gramacy", "welded-beam"])
+@pytest.mark.parametrize("name", ["gramacy", pytest.param("welded-beam", marks=pytest.mark.slow)])
 def test_published_references_are_found_again(name, tmp_path):
     done = reference(tmp_path, name)
     assert (done.returncode, done.stderr) == (0, "")
@@ -70,6 +70,7 @@ def test_published_references_are_found_again(name, tmp_path):
     assert "the stated reference agrees" in done.stdout
 
 
+@pytest.mark.slow
 def test_a_users_problem_and_what_it_states(tmp_path):
     """On a + b <= 2, a <= b the sum of roots is largest at (1, 1); the margin is 1, at (0, 1)."""
     mine = tmp_path / "mine.py"

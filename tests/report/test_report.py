@@ -170,6 +170,7 @@ EXPECTED = {
 }  # fmt: skip
 
 
+@pytest.mark.slow
 def test_figures_and_the_numbers_behind_them(finished, tmp_path):
     run = Run(finished)
     drawn = {figure.name: paths for figure, paths in draw_all(run, tmp_path / "one")}
