@@ -7,7 +7,7 @@ RUN    ?= runs/quickstart
 WORKERS ?= auto
 PYTEST  = OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n $(WORKERS) --maxprocesses 8 --dist loadgroup
 
-.PHONY: demo test fast lint hooks bench paper-figures reference readme wheel wheel-test lowest clean
+.PHONY: demo test fast lint hooks bench paper-figures reference readme wheel dist wheel-test lowest clean
 
 demo: .make/install  ## play the quickstart suite on Ray, print its table, draw its figures
 	$(BIN)/cbobench run quickstart --out $(RUN)
@@ -46,6 +46,11 @@ readme: .make/install  ## write the tables of README.md
 
 wheel: .make/install  ## build the wheel into dist/
 	$(BIN)/pip wheel --quiet --no-deps --wheel-dir dist .
+
+dist: .make/lint  ## build what is published, wheel and source archive, into dist/, and check them
+	$(BIN)/pip install --quiet --disable-pip-version-check build twine
+	$(BIN)/python -m build --outdir dist
+	$(BIN)/twine check --strict dist/*
 
 # The wheel in a bare environment, from another directory: nothing of the checkout is on the path.
 WHEEL_TEST = $(CURDIR)/.make/wheel-test

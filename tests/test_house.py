@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import ast
 import re
+import subprocess
 import sys
 import tomllib
 from pathlib import Path
 
 import pytest
+import yaml
 
 import cbobench
 from cbobench import resources
@@ -146,6 +148,31 @@ def test_commands_of_the_readme_exist():
 def test_continuous_integration_runs_what_the_readme_says():
     script = (ROOT / ".ci" / "run").read_text()
     assert script.index("make test") < script.index("make demo")
+
+
+def test_every_python_that_is_promised_is_tested():
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    promised = [c.split(" :: ")[-1] for c in project["classifiers"] if re.search(r":: 3\.\d+$", c)]
+    jobs = yaml.safe_load((ROOT / ".github" / "workflows" / "ci.yml").read_text())["jobs"]
+    assert jobs["all"]["strategy"]["matrix"]["python"] == promised
+    assert project["requires-python"] == f">={promised[0]}"
+    commands = [step["run"] for job in jobs.values() for step in job["steps"] if "run" in step]
+    assert commands == ["bash .ci/run", "make lowest"]
+
+
+def test_hooks_download_nothing():
+    config = yaml.safe_load((ROOT / ".pre-commit-config.yaml").read_text())
+    assert [repository["repo"] for repository in config["repos"]] == ["local"]
+    hooks = config["repos"][0]["hooks"]
+    assert {hook["language"] for hook in hooks} == {"system"}
+    assert all(hook["entry"].startswith((".venv/bin/", "git ")) for hook in hooks)
+
+
+def test_users_see_types_and_names():
+    assert (PACKAGE / "py.typed").is_file()
+    assert {"run", "load_cells", "load_rounds", "__version__", "__doc__"} <= set(dir(cbobench))
+    code = "import cbobench, sys; dir(cbobench); print({'pandas', 'ray'} & set(sys.modules))"
+    assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True).stdout == "set()\n"
 
 
 def test_no_global_randomness_and_no_unsafe_yaml():
