@@ -11,6 +11,7 @@ import pytest
 from cbobench.errors import Misuse
 from cbobench.gp.actions import Finite
 from cbobench.params import build
+from cbobench.play.recorder import Recorder
 from cbobench.problems import PROBLEMS
 from cbobench.problems.base import Instances, Problem, choose_seed_set
 from cbobench.problems.channels import AdditiveNoise
@@ -19,7 +20,6 @@ from cbobench.problems.pocket import DriftingPocket, FeasiblePocket
 from cbobench.problems.rate_allocation import PRICES, RateAllocation
 from cbobench.problems.rkhs import RKHS1D
 from cbobench.rng import Draws, standard_normal
-from cbobench.sweep.metrics import Metrics
 from tests.helpers import make, play, problem
 
 
@@ -53,10 +53,10 @@ def test_rounding_makes_no_point_of_the_budget_line_infeasible():
     np.testing.assert_array_equal(found.seed_set[0], kept)
     assert (found.seed_set[0] & ~exact.seed_set[0]).sum() == 51, "safe methods may start wherever it is feasible"
     assert line[found.best(1)].all()
-    metrics = Metrics(found)
+    metrics = Recorder(found)
     metrics.add(np.tile(found.best(1), (3, 1)))
     assert not any(metrics.final[name].any() for name in ("regret", "violations", "violation", "violation_hard"))
-    metrics = Metrics(exact)
+    metrics = Recorder(exact)
     metrics.add(np.tile(found.best(1), (3, 1)))
     assert metrics.final["violations"] == 3, "negative control"
 
