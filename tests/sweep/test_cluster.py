@@ -6,6 +6,8 @@ import contextlib
 import copy
 import json
 import os
+import re
+import shutil
 import signal
 import subprocess
 import sys
@@ -20,6 +22,7 @@ import cbobench
 from tests.conftest import ROOT
 from tests.sweep.test_run import assert_same_rows
 
+PACKAGE = Path(cbobench.__file__).parent
 LAUNCHER = yaml.safe_load((ROOT / "cluster.yaml").read_text())
 AWS_NODE = {"InstanceType", "IamInstanceProfile", "InstanceMarketOptions", "BlockDeviceMappings", "ImageId", "KeyName"}
 
@@ -68,36 +71,57 @@ def test_what_rays_validator_does_not_look_at():
     assert starts.count("RAY_USAGE_STATS_ENABLED=0") == 2
 
 
-@pytest.fixture
-def loopback_cluster():
-    """A Ray head on 127.0.0.1 in a process group of its own; ended by its id (`ray stop` would end every Ray here)."""
+@contextlib.contextmanager
+def cluster(**more: str):
+    """A Ray head on 127.0.0.1 in a process group of its own; ended by its id (`ray stop` would end every Ray here).
+
+    Args:
+        more: environment variables of its workers.
+    """
     environment = os.environ | {"RAY_USAGE_STATS_ENABLED": "0", "RAY_AUTH_MODE": "disabled"}
     words = [sys.executable, "-m", "ray.scripts.scripts", "start", "--head", "--block", "--node-ip-address=127.0.0.1"]
     words += ["--port=46379", "--num-cpus=2", "--include-dashboard=false", "--object-store-memory=100000000"]
     head = subprocess.Popen(
-        words, env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, start_new_session=True
-    )
+        words, env=environment | more, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
+        start_new_session=True,
+    )  # fmt: skip
     deadline = time.monotonic() + 60
     for line in head.stdout:
         if "Ray runtime started" in line:
             break
         assert time.monotonic() < deadline
-    yield "127.0.0.1:46379", environment
-    head.terminate()  # it ends its own daemons
     try:
-        head.wait(30)
+        yield "127.0.0.1:46379", environment
     finally:
-        with contextlib.suppress(ProcessLookupError):
-            os.killpg(head.pid, signal.SIGKILL)
-    head.stdout.close()
+        head.terminate()  # it ends its own daemons
+        try:
+            head.wait(30)
+        finally:
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(head.pid, signal.SIGKILL)
+        head.stdout.close()
 
 
 @pytest.mark.slow
-def test_joining_a_cluster_by_address(loopback_cluster, small_suite, tmp_path, command):
-    address, environment = loopback_cluster
+def test_a_cluster_with_other_code_is_refused(small_suite, tmp_path, command):
+    """Its workers have another gp/width.py: one line, exit code 1, and not one cell."""
+    shutil.copytree(PACKAGE, tmp_path / "there" / "cbobench", ignore=shutil.ignore_patterns("__pycache__"))
+    width = tmp_path / "there" / "cbobench" / "gp" / "width.py"
+    width.write_text(width.read_text() + "\n_OTHER = 1\n")
+    with cluster(PYTHONPATH=str(tmp_path / "there")) as (address, environment):
+        done = command("run", small_suite(), "--out", tmp_path / "run", "--address", address, env=environment)
+    assert done.returncode == 1
+    assert re.search(r"cbobench: worker \S+ has other code for rkhs-1d\[h=0.25\] / ckb-", done.stderr), done.stderr
+    assert "Traceback" not in done.stderr
+    assert not (tmp_path / "run" / "cells").exists()
+
+
+@pytest.mark.slow
+def test_joining_a_cluster_by_address(small_suite, tmp_path, command):
     suite = small_suite()
     cbobench.run(suite, out=tmp_path / "here", cpus=0)
-    done = command("run", suite, "--out", tmp_path / "there", "--address", address, env=environment)
+    with cluster() as (address, environment):
+        done = command("run", suite, "--out", tmp_path / "there", "--address", address, env=environment)
     assert done.returncode == 0, done.stderr
     assert_same_rows(tmp_path / "here", tmp_path / "there")
 
