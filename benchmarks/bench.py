@@ -23,7 +23,7 @@ import numpy as np
 
 from cbobench import params
 from cbobench.algorithms import ALGORITHMS
-from cbobench.gp.posterior import Outer
+from cbobench.gp.posteriors.features import Outer
 from cbobench.play.play import Play
 from cbobench.problems import PROBLEMS
 from cbobench.problems.base import Problem

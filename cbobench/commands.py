@@ -265,7 +265,7 @@ def do_show(options: argparse.Namespace, given: list[str]) -> int:
 def _representations(cls: type[Any]) -> str:
     """How learners represent their posterior on a problem with default parameters, for short and long horizons."""
     from cbobench import params
-    from cbobench.gp.choose import representation
+    from cbobench.gp.posteriors.choice import representation
     from cbobench.problems.data import DataFolder
 
     try:

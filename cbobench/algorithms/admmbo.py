@@ -185,7 +185,7 @@ class ADMMBO(OneRun):
     def _incumbent(self) -> int:
         """Which played action is played for the rest."""
         mean, deviation = self.model.at_played()
-        g = FunctionBelief(mean[None, 1:], deviation[None, 1:], np.ones((1, 1, 1)))
+        g = FunctionBelief(mean[None, 1:], deviation[None, 1:])
         likely = log_feasibility(g)[0]
         feasible = likely >= np.log1p(-self.delta)
         if not feasible.any():

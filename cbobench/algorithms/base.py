@@ -74,8 +74,8 @@ class Setting:
         return self.actions
 
     @property
-    def seeds(self) -> NDArray[np.bool_]:
-        """The safe seed set of an algorithm that needs one, (S, n)."""
+    def safe_seed(self) -> NDArray[np.bool_]:
+        """`seed_set`, for an algorithm that needs one."""
         assert self.seed_set is not None
         return self.seed_set
 
@@ -87,9 +87,9 @@ class Setting:
         """The setting of one replicate (S = 1)."""
         one = slice(replicate, replicate + 1)
         cut = {name: getattr(self, name)[one] for name in ("norm", "sup", "noise", "slater")}
-        seeds = None if self.seed_set is None else self.seed_set[one]
+        safe = None if self.seed_set is None else self.seed_set[one]
         moves = tuple((t, norms[one]) for t, norms in self.changes)
-        return replace(self, **cut, seed_set=seeds, changes=moves, streams=self.streams.only(replicate))
+        return replace(self, **cut, seed_set=safe, changes=moves, streams=self.streams.only(replicate))
 
 
 class Algorithm:

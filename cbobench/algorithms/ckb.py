@@ -13,18 +13,18 @@ import numpy as np
 
 from cbobench.algorithms import ALGORITHMS
 from cbobench.algorithms.drift import theory_window
-from cbobench.algorithms.score import ScoreAlgorithm, truncate
+from cbobench.algorithms.optimistic import Optimistic
 from cbobench.errors import CellFailure, Misuse
 from cbobench.gp.beliefs import Belief
 from cbobench.gp.explore import UCB, Explore, RandName, RandUCB, Thompson
 from cbobench.gp.kernels import Array
-from cbobench.gp.maximise import Parts
+from cbobench.gp.parts import Truncated, truncate
 from cbobench.params import param, state
 from cbobench.problems.base import Actions, Feedback
 
 
 @dataclass(kw_only=True)
-class CKB(ScoreAlgorithm):
+class CKB(Optimistic):
     """Algorithm 1 (CKB); subclasses choose the exploration strategies A_f and A_g."""
 
     source = "Zhou & Ji (2022) Alg. 1"
@@ -61,23 +61,11 @@ class CKB(ScoreAlgorithm):
             self._restart(t)
         return super().ask(t)
 
-    def score(self, belief: Belief) -> Array:
-        f = truncate(self.explore_f(belief.f), self.bound_f)  # lines 3-4
-        if not self.dual.any():
-            return f  # every price is 0: g does not matter this round (the same bits, for less)
-        g = truncate(self.explore_g(belief.constraint), self.bound_g)  # lines 3, 5
-        g *= self.dual[:, :, None]
-        for j in range(self.setting.constraints):
-            f -= g[:, j]  # line 6: z(x) = f(x) - sum_j φ_j g_j(x)
-        return f
-
-    def parts(self, belief: Belief) -> Parts:
-        """The score on a box: truncating f from above, and g from below, makes kinks that a maximum may lie on."""
-        f, g = self.explore_f(belief.f), self.explore_g(belief.constraint)
-        price = np.concatenate([np.ones_like(self.bound_f), self.dual], axis=1)
-        kinked = np.concatenate([f[:, None] - self.bound_f[:, :, None], -g - self.bound_g], axis=1)
-        smooth = np.maximum(f, -self.bound_f) - (self.dual[:, :, None] * np.minimum(g, self.bound_g)).sum(axis=1)
-        return Parts(smooth, kinked, price)
+    def parts(self, belief: Belief) -> Truncated:
+        z = Truncated(self.explore_f(belief.f), self.bound_f)  # lines 3-4
+        if self.box is None and not self.dual.any():
+            return z  # every price is 0: g does not matter this round (the same bits, for less)
+        return z.minus(self.dual, self.explore_g(belief.constraint), self.bound_g)  # lines 3, 5, 6
 
     def learn(self, t: int, chosen: Belief, feedback: Feedback) -> None:
         g = truncate(self.explore_g(chosen.constraint), self.bound_g)[:, :, 0]

@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-from typing import Any, Literal
+from dataclasses import dataclass
+from typing import Literal
 
 import numpy as np
 
 from cbobench.algorithms import ALGORITHMS
-from cbobench.algorithms.score import Bound, ScoreAlgorithm
+from cbobench.algorithms.score import ScoreAlgorithm
 from cbobench.gp.beliefs import Belief, FunctionBelief
-from cbobench.gp.gain import GainName
 from cbobench.gp.kernels import Array
-from cbobench.gp.observations import ObservationPosterior
-from cbobench.gp.single import RunningScale, at_observations
-from cbobench.gp.width import WidthForm
+from cbobench.gp.posteriors.contract import Posterior
+from cbobench.gp.single import RunningScale
 from cbobench.params import param, state
 from cbobench.problems.base import Feedback
 
@@ -43,24 +41,13 @@ class ConstrainedEI(ScoreAlgorithm):
     delta: float = param(0.05, "δ: an action counts as feasible where P(g <= 0) >= 1 - δ", above=0.0, below=1.0)
     scaled: bool = param(True, "centre and amplitude of the models from the running range; else 0 and 1")
 
-    B: Bound = field(init=False, default="sup", repr=False)  # no parameters here: nothing below depends on them
-    G: Bound = field(init=False, default="sup", repr=False)
-    R: float | Literal["true"] = field(init=False, default="true", repr=False)
-    alpha: float = field(init=False, default=0.1, repr=False)
-    beta: float | WidthForm = field(init=False, default=1.0, repr=False)
-    beta_scale: float = field(init=False, default=1.0, repr=False)
-    gain: GainName = field(init=False, default="played", repr=False)
-
     incumbent: Array = state()
 
-    def make_posterior(self, functions: int) -> Any:
+    def lam_for(self, horizon: int) -> float:
+        return 1 + 2 / horizon if self.lam == "theory" else float(self.lam)
+
+    def make_posterior(self, functions: int) -> Posterior:
         return super().make_posterior(functions + 1)  # a constant 1 beside f and g, see cbobench.gp.single
-
-    def set_width(self) -> None:
-        """There is no width."""
-
-    def round_width(self, t: int) -> Array:
-        return np.ones((self.setting.replicates, 1 + self.setting.constraints))
 
     def prepare(self) -> None:
         replicates = self.setting.replicates
@@ -79,19 +66,18 @@ class ConstrainedEI(ScoreAlgorithm):
 
     def view(self, mean: Array, variance: Array, points: Array | None) -> Belief:
         moments, deviation = self.running.moments(mean, variance)
-        f = FunctionBelief(moments[:, 0], deviation[:, 0], self.widths[:, :1])
-        return Belief(f, FunctionBelief(moments[:, 1:], deviation[:, 1:], self.widths[:, 1:, None]))
+        return Belief(FunctionBelief(moments[:, 0], deviation[:, 0]), FunctionBelief(moments[:, 1:], deviation[:, 1:]))
 
     def begin(self, t: int, belief: Belief) -> None:
         """The incumbent's value, (S,): minus infinity where no played action is feasible enough."""
         self.incumbent = np.full(self.setting.replicates, -np.inf)
         if self.played == 0:
             return
-        if isinstance(self.posterior, ObservationPosterior) and self.box is not None:
-            belief = self.view(*at_observations(self.posterior), None)
-            seen = self.posterior.full[:, : self.posterior.used]
-        else:
+        if self.box is None:
             seen = self.seen
+        else:
+            mean, variance, seen = self.posterior.at_observations()
+            belief = self.view(mean, variance, None)
         feasible = log_feasibility(belief.constraint) >= np.log1p(-self.delta)
         self.incumbent = np.where(feasible & seen, belief.f.mean, -np.inf).max(axis=1)
 

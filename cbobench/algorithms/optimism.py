@@ -12,12 +12,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cbobench.algorithms import ALGORITHMS
-from cbobench.algorithms.score import ScoreAlgorithm
-from cbobench.gp import maximise
+from cbobench.algorithms.optimistic import Optimistic
 from cbobench.gp.beliefs import Belief
 from cbobench.gp.box import Box
 from cbobench.gp.kernels import Array
-from cbobench.gp.maximise import Parts
+from cbobench.gp.maximise import WALL
+from cbobench.gp.parts import Parts
 from cbobench.params import param, state
 from cbobench.problems.base import Feedback
 
@@ -26,7 +26,7 @@ EMPTY = -1e-9  # the least Σ [LCB_g]⁺ that a polished point may show and stil
 
 @ALGORITHMS.register("config")
 @dataclass(kw_only=True)
-class CONFIG(ScoreAlgorithm):
+class CONFIG(Optimistic):
     """CONFIG: argmax UCB_f over {x : LCB_{g_j}(x) <= 0 for all j}.
 
     An empty set means that the problem is declared infeasible (with probability 1 - α, rightly). The paper stops there;
@@ -47,25 +47,24 @@ class CONFIG(ScoreAlgorithm):
     def begin(self, t: int, belief: Belief) -> None:
         highest = self.explore_g(belief.constraint).max(axis=1)
         self.empty = np.asarray(highest.min(axis=1) > 0)  # as far as the candidates go
-        self.hidden = np.zeros_like(self.empty)
+        self.hidden = np.zeros_like(self.empty)  # whether only a polished point lies in the set
 
     def parts(self, belief: Belief) -> Parts:
         f, g = self.explore_f(belief.f), self.explore_g(belief.constraint)
         smooth = np.where(self.empty[:, None], 0.0, f)
-        wall = np.where(self.hidden, maximise.WALL, np.inf)
+        wall = np.where(self.hidden, WALL, np.inf)
         price = np.where(self.empty, 1.0, wall)[:, None].repeat(self.setting.constraints, axis=1)
         return Parts(smooth, g, price)
 
-    def _climb(self, t: int, box: Box) -> Array:
+    def maximise(self, t: int, box: Box, also: Array | None) -> tuple[Array, Array]:
         """Where only a polished point lies in the set, the set is not empty: climb again, from that point, for f."""
-        first = super()._climb(t, box)
-        self.hidden = self.empty & (self.achieved >= EMPTY)
+        first, violation = super().maximise(t, box, also)
+        self.hidden = self.empty & (violation >= EMPTY)
         if not self.hidden.any():
-            return first
-        self.empty, self.chosen, reached = self.empty & ~self.hidden, first, self.achieved
-        second = super()._climb(t, box)
-        self.achieved = np.where(self.hidden, self.achieved, reached)
-        return np.where(self.hidden[:, None], second, first)
+            return first, violation
+        self.empty &= ~self.hidden
+        second, reached = super().maximise(t, box, first if self.played else None)
+        return np.where(self.hidden[:, None], second, first), np.where(self.hidden, reached, violation)
 
     def learn(self, t: int, chosen: Belief, feedback: Feedback) -> None:
         self.declared |= self.empty & (self.achieved < EMPTY)
@@ -77,7 +76,7 @@ class CONFIG(ScoreAlgorithm):
 
 @ALGORITHMS.register("epbo")
 @dataclass(kw_only=True)
-class EPBO(ScoreAlgorithm):
+class EPBO(Optimistic):
     """EPBO: argmax UCB_f - ρ Σ_j [LCB_{g_j}]⁺, exact for a large enough ρ, which nobody knows."""
 
     source = "Lu & Paulson (2022)"
@@ -93,7 +92,7 @@ class EPBO(ScoreAlgorithm):
 
 @ALGORITHMS.register("primal-dual-bo")
 @dataclass(kw_only=True)
-class PrimalDualBO(ScoreAlgorithm):
+class PrimalDualBO(Optimistic):
     """PDBO: argmax UCB_f - Σ_j λ_j LCB_{g_j}; λ ← [λ + η (g + ε)]⁺ without an upper bound, unlike CKB.
 
     g in the dual step is LCB_g(x_t) (the paper's form), or the observed cost (the released code's form).

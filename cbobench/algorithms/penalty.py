@@ -7,13 +7,13 @@ f - Σ_j κ_j Λ(g_j) is a combination of theirs: a new κ needs no refit, and e
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar, Literal
+from typing import Literal
 
 import numpy as np
 
 from cbobench.algorithms import ALGORITHMS
 from cbobench.algorithms.base import Setting
-from cbobench.algorithms.score import ScoreAlgorithm
+from cbobench.algorithms.optimistic import Optimistic
 from cbobench.gp.beliefs import Belief, FunctionBelief
 from cbobench.gp.explore import UCB, Explore, Thompson
 from cbobench.gp.kernels import Array
@@ -24,7 +24,7 @@ LARGEST_EXPONENT = 500.0  # exp overflows at 709
 
 
 @dataclass(kw_only=True)
-class Penalised(ScoreAlgorithm):
+class Penalised(Optimistic):
     """Base: IGP-UCB or GP-TS on f - Σ_j κ_j Λ(g_j); subclasses say what Λ is and how κ moves.
 
     The bound B is that of the inner target (Assumptions 3 and 5); its default is f's. λ is 1 + 2/T unless given, also
@@ -38,8 +38,6 @@ class Penalised(ScoreAlgorithm):
 
     price: Array = state()
 
-    linear: ClassVar[bool] = False
-
     def strategies(self) -> tuple[Explore, Explore]:
         return (UCB(+1) if self.inner == "ucb" else Thompson()), UCB(-1)
 
@@ -47,13 +45,17 @@ class Penalised(ScoreAlgorithm):
         """Λ(g), elementwise."""
         raise NotImplementedError
 
+    def linear(self) -> bool:
+        """Whether Λ(g) is g itself."""
+        return False
+
     def noise_constants(self) -> Array:
         """R of the inner target where Λ is linear: √(R_f² + Σ κ_j² R_j²), which is R √(1 + Σ κ²) for equal constants.
 
         A ψ amplifies noise on g by an unknown factor: use it on noiseless constraints only, as the paper does.
         """
         noise = super().noise_constants().copy()
-        if self.linear:
+        if self.linear():
             noise[:, 0] = np.sqrt(noise[:, 0] ** 2 + (self.price**2 * noise[:, 1:] ** 2).sum(axis=1))
         return noise
 
@@ -86,12 +88,11 @@ class FixedPenalty(Penalised):
         self.price = np.full((setting.replicates, setting.constraints), self.kappa)
         super().start(setting)
 
-    @property
-    def linear(self) -> bool:  # type: ignore[override]
+    def linear(self) -> bool:
         return self.form == "linear"
 
     def penalty(self, g: Array) -> Array:
-        return g if self.form == "linear" else psi(g, "exponential", 1.0, 1.0) - 1
+        return g if self.linear() else psi(g, "exponential", 1.0, 1.0) - 1
 
     def events(self) -> int:
         return 1 if self.inner == "ucb" else 2
@@ -172,12 +173,14 @@ class PenaltyNoisy(Epochs):
 
     source = "Shi & Eryilmaz (2022) Alg. 3"
     about = "epochs of GP-UCB on f − κg, κ moves by the mean of the observed costs"
-    linear = True
 
     mu: float | Literal["theory"] = param("theory", "step μ of the multipliers; theory: 1/√L", above=0.0)
 
     def first_price(self) -> float:
         return 0.0
+
+    def linear(self) -> bool:
+        return True
 
     def penalty(self, g: Array) -> Array:
         return g

@@ -9,18 +9,18 @@ import numpy as np
 
 from cbobench.algorithms import ALGORITHMS
 from cbobench.algorithms.ckb import CKBUCB
-from cbobench.algorithms.score import ScoreAlgorithm
+from cbobench.algorithms.optimistic import Optimistic
 from cbobench.errors import CellFailure
 from cbobench.gp.beliefs import Belief
 from cbobench.gp.kernels import Array
-from cbobench.gp.maximise import Parts
+from cbobench.gp.parts import Parts
 from cbobench.params import param, state
 from cbobench.problems.base import Feedback
 
 
 @ALGORITHMS.register("scgp-ucb")
 @dataclass(kw_only=True)
-class SCGPUCB(ScoreAlgorithm):
+class SCGPUCB(Optimistic):
     """SCGP-UCB: x_t = argmax f̄_t - Q(t) g_t / V_t with a fresh sample g_t(.) seen before acting.
 
     Case 1 of Theorem 4: ε_t = 1/√t, V_t = δ√t/(8B); case 2: ε_t = δ/(2√t), V_t = δ²√t/(16B).
@@ -62,9 +62,6 @@ class SCGPUCB(ScoreAlgorithm):
 
     def learn(self, t: int, chosen: Belief, feedback: Feedback) -> None:
         self.queue = np.maximum(self.queue + feedback.g + self.eps, 0.0)  # line 7; the cost observed is g_t(x_t)
-
-    def targets(self, feedback: Feedback) -> Array:
-        return np.asarray(feedback.f[:, None])
 
     @property
     def duals(self) -> Array:

@@ -7,26 +7,26 @@ Three learning strategies share one framework (Section 3): GP-UCB (Section 4), c
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, ClassVar, Literal
+from typing import ClassVar, Literal
 
 import numpy as np
 
 from cbobench.algorithms import ALGORITHMS
 from cbobench.algorithms.drift import theory_window
-from cbobench.algorithms.score import ScoreAlgorithm
-from cbobench.gp import choose
+from cbobench.algorithms.optimistic import Optimistic
 from cbobench.gp.beliefs import Belief
 from cbobench.gp.gain import greedy_gain
 from cbobench.gp.kernels import Array
-from cbobench.gp.maximise import Parts
-from cbobench.gp.observations import ObservationPosterior
+from cbobench.gp.parts import Parts
+from cbobench.gp.posteriors.contract import Posterior
+from cbobench.gp.posteriors.observations import ObservationPosterior
 from cbobench.gp.width import WidthForm
 from cbobench.params import param, state
 from cbobench.problems.base import Feedback
 
 
 @dataclass(kw_only=True)
-class RPOL(ScoreAlgorithm):
+class RPOL(Optimistic):
     """The framework: x_t = argmax f̂_t - Σ_j Q_j [ǧ_j]⁺, Q_{t+1} = max(Q_t + c_t⁺, √t), Q_1 = 1 (eqs. 11, 12).
 
     f̂ is the upper and ǧ the lower confidence bound. The paper has one constraint; each of several gets its own Q. Under
@@ -79,8 +79,8 @@ class RPOLCensored(RPOL):
     cutoff: int = param(25, "m, rounds after which feedback is ignored", at_least=0)
     lag: float = param(1.0, "factor on B_r Σ σ_t(x_s), the width for what is under way", at_least=0.0)
 
-    def make_posterior(self, functions: int) -> Any:
-        return choose.posterior(self.setting.actions, self.setting.replicates, functions, self.setting.horizon)
+    def make_posterior(self, functions: int) -> Posterior:
+        return self.cheapest(functions)  # one covariance under delays too: it knows what was played
 
     def noise_constants(self) -> Array:
         return super().noise_constants() + self._observation_bound()
@@ -97,11 +97,7 @@ class RPOLCensored(RPOL):
         if self.lag == 0 or not self.history or self.cutoff == 0:
             return widths
         recent = np.stack(self.history[-self.cutoff :], axis=1)  # (S, m) or (S, m, d)
-        if self.box is None:
-            variance = np.take_along_axis(self.posterior.variance, recent, axis=1)
-        else:
-            variance = self.posterior.at(recent)[1]
-        under_way = np.sqrt(variance).sum(axis=1)[:, None]
+        under_way = np.sqrt(self.posterior.at(recent)[1]).sum(axis=1)[:, None]
         return np.asarray(widths + self.lag * self.beta_scale * self._observation_bound() * under_way)
 
     def condition(self, t: int, feedback: Feedback) -> None:
@@ -135,7 +131,7 @@ class RPOLSW(RPOL):
         "oracle", "norm of the functions' moves within a window, in Γ: the true one, a number, or none", at_least=0.0
     )
 
-    def make_posterior(self, functions: int) -> Any:
+    def make_posterior(self, functions: int) -> Posterior:
         setting = self.setting
         self.kept = theory_window(setting, self.lam_for(setting.horizon)) if self.window == "theory" else self.window
         self.kept = min(self.kept, setting.horizon)

@@ -2,31 +2,28 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-from typing import Any, Literal
+from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 
 from cbobench.algorithms import ALGORITHMS
-from cbobench.algorithms.safe import Mask, StageOpt
-from cbobench.gp.actions import Finite
+from cbobench.algorithms.safeset import Mask, SafeSet, interval
 from cbobench.gp.beliefs import Belief
-from cbobench.gp.choose import DelayedPosterior
 from cbobench.gp.kernels import Array
-from cbobench.gp.observations import ObservationPosterior
-from cbobench.gp.posterior import FeaturePosterior
 from cbobench.params import param, state
 
+Indices = NDArray[np.intp]
 AT_ONCE = 32  # candidates of which a look-ahead is computed together
 
 
 @ALGORITHMS.register("safeopt")
 @dataclass(kw_only=True)
-class SafeOpt(StageOpt):
+class SafeOpt(SafeSet):
     """Plays the widest interval among possible maximisers and expanders of the safe set.
 
     Maximisers are the safe x with u_f(x) >= max_S l_f; the width of x is its widest interval, of f or of any g_j. The
-    seed set is always safe. `metric` (and L) are those of StageOpt:
+    seed set is always safe. `metric` (and L) are those of the safe set:
 
     - `none`, as in the authors' library: x is safe when its upper bounds of every g_j are <= 0, from this round's
       intervals alone. A safe x that is wider than every maximiser is an expander if, for every constraint, one more
@@ -40,15 +37,11 @@ class SafeOpt(StageOpt):
 
     source = "Sui et al. (2015); Berkenkamp et al. (2016)"
     about = "safe: widest interval among possible maximisers and expanders"
-    knows = ("kernel", "λ", "B", "G", "R", "T", "safe seed set", "Lipschitz constant (unless metric: none)")
     cost = "O(nr + r²), with a look-ahead at most O(n²r)"
 
     threshold: float = param(
         0.0, "an expander has an interval wider than this, in units of β (none only)", at_least=0.0
     )
-
-    expand_rounds: int | float | Literal["T^(2/3)"] = field(init=False, default=0, repr=False)  # StageOpt's
-    eps: float = field(init=False, default=0.0, repr=False)
 
     playable: Mask = state()
 
@@ -58,14 +51,11 @@ class SafeOpt(StageOpt):
         self.upper_f, self.lower_f = np.full(shape, np.inf), np.full(shape, -np.inf)
 
     def begin(self, t: int, belief: Belief) -> None:
-        g = belief.constraint
         if self.lipschitz is None:
-            bonus = g.width * g.deviation
-            self.upper, self.lower = g.mean + bonus, g.mean - bonus
-            self.safe = (self.upper <= 0).all(axis=1) | self.setting.seeds
+            self.lower, self.upper = interval(belief.constraint)
         else:
-            self._intersect(g)
-            self.safe = self.lipschitz.grow(self.safe, self.upper)
+            self.intersect(belief.constraint)
+        self.grow()
         self._bound_f(belief)
         best = np.where(self.safe, self.lower_f[:, 0], -np.inf).max(axis=1, keepdims=True)
         self.playable = self.safe & (self.upper_f[:, 0] >= best)
@@ -82,9 +72,7 @@ class SafeOpt(StageOpt):
 
     def _bound_f(self, belief: Belief) -> None:
         """The interval of f: this round's, or (with a metric) the intersection over time, restarted where empty."""
-        f = belief.f
-        bonus = f.width * f.deviation
-        high, low = (f.mean + bonus)[:, None], (f.mean - bonus)[:, None]
+        low, high = (bound[:, None] for bound in interval(belief.f))
         if self.lipschitz is not None:
             upper, lower = np.minimum(self.upper_f, high), np.maximum(self.lower_f, low)
             empty = lower > upper
@@ -112,11 +100,10 @@ class SafeOpt(StageOpt):
                 return int(some[expands.argmax()])
         return None
 
-    def _expands(self, s: int, j: int, some: Any, outside: Any, belief: Belief) -> Mask:
+    def _expands(self, s: int, j: int, some: Indices, outside: Indices, belief: Belief) -> Mask:
         """Whether observing l_j at each of q points would bring the upper bound of g_j at some point outside to 0."""
         g = belief.constraint
-        posterior = self.posterior.singles[1 + j] if isinstance(self.posterior, DelayedPosterior) else self.posterior
-        columns = covariance_columns(posterior, s, some)  # (q, n)
+        columns = self.posterior.covariances(s, 1 + j, some)  # (q, n)
         deviation = np.broadcast_to(g.deviation[s], g.mean[s].shape)[j]
         total = self.regulariser + deviation[some] ** 2
         surprise = self.lower[s, j, some] - g.mean[s, j, some]
@@ -127,15 +114,3 @@ class SafeOpt(StageOpt):
 
     def score(self, belief: Belief) -> Array:
         return np.where(self.playable, self.widest, -np.inf)
-
-
-def covariance_columns(posterior: FeaturePosterior | ObservationPosterior, s: int, some: Any) -> Array:
-    """Posterior covariances of q actions of a finite set with all n, in replicate s, (q, n)."""
-    if isinstance(posterior, FeaturePosterior):
-        roots = np.matmul(posterior.features[some], posterior.factor[s])
-        return np.asarray(np.matmul(np.matmul(roots, posterior.factor[s].T), posterior.by_rank))
-    c = posterior.used
-    cross = posterior.cross[s, :c]
-    explained = np.matmul(np.matmul(cross[:, some].T, posterior.inverse[s, :c, :c]), cross)
-    assert isinstance(posterior.actions, Finite)
-    return np.asarray(posterior.actions.covariance[some] - explained)

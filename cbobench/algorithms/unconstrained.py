@@ -4,18 +4,15 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-import numpy as np
-
 from cbobench.algorithms import ALGORITHMS
-from cbobench.algorithms.score import ScoreAlgorithm
+from cbobench.algorithms.optimistic import Optimistic
 from cbobench.gp.beliefs import Belief
 from cbobench.gp.explore import UCB, Explore, Thompson
 from cbobench.gp.kernels import Array
-from cbobench.problems.base import Feedback
 
 
 @dataclass(kw_only=True)
-class Unconstrained(ScoreAlgorithm):
+class Unconstrained(Optimistic):
     """Models the reward only and plays the best estimate of it."""
 
     models_constraints = False
@@ -23,9 +20,6 @@ class Unconstrained(ScoreAlgorithm):
 
     def score(self, belief: Belief) -> Array:
         return self.explore_f(belief.f)
-
-    def targets(self, feedback: Feedback) -> Array:
-        return np.asarray(feedback.f[:, None])
 
 
 @ALGORITHMS.register("igp-ucb")

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cbobench.errors import CellFailure
-from cbobench.gp.kernels import Array, distances, features
+from cbobench.gp.kernels import Array, Root, distances
 
 
 @dataclass(frozen=True)
@@ -38,28 +38,17 @@ class Finite:
         return 0 if self.points is None else self.points.shape[1]
 
     @cached_property
+    def _root(self) -> Root:
+        return Root(self.covariance)
+
+    @property
     def features(self) -> Array:
         """Phi (n, r), Phi Phi^T = covariance."""
-        found = features(self.covariance)
-        assert found is not None
-        return found
-
-    @cached_property
-    def _surely_above(self) -> list[int]:
-        return [0]  # the largest number that the rank is known to exceed
+        return self._root.features
 
     def rank_is_at_most(self, most: int) -> bool:
         """Whether r <= `most`. Counts no further: all features of a rough kernel on 10,000 actions take minutes."""
-        if "features" in self.__dict__ or most >= self.n:
-            return self.features.shape[1] <= most
-        if most <= self._surely_above[0]:
-            return False
-        found = features(self.covariance, most)
-        if found is None:
-            self._surely_above[0] = most
-            return False
-        self.__dict__["features"] = found
-        return True
+        return self._root.rank_is_at_most(most)
 
     @cached_property
     def input_metric(self) -> Array | None:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 from numpy.typing import NDArray
 
 from cbobench.gp.kernels import Array
+
+ONE = np.ones((1, 1))
 
 
 @dataclass(slots=True)
@@ -17,13 +19,13 @@ class FunctionBelief:
     Attributes:
         mean: posterior means.
         deviation: latent posterior standard deviations; broadcasts against `mean` (functions share it).
-        width: the confidence width beta_t, (S, 1) or (S, m, 1).
+        width: the confidence width beta_t, (S, 1) or (S, m, 1); one deviation for methods that set none.
         path: a zero-mean joint sample with the posterior covariance, drawn for this round; None unless asked for.
     """
 
     mean: Array
     deviation: Array
-    width: Array
+    width: Array = field(default_factory=lambda: ONE)
     path: Array | None = None
 
 
@@ -48,14 +50,14 @@ class Belief:
         return self.g
 
 
-class Chooser:
+class AtPlayed:
     """Cuts a belief over all n actions down to the played one (k = 1); holds the index arithmetic."""
 
     def __init__(self, replicates: int, constraints: int, n: int) -> None:
         self.rows = n * np.arange(replicates)
         self.stacks = n * np.arange(replicates * constraints).reshape(replicates, constraints)
 
-    def at(self, belief: Belief, actions: NDArray[np.intp]) -> Belief:
+    def __call__(self, belief: Belief, actions: NDArray[np.intp]) -> Belief:
         """The belief at one action per replicate: f arrays (S, 1), g arrays (S, m, 1)."""
         row = (self.rows + actions)[:, None]
         f = _take(belief.f, row, row)

@@ -6,21 +6,16 @@ same sample path. Zhou & Ji (2022): Definition 1 (UCB, Thompson), Definition 2 a
 
 from __future__ import annotations
 
-from typing import ClassVar, Literal, Protocol
+from typing import ClassVar, Literal
 
 import numpy as np
 
 from cbobench.gp.beliefs import FunctionBelief
 from cbobench.gp.kernels import Array
+from cbobench.gp.posteriors.contract import Posterior
 from cbobench.rng import Draws, Streams, standard_normal, uniform
 
 RandName = Literal["normal", "uniform", "discrete-gaussian"]
-
-
-class Paths(Protocol):
-    """A posterior that gives joint samples: `FeaturePosterior`, or one per function."""
-
-    def paths(self, z: Array, first: int) -> Array: ...
 
 
 class Explore:
@@ -38,7 +33,7 @@ class Explore:
     def begin(self, t: int) -> None:
         """Draw what round t needs."""
 
-    def path(self, posterior: Paths, first: int) -> Array | None:
+    def path(self, posterior: Posterior, first: int) -> Array | None:
         """A zero-mean joint sample over all actions for this round, for strategies that use one.
 
         Args:
@@ -73,7 +68,7 @@ class Thompson(Explore):
     def begin(self, t: int) -> None:
         self.z = self.draws.at(t)
 
-    def path(self, posterior: Paths, first: int) -> Array:
+    def path(self, posterior: Posterior, first: int) -> Array:
         paths = posterior.paths(self.z.reshape(len(self.z), -1, self.z.shape[-1]), first)
         return paths.reshape(*self.z.shape[:-1], paths.shape[-1])
 

@@ -15,7 +15,7 @@ from cbobench.errors import Misuse
 from cbobench.gp.actions import Finite
 from cbobench.gp.box import Box
 from cbobench.gp.kernels import SMOOTHNESS, Array
-from cbobench.gp.posterior import FeaturePosterior
+from cbobench.gp.posteriors.features import FeaturePosterior
 
 GainName = Literal["played", "greedy", "rate"]
 

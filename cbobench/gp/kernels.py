@@ -166,3 +166,29 @@ def features(covariance: Array, most: int | None = None, tolerance: float = RELA
         left = np.maximum(left - row**2, 0.0)
         left[pivot] = 0.0
     return np.ascontiguousarray(np.array(rows).reshape(len(rows), len(left)).T)
+
+
+class Root:
+    """The features of a covariance, computed when they are asked for, and no further than they are asked for."""
+
+    def __init__(self, covariance: Array) -> None:
+        self.covariance = covariance
+        self.found: Array | None = None
+        self.exceeds = 0  # the largest number that the rank is known to exceed
+
+    @property
+    def features(self) -> Array:
+        """Phi (n, r)."""
+        if self.found is None:
+            self.found = features(self.covariance)
+            assert self.found is not None
+        return self.found
+
+    def rank_is_at_most(self, most: int) -> bool:
+        """Whether r <= `most`."""
+        if self.found is not None or most >= len(self.covariance):
+            return self.features.shape[1] <= most
+        if most > self.exceeds:
+            self.found = features(self.covariance, most)
+            self.exceeds = most if self.found is None else self.exceeds
+        return self.found is not None

@@ -1,7 +1,7 @@
 """The maximum of a score over a box: fixed candidates first, then the best few polished, for S replicates in lock step.
 
 Scores of constrained bandits have kinks, and their maximum is usually on one: f - Q [g]+ is best where g = 0. A
-quasi-Newton method such as L-BFGS-B stops short there. A score is therefore given in parts,
+quasi-Newton method such as L-BFGS-B stops short there. A score is therefore given in parts (`cbobench.gp.parts`),
 
     score = smooth - sum_j price_j [kinked_j]+,
 
@@ -20,8 +20,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cbobench.gp.kernels import Array
-from cbobench.gp.observations import Jet
-from cbobench.gp.posterior import VARIANCE_FLOOR
+from cbobench.gp.parts import Parts
+from cbobench.gp.posteriors.contract import VARIANCE_FLOOR, Jet
 
 STEPS = 24  # at most
 PATIENCE = 3  # steps without a gain before going back (a watchdog: a good step along a kink may look worse at first)
@@ -32,21 +32,6 @@ NEAR = 0.03  # so near to a better climb, in units of the first steps, another o
 AUGMENT = 100.0  # curvature added across a kink, in units of the largest there
 DIFFERENCE = 1e-4  # step of the differences, in units of the cube
 WALL = 1e5  # what an infinite price counts as while climbing
-
-
-class Parts(NamedTuple):
-    """A score at k points: smooth (S, k), kinked (S, m, k) and its price (S, m); m may be 0."""
-
-    smooth: Array
-    kinked: Array
-    price: Array
-
-    def total(self) -> Array:
-        """The score, (S, k)."""
-        excess = np.maximum(self.kinked, 0.0)
-        with np.errstate(invalid="ignore"):
-            penalty = np.where(excess > 0, self.price[:, :, None] * excess, 0.0)
-        return np.asarray(self.smooth - penalty.sum(axis=1))
 
 
 Scorer = Callable[[Array, Array, Array], Parts]

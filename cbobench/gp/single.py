@@ -20,7 +20,7 @@ from cbobench.errors import CellFailure
 from cbobench.gp.actions import Finite
 from cbobench.gp.box import Box
 from cbobench.gp.kernels import Array
-from cbobench.gp.observations import ObservationPosterior, squared_lengths
+from cbobench.gp.posteriors.observations import ObservationPosterior
 
 JITTER = 1e-6  # added to a covariance before its Cholesky factor is taken; ten times more where that fails
 
@@ -65,14 +65,6 @@ class RunningScale:
         missing = 1 - mean[:, -1:]
         deviation = np.sqrt(variance)[:, None] * self.amplitude[:, :, None]
         return mean[:, :-1] + self.centre[:, :, None] * missing, deviation
-
-
-def at_observations(posterior: ObservationPosterior) -> tuple[Array, Array]:
-    """Means (S, p, c) and variances (S, c) at the observed actions, from K P = I - lambda P."""
-    c = posterior.used
-    diagonal = np.diagonal(posterior.inverse[:, :c, :c], axis1=1, axis2=2)
-    mean = posterior.values[:, :, :c] - posterior.lam * posterior.weights[:, :, :c]
-    return mean, np.maximum(posterior.lam * (1 - posterior.lam * diagonal), 0.0)
 
 
 class Cube:
@@ -158,11 +150,7 @@ class RunModel:
 
     def at(self, where: NDArray[Any]) -> tuple[Array, Array]:
         """Means and deviations (p, q)."""
-        if self.cube.box is None:
-            mean, variance = self.posterior.mean[:, :, where], self.posterior.variance[:, where]
-        else:
-            mean, variance = self.posterior.at(where[None])
-        means, deviations = self.scale.moments(mean, variance)
+        means, deviations = self.scale.moments(*self.posterior.at(where[None]))
         return means[0], deviations[0]
 
     @property
@@ -178,7 +166,8 @@ class RunModel:
 
     def at_played(self) -> tuple[Array, Array]:
         """Means and deviations (p, c) at the observed actions."""
-        means, deviations = self.scale.moments(*at_observations(self.posterior))
+        mean, variance, _ = self.posterior.at_observations()
+        means, deviations = self.scale.moments(mean, variance)
         return means[0], deviations[0]
 
     def sample(self, where: NDArray[Any], normals: Array) -> Array:
@@ -187,18 +176,8 @@ class RunModel:
         Raises:
             CellFailure: the covariance has no Cholesky factor, whatever jitter is added.
         """
-        post, c = self.posterior, self.posterior.used
-        if self.cube.box is not None:
-            kernel = self.cube.box.kernel
-            prior = kernel.profile(squared_lengths(where[:, None] - where))
-            cross = kernel.profile(squared_lengths(where[:, None] - post.points[0, :c])) * post.full[0, :c]
-        else:
-            assert isinstance(self.actions, Finite)
-            prior = self.actions.covariance[np.ix_(where, where)]
-            cross = post.cross[0, :c][:, where].T
-        covariance = prior - np.matmul(np.matmul(cross, post.inverse[0, :c, :c]), cross.T)
         means, _ = self.at(where)
-        paths = np.matmul(normals, cholesky(covariance).T)
+        paths = np.matmul(normals, cholesky(self.posterior.among(0, where)).T)
         return np.asarray(means + self.scale.amplitude[0][:, None] * paths)
 
 

@@ -10,7 +10,7 @@ import math
 from collections.abc import Collection, Mapping
 
 from cbobench.errors import Misuse
-from cbobench.gp import choose
+from cbobench.gp.posteriors import choice
 from cbobench.play.task import Task
 from cbobench.results.source import libraries, source_hash
 from cbobench.suite.cells import Cell, Grid, Suite
@@ -36,7 +36,7 @@ def memory_limit(suite: Suite) -> int:
     horizon, seeds = suite.grid.horizon, []
     for title, problem in suite.problems.items():
         apart = 1 if "feedback at once" in problem.offers() else 1 + problem.constraints
-        needed = choose.memory(problem.actions, horizon, apart)
+        needed = choice.memory(problem.actions, horizon, apart)
         if needed > CELL_MEMORY:
             size = f"{needed / 1e9:.0f} GB per cell at T = {horizon:,}"
             raise Misuse(f"{title} would need {size}; allowed: {CELL_MEMORY / 1e9:.0f}; lower the horizon, or set grid")

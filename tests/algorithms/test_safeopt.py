@@ -7,10 +7,9 @@ import copy
 import numpy as np
 import pytest
 
-from cbobench.algorithms.safeopt import covariance_columns
 from cbobench.gp.kernels import kernel
-from cbobench.gp.observations import ObservationPosterior
-from cbobench.gp.posterior import FeaturePosterior
+from cbobench.gp.posteriors.features import FeaturePosterior
+from cbobench.gp.posteriors.observations import ObservationPosterior
 from cbobench.problems.base import Feedback
 from tests.helpers import actions, make, play, problem, setting
 
@@ -43,9 +42,9 @@ def test_every_play_has_a_safety_bound_or_is_in_the_seed_set(settings):
         chosen = ask(t)
         g, rows = algorithm.belief.g, np.arange(len(algorithm.belief.f.mean))
         surely = ((g.mean + g.width * g.deviation)[rows, :, chosen] <= 0).all(axis=1)
-        seed = algorithm.setting.seeds[rows, chosen]
+        seed = algorithm.setting.safe_seed[rows, chosen]
         assert (surely | seed).all()
-        assert algorithm.safe[algorithm.setting.seeds].all()
+        assert algorithm.safe[algorithm.setting.safe_seed].all()
         grown.append((surely & ~seed).sum())
         return chosen
 
@@ -96,7 +95,7 @@ def test_covariance_columns(posterior):
     algorithm = small(posterior, 0)
     played = algorithm.posterior
     x = np.linspace(0, 1, 12)[:, None]
-    columns = covariance_columns(played, 0, np.arange(12))
+    columns = played.covariances(0, 0, np.arange(12))
     np.testing.assert_allclose(np.diagonal(columns), played.variance[0], atol=1e-9)
     np.testing.assert_allclose(columns, columns.T, atol=1e-9)
     assert np.abs(columns - kernel("matern32", 0.3)(x, x)).max() > 0.3
@@ -110,7 +109,7 @@ def test_the_choice_equals_the_plain_rule():
         trial = algorithm.posterior
         deviation = np.sqrt(trial.variance[0])
         low, high = trial.mean[0] - 1.5 * deviation, trial.mean[0] + 1.5 * deviation
-        safe = (high[1:] <= 0).all(axis=0) | algorithm.setting.seeds[0]
+        safe = (high[1:] <= 0).all(axis=0) | algorithm.setting.safe_seed[0]
         width = (high - low).max(axis=0)
         maximisers = safe & (high[0] >= low[0][safe].max())
         best = width[maximisers].max()

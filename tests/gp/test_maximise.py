@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from cbobench.gp import maximise
-from cbobench.gp.maximise import Parts
+from cbobench.gp.parts import Parts
 from tests.helpers import make, play, problem
 
 
@@ -88,7 +88,7 @@ class Flat:
 
     @staticmethod
     def jet(points):
-        from cbobench.gp.observations import Jet
+        from cbobench.gp.posteriors.contract import Jet
 
         s, q, d = points.shape
         zero = np.zeros

@@ -8,7 +8,7 @@ from sklearn.gaussian_process import GaussianProcessRegressor
 from sklearn.gaussian_process.kernels import RBF
 
 from cbobench.gp.kernels import features, kernel
-from cbobench.gp.posterior import FeaturePosterior
+from cbobench.gp.posteriors.features import FeaturePosterior
 from cbobench.problems.data import DataFolder
 from cbobench.problems.recorded import LightSensors, Stocks
 from tests.helpers import problem

@@ -14,12 +14,14 @@ Every product is a stacked `np.matmul`, one matrix-vector product per replicate,
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 from numpy.typing import NDArray
 
 from cbobench.gp.kernels import Array
-
-VARIANCE_FLOOR = 1e-14  # rounding may push a variance below zero; no deviation is under 1e-7
+from cbobench.gp.posteriors.contract import VARIANCE_FLOOR, Mask
+from cbobench.gp.posteriors.shared import SharedPosterior
 
 
 class Outer:
@@ -40,8 +42,8 @@ class Outer:
         return np.matmul(self.left, self.right, out=self.product)
 
 
-class FeaturePosterior:
-    """Posteriors of p functions over n actions, for S replicates.
+class FeaturePosterior(SharedPosterior):
+    """Posteriors of p functions over n actions, for S replicates (see `contract.Posterior`).
 
     Args:
         features: Phi, shape (n, r), shared by all replicates.
@@ -74,7 +76,6 @@ class FeaturePosterior:
         self.reset(lam)
 
     def reset(self, lam: float | None = None) -> None:
-        """Back to the prior, with another lambda if one is given."""
         n = len(self.features)
         if lam is not None:
             self.lam = lam
@@ -84,18 +85,22 @@ class FeaturePosterior:
         self.factor = np.tile(np.eye(self.rank), (self.replicates, 1, 1))
 
     def update(self, actions: NDArray[np.intp], values: Array) -> None:
-        """Condition on one observation of every function.
+        self._enter(actions, values, None)
 
-        Args:
-            actions: the played action of each replicate, (S,).
-            values: observed values, (S, p).
-        """
+    def update_some(self, t: int, actions: NDArray[np.intp], values: Array, mask: Mask) -> None:
+        self._enter(actions, values, mask)
+
+    def _enter(self, actions: NDArray[np.intp], values: Array, mask: Mask | None) -> None:
         phi = self.features.take(actions, axis=0)
         u = np.matmul(phi[:, None, :], self.factor)  # (L^T phi)^T, (S, 1, r)
         s = np.matmul(u, u.transpose(0, 2, 1))[:, 0]  # variance at the action, (S, 1)
         total = np.sqrt(self.lam + s)
         lu = np.matmul(self.factor, u.transpose(0, 2, 1))[:, :, 0]  # A phi, (S, r)
         lu /= total
+        gained = 0.5 * np.log1p(s[:, 0] / self.lam)
+        if mask is not None:  # whoever observes nothing moves by 0
+            lu *= mask[:, None]
+            gained *= mask
         column = np.matmul(lu[:, None, :], self.by_rank)[:, 0]  # posterior covariance with the action / total, (S, n)
         residual = (values - self._at(self.mean, actions)) / total
         self.mean += self._outer_mean(residual, column)
@@ -103,22 +108,10 @@ class FeaturePosterior:
         self.variance -= column
         np.maximum(self.variance, VARIANCE_FLOOR, out=self.variance)
         self.factor -= self._outer_factor(lu, u[:, 0] / (total + np.sqrt(self.lam)))
-        self.gain += 0.5 * np.log1p(s[:, 0] / self.lam)
+        self.gain += gained
 
-    def update_some(self, t: int, actions: NDArray[np.intp], values: Array, mask: NDArray[np.bool_]) -> None:
-        """Condition the replicates of a mask (S,) only; `t` as in `ObservationPosterior`."""
-        held = (self.mean, self.variance, self.gain, self.factor)
-        self.mean, self.variance, self.gain, self.factor = (array.copy() for array in held)
-        self.update(actions, values)
-        for name, before in zip(("mean", "variance", "gain", "factor"), held, strict=True):
-            after = getattr(self, name)
-            setattr(self, name, np.where(mask.reshape(mask.shape + (1,) * (after.ndim - 1)), after, before))
-
-    def refresh(self) -> None:
-        """Nothing to do: the square root does not drift."""
-
-    def reveal(self, replicate: int, t: int, action: int, function: int, value: float) -> None:
-        """A value arrives for an action that entered as 0: it moves a mean by A phi / lambda, and no variance."""
+    def reveal(self, replicate: int, t: int, action: Any, function: int, value: float) -> None:
+        """As in the contract; a mean moves by A phi / lambda."""
         factor = self.factor[replicate]
         a = np.matmul(factor, np.matmul(self.features[action][None], factor)[0])
         self.mean[replicate, function] += value / self.lam * np.matmul(a[None], self.by_rank)[0]
@@ -127,18 +120,18 @@ class FeaturePosterior:
         """Values (S, p) of a function stack (S, p, n) at one action per replicate."""
         return mean.reshape(-1).take(self._offsets + actions[:, None])
 
+    def at(self, actions: NDArray[np.intp]) -> tuple[Array, Array]:
+        mean = np.take_along_axis(self.mean, actions[:, None], axis=2)
+        return mean, np.take_along_axis(self.variance, actions, axis=1)
+
     def paths(self, z: Array, first: int = 0) -> Array:
-        """Zero-mean joint samples with the posterior covariance: Phi L z.
-
-        Args:
-            z: standard normal draws, (S, q, r).
-            first: which function the first draw is for; all functions share a covariance, so it makes no difference.
-
-        Returns:
-            (S, q, n): q independent functions per replicate, each correlated over the n actions.
-        """
+        """As in the contract: Phi L z. All functions share a covariance, so `first` makes no difference."""
         lz = np.matmul(z[:, :, None, :], self.factor.transpose(0, 2, 1)[:, None])
         return np.matmul(lz, self.by_rank)[:, :, 0]
+
+    def covariances(self, replicate: int, function: int, some: NDArray[np.intp]) -> Array:
+        roots = np.matmul(self.features[some], self.factor[replicate])
+        return np.asarray(np.matmul(np.matmul(roots, self.factor[replicate].T), self.by_rank))
 
     def covariance(self, replicate: int) -> Array:
         """The posterior covariance over all actions, (n, n), of one replicate."""

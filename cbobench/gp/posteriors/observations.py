@@ -13,7 +13,6 @@ The cost per replicate and round is O(c M + c^2) for c slots in use.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -22,25 +21,12 @@ from numpy.typing import NDArray
 from cbobench.gp.actions import Finite
 from cbobench.gp.box import Box
 from cbobench.gp.kernels import Array
-from cbobench.gp.posterior import VARIANCE_FLOOR
-
-Mask = NDArray[np.bool_]
-
-
-@dataclass(frozen=True)
-class Jet:
-    """Second-order models at q points of S replicates: means (S, p, q), variances (S, q), and their derivatives."""
-
-    mean: Array
-    mean_slope: Array  # (S, p, q, d)
-    mean_bend: Array  # (S, p, q, d, d)
-    variance: Array
-    variance_slope: Array  # (S, q, d)
-    variance_bend: Array  # (S, q, d, d)
+from cbobench.gp.posteriors.contract import VARIANCE_FLOOR, Jet, Mask
+from cbobench.gp.posteriors.shared import SharedPosterior
 
 
-class ObservationPosterior:
-    """Posteriors of p functions at the candidates of an action set, for S replicates.
+class ObservationPosterior(SharedPosterior):
+    """Posteriors of p functions at the candidates of an action set, for S replicates (see `contract.Posterior`).
 
     Args:
         actions: a `Finite` set (its actions are the candidates) or a `Box`.
@@ -50,7 +36,7 @@ class ObservationPosterior:
         slots: how many observations are kept at most (the horizon, or a window).
 
     Attributes:
-        mean (S, p, M), variance (S, M), gain (S,): as in `FeaturePosterior`; the gain is that of what is in memory.
+        mean (S, p, M), variance (S, M), gain (S,): the gain is that of what is in memory.
     """
 
     def __init__(self, actions: Finite | Box, lam: float, replicates: int, functions: int, slots: int) -> None:
@@ -69,7 +55,6 @@ class ObservationPosterior:
         self.reset(lam)
 
     def reset(self, lam: float | None = None) -> None:
-        """Back to the prior, with another lambda if one is given."""
         if lam is not None:
             self.lam = lam
         self.mean = np.zeros((self.replicates, self.functions, self.candidates))
@@ -108,12 +93,7 @@ class ObservationPosterior:
     # Entering, leaving, and learning later -------------------------------------------------------------------------
 
     def update(self, actions: NDArray[Any], values: Array) -> None:
-        """Condition on one observation of every function; where all slots are full, the oldest is forgotten first.
-
-        Args:
-            actions: indices (S,) of a finite set, or points of the unit cube (S, d) of a box.
-            values: (S, p).
-        """
+        """As in the contract; where all slots are full, the oldest observation is forgotten first."""
         slot = np.full(self.replicates, self.updates % self.slots)
         if self.updates >= self.slots:
             self.drop(slot)
@@ -124,12 +104,11 @@ class ObservationPosterior:
             self.refresh()
 
     def update_some(self, t: int, actions: NDArray[Any], values: Array, mask: Mask) -> None:
-        """Condition the replicates of a mask (S,), in any round up to t; no replicate has more than t observations."""
         self.reach(t)
         self._enter(actions, values, self.full.sum(axis=1), mask)
 
     def reach(self, used: int) -> None:
-        """Use so many slots (at most all): a number that is the same in every block, so that no bit depends on it."""
+        """Use so many slots, at most all."""
         used = min(self.slots, used)
         while used > self.capacity:
             self._allocate(min(self.slots, 2 * self.capacity))
@@ -186,7 +165,6 @@ class ObservationPosterior:
         self.full[self.rows, slot] = False
 
     def reveal(self, replicate: int, t: int, action: Any, function: int, value: float) -> None:
-        """A value arrives for the action of round t, which entered as 0: it moves a mean, and no variance."""
         c, slot = self.used, t - 1
         p = self.inverse[replicate, slot, :c]
         self.values[replicate, function, slot] += value
@@ -226,20 +204,47 @@ class ObservationPosterior:
         slots = kernel.profile(squared_lengths(actions[:, None] - self.points[:, :c])) * self.full[:, :c]
         return candidates, slots, np.ones(len(actions))
 
-    def at(self, points: Array) -> tuple[Array, Array]:
-        """Means (S, p, q) and variances (S, q) at points (S, q, d) of the unit cube of a box."""
-        assert self.box is not None
+    def at(self, actions: NDArray[Any]) -> tuple[Array, Array]:
+        if self.box is None:
+            mean = np.take_along_axis(self.mean, actions[:, None], axis=2)
+            return mean, np.take_along_axis(self.variance, actions, axis=1)
         c = self.used
-        squared = squared_lengths(points[:, :, None, :] - self.points[:, None, :c])
+        squared = squared_lengths(actions[:, :, None, :] - self.points[:, None, :c])
         k = self.box.kernel.profile(squared) * self.full[:, None, :c]
         mean = np.matmul(self.weights[:, :, None, :c], k[:, None].swapaxes(2, 3))[:, :, 0]
         explained = (k * np.matmul(k, self.inverse[:, :c, :c])).sum(axis=2)
         return mean, np.maximum(1 - explained, VARIANCE_FLOOR)
 
+    def at_observations(self) -> tuple[Array, Array, Mask]:
+        """As in the contract, from K P = I - lambda P."""
+        c = self.used
+        diagonal = np.diagonal(self.inverse[:, :c, :c], axis1=1, axis2=2)
+        mean = self.values[:, :, :c] - self.lam * self.weights[:, :, :c]
+        return mean, np.maximum(self.lam * (1 - self.lam * diagonal), 0.0), self.full[:, :c]
+
+    def covariances(self, replicate: int, function: int, some: NDArray[np.intp]) -> Array:
+        assert isinstance(self.actions, Finite)
+        c = self.used
+        cross = self.cross[replicate, :c]
+        explained = np.matmul(np.matmul(cross[:, some].T, self.inverse[replicate, :c, :c]), cross)
+        return np.asarray(self.actions.covariance[some] - explained)
+
+    def among(self, replicate: int, actions: NDArray[Any]) -> Array:
+        """The posterior covariance (q, q) of q actions, (q,) or (q, d), in one replicate."""
+        c = self.used
+        if isinstance(self.actions, Box):
+            kernel = self.actions.kernel
+            prior = kernel.profile(squared_lengths(actions[:, None] - actions))
+            slots = kernel.profile(squared_lengths(actions[:, None] - self.points[replicate, :c]))
+            cross = slots * self.full[replicate, :c]
+        else:
+            prior = self.actions.covariance[np.ix_(actions, actions)]
+            cross = self.cross[replicate, :c][:, actions].T
+        return np.asarray(prior - np.matmul(np.matmul(cross, self.inverse[replicate, :c, :c]), cross.T))
+
     # Looking between the candidates of a box -------------------------------------------------------------------------
 
     def jet(self, points: Array) -> Jet:
-        """Beliefs and their first two derivatives at points (S, q, d) of the unit cube of a box."""
         assert self.box is not None
         c, d = self.used, self.box.d
         replicates, q = points.shape[:2]

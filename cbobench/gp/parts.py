@@ -1,0 +1,92 @@
+"""Scores with kinks, in the forms that a maximiser climbs.
+
+Scores of constrained bandits have kinks, and their maximum on a box is usually on one. A score is therefore written in
+parts; `total` is its value, and `kinks` its form smooth - Σ_j price_j [kinked_j]⁺ (see `cbobench.gp.maximise`).
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple, Protocol
+
+import numpy as np
+
+from cbobench.gp.kernels import Array
+
+
+class Score(Protocol):
+    """A score at k candidates in any form."""
+
+    def total(self) -> Array:
+        """The score, (S, k)."""
+        ...
+
+    def kinks(self) -> Parts:
+        """The same up to rounding, as smooth and kinked parts."""
+        ...
+
+
+class Parts(NamedTuple):
+    """smooth - Σ_j price_j [kinked_j]⁺: smooth (S, k), kinked (S, m, k) and its price (S, m); m may be 0."""
+
+    smooth: Array
+    kinked: Array
+    price: Array
+
+    @classmethod
+    def of(cls, smooth: Array) -> Parts:
+        """A score without kinks."""
+        return cls(smooth, np.empty((len(smooth), 0, smooth.shape[1])), np.empty((len(smooth), 0)))
+
+    def total(self) -> Array:
+        excess = np.maximum(self.kinked, 0.0)
+        with np.errstate(invalid="ignore"):
+            penalty = np.where(excess > 0, self.price[:, :, None] * excess, 0.0)
+        return np.asarray(self.smooth - penalty.sum(axis=1))
+
+    def kinks(self) -> Parts:
+        return self
+
+
+class Truncated(NamedTuple):
+    """Proj_[-B, B] f - Σ_j price_j Proj_[-G_j, G_j] g_j, for prices >= 0.
+
+    Its total keeps ties: wherever f is above B it is B to the last bit, which a smooth part minus a kink is not.
+
+    Attributes:
+        f, bound: (S, k), and B (S, 1).
+        costs: price (S, m), g (S, m, k) and its bounds G (S, m, 1); None where there are no costs.
+    """
+
+    f: Array
+    bound: Array
+    costs: tuple[Array, Array, Array] | None = None
+
+    def minus(self, price: Array, g: Array, bound: Array) -> Truncated:
+        """With costs."""
+        return self._replace(costs=(price, g, bound))
+
+    def total(self) -> Array:
+        z = truncate(self.f, self.bound)
+        if self.costs is not None:
+            price, g, bound = self.costs
+            g = truncate(g, bound)
+            g *= price[:, :, None]
+            for j in range(g.shape[1]):
+                z -= g[:, j]
+        return z
+
+    def kinks(self) -> Parts:
+        """Truncating f from above, and g from below, makes kinks that a maximum may lie on."""
+        smooth, above = np.maximum(self.f, -self.bound), self.f[:, None] - self.bound[:, :, None]
+        one = np.ones_like(self.bound)
+        if self.costs is None:
+            return Parts(smooth, above, one)
+        price, g, bound = self.costs
+        smooth = smooth - (price[:, :, None] * np.minimum(g, bound)).sum(axis=1)
+        return Parts(smooth, np.concatenate([above, -g - bound], axis=1), np.concatenate([one, price], axis=1))
+
+
+def truncate(values: Array, bound: Array) -> Array:
+    """Proj_[-bound, bound] of every value, as a fresh array."""
+    inside = np.minimum(values, bound)
+    return np.maximum(inside, -bound, out=inside)

@@ -1,0 +1,5 @@
+"""Gaussian-process posteriors: what may be asked of one (`contract`), two representations, delays, and the choice.
+
+Algorithms are written against `contract.Posterior` alone and get one from `choice`; a third representation is one more
+file here. The updates' arithmetic fixes recorded bits: rewrite it only where a result is meant to change.
+"""

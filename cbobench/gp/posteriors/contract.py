@@ -1,0 +1,106 @@
+"""What may be asked of a posterior, whatever represents it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from cbobench.gp.kernels import Array
+
+Mask = NDArray[np.bool_]
+VARIANCE_FLOOR = 1e-14  # rounding may push a variance below zero; no deviation is under 1e-7
+
+
+@dataclass(frozen=True)
+class Jet:
+    """Second-order models at q points of S replicates: means (S, p, q), variances (S, q), and their derivatives.
+
+    Variances are (S, p, q) where functions have their own; slopes add an axis d, bends two.
+    """
+
+    mean: Array
+    mean_slope: Array
+    mean_bend: Array
+    variance: Array
+    variance_slope: Array
+    variance_bend: Array
+
+
+class Arrivals(Protocol):
+    """Observations that arrive in one round, sorted by replicate, round and function (see `problems.base.Arrivals`)."""
+
+    @property
+    def replicate(self) -> NDArray[np.intp]: ...
+    @property
+    def round(self) -> NDArray[np.intp]: ...
+    @property
+    def function(self) -> NDArray[np.intp]: ...
+    @property
+    def value(self) -> Array: ...
+
+
+class Posterior(Protocol):
+    """Posteriors of p functions, for S replicates in lock step, over the M candidates of an action set.
+
+    The candidates are all actions of a finite set, or the fixed ones of a box. Actions are indices of a finite set, or
+    points (..., d) of the unit cube of a box. Variances are latent: no noise is added.
+
+    Attributes:
+        lam: the regulariser λ (the model's noise variance).
+        functions: p.
+        mean: at the candidates, (S, p, M).
+        variance: (S, M), or (S, p, M) where functions have their own.
+        gain: the information gain 1/2 log det(I + K/λ) of what is known, (S,) or (S, p).
+    """
+
+    @property
+    def lam(self) -> float: ...
+    @property
+    def functions(self) -> int: ...
+    @property
+    def mean(self) -> Array: ...
+    @property
+    def variance(self) -> Array: ...
+    @property
+    def gain(self) -> Array: ...
+
+    def reset(self, lam: float | None = None) -> None:
+        """Back to the prior, with another λ if one is given."""
+
+    def update(self, actions: NDArray[Any], values: Array) -> None:
+        """Condition on one observation (S, p) of every function at one action per replicate, (S,) or (S, d)."""
+
+    def reveal(self, replicate: int, t: int, action: Any, function: int, value: float) -> None:
+        """A value arrives for the action of round t, which entered as 0: it moves a mean, and no variance."""
+
+    def receive(self, t: int, played: Sequence[NDArray[Any]], arrivals: Arrivals, since: int = 1) -> None:
+        """Condition on what arrived in round t; what has not arrived is in no mean and in no variance.
+
+        Args:
+            played: actions of rounds 1, ..., t, each (S,) or (S, d).
+            since: observations of earlier rounds are thrown away.
+        """
+
+    def at(self, actions: NDArray[Any]) -> tuple[Array, Array]:
+        """Means (S, p, q) and variances (S, q) or (S, p, q) at q actions per replicate, (S, q) or (S, q, d)."""
+        ...
+
+    def at_observations(self) -> tuple[Array, Array, Mask]:
+        """Means (S, p, c), variances (S, c) and a mask (S, c) of c slots: the observed actions, where they are kept."""
+        ...
+
+    def jet(self, points: Array) -> Jet:
+        """Beliefs and their first two derivatives at points (S, q, d) of a box."""
+        ...
+
+    def paths(self, z: Array, first: int = 0) -> Array:
+        """Zero-mean joint samples (S, q, n) of the q functions from `first` on, from normal draws (S, q, r)."""
+        ...
+
+    def covariances(self, replicate: int, function: int, some: NDArray[np.intp]) -> Array:
+        """Posterior covariances of q actions of a finite set with all n, (q, n)."""
+        ...
