@@ -137,6 +137,11 @@ class Algorithm:
         return None
 
     @property
+    def cap_hits(self) -> NDArray[np.intp] | None:
+        """How many times a guard of ours (a cap against overflow) was in force, (S,), for algorithms that have one."""
+        return None
+
+    @property
     def declared_infeasible(self) -> NDArray[np.bool_] | None:
         """Which replicates have declared their problem infeasible, (S,), for algorithms that do such a thing."""
         return None

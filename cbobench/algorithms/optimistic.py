@@ -25,8 +25,8 @@ Bound = float | Literal["norm", "sup"]
 
 
 @dataclass(kw_only=True)
-class Optimistic(ScoreAlgorithm):
-    """A score over bounds or samples of f and g, as wide as a concentration inequality asks.
+class OptimisticReward(ScoreAlgorithm):
+    """A score over a bound or a sample of f, as wide as a concentration inequality asks.
 
     The parameters here decide the outcome as much as the algorithm does. They are recorded with every cell, and a
     suite sets them for all its algorithms under `shared:`.
@@ -34,7 +34,6 @@ class Optimistic(ScoreAlgorithm):
 
     lam: float | Literal["theory"] = param("theory", "regulariser λ; theory: 1 + 2/T", above=0.0)
     B: Bound = param("norm", "bound B of the reward: its RKHS norm, its largest absolute value, or a number", above=0.0)
-    G: Bound = param("norm", "bound G of each constraint, read like B", above=0.0)
     R: float | Literal["true"] = param("true", "noise constant R: the problem's, or a number", at_least=0.0)
     alpha: float = param(0.1, "failure probability α of all confidence bounds together", above=0.0, below=1.0)
     beta: float | WidthForm = param("theory", "width β: theory, self-normalised (any λ), or a constant", at_least=0.0)
@@ -42,7 +41,6 @@ class Optimistic(ScoreAlgorithm):
     gain: GainName = param("played", "information gain γ in β: of the played actions, greedy bound, or the rate")
 
     explore_f: Explore = state()
-    explore_g: Explore = state()
 
     def check(self, problem: Problem) -> None:
         if self.gain == "rate":
@@ -50,22 +48,27 @@ class Optimistic(ScoreAlgorithm):
 
     # What a subclass may say ----------------------------------------------------------------------------------------
 
-    def strategies(self) -> tuple[Explore, Explore]:
-        """Exploration of f and of g; optimistic for both unless a subclass says otherwise."""
-        return UCB(+1), UCB(-1)
+    def strategies(self) -> tuple[Explore, ...]:
+        """Exploration of f; optimistic unless a subclass says otherwise."""
+        return (UCB(+1),)
 
     def width_form(self) -> float | WidthForm:
         """Which β `theory` means."""
         return self.beta
 
+    @property
+    def bounds(self) -> Array:
+        """B of what is explored, (S, q)."""
+        return self.bound_f
+
     def noise_constants(self) -> Array:
-        """R of what is modelled, (S, p)."""
-        p = self.posterior.functions
-        return self.setting.noise[:, :p] if self.R == "true" else np.full((self.setting.replicates, p), float(self.R))
+        """R of what is explored, (S, q)."""
+        q = self.bounds.shape[1]
+        return self.setting.noise[:, :q] if self.R == "true" else np.full((self.setting.replicates, q), float(self.R))
 
     def events(self) -> int:
-        """How many bounds share α: one per modelled function."""
-        return self.posterior.functions
+        """How many bounds share α: one per function that is explored."""
+        return self.bounds.shape[1]
 
     @property
     def remembered(self) -> int:
@@ -75,19 +78,22 @@ class Optimistic(ScoreAlgorithm):
     # What the base does ---------------------------------------------------------------------------------------------
 
     def start(self, setting: Setting) -> None:
-        self.explore_f, self.explore_g = self.strategies()
-        self.joint = self.explore_f.joint or (self.models_constraints and self.explore_g.joint)
+        self.explorations = self.strategies()
+        self.explore_f = self.explorations[0]
+        self.joint = any(strategy.joint for strategy in self.explorations)
         self.grid_points: Array | None = None
         if self.joint and isinstance(setting.actions, Box):  # paths are maximised over the candidates, as in the theory
             setting = replace(setting, actions=setting.actions.grid)
             self.grid_points = setting.finite.points
-        m = setting.constraints if self.models_constraints else 0
-        self.bound_f = _bound("B", self.B, setting.norm[:, :1], setting.sup[:, :1])
-        self.bound_g = _bound("G", self.G, setting.norm[:, 1 : 1 + m], setting.sup[:, 1 : 1 + m])[:, :, None]
         rank = setting.finite.features.shape[1] if self.joint else 0
-        self.explore_f.start(setting.streams, "explore f", (), rank)
-        self.explore_g.start(setting.streams, "explore g", (m,), rank)
+        each = (("explore f", ()), ("explore g", (setting.constraints,)))
+        for strategy, (role, shape) in zip(self.explorations, each, strict=False):
+            strategy.start(setting.streams, role, shape, rank)
+        self.set_bounds(setting)
         super().start(setting)
+
+    def set_bounds(self, setting: Setting) -> None:
+        self.bound_f = read_bound("B", self.B, setting.norm[:, :1], setting.sup[:, :1])
 
     def cheapest(self, functions: int) -> SharedPosterior:
         s = self.setting
@@ -107,37 +113,27 @@ class Optimistic(ScoreAlgorithm):
             self.gains = gain_rate(self.setting.actions, horizon)
 
     def set_width(self) -> None:
-        """Set β for the current λ, noise constants and number of events."""
+        """Set β for the current λ, bounds, noise constants and number of events."""
         options: dict[str, Any] = {"alpha": self.alpha, "scale": self.beta_scale, "form": self.width_form()}
         self.width = Width(self.bounds, self.noise_constants(), lam=self.regulariser, shares=self.events(), **options)
 
-    @property
-    def bounds(self) -> Array:
-        """B and G of everything modelled, (S, p)."""
-        return np.concatenate([self.bound_f, self.bound_g[:, :, 0]], axis=1)
-
     def round_width(self, t: int) -> Array:
-        """β_t of every modelled function, (S, p)."""
+        """β_t of what is explored, (S, q)."""
         gain = self.posterior.gain if self.gains is None else np.full(len(self.bound_f), self.gains[self.remembered])
         return self.width.at(gain)
 
     def believe(self, t: int) -> Belief:
         """The belief over all candidates before round t, with the round's widths and draws."""
         self.widths = self.round_width(t)
-        self.explore_f.begin(t)
-        if self.models_constraints:
-            self.explore_g.begin(t)
+        for strategy in self.explorations:
+            strategy.begin(t)
         belief = super().believe(t)
         belief.f.path = self.explore_f.path(self.posterior, 0)
-        if belief.g is not None:
-            belief.g.path = self.explore_g.path(self.posterior, 1)
         return belief
 
     def view(self, mean: Array, variance: Array, points: Array | None) -> Belief:
         belief = super().view(mean, variance, points)
         belief.f.width = self.widths[:, :1]
-        if belief.g is not None:
-            belief.g.width = self.widths[:, 1:, None]
         return belief
 
     def ask(self, t: int) -> Actions:
@@ -145,10 +141,45 @@ class Optimistic(ScoreAlgorithm):
         return action if self.grid_points is None else self.grid_points[action]
 
 
-def _bound(name: str, choice: Bound, norm: Array, sup: Array) -> Array:
+@dataclass(kw_only=True)
+class Optimistic(OptimisticReward):
+    """A score over bounds or samples of f and of every g_j."""
+
+    G: Bound = param("norm", "bound G of each constraint, read like B", above=0.0)
+
+    def strategies(self) -> tuple[Explore, Explore]:
+        """Exploration of f and of g; optimistic for both unless a subclass says otherwise."""
+        return UCB(+1), UCB(-1)
+
+    @property
+    def bounds(self) -> Array:
+        """B and every G_j, (S, 1 + m)."""
+        return np.concatenate([self.bound_f, self.bound_g[:, :, 0]], axis=1)
+
+    def set_bounds(self, setting: Setting) -> None:
+        super().set_bounds(setting)
+        self.bound_g = read_bound("G", self.G, setting.norm[:, 1:], setting.sup[:, 1:])[:, :, None]
+
+    @property
+    def explore_g(self) -> Explore:
+        return self.explorations[1]
+
+    def believe(self, t: int) -> Belief:
+        belief = super().believe(t)
+        belief.constraint.path = self.explore_g.path(self.posterior, 1)
+        return belief
+
+    def view(self, mean: Array, variance: Array, points: Array | None) -> Belief:
+        belief = super().view(mean, variance, points)
+        belief.constraint.width = self.widths[:, 1:, None]
+        return belief
+
+
+def read_bound(name: str, choice: Bound, norm: Array, sup: Array) -> Array:
+    """Bounds (S, q) as a parameter says: a number, or what is known of the functions."""
     if not isinstance(choice, str):
         return np.full_like(norm, choice)
     bound = norm if choice == "norm" else sup
     if not np.isfinite(bound).all():
-        raise CellFailure(f"{name} is 'norm', but a function is not in the kernel's space; use sup or a number")
+        raise CellFailure(f"{name} reads a norm, but a function is not in the kernel's space; use sup or a number")
     return bound

@@ -10,10 +10,11 @@ from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
+from numpy.typing import NDArray
 
 from cbobench.algorithms import ALGORITHMS
 from cbobench.algorithms.base import Setting
-from cbobench.algorithms.optimistic import Optimistic
+from cbobench.algorithms.optimistic import Bound, OptimisticReward, read_bound
 from cbobench.gp.beliefs import Belief, FunctionBelief
 from cbobench.gp.explore import UCB, Explore, Thompson
 from cbobench.gp.kernels import Array
@@ -21,25 +22,35 @@ from cbobench.params import param, state
 from cbobench.problems.base import Actions, Feedback
 
 LARGEST_EXPONENT = 500.0  # exp overflows at 709
+SMALLEST = 1e-12  # a constraint this flat has no chord
 
 
 @dataclass(kw_only=True)
-class Penalised(Optimistic):
+class Penalised(OptimisticReward):
     """Base: IGP-UCB or GP-TS on f - Σ_j κ_j Λ(g_j); subclasses say what Λ is and how κ moves.
 
-    The bound B is that of the inner target (Assumptions 3 and 5); its default is f's. λ is 1 + 2/T unless given, also
-    where every epoch starts anew (the proof's 1 + 2/S; line 3 of the algorithms says "some positive constant").
+    Assumptions 3 and 5 ask for a bound on the inner target, |f - Σ_j κ_j Λ(g_j)|_k < B, whatever κ is. `B: composite`
+    is |f|_k + Σ_j κ_j |Λ(g_j)|_k, which grows with κ; `norm`, `sup` and numbers do not, and are too small once κ grows.
+    Where Λ is not linear no formula gives |Λ(g_j)|_k: the chord Λ(s)/s · G_j up to the largest s = |g_j| stands for it
+    (ours). λ is 1 + 2/T unless given, also where every epoch starts anew (the proof's 1 + 2/S; line 3 of the algorithms
+    says "some positive constant").
     """
 
     needs = frozenset({"feedback at once"})
     looks_back = False
 
+    B: float | Literal["composite", "norm", "sup"] = param(  # type: ignore[assignment]  # one more word than the base's
+        "composite",
+        "bound B of the inner target: |f| + Σ κ |Λ(g)| in norms, or a constant read from f alone",
+        above=0.0,
+    )
+    G: Bound = param("norm", "bound G of each constraint in a composite B: norm, largest value, or a number", above=0.0)
     inner: Literal["ucb", "ts"] = param("ucb", "inner bandit: IGP-UCB, or GP-TS (Remark 1)")
 
     price: Array = state()
 
-    def strategies(self) -> tuple[Explore, Explore]:
-        return (UCB(+1) if self.inner == "ucb" else Thompson()), UCB(-1)
+    def strategies(self) -> tuple[Explore, ...]:
+        return (UCB(+1) if self.inner == "ucb" else Thompson(),)
 
     def penalty(self, g: Array) -> Array:
         """Λ(g), elementwise."""
@@ -49,15 +60,30 @@ class Penalised(Optimistic):
         """Whether Λ(g) is g itself."""
         return False
 
+    def set_bounds(self, setting: Setting) -> None:
+        norm, sup = setting.norm, setting.sup
+        self.bound_f = read_bound("B", "norm" if self.B == "composite" else self.B, norm[:, :1], sup[:, :1])
+        if self.B == "composite":
+            steep = 1.0 if self.linear() else self.penalty(sup[:, 1:]) / np.maximum(sup[:, 1:], SMALLEST)
+            self.bound_g = steep * read_bound("G", self.G, norm[:, 1:], sup[:, 1:])
+
+    @property
+    def bounds(self) -> Array:
+        """B of the inner target under the current κ, (S, 1)."""
+        if self.B != "composite":
+            return self.bound_f
+        return self.bound_f + (self.price * self.bound_g).sum(axis=1, keepdims=True)
+
     def noise_constants(self) -> Array:
         """R of the inner target where Λ is linear: √(R_f² + Σ κ_j² R_j²), which is R √(1 + Σ κ²) for equal constants.
 
         A ψ amplifies noise on g by an unknown factor: use it on noiseless constraints only, as the paper does.
         """
-        noise = super().noise_constants().copy()
-        if self.linear():
-            noise[:, 0] = np.sqrt(noise[:, 0] ** 2 + (self.price**2 * noise[:, 1:] ** 2).sum(axis=1))
-        return noise
+        if not self.linear():
+            return super().noise_constants()
+        noise = self.setting.noise if self.R == "true" else np.full_like(self.setting.noise, self.R)
+        combined = noise[:, 0] ** 2 + (self.price**2 * noise[:, 1:] ** 2).sum(axis=1)
+        return np.asarray(np.sqrt(combined)[:, None])
 
     def targets(self, feedback: Feedback) -> Array:
         return np.concatenate([feedback.f[:, None], self.penalty(feedback.g)], axis=1)
@@ -79,7 +105,7 @@ class FixedPenalty(Penalised):
 
     source = "Shi & Eryilmaz (2022) Prop. 1"
     about = "unconstrained bandit on f − κΛ(g) with a constant κ, which cannot work"
-    knows = ("kernel", "λ", "B", "R", "T", "κ")
+    knows = ("kernel", "λ", "B", "G", "R", "T", "κ")
 
     kappa: float = param(1.0, "multiplier κ of every constraint", at_least=0.0)
     form: Literal["linear", "exponential"] = param("linear", "Λ(g): g itself, or exp(g) - 1 for g > 0, else 0")
@@ -102,7 +128,7 @@ class FixedPenalty(Penalised):
 class Epochs(Penalised):
     """Base of both algorithms: L epochs of S rounds, κ updated after each from the mean of the observed g."""
 
-    knows = ("kernel", "λ", "B", "R", "T")
+    knows = ("kernel", "λ", "B", "G", "R", "T")
 
     S: int = param(20, "rounds per epoch; T = L S, and a last epoch may be shorter", at_least=1)
     keep: bool = param(True, "keep the data of earlier epochs; the letter of the paper forgets them")
@@ -145,7 +171,7 @@ class PenaltyNoiseless(Epochs):
     """GP-UCB with noiseless constraints: target f - Σ κ_j (ψ(g_j) - 1), κ_j ← κ_j ψ(mean of g_j over the epoch), κ = 1.
 
     ψ(x) is 1 for x <= 0, and exp(c x) or (c x + 1)^n beyond. Multipliers only grow, and the paper warns of overflow: κ
-    is capped.
+    is capped, and how often that was in force is recorded (`cap_hits`): a capped κ is no longer the paper's method.
     """
 
     source = "Shi & Eryilmaz (2022) Alg. 2"
@@ -162,8 +188,18 @@ class PenaltyNoiseless(Epochs):
     def penalty(self, g: Array) -> Array:
         return psi(g, self.psi, self.c, self.n) - 1
 
+    def prepare(self) -> None:
+        super().prepare()
+        self.capped = np.zeros(self.setting.replicates, dtype=np.intp)
+
     def update_price(self, mean: Array) -> Array:
-        return np.minimum(self.price * psi(mean, self.psi, self.c, self.n), self.cap)
+        price = self.price * psi(mean, self.psi, self.c, self.n)
+        self.capped += (price > self.cap).any(axis=1)
+        return np.minimum(price, self.cap)
+
+    @property
+    def cap_hits(self) -> NDArray[np.intp]:
+        return self.capped
 
 
 @ALGORITHMS.register("penalty-noisy")

@@ -9,7 +9,7 @@ import numpy as np
 
 from cbobench.algorithms import ALGORITHMS
 from cbobench.algorithms.ckb import CKBUCB
-from cbobench.algorithms.optimistic import Optimistic
+from cbobench.algorithms.optimistic import OptimisticReward
 from cbobench.errors import CellFailure
 from cbobench.gp.beliefs import Belief
 from cbobench.gp.kernels import Array
@@ -20,7 +20,7 @@ from cbobench.problems.base import Feedback
 
 @ALGORITHMS.register("scgp-ucb")
 @dataclass(kw_only=True)
-class SCGPUCB(Optimistic):
+class SCGPUCB(OptimisticReward):
     """SCGP-UCB: x_t = argmax f̄_t - Q(t) g_t / V_t with a fresh sample g_t(.) seen before acting.
 
     Case 1 of Theorem 4: ε_t = 1/√t, V_t = δ√t/(8B); case 2: ε_t = δ/(2√t), V_t = δ²√t/(16B).

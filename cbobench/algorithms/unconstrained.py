@@ -5,14 +5,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from cbobench.algorithms import ALGORITHMS
-from cbobench.algorithms.optimistic import Optimistic
+from cbobench.algorithms.optimistic import OptimisticReward
 from cbobench.gp.beliefs import Belief
 from cbobench.gp.explore import UCB, Explore, Thompson
 from cbobench.gp.kernels import Array
 
 
 @dataclass(kw_only=True)
-class Unconstrained(Optimistic):
+class Unconstrained(OptimisticReward):
     """Models the reward only and plays the best estimate of it."""
 
     models_constraints = False
@@ -30,8 +30,8 @@ class IGPUCB(Unconstrained):
     source = "Chowdhury & Gopalan (2017) Alg. 1"
     about = "unconstrained GP-UCB"
 
-    def strategies(self) -> tuple[Explore, Explore]:
-        return UCB(+1), UCB(-1)
+    def strategies(self) -> tuple[Explore, ...]:
+        return (UCB(+1),)
 
 
 @ALGORITHMS.register("gp-ts")
@@ -42,8 +42,8 @@ class GPTS(Unconstrained):
     source = "Chowdhury & Gopalan (2017) Alg. 2"
     about = "unconstrained Thompson sampling"
 
-    def strategies(self) -> tuple[Explore, Explore]:
-        return Thompson(), UCB(-1)
+    def strategies(self) -> tuple[Explore, ...]:
+        return (Thompson(),)
 
     def events(self) -> int:
         return 2  # the concentration of f and of the sample share α

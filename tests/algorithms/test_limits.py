@@ -10,7 +10,8 @@ from cbobench.algorithms.unconstrained import IGPUCB
 from cbobench.params import build
 from tests.helpers import actions, make, play, problem
 
-SAME = {"beta": 1.5, "B": "sup", "G": "sup"}  # equal widths
+ALONE = {"beta": 1.5, "B": "sup"}  # equal widths
+SAME = ALONE | {"G": "sup"}
 TASKS = {
     "finite": {"name": "rkhs", "d": 2, "n": 60},  # no symmetric points: rounding breaks no ties
     "box": {"name": "feasible-pocket", "candidates": 256},
@@ -96,7 +97,7 @@ def test_scgp_with_an_empty_queue_is_igp():
 
 @pytest.mark.parametrize("task", TASKS)
 def test_no_penalty_is_igp(task):
-    agree(make("fixed-penalty", kappa=0.0, **SAME), make("igp-ucb", **SAME), task)
+    agree(make("fixed-penalty", kappa=0.0, **SAME), make("igp-ucb", **ALONE), task)
 
 
 class Inner(IGPUCB):
@@ -108,11 +109,11 @@ class Inner(IGPUCB):
 
 @pytest.mark.parametrize("task", TASKS)
 def test_one_epoch_is_igp_on_the_inner_target(task):
-    agree(make("penalty-noiseless", S=60, **SAME), build(Inner, SAME), task)
-    agree(make("penalty-noisy", S=60, **SAME), make("igp-ucb", **SAME), task)
+    agree(make("penalty-noiseless", S=60, **SAME), build(Inner, ALONE), task)
+    agree(make("penalty-noisy", S=60, **SAME), make("igp-ucb", **ALONE), task)
 
 
 def test_the_width_of_one_epoch_is_igps():
     """Not only at equal widths: L = 1 gives ln(1/α), and Algorithm 3's ln(2L/α) is igp-ucb's at α/2."""
-    agree(make("penalty-noiseless", S=60), build(Inner, {}), "finite")
+    agree(make("penalty-noiseless", S=60, B="norm"), build(Inner, {}), "finite")
     agree(make("penalty-noisy", S=60, alpha=0.1), make("igp-ucb", alpha=0.05), "finite")

@@ -1,0 +1,102 @@
+"""Laws of scores: written once, the same to the bit however they are asked for, and kinked where they have kinks."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from cbobench.algorithms import ALGORITHMS
+from cbobench.algorithms.score import ScoreAlgorithm
+from cbobench.algorithms.unconstrained import IGPUCB
+from cbobench.gp.parts import Parts, Truncated
+from cbobench.params import build
+from tests.helpers import make, play, problem
+
+SCORED = [name for name in ALGORITHMS.names() if issubclass(ALGORITHMS.get(name), ScoreAlgorithm)]
+FINITE = {"name": "rkhs-1d", "full_information": True}
+TASKS = {"finite": FINITE, "box": {"name": "feasible-pocket", "candidates": 64, "full_information": True}}
+OFFERS = {where: problem(**task).offers() for where, task in TASKS.items()}
+PLAYABLE = [
+    (name, where) for where, offers in OFFERS.items() for name in SCORED if ALGORITHMS.get(name).needs <= offers
+]
+
+
+def written(cls: type) -> set[str]:
+    """Which of `score` and `parts` a class or its bases define, the base's own aside."""
+    return {hook for hook in ("score", "parts") if getattr(cls, hook) is not getattr(ScoreAlgorithm, hook)}
+
+
+@pytest.mark.parametrize("name", SCORED)
+def test_a_score_is_written_once(name):
+    assert len(written(ALGORITHMS.get(name))) == 1
+
+
+class Twice(IGPUCB):
+    def parts(self, belief):
+        return Parts.of(1 + self.explore_f(belief.f))
+
+
+def agree(algorithm, task, horizon=12):
+    """Asks for the score in every form, every round; on a box at points between the candidates as well."""
+    begin, rounds = algorithm.begin, []
+
+    def spy(t, belief):
+        begin(t, belief)
+        beliefs = [belief]
+        if algorithm.box is not None:
+            points = np.random.default_rng(t).random((algorithm.setting.replicates, 9, algorithm.box.d))
+            beliefs.append(algorithm.view(*algorithm.posterior.at(points), points))
+        for each in beliefs:
+            parts, score = algorithm.parts(each), algorithm.score(each)
+            np.testing.assert_array_equal(parts.total(), score)
+            np.testing.assert_array_equal(parts.total(), score, err_msg="asked again")
+            kinks = parts.kinks()
+            with np.errstate(invalid="ignore"):
+                np.testing.assert_allclose(kinks.total(), score, rtol=1e-9, atol=1e-9)
+            rounds.append(kinks.kinked.shape[1])
+
+    algorithm.begin = spy
+    play(task, algorithm, horizon=horizon)
+    assert len(rounds) >= horizon
+    return max(rounds)
+
+
+@pytest.mark.parametrize(("name", "where"), PLAYABLE)
+def test_every_form_of_a_score_is_the_same_score(name, where):
+    kinks = agree(make(name), problem(**TASKS[where]))
+    assert (kinks > 0) == (written(ALGORITHMS.get(name)) == {"parts"})
+
+
+def test_two_formulas_are_caught():
+    assert written(Twice) == {"score", "parts"}
+    with pytest.raises(AssertionError):
+        agree(build(Twice, {}), problem(**FINITE))
+
+
+def random_terms(seed=0):
+    rng = np.random.default_rng(seed)
+    f, g = 3 * rng.standard_normal((4, 200)), 3 * rng.standard_normal((4, 2, 200))
+    return f, np.full((4, 1), 1.7), rng.random((4, 2)) * 5, g, np.full((4, 2, 1), 0.9)
+
+
+def test_truncation_keeps_exact_ties():
+    """All actions above B, and all below -B, tie to the last bit; smooth parts minus a kink do not."""
+    f, bound, _, _, _ = random_terms()
+    z = Truncated(f, bound)
+    assert set(z.total()[f > bound]) == {1.7}
+    assert set(z.total()[f < -bound]) == {-1.7}
+    np.testing.assert_array_equal(z.total()[np.abs(f) < bound], f[np.abs(f) < bound])
+    assert len(set(z.kinks().total()[f > bound])) > 1, "negative control"
+
+
+def test_truncated_terms_by_the_plain_rule():
+    f, bound, price, g, limit = random_terms()
+    z = Truncated(f, bound).minus(price, g, limit)
+    expected = np.clip(f, -1.7, 1.7) - sum(price[:, [j]] * np.clip(g[:, j], -0.9, 0.9) for j in range(2))
+    np.testing.assert_allclose(z.total(), expected, rtol=1e-13)
+    np.testing.assert_allclose(z.kinks().total(), expected, atol=1e-12)
+    kinks = z.kinks()
+    assert kinks.kinked.shape == (4, 3, 200)
+    assert (kinks.price >= 0).all()
+    unpriced = Truncated(f, bound).minus(0 * price, g, limit)
+    np.testing.assert_array_equal(unpriced.total(), Truncated(f, bound).total())

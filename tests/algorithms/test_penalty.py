@@ -1,0 +1,84 @@
+"""The penalty methods' bound on their inner target, which grows with κ, and the cap on κ, which is counted."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from cbobench.errors import CellFailure
+from tests.helpers import make, play, problem, setting
+
+POCKET = {"noise_f": 0.1, "noise_g": 0.0, "kernel": "matern52", "lengthscale": 0.2}
+
+
+@pytest.mark.parametrize(("name", "settings"), [("penalty-noisy", {"mu": 3.0, "S": 5}), ("fixed-penalty", {})])
+def test_the_bound_holds_whatever_kappa_is(name, settings):
+    """Assumption 5, |f - Σ κ_j g_j|_k < B, with the norms of the drawn functions; f's own norm does not do."""
+    task = problem("rkhs", n=40, m=2)
+    algorithm = make(name, **settings)
+    cells, _ = play(task, algorithm, seeds=6, horizon=40)
+    functions = cells.instances.functions
+    target = functions[:, 0] - (algorithm.price[:, :, None] * functions[:, 1:]).sum(axis=1)
+    norms = task.actions.norm(target)
+    assert algorithm.price.max() > 0.5
+    assert (norms < algorithm.bounds[:, 0]).all()
+    assert (norms > algorithm.bound_f[:, 0]).any(), "negative control: the bound of f alone does not hold"
+
+
+def test_the_width_follows_the_bound():
+    """B + κ G at κ = 0 and 3, by hand: β = B + R √(2(γ + 1 + ln(2L/α))) with R √(1 + κ²)."""
+    algorithm = make("penalty-noisy", S=50)
+    algorithm.start(setting(np.eye(3), norm=np.array([[2.0, 5.0]])))
+    constant = np.sqrt(2 * (1 + np.log(2 * 2 / 0.1)))  # L = 2 epochs
+    for kappa in (0.0, 3.0):
+        algorithm.price = np.array([[kappa]])
+        algorithm.set_width()
+        expected = 2 + 5 * kappa + np.sqrt(1 + kappa**2) * constant
+        np.testing.assert_allclose(algorithm.width.at(np.zeros(1)), [[expected]])
+
+
+def test_a_curved_penalty_counts_as_its_chord():
+    """Λ(g) = e^g - 1 up to |g| = 2: the chord (e² - 1)/2, times the bound of g."""
+    facts = {"norm": np.array([[1.0, 6.0]]), "sup": np.array([[1.0, 2.0]])}
+    algorithm = make("penalty-noiseless")
+    algorithm.start(setting(np.eye(3), **facts))
+    np.testing.assert_allclose(algorithm.bounds, [[1 + 6 * (np.exp(2) - 1) / 2]])
+    largest = make("penalty-noiseless", G="sup")
+    largest.start(setting(np.eye(3), **facts))
+    np.testing.assert_allclose(largest.bounds, [[1 + np.exp(2) - 1]])
+
+
+def test_other_bounds_stay_as_they_are():
+    facts = {"norm": np.array([[np.inf, 6.0]]), "sup": np.array([[3.0, 2.0]])}
+    for bound, expected in (("sup", 3.0), (7.0, 7.0)):
+        algorithm = make("fixed-penalty", B=bound)
+        algorithm.start(setting(np.eye(3), **facts))
+        np.testing.assert_allclose(algorithm.bounds, [[expected]])
+    with pytest.raises(CellFailure, match="B reads a norm"):
+        make("fixed-penalty").start(setting(np.eye(3), **facts))
+
+
+def test_a_bound_that_grows_keeps_kappa_from_running_away():
+    """Short epochs and a narrow width: with f's bound one infeasible point is replayed until κ meets its cap."""
+    task = problem("feasible-pocket", **POCKET)
+    narrow = {"S": 5, "lam": 0.01, "beta_scale": 0.2, "G": "sup"}
+    constant, growing = make("penalty-noiseless", B="sup", **narrow), make("penalty-noiseless", **narrow)
+    cells, _ = play(task, constant, seeds=[0, 1], horizon=200, key="feasible-pocket")
+    assert constant.cap_hits.tolist()[0] == 0
+    assert constant.cap_hits[1] > 10
+    assert cells.metrics.final["violation_hard"][1] > 100
+    cells, _ = play(task, growing, seeds=[0, 1], horizon=200, key="feasible-pocket")
+    assert not growing.cap_hits.any()
+    assert cells.metrics.final["violation_hard"].max() < 30
+
+
+def test_cap_hits_by_hand():
+    """κ = 1 and a cap of 2: ψ(0.5) = 1.65 stays below it, twice that does not."""
+    algorithm = make("penalty-noiseless", cap=2.0)
+    algorithm.start(setting(np.eye(3), replicates=2, constraints=2))
+    means = np.array([[0.5, -1.0], [0.0, 0.0]])
+    for hits in ([0, 0], [1, 0], [2, 0]):
+        algorithm.price = algorithm.update_price(means)
+        assert algorithm.cap_hits.tolist() == hits
+    np.testing.assert_allclose(algorithm.price, [[2.0, 1.0], [1.0, 1.0]])
+    assert make("ckb-ucb").cap_hits is None
