@@ -19,7 +19,7 @@ from cbobench.algorithms.base import OneRun, Setting
 from cbobench.algorithms.improvement import log_expected_improvement, log_feasibility
 from cbobench.gp.beliefs import FunctionBelief
 from cbobench.gp.kernels import Array
-from cbobench.gp.single import RunModel
+from cbobench.gp.single import Noise, RunModel
 from cbobench.params import param, state
 
 RATIO, FACTOR = 10.0, 2.0  # ρ moves by the factor when one residual is that much larger than the other
@@ -53,7 +53,9 @@ class ADMMBO(OneRun):
     needs = frozenset({"coordinates", "feedback at once"})
     cost = "O(c t²) for c candidates"
 
-    lam: float = param(0.01, "noise variance of the models, in units of their squared amplitudes (ours)", above=0.0)
+    lam: Noise = param(
+        "scaled", "noise variance; scaled (ours): 0.01 of each model's squared amplitude; theory: 1 + 2/T", above=0.0
+    )
     scaled: bool = param(True, "centre and amplitude of the models from the running range; else 0 and 1")
     rho: float = param(0.1, "first penalty ρ of the augmented Lagrangian", above=0.0)
     M: float = param(50.0, "price M of an infeasible z_i", above=0.0)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal
 
 import numpy as np
 
@@ -12,7 +11,7 @@ from cbobench.algorithms.score import ScoreAlgorithm
 from cbobench.gp.beliefs import Belief, FunctionBelief
 from cbobench.gp.kernels import Array
 from cbobench.gp.posteriors.contract import Posterior
-from cbobench.gp.single import RunningScale
+from cbobench.gp.single import Noise, RunningScale, noise_variance, own_noise
 from cbobench.params import param, state
 from cbobench.problems.base import Feedback
 
@@ -35,8 +34,8 @@ class ConstrainedEI(ScoreAlgorithm):
     knows = ("kernel", "λ")
     needs = frozenset({"feedback at once"})
 
-    lam: float | Literal["theory"] = param(
-        0.01, "noise variance of the models, in units of their squared amplitudes (ours)", above=0.0
+    lam: Noise = param(
+        "scaled", "noise variance; scaled (ours): 0.01 of each model's squared amplitude; theory: 1 + 2/T", above=0.0
     )
     delta: float = param(0.05, "δ: an action counts as feasible where P(g <= 0) >= 1 - δ", above=0.0, below=1.0)
     scaled: bool = param(True, "centre and amplitude of the models from the running range; else 0 and 1")
@@ -44,10 +43,16 @@ class ConstrainedEI(ScoreAlgorithm):
     incumbent: Array = state()
 
     def lam_for(self, horizon: int) -> float:
-        return 1 + 2 / horizon if self.lam == "theory" else float(self.lam)
+        return noise_variance(self.lam, horizon)
 
     def make_posterior(self, functions: int) -> Posterior:
-        return super().make_posterior(functions + 1)  # a constant 1 beside f and g, see cbobench.gp.single
+        """With a constant 1 beside f and g, see `cbobench.gp.single`."""
+        self.own = None
+        if self.lam == "scaled" or not self.scaled:
+            return super().make_posterior(functions + 1)
+        setting = self.setting
+        self.own = own_noise(setting.actions, 1.0, setting.replicates, functions, setting.horizon)
+        return self.own
 
     def prepare(self) -> None:
         replicates = self.setting.replicates
@@ -61,6 +66,8 @@ class ConstrainedEI(ScoreAlgorithm):
     def condition(self, t: int, feedback: Feedback) -> None:
         super().condition(t, feedback)
         self.running.add(super().targets(feedback))
+        if self.own is not None:
+            self.own.set_noise(self.running.unit_noise(self.regulariser))
         if self.box is None:
             self.seen[np.arange(len(self.chosen)), self.chosen] = True
 

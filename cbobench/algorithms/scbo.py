@@ -14,7 +14,7 @@ from cbobench.algorithms.base import OneRun, Setting
 from cbobench.errors import Misuse
 from cbobench.gp.box import sobol
 from cbobench.gp.kernels import Array
-from cbobench.gp.single import RunModel
+from cbobench.gp.single import Noise, RunModel
 from cbobench.params import param, state
 
 PERTURBED = 20  # coordinates that differ from the centre's, on the average, where there are more
@@ -29,7 +29,8 @@ class SCBO(OneRun):
     L_max), τ_fail failures halve it; under L_min everything starts anew with random points: data, counters and L.
     What earlier regions found is not played again.
     Candidates are a randomly shifted Sobol set in the region of which each coordinate is the centre's with probability
-    1 - min(20/d, 1); on a finite set, the actions inside the region.
+    1 - min(20/d, 1); on a finite set, the actions inside the region, or the 2d + 1 nearest ones where it holds fewer
+    (ours: on a grid the centre and its neighbours).
 
     Ours, for noise: centre and success are judged by posterior means, where the paper compares observed values. The
     kernel is the one that all methods here are given: its lengthscale is not fitted, centre and amplitude follow the
@@ -43,7 +44,9 @@ class SCBO(OneRun):
     needs = frozenset({"coordinates", "feedback at once"})
     cost = "O(c³ + c t²) for c candidates"
 
-    lam: float = param(0.01, "noise variance of the models, in units of their squared amplitudes (ours)", above=0.0)
+    lam: Noise = param(
+        "scaled", "noise variance; scaled (ours): 0.01 of each model's squared amplitude; theory: 1 + 2/T", above=0.0
+    )
     scaled: bool = param(True, "centre and amplitude of the models from the running range; else 0 and 1")
     initial: int = param(10, "random points before the trust region, and after every restart", at_least=1)
     candidates: int = param(
@@ -106,6 +109,9 @@ class SCBO(OneRun):
         units = self.model.cube.units
         if units is not None:
             inside = np.flatnonzero(((units >= low) & (units <= high)).all(axis=1))
+            fewest = min(2 * len(middle) + 1, self.candidates)
+            if len(inside) < fewest:
+                return np.argsort(((units - middle) ** 2).sum(axis=1), kind="stable")[:fewest]
             return inside if len(inside) <= self.candidates else self.generator.permutation(inside)[: self.candidates]
         d = len(middle)
         points = low + (self.sobol + self.generator.random(d)) % 1.0 * (high - low)

@@ -19,7 +19,7 @@ from cbobench.gp.maximise import polish, starts
 from cbobench.gp.parts import Parts, Score
 from cbobench.gp.posteriors import choice
 from cbobench.gp.posteriors.contract import Posterior
-from cbobench.gp.posteriors.delayed import DelayedPosterior
+from cbobench.gp.posteriors.separate import SeparatePosterior
 from cbobench.gp.posteriors.shared import SharedPosterior
 from cbobench.params import state
 from cbobench.problems.base import Actions, Feedback, Shown
@@ -113,7 +113,7 @@ class ScoreAlgorithm(Algorithm):
         """The posterior of this algorithm's functions; λ comes with the schedule. One per function under delays."""
         if not self.setting.delayed:
             return self.cheapest(functions)
-        return DelayedPosterior([self.cheapest(1) for _ in range(functions)])
+        return SeparatePosterior([self.cheapest(1) for _ in range(functions)])
 
     def cheapest(self, functions: int) -> SharedPosterior:
         """A posterior of functions that are observed together."""

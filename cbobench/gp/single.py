@@ -5,13 +5,14 @@ A GP with amplitude s and mean c fitted to observations y is the unit GP fitted 
     c (1 - e(x)) + w(x),   w from y and e from a constant 1, both by the unit GP,
 
 and its deviation is s times the unit one. The constant is kept as one more function of the posterior, so that c and s
-may change every round at no cost.
+may change every round at no cost. A noise variance in the units of y is λ/s² for the unit GP: then every function has a
+posterior of its own, which is computed again when s moves.
 """
 
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,9 +21,23 @@ from cbobench.errors import CellFailure
 from cbobench.gp.actions import Finite
 from cbobench.gp.box import Box
 from cbobench.gp.kernels import Array
+from cbobench.gp.posteriors.contract import Posterior
 from cbobench.gp.posteriors.observations import ObservationPosterior
+from cbobench.gp.posteriors.separate import OwnNoise
 
+Noise = float | Literal["scaled", "theory"]
+SHARE = 0.01  # of a squared amplitude: the noise variance `scaled`
 JITTER = 1e-6  # added to a covariance before its Cholesky factor is taken; ten times more where that fails
+
+
+def noise_variance(lam: Noise, horizon: int) -> float:
+    """A noise variance in units of the observations; for `scaled`, in units of the squared amplitudes."""
+    return SHARE if lam == "scaled" else 1 + 2 / horizon if lam == "theory" else float(lam)
+
+
+def own_noise(actions: Finite | Box, lam: float, replicates: int, functions: int, slots: int) -> OwnNoise:
+    """A posterior of p functions whose noise is known in their own units (see `RunningScale.unit_noise`)."""
+    return OwnNoise([ObservationPosterior(actions, lam, replicates, 2, slots) for _ in range(functions)])
 
 
 class RunningScale:
@@ -55,16 +70,21 @@ class RunningScale:
         spread[:, 0] = (self.high[:, 0] - self.low[:, 0]) / 4
         self.amplitude = np.where(spread > 0, spread, 1.0)
 
+    def unit_noise(self, lam: float) -> Array:
+        """λ of the unit GPs, (S, p), for a noise variance in units of the observations."""
+        return lam / self.amplitude**2
+
     def moments(self, mean: Array, variance: Array) -> tuple[Array, Array]:
         """Posterior means and deviations (S, p, k) of the scaled model.
 
         Args:
-            mean: (S, p + 1, k), the last one of the constant 1.
-            variance: (S, k), of the unit GP.
+            mean: (S, p + 1, k), the last one of the constant 1; or (S, 2 p, k), a constant beside every function.
+            variance: of the unit GP, (S, k), or (S, p, k) where functions have their own.
         """
-        missing = 1 - mean[:, -1:]
-        deviation = np.sqrt(variance)[:, None] * self.amplitude[:, :, None]
-        return mean[:, :-1] + self.centre[:, :, None] * missing, deviation
+        p = self.amplitude.shape[1]
+        missing = 1 - mean[:, p:]
+        deviation = np.sqrt(variance if variance.ndim == 3 else variance[:, None]) * self.amplitude[:, :, None]
+        return mean[:, :p] + self.centre[:, :, None] * missing, deviation
 
 
 class Cube:
@@ -103,17 +123,24 @@ class RunModel:
 
     Args:
         functions: p = 1 + m.
-        lam: the noise variance of the models, in units of the squared amplitudes.
+        lam: the noise variance, in units of the observations; `scaled` is a share of each model's squared amplitude.
         slots: how many observations there will be.
         scaled: whether centre and amplitude follow the observations; else they are 0 and 1.
     """
 
-    def __init__(self, actions: Finite | Box, functions: int, lam: float, slots: int, scaled: bool = True) -> None:
+    def __init__(self, actions: Finite | Box, functions: int, lam: Noise, slots: int, scaled: bool = True) -> None:
         self.actions = actions
         self.cube = Cube(actions)
         tracked = replace(actions, size=1) if isinstance(actions, Box) else actions  # a box's candidates go unused
-        self.posterior = ObservationPosterior(tracked, lam, 1, functions + 1, slots)
+        self.noise = noise_variance(lam, slots)
         self.scale = RunningScale(1, functions, scaled)
+        self.own = own_noise(tracked, self.noise, 1, functions, slots) if scaled and lam != "scaled" else None
+        if self.own is not None:
+            self.posterior: Posterior = self.own
+            self.each = self.own.each
+        else:
+            self.posterior = ObservationPosterior(tracked, self.noise, 1, functions + 1, slots)
+            self.each = [self.posterior]
         self.count = 0
 
     def forget(self) -> None:
@@ -125,6 +152,8 @@ class RunModel:
         """Condition on values (p,) at one action, (1,) or (1, d)."""
         self.posterior.update(where, np.append(values, 1.0)[None])
         self.scale.add(values[None])
+        if self.own is not None:
+            self.own.set_noise(self.scale.unit_noise(self.noise))
         self.count += 1
 
     def anywhere(self, generator: np.random.Generator) -> NDArray[Any]:
@@ -156,13 +185,13 @@ class RunModel:
     @property
     def played(self) -> NDArray[Any]:
         """The observed actions, (c,) or (c, d), in order."""
-        points = self.posterior.points[0, : self.count]
+        points = self.each[0].points[0, : self.count]
         return points if self.cube.box is not None else points[:, 0].astype(np.intp)
 
     @property
     def observed(self) -> Array:
         """Observed values (p, c)."""
-        return np.asarray(self.posterior.values[0, :-1, : self.count])
+        return np.concatenate([one.values[0, :-1, : self.count] for one in self.each])
 
     def at_played(self) -> tuple[Array, Array]:
         """Means and deviations (p, c) at the observed actions."""
@@ -177,8 +206,10 @@ class RunModel:
             CellFailure: the covariance has no Cholesky factor, whatever jitter is added.
         """
         means, _ = self.at(where)
-        paths = np.matmul(normals, cholesky(self.posterior.among(0, where)).T)
-        return np.asarray(means + self.scale.amplitude[0][:, None] * paths)
+        roots = [cholesky(one.among(0, where)).T for one in self.each]
+        together = len(roots) == 1
+        paths = [np.matmul(z, root) for z, root in zip([normals] if together else normals, roots, strict=True)]
+        return np.asarray(means + self.scale.amplitude[0][:, None] * (paths[0] if together else np.stack(paths)))
 
 
 def cholesky(covariance: Array) -> Array:

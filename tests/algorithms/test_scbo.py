@@ -8,7 +8,7 @@ import pytest
 from cbobench.algorithms.scbo import best_of, improves
 from cbobench.errors import Misuse
 from tests.algorithms.easy import bowl, on_box, started
-from tests.helpers import make, play, setting
+from tests.helpers import make, play, problem, setting
 
 
 def test_counters_by_hand():
@@ -107,3 +107,42 @@ def test_it_restarts_while_it_plays():
     algorithm = make("scbo", candidates=64, initial=4, shortest=0.15)
     play(bowl(), algorithm, seeds=2, horizon=80)
     assert all(run.restarts >= 1 for run in algorithm.runs)
+
+
+def test_a_small_region_of_a_finite_set_holds_the_nearest_actions():
+    """At its shortest the region holds one action; its neighbours on the grid are candidates all the same."""
+    points = np.stack(np.meshgrid(np.linspace(0, 4, 9), np.linspace(0, 4, 9)), axis=-1).reshape(-1, 2)
+    run = started("scbo", setting(np.eye(81), points=points), length=0.5**7)
+    assert sorted(run._region(np.array([40]))) == [31, 39, 40, 41, 49]
+    assert len(set(run._region(np.array([0])))) == 5
+    two = started("scbo", setting(np.eye(81), points=points), length=0.5**7, candidates=2)
+    assert len(two._region(np.array([40]))) == 2
+
+
+def test_playing_the_centre_again_is_no_success():
+    """One action's mean is one number, whichever of its observations it is read at; nor is the centre all it plays."""
+    algorithm = make("scbo")
+    replays, centred = [], []
+    start = algorithm.start
+
+    def spied(where):
+        start(where)
+        for run in algorithm.runs:
+            run.tell_one = watched(run, run.tell_one)
+
+    def watched(run, tell):
+        def told(t, action, f, g):
+            again = run.incumbent >= 0 and bool(run.model.played[run.incumbent] == run.where[0])
+            before = run.succeeded
+            tell(t, action, f, g)
+            centred.append(run.incumbent >= 0)
+            if again:
+                replays.append(run.succeeded > before)
+
+        return told
+
+    algorithm.start = spied
+    play(problem("tuning-under-deadline"), algorithm, seeds=2, horizon=250)
+    assert len(replays) > 30, "negative control: the centre is played again now and then"
+    assert not any(replays)
+    assert len(replays) < 0.6 * sum(centred)

@@ -9,9 +9,9 @@ from cbobench.gp.actions import Finite
 from cbobench.gp.box import Box
 from cbobench.gp.kernels import kernel
 from cbobench.gp.posteriors import choice
-from cbobench.gp.posteriors.delayed import DelayedPosterior
 from cbobench.gp.posteriors.features import FeaturePosterior
 from cbobench.gp.posteriors.observations import ObservationPosterior
+from cbobench.gp.posteriors.separate import SeparatePosterior
 from cbobench.problems.base import Arrivals
 
 LAM = 0.05
@@ -134,7 +134,7 @@ def test_delayed_functions_know_what_has_arrived(where):
             else ObservationPosterior(grid, LAM, S, 1, T)
         )
 
-    posterior = DelayedPosterior([single(), single()])
+    posterior = SeparatePosterior([single(), single()])
     played = rng.random((T, S, 2)) if where == "box" else rng.integers(grid.n, size=(T, S))
     values, due = rng.normal(size=(T, S, 2)), np.arange(1, T + 1)[:, None, None] + rng.poisson(4, (T, S, 2))
     for t in range(1, T + 1):

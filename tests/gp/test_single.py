@@ -16,11 +16,11 @@ KERNEL = kernel("matern52", 0.3)
 LAM = 0.05
 
 
-def model(kind: str, scaled: bool = True, count: int = 9):
+def model(kind: str, scaled: bool = True, count: int = 9, lam=LAM):
     """A model told of `count` points, the points, the values (2, count), and where to ask."""
     points = RNG.random((40, 2))
     actions = Box(np.zeros(2), np.ones(2), "matern52", 0.3) if kind == "box" else Finite(KERNEL(points, points), points)
-    made = RunModel(actions, 2, LAM, 50, scaled)
+    made = RunModel(actions, 2, lam, 50, scaled)
     values = np.stack([5 + 3 * np.sin(4 * points[:count, 0]), points[:count, 1] - 0.7])
     for i in range(count):
         made.tell(points[i : i + 1] if kind == "box" else np.array([i]), values[:, i])
@@ -29,36 +29,42 @@ def model(kind: str, scaled: bool = True, count: int = 9):
 
 
 @pytest.mark.parametrize("kind", ["box", "finite"])
-@pytest.mark.parametrize("scaled", [True, False])
-def test_moments_are_those_of_a_gp_with_that_centre_and_amplitude(kind, scaled):
-    """Kernel s² k, noise s² λ, prior mean c: c + k_x (K + λ)^-1 (y - c) and s² (1 - k_x (K + λ)^-1 k_x)."""
-    made, points, values, where = model(kind, scaled)
+@pytest.mark.parametrize(("scaled", "lam"), [(True, LAM), (True, "theory"), (True, "scaled"), (False, LAM)])
+def test_moments_are_those_of_a_gp_with_that_centre_and_amplitude(kind, scaled, lam):
+    """Kernel s² k, noise λ, prior mean c: c + s² k_x (s² K + λ)^-1 (y - c) and s² - s² k_x (s² K + λ)^-1 s² k_x.
+
+    A number is λ for every function, whatever its amplitude s; `scaled` is 0.01 s².
+    """
+    made, points, values, where = model(kind, scaled, lam=lam)
     f, g = values
     centre = np.array([(f.min() + f.max()) / 2, 0.0]) if scaled else np.zeros(2)
     amplitude = np.array([np.ptp(f) / 4, np.abs(g).max() / 2]) if scaled else np.ones(2)
     for asked, (mean, deviation) in ((points[20:], made.at(where)), (points[:9], made.at_played())):
-        k = KERNEL(asked, points[:9])
-        gain = k @ np.linalg.inv(KERNEL(points[:9], points[:9]) + LAM * np.eye(9))
-        expected = centre[:, None] + (values - centre[:, None]) @ gain.T
-        variance = 1 - (gain * k).sum(axis=1)
-        np.testing.assert_allclose(mean, expected, atol=1e-8)
-        np.testing.assert_allclose(deviation, amplitude[:, None] * np.sqrt(variance), atol=1e-8)
+        for j, (c, s) in enumerate(zip(centre, amplitude, strict=True)):
+            noise = {"scaled": 0.01 * s**2, "theory": 1 + 2 / 50}.get(lam, lam)
+            k = s**2 * KERNEL(asked, points[:9])
+            gain = k @ np.linalg.inv(s**2 * KERNEL(points[:9], points[:9]) + noise * np.eye(9))
+            np.testing.assert_allclose(mean[j], c + gain @ (values[j] - c), atol=1e-8)
+            np.testing.assert_allclose(deviation[j], np.sqrt(s**2 - (gain * k).sum(axis=1)), atol=1e-8)
     np.testing.assert_allclose(made.observed, values)
     np.testing.assert_array_equal(made.units(made.played), points[:9] if kind == "box" else made.cube.units[:9])
 
 
 @pytest.mark.parametrize("kind", ["box", "finite"])
-def test_samples_are_joint(kind):
+@pytest.mark.parametrize("lam", [LAM, "scaled"])
+def test_samples_are_joint(kind, lam):
     """Means, variances and correlations of 20,000 paths are the posterior's: neighbours move together."""
-    made, points, _, where = model(kind)
+    made, points, _, where = model(kind, lam=lam)
     where, asked = where[:6], points[20:26]
     paths = np.stack([made.sample(where, RNG.standard_normal((2, 6))) for _ in range(20_000)])
     mean, deviation = made.at(where)
     k = KERNEL(asked, points[:9])
-    covariance = KERNEL(asked, asked) - k @ np.linalg.solve(KERNEL(points[:9], points[:9]) + LAM * np.eye(9), k.T)
     for p in range(2):
         np.testing.assert_allclose(paths[:, p].mean(axis=0), mean[p], atol=0.04 * deviation.max())
-        expected = made.scale.amplitude[0, p] ** 2 * covariance
+        square = made.scale.amplitude[0, p] ** 2
+        noise = 0.01 if lam == "scaled" else LAM / square
+        gram = KERNEL(points[:9], points[:9]) + noise * np.eye(9)
+        expected = square * (KERNEL(asked, asked) - k @ np.linalg.solve(gram, k.T))
         np.testing.assert_allclose(np.cov(paths[:, p].T), expected, atol=0.05 * expected.max())
     assert abs(np.corrcoef(paths[:, 0, 0], paths[:, 1, 0])[0, 1]) < 0.05, "functions are independent"
 
@@ -69,7 +75,22 @@ def test_forgetting():
     assert made.count == 0
     made.tell(where[:1], np.array([5.0, 0.1]))
     assert made.observed.shape == (2, 1)
-    np.testing.assert_allclose(made.at(where[:1])[1][0] ** 2, made.scale.amplitude[0, 0] ** 2 * LAM / (1 + LAM))
+    square = made.scale.amplitude[0, 0] ** 2
+    np.testing.assert_allclose(made.at(where[:1])[1][0] ** 2, square * LAM / (square + LAM))
+
+
+@pytest.mark.parametrize("kind", ["box", "finite"])
+@pytest.mark.parametrize("lam", [LAM, "scaled"])
+def test_an_action_that_was_played_twice_is_one_action(kind, lam):
+    """Its mean and deviation are the same number, to the bit, whichever observation they are read at."""
+    made, points, _, _ = model(kind, lam=lam, count=3)
+    for i in (1, 0, 1, 2, 1, 0):
+        made.tell(points[[i]] if kind == "box" else np.array([i]), RNG.normal(size=2))
+    mean, deviation = made.at_played()
+    for i, slots in enumerate(([0, 4, 8], [1, 3, 5, 7], [2, 6])):
+        assert len(set(zip(*mean[:, slots], *deviation[:, slots], strict=True))) == 1
+        assert (made.units(made.played)[slots] == made.units(made.played)[i]).all()
+    assert len(set(mean[0])) == 3, "negative control: other actions have other means"
 
 
 def test_the_scale_follows_the_range():

@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from cbobench.gp.actions import Finite
+from cbobench.gp.actions import Finite, first_alike
 from cbobench.gp.box import Box
 from cbobench.gp.kernels import Array
 from cbobench.gp.posteriors.contract import VARIANCE_FLOOR, Jet, Mask
@@ -57,6 +57,7 @@ class ObservationPosterior(SharedPosterior):
     def reset(self, lam: float | None = None) -> None:
         if lam is not None:
             self.lam = lam
+            self.noise = np.full(self.replicates, lam)
         self.mean = np.zeros((self.replicates, self.functions, self.candidates))
         self.variance = np.tile(self.prior, (self.replicates, 1))
         self.gain = np.zeros(self.replicates)
@@ -120,7 +121,7 @@ class ObservationPosterior(SharedPosterior):
         inverse = self.inverse[:, :c, :c]
         a = np.matmul(inverse, to_slots[:, :, None])[:, :, 0]
         latent = own - (a * to_slots).sum(axis=1)
-        s = np.maximum(latent, VARIANCE_FLOOR) + self.lam
+        s = np.maximum(latent, VARIANCE_FLOOR) + self.noise
         column = to_candidates - np.matmul(a[:, None, :], self.cross[:, :c])[:, 0]
         residual = values - (self.weights[:, :, :c] * to_slots[:, None]).sum(axis=2)
         step = residual / s[:, None]
@@ -132,7 +133,7 @@ class ObservationPosterior(SharedPosterior):
         scaled = a / s[:, None]
         inverse += scaled[:, :, None] * a[:, None]
         self.weights[:, :, :c] -= step[:, :, None] * a[:, None]
-        self.gain += 0.5 * np.log(s / self.lam) * (1.0 if mask is None else mask)
+        self.gain += 0.5 * np.log(s / self.noise) * (1.0 if mask is None else mask)
         who = self.rows if mask is None else self.rows[mask]
         where = slot[who]
         self.inverse[who, :c, where] = -scaled[who]
@@ -155,7 +156,7 @@ class ObservationPosterior(SharedPosterior):
         self.variance += column**2 / pivot
         self.weights[:, :, :c] -= (u / pivot)[:, :, None] * p[:, None]
         self.inverse[:, :c, :c] -= (p / pivot)[:, :, None] * p[:, None]
-        self.gain += 0.5 * np.log(pivot[:, 0] * self.lam)
+        self.gain += 0.5 * np.log(pivot[:, 0] * self.noise)
         self.inverse[self.rows, :, slot] = 0.0
         self.inverse[self.rows, slot, :] = 0.0
         self.weights[self.rows, :, slot] = 0.0
@@ -173,24 +174,38 @@ class ObservationPosterior(SharedPosterior):
 
     def refresh(self) -> None:
         """P, w and the candidates' moments from scratch."""
+        self._refresh(slice(None))
+
+    def set_noise(self, lam: Array) -> None:
+        """Another λ per replicate, (S,): where it differs from before, all is computed from scratch."""
+        changed = np.flatnonzero(lam != self.noise)
+        self.noise = lam.copy()
+        if len(changed):
+            self._refresh(changed)
+
+    def _refresh(self, who: slice | NDArray[np.intp]) -> None:
+        """Some replicates only: the others keep their bits."""
         c = self.used
-        gram = np.zeros((self.replicates, c, c))
-        for s in range(self.replicates):
+        points, full, values, cross = self.points[who], self.full[who], self.values[who], self.cross[who]
+        gram = np.zeros((len(points), c, c))
+        for s in range(len(points)):
             if self.box is not None:
-                gram[s] = self.box.kernel(self.points[s, :c], self.points[s, :c])
+                gram[s] = self.box.kernel(points[s, :c], points[s, :c])
             else:
                 assert isinstance(self.actions, Finite)
-                index = self.points[s, :c, 0].astype(np.intp)
+                index = points[s, :c, 0].astype(np.intp)
                 gram[s] = self.actions.covariance[np.ix_(index, index)]
-        both = self.full[:, :c, None] & self.full[:, None, :c]
+        both = full[:, :c, None] & full[:, None, :c]
         gram = np.where(both, gram, 0.0)
-        gram[:, np.arange(c), np.arange(c)] += np.where(self.full[:, :c], self.lam, 1.0)
+        gram[:, np.arange(c), np.arange(c)] += np.where(full[:, :c], self.noise[who, None], 1.0)
         inverse = np.where(both, np.linalg.inv(gram), 0.0)
-        self.inverse[:, :c, :c] = (inverse + inverse.transpose(0, 2, 1)) / 2
-        self.weights[:, :, :c] = np.matmul(self.values[:, :, None, :c], self.inverse[:, None, :c, :c])[:, :, 0]
-        self.mean = np.matmul(self.weights[:, :, None, :c], self.cross[:, None, :c])[:, :, 0]
-        explained = (self.cross[:, :c] * np.matmul(self.inverse[:, :c, :c], self.cross[:, :c])).sum(axis=1)
-        self.variance = np.maximum(self.prior - explained, VARIANCE_FLOOR)
+        inverse = (inverse + inverse.transpose(0, 2, 1)) / 2
+        self.inverse[who, :c, :c] = inverse
+        weights = np.matmul(values[:, :, None, :c], self.inverse[who][:, None, :c, :c])[:, :, 0]
+        self.weights[who, :, :c] = weights
+        self.mean[who] = np.matmul(self.weights[who][:, :, None, :c], cross[:, None, :c])[:, :, 0]
+        explained = (cross[:, :c] * np.matmul(self.inverse[who][:, :c, :c], cross[:, :c])).sum(axis=1)
+        self.variance[who] = np.maximum(self.prior - explained, VARIANCE_FLOOR)
 
     def _covariances(self, actions: NDArray[Any], c: int) -> tuple[Array, Array, Array]:
         """Covariances of the actions with the candidates (S, M) and the first c slots (S, c), and with themselves."""
@@ -216,11 +231,14 @@ class ObservationPosterior(SharedPosterior):
         return mean, np.maximum(1 - explained, VARIANCE_FLOOR)
 
     def at_observations(self) -> tuple[Array, Array, Mask]:
-        """As in the contract, from K P = I - lambda P."""
-        c = self.used
+        """As in the contract, from K P = I - lambda P; slots that hold the same action say the same, to the bit."""
+        c, lam = self.used, self.noise[:, None]
         diagonal = np.diagonal(self.inverse[:, :c, :c], axis1=1, axis2=2)
-        mean = self.values[:, :, :c] - self.lam * self.weights[:, :, :c]
-        return mean, np.maximum(self.lam * (1 - self.lam * diagonal), 0.0), self.full[:, :c]
+        mean = self.values[:, :, :c] - lam[:, None] * self.weights[:, :, :c]
+        variance = np.maximum(lam * (1 - lam * diagonal), 0.0)
+        first = np.stack([first_alike(points) for points in self.points[:, :c]])
+        mean, variance = np.take_along_axis(mean, first[:, None], axis=2), np.take_along_axis(variance, first, axis=1)
+        return mean, variance, self.full[:, :c]
 
     def covariances(self, replicate: int, function: int, some: NDArray[np.intp]) -> Array:
         assert isinstance(self.actions, Finite)

@@ -1,0 +1,102 @@
+"""Posteriors with a covariance per function: their observations arrive apart (delays), or their noise differs."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import fields
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from cbobench.gp.kernels import Array
+from cbobench.gp.posteriors.contract import Arrivals, Jet, Mask
+from cbobench.gp.posteriors.observations import ObservationPosterior
+from cbobench.gp.posteriors.shared import SharedPosterior
+
+
+class SeparatePosterior:
+    """p posteriors of q functions each, side by side (see `contract.Posterior`).
+
+    Attributes:
+        mean (S, q p, M): the first functions of all p, then the second ones; variance (S, p, M); gain (S, p).
+    """
+
+    def __init__(self, each: Sequence[SharedPosterior]) -> None:
+        self.each = list(each)
+        self.functions = sum(one.functions for one in self.each)
+
+    def _means(self, means: list[Array]) -> Array:
+        return np.concatenate([m[:, i : i + 1] for i in range(means[0].shape[1]) for m in means], axis=1)
+
+    @property
+    def lam(self) -> float:
+        return self.each[0].lam
+
+    @property
+    def mean(self) -> Array:
+        return self._means([one.mean for one in self.each])
+
+    @property
+    def variance(self) -> Array:
+        return np.stack([one.variance for one in self.each], axis=1)
+
+    @property
+    def gain(self) -> Array:
+        return np.stack([one.gain for one in self.each], axis=1)
+
+    def reset(self, lam: float | None = None) -> None:
+        for one in self.each:
+            one.reset(lam)
+
+    def update(self, actions: NDArray[Any], values: Array) -> None:
+        for j, one in enumerate(self.each):
+            one.update(actions, values[:, j :: len(self.each)])
+
+    def reveal(self, replicate: int, t: int, action: Any, function: int, value: float) -> None:
+        which, one = divmod(function, len(self.each))
+        self.each[one].reveal(replicate, t, action, which, value)
+
+    def receive(self, t: int, played: Sequence[NDArray[Any]], arrivals: Arrivals, since: int = 1) -> None:
+        for function, one in enumerate(self.each):
+            one.receive(t, played, arrivals, since, function)
+
+    def at(self, actions: NDArray[Any]) -> tuple[Array, Array]:
+        means, variances = zip(*(one.at(actions) for one in self.each), strict=True)
+        return self._means(list(means)), np.stack(variances, axis=1)
+
+    def at_observations(self) -> tuple[Array, Array, Mask]:
+        means, variances, held = zip(*(one.at_observations() for one in self.each), strict=True)
+        return self._means(list(means)), np.stack(variances, axis=1), held[0]
+
+    def paths(self, z: Array, first: int = 0) -> Array:
+        drawn = [one.paths(z[:, [i]]) for i, one in enumerate(self.each[first : first + z.shape[1]])]
+        return np.concatenate(drawn, axis=1)
+
+    def jet(self, points: Array) -> Jet:
+        jets = [one.jet(points) for one in self.each]
+        columns = [[getattr(one, part.name) for one in jets] for part in fields(Jet)]
+        return Jet(*(self._means(c) for c in columns[:3]), *(np.stack(c, axis=1) for c in columns[3:]))
+
+    def covariances(self, replicate: int, function: int, some: NDArray[np.intp]) -> Array:
+        return self.each[function % len(self.each)].covariances(replicate, 0, some)
+
+
+class OwnNoise(SeparatePosterior):
+    """Functions with noise variances of their own, which may move: a posterior of each one and of a constant 1.
+
+    Args:
+        each: posteriors of two functions, observed together.
+    """
+
+    each: list[ObservationPosterior]  # type: ignore[assignment]  # the one representation that can be computed again
+
+    def update(self, actions: NDArray[Any], values: Array) -> None:
+        """Condition on values (S, p + 1), of which the last is the constant that all have beside them."""
+        for j, one in enumerate(self.each):
+            one.update(actions, values[:, [j, -1]])
+
+    def set_noise(self, lam: Array) -> None:
+        """Compute again, with λ (S, p), whatever has another λ than before."""
+        for j, one in enumerate(self.each):
+            one.set_noise(lam[:, j])
