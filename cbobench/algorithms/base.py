@@ -146,11 +146,6 @@ class Algorithm:
         """Which replicates have declared their problem infeasible, (S,), for algorithms that do such a thing."""
         return None
 
-    @property
-    def cap_hits(self) -> NDArray[np.intp] | None:
-        """How often a guard of ours bound, (S,), for algorithms that have one."""
-        return None
-
 
 @dataclass(kw_only=True)
 class OneRun(Algorithm):
