@@ -82,25 +82,31 @@ def _reachable(start: str) -> dict[str, Path]:
 @cache
 def own_file(name: str, family: str) -> Path | None:
     """The file of a module if its code is looked at: of the package, of a user's, or of the same installed family."""
-    spec = _spec(name)
-    if spec is None or spec.origin is None or not spec.origin.endswith(".py"):
-        return None
-    path = Path(spec.origin)
-    top = name.split(".")[0]
-    if top in (PACKAGE, family):
-        return path
-    installed = any(path.is_relative_to(place) for place in _installed()) or {*path.parts} & SITES
-    return None if installed else path
+    top, *rest = name.split(".")
+    file, folders = _top(top)
+    for part in rest:
+        tried = [(folder / part / "__init__.py", folder / f"{part}.py", folder / part) for folder in folders]
+        file = next((path for paths in tried for path in paths[:2] if path.is_file()), None)
+        folders = tuple(paths[2] for paths in tried if paths[2].is_dir())
+    if file is None or top in (PACKAGE, family):
+        return file
+    return None if any(file.is_relative_to(place) for place in _installed()) or {*file.parts} & SITES else file
 
 
-def _spec(name: str) -> ModuleSpec | None:
-    module = sys.modules.get(name)
-    if module is not None:
-        return getattr(module, "__spec__", None)
+@cache
+def _top(name: str) -> tuple[Path | None, tuple[Path, ...]]:
+    """The file of a top-level module, and the folders of its submodules; neither for the standard library."""
+    if name in sys.stdlib_module_names:
+        return None, ()
     try:
-        return find_spec(name)
-    except (ImportError, AttributeError, ValueError):  # a name in a module that is no module, or a broken parent
-        return None
+        module = sys.modules.get(name)
+        spec: ModuleSpec | None = find_spec(name) if module is None else module.__spec__
+    except (ImportError, ValueError, AttributeError):
+        spec = None
+    if spec is None:
+        return None, ()
+    file = Path(spec.origin) if spec.origin is not None and spec.origin.endswith(".py") else None
+    return file, tuple(Path(place) for place in spec.submodule_search_locations or ())
 
 
 @cache
@@ -145,7 +151,7 @@ def _imports(nodes: Iterable[ast.AST]) -> Iterator[ast.Import | ast.ImportFrom]:
 
 def look_again() -> None:
     """Read files again that have changed on disk, in a process that outlives an edit (a notebook)."""
-    for cached in (source_hash, _reachable, own_file, _look):
+    for cached in (source_hash, _reachable, own_file, _top, _look):
         cached.cache_clear()
 
 
