@@ -49,7 +49,7 @@ class ADMMBO(OneRun):
 
     source = "Ariafar et al. (2019)"
     about = "Bayesian optimisation by ADMM; after it stops, its incumbent"
-    knows = ("kernel", "λ")
+    knows = ("kernel", "λ", "T (if λ is theory)")
     needs = frozenset({"coordinates", "feedback at once"})
     cost = "O(c t²) for c candidates"
 

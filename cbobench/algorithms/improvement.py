@@ -31,7 +31,7 @@ class ConstrainedEI(ScoreAlgorithm):
 
     source = "Gardner et al. (2014); Gelbart et al. (2014)"
     about = "expected improvement times the probability of feasibility"
-    knows = ("kernel", "λ")
+    knows = ("kernel", "λ", "T (if λ is theory)")
     needs = frozenset({"feedback at once"})
 
     lam: Noise = param(

@@ -40,7 +40,7 @@ class SCBO(OneRun):
 
     source = "Eriksson & Poloczek (2021)"
     about = "Thompson sampling in a trust region that grows with success and shrinks with failure"
-    knows = ("kernel", "λ")
+    knows = ("kernel", "λ", "T (if λ is theory)")
     needs = frozenset({"coordinates", "feedback at once"})
     cost = "O(c³ + c t²) for c candidates"
 
