@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import textwrap
+
 import numpy as np
 import pytest
 
+import cbobench.algorithms.optimism
 from cbobench.algorithms import ALGORITHMS
 from cbobench.algorithms.score import ScoreAlgorithm
 from cbobench.algorithms.unconstrained import IGPUCB
 from cbobench.gp.parts import Parts, Truncated
 from cbobench.params import build
-from tests.helpers import make, play, problem
+from tests.conftest import ROOT
+from tests.helpers import actions, make, play, problem
 
 SCORED = [name for name in ALGORITHMS.names() if issubclass(ALGORITHMS.get(name), ScoreAlgorithm)]
 FINITE = {"name": "rkhs-1d", "full_information": True}
@@ -71,6 +75,19 @@ def test_two_formulas_are_caught():
     assert written(Twice) == {"score", "parts"}
     with pytest.raises(AssertionError):
         agree(build(Twice, {}), problem(**FINITE))
+
+
+def test_the_example_of_the_guide_is_epbo():
+    """What CONTRIBUTING teaches is a kinked score: on a box too it plays what EPBO plays."""
+    text = (ROOT / "CONTRIBUTING.md").read_text()
+    code = textwrap.dedent(text[text.index("   ```python") : text.index("   ```\n")].split("\n", 1)[1])
+    names = vars(cbobench.algorithms.optimism) | {"Array": np.ndarray}
+    exec(code.replace('@ALGORITHMS.register("my-method")\n', ""), names)
+    example, epbo = build(names["MyMethod"], {}), make("epbo")
+    example.name = epbo.name
+    for where in TASKS.values():
+        mine, theirs = (actions(play(problem(**where), one, horizon=15)[1]) for one in (example, epbo))
+        np.testing.assert_array_equal(mine, theirs)
 
 
 def random_terms(seed=0):

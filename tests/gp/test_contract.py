@@ -1,0 +1,131 @@
+"""Every posterior keeps the contract: the same questions, the same answers, and refusals where it cannot answer."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import cbobench
+from cbobench.gp.actions import Finite, first_alike
+from cbobench.gp.box import Box
+from cbobench.gp.kernels import kernel
+from cbobench.gp.posteriors.contract import Posterior
+from cbobench.gp.posteriors.features import FeaturePosterior
+from cbobench.gp.posteriors.observations import ObservationPosterior
+from cbobench.gp.posteriors.separate import OwnNoise, SeparatePosterior
+
+LAM, S, T = 0.05, 3, 20
+POINTS = np.linspace(0, 1, 15)[:, None]
+GRID = Finite(kernel("matern52", 0.3)(POINTS, POINTS), POINTS)
+BOX = Box(np.zeros(2), np.ones(2), "se", 0.3, 16)
+
+
+def each(functions=2):
+    """The representations of p functions on the grid, told of the same values: features, observations, separate."""
+    made = [
+        FeaturePosterior(GRID.features, LAM, S, functions, GRID.covariance.diagonal()),
+        ObservationPosterior(GRID, LAM, S, functions, 2 * T),
+        SeparatePosterior([ObservationPosterior(GRID, LAM, S, 1, T) for _ in range(functions)]),
+    ]
+    rng = np.random.default_rng(0)
+    for _ in range(T):
+        played, values = rng.integers(GRID.n, size=S), rng.normal(size=(S, functions))
+        for one in made:
+            one.update(played, values)
+    return made
+
+
+@pytest.mark.parametrize("cls", [FeaturePosterior, ObservationPosterior, SeparatePosterior, OwnNoise])
+def test_every_question_has_an_answer(cls):
+    asked = {name for name in vars(Posterior) if not name.startswith("_")}
+    made = {"lam", "functions", "mean", "variance", "gain"}  # attributes of some, properties of others
+    assert {name for name in asked - made if not callable(getattr(cls, name, None))} == set()
+    assert len(asked) > 12
+
+
+def test_representations_agree():
+    features, observations, separate = each()
+    where = np.array([[0, 3], [14, 3], [7, 7]])
+    for other in (observations, separate):
+        shared = other is observations
+        for mine, theirs in zip(features.at(where), other.at(where), strict=True):
+            np.testing.assert_allclose(
+                mine if mine.ndim == theirs.ndim else mine[:, None].repeat(2, 1), theirs, atol=1e-8
+            )
+        for s, j in ((0, 0), (2, 1)):
+            columns = features.covariances(s, j, np.array([2, 9]))
+            np.testing.assert_allclose(columns, features.covariance(s)[[2, 9]], atol=1e-8)
+            np.testing.assert_allclose(columns, other.covariances(s, j, np.array([2, 9])), atol=1e-8)
+        np.testing.assert_allclose(
+            features.gain if shared else features.gain[:, None].repeat(2, 1), other.gain, atol=1e-8
+        )
+    np.testing.assert_allclose(observations.among(1, np.array([2, 9])), features.covariance(1)[np.ix_([2, 9], [2, 9])])
+
+
+def test_what_a_representation_cannot_do_is_refused():
+    features, observations, _ = each()
+    for refused in (
+        lambda: features.jet(np.zeros((S, 1, 1))),
+        lambda: features.at_observations(),
+        lambda: observations.paths(np.zeros((S, 1, 1))),
+    ):
+        with pytest.raises(NotImplementedError, match="Posterior"):
+            refused()
+
+
+@pytest.mark.parametrize("make", [0, 1])
+def test_some_replicates_only(make):
+    """Conditioning a mask leaves the others as they were, to the bit, and does for the rest what an update does."""
+    some, whole = each()[make], each()[make]
+    before = {name: getattr(some, name).copy() for name in ("mean", "variance", "gain")}
+    played, values, mask = np.array([1, 5, 9]), np.ones((S, 2)), np.array([True, False, True])
+    some.update_some(T + 1, played, values, mask)
+    whole.update(played, values)
+    for name, old in before.items():
+        np.testing.assert_array_equal(getattr(some, name)[~mask], old[~mask])
+        np.testing.assert_array_equal(getattr(some, name)[mask], getattr(whole, name)[mask])
+        assert not np.array_equal(getattr(some, name)[mask], old[mask])
+
+
+@pytest.mark.parametrize("actions", [GRID, BOX], ids=["grid", "box"])
+def test_noise_that_moves(actions):
+    """After λ moved, per function and replicate, all is as if it had been so from the start; others keep their bits."""
+
+    def made(lam, s=S):
+        return OwnNoise([ObservationPosterior(actions, one, s, 2, T) for one in lam])
+
+    rng = np.random.default_rng(1)
+    moving, fresh = made([0.1, 0.1]), made([0.3, 0.02])
+    for _ in range(11):
+        played = rng.random((S, 2)) if actions is BOX else rng.integers(GRID.n, size=S)
+        values = np.concatenate([rng.normal(size=(S, 2)), np.ones((S, 1))], axis=1)
+        moving.update(played, values)
+        fresh.update(played, values)
+    kept = moving.mean[1].copy()
+    moving.set_noise(np.array([[0.3, 0.02], [0.1, 0.1], [0.3, 0.02]]))
+    np.testing.assert_array_equal(moving.mean[1], kept)
+    for name in ("mean", "variance"):
+        for s in (0, 2):
+            np.testing.assert_allclose(getattr(moving, name)[s], getattr(fresh, name)[s], atol=1e-9)
+    played = rng.random((S, 2)) if actions is BOX else rng.integers(GRID.n, size=S)
+    for one in (moving, fresh):
+        one.update(played, np.ones((S, 3)))
+    np.testing.assert_allclose(moving.at_observations()[0][0], fresh.at_observations()[0][0], atol=1e-9)
+    assert moving.mean.shape[1] == moving.functions == 4
+    np.testing.assert_allclose(moving.mean[:, 2:].max(), 1.0, atol=0.2)  # the constant 1 beside every function
+
+
+def test_the_first_of_equal_rows():
+    rows = np.array([[0.3, 1.0], [0.1, 2.0], [0.3, 1.0], [0.0, 0.0], [0.1, 2.0], [0.3, 1.0 + 1e-15]])
+    assert first_alike(rows).tolist() == [0, 1, 0, 3, 1, 5]
+
+
+def test_no_code_asks_which_posterior_it_has():
+    package = Path(cbobench.__file__).parent
+    for path in package.rglob("*.py"):
+        text = path.read_text()
+        assert not re.search(r"isinstance\([^)]*Posterior", text), path
+        assert not re.search(r"posterior\w*\s*(?::|=.*->)\s*Any|def \w*posterior\w*\([^)]*\) -> Any", text), path
