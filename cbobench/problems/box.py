@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -125,18 +126,22 @@ class BoxProblem(FeedbackModel):
             ratio = build(cls, {}).noise_ratio()
         except Exception:  # a user's problem may raise anything, and playing it will say so
             return ""
+        if math.isnan(ratio):
+            return ""
         return f"{100 * ratio:.3g} % of f's deviation over the feasible points within a tenth of a side of the optimum"
 
     def noise_ratio(self) -> float:
         """`noise_f`, in units of the standard deviation of f over the feasible points near the optimum.
 
         Those of a Sobol sample of all points that differ from it by at most `NEAR` of a side in any coordinate.
+        NaN where f does not differ there.
         """
         best = self.box.unit(np.array(self.optimum.x))
         low, high = np.maximum(best - NEAR, 0.0), np.minimum(best + NEAR, 1.0)
         values = self.scaled_formula(self.box.scale(low + sobol(self.box.d, 4 * SAMPLE) * (high - low)))
         feasible = (self.settle(values[:, 1:]) <= 0).all(axis=1)
-        return self.noise_f / float(values[feasible, 0].std())
+        spread = float(values[feasible, 0].std()) if feasible.any() else 0.0
+        return self.noise_f / spread if spread else math.nan
 
     @property
     def optimum(self) -> Reference:

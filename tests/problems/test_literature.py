@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
@@ -12,11 +11,9 @@ import pytest
 from scipy.optimize import minimize
 from scipy.stats import qmc
 
-from cbobench.cli import main
 from cbobench.params import build
 from cbobench.problems import PROBLEMS
 from cbobench.problems.box import BoxProblem, Formula, Reference
-from cbobench.problems.engineering import Design
 from cbobench.problems.literature import PublishedProblem
 from cbobench.problems.pocket import DRIFT, pocket
 from tests.helpers import make, play, problem
@@ -243,56 +240,3 @@ def test_what_is_played_is_in_units_of_the_spread(name):
     cells, _ = play(task, make("oracle"), seeds=2, horizon=5)
     assert np.abs(cells.metrics.final["regret"]).max() < 1e-9
     assert cells.metrics.final["violations"].max() == 0
-
-
-def share_of_spread(name: str, noise: float) -> float:
-    """noise over the deviation of f, in units of its deviation over the box, at feasible points near the optimum."""
-    case, gen = CASES[name], np.random.default_rng(3)
-    d = len(case.low)
-    best = (np.array(case.reference.x) - case.low) / (case.high - case.low)
-    near = case(
-        np.clip(best - 0.1, 0, 1) + gen.random((2**17, d)) * (np.clip(best + 0.1, 0, 1) - np.clip(best - 0.1, 0, 1))
-    )
-    whole = case(gen.random((2**17, d)))[:, 0].std()
-    return float(noise * whole / near[(near[:, 1:] <= 0).all(axis=1), 0].std())
-
-
-@pytest.mark.parametrize("name", [n for n in BOXES if issubclass(PROBLEMS.get(n), Design)])
-def test_the_noise_of_a_design_is_a_twentieth_of_the_spread_near_the_optimum(name):
-    task = problem(name)
-    share = share_of_spread(name, task.noise_f)
-    assert share == pytest.approx(0.05, rel=0.1)
-    assert task.noise_ratio() == pytest.approx(share, rel=0.1)
-    assert problem(name, noise_f=2 * task.noise_f).noise_ratio() == pytest.approx(2 * task.noise_ratio())
-    raw = task.noise_f * task.scaling[1][0]
-    assert raw < 0.2 * abs(task.reference.f)
-    assert PROBLEMS.get(name).noise_near_optimum().startswith(f"{100 * task.noise_ratio():.3g} % of f's deviation")
-
-
-def test_a_thousandth_of_the_spread_over_the_box_would_drown_the_spring():
-    task = problem("tension-spring", noise_f=0.001)
-    assert task.noise_ratio() > 4
-    assert task.noise_f * task.scaling[1][0] > 0.99 * abs(task.reference.f)
-
-
-def test_show_says_how_large_the_noise_is(capsys):
-    assert main(["show", "welded-beam"]) == 0
-    assert re.search(r"^default noise on f: (4\.9|5\.?)\d* % of f's deviation", capsys.readouterr().out, flags=re.M)
-    assert main(["show", "rkhs-1d"]) == 0
-    assert "noise on f:" not in capsys.readouterr().out
-
-
-@dataclass(kw_only=True)
-class Unfinished(BoxProblem):
-    """A problem that cannot be played yet."""
-
-    low, high = (0.0,), (1.0,)
-    reference = Reference((0.0,), 0.0, 1.0, 1.0, 1e-9, "not yet")
-
-    def formula(self, x):
-        raise RuntimeError("not yet")
-
-
-def test_what_cannot_be_played_can_be_shown(capsys):
-    assert main(["show", f"{__name__}:Unfinished"]) == 0
-    assert "cannot be played yet" in capsys.readouterr().out
