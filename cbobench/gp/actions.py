@@ -102,9 +102,3 @@ def break_ties(score: Array, coin: NDArray[np.float64]) -> NDArray[np.intp]:
     per_row = np.bincount(hits // n, minlength=replicates)
     chosen = per_row.cumsum() - per_row + (coin * per_row).astype(np.intp)
     return np.asarray(hits[chosen] - rows)
-
-
-def first_alike(rows: Array) -> NDArray[np.intp]:
-    """The first row of (c, d) that equals each one, (c,)."""
-    _, index, inverse = np.unique(rows, axis=0, return_index=True, return_inverse=True)
-    return np.asarray(index[inverse.reshape(-1)])

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import cbobench
-from cbobench.gp.actions import Finite, first_alike
+from cbobench.gp.actions import Finite
 from cbobench.gp.box import Box
 from cbobench.gp.kernels import kernel
 from cbobench.gp.posteriors.contract import Posterior
@@ -118,9 +118,19 @@ def test_noise_that_moves(actions):
     np.testing.assert_allclose(moving.mean[:, 2:].max(), 1.0, atol=0.2)  # the constant 1 beside every function
 
 
-def test_the_first_of_equal_rows():
-    rows = np.array([[0.3, 1.0], [0.1, 2.0], [0.3, 1.0], [0.0, 0.0], [0.1, 2.0], [0.3, 1.0 + 1e-15]])
-    assert first_alike(rows).tolist() == [0, 1, 0, 3, 1, 5]
+def test_slots_that_hold_one_action_are_known():
+    """Also where the question comes late, or an old observation left since it was last asked."""
+    window = ObservationPosterior(GRID, LAM, 1, 1, 4)
+    told = [3, 5, 3, 3, 5, 7]
+    for t, action in enumerate(told, start=1):
+        window.update(np.array([action]), np.array([[float(t)]]))
+        if t in (2, 4, 6):
+            mean, variance, held = window.at_observations()
+            kept = window.points[0, : window.used, 0]
+            assert held.all()
+            for one in set(kept):
+                assert len(set(mean[0, 0, kept == one])) == len(set(variance[0, kept == one])) == 1
+            np.testing.assert_allclose(mean[0, 0], window.mean[0, 0, kept.astype(int)], atol=1e-9)
 
 
 def test_no_code_asks_which_posterior_it_has():

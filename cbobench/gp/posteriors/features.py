@@ -120,10 +120,6 @@ class FeaturePosterior(SharedPosterior):
         """Values (S, p) of a function stack (S, p, n) at one action per replicate."""
         return mean.reshape(-1).take(self._offsets + actions[:, None])
 
-    def at(self, actions: NDArray[np.intp]) -> tuple[Array, Array]:
-        mean = np.take_along_axis(self.mean, actions[:, None], axis=2)
-        return mean, np.take_along_axis(self.variance, actions, axis=1)
-
     def paths(self, z: Array, first: int = 0) -> Array:
         """As in the contract: Phi L z. All functions share a covariance, so `first` makes no difference."""
         lz = np.matmul(z[:, :, None, :], self.factor.transpose(0, 2, 1)[:, None])

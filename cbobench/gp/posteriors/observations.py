@@ -18,11 +18,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from cbobench.gp.actions import Finite, first_alike
+from cbobench.gp.actions import Finite
 from cbobench.gp.box import Box
-from cbobench.gp.kernels import Array
+from cbobench.gp.kernels import Array, squared_lengths
 from cbobench.gp.posteriors.contract import VARIANCE_FLOOR, Jet, Mask
-from cbobench.gp.posteriors.shared import SharedPosterior
+from cbobench.gp.posteriors.shared import SharedPosterior, pick
 
 
 class ObservationPosterior(SharedPosterior):
@@ -63,6 +63,7 @@ class ObservationPosterior(SharedPosterior):
         self.gain = np.zeros(self.replicates)
         self.used = 0
         self.updates = 0
+        self._forget_alike()
         self._allocate(min(self.slots, 64))
 
     def _allocate(self, capacity: int) -> None:
@@ -83,6 +84,9 @@ class ObservationPosterior(SharedPosterior):
                 fresh[tuple(slice(length) for length in held.shape)] = held
             setattr(self, name, fresh)
         self.capacity = capacity
+
+    def _forget_alike(self) -> None:
+        self.alike = np.empty((self.replicates, 0), dtype=np.intp)  # per slot the first one that holds the same action
 
     inverse: Array
     cross: Array
@@ -105,6 +109,7 @@ class ObservationPosterior(SharedPosterior):
             self.refresh()
 
     def update_some(self, t: int, actions: NDArray[Any], values: Array, mask: Mask) -> None:
+        self._forget_alike()
         self.reach(t)
         self._enter(actions, values, self.full.sum(axis=1), mask)
 
@@ -147,6 +152,7 @@ class ObservationPosterior(SharedPosterior):
 
     def drop(self, slot: NDArray[np.intp]) -> None:
         """Forget the observation in a slot of every replicate, (S,)."""
+        self._forget_alike()
         c = self.used
         p = self.inverse[self.rows, :c, slot]
         pivot = p[self.rows, slot][:, None]  # 1 / s of the observation, as if it had come last
@@ -221,8 +227,7 @@ class ObservationPosterior(SharedPosterior):
 
     def at(self, actions: NDArray[Any]) -> tuple[Array, Array]:
         if self.box is None:
-            mean = np.take_along_axis(self.mean, actions[:, None], axis=2)
-            return mean, np.take_along_axis(self.variance, actions, axis=1)
+            return super().at(actions)
         c = self.used
         squared = squared_lengths(actions[:, :, None, :] - self.points[:, None, :c])
         k = self.box.kernel.profile(squared) * self.full[:, None, :c]
@@ -236,9 +241,10 @@ class ObservationPosterior(SharedPosterior):
         diagonal = np.diagonal(self.inverse[:, :c, :c], axis1=1, axis2=2)
         mean = self.values[:, :, :c] - lam[:, None] * self.weights[:, :, :c]
         variance = np.maximum(lam * (1 - lam * diagonal), 0.0)
-        first = np.stack([first_alike(points) for points in self.points[:, :c]])
-        mean, variance = np.take_along_axis(mean, first[:, None], axis=2), np.take_along_axis(variance, first, axis=1)
-        return mean, variance, self.full[:, :c]
+        for k in range(self.alike.shape[1], c):  # slots that are new since the last call
+            same = (self.points[:, : k + 1] == self.points[:, k : k + 1]).all(axis=2)
+            self.alike = np.concatenate([self.alike, same.argmax(axis=1)[:, None]], axis=1)
+        return pick(mean, self.alike), pick(variance[:, None], self.alike)[:, 0], self.full[:, :c]
 
     def covariances(self, replicate: int, function: int, some: NDArray[np.intp]) -> Array:
         assert isinstance(self.actions, Finite)
@@ -290,11 +296,3 @@ class ObservationPosterior(SharedPosterior):
             variance_slope=-2 * explained[:, :, 0, 1:],
             variance_bend=-2 * (explained[:, :, 1:, 1:] + bends[:, :, -1]),
         )
-
-
-def squared_lengths(delta: Array) -> Array:
-    """Squared lengths of vectors (..., d); NumPy's sum over a short last axis takes four times as long."""
-    total = delta[..., 0] ** 2
-    for i in range(1, delta.shape[-1]):
-        total += delta[..., i] ** 2
-    return np.asarray(total)

@@ -36,7 +36,8 @@ class SharedPosterior:
         raise NotImplementedError
 
     def at(self, actions: NDArray[Any]) -> tuple[Array, Array]:
-        raise NotImplementedError
+        """As in the contract, for a finite set: its actions are the candidates."""
+        return pick(self.mean, actions), pick(self.variance[:, None], actions)[:, 0]
 
     def at_observations(self) -> tuple[Array, Array, Mask]:
         raise NotImplementedError(f"{type(self).__name__} keeps no observations")
@@ -74,3 +75,10 @@ class SharedPosterior:
             self.update_some(t, actions, values, mask)
         if t & (t - 1) == 0:
             self.refresh()
+
+
+def pick(values: Array, index: NDArray[np.intp]) -> Array:
+    """Values (S, p, n) at q indices per replicate, (S, q): (S, p, q). Much faster than `np.take_along_axis`."""
+    replicates, p, n = values.shape
+    offsets = n * np.arange(replicates * p).reshape(replicates, p, 1)
+    return values.reshape(-1).take(offsets + index[:, None])
