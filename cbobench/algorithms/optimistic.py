@@ -43,6 +43,7 @@ class OptimisticReward(ScoreAlgorithm):
     explore_f: Explore = state()
 
     def check(self, problem: Problem) -> None:
+        super().check(problem)
         if self.gain == "rate":
             gain_rate(problem.actions, 1)
 

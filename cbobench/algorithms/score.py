@@ -11,6 +11,7 @@ from typing import ClassVar
 import numpy as np
 
 from cbobench.algorithms.base import Algorithm, Setting
+from cbobench.errors import Misuse
 from cbobench.gp.actions import break_ties
 from cbobench.gp.beliefs import AtPlayed, Belief, FunctionBelief
 from cbobench.gp.box import Box
@@ -22,7 +23,7 @@ from cbobench.gp.posteriors.contract import Posterior
 from cbobench.gp.posteriors.separate import SeparatePosterior
 from cbobench.gp.posteriors.shared import SharedPosterior
 from cbobench.params import state
-from cbobench.problems.base import Actions, Feedback, Shown
+from cbobench.problems.base import Actions, Feedback, Problem, Shown
 from cbobench.rng import Draws, uniform
 
 STARTS = 4  # candidates of a box that are polished in a round
@@ -45,6 +46,10 @@ class ScoreAlgorithm(Algorithm):
     cost = "O(nr + r²); box O(tM + t²)"
     models_constraints: ClassVar[bool] = True
     looks_back: ClassVar[bool] = True
+
+    def check(self, problem: Problem) -> None:
+        if type(self).score is ScoreAlgorithm.score and type(self).parts is ScoreAlgorithm.parts:
+            raise Misuse(f"{type(self).__name__} defines neither parts nor score; write one of them")
 
     # What a subclass says -------------------------------------------------------------------------------------------
 

@@ -164,7 +164,8 @@ class ExpertGuidance(FeedbackModel):
         weights = np.stack([gen.uniform(-1, 1, self.actions.n) for gen in generators])
         f = np.matmul(weights[:, None, :], covariance)[:, 0]
         g = np.tile(self.policies.distance() - self.tolerance, (replicates, 1, 1))
-        norm = np.stack([np.sqrt((f * weights).sum(axis=1)), smooth_norm(covariance, g[:, 0])], axis=1)
+        of_g = smooth_norm(covariance, g[0, 0])  # once: a solve for several replicates has bits that depend on them
+        norm = np.stack([np.sqrt((f * weights).sum(axis=1)), np.full(replicates, of_g)], axis=1)
         noise = np.tile([self.noise_f, self.deviation_g], (replicates, 1))
         seeds = choose_seed_set(self.settle(g), self.seed_size, generators)
         return Instances(f, g, norm, noise, seeds, np.zeros(replicates, dtype=np.intp))

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import textwrap
+from dataclasses import dataclass
 
 import numpy as np
 import pytest
 
 import cbobench.algorithms.optimism
 from cbobench.algorithms import ALGORITHMS
+from cbobench.algorithms.optimistic import Optimistic
 from cbobench.algorithms.score import ScoreAlgorithm
 from cbobench.algorithms.unconstrained import IGPUCB
+from cbobench.errors import Misuse
 from cbobench.gp.parts import Parts, Truncated
 from cbobench.params import build
 from tests.conftest import ROOT
@@ -117,3 +120,12 @@ def test_truncated_terms_by_the_plain_rule():
     assert (kinks.price >= 0).all()
     unpriced = Truncated(f, bound).minus(0 * price, g, limit)
     np.testing.assert_array_equal(unpriced.total(), Truncated(f, bound).total())
+
+
+def test_an_algorithm_without_a_score_is_refused_in_one_line():
+    @dataclass(kw_only=True)
+    class Nothing(Optimistic):
+        """Defines neither."""
+
+    with pytest.raises(Misuse, match="Nothing defines neither parts nor score; write one of them"):
+        build(Nothing, {}).check(problem("rkhs-1d"))
