@@ -1,0 +1,131 @@
+"""What there is, for readers: lists of problems, algorithms and suites, one of them with its parameters, and data sets.
+
+pandas is imported only where a problem reads files.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+from typing import Any
+
+from cbobench.errors import unknown
+from cbobench.report.formats import TextTable, render
+
+
+def _catalogue(what: str) -> list[dict[str, Any]]:
+    from cbobench import resources
+    from cbobench.algorithms import ALGORITHMS
+    from cbobench.problems import PROBLEMS
+    from cbobench.suite import yamlio
+
+    if what == "suites":
+        found = {name: yamlio.read(path) for name, path in resources.suites().items()}
+        return [
+            {"name": n, "horizon": c["horizon"], "seeds": c["seeds"], "about": c.get("about", "")}
+            for n, c in found.items()
+        ]
+    registry = PROBLEMS if what == "problems" else ALGORITHMS
+    rows = []
+    for name in registry.names():
+        cls = registry.get(name)
+        row = {"name": name, "source": cls.source, "about": cls.about}
+        if what == "algorithms":
+            plays = "finite" if "a finite action set" in cls.needs else "finite, box"
+            needs = sorted(cls.needs - {"a finite action set"})
+            row |= {"knows": list(cls.knows), "plays": plays, "needs": needs, "cost": cls.cost}
+        else:
+            row |= cls.facts()
+        rows.append(row)
+    return rows
+
+
+def do_list(options: argparse.Namespace, given: list[str]) -> int:
+    """`cbobench list`."""
+    rows = _catalogue(options.what)
+    if options.format == "json":
+        print(json.dumps(rows, indent=1, ensure_ascii=False))
+        return 0
+    markdown = options.format == "markdown"
+    if markdown:
+        rows = [row | {"name": f"`{row['name']}`"} for row in rows]
+    texts = [[", ".join(v) if isinstance(v, list) else str(v) for v in row.values()] for row in rows]
+    print(render(TextTable([*rows[0]], texts, left=len(rows[0])), options.format))
+    return 0
+
+
+def do_show(options: argparse.Namespace, given: list[str]) -> int:
+    """`cbobench show`."""
+    import inspect
+
+    from cbobench import params, resources
+    from cbobench.algorithms import ALGORITHMS
+    from cbobench.problems import PROBLEMS
+    from cbobench.registry import import_object
+    from cbobench.suite import yamlio
+
+    name = options.name
+    if name in resources.suites():
+        if options.format == "json":
+            print(json.dumps(yamlio.read(resources.suites()[name]), indent=1, ensure_ascii=False))
+        else:
+            print(resources.suites()[name].read_text(encoding="utf-8").rstrip())
+        return 0
+    registries = {"algorithm": ALGORITHMS, "problem": PROBLEMS}
+    what = next((w for w, registry in registries.items() if name in registry.names()), None)
+    if what is None and ":" in name:
+        what = "problem" if issubclass(import_object(name), import_object(PROBLEMS.base)) else "algorithm"
+    if what is None:
+        raise unknown("name", name, [*ALGORITHMS.names(), *PROBLEMS.names(), *resources.suites()])
+    cls = registries[what].get(name)
+    described = [p.__dict__ for p in params.params_of(cls)]
+    facts = {"name": name, "kind": what, "source": cls.source, "about": cls.about, "text": inspect.getdoc(cls)}
+    if what == "algorithm":
+        facts["knows"] = ", ".join(cls.knows)
+    else:
+        facts |= {"posterior": _representations(cls), "noise": cls.noise_near_optimum()}
+    if options.format == "json":
+        print(json.dumps(facts | {"parameters": described}, indent=1, ensure_ascii=False))
+        return 0
+    print(f"{name} ({what}; {cls.source})\n\n{facts['text']}\n")
+    if what == "algorithm" and facts["knows"]:
+        print(f"must know: {facts['knows']}\n")
+    if what == "problem" and facts["posterior"]:
+        print(f"posterior: {facts['posterior']}\n")
+    if what == "problem" and facts["noise"]:
+        print(f"default noise on f: {facts['noise']}\n")
+    texts = [[p["name"], json.dumps(p["default"]), p["type"], p["about"]] for p in described]
+    print(render(TextTable(["parameter", "default", "allowed", "meaning"], texts, left=4), "table"))
+    return 0
+
+
+def _representations(cls: type[Any]) -> str:
+    """How learners represent their posterior on a problem with default parameters, for short and long horizons."""
+    from cbobench import params
+    from cbobench.gp.posteriors.choice import representation
+    from cbobench.problems.data import DataFolder
+
+    try:
+        problem = params.build(cls, {})
+        problem.prepare(DataFolder())
+    except Exception:  # a user's problem may raise anything
+        return ""  # a problem that needs files, or parameters, is not there by default
+    found = [representation(problem.actions, horizon) for horizon in (100, 10_000)]
+    return found[0] if found[0].startswith("observations (box") else "; ".join(found)
+
+
+def do_data(options: argparse.Namespace, given: list[str]) -> int:
+    """`cbobench data fetch|path`."""
+    from cbobench.problems.data import DATA_SETS, REPOSITORY, DataFolder, fetch
+
+    folder = DataFolder(options.data).path
+    if options.action == "path":
+        print(folder)
+        return 0
+    names = options.names or list(DATA_SETS)
+    for name in names:
+        if name not in DATA_SETS:
+            raise unknown("data set", name, DATA_SETS)
+    for name in names:
+        print(f"{name}: {fetch(name, folder, options.base_url or REPOSITORY)}")
+    return 0
