@@ -11,6 +11,7 @@ from __future__ import annotations
 import os
 import secrets
 import socket
+import sys
 from collections import deque
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
@@ -29,20 +30,29 @@ LOST_NODES_PER_TASK = 20
 OBJECT_STORE = 256 * 2**20  # problems are small; results do not pass through it
 
 
-def start_ray(cpus: int | None, address: str | None) -> Any:
-    """Start Ray on this machine, or join a cluster.
+def start_ray(cpus: int | None, address: str | None) -> tuple[Any, bool]:
+    """Start Ray on this machine, or join a cluster, or the Ray that this program has started already.
 
     Usage reporting is off. A local Ray gets a token of its own, so that no other user of this machine can send it
-    work, and nothing is written to the home folder.
+    work, and nothing is written to the home folder. (Not where the program has imported Ray before: Ray reads its
+    settings when it is imported.)
+
+    Returns:
+        Ray, and whether it is ours to shut down.
 
     Raises:
-        Misuse: no cluster answers at the address.
+        Misuse: no cluster answers at the address, or the program is on another one.
     """
+    imported = sys.modules.get("ray")
+    if imported is not None and imported.is_initialized():
+        if address is not None:
+            raise Misuse(f"this program has started Ray already; leave address {address!r} out, or call ray.shutdown()")
+        return imported, False
     pin_threads()
     os.environ["RAY_USAGE_STATS_ENABLED"] = "0"
     # One notice per worker about a default that does not concern tasks on CPUs.
     os.environ.setdefault("RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO", "0")
-    if address is None and "RAY_AUTH_MODE" not in os.environ:
+    if address is None and imported is None and "RAY_AUTH_MODE" not in os.environ:
         os.environ["RAY_AUTH_MODE"] = "token"
         os.environ.setdefault("RAY_AUTH_TOKEN", secrets.token_hex(16))
     if address is not None:
@@ -60,7 +70,7 @@ def start_ray(cpus: int | None, address: str | None) -> Any:
     except (ConnectionError, RuntimeError, ValueError) as error:
         reason = str(error).splitlines()[0]
         raise Misuse(f"cannot start on Ray at {address or 'this machine'}: {reason}; is the cluster up?") from error
-    return ray
+    return ray, True
 
 
 def _probe(address: str) -> None:
@@ -88,7 +98,8 @@ class RaySweep:
         self, problems: Mapping[str, Problem], folder: RunFolder, cpus: int | None, address: str | None
     ) -> None:
         self.folder = folder
-        self.ray = start_ray(cpus, address)
+        self.ray, self.ours = start_ray(cpus, address)
+        self.cpus = None if self.ours else cpus  # our own Ray has no more CPUs than that
         self.problems = {title: self.ray.put(problem) for title, problem in problems.items()}
         self.remote = self.ray.remote(carry_out_there).options(max_retries=0, num_cpus=1)
         self.pending: dict[Any, Task] = {}
@@ -100,9 +111,7 @@ class RaySweep:
         waiting = deque(tasks)
         allowed_losses = LOST_NODES_PER_TASK * max(1, len(tasks))
         while waiting or self.pending:
-            cpus = int(self.ray.cluster_resources().get("CPU", 1))
-            window = min(MAX_IN_FLIGHT, max(IN_FLIGHT, IN_FLIGHT_PER_CPU * cpus))
-            while waiting and len(self.pending) < window:
+            while waiting and len(self.pending) < self._window():
                 self._submit(waiting.popleft())
             ready, _ = self.ray.wait(list(self.pending), num_returns=1, timeout=5, fetch_local=False)
             for reference in ready:
@@ -112,6 +121,11 @@ class RaySweep:
                     raise CbobenchError(f"{self.lost_nodes} tasks lost their node; run again when the cluster is well")
                 if receipt is not None:
                     yield receipt
+
+    def _window(self) -> int:
+        """How many tasks may be in flight; as many as CPUs were asked for on a Ray that is not ours."""
+        now = int(self.ray.cluster_resources().get("CPU", 1))
+        return self.cpus or min(MAX_IN_FLIGHT, max(IN_FLIGHT, IN_FLIGHT_PER_CPU * now))
 
     def _submit(self, task: Task) -> None:
         self.pending[self.remote.remote(self.problems[task.pair.problem.title], task, self.folder)] = task
@@ -147,9 +161,13 @@ class RaySweep:
         return publish_cells(self.folder, task, [failed_row(task.cells[0], task, failure)])
 
     def stop(self) -> None:
-        """Leave Ray, which ends the workers of a driver that leaves; cancelling a task as it ends would abort us."""
-        self.ray.shutdown()
-        self.folder.forget([task.name for task in self.pending.values()])
+        """Leave Ray, which ends the workers of a driver that leaves; cancelling a task as it ends would abort us.
+
+        A Ray that is not ours stays up, and what is in flight there ends by itself.
+        """
+        if self.ours:
+            self.ray.shutdown()
+            self.folder.forget([task.name for task in self.pending.values()])
         self.pending.clear()
 
 

@@ -178,7 +178,7 @@ def test_a_small_cluster_sees_the_demand_of_a_large_sweep(small_suite, tmp_path)
     todo = plan(small_suite(seeds=300), out=tmp_path / "run", cpus=0, block=1)
     sweep, ray = object.__new__(RaySweep), FakeRay()
     sweep.ray = sweep.remote = ray
-    sweep.folder, sweep.pending, sweep.crashes, sweep.lost_nodes = todo.folder, {}, {}, 0
+    sweep.folder, sweep.pending, sweep.crashes, sweep.lost_nodes, sweep.cpus = todo.folder, {}, {}, 0, None
     sweep.problems = dict.fromkeys(todo.suite.problems)
     assert len(list(sweep.play(todo.tasks))) == len(todo.tasks) == 900
     assert ray.most == IN_FLIGHT < 900, "and the driver does not hold the whole grid"

@@ -183,6 +183,28 @@ def test_a_signal_leaves_a_resumable_run_and_no_half_written_file(write_suite, t
     assert 0 < len(Run(tmp_path / "cut").cells) < 24
 
 
+NOTEBOOK = """
+import sys
+import ray
+import cbobench
+if sys.argv[3] == "started":
+    ray.init(address="local", num_cpus=2, include_dashboard=False, logging_level="ERROR", log_to_driver=False)
+outcome = cbobench.run(sys.argv[1], out=sys.argv[2], cpus=2, block=2)
+print(outcome.played, outcome.failed, ray.is_initialized())
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("ray_is", ["imported", "started"])
+def test_a_program_that_uses_ray_itself(reference, tmp_path, ray_is):
+    """Ray imported, or started, before a sweep; one that was started is still up afterwards."""
+    suite, run = reference
+    words = [sys.executable, "-c", NOTEBOOK, str(suite), str(tmp_path / "out"), ray_is]
+    done = subprocess.run(words, capture_output=True, text=True, timeout=120, check=False)
+    assert done.stdout.splitlines()[-1:] == [f"24 0 {ray_is == 'started'}"], done.stderr
+    assert_same_rows(run, tmp_path / "out")
+
+
 def test_changed_code_is_stale_and_never_mixed_in_silence(small_suite, tmp_path, monkeypatch):
     from cbobench.results.folder import RunFolder
     from cbobench.results.source import source_hash
