@@ -70,32 +70,16 @@ def curves(run: Run, metric: str, problem: str, *, average: bool = False) -> pd.
     Returns:
         One row per (algorithm, t): `algorithm`, `label`, `t`, `mean`, `ci` (half width), `n`, `expected`.
     """
-    labels = run.record.labels("algorithms")
     expected = run.expected_of(problem)
-    frame = run.rounds([metric], problem=problem, horizon=run.horizon)
     parts = []
-    for algorithm, group in frame.groupby("algorithm", sort=False):
-        table = group.pivot(index="t", columns="cell", values=metric)
-        values = table.to_numpy(dtype=np.float64)
-        t = table.index.to_numpy()
+    for algorithm, label in run.record.labels("algorithms").items():
+        t, values = run.series(metric, problem, algorithm) if algorithm in expected else (np.empty(0), np.empty((0, 0)))
+        if len(t) == 0:
+            continue
         if average:
             values = values / t[:, None]
-        parts.append(
-            pd.DataFrame(
-                {
-                    "algorithm": algorithm,
-                    "label": labels[str(algorithm)],
-                    "t": t,
-                    "mean": values.mean(axis=1),
-                    "ci": half_width(values, axis=1),
-                    "n": values.shape[1],
-                    "expected": expected[str(algorithm)],
-                }
-            )
-        )
-    order = {title: position for position, title in enumerate(labels)}
+        means = {"t": t, "mean": values.mean(axis=1), "ci": half_width(values, axis=1)}
+        counts = {"n": values.shape[1], "expected": expected[algorithm]}
+        parts.append(pd.DataFrame({"algorithm": algorithm, "label": label} | means | counts))
     columns = ["algorithm", "label", "t", "mean", "ci", "n", "expected"]
-    if not parts:
-        return pd.DataFrame(columns=columns)
-    joined = pd.concat(parts, ignore_index=True)
-    return joined.sort_values(["algorithm", "t"], key=lambda c: c.map(order) if c.name == "algorithm" else c)
+    return pd.concat(parts, ignore_index=True) if parts else pd.DataFrame(columns=columns)

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pyarrow as pa
+from numpy.typing import NDArray
 
 from cbobench.errors import unknown
 from cbobench.results.folder import RunFolder
@@ -53,7 +54,7 @@ class Run:
 
         A cell's id does not depend on how they were spelt when it was played, so the files' titles are not read.
         """
-        codes = table["cell"].combine_chunks().dictionary_encode()
+        codes = _codes(table)
         known = [self.record.cells[cell] for cell in codes.dictionary.to_pylist()]
         titles = {
             "problem": [cell.pair.problem.title for cell in known],
@@ -62,7 +63,7 @@ class Run:
         for name, words in titles.items():
             column = pa.DictionaryArray.from_arrays(codes.indices, pa.array(words, pa.string())).cast(pa.string())
             table = table.set_column(table.column_names.index(name), name, column)
-        return table.to_pandas()
+        return table.set_column(table.column_names.index("cell"), "cell", codes.cast(pa.string())).to_pandas()
 
     @cached_property
     def stale(self) -> set[str]:
@@ -152,6 +153,34 @@ class Run:
         frame["_order"] = frame["cell"].map(order)
         return frame.sort_values(["_order", "t"], ignore_index=True).drop(columns="_order")
 
+    def series(self, metric: str, problem: str, algorithm: str) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+        """One metric of the good cells of a pair at the latest horizon, read task by task: memory does not grow with
+        what else was recorded.
+
+        Args:
+            metric: a numeric column of the rounds table.
+            problem, algorithm: titles.
+
+        Returns:
+            The recorded rounds (rounds,) and the values (rounds, cells), cells by id; both empty where none is good.
+        """
+        cells = self.select(problem=problem, algorithm=algorithm, horizon=self.horizon, status="ok")["cell"]
+        rows: dict[str, dict[str, int]] = {}
+        for position, cell in enumerate(sorted(cells)):
+            rows.setdefault(self.played[cell].task, {})[cell] = position
+        t, values = np.empty(0, dtype=np.int64), np.empty((len(cells), 0))
+        for task, some in rows.items():
+            table = self.folder.read("rounds", task, ["cell", "t", metric])
+            codes = _codes(table)
+            row = np.array([some.get(cell, -1) for cell in codes.dictionary.to_pylist()])[codes.indices.to_numpy()]
+            if not values.size:
+                t = np.unique(table["t"].to_numpy())  # the same for all cells of a horizon
+                values = np.empty((len(cells), len(t)))
+            wanted = row >= 0
+            column = np.searchsorted(t, table["t"].to_numpy()[wanted])
+            values[row[wanted], column] = table[metric].to_numpy()[wanted]
+        return t, np.ascontiguousarray(values.T)
+
     @cached_property
     def expected(self) -> pd.DataFrame:
         """One row per (problem, algorithm, horizon) that was asked for, with the number of cells `expected`."""
@@ -171,6 +200,14 @@ class Run:
         """Titles of every "problem" or "algorithm" variant with one of these registered names, in the suite's order."""
         wanted = set(names)
         return [title for title, variant in self.record.variants(WHAT[what]).items() if variant.name in wanted]
+
+
+def _codes(table: pa.Table) -> pa.DictionaryArray:
+    """The cells of a table, as codes into their ids."""
+    column = table["cell"]
+    if not pa.types.is_dictionary(column.type):
+        column = column.dictionary_encode()
+    return column.unify_dictionaries().combine_chunks()
 
 
 def load_cells(run: str | Path, **filters: Any) -> pd.DataFrame:

@@ -147,10 +147,11 @@ class RunFolder:
         return footer
 
     def read(self, kind: str, task: str, columns: list[str] | None = None, filters: Any = None) -> pa.Table:
-        """The rows of a published file."""
+        """The rows of a published file; cells' ids are dictionary-encoded, as they are on disk."""
         path = self.path(f"{kind}/{task}.parquet")
+        options = {"filesystem": self.fs, "partitioning": None, "read_dictionary": ["cell"]}
         try:
-            return pq.read_table(path, filesystem=self.fs, columns=columns, filters=filters, partitioning=None)
+            return pq.read_table(path, columns=columns, filters=filters, **options)
         except (pa.ArrowException, OSError) as error:
             raise DamagedRun(f"{path} cannot be read ({_first(error)}); {_REPAIR}") from error
 
