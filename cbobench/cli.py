@@ -7,7 +7,7 @@ import io
 import sys
 from collections.abc import Sequence
 from pathlib import Path
-from typing import NoReturn
+from typing import Any, NoReturn
 
 from cbobench import __version__
 from cbobench.errors import CbobenchError, Misuse, nearest, one_line
@@ -52,6 +52,17 @@ class Parser(argparse.ArgumentParser):
         }
 
 
+class Once(argparse.Action):
+    """An option that is given once: a second value would replace the first in silence."""
+
+    def __call__(self, parser: Any, namespace: Any, values: Any, option: str | None = None) -> None:
+        if getattr(namespace, self.dest) is not None:
+            raise Misuse(
+                f"{option} is given twice ({getattr(namespace, self.dest)!r}, {values!r}); use * to match both"
+            )
+        setattr(namespace, self.dest, values)
+
+
 def parser() -> Parser:
     """The whole command line."""
     top = Parser("cbobench", description="Benchmark suite for constrained Bayesian optimization.", allow_abbrev=False)
@@ -68,7 +79,9 @@ def parser() -> Parser:
     run.add_argument("--out", metavar="RUN", help="run folder, path or URI (default: runs/<suite>)")
     run.add_argument("--seeds", type=int, metavar="N", help="seeds 0..N-1 instead of the suite's")
     run.add_argument("--horizon", type=int, metavar="T", help="rounds instead of the suite's")
-    run.add_argument("--only", metavar="GLOB", help='only matching pairs, as "problem/algorithm" (or one of them)')
+    run.add_argument(
+        "--only", metavar="GLOB", action=Once, help='only matching pairs, "problem/algorithm" or one of them'
+    )
     run.add_argument("--data", type=Path, metavar="FOLDER", help="folder with the original data sets")
     run.add_argument("--cpus", type=int, metavar="N", help="workers on this machine (default: all); 0: without Ray")
     run.add_argument("--address", metavar="A", help="a Ray cluster instead of this machine, such as host:6379 or auto")

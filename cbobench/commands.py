@@ -108,7 +108,7 @@ def do_status(options: argparse.Namespace, given: list[str]) -> int:
     ]
     if options.format == "json":
         content = {"suite": record.suite, "folder": folder.uri, "expected": len(record.cells), **state.counts()}
-        content["other_libraries"] = len(state.other)
+        content |= {"unchecked": len(state.unchecked), "other_libraries": len(state.other)}
         print(json.dumps(content | {"failures": failures, "finish": hints}, indent=1, ensure_ascii=False))
         return 1 if failures else 0
     print(f"{record.suite}: {len(state.done)} of {len(record.cells)} cells done, {len(state.failed)} failed, "
@@ -119,6 +119,10 @@ def do_status(options: argparse.Namespace, given: list[str]) -> int:
         print(f"  ... and {len(failures) - SHOWN_FAILURES} more (--format json lists all)")
     if state.stale:
         print("  stale: the code that plays these cells has changed since")
+    if state.unchecked:
+        names = {name for c in state.unchecked for name in (c.pair.problem.name, c.pair.algorithm.name)}
+        absent = ", ".join(sorted(name for name in names if ":" in name))
+        print(f"  {len(state.unchecked)} cells could not be checked for staleness: {absent} cannot be imported here")
     if state.other:
         print(f"  {len(state.other)} cells were played with another NumPy or SciPy than this machine's {libraries()}")
     for hint in hints:

@@ -43,9 +43,9 @@ def nearest(given: str, allowed: Iterable[str]) -> str | None:
 def unknown(what: str, given: object, allowed: Iterable[str], *, where: str = "", then: str = "") -> Misuse:
     """A `Misuse` for a name that does not exist, with the nearest one and the allowed ones."""
     names = sorted(str(name) for name in allowed)
-    close = nearest(str(given), names)
+    close = nearest(given, names) if isinstance(given, str) else None
     parts = [f"{where}unknown {what} {given!r}"]
-    if close is not None:
+    if close not in (None, given):
         parts.append(f"did you mean {close!r}?")
     shown = ", ".join(names) if names else "none"
     parts.append(f"allowed: {shown}")

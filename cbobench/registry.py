@@ -63,6 +63,8 @@ class Registry:
     def _imported(self, path: str, where: str, imports: bool) -> type[Any]:
         if not IMPORT_PATH.match(path):
             raise Misuse(f"{where}{path!r} is not an import path; write package.module:Class")
+        if path.startswith("__main__:"):
+            raise Misuse(f"{where}{path!r} lies in the script that runs; put the class into a module of its own")
         if not imports:
             raise Misuse(f"{where}{path!r} would import code, which --no-imports refuses; allowed: registered names")
         cls = import_object(path, where)

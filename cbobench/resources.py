@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from cbobench.errors import unknown
+from cbobench.errors import Misuse, unknown
 
 PACKAGE = Path(__file__).parent
 
@@ -37,4 +37,8 @@ def find_suite(name: str | Path) -> Path:
     shipped = suites()
     if str(name) in shipped:
         return shipped[str(name)]
+    if path.suffix in (".yaml", ".yml") or path.parent != Path():
+        raise Misuse(
+            f"there is no suite file {str(name)!r}; give the path of a YAML file, or a name: {', '.join(shipped)}"
+        )
     raise unknown("suite", str(name), shipped, then="or give the path of a YAML file")

@@ -63,6 +63,11 @@ class Recorder:
         self.star_totals += [np.concatenate([np.zeros_like(s[:1]), s]).cumsum(axis=0)[-1] for s in (f_star, f_plus)]
         rounds = Rounds(first, f, g, f_star, f_plus, violated)
         values = {name: running(rounds) for name, running in self.running.items()}
+        for name, after in values.items():
+            if np.shape(after) != f.shape:
+                raise CellFailure(
+                    f"the metric {name} has shape {np.shape(after)}; it must be (rounds, S), here {f.shape}"
+                )
         self.final = {name: after[-1] for name, after in values.items()}
         self._streaks(violated)
         self.rounds += len(actions)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
@@ -11,7 +12,9 @@ from numpy.typing import NDArray
 from cbobench.metrics import METRICS
 from cbobench.play.play import Chunk
 from cbobench.results.schema import schema
-from cbobench.suite.cells import Cell
+
+if TYPE_CHECKING:
+    from cbobench.suite.cells import Cell
 
 
 def recorded_rounds(horizon: int, keep: int | None) -> NDArray[np.int64]:

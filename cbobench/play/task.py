@@ -5,22 +5,16 @@ from __future__ import annotations
 import hashlib
 import platform
 import re
-import resource
 import traceback
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
-import numpy as np
 import pyarrow as pa
 
-from cbobench import params
-from cbobench.algorithms import ALGORITHMS
 from cbobench.errors import CbobenchError
-from cbobench.metrics import METRICS
-from cbobench.play.play import Play
-from cbobench.play.rows import RoundRows
+from cbobench.play.block import start, summaries
 from cbobench.problems.base import Problem
 from cbobench.results.folder import RunFolder
 from cbobench.results.schema import footer, open_writer, schema
@@ -133,18 +127,10 @@ def publish_cells(folder: RunFolder, task: Task, rows: Sequence[dict[str, Any]])
     return Receipt(task.name, len(rows) - len(failures), len(failures), task.rounds, errors)
 
 
-def start(
-    problem: Problem, task: Task, cells: Sequence[Cell], horizon: int, keep: int | None
-) -> tuple[Play, RoundRows]:
-    """A fresh play of some cells of a task, and what collects its rounds."""
-    names = task.pair.problem.name, task.pair.algorithm.name
-    algorithm = params.build(ALGORITHMS.get(names[1]), task.pair.algorithm.settings)
-    play = Play(problem, names[0], algorithm, names[1], [cell.seed for cell in cells], horizon)
-    return play, RoundRows(cells, horizon, keep)
-
-
 def _play_block(problem: Problem, task: Task, folder: RunFolder) -> list[dict[str, Any]]:
-    play, rows = start(problem, task, task.cells, task.horizon, task.keep)
+    play, rows = start(problem, task.cells, task.horizon, task.keep)
+
+    found: list[dict[str, Any]] = []
 
     def write(sink: Any) -> None:
         ids = [cell.id for cell in task.cells]
@@ -155,11 +141,12 @@ def _play_block(problem: Problem, task: Task, folder: RunFolder) -> list[dict[st
                     writer.write_table(rows.table())
             if rows.waiting:
                 writer.write_table(rows.table())
+        found.extend(summaries(play))
         if rows.written != rows.expected:
             raise RuntimeError(f"{rows.written} rows were recorded, {rows.expected} were expected")
 
     folder.publish(f"rounds/{task.name}.parquet", write)
-    return _cell_rows(play, task.cells, task)
+    return [_identity(cell, task) | known for cell, known in zip(task.cells, found, strict=True)]
 
 
 def _play_one_by_one(problem: Problem, task: Task, folder: RunFolder) -> list[dict[str, Any]]:
@@ -168,14 +155,15 @@ def _play_one_by_one(problem: Problem, task: Task, folder: RunFolder) -> list[di
     good: list[str] = []
     for cell in task.cells:
         try:
-            play, collected = start(problem, task, [cell], task.horizon, task.keep)
+            play, collected = start(problem, [cell], task.horizon, task.keep)
             for chunk in play:
                 collected.add(chunk)
+            found, table = summaries(play), collected.table()
         except (Exception, SystemExit) as error:
             rows.append(failed_row(cell, task, error))
         else:
-            rows += _cell_rows(play, [cell], task)
-            tables.append(collected.table())
+            rows.append(_identity(cell, task) | found[0])
+            tables.append(table)
             good.append(cell.id)
 
     def write(sink: Any) -> None:
@@ -186,38 +174,6 @@ def _play_one_by_one(problem: Problem, task: Task, folder: RunFolder) -> list[di
 
     folder.publish(f"rounds/{task.name}.parquet", write)
     return rows
-
-
-def _cell_rows(play: Play, cells: Sequence[Cell], task: Task) -> list[dict[str, Any]]:
-    metrics, instances = play.metrics, play.instances
-    seconds = play.seconds / len(cells)
-    declared, hits = play.algorithm.declared_infeasible, play.algorithm.cap_hits
-    memory = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
-    result = []
-    for s, cell in enumerate(cells):
-        row = _identity(cell, task) | {name: _known(metrics.final[name][s]) for name in METRICS}
-        first = int(metrics.first_feasible[s])
-        row |= {
-            "status": "ok",
-            "f_star": _known(metrics.stars[0, s]),
-            "f_plus": _known(metrics.stars[1, s]),
-            "first_feasible": first if first > 0 else None,
-            "longest_streak": int(metrics.longest_streak[s]),
-            "infeasibility_declared": declared is not None and bool(declared[s]),
-            "cap_hits": None if hits is None else int(hits[s]),
-            "redraws": int(instances.redraws[s]),
-            "feasibility_tolerance": play.problem.feasibility_tolerance,
-            "seconds": seconds,
-            "seconds_per_round": seconds / task.horizon,
-            "peak_memory_mb": memory,
-        }
-        result.append(row)
-    return result
-
-
-def _known(value: float) -> float | None:
-    """A number, or nothing where it is not known (R₊ on boxes)."""
-    return None if np.isnan(value) else float(value)
 
 
 def failed_row(cell: Cell, task: Task, error: BaseException) -> dict[str, Any]:

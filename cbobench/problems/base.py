@@ -103,7 +103,7 @@ class Problem:
     def __init_subclass__(cls, **options: Any) -> None:
         """Whatever a class draws is settled, so that all who look at a draw agree on what is feasible."""
         super().__init_subclass__(**options)
-        if "draw" in vars(cls):
+        if not hasattr(cls.draw, "settles"):
             cls.draw = _settling(cls.draw)  # type: ignore[assignment, method-assign]
 
     def settle(self, g: Array) -> Array:
@@ -182,4 +182,5 @@ def _settling(draw: Draw) -> Draw:
         drawn = draw(self, generators)
         return drawn.settled(self.settle) if self.feasibility_tolerance else drawn
 
+    settled.settles = True  # type: ignore[attr-defined]
     return settled

@@ -157,6 +157,9 @@ class BoxProblem(FeedbackModel):
         raise NotImplementedError
 
     def validate(self) -> None:
+        for name in ("low", "high"):
+            if not hasattr(self, name):
+                raise Misuse(f"{type(self).__name__} does not say its {name} (see BoxProblem)")
         d = len(self.low)
         if self.grid is not None and self.grid**d > LARGEST_GRID:
             most = int(LARGEST_GRID ** (1 / d) + 1e-9)
@@ -168,6 +171,9 @@ class BoxProblem(FeedbackModel):
         Raises:
             Misuse: there is none, or the stated optimum is not in the box, not feasible, or has another reward.
         """
+        if not hasattr(self, "reference"):
+            name = f"{type(self).__module__}:{type(self).__qualname__}"
+            raise Misuse(f"{type(self).__name__} does not say its reference; to find it: make reference NAME={name}")
         actions = self.actions
         if isinstance(actions, Finite):
             assert actions.points is not None

@@ -26,8 +26,9 @@ def half_width(values: NDArray[np.float64], axis: int = 0, confidence: float = C
 def summary(run: Run) -> pd.DataFrame:
     """One row per (problem, algorithm, horizon), in the suite's order, with labels.
 
-    Columns: `n` (cells that are ok), `expected`, `failed`, `stale`, and for every metric `<metric>` (mean over seeds),
-    `<metric>_ci` (half width of the 95 % interval) and `<metric>_median`; `us_per_round` is the median over cells.
+    Columns: `n` (cells that are ok), `expected`, `failed`, `stale`, `unchecked` (stale or not is not known: no code is
+    at hand), and for every metric `<metric>` (mean over seeds), `<metric>_ci` (half width of the 95 % interval) and
+    `<metric>_median`; `us_per_round` is the median over cells.
     A group with n < expected is a partial result and shows it.
     """
     cells, problems, algorithms = run.cells, run.record.labels("problems"), run.record.labels("algorithms")
@@ -47,6 +48,7 @@ def summary(run: Run) -> pd.DataFrame:
             "expected": expected,
             "failed": int((group["status"] == "failed").sum()),
             "stale": int(group["cell"].isin(run.stale).sum()),
+            "unchecked": int(group["cell"].isin(run.unchecked).sum()),
         }
         for metric in (m.name for m in METRICS.values() if m.tabled):
             values = good[metric].to_numpy(dtype=np.float64)

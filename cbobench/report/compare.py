@@ -31,7 +31,7 @@ def _text(run: Run, frame: pd.DataFrame) -> TextTable:
     rows = []
     for row in frame.to_dict("records"):
         cells = [row["problem_label"], row["algorithm_label"], *([str(row["horizon"])] if several else [])]
-        notes = ", ".join(f"{row[word]} {word}" for word in ("failed", "stale") if row[word])
+        notes = ", ".join(f"{row[word]} {word}" for word in ("failed", "stale", "unchecked") if row[word])
         cells.append(f"{row['n']}/{row['expected']}" + (f" ({notes})" if notes else ""))
         for metric in tabled:
             cells.append(plus_minus(row[metric.name], row[f"{metric.name}_ci"]))

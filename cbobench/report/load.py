@@ -72,6 +72,12 @@ class Run:
         rows = [p for p in self.played.values() if p.cell in cells]
         return {p.cell for p in rows if freshness.stale(cells[p.cell].pair, p)}
 
+    @cached_property
+    def unchecked(self) -> set[str]:
+        """Ids of cells whose code cannot be imported here, so that nothing is known of their freshness."""
+        freshness, cells = Freshness(), self.record.cells
+        return {p.cell for p in self.played.values() if p.cell in cells and freshness.unknown(cells[p.cell].pair)}
+
     @property
     def horizon(self) -> int:
         """T of the latest grid: what figures show where a run holds several."""
@@ -89,7 +95,7 @@ class Run:
         variants, labels = self.record.variants(WHAT[what]), self.record.labels(WHAT[what])
         readings = [
             {title: {title} for title in variants},
-            {title: {variant.label, labels[title]} for title, variant in variants.items()},
+            {title: {labels[title]} for title in variants},
             {title: {variant.name} for title, variant in variants.items()},
         ]
         found: list[str] = []
@@ -145,7 +151,7 @@ class Run:
         tasks: dict[str, list[str]] = {}
         for cell in cells.loc[cells["status"] == "ok", "cell"]:
             tasks.setdefault(self.played[cell].task, []).append(cell)
-        tables = [self.folder.read("rounds", task, wanted, [("cell", "in", some)]) for task, some in tasks.items()]
+        tables = [_only(self.folder.read("rounds", task, wanted), some) for task, some in tasks.items()]
         if not tables:
             return schema("rounds").empty_table().to_pandas()[wanted or names]
         frame = self._named(pa.concat_tables(tables))
@@ -200,6 +206,13 @@ class Run:
         """Titles of every "problem" or "algorithm" variant with one of these registered names, in the suite's order."""
         wanted = set(names)
         return [title for title, variant in self.record.variants(WHAT[what]).items() if variant.name in wanted]
+
+
+def _only(table: pa.Table, cells: list[str]) -> pa.Table:
+    """The rows of some cells."""
+    codes = _codes(table)
+    kept = np.isin(codes.dictionary.to_numpy(zero_copy_only=False), cells)
+    return table if kept.all() else table.filter(pa.array(kept[codes.indices.to_numpy()]))
 
 
 def _codes(table: pa.Table) -> pa.DictionaryArray:

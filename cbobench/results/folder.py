@@ -22,7 +22,7 @@ import pyarrow.fs as pafs
 import pyarrow.parquet as pq
 
 from cbobench.errors import DamagedRun, Misuse
-from cbobench.results.schema import FOOTER, SCHEMA_VERSION, schema
+from cbobench.results.schema import FOOTER, SCHEMA_VERSION, required, schema
 
 
 @dataclass(frozen=True)
@@ -129,7 +129,7 @@ class RunFolder:
             raise DamagedRun(f"{path} was not written by cbobench; {_REPAIR}")
         try:
             footer: dict[str, Any] = json.loads(written)
-            recognised = {"schema", "kind", "rows", "cells"} <= set(footer)
+            recognised = {"schema", "kind", "rows", "cells", "task"} <= set(footer)
         except (ValueError, TypeError):
             recognised = False
         if not recognised:
@@ -142,21 +142,29 @@ class RunFolder:
         if footer["kind"] != kind or footer["rows"] != metadata.num_rows:
             rows = metadata.num_rows
             raise DamagedRun(f"{path} should hold {footer['rows']} rows of {footer['kind']}, it has {rows}; {_REPAIR}")
-        if metadata.schema.to_arrow_schema().names != schema(kind).names:
+        if footer["task"] != task:
+            raise DamagedRun(f"{path} holds the task {footer['task']}; {_REPAIR}")
+        if not required(kind) <= set(metadata.schema.to_arrow_schema().names):
             raise DamagedRun(f"{path} has other columns than cbobench writes; {_REPAIR}")
         return footer
 
-    def read(self, kind: str, task: str, columns: list[str] | None = None, filters: Any = None) -> pa.Table:
-        """The rows of a published file; cells' ids are dictionary-encoded, as they are on disk."""
+    def read(self, kind: str, task: str, columns: list[str] | None = None) -> pa.Table:
+        """The rows of a published file; cells' ids are dictionary-encoded, as they are on disk.
+
+        A metric that was not there when the file was written is null, and one that is not there now is left out.
+        """
         path = self.path(f"{kind}/{task}.parquet")
-        options = {"filesystem": self.fs, "partitioning": None, "read_dictionary": ["cell"]}
+        wanted = [field for field in schema(kind) if columns is None or field.name in columns]
         try:
-            return pq.read_table(path, columns=columns, filters=filters, **options)
+            with self.fs.open_input_file(path) as source:
+                table = pq.ParquetFile(source, read_dictionary=["cell"]).read([field.name for field in wanted])
         except (pa.ArrowException, OSError) as error:
             raise DamagedRun(f"{path} cannot be read ({_first(error)}); {_REPAIR}") from error
+        found = [table[f.name] if f.name in table.column_names else pa.nulls(len(table), f.type) for f in wanted]
+        return pa.table(found, names=[field.name for field in wanted])
 
 
-_REPAIR = "move it away and run the suite again to play what is missing"
+_REPAIR = "move it and its namesake in cells/ or rounds/ away, and run the suite again to play what is missing"
 
 
 def _first(error: BaseException) -> str:

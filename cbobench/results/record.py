@@ -10,11 +10,12 @@ from typing import Any, Literal
 from cbobench.errors import DamagedRun, Misuse
 from cbobench.results.folder import RunFolder
 from cbobench.results.schema import SCHEMA_VERSION
-from cbobench.suite.cells import Cell, Grid, Suite
+from cbobench.suite.cells import Cell, Grid, Pair, Suite
 from cbobench.suite.variants import Variant
 
 FILE = "run.json"
 What = Literal["problems", "algorithms"]
+WHATS: tuple[What, What] = ("problems", "algorithms")
 
 
 @dataclass(frozen=True)
@@ -54,6 +55,12 @@ class RunRecord:
             grids = tuple(Grid.from_json(g) for g in content["grids"])
             if not grids:
                 raise ValueError("no grid")
+            numbers = [content["block"], *(n for g in grids for n in (g.horizon, *g.seeds, len(g.seeds)))]
+            if not all(type(n) is int and n >= 0 for n in numbers) or 0 in (
+                content["block"],
+                *(g.horizon for g in grids),
+            ):
+                raise ValueError("block, horizons and seeds are whole numbers")
             return cls(
                 content["suite"], content["about"], content["keep"], content["block"], grids,
                 tuple(content["invocations"]),
@@ -94,7 +101,8 @@ class RunRecord:
             known = {v.title: v for g in self.grids for v in getattr(g, what)}
             for variant in getattr(new, what):
                 old = known.get(variant.title, variant)
-                changed = [name for name, value in variant.values.items() if old.values.get(name) != value]
+                names = {**old.values, **variant.values}
+                changed = [name for name in names if old.values.get(name) != variant.values.get(name)]
                 if changed:
                     was, now = (", ".join(f"{n}={v.values.get(n)}" for n in changed) for v in (old, variant))
                     raise Misuse(
@@ -104,20 +112,28 @@ class RunRecord:
 
     @cached_property
     def cells(self) -> dict[str, Cell]:
-        """Every cell that was asked for, by id; one that two grids hold is spelt as in the later one."""
+        """Every cell that was asked for, by id; what two grids spell otherwise is spelt as in the later one."""
+        spelt = {pair.key: pair for g in self.grids for pair in g.pairs}  # as the last grid that has the pair
+        latest = {what: {v.key: v for v in self.variants(what).values()} for what in WHATS}
+        pairs = {key: Pair(latest["problems"][key[0]], latest["algorithms"][key[1]]) for key in spelt}
         found: dict[object, Cell] = {}
         for g in self.grids:
             for cell in g.cells:
-                found[cell.pair.key, cell.horizon, cell.seed] = cell
+                key = cell.pair.key
+                if (key, cell.horizon, cell.seed) not in found:
+                    same = pairs[key] == cell.pair
+                    found[key, cell.horizon, cell.seed] = cell if same else Cell(pairs[key], cell.horizon, cell.seed)
         return {cell.id: cell for cell in found.values()}
 
     def variants(self, what: What) -> dict[str, Variant]:
-        """The run's problems or algorithms by title, in the order of the suite."""
+        """The run's problems or algorithms by title, in the order of the suite; one thing under its latest spelling."""
         result: dict[str, Variant] = {}
         for g in reversed(self.grids):
             some: Iterable[Variant] = getattr(g, what)
+            known = {variant.key for variant in result.values()}
             for variant in some:
-                result.setdefault(variant.title, variant)
+                if variant.key not in known:
+                    result.setdefault(variant.title, variant)
         return result
 
     def labels(self, what: What) -> dict[str, str]:

@@ -20,6 +20,11 @@ _KEYS = [("cell", pa.string()), ("problem", pa.string()), ("algorithm", pa.strin
 _VECTOR = pa.list_(pa.float64())
 
 
+def required(kind: str) -> set[str]:
+    """Columns that every file has, whatever metrics there were when it was written."""
+    return set(schema(kind).names) - set(METRICS)
+
+
 def schema(kind: str) -> pa.Schema:
     """The columns of "rounds" or "cells". Problem and algorithm are titles as they were spelt when played."""
     metrics = [(name, pa.float64()) for name in METRICS]

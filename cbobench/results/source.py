@@ -1,9 +1,10 @@
 """Which code a cell's result depends on: a hash over the modules that the round loop and both classes import.
 
 The closure is static and transitive: imports are read from the files, at the top of a module and within functions,
-inside the package and inside a user's own modules (what is installed from elsewhere counts by its version, see
-`libraries`). What is hashed is the code: comments, docstrings, blank lines and the layout of a line change nothing.
-Imports under `if TYPE_CHECKING:` are not followed, and neither is the package's own `__init__`, which plays nothing.
+inside the package and inside a user's own modules. What is installed from elsewhere is not looked at; of that NumPy
+and SciPy count by their versions (`libraries`). What is hashed is the code: comments, docstrings and the layout of
+lines change nothing. Imports under `if TYPE_CHECKING:` are not followed, nor is the package's own `__init__`, which
+plays nothing; what is imported by a name that is computed, or read with `exec`, is not seen.
 """
 
 from __future__ import annotations
@@ -21,10 +22,12 @@ from pathlib import Path
 import numpy as np
 
 from cbobench.algorithms import ALGORITHMS
+from cbobench.errors import Misuse
 from cbobench.problems import PROBLEMS
+from cbobench.registry import Registry
 
 PACKAGE = __name__.split(".")[0]
-LOOP = ("cbobench.play.play", "cbobench.play.recorder", "cbobench.play.rows")
+LOOP = tuple(f"{PACKAGE}.{name}" for name in ("play.play", "play.recorder", "play.rows", "play.block", "threads"))
 """The round loop, and what records it."""
 SITES = {"site-packages", "dist-packages"}
 
@@ -49,9 +52,28 @@ def source_hash(problem: str, algorithm: str) -> str:
 def closure(problem: str, algorithm: str) -> dict[str, Path]:
     """Files by module name that the cells of a pair depend on."""
     found: dict[str, Path] = {}
-    for start in (*LOOP, PROBLEMS.get(problem).__module__, ALGORITHMS.get(algorithm).__module__):
+    for start in dict.fromkeys([*LOOP, *_origins(PROBLEMS, problem), *_origins(ALGORITHMS, algorithm)]):
         found |= _reachable(start)
     return found
+
+
+def _origins(registry: Registry, name: str) -> list[str]:
+    """Modules of a class and its bases, and the one that an import path names, which may have changed the class."""
+    bases = [base.__module__ for base in registry.get(name).__mro__ if base.__module__ != "builtins"]
+    return [*bases, *([name.partition(":")[0]] if ":" in name else [])]
+
+
+def refuse_edits(problem: str, algorithm: str) -> None:
+    """Raises `Misuse` where this process has loaded code of a pair that has changed on disk since it was first seen.
+
+    The results of the old code would carry the hash of the new one.
+    """
+    for name, path in closure(problem, algorithm).items():
+        if name in sys.modules and _first_seen.setdefault(path, code_hash(path)) != code_hash(path):
+            raise Misuse(f"{path} has changed since this process imported {name}; start Python again to play it")
+
+
+_first_seen: dict[Path, str] = {}
 
 
 @cache
@@ -84,20 +106,19 @@ def own_file(name: str, family: str) -> Path | None:
     """The file of a module if its code is looked at: of the package, of a user's, or of the same installed family."""
     top, *rest = name.split(".")
     file, folders = _top(top)
+    own = top in (PACKAGE, family)
+    if not own and any(_is_installed(place) for place in (*folders, *([file] if file else []))):
+        return None
     for part in rest:
         tried = [(folder / part / "__init__.py", folder / f"{part}.py", folder / part) for folder in folders]
         file = next((path for paths in tried for path in paths[:2] if path.is_file()), None)
         folders = tuple(paths[2] for paths in tried if paths[2].is_dir())
-    if file is None or top in (PACKAGE, family):
-        return file
-    return None if any(file.is_relative_to(place) for place in _installed()) or {*file.parts} & SITES else file
+    return file
 
 
 @cache
 def _top(name: str) -> tuple[Path | None, tuple[Path, ...]]:
-    """The file of a top-level module, and the folders of its submodules; neither for the standard library."""
-    if name in sys.stdlib_module_names:
-        return None, ()
+    """The file of a top-level module, and the folders of its submodules; neither for what is built in, or in a zip."""
     try:
         module = sys.modules.get(name)
         spec: ModuleSpec | None = find_spec(name) if module is None else module.__spec__
@@ -106,7 +127,12 @@ def _top(name: str) -> tuple[Path | None, tuple[Path, ...]]:
     if spec is None:
         return None, ()
     file = Path(spec.origin) if spec.origin is not None and spec.origin.endswith(".py") else None
-    return file, tuple(Path(place) for place in spec.submodule_search_locations or ())
+    folders = tuple(Path(place) for place in spec.submodule_search_locations or ())
+    return file if file is not None and file.is_file() else None, folders
+
+
+def _is_installed(path: Path) -> bool:
+    return any(path.is_relative_to(place) for place in _installed()) or bool({*path.parts} & SITES)
 
 
 @cache
@@ -128,6 +154,8 @@ def imports_of(path: Path, name: str) -> list[str]:
                 parents = package.split(".")
                 base = ".".join([*parents[: len(parents) - node.level + 1], *([base] if base else [])])
             named = [base, *(f"{base}.{alias.name}" for alias in node.names)]
+            if node.names[0].name == "*":
+                named += [f"{base}.{module}" for module in _submodules(base)]
         for one in named:
             found += _with_parents(one)
     return list(dict.fromkeys(found))
@@ -139,11 +167,18 @@ def _with_parents(name: str) -> list[str]:
     return [".".join(parts[:i]) for i in range(1, len(parts) + 1)]
 
 
+def _submodules(name: str) -> list[str]:
+    """What `from name import *` may import beside the package itself."""
+    file = own_file(name, name.split(".")[0])
+    found = file.parent.glob("*.py") if file is not None and file.name == "__init__.py" else ()
+    return sorted(path.stem for path in found if path.stem != "__init__")
+
+
 def _imports(nodes: Iterable[ast.AST]) -> Iterator[ast.Import | ast.ImportFrom]:
     for node in nodes:
         if isinstance(node, ast.Import | ast.ImportFrom):
             yield node
-        elif isinstance(node, ast.If) and "TYPE_CHECKING" in ast.unparse(node.test):
+        elif isinstance(node, ast.If) and ast.unparse(node.test) in ("TYPE_CHECKING", "typing.TYPE_CHECKING"):
             yield from _imports(node.orelse)
         elif isinstance(node, ast.stmt | ast.ExceptHandler | ast.match_case):  # no expression holds an import
             yield from _imports(ast.iter_child_nodes(node))
@@ -168,10 +203,13 @@ def _look(path: Path) -> tuple[str, tuple[ast.Import | ast.ImportFrom, ...]]:
 
 @cache
 def _read(path: Path, changed: int, size: int) -> tuple[str, tuple[ast.Import | ast.ImportFrom, ...]]:
-    """The code's hash, and what it imports."""
-    tree = ast.parse(path.read_bytes())
+    """The code's hash, and what it imports; of a file that Python cannot parse the hash of its bytes, and nothing."""
     words: list[str] = []
-    _write(tree, words)
+    try:
+        tree = ast.parse(path.read_bytes())
+        _write(tree, words)
+    except (SyntaxError, ValueError, RecursionError):
+        return hashlib.sha256(path.read_bytes()).hexdigest(), ()
     return hashlib.sha256("\n".join(words).encode("utf-8", "surrogatepass")).hexdigest(), tuple(_imports(tree.body))
 
 

@@ -40,6 +40,10 @@ class Freshness:
         """Whether the code that played a cell has changed since."""
         return self.current(pair) not in (None, made.source)
 
+    def unknown(self, pair: Pair) -> bool:
+        """Whether the code that would play a pair cannot be looked at, so that nothing is known of its freshness."""
+        return self.current(pair) is None
+
     def other_libraries(self, made: Made) -> bool:
         """Whether another NumPy or SciPy played a cell: its bits may differ, but it is not stale for that."""
         return made.libraries != libraries()

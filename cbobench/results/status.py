@@ -57,13 +57,17 @@ def played(folder: RunFolder) -> dict[str, Played]:
 
 @dataclass
 class Status:
-    """Cells of a run by state. `stale` ones are done, by code that has changed since; `other` ones are done, with
-    another NumPy or SciPy than this machine's."""
+    """Cells of a run by state.
+
+    Of those that are done, `stale` ones were played by code that has changed since, `unchecked` ones by code that
+    cannot be imported here, `other` ones with another NumPy or SciPy than this machine's.
+    """
 
     done: list[Cell] = field(default_factory=list)
     failed: list[tuple[Cell, str]] = field(default_factory=list)
     stale: list[Cell] = field(default_factory=list)
     missing: list[Cell] = field(default_factory=list)
+    unchecked: list[Cell] = field(default_factory=list)
     other: list[Cell] = field(default_factory=list)
 
     def counts(self) -> dict[str, int]:
@@ -85,6 +89,8 @@ def status(folder: RunFolder) -> tuple[RunRecord, Status]:
             result.done.append(cell)
             if freshness.stale(cell.pair, row):
                 result.stale.append(cell)
+            if freshness.unknown(cell.pair):
+                result.unchecked.append(cell)
             if freshness.other_libraries(row):
                 result.other.append(cell)
     return record, result

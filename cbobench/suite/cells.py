@@ -7,6 +7,7 @@ order, machine or worker count. Every part of cbobench names problems and algori
 from __future__ import annotations
 
 import hashlib
+import itertools
 import re
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass
@@ -47,12 +48,14 @@ class Pair:
         """Whether a glob with * and ? matches the pair or one of its two; brackets are themselves, as titles hold them.
 
         Args:
-            pattern: over "problem/algorithm" titles, or a title, name or label of either; None matches all.
+            pattern: "problem/algorithm", or one of them, each by title, name or label; None matches all.
         """
         if pattern is None:
             return True
-        regex = re.compile("".join(".*" if c == "*" else "." if c == "?" else re.escape(c) for c in pattern))
-        return any(regex.fullmatch(word) for word in (self.title, *self.problem.words, *self.algorithm.words))
+        regex = re.compile("".join(".*" if c == "*" else "." if c == "?" else re.escape(c) for c in pattern), re.DOTALL)
+        p, a = self.problem.words, self.algorithm.words
+        words = itertools.chain(p, a, (f"{mine}/{other}" for mine, other in itertools.product(p, a)))
+        return any(regex.fullmatch(word) for word in words)
 
 
 @dataclass(frozen=True)

@@ -77,3 +77,7 @@ def unique(variants: list[Variant], what: str, path: Path) -> None:
                 hint = "remove one" if attribute != "label" else "give them different labels"
                 raise Misuse(f"{path}: {what} {variant.label!r} stands twice; {hint}")
             seen[value] = variant
+    titles = {variant.title: variant for variant in variants}
+    for variant in variants:
+        if titles.get(variant.label, variant) is not variant:
+            raise Misuse(f"{path}: the label {variant.label!r} is the name of another {what}; give it another label")

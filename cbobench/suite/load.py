@@ -9,9 +9,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from cbobench import params
 from cbobench.algorithms import ALGORITHMS
-from cbobench.errors import CbobenchError, Misuse, one_line, unknown
+from cbobench.errors import CbobenchError, Misuse, nearest, one_line, unknown
 from cbobench.problems import PROBLEMS
 from cbobench.problems.base import Problem
 from cbobench.problems.data import DataFolder
@@ -89,8 +91,10 @@ def load(
     every = [Pair(variant, algorithm) for variant, _ in found for algorithm in algorithms]
     pairs = [pair for pair in every if pair.matches(only)]
     if not pairs:
+        close = nearest(str(only), [word for p in every for word in (p.title, *p.problem.words, *p.algorithm.words)])
         some = ", ".join(pair.title for pair in every[:6])
-        raise Misuse(f"--only {only!r} matches nothing; pairs are {some}, ... (use * as a wildcard)")
+        hint = f"did you mean {close!r}? " if close else ""
+        raise Misuse(f"--only {only!r} matches nothing; {hint}pairs are {some}, ... (use * as a wildcard)")
     check_pairs(pairs, problems, T, path)
     keep = _keep(content.get("record", {"rounds": DEFAULT_KEEP}), at(content.lines.get("record", 0)))
     name, about = content["suite"], content.get("about") or ""
@@ -174,8 +178,9 @@ def _problem_variants(
                 problem.prepare(folder)
                 problem.known_instance()
             fixed = problem.identity()
+            problem.settle(np.zeros(1))  # refuses a tolerance that is none
             if problem.feasibility_tolerance:
-                fixed |= {"feasibility_tolerance": problem.feasibility_tolerance}
+                fixed |= {"feasibility_tolerance": float(problem.feasibility_tolerance)}
         except Exception as error:  # a user's problem may raise anything
             if not wanted(_variant(entry, settings, resolved, resolved)):
                 continue

@@ -12,7 +12,7 @@ from collections.abc import Collection, Mapping
 from cbobench.errors import Misuse
 from cbobench.gp.posteriors import choice
 from cbobench.play.task import Task
-from cbobench.results.source import libraries, source_hash
+from cbobench.results.source import libraries, refuse_edits, source_hash
 from cbobench.suite.cells import Cell, Grid, Suite
 
 MAX_BLOCK = 50
@@ -69,6 +69,8 @@ def tasks(
     for _, members in sorted(blocks.items()):
         attempt = 1 + max(played.get(cell.id, 0) for cell in members)
         pair = members[0].pair
-        source = source_hash(pair.problem.name, pair.algorithm.name)
+        names = pair.problem.name, pair.algorithm.name
+        refuse_edits(*names)
+        source = source_hash(*names)
         result.append(Task(pair, tuple(members), keep, source, libraries(), attempt))
     return result

@@ -6,8 +6,9 @@ import os
 
 import pyarrow as pa
 
+from cbobench.play.block import start
 from cbobench.play.rows import recorded_rounds
-from cbobench.play.task import Task, start
+from cbobench.play.task import Task
 from cbobench.results.schema import footer, open_writer
 from cbobench.sweep.progress import counted
 from cbobench.sweep.run import Plan
@@ -30,12 +31,12 @@ def estimate(todo: Plan, cpus: int | None) -> str:
     workers = max(1, cpus if cpus is not None else (os.cpu_count() or 1))
     wall = seconds / min(workers, max(1, len(todo.tasks)))
     new = todo.cells - todo.done
+    startup = f", plus about {STARTUP_SECONDS:.0f} s to start" if cpus != 0 and todo.tasks else ""
     return "\n".join(
         [
             f"{todo.suite.name}: {new} of {todo.cells} cells to play, in {counted(len(todo.tasks), 'task')}"
             f" -> {todo.folder.uri}",
-            f"time: about {_duration(wall)} on {workers} CPU(s), plus about {STARTUP_SECONDS:.0f} s to start"
-            f" ({_duration(seconds)} of work)",
+            f"time: about {_duration(wall)} on {workers} CPU(s){startup} ({_duration(seconds)} of work)",
             f"disk: about {_size(size)}",
         ]
     )
@@ -44,7 +45,7 @@ def estimate(todo: Plan, cpus: int | None) -> str:
 def _sample(todo: Plan, task: Task) -> tuple[float, float]:
     """(seconds per seed-round, bytes per recorded row) of the first rounds of a task."""
     horizon = min(task.horizon, SAMPLE_ROUNDS)
-    play, rows = start(todo.suite.problems[task.pair.problem.title], task, task.cells, horizon, None)
+    play, rows = start(todo.suite.problems[task.pair.problem.title], task.cells, horizon, None)
     with single_thread():
         for chunk in play:
             rows.add(chunk)

@@ -29,7 +29,8 @@ class Progress:
 
     def __enter__(self) -> Self:
         new = self.todo.cells - self.todo.done
-        kept = f" ({self.todo.done} done before)" if self.todo.done else ""
+        stale = f", {self.todo.stale} of them stale: play them again with --again stale" if self.todo.stale else ""
+        kept = f" ({self.todo.done} done before{stale})" if self.todo.done else ""
         tasks = counted(len(self.todo.tasks), "task")
         print(f"{self.todo.suite.name}: {counted(new, 'cell')} in {tasks}{kept}", file=sys.stderr)
         if sys.stderr.isatty() and self.todo.tasks:

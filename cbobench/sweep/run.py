@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import os
 import signal
 import sys
@@ -39,6 +40,7 @@ class Plan:
         record: what `run.json` will say.
         tasks: still to play.
         done: cells of this call that need not be played.
+        stale: those of them that other code played.
     """
 
     suite: Suite
@@ -46,6 +48,7 @@ class Plan:
     record: RunRecord
     tasks: list[Task]
     done: int
+    stale: int
 
     @property
     def cells(self) -> int:
@@ -133,10 +136,11 @@ def plan(
         return "stale" not in again or not freshness.stale(pair, row)
 
     done = {c.id for c in grid.cells if c.id in rows and need_not_be_played(c.pair, rows[c.id])}
+    stale = sum(freshness.stale(c.pair, rows[c.id]) for c in grid.cells if c.id in done)
     attempts = {row.cell: row.attempt for row in rows.values()}
 
     tasks = blocks.tasks(grid, record.block, record.keep, done, attempts)
-    return Plan(loaded, folder, record, tasks, len(done))
+    return Plan(loaded, folder, record, tasks, len(done), stale)
 
 
 def _refuse_foreign(folder: RunFolder) -> None:
@@ -267,7 +271,25 @@ def _interruptible() -> Iterator[_Interruption]:
 
 
 def run(suite: str | Path, *, out: str | Path | None = None, **options: Any) -> Outcome:
-    """`cbobench run` as a function: `plan`, then `execute`; options are those of both."""
+    """`cbobench run` as a function: `plan`, then `execute`.
+
+    Args:
+        suite: a file, or the name of a shipped suite.
+        out: run folder (path or URI); `runs/<suite>` by default.
+        options: those of `plan` (seeds, horizon, only, data, cpus, address, block, again, imports) and of `execute`
+            (fail_fast, on_receipt).
+
+    Raises:
+        Misuse: a wrong suite, folder or option.
+    """
+    known = {*inspect.signature(plan).parameters, "fail_fast", "on_receipt"} - {"suite", "out", "command"}
+    for name, value in options.items():
+        if name not in known:
+            raise unknown("option", name, known)
+        if name in ("seeds", "horizon", "cpus", "block") and not (value is None or isinstance(value, int)):
+            raise Misuse(f"{name} is {value!r}; it must be a whole number")
+    if isinstance(options.get("again"), str):
+        options["again"] = (options["again"],)
     executing = {k: options.pop(k) for k in ("fail_fast", "on_receipt") if k in options}
     words = ["cbobench", "run", str(suite), *(["--out", str(out)] if out is not None else [])]
     for name in ("seeds", "horizon", "only", "data"):

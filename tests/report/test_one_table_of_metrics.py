@@ -86,7 +86,18 @@ def test_it_is_in_a_figure(played, tmp_path):
     assert METRICS["squares"].label_of(average=True) == "Average squares Q"
 
 
-def test_without_it_a_run_that_holds_it_is_refused(played, monkeypatch):
-    monkeypatch.delitem(METRICS, "squares")
-    with pytest.raises(cbobench.errors.DamagedRun, match="has other columns than cbobench writes"):
-        Run(played.folder.uri)
+def test_runs_of_other_metrics_can_be_read(played, monkeypatch, small_suite, tmp_path):
+    """One that is not there any more is left out, and one that was not there yet is null."""
+    toy = METRICS["squares"]
+    with monkeypatch.context() as without:
+        without.delitem(METRICS, "squares")
+        run = Run(played.folder.uri)
+        assert "squares" not in run.cells
+        assert "squares" not in run.rounds()
+        assert compare(run)
+        cbobench.run(small_suite(), out=tmp_path / "before", cpus=0)
+    assert METRICS["squares"] is toy
+    early = Run(tmp_path / "before")
+    assert early.cells["squares"].isna().all()
+    assert early.rounds(["squares"])["squares"].isna().all()
+    assert early.stale == set(), "the table of this test lives in no module that a play imports"
