@@ -92,7 +92,17 @@ def test_changing_a_module_makes_stale_exactly_the_pairs_that_depend_on_it(copie
     assert answer["wrong"] == []
     algorithms = answer["algorithms"]
     assert len(algorithms) > 80
-    for everyone in ("play.play", "play.recorder", "play.rows", "metrics", "rng", "gp.kernels", "problems.base"):
+    for everyone in (
+        "play.play",
+        "play.recorder",
+        "play.rows",
+        "play.block",
+        "threads",
+        "metrics",
+        "rng",
+        "gp.kernels",
+        "problems.base",
+    ):
         assert algorithms[f"cbobench.{everyone}"] == ["*"], everyone
     for nobody in ("cli", "commands", "report.figures", "sweep.raysweep", "results.status", "suite.load"):
         assert algorithms[f"cbobench.{nobody}"] == [], nobody
@@ -110,7 +120,7 @@ PLAYED = """
 import json, sys
 from cbobench import params
 from cbobench.play.play import Play
-from cbobench.play import rows
+from cbobench.play.block import summaries
 import importlib
 
 def build(path, settings):
@@ -119,7 +129,9 @@ def build(path, settings):
 
 problem = build(sys.argv[1], json.loads(sys.argv[2]))
 problem.prepare(None)
-list(Play(problem, "p", build(sys.argv[3], {}), "a", [0], 12))
+play = Play(problem, "p", build(sys.argv[3], {}), "a", [0], 12)
+list(play)
+assert summaries(play)[0]["status"] == "ok"
 print(json.dumps([name for name in sys.modules if name.split(".")[0] == "cbobench"]))
 """
 

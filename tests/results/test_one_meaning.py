@@ -1,0 +1,128 @@
+"""A name means one thing in a run, however suites spell it and whatever a user's class says of itself."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+import cbobench
+from cbobench.errors import DamagedRun, Misuse
+from cbobench.report.aggregate import summary
+from cbobench.report.load import Run
+from cbobench.suite.load import load
+
+SUITE = "suite: o\nhorizon: 5\nseeds: {seeds}\nproblems:\n{problems}algorithms: [random, oracle]\n"
+
+
+def test_cells_of_two_spellings_are_named_alike(write_suite, tmp_path):
+    """Six seeds under one spelling, then three of them under another: one problem, spelt as last."""
+    first = write_suite(SUITE.format(seeds=6, problems="  - rkhs-1d\n"), "one.yaml")
+    second = write_suite(SUITE.format(seeds=3, problems="  - rkhs-1d: {h: 0.5}\n"), "two.yaml")
+    cbobench.run(first, out=tmp_path / "o", cpus=0)
+    assert cbobench.run(second, out=tmp_path / "o", cpus=0).played == 0
+    frame = summary(Run(tmp_path / "o"))
+    assert frame[["problem", "n", "expected"]].values.tolist() == [["rkhs-1d[h=0.5]", 6, 6]] * 2
+    assert len(cbobench.load_cells(tmp_path / "o", problem="rkhs-1d")) == 12
+
+
+def test_a_value_that_disappears_is_a_change(write_suite, tmp_path, monkeypatch):
+    """A tolerance that a class no longer declares: the same title would stand for two problems."""
+    (tmp_path / "toy_tolerant.py").write_text(
+        "from cbobench.problems.rkhs import RKHS1D\n\n\nclass Toy(RKHS1D):\n    feasibility_tolerance = 1e-12\n"
+    )
+    monkeypatch.syspath_prepend(str(tmp_path))
+    suite = write_suite(SUITE.format(seeds=2, problems="  - toy_tolerant:Toy\n"))
+    cbobench.run(suite, out=tmp_path / "o", cpus=0)
+    assert set(cbobench.load_cells(tmp_path / "o")["feasibility_tolerance"]) == {1e-12}
+    import toy_tolerant
+
+    for value, message in ((0.0, "holds toy_tolerant:Toy with feasibility_tolerance=1e-12, the suite now says"),
+                           (-1.0, "feasibility_tolerance is -1.0; it must be at least 0")):  # fmt: skip
+        monkeypatch.setattr(toy_tolerant.Toy, "feasibility_tolerance", value)
+        with pytest.raises(Misuse, match=message):
+            cbobench.run(suite, out=tmp_path / "o", cpus=0)
+
+
+def test_a_label_is_nobody_elses_name(write_suite):
+    problems = "  - rkhs-1d: {label: 'rkhs-1d[h=0.25]'}\n  - rkhs-1d: {h: 0.25, label: quarter}\n"
+    with pytest.raises(Misuse, match=r"the label 'rkhs-1d\[h=0.25\]' is the name of another problem"):
+        load(write_suite(SUITE.format(seeds=2, problems=problems)))
+
+
+@pytest.mark.parametrize(
+    ("only", "pairs"),
+    [
+        ("quarter/random", 1), ("rkhs-1d/oracle", 2), ("rkhs-1d[h=0.25]/*", 2), ("*/random", 2), ("quarter", 2),
+        ("two\nlines/oracle", 1),
+    ],
+)  # fmt: skip
+def test_only_takes_names_labels_and_titles(write_suite, only, pairs):
+    problems = '  - rkhs-1d: {h: 0.25, label: quarter}\n  - rkhs-1d: {label: "two\\nlines"}\n'
+    path = write_suite(SUITE.format(seeds=2, problems=problems))
+    assert len(load(path, only=only).grid.pairs) == pairs
+    with pytest.raises(Misuse, match=r"--only 'orcale' matches nothing; did you mean 'oracle'\? pairs are"):
+        load(path, only="orcale")
+
+
+@pytest.mark.parametrize(("key", "value"), [("block", 0), ("block", "x"), ("seeds", ["a"]), ("horizon", 5.0)])
+def test_numbers_of_run_json_are_looked_at(write_suite, tmp_path, key, value):
+    cbobench.run(write_suite(SUITE.format(seeds=2, problems="  - rkhs-1d\n")), out=tmp_path / "o", cpus=0)
+    file = tmp_path / "o" / "run.json"
+    content = json.loads(file.read_text())
+    (content if key == "block" else content["grids"][0])[key] = value
+    file.write_text(json.dumps(content))
+    with pytest.raises(DamagedRun, match="is not what cbobench writes"):
+        Run(tmp_path / "o")
+
+
+def test_a_file_under_another_tasks_name_is_refused(write_suite, tmp_path):
+    cbobench.run(write_suite(SUITE.format(seeds=2, problems="  - rkhs-1d\n")), out=tmp_path / "o", cpus=0)
+    one, other = sorted((tmp_path / "o" / "rounds").iterdir())
+    one.write_bytes(other.read_bytes())
+    with pytest.raises(DamagedRun, match=f"holds the task {other.stem}"):
+        Run(tmp_path / "o")
+
+
+SHAPES = '''
+from cbobench.algorithms.references import Random
+
+
+class Shapes(Random):
+    """Says things of the wrong shape."""
+
+    @property
+    def cap_hits(self):
+        return 3
+'''
+
+
+def test_what_has_a_wrong_shape_fails_the_cell_and_no_other(write_suite, tmp_path, monkeypatch):
+    (tmp_path / "shapes.py").write_text(SHAPES)
+    monkeypatch.syspath_prepend(str(tmp_path))
+    text = SUITE.format(seeds=2, problems="  - rkhs-1d\n").replace("oracle", "shapes:Shapes")
+    cbobench.run(write_suite(text), out=tmp_path / "o", cpus=0)
+    frame = cbobench.load_cells(tmp_path / "o")
+    assert frame.groupby("algorithm")["status"].agg(set).to_dict() == {"random": {"ok"}, "shapes:Shapes": {"failed"}}
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"cpu": 0}, "unknown option 'cpu'; did you mean 'cpus'"),
+        ({"seeds": "3"}, "seeds is '3'; it must be a whole number"),
+        ({"seeds": [0, 5]}, r"seeds is \[0, 5\]; it must be a whole number"),
+        ({"again": "stael"}, "unknown kind of cell to play again 'stael'; did you mean 'stale'"),
+    ],
+)
+def test_options_of_the_function(options, message, write_suite):
+    with pytest.raises(Misuse, match=message):
+        cbobench.run(write_suite(SUITE.format(seeds=2, problems="  - rkhs-1d\n")), **options)
+
+
+def test_messages_of_the_command_line(command, write_suite, tmp_path):
+    assert "there is no suite file 'nofile.yaml'; give the path" in command("run", "nofile.yaml").stderr
+    twice = command("run", "quickstart", "--only", "a", "--only", "b")
+    assert twice.stderr == "cbobench: --only is given twice ('a', 'b'); use * to match both\n"
+    suite = write_suite(SUITE.format(seeds=2, problems="  - rkhs-1d\n"))
+    assert "to start" not in command("run", suite, "--dry-run", "--cpus", 0).stdout
