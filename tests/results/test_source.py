@@ -92,17 +92,8 @@ def test_changing_a_module_makes_stale_exactly_the_pairs_that_depend_on_it(copie
     assert answer["wrong"] == []
     algorithms = answer["algorithms"]
     assert len(algorithms) > 80
-    for everyone in (
-        "play.play",
-        "play.recorder",
-        "play.rows",
-        "play.block",
-        "threads",
-        "metrics",
-        "rng",
-        "gp.kernels",
-        "problems.base",
-    ):
+    loop = ("play.play", "play.recorder", "play.rows", "play.block")
+    for everyone in (*loop, "threads", "metrics", "rng", "gp.kernels", "problems.base"):
         assert algorithms[f"cbobench.{everyone}"] == ["*"], everyone
     for nobody in ("cli", "commands", "report.figures", "sweep.raysweep", "results.status", "suite.load"):
         assert algorithms[f"cbobench.{nobody}"] == [], nobody
