@@ -50,21 +50,26 @@ CASES = {
 def project(tmp_path, monkeypatch):
     """Write a user's files; modules are imported afresh and forgotten afterwards."""
     monkeypatch.syspath_prepend(str(tmp_path))
-    before = dict(sys.modules)
-    shadowed = {name: sys.modules.pop(name) for name in ("code", "profile") if name in sys.modules}
+    shadowed = {}
+
+    def forget(tops):
+        """Take modules of these names away, whoever imported them."""
+        return {name: sys.modules.pop(name) for name in list(sys.modules) if name.split(".")[0] in tops}
 
     def write(files):
+        tops = {name.split("/")[0].removesuffix(".py") for name in files}
+        shadowed.update(forget(tops - set(shadowed)))
         for name, text in files.items():
             (tmp_path / name).parent.mkdir(exist_ok=True)
             (tmp_path / name).write_text(text)
         importlib.invalidate_caches()
         source.look_again()
+        written.update(tops)
         return tmp_path
 
+    written = set()
     yield write
-    for name in set(sys.modules) - set(before):
-        if getattr(sys.modules[name], "__file__", None) and str(tmp_path) in str(sys.modules[name].__file__):
-            del sys.modules[name]
+    forget(written)
     sys.modules.update(shadowed)
     source.look_again()
 
