@@ -8,6 +8,7 @@ a = P k_x and s = k(x, x) + lambda - k_x.a (the squared new diagonal entry of th
 
 and leaves by the same formula read backwards, which a Cholesky factor does not offer; hence P. Observations live in
 slots; an empty slot is a row and column of zeros. P is computed afresh now and then, so that rounding does not pile up.
+Where λ is small, P has too few digits: such a replicate has a Cholesky factor in its place (see `factor`), and P = 0.
 The cost per replicate and round is O(c M + c^2) for c slots in use.
 """
 
@@ -18,14 +19,18 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from cbobench.errors import CellFailure
 from cbobench.gp.actions import Finite
 from cbobench.gp.box import Box
 from cbobench.gp.kernels import Array, squared_lengths
 from cbobench.gp.posteriors.contract import VARIANCE_FLOOR, Jet, Mask
-from cbobench.gp.posteriors.shared import SharedPosterior, pick
+from cbobench.gp.posteriors.factor import SMALL, Factor
+from cbobench.gp.posteriors.jets import jet_at
+from cbobench.gp.posteriors.shared import pick
+from cbobench.gp.posteriors.slots import Slots
 
 
-class ObservationPosterior(SharedPosterior):
+class ObservationPosterior(Slots):
     """Posteriors of p functions at the candidates of an action set, for S replicates (see `contract.Posterior`).
 
     Args:
@@ -40,19 +45,11 @@ class ObservationPosterior(SharedPosterior):
     """
 
     def __init__(self, actions: Finite | Box, lam: float, replicates: int, functions: int, slots: int) -> None:
-        self.actions = actions
-        self.replicates = replicates
-        self.functions = functions
-        self.slots = slots
-        self.box = actions if isinstance(actions, Box) else None
-        if isinstance(actions, Box):
-            self.candidates = len(actions.candidates)
-            self.prior = np.ones(self.candidates)
-        else:
-            self.candidates = actions.n
-            self.prior = actions.covariance.diagonal()
-        self.rows = np.arange(replicates)
+        super().__init__(actions, replicates, functions, slots)
         self.reset(lam)
+
+    inverse: Array  # P, (S, slots, slots)
+    weights: Array  # w, (S, p, slots)
 
     def reset(self, lam: float | None = None) -> None:
         if lam is not None:
@@ -61,39 +58,15 @@ class ObservationPosterior(SharedPosterior):
         self.mean = np.zeros((self.replicates, self.functions, self.candidates))
         self.variance = np.tile(self.prior, (self.replicates, 1))
         self.gain = np.zeros(self.replicates)
-        self.used = 0
         self.updates = 0
-        self._forget_alike()
-        self._allocate(min(self.slots, 64))
+        self._empty()
+        self.factors: dict[int, Factor] = {}
+        for s in np.flatnonzero(self.noise < SMALL).tolist():
+            self._factorise(s)
 
-    def _allocate(self, capacity: int) -> None:
-        """Room for so many slots; what is held stays."""
-        d = self.box.d if self.box is not None else 1
-        shapes: dict[str, tuple[int, ...]] = {
-            "inverse": (capacity, capacity),
-            "cross": (capacity, self.candidates),
-            "points": (capacity, d),
-            "values": (self.functions, capacity),
-            "weights": (self.functions, capacity),
-            "full": (capacity,),
-        }
-        for name, shape in shapes.items():
-            fresh = np.zeros((self.replicates, *shape), dtype=bool if name == "full" else np.float64)
-            if self.used:
-                held = getattr(self, name)
-                fresh[tuple(slice(length) for length in held.shape)] = held
-            setattr(self, name, fresh)
-        self.capacity = capacity
-
-    def _forget_alike(self) -> None:
-        self.alike = np.empty((self.replicates, 0), dtype=np.intp)  # per slot the first one that holds the same action
-
-    inverse: Array
-    cross: Array
-    points: Array
-    values: Array
-    weights: Array
-    full: Mask
+    def _shapes(self, capacity: int) -> dict[str, tuple[int, ...]]:
+        own = {"inverse": (capacity, capacity), "weights": (self.functions, capacity)}
+        return super()._shapes(capacity) | own
 
     # Entering, leaving, and learning later -------------------------------------------------------------------------
 
@@ -113,16 +86,22 @@ class ObservationPosterior(SharedPosterior):
         self.reach(t)
         self._enter(actions, values, self.full.sum(axis=1), mask)
 
-    def reach(self, used: int) -> None:
-        """Use so many slots, at most all."""
-        used = min(self.slots, used)
-        while used > self.capacity:
-            self._allocate(min(self.slots, 2 * self.capacity))
-        self.used = max(self.used, used)
-
     def _enter(self, actions: NDArray[Any], values: Array, slot: NDArray[np.intp], mask: Mask | None) -> None:
+        if not np.isfinite(values).all():
+            raise CellFailure(f"an observation of replicate {np.argwhere(~np.isfinite(values))[0, 0]} is not a number")
         c = self.used
         to_candidates, to_slots, own = self._covariances(actions, c)
+        who = self.rows if mask is None else self.rows[mask]
+        where = slot[who]
+        self._put(who, where, actions, values, to_candidates)
+        for s in self._with_factor(who):
+            self._moves(s, 1, *self.factors[s].enter(slot[s], to_slots[s], own[s], to_candidates[s], values[s]))
+        if len(self.factors) == self.replicates:
+            return
+        if self.factors:
+            mask = (True if mask is None else mask) & (self.noise >= SMALL)
+            who = self.rows[mask]
+            where = slot[who]
         inverse = self.inverse[:, :c, :c]
         a = np.matmul(inverse, to_slots[:, :, None])[:, :, 0]
         latent = own - (a * to_slots).sum(axis=1)
@@ -139,42 +118,57 @@ class ObservationPosterior(SharedPosterior):
         inverse += scaled[:, :, None] * a[:, None]
         self.weights[:, :, :c] -= step[:, :, None] * a[:, None]
         self.gain += 0.5 * np.log(s / self.noise) * (1.0 if mask is None else mask)
-        who = self.rows if mask is None else self.rows[mask]
-        where = slot[who]
         self.inverse[who, :c, where] = -scaled[who]
         self.inverse[who, where, :c] = -scaled[who]
         self.inverse[who, where, where] = 1 / s[who]
         self.weights[who, :, where] = step[who]
-        self.values[who, :, where] = values[who]
-        self.cross[who, where] = to_candidates[who]
-        self.points[who, where] = (actions if self.box is not None else actions[:, None])[who]
-        self.full[who, where] = True
 
     def drop(self, slot: NDArray[np.intp]) -> None:
         """Forget the observation in a slot of every replicate, (S,)."""
-        self._forget_alike()
         c = self.used
-        p = self.inverse[self.rows, :c, slot]
-        pivot = p[self.rows, slot][:, None]  # 1 / s of the observation, as if it had come last
-        u = self.weights[self.rows, :, slot]
-        column = np.matmul(p[:, None, :], self.cross[:, :c])[:, 0]
-        self.mean -= (u / pivot)[:, :, None] * column[:, None]
-        self.variance += column**2 / pivot
-        self.weights[:, :, :c] -= (u / pivot)[:, :, None] * p[:, None]
-        self.inverse[:, :c, :c] -= (p / pivot)[:, :, None] * p[:, None]
-        self.gain += 0.5 * np.log(pivot[:, 0] * self.noise)
-        self.inverse[self.rows, :, slot] = 0.0
-        self.inverse[self.rows, slot, :] = 0.0
-        self.weights[self.rows, :, slot] = 0.0
-        self.values[self.rows, :, slot] = 0.0
-        self.cross[self.rows, slot] = 0.0
-        self.points[self.rows, slot] = 0.0
-        self.full[self.rows, slot] = False
+        if len(self.factors) < self.replicates:
+            p = self.inverse[self.rows, :c, slot]
+            pivot = p[self.rows, slot][:, None]  # 1 / s of the observation, as if it had come last
+            if self.factors:
+                pivot[self.noise < SMALL] = 1.0  # there P = 0, and nothing moves
+            u = self.weights[self.rows, :, slot]
+            column = np.matmul(p[:, None, :], self.cross[:, :c])[:, 0]
+            self.mean -= (u / pivot)[:, :, None] * column[:, None]
+            self.variance += column**2 / pivot
+            self.weights[:, :, :c] -= (u / pivot)[:, :, None] * p[:, None]
+            self.inverse[:, :c, :c] -= (p / pivot)[:, :, None] * p[:, None]
+            self.gain += 0.5 * np.log(pivot[:, 0] * self.noise)
+            self.inverse[self.rows, :, slot] = 0.0
+            self.inverse[self.rows, slot, :] = 0.0
+            self.weights[self.rows, :, slot] = 0.0
+        for s in self._with_factor(self.rows):
+            self._moves(s, -1, *self.factors[s].leave(int(slot[s])))
+        self._clear(slot)
+
+    def _with_factor(self, who: NDArray[np.intp]) -> list[int]:
+        return [s for s in who.tolist() if s in self.factors] if self.factors else []
+
+    def _moves(self, s: int, sign: int, u: Array, z: Array) -> None:
+        """An observation of a replicate that has a factor entered (1) or left (-1)."""
+        self.mean[s] += sign * u[:, None] * z
+        self.variance[s] = np.maximum(self.variance[s] - sign * z**2, VARIANCE_FLOOR)
+        self.gain[s] = self.factors[s].gain
+        self._weigh(s)
+
+    def _weigh(self, s: int) -> None:
+        """The weights of a replicate that has a factor, which must be exact."""
+        factor, c = self.factors[s], self.used
+        self.weights[s, :, :c] = factor.weights(c)
+        factor.check(self.weights[s, :, :c], np.abs(self.values[s, :, :c]).max(axis=1, initial=0.0), self.variance[s])
 
     def reveal(self, replicate: int, t: int, action: Any, function: int, value: float) -> None:
         c, slot = self.used, t - 1
-        p = self.inverse[replicate, slot, :c]
         self.values[replicate, function, slot] += value
+        if replicate in self.factors:
+            self.mean[replicate, function] += self.factors[replicate].reveal(slot, function, value)
+            self._weigh(replicate)
+            return
+        p = self.inverse[replicate, slot, :c]
         self.weights[replicate, function, :c] += value * p
         self.mean[replicate, function] += value * np.matmul(p[None], self.cross[replicate, :c])[0]
 
@@ -191,16 +185,18 @@ class ObservationPosterior(SharedPosterior):
 
     def _refresh(self, who: slice | NDArray[np.intp]) -> None:
         """Some replicates only: the others keep their bits."""
+        small = self.rows[who][self.noise[who] < SMALL]
+        for s in small.tolist():
+            self._factorise(s)
+        if len(small):
+            who = self.rows[who][self.noise[who] >= SMALL]
+        for s in self._with_factor(self.rows[who]):
+            del self.factors[s]
         c = self.used
         points, full, values, cross = self.points[who], self.full[who], self.values[who], self.cross[who]
         gram = np.zeros((len(points), c, c))
         for s in range(len(points)):
-            if self.box is not None:
-                gram[s] = self.box.kernel(points[s, :c], points[s, :c])
-            else:
-                assert isinstance(self.actions, Finite)
-                index = points[s, :c, 0].astype(np.intp)
-                gram[s] = self.actions.covariance[np.ix_(index, index)]
+            gram[s] = self._gram(points[s, :c])
         both = full[:, :c, None] & full[:, None, :c]
         gram = np.where(both, gram, 0.0)
         gram[:, np.arange(c), np.arange(c)] += np.where(full[:, :c], self.noise[who, None], 1.0)
@@ -213,17 +209,18 @@ class ObservationPosterior(SharedPosterior):
         explained = (cross[:, :c] * np.matmul(self.inverse[who][:, :c, :c], cross[:, :c])).sum(axis=1)
         self.variance[who] = np.maximum(self.prior - explained, VARIANCE_FLOOR)
 
-    def _covariances(self, actions: NDArray[Any], c: int) -> tuple[Array, Array, Array]:
-        """Covariances of the actions with the candidates (S, M) and the first c slots (S, c), and with themselves."""
-        if self.box is None:
-            assert isinstance(self.actions, Finite)
-            index = actions.astype(np.intp)
-            own = self.prior[index]
-            return self.actions.covariance[index], self.cross[self.rows, :c, index], own
-        kernel = self.box.kernel
-        candidates = kernel.profile(squared_lengths(actions[:, None] - self.box.candidates))
-        slots = kernel.profile(squared_lengths(actions[:, None] - self.points[:, :c])) * self.full[:, :c]
-        return candidates, slots, np.ones(len(actions))
+    def _factorise(self, s: int) -> None:
+        """A factor in place of P for one replicate, from scratch; what entered first stays first."""
+        held = np.flatnonzero(self.full[s])
+        if s in self.factors:
+            held = self.factors[s].slots
+        cross, values = self.cross[s, held], self.values[s][:, held]
+        factor = Factor(self._gram(self.points[s, held]), self.noise[s], cross, values, held)
+        self.factors[s], self.inverse[s] = factor, 0.0
+        u, z = factor.u[:-1, : len(held)], factor.held
+        self.mean[s] = np.matmul(u[:, None], z)[:, 0]
+        self.variance[s] = np.maximum(self.prior - (z**2).sum(axis=0), VARIANCE_FLOOR)
+        self._weigh(s)
 
     def at(self, actions: NDArray[Any]) -> tuple[Array, Array]:
         if self.box is None:
@@ -233,24 +230,32 @@ class ObservationPosterior(SharedPosterior):
         k = self.box.kernel.profile(squared) * self.full[:, None, :c]
         mean = np.matmul(self.weights[:, :, None, :c], k[:, None].swapaxes(2, 3))[:, :, 0]
         explained = (k * np.matmul(k, self.inverse[:, :c, :c])).sum(axis=2)
+        for s, factor in self.factors.items():
+            explained[s] = (factor.half(k[s]) ** 2).sum(axis=1)
         return mean, np.maximum(1 - explained, VARIANCE_FLOOR)
 
     def at_observations(self) -> tuple[Array, Array, Mask]:
         """As in the contract, from K P = I - lambda P; slots that hold the same action say the same, to the bit."""
         c, lam = self.used, self.noise[:, None]
         diagonal = np.diagonal(self.inverse[:, :c, :c], axis1=1, axis2=2)
+        if self.factors:
+            diagonal = diagonal.copy()
+        for s, factor in self.factors.items():
+            diagonal[s] = factor.inverse_diagonal(c)
         mean = self.values[:, :, :c] - lam[:, None] * self.weights[:, :, :c]
         variance = np.maximum(lam * (1 - lam * diagonal), 0.0)
-        for k in range(self.alike.shape[1], c):  # slots that are new since the last call
-            same = (self.points[:, : k + 1] == self.points[:, k : k + 1]).all(axis=2)
-            self.alike = np.concatenate([self.alike, same.argmax(axis=1)[:, None]], axis=1)
-        return pick(mean, self.alike), pick(variance[:, None], self.alike)[:, 0], self.full[:, :c]
+        alike = self._alike()
+        return pick(mean, alike), pick(variance[:, None], alike)[:, 0], self.full[:, :c]
 
     def covariances(self, replicate: int, function: int, some: NDArray[np.intp]) -> Array:
         assert isinstance(self.actions, Finite)
         c = self.used
         cross = self.cross[replicate, :c]
-        explained = np.matmul(np.matmul(cross[:, some].T, self.inverse[replicate, :c, :c]), cross)
+        if replicate in self.factors:
+            z = self.factors[replicate].held
+            explained = np.matmul(z[:, some].T, z)
+        else:
+            explained = np.matmul(np.matmul(cross[:, some].T, self.inverse[replicate, :c, :c]), cross)
         return np.asarray(self.actions.covariance[some] - explained)
 
     def among(self, replicate: int, actions: NDArray[Any]) -> Array:
@@ -264,35 +269,25 @@ class ObservationPosterior(SharedPosterior):
         else:
             prior = self.actions.covariance[np.ix_(actions, actions)]
             cross = self.cross[replicate, :c][:, actions].T
+        if replicate in self.factors:
+            half = self.factors[replicate].half(cross)
+            return np.asarray(prior - np.matmul(half, half.T))
         return np.asarray(prior - np.matmul(np.matmul(cross, self.inverse[replicate, :c, :c]), cross.T))
-
-    # Looking between the candidates of a box -------------------------------------------------------------------------
 
     def jet(self, points: Array) -> Jet:
         assert self.box is not None
-        c, d = self.used, self.box.d
-        replicates, q = points.shape[:2]
-        delta = points[..., None] - self.points[:, None, :c].swapaxes(2, 3)  # (S, q, d, c)
-        squared = squared_lengths(delta.swapaxes(2, 3))
-        k, k1, k2 = (part * self.full[:, None, :c] for part in self.box.kernel.slopes(squared))
-        rows = np.empty((replicates, q, 1 + d, c))  # k and its slope
-        rows[:, :, 0] = k
-        np.multiply(2 * k1[:, :, None], delta, out=rows[:, :, 1:])
-        moved = np.matmul(rows.reshape(replicates, -1, c), self.inverse[:, :c, :c]).reshape(rows.shape)
-        columns = rows.swapaxes(2, 3)
-        explained = np.matmul(moved, columns)  # (S, q, 1 + d, 1 + d)
-        means = np.matmul(self.weights[:, None, :, :c], columns).swapaxes(1, 2)  # (S, p, q, 1 + d)
-        weights = np.concatenate(  # of d²k(x, x_i)/dx² = 4 k'' δ δᵀ + 2 k' I in the bends of the means, and of k K⁻¹ k
-            [np.broadcast_to(self.weights[:, None, :, :c], (replicates, q, self.functions, c)), moved[:, :, :1]], axis=2
+        c = self.used
+        return jet_at(
+            points, self.box.kernel, self.points[:, :c], self.full[:, :c], self.weights[:, :, :c], self._explain
         )
-        products = (delta[:, :, :, None] * delta[:, :, None]).reshape(replicates, q, d * d, c)
-        bends = np.matmul(weights * (4 * k2)[:, :, None], products.swapaxes(2, 3)).reshape(replicates, q, -1, d, d)
-        bends += np.matmul(weights, (2 * k1)[..., None])[..., None] * np.eye(d)
-        return Jet(
-            mean=means[..., 0],
-            mean_slope=means[..., 1:],
-            mean_bend=bends[:, :, :-1].swapaxes(1, 2),
-            variance=np.maximum(1 - explained[:, :, 0, 0], VARIANCE_FLOOR),
-            variance_slope=-2 * explained[:, :, 0, 1:],
-            variance_bend=-2 * (explained[:, :, 1:, 1:] + bends[:, :, -1]),
-        )
+
+    def _explain(self, rows: Array) -> tuple[Array, Array]:
+        """k P for rows k, and k P k', of q points' covariances with the slots and their slopes, (S, q, 1 + d, c)."""
+        c = self.used
+        moved = np.matmul(rows.reshape(len(rows), -1, c), self.inverse[:, :c, :c]).reshape(rows.shape)
+        explained = np.matmul(moved, rows.swapaxes(2, 3))
+        for s, factor in self.factors.items():
+            half = factor.half(rows[s])
+            explained[s] = np.matmul(half, half.swapaxes(1, 2))
+            moved[s, :, 0] = factor.whole(half[:, 0], c)
+        return moved[:, :, :1], explained

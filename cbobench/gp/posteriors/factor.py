@@ -1,0 +1,202 @@
+"""The Cholesky factor of a nearly noiseless posterior, where products with an inverse are no longer exact.
+
+With K + λI = RᵀR, the variance at x is k(x, x) - |R⁻ᵀ k_x|² and the mean (R⁻ᵀ k_x).(R⁻ᵀ y): triangular solves, whose
+errors are those of a kernel with other last digits (Higham 2002, ch. 8 and 10), whereas the error of k_x.P k_x with an
+inverse P grows like 1/λ, and bordering P from round to round adds to it.
+
+How much other last digits matter is watched: with a = (K + λI)⁻¹ k_x and weights w = (K + λI)⁻¹ y, digits ε move a mean
+by about ε |a| |w| and a variance by about ε (1 + |a|²). A function whose values are ±1 by turns rides along with the
+others; its mean at x is a sum of ±a_i, whose size is about |a|.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.linalg import lapack
+
+from cbobench.errors import CellFailure
+from cbobench.gp.kernels import Array
+
+EXACT = 1e-6  # the error of a posterior, from which on its cell fails
+SMALL = 1e-3  # λ under which a posterior is nearly noiseless
+BLOCK = 32  # columns that LAPACK rotates at a time
+DIGITS = 0.5  # how many units in the last place a kernel is off
+ROUNDING = float(np.finfo(np.float64).eps)
+
+
+class Factor:
+    """K + λI = RᵀR of one replicate's observations in an order of their own, with R⁻ᵀ of all that is asked of it.
+
+    The cost per observation that enters or leaves is O(c M + c²) for c observations and M candidates.
+
+    Args:
+        gram: K, (c, c).
+        lam: λ.
+        cross: covariances with the candidates, (c, M).
+        values: (p, c).
+        slots: which slot of the posterior every observation is in, (c,).
+
+    Raises:
+        CellFailure: λ is lost in the rounding of K, here and in `enter`.
+    """
+
+    def __init__(self, gram: Array, lam: float, cross: Array, values: Array, slots: NDArray[np.intp]) -> None:
+        self.lam, self.count = lam, len(slots)
+        self.slots = slots
+        values = np.concatenate([values, signs(slots)[None]])
+        self._allocate(max(64, self.count), cross.shape[1], len(values))
+        c = self.count
+        if c:
+            root, info = lapack.dpotrf(gram + lam * np.eye(c), lower=0)
+            if info:
+                raise lost(lam, c)
+            self.root[:c, :c] = root
+            self.z[:c] = self._half(cross)
+            self.u[:, :c] = self._half(values.T).T
+        self.spread = np.matmul(self.u[-1:, :c], self.z[:c])[0]
+
+    root: Array  # R, in the memory order that LAPACK reads
+    z: Array  # R⁻ᵀ cross
+    u: Array  # R⁻ᵀ y, of every function and of the signs
+    spread: Array  # the mean of the signs at the candidates, (M,)
+
+    def _allocate(self, capacity: int, candidates: int, functions: int) -> None:
+        root = np.zeros((capacity, capacity), order="F")
+        z, u = np.zeros((capacity, candidates)), np.zeros((functions, capacity))
+        if hasattr(self, "root"):
+            held = len(self.root)
+            root[:held, :held], z[:held], u[:, :held] = self.root, self.z, self.u
+        self.root, self.z, self.u = root, z, u
+
+    def _half(self, columns: Array) -> Array:
+        """R⁻ᵀ times columns (c, k)."""
+        return self._solve(columns, transposed=1)
+
+    def _solve(self, columns: Array, transposed: int) -> Array:
+        if not self.count or not columns.shape[1]:
+            return np.zeros(columns.shape)
+        return np.asarray(lapack.dtrtrs(self.root[:, : self.count], columns, trans=transposed)[0])
+
+    def half(self, rows: Array) -> Array:
+        """R⁻ᵀ k for covariances k with all slots, (..., slots) to (..., c)."""
+        k = rows[..., self.slots]
+        return np.ascontiguousarray(self._half(k.reshape(math.prod(k.shape[:-1]), self.count).T).T).reshape(k.shape)
+
+    def whole(self, halves: Array, slots: int) -> Array:
+        """(K + λI)⁻¹ k at all slots from R⁻ᵀ k, (q, c) to (q, slots)."""
+        solved = np.zeros((len(halves), slots))
+        solved[:, self.slots] = self._solve(halves.T, transposed=0).T
+        return solved
+
+    def enter(self, slot: int, to_slots: Array, own: float, to_candidates: Array, values: Array) -> tuple[Array, Array]:
+        """A new last observation.
+
+        Args:
+            to_slots, own, to_candidates: its covariances with all slots, with itself, and with the candidates (M,).
+            values: (p,).
+
+        Returns:
+            Its u (p,) and z (M,): means at the candidates grow by u z, variances fall by z².
+        """
+        c = self.count
+        if c == len(self.root):
+            self._allocate(2 * c, self.z.shape[1], len(self.u))
+        column = self.half(to_slots[None])[0]
+        pivot = own + self.lam - (column * column).sum()
+        if not pivot > 8 * ROUNDING * (c + 1):  # what rounding makes of own + λ - own
+            raise lost(self.lam, c + 1)
+        root = np.sqrt(pivot)
+        self.root[:c, c], self.root[c, c] = column, root
+        self.z[c] = (to_candidates - np.matmul(column[None], self.z[:c])[0]) / root
+        values = np.append(values, signs(np.array([slot])))
+        self.u[:, c] = (values - (self.u[:, :c] * column).sum(axis=1)) / root
+        self.slots, self.count = np.append(self.slots, slot), c + 1
+        self.spread += self.u[-1, c] * self.z[c]
+        return self.u[:-1, c], self.z[c]
+
+    def leave(self, slot: int) -> tuple[Array, Array]:
+        """Forget the observation in a slot: rotations take its row out of R, which keeps all digits.
+
+        Returns:
+            u (p,) and z (M,): means at the candidates fall by u z, variances grow by z².
+        """
+        c, i = self.count, int(np.flatnonzero(self.slots == slot)[0])
+        n = c - 1 - i
+        z, u = self.z[[i]], self.u[:, [i]].T
+        if n:
+            later = np.asfortranarray(self.root[i + 1 : c, i + 1 : c])
+            triangle, row, blocks, _ = lapack.dtpqrt(0, min(BLOCK, n), later, self.root[i : i + 1, i + 1 : c])
+            both = np.concatenate([self.z[i + 1 : c], self.u[:, i + 1 : c].T], axis=1)
+            kept, gone, _ = lapack.dtpmqrt(0, row, blocks, both, np.concatenate([z, u], axis=1), trans="T")
+            z, u = gone[:, : z.shape[1]], gone[:, z.shape[1] :]
+            self.root[:i, i : c - 1] = self.root[:i, i + 1 : c]
+            self.root[i : c - 1, i : c - 1] = np.triu(triangle)
+            self.z[i : c - 1], self.u[:, i : c - 1] = kept[:, : z.shape[1]], kept[:, z.shape[1] :].T
+        self.root[:c, c - 1] = self.root[c - 1, :c] = self.z[c - 1] = self.u[:, c - 1] = 0.0
+        self.slots, self.count = np.delete(self.slots, i), c - 1
+        self.spread -= u[0, -1] * z[0]
+        return u[0, :-1], z[0]
+
+    def reveal(self, slot: int, function: int, value: float) -> Array:
+        """A value is added to an observation: what the mean at the candidates grows by, (M,)."""
+        unit = value * (self.slots == slot)
+        added = self._half(unit[:, None])[:, 0]
+        self.u[function, : self.count] += added
+        return np.asarray(np.matmul(added[None], self.z[: self.count])[0])
+
+    @property
+    def held(self) -> Array:
+        """z of what is held, (c, M)."""
+        return self.z[: self.count]
+
+    def weights(self, slots: int) -> Array:
+        """(K + λI)⁻¹ y at all slots, (p, slots)."""
+        return self.whole(self.u[:-1, : self.count], slots)
+
+    @property
+    def gain(self) -> float:
+        """1/2 log det(I + K/λ)."""
+        pivots = self.root.diagonal()[: self.count]
+        return float(np.log(np.abs(pivots) / np.sqrt(self.lam)).sum())
+
+    def inverse_diagonal(self, slots: int) -> Array:
+        """The diagonal of (K + λI)⁻¹ at all slots, (slots,). Costs O(c³)."""
+        found = np.zeros(slots)
+        if self.count:
+            inverse = lapack.dtrtri(self.root[: self.count, : self.count])[0]
+            found[self.slots] = (np.triu(inverse) ** 2).sum(axis=1)
+        return found
+
+    def check(self, weights: Array, largest: Array, variance: Array) -> None:
+        """Estimate how far means (in units of the largest value) and deviations at the candidates are off.
+
+        Args:
+            weights: (p, slots).
+            largest: the largest absolute value observed, (p,).
+            variance: at the candidates, (M,).
+
+        Raises:
+            CellFailure: about 1e-6 or more.
+        """
+        spread = np.maximum(np.abs(self.spread), 1.0)
+        size = np.sqrt((weights**2).sum(axis=1)) / np.where(largest > 0, largest, 1.0)
+        off = DIGITS * ROUNDING * (1 + spread**2)
+        error = max(DIGITS * ROUNDING * spread.max() * size.max(), (off / np.sqrt(variance + off)).max())
+        if not error < EXACT:
+            raise lost(self.lam, self.count)
+
+
+def signs(slots: NDArray[np.intp]) -> Array:
+    """±1, without a pattern that neighbouring slots could share."""
+    return np.where((slots * 0.6180339887498949) % 1 < 0.5, 1.0, -1.0)
+
+
+def lost(lam: float, count: int) -> CellFailure:
+    """What ends a cell whose λ is too small."""
+    return CellFailure(
+        f"λ = {lam:.3g} is lost in double precision with {count} observations held (error above {EXACT:g}); "
+        "give a larger lam: 1e-8 is exact without noise"
+    )
