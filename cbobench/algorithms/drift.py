@@ -18,11 +18,14 @@ def theory_window(setting: Setting, lam: float) -> int:
     greedy bound of the information gain.
 
     Raises:
-        CellFailure: replicates differ in P_T; they share a window, and it must not depend on who else is played.
+        CellFailure: replicates differ in P_T; they share a window, and it must not depend on who else is played. Or P_T
+            is infinite.
     """
     horizon = setting.horizon
     moves = [norms for when, norms in setting.changes if when < horizon]
     each = np.sum(moves, axis=0).max(axis=1) if moves else np.zeros(1)
+    if not np.isfinite(each).all():
+        raise CellFailure("the window reads norms of the functions' moves, but one is infinite; give it as a number")
     if np.ptp(each) > 1e-9 * each.max():
         raise CellFailure(
             "the seeds' functions move by different amounts; give the window or restart period as a number"

@@ -33,7 +33,9 @@ class OptimisticReward(ScoreAlgorithm):
     """
 
     lam: float | Literal["theory"] = param("theory", "regulariser λ; theory: 1 + 2/T", above=0.0)
-    B: Bound = param("norm", "bound B of the reward: its RKHS norm, its largest absolute value, or a number", above=0.0)
+    B: Bound = param(
+        "norm", "bound B of the reward: its RKHS norm (regularised on a box), its largest value, or a number", above=0.0
+    )
     R: float | Literal["true"] = param("true", "noise constant R: the problem's, or a number", at_least=0.0)
     alpha: float = param(0.1, "failure probability α of all confidence bounds together", above=0.0, below=1.0)
     beta: float | WidthForm = param("theory", "width β: theory, self-normalised (any λ), or a constant", at_least=0.0)
@@ -182,5 +184,6 @@ def read_bound(name: str, choice: Bound, norm: Array, sup: Array) -> Array:
         return np.full_like(norm, choice)
     bound = norm if choice == "norm" else sup
     if not np.isfinite(bound).all():
-        raise CellFailure(f"{name} reads a norm, but a function is not in the kernel's space; use sup or a number")
+        why = "a function is not in the kernel's space, or too rough to say"
+        raise CellFailure(f"{name} reads a norm, but {why}; use sup or a number")
     return bound

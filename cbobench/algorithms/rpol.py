@@ -14,6 +14,7 @@ import numpy as np
 from cbobench.algorithms import ALGORITHMS
 from cbobench.algorithms.drift import theory_window
 from cbobench.algorithms.optimistic import Optimistic
+from cbobench.errors import CellFailure
 from cbobench.gp.beliefs import Belief
 from cbobench.gp.gain import greedy_gain
 from cbobench.gp.kernels import Array
@@ -139,6 +140,10 @@ class RPOLSW(RPOL):
 
     def prepare(self) -> None:
         super().prepare()
+        if self.variation == "oracle" and not all(np.isfinite(norms).all() for _, norms in self.setting.changes):
+            raise CellFailure(
+                "variation reads norms of the functions' moves, but one is infinite; use none or a number"
+            )
         lam, horizon = self.regulariser, self.setting.horizon
         gain = greedy_gain(self.setting.actions, lam, horizon)[-1] if self.variation != "none" else 0.0
         self.constant = np.sqrt(2 * self.kept * (1 + lam) * gain) / lam  # C

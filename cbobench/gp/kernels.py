@@ -141,8 +141,8 @@ RIDGE = 1e-4
 def smooth_norm(covariance: Array, values: Array) -> Array:
     """RKHS norms of regularised interpolants of functions given by their values, shape (..., n) to (...).
 
-    The norm of the smoothest function that stays within about 1 % of the values: a heuristic. What is measured, or
-    given by a formula, need not be in the kernel's space, and the norm of its interpolant grows with every digit.
+    The norm of the h that minimises Σ (value - h)² + 1e-4 |h|², over the points there are: a heuristic. What is
+    measured, or given by a formula, need not be in the kernel's space; its interpolant's norm grows with every digit.
     """
     flat = values.reshape(-1, len(covariance)).T
     weights = np.linalg.solve(covariance + RIDGE * np.eye(len(covariance)), flat)

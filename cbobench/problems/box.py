@@ -252,7 +252,7 @@ class BoxProblem(FeedbackModel):
             assert self.actions.points is not None
             values = formula(self.actions.points).T
             functions = np.tile(values, (replicates, 1, 1))
-            norm = np.tile(self._norms(formula), (replicates, 1))
+            norm = np.tile(self.box.norm(formula), (replicates, 1))
             f, g = functions[:, 0], functions[:, 1:]
             seeds = choose_seed_set(self.settle(g), self.seed_size, generators)
             return Instances(f, g, norm, noise, seeds, redraws)
@@ -265,17 +265,13 @@ class BoxProblem(FeedbackModel):
             formula,
             np.array(found.x),
             float((found.f - shift[0]) / divisor[0]),
-            np.tile(self._norms(formula), (replicates, 1)),
+            np.tile(self.box.norm(formula), (replicates, 1)),
             noise,
             np.tile(np.abs(sample).max(axis=0), (replicates, 1)),
             np.full(replicates, slater),
             redraws,
             found.accuracy,
         )
-
-    def _norms(self, formula: Formula) -> Array:
-        """Norm bounds (1 + m,), see `Box.norm`."""
-        return np.asarray(self.box.norm(formula(self.box.scale(self.box.candidates)).T))
 
     def known_instance(self) -> Drawn | None:
         return self.draw([np.random.default_rng(0)])

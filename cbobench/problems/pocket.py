@@ -30,6 +30,11 @@ def pocket(x: Array, shifts: tuple[float, float, float] = (0.0, 0.0, 0.0), level
     return np.stack([f, g], axis=-1)
 
 
+def move(before: Formula, after: Formula, x: Array) -> Array:
+    """What formulas change by at points."""
+    return after(x) - before(x)
+
+
 @PROBLEMS.register("feasible-pocket")
 @dataclass(kw_only=True)
 class FeasiblePocket(BoxProblem):
@@ -139,9 +144,8 @@ class DriftingPocket(FeasiblePocket):
     def draw(self, generators: Sequence[np.random.Generator]) -> Drawn:
         starts = (1, self.first_change + 1, self.second_change + 1)
         parts = [self.instances(formula, found, generators) for formula, found in self.stated()]
-        points = self.box.scale(self.box.candidates)
         moves = [
-            np.tile(self.box.norm((after(points) - before(points)).T), (len(generators), 1))
+            np.tile(self.box.norm(partial(move, before, after)), (len(generators), 1))
             for (before, _), (after, _) in itertools.pairwise(self.stated())
         ]
         return Phased(list(zip(starts, parts, strict=True)), moves)
