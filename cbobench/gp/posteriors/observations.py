@@ -229,7 +229,7 @@ class ObservationPosterior(Slots):
         squared = squared_lengths(actions[:, :, None, :] - self.points[:, None, :c])
         k = self.box.kernel.profile(squared) * self.full[:, None, :c]
         mean = np.matmul(self.weights[:, :, None, :c], k[:, None].swapaxes(2, 3))[:, :, 0]
-        explained = (k * np.matmul(k, self.inverse[:, :c, :c])).sum(axis=2)
+        explained = (k * self._times_inverse(k)).sum(axis=2)
         for s, factor in self.factors.items():
             explained[s] = (factor.half(k[s]) ** 2).sum(axis=1)
         return mean, np.maximum(1 - explained, VARIANCE_FLOOR)
@@ -281,10 +281,16 @@ class ObservationPosterior(Slots):
             points, self.box.kernel, self.points[:, :c], self.full[:, :c], self.weights[:, :, :c], self._explain
         )
 
+    def _times_inverse(self, rows: Array) -> Array:
+        """k P for rows (S, k, c): zero where there are factors."""
+        if len(self.factors) == self.replicates:
+            return np.zeros_like(rows)
+        return np.matmul(rows, self.inverse[:, : self.used, : self.used])
+
     def _explain(self, rows: Array) -> tuple[Array, Array]:
         """k P for rows k, and k P k', of q points' covariances with the slots and their slopes, (S, q, 1 + d, c)."""
         c = self.used
-        moved = np.matmul(rows.reshape(len(rows), -1, c), self.inverse[:, :c, :c]).reshape(rows.shape)
+        moved = self._times_inverse(rows.reshape(len(rows), -1, c)).reshape(rows.shape)
         explained = np.matmul(moved, rows.swapaxes(2, 3))
         for s, factor in self.factors.items():
             half = factor.half(rows[s])
