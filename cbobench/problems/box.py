@@ -105,7 +105,7 @@ class BoxProblem(FeedbackModel):
     noise_f: float = param(0.1, "standard deviation of the noise on f", at_least=0.0)
     noise_g: float = param(0.1, "standard deviation of the noise on every g_j", at_least=0.0)
     kernel: StationaryName = param("se", "kernel of the learners' models, on the box scaled to the unit cube")
-    lengthscale: float = param(0.2, "its lengthscale, in units of the sides", above=0.0)
+    lengthscale: float = param(0.2, "its lengthscale, in units of the sides", at_least=1e-4, at_most=1e4)
     candidates: int = param(
         1024, "points at which acquisition functions are first evaluated", at_least=16, at_most=65536
     )

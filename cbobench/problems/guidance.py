@@ -122,7 +122,7 @@ class ExpertGuidance(FeedbackModel):
     bandwidth: float = param(1.0, "of the Gaussian kernel on outcomes", above=0.0)
     noise_f: float = param(0.1, "standard deviation of the noise on f", at_least=0.0)
     kernel: StationaryName = param("se", "kernel of f, and of the learners' models")
-    lengthscale: float = param(0.2, "its lengthscale", above=0.0)
+    lengthscale: float = param(0.2, "its lengthscale", at_least=1e-4, at_most=1e4)
     full_information: bool = param(True, "show g_t(.) before acting")
     seed_size: int = param(5, "how many random feasible policies a safe method may start from", at_least=1)
 

@@ -52,7 +52,7 @@ class ReadingsProblem(Problem):
     """Base of problems of paired readings. Subclasses set `readings` in `prepare`, and then call `check`."""
 
     kernel: StationaryName = param("se", "kernel of the learners' models, on coordinates scaled to the unit cube")
-    lengthscale: float = param(0.3, "its lengthscale, in units of the sides", above=0.0)
+    lengthscale: float = param(0.3, "its lengthscale, in units of the sides", at_least=1e-4, at_most=1e4)
     scaled: bool = param(False, "shift f to mean 0, divide f and g by their standard deviations over the actions")
     seed_size: int = param(5, "how many random feasible actions a safe method may start from", at_least=1)
 

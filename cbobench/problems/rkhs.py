@@ -127,7 +127,7 @@ class RKHS(RandomRKHS):
     n: int = param(100, "number of actions", at_least=2, at_most=10000)
     m: int = param(1, "number of constraints", at_least=1, at_most=100)
     kernel: kernels.KernelName = param("se", "kernel of f and g")
-    lengthscale: float = param(0.2, "lengthscale", above=0.0)
+    lengthscale: float = param(0.2, "lengthscale", at_least=1e-4, at_most=1e4)
 
     def validate(self) -> None:
         if self.constraint == "threshold" and self.kernel == "linear":
