@@ -12,10 +12,11 @@ others; its mean at x is a sum of ±a_i, whose size is about |a|.
 from __future__ import annotations
 
 import math
+from functools import cache
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.linalg import lapack
 
 from cbobench.errors import CellFailure
 from cbobench.gp.kernels import Array
@@ -25,6 +26,14 @@ SMALL = 1e-3  # λ under which a posterior is nearly noiseless
 BLOCK = 32  # columns that LAPACK rotates at a time
 DIGITS = 0.5  # how many units in the last place a kernel is off
 ROUNDING = float(np.finfo(np.float64).eps)
+
+
+@cache
+def lapack() -> Any:
+    """LAPACK's routines, imported late: SciPy takes long to load, and most posteriors do not need them."""
+    from scipy.linalg import lapack as routines
+
+    return routines
 
 
 class Factor:
@@ -50,7 +59,7 @@ class Factor:
         self._allocate(max(64, self.count), cross.shape[1], len(values))
         c = self.count
         if c:
-            root, info = lapack.dpotrf(gram + lam * np.eye(c), lower=0)
+            root, info = lapack().dpotrf(gram + lam * np.eye(c), lower=0)
             if info:
                 raise lost(lam, c)
             self.root[:c, :c] = root
@@ -78,7 +87,7 @@ class Factor:
     def _solve(self, columns: Array, transposed: int) -> Array:
         if not self.count or not columns.shape[1]:
             return np.zeros(columns.shape)
-        return np.asarray(lapack.dtrtrs(self.root[:, : self.count], columns, trans=transposed)[0])
+        return np.asarray(lapack().dtrtrs(self.root[:, : self.count], columns, trans=transposed)[0])
 
     def half(self, rows: Array) -> Array:
         """R⁻ᵀ k for covariances k with all slots, (..., slots) to (..., c)."""
@@ -128,9 +137,9 @@ class Factor:
         z, u = self.z[[i]], self.u[:, [i]].T
         if n:
             later = np.asfortranarray(self.root[i + 1 : c, i + 1 : c])
-            triangle, row, blocks, _ = lapack.dtpqrt(0, min(BLOCK, n), later, self.root[i : i + 1, i + 1 : c])
+            triangle, row, blocks, _ = lapack().dtpqrt(0, min(BLOCK, n), later, self.root[i : i + 1, i + 1 : c])
             both = np.concatenate([self.z[i + 1 : c], self.u[:, i + 1 : c].T], axis=1)
-            kept, gone, _ = lapack.dtpmqrt(0, row, blocks, both, np.concatenate([z, u], axis=1), trans="T")
+            kept, gone, _ = lapack().dtpmqrt(0, row, blocks, both, np.concatenate([z, u], axis=1), trans="T")
             z, u = gone[:, : z.shape[1]], gone[:, z.shape[1] :]
             self.root[:i, i : c - 1] = self.root[:i, i + 1 : c]
             self.root[i : c - 1, i : c - 1] = np.triu(triangle)
@@ -166,7 +175,7 @@ class Factor:
         """The diagonal of (K + λI)⁻¹ at all slots, (slots,). Costs O(c³)."""
         found = np.zeros(slots)
         if self.count:
-            inverse = lapack.dtrtri(self.root[: self.count, : self.count])[0]
+            inverse = lapack().dtrtri(self.root[: self.count, : self.count])[0]
             found[self.slots] = (np.triu(inverse) ** 2).sum(axis=1)
         return found
 
