@@ -109,6 +109,7 @@ def what_shows(cls: type, name: str, places: Sequence[str] = tuple(PROBLEMS)) ->
     return None
 
 
+@pytest.mark.slow  # all of them together
 @pytest.mark.parametrize(("name", "parameter"), EVERY)
 def test_every_parameter_changes_some_result(name, parameter):
     assert what_shows(ALGORITHMS.get(name), parameter), f"nothing depends on {name}.{parameter}"

@@ -169,6 +169,7 @@ class Mine(Random):
 '''
 
 
+@pytest.mark.slow
 def test_a_users_module_and_what_it_imports_count(command, write_suite, tmp_path):
     """By the command line, as a user would: change a helper, look at the status, play the stale cells again."""
     (tmp_path / "mine.py").write_text(MINE)
