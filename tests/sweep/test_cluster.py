@@ -9,6 +9,7 @@ import os
 import re
 import shutil
 import signal
+import socket
 import subprocess
 import sys
 import time
@@ -79,8 +80,10 @@ def cluster(**more: str):
         more: environment variables of its workers.
     """
     environment = os.environ | {"RAY_USAGE_STATS_ENABLED": "0", "RAY_AUTH_MODE": "disabled"}
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        port = free.getsockname()[1]  # of its own: another head may still be leaving
     words = [sys.executable, "-m", "ray.scripts.scripts", "start", "--head", "--block", "--node-ip-address=127.0.0.1"]
-    words += ["--port=46379", "--num-cpus=2", "--include-dashboard=false", "--object-store-memory=100000000"]
+    words += [f"--port={port}", "--num-cpus=2", "--include-dashboard=false", "--object-store-memory=100000000"]
     head = subprocess.Popen(
         words, env=environment | more, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
         start_new_session=True,
@@ -91,15 +94,29 @@ def cluster(**more: str):
             break
         assert time.monotonic() < deadline
     try:
-        yield "127.0.0.1:46379", environment
+        yield f"127.0.0.1:{port}", environment
     finally:
-        head.terminate()  # it ends its own daemons
-        try:
-            head.wait(30)
-        finally:
+        daemons = below(head.pid)
+        head.terminate()
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            head.wait(20)  # it drains for up to 30 seconds on a busy machine, and then ends its daemons
+        for pid in (head.pid, *daemons):
             with contextlib.suppress(ProcessLookupError):
-                os.killpg(head.pid, signal.SIGKILL)
+                os.kill(pid, signal.SIGKILL)
+        head.wait(30)
         head.stdout.close()
+
+
+def below(pid: int) -> list[int]:
+    """Processes that a process has started, and those that they have started."""
+    parents = []
+    for stat in Path("/proc").glob("[0-9]*/stat"):
+        with contextlib.suppress(OSError):  # it has ended meanwhile
+            parents.append((int(stat.parent.name), int(stat.read_text().rpartition(")")[2].split()[1])))
+    found = [pid]
+    for parent in found:
+        found += [child for child, its in parents if its == parent]
+    return found[1:]
 
 
 @pytest.mark.slow
