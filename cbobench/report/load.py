@@ -68,15 +68,18 @@ class Run:
     @cached_property
     def stale(self) -> set[str]:
         """Ids of cells that were played by code that has changed since."""
-        freshness, cells = Freshness(), self.record.cells
-        rows = [p for p in self.played.values() if p.cell in cells]
-        return {p.cell for p in rows if freshness.stale(cells[p.cell].pair, p)}
+        cells = self.record.cells
+        return {p.cell for p in self.played.values() if p.cell in cells and self._code.stale(cells[p.cell].pair, p)}
 
     @cached_property
     def unchecked(self) -> set[str]:
         """Ids of cells whose code cannot be imported here, so that nothing is known of their freshness."""
-        freshness, cells = Freshness(), self.record.cells
-        return {p.cell for p in self.played.values() if p.cell in cells and freshness.unknown(cells[p.cell].pair)}
+        cells = self.record.cells
+        return {p.cell for p in self.played.values() if p.cell in cells and self._code.unknown(cells[p.cell].pair)}
+
+    @cached_property
+    def _code(self) -> Freshness:
+        return Freshness()
 
     @property
     def horizon(self) -> int:

@@ -113,9 +113,9 @@ class RunRecord:
     @cached_property
     def cells(self) -> dict[str, Cell]:
         """Every cell that was asked for, by id; what two grids spell otherwise is spelt as in the later one."""
-        spelt = {pair.key: pair for g in self.grids for pair in g.pairs}  # as the last grid that has the pair
         latest = {what: {v.key: v for v in self.variants(what).values()} for what in WHATS}
-        pairs = {key: Pair(latest["problems"][key[0]], latest["algorithms"][key[1]]) for key in spelt}
+        keys = {pair.key for g in self.grids for pair in g.pairs}
+        pairs = {key: Pair(latest["problems"][key[0]], latest["algorithms"][key[1]]) for key in keys}
         found: dict[object, Cell] = {}
         for g in self.grids:
             for cell in g.cells:
