@@ -9,7 +9,7 @@ PYTEST  = OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n $(WORKERS) --maxprocesses
 
 .PHONY: demo test fast lint hooks bench maximiser paper-figures reference readme wheel dist wheel-test lowest clean
 
-demo: .make/install  ## play the quickstart suite on Ray, print its table, draw its figures
+demo: .make/install  ## play the quickstart suite, print its table, draw its figures
 	$(BIN)/cbobench run quickstart --out $(RUN)
 	$(BIN)/cbobench figures $(RUN)
 	@echo "open $(RUN)/figures/summary_quickstart_synthetic_h_B_2.png"

@@ -54,7 +54,7 @@ def do_run(options: argparse.Namespace, given: list[str]) -> int:
 
         sweep.execute(
             todo, cpus=options.cpus, address=options.address, fail_fast=options.fail_fast,
-            on_receipt=progress.add, when_played=finish,
+            on_receipt=progress.add, on_note=progress.note, when_played=finish,
         )  # fmt: skip
     return code
 

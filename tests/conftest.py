@@ -70,12 +70,26 @@ def small_suite(write_suite: Callable[..., Path]) -> Callable[..., Path]:
     return make
 
 
+PLAYERS = {
+    "as it comes": "",
+    "fresh workers": "from cbobench.sweep import workers; workers._alone = lambda: False",
+    "ray": "from cbobench.sweep import crew; crew.started = lambda: True",
+    "ray takes over": "from cbobench.sweep import crew; crew.PATIENCE = crew.RAY_PAYS = 0.0",
+}
+
+
+def cbobench_words(players: str = "as it comes") -> list[str]:
+    """The words of `cbobench` in a process of its own where tasks are played by certain players."""
+    return [sys.executable, "-c", f"import sys; {PLAYERS[players]}\nfrom cbobench.cli import main; sys.exit(main())"]
+
+
 @pytest.fixture
 def command() -> Callable[..., subprocess.CompletedProcess[str]]:
     """Run `cbobench ...` in its own process, without the user's data folder unless given."""
 
-    def run(*arguments: Any, **options: Any) -> subprocess.CompletedProcess[str]:
-        words = [sys.executable, "-m", "cbobench", *map(str, arguments)]
+    def run(*arguments: Any, players: str | None = None, **options: Any) -> subprocess.CompletedProcess[str]:
+        program = [sys.executable, "-m", "cbobench"] if players is None else cbobench_words(players)
+        words = [*program, *map(str, arguments)]
         return subprocess.run(words, capture_output=True, text=True, timeout=300, check=False, **options)
 
     return run

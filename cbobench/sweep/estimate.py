@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import os
-
 import pyarrow as pa
 
 from cbobench.play.block import start
@@ -12,10 +10,11 @@ from cbobench.play.task import Task
 from cbobench.results.schema import footer, open_writer
 from cbobench.sweep.progress import counted
 from cbobench.sweep.run import Plan
+from cbobench.sweep.workers import usable_cpus
 from cbobench.threads import single_thread
 
 SAMPLE_ROUNDS = 200
-STARTUP_SECONDS = 5.0  # Ray, imports, the table
+STARTUP_SECONDS = 2.0  # imports, worker processes, the table
 
 
 def estimate(todo: Plan, cpus: int | None) -> str:
@@ -28,10 +27,10 @@ def estimate(todo: Plan, cpus: int | None) -> str:
         per_round, per_row = samples[task.pair.title]
         seconds += per_round * task.rounds
         size += per_row * len(task.cells) * len(recorded_rounds(task.horizon, task.keep))
-    workers = max(1, cpus if cpus is not None else (os.cpu_count() or 1))
+    workers = max(1, cpus if cpus is not None else usable_cpus())
     wall = seconds / min(workers, max(1, len(todo.tasks)))
     new = todo.cells - todo.done
-    startup = f", plus about {STARTUP_SECONDS:.0f} s to start" if cpus != 0 and todo.tasks else ""
+    startup = f", plus about {STARTUP_SECONDS:.0f} s to start" if todo.tasks else ""
     return "\n".join(
         [
             f"{todo.suite.name}: {new} of {todo.cells} cells to play, in {counted(len(todo.tasks), 'task')}"

@@ -19,7 +19,7 @@ def counted(number: int, what: str) -> str:
 
 
 class Progress:
-    """Counts seed-rounds of finished tasks; a bar on a terminal, two plain lines elsewhere. All on standard error."""
+    """Counts seed-rounds of finished tasks; a bar on a terminal, plain lines elsewhere. All on standard error."""
 
     def __init__(self, todo: Plan) -> None:
         self.todo = todo
@@ -33,7 +33,15 @@ class Progress:
         kept = f" ({self.todo.done} done before{stale})" if self.todo.done else ""
         tasks = counted(len(self.todo.tasks), "task")
         print(f"{self.todo.suite.name}: {counted(new, 'cell')} in {tasks}{kept}", file=sys.stderr)
-        if sys.stderr.isatty() and self.todo.tasks:
+        return self
+
+    def note(self, text: str) -> None:
+        """Say who plays; with the first note the bar begins (before it, its thread would keep workers from forking)."""
+        if self.bar is not None:
+            self.bar.console.print(text)
+            return
+        print(text, file=sys.stderr)
+        if sys.stderr.isatty():
             from rich.console import Console
             from rich.progress import BarColumn, TextColumn, TimeElapsedColumn, TimeRemainingColumn
             from rich.progress import Progress as Bar
@@ -44,7 +52,6 @@ class Progress:
             )  # fmt: skip
             self.bar.start()
             self.task = self.bar.add_task("playing", total=self.total)
-        return self
 
     def add(self, receipt: Receipt) -> None:
         """Account for a finished task."""

@@ -1,23 +1,23 @@
 """Tasks on Ray: this machine's CPUs by default, a cluster with an address.
 
 The driver keeps a bounded number of tasks in flight and holds receipts, never data. Ray's own retries are off,
-because a lost node and a crashed worker can only be told apart without them: a task that loses its node is queued
-again; one that crashes its worker (or runs out of memory) is cut in two until the cell at fault is alone, and that
-cell fails after three tries.
+because a lost node and a crashed worker can only be told apart without them (`crew` says what becomes of each).
 """
 
 from __future__ import annotations
 
 import os
+import pickle
 import secrets
 import socket
 import sys
-from collections import deque
-from collections.abc import Iterator, Mapping, Sequence
+import threading
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import dataclass
 from typing import Any
 
-from cbobench.errors import CbobenchError, CellFailure, Misuse
-from cbobench.play.task import Receipt, Task, carry_out_there, failed_row, publish_cells
+from cbobench.errors import CbobenchError, Misuse
+from cbobench.play.task import Receipt, Task, carry_out_there
 from cbobench.problems.base import Problem
 from cbobench.results.folder import RunFolder
 from cbobench.threads import pin_threads
@@ -25,17 +25,55 @@ from cbobench.threads import pin_threads
 IN_FLIGHT = 256  # whatever a cluster has today: Ray's autoscaler sees demand in tasks that wait
 IN_FLIGHT_PER_CPU = 2
 MAX_IN_FLIGHT = 10_000
-CRASHES_OF_A_CELL = 3
-LOST_NODES_PER_TASK = 20
 OBJECT_STORE = 256 * 2**20  # problems are small; results do not pass through it
+
+
+@dataclass(frozen=True)
+class Crashed:
+    """A task whose worker died while it played, and how."""
+
+    how: str
+
+
+@dataclass(frozen=True)
+class Lost:
+    """A task whose machine was lost: no fault of its own."""
+
+
+def started() -> bool:
+    """Whether this program has started Ray itself."""
+    imported = sys.modules.get("ray")
+    return imported is not None and bool(imported.is_initialized())
+
+
+def _import_ray(address: str | None) -> Any:
+    """Ray, told before it reads its settings: usage reporting is off, and a local one gets a token of its own.
+
+    With the token no other user of this machine can send it work, and nothing is written to the home folder. (Not
+    where the program has imported Ray before.)
+    """
+    pin_threads()
+    os.environ["RAY_USAGE_STATS_ENABLED"] = "0"
+    # One notice per worker about a default that does not concern tasks on CPUs.
+    os.environ.setdefault("RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO", "0")
+    if address is None and "ray" not in sys.modules and "RAY_AUTH_MODE" not in os.environ:
+        os.environ["RAY_AUTH_MODE"] = "token"
+        os.environ.setdefault("RAY_AUTH_TOKEN", secrets.token_hex(16))
+    import ray
+
+    return ray
+
+
+def pickled(problem: Problem) -> bytes:
+    """A problem for another process; by Ray's pickler where Python's does not do (functions within functions)."""
+    try:
+        return pickle.dumps(problem)
+    except Exception:
+        return bytes(_import_ray(None).cloudpickle.dumps(problem))
 
 
 def start_ray(cpus: int | None, address: str | None) -> tuple[Any, bool]:
     """Start Ray on this machine, or join a cluster, or the Ray that this program has started already.
-
-    Usage reporting is off. A local Ray gets a token of its own, so that no other user of this machine can send it
-    work, and nothing is written to the home folder. (Not where the program has imported Ray before: Ray reads its
-    settings when it is imported.)
 
     Returns:
         Ray, and whether it is ours to shut down.
@@ -43,22 +81,13 @@ def start_ray(cpus: int | None, address: str | None) -> tuple[Any, bool]:
     Raises:
         Misuse: no cluster answers at the address, or the program is on another one.
     """
-    imported = sys.modules.get("ray")
-    if imported is not None and imported.is_initialized():
+    if started():
         if address is not None:
             raise Misuse(f"this program has started Ray already; leave address {address!r} out, or call ray.shutdown()")
-        return imported, False
-    pin_threads()
-    os.environ["RAY_USAGE_STATS_ENABLED"] = "0"
-    # One notice per worker about a default that does not concern tasks on CPUs.
-    os.environ.setdefault("RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO", "0")
-    if address is None and imported is None and "RAY_AUTH_MODE" not in os.environ:
-        os.environ["RAY_AUTH_MODE"] = "token"
-        os.environ.setdefault("RAY_AUTH_TOKEN", secrets.token_hex(16))
+        return sys.modules["ray"], False
     if address is not None:
         _probe(address)
-    import ray
-
+    ray = _import_ray(address)
     options: dict[str, Any] = {"log_to_driver": False, "logging_level": "ERROR"}
     if address is None:
         options |= {"address": "local", "num_cpus": cpus, "include_dashboard": False}
@@ -85,7 +114,7 @@ def _probe(address: str) -> None:
 
 
 class RaySweep:
-    """Plays tasks on Ray and yields their receipts as they come.
+    """Plays tasks on Ray.
 
     Args:
         problems: the suite's prepared problems, by title.
@@ -102,63 +131,54 @@ class RaySweep:
         self.cpus = None if self.ours else cpus  # our own Ray has no more CPUs than that
         self.problems = {title: self.ray.put(problem) for title, problem in problems.items()}
         self.remote = self.ray.remote(carry_out_there).options(max_retries=0, num_cpus=1)
-        self.pending: dict[Any, Task] = {}
-        self.crashes: dict[str, int] = {}
-        self.lost_nodes = 0
+        self.flight: dict[Any, Task] = {}
 
-    def play(self, tasks: Sequence[Task]) -> Iterator[Receipt]:
-        """Receipts of all tasks, as they come; `stop` ends what is in flight."""
-        waiting = deque(tasks)
-        allowed_losses = LOST_NODES_PER_TASK * max(1, len(tasks))
-        while waiting or self.pending:
-            while waiting and len(self.pending) < self._window():
-                self._submit(waiting.popleft())
-            ready, _ = self.ray.wait(list(self.pending), num_returns=1, timeout=5, fetch_local=False)
-            for reference in ready:
-                task = self.pending.pop(reference)
-                receipt = self._receive(reference, task, waiting)
-                if self.lost_nodes > allowed_losses:
-                    raise CbobenchError(f"{self.lost_nodes} tasks lost their node; run again when the cluster is well")
-                if receipt is not None:
-                    yield receipt
+    def warm(self, cpus: int) -> None:
+        """Let workers import what every task needs, before they are given one."""
+        import_pandas = self.ray.remote(_import_pandas).options(num_cpus=1)
+        self.ray.get([import_pandas.remote() for _ in range(cpus)])
 
-    def _window(self) -> int:
-        """How many tasks may be in flight; as many as CPUs were asked for on a Ray that is not ours."""
+    @property
+    def pending(self) -> Collection[Task]:
+        """What Ray holds."""
+        return self.flight.values()
+
+    def room(self) -> int:
+        """How many more tasks may be in flight; as many as CPUs were asked for on a Ray that is not ours."""
         now = int(self.ray.cluster_resources().get("CPU", 1))
-        return self.cpus or min(MAX_IN_FLIGHT, max(IN_FLIGHT, IN_FLIGHT_PER_CPU * now))
+        most = self.cpus or min(MAX_IN_FLIGHT, max(IN_FLIGHT, IN_FLIGHT_PER_CPU * now))
+        return most - len(self.flight)
 
-    def _submit(self, task: Task) -> None:
-        self.pending[self.remote.remote(self.problems[task.pair.problem.title], task, self.folder)] = task
+    def give(self, task: Task) -> None:
+        """Hand over a task."""
+        self.flight[self.remote.remote(self.problems[task.pair.problem.title], task, self.folder)] = task
 
-    def _receive(self, reference: Any, task: Task, waiting: deque[Task]) -> Receipt | None:
+    def take(self, seconds: float) -> Iterator[tuple[Task, Receipt | Crashed | Lost]]:
+        """A task that ended, waiting up to some seconds for it.
+
+        Raises:
+            CbobenchError: a worker refused its task.
+        """
         errors = self.ray.exceptions
-        try:
-            receipt: Receipt = self.ray.get(reference)
-            return receipt
-        except errors.NodeDiedError:
-            self.lost_nodes += 1
-            waiting.appendleft(task)
-            return None
-        except (errors.WorkerCrashedError, errors.OutOfMemoryError) as error:
-            return self._crashed(task, error, waiting)
-        except errors.RayTaskError as error:
-            cause = getattr(error, "cause", None) or error
-            if isinstance(cause, CbobenchError):
-                raise cause from error
-            raise CbobenchError(f"task {task.name} could not be carried out: {_line(cause)}") from error
-
-    def _crashed(self, task: Task, error: BaseException, waiting: deque[Task]) -> Receipt | None:
-        if len(task.cells) > 1:
-            waiting.extendleft(reversed(task.halves()))
-            return None
-        name = task.name
-        self.crashes[name] = self.crashes.get(name, 0) + 1
-        if self.crashes[name] < CRASHES_OF_A_CELL:
-            waiting.appendleft(task)
-            return None
-        kind = "ran out of memory" if "OutOfMemory" in type(error).__name__ else "crashed its worker"
-        failure = CellFailure(f"the cell {kind} {CRASHES_OF_A_CELL} times")
-        return publish_cells(self.folder, task, [failed_row(task.cells[0], task, failure)])
+        if not self.flight:
+            return
+        ready, _ = self.ray.wait(list(self.flight), num_returns=1, timeout=seconds, fetch_local=False)
+        for reference in ready:
+            task = self.flight.pop(reference)
+            try:
+                receipt: Receipt = self.ray.get(reference)
+                yield task, receipt
+            except errors.NodeDiedError:
+                yield task, Lost()
+            except errors.OutOfMemoryError:
+                yield task, Crashed("ran out of memory")
+            except errors.WorkerCrashedError:
+                yield task, Crashed("crashed its worker")
+            except errors.RayTaskError as error:
+                cause = getattr(error, "cause", None) or error
+                if isinstance(cause, CbobenchError):
+                    raise cause from error
+                raise CbobenchError(f"task {task.name} could not be carried out: {_line(cause)}") from error
 
     def stop(self) -> None:
         """Leave Ray, which ends the workers of a driver that leaves; cancelling a task as it ends would abort us.
@@ -167,8 +187,49 @@ class RaySweep:
         """
         if self.ours:
             self.ray.shutdown()
-            self.folder.forget([task.name for task in self.pending.values()])
-        self.pending.clear()
+            self.folder.forget([task.name for task in self.pending])
+        self.flight.clear()
+
+
+class Starting:
+    """Ray on this machine, started and ended by a thread of its own, so that tasks can be played meanwhile.
+
+    The thread stays until the end: the kernel ends Ray's processes with the thread that started them.
+
+    Attributes:
+        done: set when Ray has started, or failed to.
+        sweep: then Ray, or None.
+        error: then why it failed, or None.
+    """
+
+    def __init__(self, problems: Mapping[str, Problem], folder: RunFolder, cpus: int) -> None:
+        self.done, self._over = threading.Event(), threading.Event()
+        self.sweep: RaySweep | None = None
+        self.error: BaseException | None = None
+        self._thread = threading.Thread(target=self._live, args=(problems, folder, cpus), daemon=True)
+        self._thread.start()
+
+    def _live(self, problems: Mapping[str, Problem], folder: RunFolder, cpus: int) -> None:
+        sweep = None
+        try:
+            sweep = RaySweep(problems, folder, cpus, None)
+            sweep.warm(cpus)
+            self.sweep = sweep
+        except BaseException as error:
+            self.error = error
+        self.done.set()
+        if sweep is not None:
+            self._over.wait()
+            sweep.stop()
+
+    def stop(self) -> None:
+        """End Ray, once it has started."""
+        self._over.set()
+        self._thread.join()
+
+
+def _import_pandas() -> None:
+    import pandas as pandas  # Arrow does when it makes its first table
 
 
 def _line(error: BaseException) -> str:

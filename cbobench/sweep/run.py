@@ -3,15 +3,10 @@
 from __future__ import annotations
 
 import inspect
-import os
-import signal
 import sys
-import threading
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from types import FrameType
 from typing import Any, Literal
 
 from cbobench import resources
@@ -25,6 +20,9 @@ from cbobench.results.status import Played, played
 from cbobench.suite.cells import Pair, Suite
 from cbobench.suite.load import load
 from cbobench.sweep import blocks
+from cbobench.sweep.crew import Crew
+from cbobench.sweep.interrupt import interruptible
+from cbobench.sweep.workers import usable_cpus
 
 CLUSTER_CPUS = 64  # a guess, as a cluster may grow: it only decides how finely a run is cut
 Again = Literal["failed", "stale"]
@@ -93,7 +91,7 @@ def plan(
         seeds, horizon: replace the file's.
         only: a glob over "problem/algorithm".
         data: folder with the original data sets.
-        cpus: how many workers to cut blocks for; None for this machine's.
+        cpus: how many workers to cut blocks for; None for one per CPU that this process may use.
         address: of a cluster; blocks are then cut for many workers.
         block: seeds per task; chosen when a run begins and kept for its life.
         again: also play cells that failed, or that older code played.
@@ -107,7 +105,7 @@ def plan(
         if number is not None and number < 1:
             raise Misuse(f"{name} is {number}; it must be at least 1")
     if cpus is not None and cpus < 0:
-        raise Misuse(f"cpus is {cpus}; it must be at least 0 (0: in this process, without Ray)")
+        raise Misuse(f"cpus is {cpus}; it must be at least 0 (0: in this process)")
     if cpus == 0 and address is not None:
         raise Misuse("--cpus 0 plays in this process, --address on a cluster; give one of them")
     for word in again:
@@ -123,7 +121,7 @@ def plan(
         rows = played(folder)
     else:
         _refuse_foreign(folder)
-        workers = CLUSTER_CPUS if address is not None else cpus or os.cpu_count() or 1
+        workers = CLUSTER_CPUS if address is not None else cpus or usable_cpus()
         wanted = blocks.block_size(len(grid.pairs), len(grid.seeds), workers)
         size = block or min(wanted, blocks.memory_limit(loaded))
         record = RunRecord(loaded.name, loaded.about, loaded.keep, size, (grid,), (call,))
@@ -159,15 +157,17 @@ def execute(
     address: str | None = None,
     fail_fast: bool = False,
     on_receipt: Callable[[Receipt], None] = lambda receipt: None,
+    on_note: Callable[[str], None] = lambda text: None,
     when_played: Callable[[Outcome], None] = lambda outcome: None,
 ) -> Outcome:
     """Play a plan.
 
     Args:
-        cpus: workers on this machine (None for all), or 0 to play in this process without Ray.
+        cpus: how many cells at a time on this machine (None: as many as CPUs), or 0 to play in this process.
         address: of a Ray cluster, instead of this machine.
         fail_fast: stop at the first failed cell.
         on_receipt: called with each receipt as it comes.
+        on_note: called with one line on who plays, at the start and when Ray takes over.
         when_played: called with the outcome as soon as it is known, before Ray is shut down (which takes a second).
 
     Ctrl-C or SIGTERM stops it: what is published stays, and the same command resumes (`stopped` is then true).
@@ -187,12 +187,16 @@ def execute(
         _write_record(todo)
         when_played(outcome())
         return outcome()
-    with _interruptible() as interrupted:
-        source, close = _player(todo, cpus, address)
-        interrupted.arm()  # once more: starting Ray takes SIGTERM for itself
+    with interruptible() as interrupted:
+        crew: Crew | None = None
         try:
+            if cpus != 0:
+                crew = Crew(todo.suite.problems, todo.folder, todo.tasks, cpus, address, on_note)
+                interrupted.arm()  # once more: joining a cluster takes SIGTERM for itself
+            else:
+                on_note("played by this process")
             _write_record(todo)
-            for receipt in source:
+            for receipt in _here(todo) if crew is None else crew.play():
                 receipts.append(receipt)
                 on_receipt(receipt)
                 if fail_fast and receipt.failed:
@@ -206,8 +210,15 @@ def execute(
                 if sys.exception() is None:
                     when_played(outcome())
             finally:
-                close()
+                if crew is not None:
+                    crew.stop()
     return outcome()
+
+
+def _here(todo: Plan) -> Iterator[Receipt]:
+    """Play in this process."""
+    for task in todo.tasks:
+        yield carry_out(todo.suite.problems[task.pair.problem.title], task, todo.folder)
 
 
 def _write_record(todo: Plan) -> None:
@@ -221,53 +232,6 @@ def _write_record(todo: Plan) -> None:
         record.write(todo.folder)
     except OSError as error:
         raise Misuse(f"cannot write to {todo.folder.uri}: {one_line(error)}; give another --out") from error
-
-
-def _player(todo: Plan, cpus: int | None, address: str | None) -> tuple[Iterator[Receipt], Callable[[], None]]:
-    problems = todo.suite.problems
-    if cpus == 0:
-        here = (carry_out(problems[task.pair.problem.title], task, todo.folder) for task in todo.tasks)
-        return here, lambda: None
-    from cbobench.sweep.raysweep import RaySweep
-
-    sweep = RaySweep(problems, todo.folder, cpus, address)
-    return sweep.play(todo.tasks), sweep.stop
-
-
-class _Interruption:
-    """SIGINT and SIGTERM become KeyboardInterrupt, once; while a sweep closes down (`deaf`) they do nothing."""
-
-    def __init__(self) -> None:
-        self.deaf = False
-        self.previous: dict[int, Any] = {}
-
-    def arm(self) -> None:
-        """Take the signals. Not in the main thread they are left to whoever owns them."""
-        if threading.current_thread() is not threading.main_thread():
-            return
-        for number in (signal.SIGINT, signal.SIGTERM):
-            handler = signal.signal(number, self._interrupt)
-            self.previous.setdefault(number, handler)
-
-    def disarm(self) -> None:
-        """Give them back."""
-        for number, handler in self.previous.items():
-            signal.signal(number, handler)
-
-    def _interrupt(self, number: int, frame: FrameType | None) -> None:
-        if not self.deaf:
-            self.deaf = True
-            raise KeyboardInterrupt
-
-
-@contextmanager
-def _interruptible() -> Iterator[_Interruption]:
-    interruption = _Interruption()
-    try:
-        interruption.arm()
-        yield interruption
-    finally:
-        interruption.disarm()
 
 
 def run(suite: str | Path, *, out: str | Path | None = None, **options: Any) -> Outcome:

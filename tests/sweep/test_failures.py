@@ -71,8 +71,11 @@ def test_a_failed_cell_is_a_row_and_the_others_stand(write_suite, tmp_path, monk
     assert len(spared) == len(fine.loc[spared.index])
 
 
-@pytest.mark.slow
-def test_a_cell_that_crashes_its_worker_is_found_and_the_others_stand(write_suite, tmp_path, command):
+@pytest.mark.parametrize(
+    "players", ["as it comes", pytest.param("fresh workers", marks=pytest.mark.slow),
+                pytest.param("ray", marks=pytest.mark.slow)],
+)  # fmt: skip
+def test_a_cell_that_crashes_its_worker_is_found_and_the_others_stand(write_suite, tmp_path, command, players):
     """The block is cut in two until the cell at fault is alone; it is tried three times."""
     (tmp_path / "mine_crash.py").write_text(
         "import os\nfrom cbobench.algorithms.references import Random\n\n\nclass Crash(Random):\n"
@@ -81,8 +84,8 @@ def test_a_cell_that_crashes_its_worker_is_found_and_the_others_stand(write_suit
         "            os._exit(1)\n        return super().ask(t)\n"
     )
     text = "suite: c\nhorizon: 5\nseeds: 4\nproblems: [rkhs-1d]\nalgorithms: [mine_crash:Crash, random]\n"
-    environment = os.environ | {"PYTHONPATH": str(tmp_path)}
-    done = command("run", write_suite(text), "--out", tmp_path / "c", "--cpus", 2, env=environment)
+    environment = os.environ | {"PYTHONPATH": os.pathsep.join([str(tmp_path), os.environ.get("PYTHONPATH", "")])}
+    done = command("run", write_suite(text), "--out", tmp_path / "c", "--cpus", 2, env=environment, players=players)
     assert done.returncode == 1, done.stderr
     assert done.stdout.startswith("c, T = 5"), "only the table is on standard output"
     assert "raylet" not in done.stdout

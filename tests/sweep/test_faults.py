@@ -17,7 +17,6 @@ from cbobench.report.compare import compare
 from cbobench.report.load import Run
 from cbobench.results.folder import RunFolder
 from cbobench.results.status import played, status
-from cbobench.sweep.raysweep import IN_FLIGHT, RaySweep
 from cbobench.sweep.run import plan
 from tests.sweep.test_run import SLOW, start_and_wait
 
@@ -128,7 +127,7 @@ class Losing(Random):
 '''
 
 
-@pytest.mark.parametrize("cpus", [0, pytest.param(2, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("cpus", [0, 2])
 def test_absent_cells_are_said_and_end_with_1(write_suite, tmp_path, command, cpus):
     """Of a folder that loses files, or that the workers' machine does not share."""
     (tmp_path / "losing.py").write_text(LOSING)
@@ -146,39 +145,3 @@ def test_absent_cells_are_said_and_end_with_1(write_suite, tmp_path, command, cp
     fine = command("run", write_suite(text.format(5)), *words, env=environment)
     assert fine.returncode == 0, fine.stderr
     assert "absent" not in fine.stderr
-
-
-class FakeRay:
-    """A cluster of one CPU that would grow if it saw demand; tasks end one at a time."""
-
-    def __init__(self):
-        self.submitted, self.most, self.ended = 0, 0, 0
-
-    def cluster_resources(self):
-        return {"CPU": 1.0}
-
-    def remote(self, problem, task, folder):
-        self.submitted += 1
-        return self.submitted
-
-    def wait(self, references, **options):
-        self.most = max(self.most, len(references))
-        return references[:1], references[1:]
-
-    def get(self, reference):
-        self.ended += 1
-        return reference
-
-    class exceptions:
-        NodeDiedError = WorkerCrashedError = OutOfMemoryError = RayTaskError = ZeroDivisionError
-
-
-def test_a_small_cluster_sees_the_demand_of_a_large_sweep(small_suite, tmp_path):
-    """In flight is a number of tasks, not of today's CPUs: Ray's autoscaler adds machines for tasks that wait."""
-    todo = plan(small_suite(seeds=300), out=tmp_path / "run", cpus=0, block=1)
-    sweep, ray = object.__new__(RaySweep), FakeRay()
-    sweep.ray = sweep.remote = ray
-    sweep.folder, sweep.pending, sweep.crashes, sweep.lost_nodes, sweep.cpus = todo.folder, {}, {}, 0, None
-    sweep.problems = dict.fromkeys(todo.suite.problems)
-    assert len(list(sweep.play(todo.tasks))) == len(todo.tasks) == 900
-    assert ray.most == IN_FLIGHT < 900, "and the driver does not hold the whole grid"

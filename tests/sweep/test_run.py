@@ -14,6 +14,7 @@ import pytest
 import cbobench
 from cbobench.errors import Misuse
 from cbobench.report.load import Run
+from tests.conftest import cbobench_words
 
 VOLATILE = {"seconds", "seconds_per_round", "peak_memory_mb", "host", "attempt"}
 
@@ -86,15 +87,6 @@ def test_block_size_changes_nothing(reference, tmp_path, block):
     assert_same_rows(run, tmp_path / "blocks")
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("cpus", [1, 2])
-def test_ray_changes_nothing(reference, tmp_path, command, cpus):
-    suite, run = reference
-    done = command("run", suite, "--out", tmp_path / "ray", "--cpus", cpus, "--block", 3)
-    assert done.returncode == 0, done.stderr
-    assert_same_rows(run, tmp_path / "ray")
-
-
 @pytest.mark.parametrize("threads", ["1", "2"])
 def test_blas_threads_change_nothing(write_suite, tmp_path, command, threads):
     """A product of this size is cut over threads where BLAS may, with other bits; a cell is played with one."""
@@ -141,9 +133,9 @@ algorithms:
 """
 
 
-def start_and_wait(suite, out, cpus, cells):
+def start_and_wait(suite, out, cpus, cells, players="as it comes"):
     """A driver in its own process that has published at least so many cells (one per file), and is not done."""
-    words = [sys.executable, "-m", "cbobench", "run", suite, "--out", out, "--cpus", cpus, "--block", 1]
+    words = [*cbobench_words(players), "run", suite, "--out", out, "--cpus", cpus, "--block", 1]
     driver = subprocess.Popen(list(map(str, words)), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     deadline = time.monotonic() + 60
     while len(list((out / "cells").glob("*.parquet"))) < cells:
@@ -154,11 +146,12 @@ def start_and_wait(suite, out, cpus, cells):
 
 
 @pytest.mark.slow
-def test_a_killed_driver_leaves_a_resumable_run(write_suite, tmp_path, command):
+@pytest.mark.parametrize("players", ["as it comes", "fresh workers", "ray"])
+def test_a_killed_driver_leaves_a_resumable_run(write_suite, tmp_path, command, players):
     """SIGKILL of the driver in the middle, and a resume at once, while orphaned workers may still publish."""
     suite = write_suite(SLOW)
     cbobench.run(suite, out=tmp_path / "whole", cpus=0)
-    driver = start_and_wait(suite, tmp_path / "cut", cpus=2, cells=4)
+    driver = start_and_wait(suite, tmp_path / "cut", 2, 4, players)
     driver.kill()
     driver.communicate()
     assert len(list((tmp_path / "cut" / "cells").glob("*.parquet"))) < 24
@@ -168,12 +161,13 @@ def test_a_killed_driver_leaves_a_resumable_run(write_suite, tmp_path, command):
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 @pytest.mark.parametrize(
-    ("cpus", "number"), [(0, signal.SIGINT), (2, signal.SIGINT), (0, signal.SIGTERM), (2, signal.SIGTERM)]
+    ("cpus", "players"), [(0, "as it comes"), *((2, kind) for kind in ("as it comes", "fresh workers", "ray"))]
 )
-def test_a_signal_leaves_a_resumable_run_and_no_half_written_file(write_suite, tmp_path, cpus, number):
+def test_a_signal_leaves_a_resumable_run_and_no_half_written_file(write_suite, tmp_path, cpus, players, number):
     """Ctrl-C, and what Slurm and Kubernetes send (starting Ray replaces the handler of SIGTERM)."""
-    driver = start_and_wait(write_suite(SLOW), tmp_path / "cut", cpus, cells=2)
+    driver = start_and_wait(write_suite(SLOW), tmp_path / "cut", cpus, 2, players)
     driver.send_signal(number)
     _, errors = driver.communicate(timeout=60)
     assert driver.returncode == 130, errors

@@ -1,0 +1,160 @@
+"""Who plays the tasks of a sweep, and what becomes of a task that does not come back.
+
+On this machine worker processes begin at once. Where they would be at it for more than a minute yet, Ray starts
+meanwhile and takes over, a worker at a time: at no moment are there more tasks in play than CPUs were asked for. A
+cluster, or a Ray that the program has started itself, plays all.
+
+A task that loses its node is queued again; one that crashes its worker (or runs out of memory) is cut in two until the
+cell at fault is alone, and that cell fails after three tries.
+"""
+
+from __future__ import annotations
+
+import time
+from collections import deque
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from typing import Protocol
+
+from cbobench.errors import CbobenchError, CellFailure, one_line
+from cbobench.play.task import Receipt, Task, failed_row, publish_cells
+from cbobench.problems.base import Problem
+from cbobench.results.folder import RunFolder
+from cbobench.sweep.raysweep import Crashed, Lost, RaySweep, Starting, started
+from cbobench.sweep.workers import Workers, usable_cpus
+
+CRASHES_OF_A_CELL = 3
+LOST_NODES_PER_TASK = 20
+PATIENCE = 3.0  # seconds of play before the rest is estimated
+RAY_PAYS = 60.0  # seconds of play left above which Ray is started: it takes several of two CPUs
+SHORT, LONG = 0.1, 5.0  # seconds to wait for a task, where there is something else to look after, and where not
+
+
+class Players(Protocol):
+    """What plays tasks: worker processes, or Ray."""
+
+    @property
+    def pending(self) -> Collection[Task]: ...
+    def room(self) -> int: ...
+    def give(self, task: Task) -> None: ...
+    def take(self, seconds: float) -> Iterable[tuple[Task, Receipt | Crashed | Lost]]: ...
+    def stop(self) -> None: ...
+
+
+class Crew:
+    """Hands out tasks and yields their receipts as they come.
+
+    Args:
+        problems: the suite's prepared problems, by title.
+        folder: the run.
+        tasks: to play.
+        cpus: how many at a time on this machine, None for all its CPUs.
+        address: of a Ray cluster, instead.
+        note: told in one line who plays.
+    """
+
+    def __init__(
+        self,
+        problems: Mapping[str, Problem],
+        folder: RunFolder,
+        tasks: Sequence[Task],
+        cpus: int | None = None,
+        address: str | None = None,
+        note: Callable[[str], None] = lambda text: None,
+    ) -> None:
+        self.problems, self.folder, self.note = problems, folder, note
+        self.waiting = deque(tasks)
+        self.rounds, self.given = sum(task.rounds for task in tasks), 0
+        self.allowed_losses = LOST_NODES_PER_TASK * max(1, len(tasks))
+        self.crashes: dict[str, int] = {}
+        self.cpus = cpus or usable_cpus()
+        self.workers: Workers | None = None
+        self.starting: Starting | None = None
+        self.ray: RaySweep | None = None
+        if address is not None or started():
+            self.ray = RaySweep(problems, folder, cpus, address)
+            note("played on Ray")
+        else:
+            self.workers = Workers(problems, folder, min(self.cpus, len(tasks)))
+            note(f"played by {self.workers.size} worker process{'' if self.workers.size == 1 else 'es'}")
+
+    def play(self) -> Iterator[Receipt]:
+        """Receipts of all tasks, as they come; `stop` ends what is in play.
+
+        Raises:
+            CbobenchError: a worker has other code, cannot write, or cannot start; too many nodes were lost.
+        """
+        self.began = time.monotonic()
+        while self.waiting or any(player.pending for player in self._players()):
+            self._call_ray()
+            for player in self._players():
+                while self.waiting and self._room(player) > 0:
+                    task = self.waiting.popleft()
+                    self.given += task.rounds
+                    player.give(task)
+            for player in self._players():
+                for task, answer in player.take(LONG if self.workers is None else SHORT):
+                    receipt = self._settle(task, answer)
+                    if receipt is not None:
+                        yield receipt
+
+    def stop(self) -> None:
+        """End what is in play; wait for a Ray that is starting."""
+        if self.workers is not None:
+            self.workers.stop()
+        if self.starting is not None:
+            self.starting.stop()
+        elif self.ray is not None:
+            self.ray.stop()
+
+    def _players(self) -> list[Players]:
+        return [player for player in (self.ray, self.workers) if player is not None]
+
+    def _room(self, player: Players) -> int:
+        """How many tasks a player may be given; while there are two of them, as many as CPUs."""
+        if len(self._players()) == 1 or player is self.workers:
+            return player.room()
+        return self.cpus - sum(len(some.pending) for some in self._players())
+
+    def _call_ray(self) -> None:
+        """Start Ray where it pays, and let it take over when it is there."""
+        if self.workers is None:
+            return
+        if self.ray is not None:
+            if not self.workers.pending:
+                self.workers = None
+        elif self.starting is None:
+            if self._left() > RAY_PAYS:
+                self.starting = Starting(self.problems, self.folder, self.cpus)
+        elif self.starting.done.is_set() and self.waiting:
+            if self.starting.sweep is not None:
+                self.workers.retire()
+                self.ray = self.starting.sweep
+                self.note("played on Ray from here on")
+            elif self.starting.error is not None:
+                self.note(f"Ray did not start ({one_line(self.starting.error)}); the workers play on")
+                self.starting.error = None
+
+    def _left(self) -> float:
+        """Seconds that the waiting tasks will take at least, if their rounds take as long as those given so far."""
+        elapsed = time.monotonic() - self.began
+        return elapsed * (self.rounds - self.given) / max(1, self.given) if elapsed >= PATIENCE else 0.0
+
+    def _settle(self, task: Task, answer: Receipt | Crashed | Lost) -> Receipt | None:
+        """A receipt, if the task is over; else it waits again, whole or in two halves."""
+        if isinstance(answer, Receipt):
+            return answer
+        if isinstance(answer, Lost):
+            self.allowed_losses -= 1
+            if self.allowed_losses < 0:
+                raise CbobenchError("too many tasks lost their node; run again when the cluster is well")
+            self.waiting.appendleft(task)
+            return None
+        if len(task.cells) > 1:
+            self.waiting.extendleft(reversed(task.halves()))
+            return None
+        self.crashes[task.name] = self.crashes.get(task.name, 0) + 1
+        if self.crashes[task.name] < CRASHES_OF_A_CELL:
+            self.waiting.appendleft(task)
+            return None
+        failure = CellFailure(f"the cell {answer.how} {CRASHES_OF_A_CELL} times")
+        return publish_cells(self.folder, task, [failed_row(task.cells[0], task, failure)])
