@@ -30,7 +30,7 @@ def estimate(todo: Plan, cpus: int | None) -> str:
     workers = max(1, cpus if cpus is not None else usable_cpus())
     wall = seconds / min(workers, max(1, len(todo.tasks)))
     new = todo.cells - todo.done
-    startup = f", plus about {STARTUP_SECONDS:.0f} s to start" if todo.tasks else ""
+    startup = f", plus about {STARTUP_SECONDS:.0f} s to start" if cpus != 0 and todo.tasks else ""
     return "\n".join(
         [
             f"{todo.suite.name}: {new} of {todo.cells} cells to play, in {counted(len(todo.tasks), 'task')}"
