@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -163,8 +163,8 @@ class Run:
         return frame.sort_values(["_order", "t"], ignore_index=True).drop(columns="_order")
 
     def series(self, metric: str, problem: str, algorithm: str) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
-        """One metric of the good cells of a pair at the latest horizon, read task by task: memory does not grow with
-        what else was recorded.
+        """One metric of the good cells of a pair at the latest horizon, read a part of a file at a time: memory does
+        not grow with what else was recorded.
 
         Args:
             metric: a numeric column of the rounds table.
@@ -177,18 +177,22 @@ class Run:
         rows: dict[str, dict[str, int]] = {}
         for position, cell in enumerate(sorted(cells)):
             rows.setdefault(self.played[cell].task, {})[cell] = position
-        t, values = np.empty(0, dtype=np.int64), np.empty((len(cells), 0))
+        first = (part["t"].unique().to_numpy() for task in [*rows][:1] for part in self._parts(task, ["t"]))
+        t = np.unique(np.concatenate([np.empty(0, dtype=np.int64), *first]))  # the same for all cells of a horizon
+        values = np.empty((len(t), len(cells)))
         for task, some in rows.items():
-            table = self.folder.read("rounds", task, ["cell", "t", metric])
-            codes = _codes(table)
-            row = np.array([some.get(cell, -1) for cell in codes.dictionary.to_pylist()])[codes.indices.to_numpy()]
-            if not values.size:
-                t = np.unique(table["t"].to_numpy())  # the same for all cells of a horizon
-                values = np.empty((len(cells), len(t)))
-            wanted = row >= 0
-            column = np.searchsorted(t, table["t"].to_numpy()[wanted])
-            values[row[wanted], column] = table[metric].to_numpy()[wanted]
-        return t, np.ascontiguousarray(values.T)
+            for part in self._parts(task, ["cell", "t", metric]):
+                codes = _codes(part)
+                column = np.array([some.get(cell, -1) for cell in codes.dictionary.to_pylist()])[
+                    codes.indices.to_numpy()
+                ]
+                wanted = column >= 0
+                row = np.searchsorted(t, part["t"].to_numpy()[wanted])
+                values[row, column[wanted]] = part[metric].to_numpy()[wanted]
+        return t, values
+
+    def _parts(self, task: str, columns: list[str]) -> Iterator[pa.Table]:
+        return self.folder.row_groups("rounds", task, columns)
 
     @cached_property
     def expected(self) -> pd.DataFrame:

@@ -10,7 +10,7 @@ import glob
 import json
 import os
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property
@@ -153,15 +153,29 @@ class RunFolder:
 
         A metric that was not there when the file was written is null, and one that is not there now is left out.
         """
+        tables = list(self.row_groups(kind, task, columns))
+        return pa.concat_tables(tables) if tables else pa.schema(_fields(kind, columns)).empty_table()
+
+    def row_groups(self, kind: str, task: str, columns: list[str] | None = None) -> Iterator[pa.Table]:
+        """The same, a part of the file at a time: memory does not grow with what was recorded."""
         path = self.path(f"{kind}/{task}.parquet")
-        wanted = [field for field in schema(kind) if columns is None or field.name in columns]
+        wanted = _fields(kind, columns)
+        names = [field.name for field in wanted]
         try:
             with self.fs.open_input_file(path) as source:
-                table = pq.ParquetFile(source, read_dictionary=["cell"]).read([field.name for field in wanted])
+                file = pq.ParquetFile(source, read_dictionary=["cell"])
+                for number in range(file.num_row_groups):
+                    part = file.read_row_group(number, names)
+                    found = set(part.column_names)
+                    yield pa.table(
+                        [part[f.name] if f.name in found else pa.nulls(len(part), f.type) for f in wanted], names=names
+                    )
         except (pa.ArrowException, OSError) as error:
             raise DamagedRun(f"{path} cannot be read ({_first(error)}); {_REPAIR}") from error
-        found = [table[f.name] if f.name in table.column_names else pa.nulls(len(table), f.type) for f in wanted]
-        return pa.table(found, names=[field.name for field in wanted])
+
+
+def _fields(kind: str, columns: list[str] | None) -> list[pa.Field]:
+    return [field for field in schema(kind) if columns is None or field.name in columns]
 
 
 _REPAIR = "move it and its namesake in cells/ or rounds/ away, and run the suite again to play what is missing"
