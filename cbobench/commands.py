@@ -1,6 +1,6 @@
 """What each command does: call the library, print the answer, return the exit code.
 
-pandas is imported only by commands that read results, Ray only where tasks are played.
+pandas is imported only by commands that read results, Ray only where it plays.
 """
 
 from __future__ import annotations

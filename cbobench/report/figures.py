@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from types import ModuleType
+from typing import Any
 
 import pandas as pd
 
@@ -66,7 +67,7 @@ def draw(run: Run, figure: Figure, folder: Path) -> list[Path]:
         zip(run.record.labels("algorithms"), itertools.cycle(sns.color_palette("colorblind", 10)), strict=False)
     )
     folder.mkdir(parents=True, exist_ok=True)
-    data = [panel.data(run) for panel in figure.panels]
+    paths = [folder / f"{figure.name}.{kind}" for kind in ("pdf", "png", "csv")]
     with sns.axes_style("ticks"), sns.plotting_context("notebook"), mpl.rc_context({"pdf.fonttype": 42}):
         columns = min(len(figure.panels), figure.columns)
         rows = -(-len(figure.panels) // columns)
@@ -75,8 +76,7 @@ def draw(run: Run, figure: Figure, folder: Path) -> list[Path]:
         axes = list(grid.flat)
         for axis in axes[len(figure.panels) :]:
             axis.set_visible(False)
-        for axis, panel, frame in zip(axes, figure.panels, data, strict=False):
-            panel.draw(axis, frame, colours)
+        _draw_panels(run, figure, axes, colours, paths[2])
         shown = [pair for axis in axes for pair in zip(*axis.get_legend_handles_labels(), strict=True)]
         entries = {label: line for line, label in shown}
         if entries:
@@ -86,15 +86,37 @@ def draw(run: Run, figure: Figure, folder: Path) -> list[Path]:
             )  # fmt: skip
         wrapped = [line for part in figure.caption.splitlines() for line in textwrap.wrap(part, 75 * columns)]
         image.suptitle(plain("\n".join(wrapped)), fontsize="small" if columns > 1 else "x-small")
-        paths = [folder / f"{figure.name}.{kind}" for kind in ("pdf", "png", "csv")]
         image.savefig(paths[0], metadata={"CreationDate": None, "Title": figure.caption.replace("\n", " ")})
         image.savefig(paths[1], dpi=150, metadata={"Software": None})
         plt.close(image)
-    for panel, frame in zip(figure.panels, data, strict=True):
-        frame.insert(0, "problem", panel.problem)
-        frame.insert(1, "metric", panel.quantity)
-    pd.concat(data).to_csv(paths[2], index=False)
     return paths
+
+
+def _draw_panels(run: Run, figure: Figure, axes: Sequence[Any], colours: dict[str, Any], path: Path) -> None:
+    """Draw every panel, and write the rows behind them as one CSV.
+
+    Rows of panels that are alike are written one by one, and not kept; columns of unlike ones are joined.
+    """
+    alike = {type(panel) for panel in figure.panels} in ({Panel}, {Boxes})
+    kept: list[pd.DataFrame] = []
+    part = path.with_suffix(".part")
+    try:
+        with part.open("w", newline="", encoding="utf-8") as file:
+            for position, panel in enumerate(figure.panels):
+                frame = panel.data(run)
+                panel.draw(axes[position], frame, colours)
+                frame.insert(0, "problem", panel.problem)
+                frame.insert(1, "metric", panel.quantity)
+                if alike:
+                    frame.to_csv(file, index=False, header=position == 0)
+                else:
+                    kept.append(frame)
+                del frame
+            if kept:
+                pd.concat(kept).to_csv(file, index=False)
+        part.replace(path)
+    finally:
+        part.unlink(missing_ok=True)
 
 
 def seeds_note(run: Run, of: str = "means") -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterable, Iterator
 from functools import cached_property
 from pathlib import Path
@@ -154,13 +155,15 @@ class Run:
         tasks: dict[str, list[str]] = {}
         for cell in cells.loc[cells["status"] == "ok", "cell"]:
             tasks.setdefault(self.played[cell].task, []).append(cell)
-        tables = [_only(self.folder.read("rounds", task, wanted), some) for task, some in tasks.items()]
-        if not tables:
+        if not tasks:
             return schema("rounds").empty_table().to_pandas()[wanted or names]
-        frame = self._named(pa.concat_tables(tables))
         order = {cell: position for position, cell in enumerate(self.cells["cell"])}
-        frame["_order"] = frame["cell"].map(order)
-        return frame.sort_values(["_order", "t"], ignore_index=True).drop(columns="_order")
+        parts: list[tuple[int, pa.Table]] = []
+        for task, some in tasks.items():
+            parts += _in_order(_only(self.folder.read("rounds", task, wanted), some), order)
+        joined = pa.concat_tables([table for _, table in sorted(parts, key=lambda part: part[0])])
+        parts.clear()
+        return self._named(joined)
 
     def series(self, metric: str, problem: str, algorithm: str) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
         """One metric of the good cells of a pair at the latest horizon, read a part of a file at a time: memory does
@@ -220,6 +223,17 @@ def _only(table: pa.Table, cells: list[str]) -> pa.Table:
     codes = _codes(table)
     kept = np.isin(codes.dictionary.to_numpy(zero_copy_only=False), cells)
     return table if kept.all() else table.filter(pa.array(kept[codes.indices.to_numpy()]))
+
+
+def _in_order(table: pa.Table, order: dict[str, int]) -> list[tuple[int, pa.Table]]:
+    """The rows of a table by the cells' order and t, cut where cells of other tables may lie between."""
+    codes = _codes(table)
+    ranks = np.array([order.get(cell, -1) for cell in codes.dictionary.to_pylist()])[codes.indices.to_numpy()]
+    index = np.lexsort((table["t"].to_numpy(), ranks))
+    table, ranks = table.take(pa.array(index)), ranks[index]
+    cuts = np.flatnonzero(np.diff(ranks) > 1) + 1
+    bounds = [0, *cuts.tolist(), len(ranks)]
+    return [(int(ranks[a]), table.slice(a, b - a)) for a, b in itertools.pairwise(bounds) if b > a]
 
 
 def _codes(table: pa.Table) -> pa.DictionaryArray:

@@ -190,7 +190,7 @@ class Workers:
         for stream in (sys.stdout, sys.stderr):
             with suppress(AttributeError, OSError, ValueError):  # none, or closed
                 stream.flush()
-        signal.pthread_sigmask(signal.SIG_BLOCK, SIGNALS)  # a signal must not unwind the driver's stack in the worker
+        before = signal.pthread_sigmask(signal.SIG_BLOCK, SIGNALS)  # none may unwind the driver's stack in the worker
         try:
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore", DeprecationWarning)  # Python 3.12 counts the threads of FORK_SAFE, too
@@ -205,7 +205,7 @@ class Workers:
                 finally:
                     os._exit(1)
         finally:
-            signal.pthread_sigmask(signal.SIG_UNBLOCK, SIGNALS)
+            signal.pthread_sigmask(signal.SIG_SETMASK, before)
         return pid
 
 
