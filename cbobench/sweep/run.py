@@ -241,12 +241,13 @@ def run(suite: str | Path, *, out: str | Path | None = None, **options: Any) -> 
         suite: a file, or the name of a shipped suite.
         out: run folder (path or URI); `runs/<suite>` by default.
         options: those of `plan` (seeds, horizon, only, data, cpus, address, block, again, imports) and of `execute`
-            (fail_fast, on_receipt).
+            (fail_fast, on_receipt, on_note).
 
     Raises:
         Misuse: a wrong suite, folder or option.
     """
-    known = {*inspect.signature(plan).parameters, "fail_fast", "on_receipt"} - {"suite", "out", "command"}
+    of_execute = ("fail_fast", "on_receipt", "on_note")
+    known = {*inspect.signature(plan).parameters, *of_execute} - {"suite", "out", "command"}
     for name, value in options.items():
         if name not in known:
             raise unknown("option", name, known)
@@ -254,7 +255,7 @@ def run(suite: str | Path, *, out: str | Path | None = None, **options: Any) -> 
             raise Misuse(f"{name} is {value!r}; it must be a whole number")
     if isinstance(options.get("again"), str):
         options["again"] = (options["again"],)
-    executing = {k: options.pop(k) for k in ("fail_fast", "on_receipt") if k in options}
+    executing = {k: options.pop(k) for k in of_execute if k in options}
     words = ["cbobench", "run", str(suite), *(["--out", str(out)] if out is not None else [])]
     for name in ("seeds", "horizon", "only", "data"):
         if options.get(name) is not None:

@@ -199,6 +199,7 @@ class Workers:
                 try:
                     os.setsid()
                     os.dup2(2, 1)  # standard output is the table's
+                    sys.stdout = sys.stderr
                     for link in (mine, *(worker.link for worker in self.crew)):
                         link.close()  # else this worker would keep the others alive when the driver goes
                     _serve(theirs, dict(self.problems))

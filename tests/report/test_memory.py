@@ -1,0 +1,60 @@
+"""Recorded rounds are read in parts and put in order without a copy of everything."""
+
+from __future__ import annotations
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+import cbobench
+from cbobench.play.rows import RoundRows
+from cbobench.report.aggregate import curves
+from cbobench.report.figures import draw_all
+from cbobench.report.load import Run, _in_order
+from cbobench.results.folder import RunFolder
+
+
+@pytest.fixture
+def in_parts(small_suite, tmp_path, monkeypatch):
+    """A run whose files hold many row groups."""
+    monkeypatch.setattr(RoundRows, "FLUSH", 40)
+    monkeypatch.setattr("cbobench.play.play.CHUNK", 7)
+    cbobench.run(small_suite(horizon=60, seeds=5, extra="record: all\n"), out=tmp_path / "run", cpus=0)
+    return tmp_path / "run"
+
+
+def test_files_of_many_parts_are_read_whole(in_parts):
+    run = Run(in_parts)
+    task = next(iter(run.played.values())).task
+    assert len(list(run.folder.row_groups("rounds", task))) > 3
+    frame = run.rounds()
+    assert len(frame) == 3 * 5 * 60
+    keys = list(zip(frame["algorithm"], frame["seed"], frame["t"], strict=True))
+    assert keys == [(a, s, t) for a in ("ckb-ucb", "ckb-ts", "stageopt") for s in range(5) for t in range(1, 61)]
+
+
+def test_figures_never_hold_a_whole_file(in_parts, tmp_path, monkeypatch):
+    """And their means are those of the rows."""
+    run = Run(in_parts)
+    means = run.rounds("regret").groupby(["algorithm", "t"], sort=False)["regret"].mean()
+    read = RunFolder.read
+
+    def cells_only(self, kind, task, columns=None):
+        assert kind == "cells", "a whole file of rounds"
+        return read(self, kind, task, columns)
+
+    monkeypatch.setattr(RunFolder, "read", cells_only)
+    found = curves(run, "regret", run.record.grids[-1].pairs[0].problem.title)
+    np.testing.assert_allclose(found["mean"], means.loc[[*means.index]], rtol=1e-12)
+    paths = [path for _, some in draw_all(run, tmp_path / "figures") for path in some]
+    assert sorted(path.suffix for path in paths).count(".csv") == len(paths) / 3
+    assert {path.suffix for path in (tmp_path / "figures").iterdir()} == {".csv", ".pdf", ".png"}, "and no part is left"
+
+
+def test_rows_are_cut_where_another_tasks_cells_lie_between():
+    table = pa.table({"cell": ["c", "a", "c", "b", "a", "b"], "t": [2, 2, 1, 2, 1, 1]})
+    parts = _in_order(table, {"a": 0, "b": 1, "elsewhere": 2, "c": 3})
+    assert [(rank, part["cell"].to_pylist(), part["t"].to_pylist()) for rank, part in parts] == [
+        (0, ["a", "a", "b", "b"], [1, 2, 1, 2]),
+        (3, ["c", "c"], [1, 2]),
+    ]
