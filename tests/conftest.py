@@ -74,7 +74,12 @@ PLAYERS = {
     "as it comes": "",
     "fresh workers": "from cbobench.sweep import workers; workers._alone = lambda: False",
     "ray": "from cbobench.sweep import crew; crew.started = lambda: True",
-    "ray takes over": "from cbobench.sweep import crew; crew.PATIENCE = crew.RAY_PAYS = 0.0",
+    "ray takes over": """from cbobench.sweep import crew
+crew.PATIENCE = crew.RAY_PAYS = 0.0
+given, give, room = [], crew.Workers.give, crew.Workers.room
+crew.Workers.give = lambda self, task: given.append(task) or give(self, task)
+crew.Workers.room = lambda self: room(self) if len(given) < 5 else 0  # they wait for Ray, however long it takes
+""",
 }
 
 

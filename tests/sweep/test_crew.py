@@ -22,15 +22,6 @@ from cbobench.sweep.workers import usable_cpus
 from tests.conftest import PLAYERS
 from tests.sweep.test_run import assert_same_rows, cells
 
-LONG = """\
-suite: long
-horizon: 2000
-seeds: {seeds}
-record: {{rounds: 50}}
-problems: [rkhs-1d]
-algorithms: [ckb-ucb, ckb-ts]
-"""
-
 
 @pytest.mark.slow
 @pytest.mark.parametrize(("players", "cpus"), [("as it comes", 1), *((kind, 2) for kind in PLAYERS)])
@@ -45,14 +36,14 @@ def test_players_change_nothing(small_suite, tmp_path, command, players, cpus):
 
 
 @pytest.mark.slow
-def test_ray_takes_over_from_workers(write_suite, tmp_path, command):
+def test_ray_takes_over_from_workers(small_suite, tmp_path, command):
     """No cell is played twice, and none is lost; the rows are those of a run in one process."""
-    suite = write_suite(LONG.format(seeds=60))
+    suite = small_suite(seeds=8)
     done = command("run", suite, "--out", tmp_path / "both", "--cpus", 2, "--block", 1, players="ray takes over")
     assert done.returncode == 0, done.stderr
     assert "played by 2 worker processes" in done.stderr
     assert "played on Ray from here on" in done.stderr
-    assert len(list((tmp_path / "both" / "cells").glob("*.parquet"))) == len(cells(tmp_path / "both")) == 120
+    assert len(list((tmp_path / "both" / "cells").glob("*.parquet"))) == len(cells(tmp_path / "both")) == 24
     cbobench.run(suite, out=tmp_path / "here", cpus=0)
     assert_same_rows(tmp_path / "here", tmp_path / "both")
 
