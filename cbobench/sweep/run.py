@@ -163,7 +163,7 @@ def execute(
     """Play a plan.
 
     Args:
-        cpus: how many cells at a time on this machine (None: as many as CPUs), or 0 to play in this process.
+        cpus: how many tasks at a time on this machine (None: as many as CPUs), or 0 to play in this process.
         address: of a Ray cluster, instead of this machine.
         fail_fast: stop at the first failed cell.
         on_receipt: called with each receipt as it comes.
