@@ -19,6 +19,7 @@ from cbobench.algorithms.base import OneRun, Setting
 from cbobench.algorithms.improvement import log_expected_improvement, log_feasibility
 from cbobench.gp.beliefs import FunctionBelief
 from cbobench.gp.kernels import Array
+from cbobench.gp.posteriors.choice import Kind
 from cbobench.gp.single import Noise, RunModel
 from cbobench.params import param, state
 
@@ -76,6 +77,9 @@ class ADMMBO(OneRun):
 
     stopped_at: int | None = state()
     converged: bool = state()
+
+    def posterior_kind(self) -> Kind:
+        return "observations"
 
     def start_one(self, setting: Setting) -> None:
         m = setting.constraints

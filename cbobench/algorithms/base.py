@@ -21,6 +21,7 @@ from numpy.typing import NDArray
 from cbobench.gp.actions import Finite
 from cbobench.gp.box import Box
 from cbobench.gp.kernels import Array
+from cbobench.gp.posteriors.choice import Kind
 from cbobench.params import state
 from cbobench.problems.base import Ability, Actions, Drawn, Feedback, Problem, Shown
 from cbobench.rng import Streams
@@ -114,6 +115,10 @@ class Algorithm:
 
     def check(self, problem: Problem) -> None:
         """Refuse, beyond `needs`, a problem that these parameters cannot serve. Raises `Misuse`."""
+
+    def posterior_kind(self) -> Kind:
+        """How it represents a posterior, for an estimate of memory: `observations`, `features`, or the cheapest."""
+        return "cheapest"
 
     def look(self, instances: Drawn) -> None:
         """See the drawn instances; called before `start`, for a reference only."""

@@ -10,6 +10,7 @@ from cbobench.algorithms import ALGORITHMS
 from cbobench.algorithms.score import ScoreAlgorithm
 from cbobench.gp.beliefs import Belief, FunctionBelief
 from cbobench.gp.kernels import Array
+from cbobench.gp.posteriors.choice import Kind
 from cbobench.gp.posteriors.contract import Posterior
 from cbobench.gp.single import Noise, RunningScale, noise_variance, own_noise
 from cbobench.params import param, state
@@ -44,6 +45,9 @@ class ConstrainedEI(ScoreAlgorithm):
 
     def lam_for(self, horizon: int) -> float:
         return noise_variance(self.lam, horizon)
+
+    def posterior_kind(self) -> Kind:
+        return "cheapest" if self.lam == "scaled" or not self.scaled else "observations"
 
     def make_posterior(self, functions: int) -> Posterior:
         """With a constant 1 beside f and g, see `cbobench.gp.single`."""

@@ -14,6 +14,7 @@ from cbobench.algorithms import ALGORITHMS
 from cbobench.algorithms.base import OneRun, Setting
 from cbobench.errors import Misuse
 from cbobench.gp.kernels import Array
+from cbobench.gp.posteriors.choice import Kind
 from cbobench.gp.single import Cube, RunningScale
 from cbobench.params import param, state
 
@@ -70,6 +71,9 @@ class BanditOCO(OneRun):
     def validate(self) -> None:
         if self.delta != "theory" and self.delta > RADIUS:
             raise Misuse(f"delta is {self.delta}; allowed: at most {RADIUS}, the radius of a ball in the unit cube")
+
+    def posterior_kind(self) -> Kind:
+        return "none"
 
     def start_one(self, setting: Setting) -> None:
         m, T = setting.constraints, setting.horizon

@@ -95,6 +95,9 @@ class OptimisticReward(ScoreAlgorithm):
         self.set_bounds(setting)
         super().start(setting)
 
+    def posterior_kind(self) -> choice.Kind:
+        return "features" if any(strategy.joint for strategy in self.strategies()) else "cheapest"
+
     def set_bounds(self, setting: Setting) -> None:
         self.bound_f = read_bound("B", self.B, setting.norm[:, :1], setting.sup[:, :1])
 

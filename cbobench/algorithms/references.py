@@ -9,6 +9,7 @@ import numpy as np
 from cbobench.algorithms import ALGORITHMS
 from cbobench.algorithms.base import Algorithm, Setting
 from cbobench.gp.box import Box
+from cbobench.gp.posteriors.choice import Kind
 from cbobench.params import state
 from cbobench.problems.base import Actions, Drawn
 from cbobench.rng import Draws, uniform
@@ -23,6 +24,9 @@ class Oracle(Algorithm):
     about = "plays the best feasible action"
     knows = ("f and g",)
     reference = True
+
+    def posterior_kind(self) -> Kind:
+        return "none"
 
     instances: Drawn = state()
 
@@ -45,6 +49,9 @@ class Random(Algorithm):
     about = "plays uniformly at random"
 
     setting: Setting = state()
+
+    def posterior_kind(self) -> Kind:
+        return "none"
 
     def start(self, setting: Setting) -> None:
         self.setting = setting

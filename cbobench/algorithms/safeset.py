@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from cbobench.algorithms.optimistic import Optimistic
 from cbobench.errors import Misuse
+from cbobench.gp.actions import Finite
 from cbobench.gp.beliefs import FunctionBelief
 from cbobench.gp.kernels import Array
 from cbobench.params import param, state
@@ -44,6 +45,8 @@ class SafeSet(Optimistic):
         super().check(problem)
         if self.metric == "input" and "coordinates" not in problem.offers():
             raise Misuse("metric is 'input', but the actions have no coordinates; allowed here: kernel, none")
+        if self.metric != "none" and isinstance(problem.actions, Finite):
+            problem.actions.check_pairs(f"metric: {self.metric}", "take metric: none")
 
     def prepare(self) -> None:
         setting = self.setting

@@ -14,6 +14,7 @@ from cbobench.algorithms.base import OneRun, Setting
 from cbobench.errors import Misuse
 from cbobench.gp.box import sobol
 from cbobench.gp.kernels import Array
+from cbobench.gp.posteriors.choice import Kind
 from cbobench.gp.single import Noise, RunModel
 from cbobench.params import param, state
 
@@ -68,6 +69,9 @@ class SCBO(OneRun):
             raise Misuse(
                 f"length is {self.length}; it must lie between shortest {self.shortest:g} and {self.longest:g}"
             )
+
+    def posterior_kind(self) -> Kind:
+        return "observations"
 
     def start_one(self, setting: Setting) -> None:
         self.model = RunModel(setting.actions, 1 + setting.constraints, self.lam, setting.horizon, self.scaled)

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
 
-from cbobench.errors import CellFailure
-from cbobench.gp.kernels import Array, Root, distances
+from cbobench.errors import CellFailure, Misuse
+from cbobench.gp.kernels import Array, Kernel, distances, pivoted
+
+LARGEST = 10_000  # actions of which matrices (n, n) are formed, 0.8 GB each
+MOST_FEATURES = 2**26  # numbers of Phi of a set without a matrix, 0.5 GB
+LARGEST_RANK = 1024  # and its columns: finding them takes O(n r²)
 
 
-@dataclass(frozen=True)
 class Finite:
     """n actions.
 
@@ -23,32 +25,106 @@ class Finite:
         names: a name per action, for figures and tables.
     """
 
-    covariance: Array
-    points: Array | None = None
-    kernel_name: str = "given"
-    names: tuple[str, ...] | None = None
+    def __init__(
+        self,
+        covariance: Array,
+        points: Array | None = None,
+        kernel_name: str = "given",
+        names: tuple[str, ...] | None = None,
+    ) -> None:
+        self.points = points
+        self.kernel_name = kernel_name
+        self.names = names
+        self._given = covariance
+        self._exceeds = 0  # the largest number that the rank is known to exceed
+
+    @staticmethod
+    def at(
+        where: Array,
+        kernel: Kernel,
+        kernel_name: str = "given",
+        names: tuple[str, ...] | None = None,
+        points: Array | None = None,
+    ) -> Finite:
+        """Actions under a kernel of coordinates; from 10,001 actions on, their covariance is not formed.
+
+        Args:
+            where: what the kernel acts on, (n, d).
+            points: the actions' coordinates, where they are other ones.
+        """
+        points = where if points is None else points
+        if len(where) > LARGEST:
+            return Scattered(where, kernel, points, kernel_name, names)
+        return Finite(kernel(where, where), points, kernel_name, names)
+
+    @property
+    def covariance(self) -> Array:
+        """k(x, x') of every pair, (n, n).
+
+        Raises:
+            CellFailure: there are more actions than `LARGEST`.
+        """
+        return self._given
 
     @property
     def n(self) -> int:
-        return len(self.covariance)
+        return len(self._given)
 
     @property
     def d(self) -> int:
         """Input dimension; 0 without coordinates."""
         return 0 if self.points is None else self.points.shape[1]
 
-    @cached_property
-    def _root(self) -> Root:
-        return Root(self.covariance)
+    @property
+    def prior(self) -> Array:
+        """k(x, x), (n,)."""
+        return self._given.diagonal()
+
+    def rows(self, some: NDArray[np.intp]) -> Array:
+        """k(x, x') of q actions with all, (q, n)."""
+        return self._given[some]
+
+    def among(self, some: NDArray[np.intp]) -> Array:
+        """k(x, x') of q actions, (q, q)."""
+        return self._given[np.ix_(some, some)]
+
+    def combine(self, weights: Array) -> Array:
+        """Σ_i a_i k(., x_i) at all actions, for q weight vectors a (q, n), one product each: (q, n)."""
+        return np.matmul(weights[:, None, :], self._given)[:, 0]
+
+    # Features -------------------------------------------------------------------------------------------------------
+
+    def _find(self, most: int | None) -> Array | None:
+        """Phi (n, r), or None where r is above `most`."""
+        rows = pivoted(self.prior, self._given.__getitem__, most)
+        return None if rows is None else np.ascontiguousarray(rows.T)
+
+    _found: Array | None = None
 
     @property
     def features(self) -> Array:
         """Phi (n, r), Phi Phi^T = covariance."""
-        return self._root.features
+        if self._found is None:
+            self._found = self._find(None)
+            assert self._found is not None
+        return self._found
 
     def rank_is_at_most(self, most: int) -> bool:
         """Whether r <= `most`. Counts no further: all features of a rough kernel on 10,000 actions take minutes."""
-        return self._root.rank_is_at_most(most)
+        if self._found is not None or most >= self.n:
+            return self.features.shape[1] <= most
+        if most > self._exceeds:
+            self._found = self._find(most)
+            self._exceeds = most if self._found is None else self._exceeds
+        return self._found is not None
+
+    # Metrics and norms ----------------------------------------------------------------------------------------------
+
+    def check_pairs(self, what: str, instead: str) -> None:
+        """Raises `Misuse` where something (`what`) would compare all pairs of more actions than `LARGEST`."""
+        if self.n > LARGEST:
+            size = f"{8e-9 * self.n**2:.0f} GB for {self.n:,} actions"
+            raise Misuse(f"{what} compares all pairs of actions, {size}; allowed: {LARGEST:,} actions; {instead}")
 
     @cached_property
     def input_metric(self) -> Array | None:
@@ -58,8 +134,11 @@ class Finite:
     @cached_property
     def kernel_metric(self) -> Array:
         """d_k(x, x') = sqrt(k(x,x) + k(x',x') - 2 k(x,x')), shape (n, n): |g(x) - g(x')| <= |g|_k d_k(x, x')."""
-        variance = self.covariance.diagonal()
-        return np.sqrt(np.maximum(variance[:, None] + variance[None, :] - 2 * self.covariance, 0.0))
+        found = self.prior[:, None] + self.prior[None, :]
+        for row, covariances in zip(found, self.covariance, strict=True):
+            row -= 2 * covariances
+        np.maximum(found, 0.0, out=found)
+        return np.sqrt(found, out=found)
 
     def norm(self, values: Array) -> Array:
         """RKHS norms of functions given by their values, shape (..., n) to (...).
@@ -73,6 +152,64 @@ class Finite:
         missed = np.abs(self.features @ weights - flat).max(axis=0)
         norms = np.where(missed <= 1e-5 * np.abs(flat).max(axis=0), np.linalg.norm(weights, axis=0), np.inf)
         return np.asarray(norms.reshape(values.shape[:-1]))
+
+
+class Scattered(Finite):
+    """A large set: features come from coordinates, and no matrix (n, n) is formed.
+
+    Args:
+        where: what the kernel acts on, (n, d).
+        kernel: of these.
+        points, kernel_name, names: as of `Finite`.
+
+    Raises:
+        Misuse: the kernel has too many features on these points (`features`, `rank_is_at_most`).
+    """
+
+    def __init__(
+        self, where: Array, kernel: Kernel, points: Array, kernel_name: str, names: tuple[str, ...] | None
+    ) -> None:
+        super().__init__(np.empty((0, 0)), points, kernel_name, names)
+        self.kernel = kernel
+        self.where = where
+
+    @property
+    def covariance(self) -> Array:
+        size = f"{8e-9 * self.n**2:.0f} GB for {self.n:,} actions"
+        raise CellFailure(f"something asked for all pairs of actions, {size}; allowed: {LARGEST:,} actions")
+
+    @property
+    def n(self) -> int:
+        return len(self.where)
+
+    @cached_property
+    def prior(self) -> Array:  # type: ignore[override]
+        some = (self.where[i : i + 64] for i in range(0, self.n, 64))
+        return np.concatenate([self.kernel(points, points).diagonal() for points in some])
+
+    def rows(self, some: NDArray[np.intp]) -> Array:
+        return self.kernel(self.where[some], self.where)
+
+    def among(self, some: NDArray[np.intp]) -> Array:
+        return self.kernel(self.where[some], self.where[some])
+
+    def combine(self, weights: Array) -> Array:
+        inner = np.matmul(weights[:, None, :], self.features)
+        return np.matmul(inner, self.features.T)[:, 0]
+
+    def rank_is_at_most(self, most: int) -> bool:
+        return self.features.shape[1] <= most
+
+    def _find(self, most: int | None) -> Array:
+        """Phi as a view of Phi^T (r, n), which is what posteriors multiply with."""
+        allowed = min(LARGEST_RANK, MOST_FEATURES // self.n)
+        rows = pivoted(self.prior, lambda i: self.rows(np.array([i]))[0], allowed)
+        if rows is None:
+            raise Misuse(
+                f"{self.kernel_name} has more than {allowed} features on {self.n:,} actions, too many; allowed: "
+                f"{LARGEST:,} actions, or a smoother kernel or a longer lengthscale"
+            )
+        return rows.T
 
 
 def break_ties(score: Array, coin: NDArray[np.float64]) -> NDArray[np.intp]:

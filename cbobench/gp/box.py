@@ -88,7 +88,7 @@ def _norms(kernel: SquaredExponential | Matern, d: int, shape: tuple[int, int], 
 def finite(points: Array, box: Box) -> Finite:
     """Points of a box (n, d) as a finite action set with the box's kernel."""
     units = box.unit(points)
-    return Finite(box.kernel(units, units), points, box.kernel_name)
+    return Finite.at(units, box.kernel, box.kernel_name, points=points)
 
 
 def sobol(d: int, size: int) -> Array:

@@ -24,7 +24,7 @@ def greedy_gain(actions: Finite | Box, lam: float, horizon: int) -> Array:
     """Upper bounds of gamma_0, ..., gamma_T, shape (T + 1,): greedy gains / (1 - 1/e); a box by its candidates."""
     if isinstance(actions, Box):
         actions = actions.grid
-    posterior = FeaturePosterior(actions.features, lam, 1, 1, actions.covariance.diagonal())
+    posterior = FeaturePosterior(actions.features, lam, 1, 1, actions.prior)
     gains = np.zeros(horizon + 1)
     nothing = np.zeros((1, 1))
     for t in range(1, horizon + 1):

@@ -138,7 +138,7 @@ class ExpertGuidance(FeedbackModel):
     def actions(self) -> Finite:
         axis = np.linspace(0, 1, PER_AXIS).tolist()
         points = unit_grid(axis, axis)
-        return Finite(stationary(self.kernel, self.lengthscale)(points, points), points, self.kernel)
+        return Finite.at(points, stationary(self.kernel, self.lengthscale), self.kernel)
 
     @cached_property
     def policies(self) -> Policies:
@@ -160,11 +160,13 @@ class ExpertGuidance(FeedbackModel):
         return float(np.stack([self.policies.estimate(one) for one in scenarios]).std(axis=0).max())
 
     def draw(self, generators: Sequence[np.random.Generator]) -> Instances:
-        covariance, replicates = self.actions.covariance, len(generators)
+        replicates = len(generators)
         weights = np.stack([gen.uniform(-1, 1, self.actions.n) for gen in generators])
-        f = np.matmul(weights[:, None, :], covariance)[:, 0]
+        f = self.actions.combine(weights)
         g = np.tile(self.policies.distance() - self.tolerance, (replicates, 1, 1))
-        of_g = smooth_norm(covariance, g[0, 0])  # once: a solve for several replicates has bits that depend on them
+        of_g = smooth_norm(
+            self.actions.covariance, g[0, 0]
+        )  # once: a solve for several replicates has bits that depend on them
         norm = np.stack([np.sqrt((f * weights).sum(axis=1)), np.full(replicates, of_g)], axis=1)
         noise = np.tile([self.noise_f, self.deviation_g], (replicates, 1))
         seeds = choose_seed_set(self.settle(g), self.seed_size, generators)

@@ -78,8 +78,7 @@ class ReadingsProblem(Problem):
     @cached_property
     def actions(self) -> Finite:
         points = self.readings.points
-        covariance = stationary(self.kernel, self.lengthscale)(points, points)
-        return Finite(covariance, points, self.kernel, self.readings.names)
+        return Finite.at(points, stationary(self.kernel, self.lengthscale), self.kernel, self.readings.names)
 
     @property
     def constraints(self) -> int:

@@ -8,7 +8,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cbobench.errors import CellFailure
+from cbobench.gp.actions import LARGEST
 from cbobench.gp.kernels import Array
+
+PAIRS = 2**20  # that are looked at together
 
 
 def best_feasible(f: Array, g: Array) -> NDArray[np.intp]:
@@ -42,14 +45,36 @@ def best_policy_value(f: Array, g: Array) -> Array:
 
 
 def _best_mixture(f: Array, g: Array) -> float:
-    inside, outside = g <= 0, g > 0
+    if len(f) > LARGEST:
+        kept = _upper_hull(f, g)
+        f, g = f[kept], g[kept]
+    inside, outside = np.flatnonzero(g <= 0), np.flatnonzero(g > 0)
     best = float(f[inside].max())
-    if not outside.any():
-        return best
-    slack, excess = -g[inside][:, None], g[outside][None, :]
-    share = slack / (slack + excess)  # the largest share of the infeasible action that keeps E g = 0
-    mixed = (1 - share) * f[inside][:, None] + share * f[outside][None, :]
-    return max(best, float(mixed.max()))
+    step = max(1, PAIRS // max(1, len(outside)))
+    for i in range(0, len(inside) if len(outside) else 0, step):
+        some = inside[i : i + step]
+        slack, excess = -g[some][:, None], g[outside][None, :]
+        share = slack / (slack + excess)  # the largest share of the infeasible action that keeps E g = 0
+        mixed = (1 - share) * f[some][:, None] + share * f[outside][None, :]
+        best = max(best, float(mixed.max()))
+    return best
+
+
+def _upper_hull(f: Array, g: Array) -> NDArray[np.intp]:
+    """The actions on the upper concave hull of f over g, between which the best mixture lies (and the best feasible
+    one). The rest may be left out: on 100,000 actions there are 2.5e9 pairs."""
+    hull: list[int] = []
+    for i in np.lexsort((-f, g)).tolist():
+        if hull and g[hull[-1]] == g[i]:
+            continue
+        while len(hull) > 1:
+            a, b = hull[-2], hull[-1]
+            if (f[b] - f[a]) * (g[i] - g[a]) > (f[i] - f[a]) * (g[b] - g[a]):
+                break
+            hull.pop()
+        hull.append(i)
+    feasible = np.where(g <= 0, f, -np.inf)
+    return np.unique(np.append(hull, feasible.argmax())).astype(np.intp)
 
 
 def _linear_program(f: Array, g: Array) -> float:

@@ -11,12 +11,13 @@ import numpy as np
 
 from cbobench.errors import CellFailure, Misuse
 from cbobench.gp import kernels
-from cbobench.gp.actions import Finite
+from cbobench.gp.actions import Finite, Scattered
 from cbobench.gp.kernels import Array
 from cbobench.params import param
 from cbobench.problems import PROBLEMS
 from cbobench.problems.base import Drawn, Instances, choose_seed_set
 from cbobench.problems.channels import Everywhere, FeedbackModel
+from cbobench.problems.data import DataFolder
 from cbobench.rng import generator
 
 MAX_REDRAWS = 1000
@@ -48,7 +49,11 @@ class RandomRKHS(FeedbackModel):
     @cached_property
     def actions(self) -> Finite:
         points, name, lengthscale = self.grid()
-        return Finite(kernels.kernel(name, lengthscale)(points, points), points, name)
+        return Finite.at(points, kernels.kernel(name, lengthscale), name)
+
+    def prepare(self, data: DataFolder) -> None:
+        if isinstance(self.actions, Scattered):
+            assert self.actions.features is not None  # raises where there are too many
 
     @property
     def constraints(self) -> int:
@@ -70,10 +75,9 @@ class RandomRKHS(FeedbackModel):
         return lambda points: g
 
     def _draw_one(self, gen: np.random.Generator) -> tuple[Array, Array, Array, int]:
-        covariance = self.actions.covariance
         for redraws in range(MAX_REDRAWS):
             weights = gen.uniform(-1, 1, (self._functions, self.actions.n))
-            values = np.matmul(weights[:, None, :], covariance)[:, 0]  # one product per function
+            values = self.actions.combine(weights)
             norms = np.sqrt((values * weights).sum(axis=1))  # sqrt(a^T K a)
             f = values[0]
             if self.constraint == "threshold":
@@ -124,7 +128,7 @@ class RKHS(RandomRKHS):
 
     constraint: Literal["threshold", "independent"] = param("independent", "g drawn like f, or g = -f + h B")
     d: int = param(1, "input dimension", at_least=1, at_most=100)
-    n: int = param(100, "number of actions", at_least=2, at_most=10000)
+    n: int = param(100, "number of actions", at_least=2, at_most=200_000)
     m: int = param(1, "number of constraints", at_least=1, at_most=100)
     kernel: kernels.KernelName = param("se", "kernel of f and g")
     lengthscale: float = param(0.2, "lengthscale", at_least=1e-4, at_most=1e4)

@@ -10,6 +10,7 @@ from cbobench import params
 from cbobench.algorithms import ALGORITHMS
 from cbobench.algorithms.base import Algorithm, Setting
 from cbobench.errors import CbobenchError, Misuse, one_line, unknown
+from cbobench.gp.posteriors import choice
 from cbobench.problems.base import Drawn, Problem
 from cbobench.registry import Registry
 from cbobench.rng import Streams
@@ -66,6 +67,14 @@ def check_pairs(pairs: list[Pair], problems: Mapping[str, Problem], horizon: int
         except Exception as error:  # a user's algorithm may raise anything
             reason = error if isinstance(error, CbobenchError) else one_line(error)
             raise Misuse(f"{path}: {variant.title} cannot play {title}: {reason}") from error
+
+
+def memory_of(pair: Pair, problem: Problem, horizon: int) -> int:
+    """Bytes that a cell of a pair holds at most (see `choice.memory`)."""
+    algorithm: Algorithm = params.build(ALGORITHMS.get(pair.algorithm.name), pair.algorithm.settings)
+    told = 1 + problem.constraints
+    apart = 1 if "feedback at once" in problem.offers() else told
+    return choice.memory(problem.actions, horizon, apart, told, algorithm.posterior_kind())
 
 
 def unique(variants: list[Variant], what: str, path: Path) -> None:

@@ -7,13 +7,16 @@ same tasks again.
 from __future__ import annotations
 
 import math
+import os
 from collections.abc import Collection, Mapping
 
 from cbobench.errors import Misuse
+from cbobench.gp.actions import Finite
 from cbobench.gp.posteriors import choice
 from cbobench.play.task import Task
 from cbobench.results.source import libraries, refuse_edits, source_hash
 from cbobench.suite.cells import Cell, Grid, Suite
+from cbobench.suite.checks import memory_of
 
 MAX_BLOCK = 50
 MIN_BLOCK = 10
@@ -27,21 +30,36 @@ def block_size(pairs: int, seeds: int, cpus: int) -> int:
     return max(1, min(MAX_BLOCK, max(MIN_BLOCK, wanted), seeds))
 
 
-def memory_limit(suite: Suite) -> int:
+def memory_limit(suite: Suite, here: bool) -> int:
     """How many seeds fit into a block.
 
+    Args:
+        here: whether this machine plays, and not a cluster.
+
     Raises:
-        Misuse: one cell alone would need more than `CELL_MEMORY`.
+        Misuse: one cell alone would need more than `CELL_MEMORY`, or than this machine has.
     """
-    horizon, seeds = suite.grid.horizon, []
-    for title, problem in suite.problems.items():
-        apart = 1 if "feedback at once" in problem.offers() else 1 + problem.constraints
-        needed = choice.memory(problem.actions, horizon, apart)
+    horizon, fitting = suite.grid.horizon, [MAX_BLOCK]
+    for pair in suite.grid.pairs:
+        problem = suite.problems[pair.problem.title]
+        needed = memory_of(pair, problem, horizon)
         if needed > CELL_MEMORY:
             size = f"{needed / 1e9:.0f} GB per cell at T = {horizon:,}"
-            raise Misuse(f"{title} would need {size}; allowed: {CELL_MEMORY / 1e9:.0f}; lower the horizon, or set grid")
-        seeds.append(max(1, BLOCK_MEMORY // needed))
-    return min(seeds)
+            less = "fewer actions" if isinstance(problem.actions, Finite) else "set grid"
+            raise Misuse(
+                f"{pair.label} would need {size}; allowed: {CELL_MEMORY / 1e9:.0f}; lower the horizon, or {less}"
+            )
+        whole = needed + choice.shared(problem.actions)
+        if here and whole > machine_memory():
+            size = f"{whole / 1e9:.1f} GB; this machine has {machine_memory() / 1e9:.1f}"
+            raise Misuse(f"{pair.label} would need {size}; lower the horizon, or play on a larger machine")
+        fitting.append(max(1, BLOCK_MEMORY // max(1, needed)))
+    return min(fitting)
+
+
+def machine_memory() -> int:
+    """Bytes of memory of this machine."""
+    return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
 
 
 def tasks(

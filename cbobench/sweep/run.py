@@ -116,6 +116,7 @@ def plan(
     grid = loaded.grid
     folder = RunFolder.at(Path("runs") / loaded.name if out is None else out)
     call = invocation(list(command))
+    limit = blocks.memory_limit(loaded, here=address is None)
     if folder.exists(FILE):
         record = RunRecord.read(folder).extended(grid, loaded, call, folder.uri)
         rows = played(folder)
@@ -123,7 +124,7 @@ def plan(
         _refuse_foreign(folder)
         workers = CLUSTER_CPUS if address is not None else cpus or usable_cpus()
         wanted = blocks.block_size(len(grid.pairs), len(grid.seeds), workers)
-        size = block or min(wanted, blocks.memory_limit(loaded))
+        size = block or min(wanted, limit)
         record = RunRecord(loaded.name, loaded.about, loaded.keep, size, (grid,), (call,))
         rows = {}
     freshness = Freshness()

@@ -108,7 +108,7 @@ def test_a_run_that_would_not_fit_into_memory_is_refused(tmp_path):
 
     suite = tmp_path / "s.yaml"
     suite.write_text(
-        "suite: s\nhorizon: 50000\nseeds: 1\nproblems:\n  - feasible-pocket\nalgorithms:\n  - random\n",
+        "suite: s\nhorizon: 50000\nseeds: 1\nproblems:\n  - feasible-pocket\nalgorithms:\n  - rpol-ucb\n",
         encoding="utf-8",
     )
     with pytest.raises(Misuse, match="GB per cell at T = 50,000"):

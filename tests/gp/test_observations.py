@@ -211,7 +211,7 @@ def test_a_rank_is_counted_no_further_than_asked():
     rank = a_grid("matern52", 1000).features.shape[1]
     assert rank == 989
     assert not any(rough.rank_is_at_most(most) for most in (10, 50, 30, 988))
-    assert rough._root.found is None
+    assert rough._found is None
     assert rough.rank_is_at_most(989)
     assert not rough.rank_is_at_most(988)
     np.testing.assert_array_equal(rough.features, a_grid("matern52", 1000).features)

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import math
+from typing import Literal
 
-from cbobench.gp.actions import Finite
+from cbobench.gp.actions import LARGEST_RANK, Finite, Scattered
 from cbobench.gp.box import Box
 from cbobench.gp.posteriors.features import FeaturePosterior
 from cbobench.gp.posteriors.observations import ObservationPosterior
 from cbobench.gp.posteriors.shared import SharedPosterior
 
+Kind = Literal["none", "cheapest", "features", "observations"]
+ARRAYS = 8  # of a function's values at all actions: drawn, told, believed, scored
 LARGEST_MEMORY = 2**27  # numbers of one replicate in observation space, 1 GiB
 
 
@@ -21,6 +24,8 @@ def in_features(actions: Finite | Box, horizon: int) -> bool:
     """
     if isinstance(actions, Box):
         return False
+    if isinstance(actions, Scattered):  # one Phi for all replicates, whatever T is
+        return True
     n, T = actions.n, horizon
     return T * (T + n) > LARGEST_MEMORY or actions.rank_is_at_most(largest_rank(n, T))
 
@@ -49,15 +54,33 @@ def cheapest(
         paths: whether sample paths will be asked for (finite sets only).
     """
     if isinstance(actions, Finite) and (paths or in_features(actions, horizon)):
-        return FeaturePosterior(actions.features, 1.0, replicates, functions, actions.covariance.diagonal())
+        return FeaturePosterior(actions.features, 1.0, replicates, functions, actions.prior)
     return ObservationPosterior(actions, 1.0, replicates, functions, horizon)
 
 
-def memory(actions: Finite | Box, horizon: int, functions: int) -> int:
-    """Bytes that a replicate's posteriors hold at most, with what `refresh` needs on top."""
-    if in_features(actions, horizon):
-        assert isinstance(actions, Finite)
-        n, r = actions.n, actions.features.shape[1]
-        return 8 * functions * (4 * n + 3 * r * r)
+def memory(actions: Finite | Box, horizon: int, apart: int, told: int, kind: Kind = "cheapest") -> int:
+    """Bytes that a replicate holds at most, with what `refresh` needs on top.
+
+    Args:
+        apart: how many posteriors have a covariance of their own.
+        told: how many functions are observed.
+        kind: which representation.
+    """
+    if kind == "features" and isinstance(actions, Box):
+        actions = actions.grid
+    drawn = 8 * told * actions.n * ARRAYS if isinstance(actions, Finite) else 0
+    if kind == "none":
+        return drawn
+    if isinstance(actions, Finite) and (kind == "features" or (kind == "cheapest" and in_features(actions, horizon))):
+        n, known = actions.n, actions.rank_is_at_most(min(actions.n, LARGEST_RANK))
+        r = actions.features.shape[1] if known else n
+        return drawn + 8 * apart * (4 * n + 3 * r * r)
     candidates = actions.size if isinstance(actions, Box) else actions.n
-    return 8 * functions * horizon * (4 * horizon + 2 * candidates)
+    return drawn + 8 * apart * horizon * (4 * horizon + 2 * candidates)
+
+
+def shared(actions: Finite | Box) -> int:
+    """Bytes that all replicates share: a matrix (n, n), or the features of a set that has none."""
+    if isinstance(actions, Scattered):
+        return 2 * actions.features.nbytes
+    return 8 * actions.n**2 if isinstance(actions, Finite) else 0

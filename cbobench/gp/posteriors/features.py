@@ -65,7 +65,7 @@ class FeaturePosterior(SharedPosterior):
     ) -> None:
         self.features = features
         self.prior = np.maximum((features**2).sum(axis=1) if prior is None else prior, VARIANCE_FLOOR)
-        self.by_rank = np.ascontiguousarray(features.T)
+        self.by_rank = np.ascontiguousarray(features.T)  # of a large set no copy
         self.rank = features.shape[1]
         self.replicates = replicates
         self.functions = functions
@@ -91,7 +91,7 @@ class FeaturePosterior(SharedPosterior):
         self._enter(actions, values, mask)
 
     def _enter(self, actions: NDArray[np.intp], values: Array, mask: Mask | None) -> None:
-        phi = self.features.take(actions, axis=0)
+        phi = self._at_actions(actions)
         u = np.matmul(phi[:, None, :], self.factor)  # (L^T phi)^T, (S, 1, r)
         s = np.matmul(u, u.transpose(0, 2, 1))[:, 0]  # variance at the action, (S, 1)
         total = np.sqrt(self.lam + s)
@@ -115,6 +115,12 @@ class FeaturePosterior(SharedPosterior):
         factor = self.factor[replicate]
         a = np.matmul(factor, np.matmul(self.features[action][None], factor)[0])
         self.mean[replicate, function] += value / self.lam * np.matmul(a[None], self.by_rank)[0]
+
+    def _at_actions(self, actions: NDArray[np.intp]) -> Array:
+        """Features (S, r) of one action per replicate."""
+        if self.features.flags.c_contiguous:
+            return self.features.take(actions, axis=0)
+        return np.ascontiguousarray(self.features[actions])  # `take` would copy the whole of a view first
 
     def _at(self, mean: Array, actions: NDArray[np.intp]) -> Array:
         """Values (S, p) of a function stack (S, p, n) at one action per replicate."""

@@ -256,7 +256,7 @@ class ObservationPosterior(Slots):
             explained = np.matmul(z[:, some].T, z)
         else:
             explained = np.matmul(np.matmul(cross[:, some].T, self.inverse[replicate, :c, :c]), cross)
-        return np.asarray(self.actions.covariance[some] - explained)
+        return np.asarray(self.actions.rows(some) - explained)
 
     def among(self, replicate: int, actions: NDArray[Any]) -> Array:
         """The posterior covariance (q, q) of q actions, (q,) or (q, d), in one replicate."""
@@ -267,7 +267,7 @@ class ObservationPosterior(Slots):
             slots = kernel.profile(squared_lengths(actions[:, None] - self.points[replicate, :c]))
             cross = slots * self.full[replicate, :c]
         else:
-            prior = self.actions.covariance[np.ix_(actions, actions)]
+            prior = self.actions.among(actions)
             cross = self.cross[replicate, :c][:, actions].T
         if replicate in self.factors:
             half = self.factors[replicate].half(cross)

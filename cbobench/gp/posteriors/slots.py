@@ -36,7 +36,7 @@ class Slots(SharedPosterior):
             self.prior = np.ones(self.candidates)
         else:
             self.candidates = actions.n
-            self.prior = actions.covariance.diagonal()
+            self.prior = actions.prior
         self.rows = np.arange(replicates)
 
     points: Array
@@ -108,7 +108,7 @@ class Slots(SharedPosterior):
             assert isinstance(self.actions, Finite)
             index = actions.astype(np.intp)
             own = self.prior[index]
-            return self.actions.covariance[index], self.cross[self.rows, :c, index], own
+            return self.actions.rows(index), self.cross[self.rows, :c, index], own
         kernel = self.box.kernel
         candidates = kernel.profile(squared_lengths(actions[:, None] - self.box.candidates))
         slots = kernel.profile(squared_lengths(actions[:, None] - self.points[:, :c])) * self.full[:, :c]
@@ -118,5 +118,4 @@ class Slots(SharedPosterior):
         """Prior covariances of what slots hold, (c, d) to (c, c)."""
         if isinstance(self.actions, Box):
             return self.actions.kernel(points, points)
-        index = points[:, 0].astype(np.intp)
-        return self.actions.covariance[np.ix_(index, index)]
+        return self.actions.among(points[:, 0].astype(np.intp))
