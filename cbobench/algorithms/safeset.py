@@ -12,7 +12,7 @@ from cbobench.algorithms.optimistic import Optimistic
 from cbobench.errors import Misuse
 from cbobench.gp.actions import Finite
 from cbobench.gp.beliefs import FunctionBelief
-from cbobench.gp.kernels import Array
+from cbobench.gp.kernels import AT_ONCE, Array
 from cbobench.params import param, state
 from cbobench.problems.base import Problem
 
@@ -62,12 +62,11 @@ class SafeSet(Optimistic):
         The theory's L needs the RKHS norm of g, whatever G is read as: the largest |g| bounds no slope.
         """
         actions, bound = self.setting.finite, self.setting.norm[:, 1:]
-        metric = actions.kernel_metric
         if self.metric == "input":
             assert actions.input_metric is not None
-            apart = actions.input_metric > 0
-            bound = bound * (metric[apart] / actions.input_metric[apart]).max()
-            metric = actions.input_metric
+            metric, bound = actions.input_metric, bound * actions.steepness
+        else:
+            metric = actions.kernel_metric
         return metric, bound if self.L == "theory" else np.full_like(bound, self.L)
 
     def grow(self) -> None:
@@ -110,8 +109,11 @@ class Lipschitz:
 
     def _measure(self, s: int) -> None:
         """L_j times the distance to the nearest point that constraint j does not certify yet."""
-        open_only = np.where(self.certified[s][:, None, :], np.inf, self.metric)
-        self.to_uncertified[s] = self.constants[s][:, None] * open_only.min(axis=2)
+        step = max(1, AT_ONCE // len(self.metric))
+        for j, certified in enumerate(self.certified[s]):
+            for i in range(0, len(self.metric), step):
+                nearest = np.where(certified, np.inf, self.metric[i : i + step]).min(axis=1)
+                self.to_uncertified[s, j, i : i + step] = self.constants[s, j] * nearest
 
     def grow(self, safe: Mask, upper: Array) -> Mask:
         """S_t from S_{t-1}: one step of certification."""
@@ -121,9 +123,8 @@ class Lipschitz:
             return safe
         safe = safe.copy()
         for s in growing.tolist():
-            reach = upper[s][:, :, None] + self.constants[s][:, None, None] * self.metric
-            bound = np.where(safe[s][:, None], reach, np.inf)
-            self.certified[s] |= (bound <= 0).any(axis=1)
+            for j, x in np.argwhere(reaches[s]).tolist():
+                self.certified[s, j] |= upper[s, j, x] + self.constants[s, j] * self.metric[x] <= 0
             self._measure(s)
             safe[s] = self.certified[s].all(axis=0)
         return safe

@@ -134,11 +134,21 @@ class Finite:
     @cached_property
     def kernel_metric(self) -> Array:
         """d_k(x, x') = sqrt(k(x,x) + k(x',x') - 2 k(x,x')), shape (n, n): |g(x) - g(x')| <= |g|_k d_k(x, x')."""
-        found = self.prior[:, None] + self.prior[None, :]
-        for row, covariances in zip(found, self.covariance, strict=True):
-            row -= 2 * covariances
-        np.maximum(found, 0.0, out=found)
-        return np.sqrt(found, out=found)
+        found = np.empty((self.n, self.n))
+        for i, row in enumerate(found):
+            row[:] = self._apart(i)
+        return found
+
+    def _apart(self, i: int) -> Array:
+        """A row of `kernel_metric`."""
+        return np.sqrt(np.maximum(self.prior[i] + self.prior - 2 * self.covariance[i], 0.0))
+
+    @cached_property
+    def steepness(self) -> float:
+        """The largest d_k(x, x') / |x - x'| over pairs of different points."""
+        assert self.input_metric is not None
+        each = ((self._apart(i)[away > 0] / away[away > 0]) for i, away in enumerate(self.input_metric))
+        return max(float(ratios.max(initial=0.0)) for ratios in each)
 
     def norm(self, values: Array) -> Array:
         """RKHS norms of functions given by their values, shape (..., n) to (...).

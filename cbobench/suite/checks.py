@@ -72,9 +72,9 @@ def check_pairs(pairs: list[Pair], problems: Mapping[str, Problem], horizon: int
 def memory_of(pair: Pair, problem: Problem, horizon: int) -> int:
     """Bytes that a cell of a pair holds at most (see `choice.memory`)."""
     algorithm: Algorithm = params.build(ALGORITHMS.get(pair.algorithm.name), pair.algorithm.settings)
-    told = 1 + problem.constraints
-    apart = 1 if "feedback at once" in problem.offers() else told
-    return choice.memory(problem.actions, horizon, apart, told, algorithm.posterior_kind())
+    told, kind = 1 + problem.constraints, algorithm.posterior_kind()
+    apart = 1 if "feedback at once" in problem.offers() and kind != "observations" else told
+    return choice.memory(problem.actions, horizon, apart, told, kind)
 
 
 def unique(variants: list[Variant], what: str, path: Path) -> None:

@@ -20,7 +20,7 @@ from cbobench.suite.checks import memory_of
 
 MAX_BLOCK = 50
 MIN_BLOCK = 10
-BLOCK_MEMORY = 2**29  # bytes that the posteriors of one block may hold
+BLOCK_MEMORY = 2**29  # bytes that the posteriors of one block may hold, with half of what they share
 CELL_MEMORY = 2**32  # and those of one cell
 
 
@@ -49,11 +49,12 @@ def memory_limit(suite: Suite, here: bool) -> int:
             raise Misuse(
                 f"{pair.label} would need {size}; allowed: {CELL_MEMORY / 1e9:.0f}; lower the horizon, or {less}"
             )
-        whole = needed + choice.shared(problem.actions)
+        shared = choice.shared(problem.actions)
+        whole = needed + shared
         if here and whole > machine_memory():
             size = f"{whole / 1e9:.1f} GB; this machine has {machine_memory() / 1e9:.1f}"
             raise Misuse(f"{pair.label} would need {size}; lower the horizon, or play on a larger machine")
-        fitting.append(max(1, BLOCK_MEMORY // max(1, needed)))
+        fitting.append(max(1, (BLOCK_MEMORY - min(shared, BLOCK_MEMORY // 2)) // max(1, needed)))
     return min(fitting)
 
 
