@@ -1,0 +1,142 @@
+"""Large finite sets: features come from coordinates, and no matrix of all pairs is formed."""
+
+from __future__ import annotations
+
+import tracemalloc
+
+import numpy as np
+import pytest
+
+import cbobench
+from cbobench.errors import CellFailure, Misuse
+from cbobench.gp import actions, kernels
+from cbobench.gp.actions import LARGEST, Finite, Scattered
+from cbobench.gp.kernels import kernel
+from cbobench.gp.posteriors import choice
+from cbobench.problems import reference
+from tests.helpers import make, play, problem
+
+POINTS = np.random.default_rng(3).random((300, 2))
+
+
+def both(name="se", lengthscale=0.3):
+    """The same set with and without its matrix."""
+    k = kernel(name, lengthscale)
+    return Finite(k(POINTS, POINTS), POINTS, name), Scattered(POINTS, k, POINTS, name, None)
+
+
+@pytest.mark.parametrize("name", ["se", "linear"])
+def test_a_set_without_a_matrix_is_the_set_with_one(name):
+    with_matrix, without = both(name)
+    some = np.array([7, 299, 0])
+    if name == "se":  # the same pivots and rows; a product of matrices has other last digits, row by row
+        np.testing.assert_array_equal(without.features, with_matrix.features)
+    np.testing.assert_allclose(without.features @ without.features.T, with_matrix.covariance, atol=1e-10)
+    np.testing.assert_allclose(without.prior, with_matrix.prior, rtol=1e-15)
+    np.testing.assert_allclose(without.rows(some), with_matrix.rows(some), rtol=1e-15)
+    np.testing.assert_allclose(without.among(some), with_matrix.among(some), rtol=1e-15)
+    weights = np.random.default_rng(0).uniform(-1, 1, (2, 300))
+    np.testing.assert_allclose(without.combine(weights), with_matrix.combine(weights), atol=1e-10)
+    rank = with_matrix.features.shape[1]
+    assert without.rank_is_at_most(rank)
+    assert not without.rank_is_at_most(rank - 1)
+
+
+@pytest.mark.parametrize("method", ["ckb-ucb", "ckb-ts", "stageopt", "scbo", "rpol-sw", "cei", "safeopt"])
+def test_methods_play_the_same_without_the_matrix(monkeypatch, method):
+    settings = {"n": 200, "d": 2, "lengthscale": 0.4}
+    with_matrix, _ = play(problem("rkhs", **settings), make(method), seeds=2, horizon=60)
+    monkeypatch.setattr(actions, "LARGEST", 199)
+    task = problem("rkhs", **settings)
+    assert isinstance(task.actions, Scattered)
+    without, _ = play(task, make(method), seeds=2, horizon=60)
+    np.testing.assert_allclose(without.metrics.final["regret"], with_matrix.metrics.final["regret"], rtol=1e-6)
+
+
+def test_no_matrix_of_all_pairs_is_formed():
+    n = LARGEST + 2000
+    tracemalloc.start()
+    played, _ = play(problem("rkhs", n=n), make("ckb-ucb"), seeds=2, horizon=5)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert played.problem.actions.n == n
+    assert np.isfinite(played.metrics.final["regret"]).all()
+    assert peak < 8 * n**2 / 5, "Phi alone is n x 1024 numbers at most, of which 20 columns are touched"
+    with pytest.raises(CellFailure, match="all pairs of actions"):
+        _ = played.problem.actions.covariance
+
+
+def suite(tmp_path, problem, *algorithms):
+    path = tmp_path / "s.yaml"
+    lines = ["suite: s", "horizon: 5", "seeds: 1", "problems:", f"  - {problem}", "algorithms:"]
+    path.write_text("\n".join([*lines, *[f"  - {a}" for a in algorithms], ""]))
+    return path
+
+
+@pytest.mark.parametrize(
+    ("task", "method", "message"),
+    [
+        (
+            "rkhs: {n: 12000}",
+            "stageopt: {metric: kernel}",
+            r"metric: kernel .* 1 GB .* allowed: 10,000 .* metric: none",
+        ),
+        ("rkhs: {n: 20000}", "safeopt: {metric: input}", r"metric: input .* 3 GB .* allowed: 10,000"),
+        ("rkhs: {n: 11000, d: 2, kernel: matern12}", "ckb-ucb", r"matern12 has more than 100 features.*10,000 actions"),
+        ("feasible-pocket: {candidates: 20000, kernel: matern32}", "ckb-ts", r"matern32 has more than 100 features"),
+        ("rkhs: {n: 20000}", "scbo", None),
+        ("rkhs: {n: 20000}", "stageopt", None),
+    ],
+)
+def test_what_needs_all_pairs_is_refused_before_the_sweep(tmp_path, monkeypatch, task, method, message):
+    from cbobench.sweep.run import plan
+
+    monkeypatch.setattr(actions, "LARGEST_RANK", 100)
+    made = suite(tmp_path, task, method)
+    if message is None:
+        assert plan(made, out=tmp_path / "run", cpus=0).tasks
+        return
+    with pytest.raises(Misuse, match=message):
+        cbobench.run(made, out=tmp_path / "run", cpus=0)
+    assert not (tmp_path / "run").exists()
+
+
+def test_observations_that_would_not_fit_are_refused(tmp_path):
+    made = suite(tmp_path, "rkhs: {n: 100000}", "scbo")
+    made.write_text(made.read_text().replace("horizon: 5", "horizon: 10000"))
+    with pytest.raises(Misuse, match=r"scbo would need \d+ GB per cell at T = 10,000; .*fewer actions"):
+        cbobench.run(made, out=tmp_path / "run", cpus=0)
+
+
+def test_a_small_machine_refuses_what_it_cannot_hold(tmp_path, monkeypatch):
+    from cbobench.sweep import blocks
+
+    monkeypatch.setattr(blocks, "machine_memory", lambda: 10**7)
+    with pytest.raises(Misuse, match=r"would need 0.0 GB|this machine has 0.0"):
+        cbobench.run(suite(tmp_path, "rkhs: {n: 2000}", "ckb-ucb"), out=tmp_path / "run", cpus=0)
+
+
+def test_features_serve_every_horizon():
+    _, without = both()
+    assert choice.in_features(without, 1)
+    assert choice.in_features(without, 10**6)
+
+
+def test_rows_at_a_time_have_the_bits_of_all_at_once(monkeypatch):
+    for name in ("se", "matern12", "matern32", "matern52"):
+        whole = kernel(name, 0.2)(POINTS, POINTS[:77])
+        monkeypatch.setattr(kernels, "AT_ONCE", 500)
+        np.testing.assert_array_equal(kernel(name, 0.2)(POINTS, POINTS[:77]), whole)
+        monkeypatch.undo()
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_the_best_mixture_of_a_large_set_is_on_the_hull(monkeypatch, seed):
+    gen = np.random.default_rng(seed)
+    f, g = gen.standard_normal((1, 400)), gen.standard_normal((1, 1, 400)) + (seed % 4 - 1)
+    if seed % 2:
+        f, g = f.round(1), g.round(1)  # ties
+    assert (g <= 0).any()
+    pairs = reference.best_policy_value(f, g)
+    monkeypatch.setattr(reference, "LARGEST", 0)
+    np.testing.assert_allclose(reference.best_policy_value(f, g), pairs, rtol=1e-12)
