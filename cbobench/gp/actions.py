@@ -240,8 +240,9 @@ def break_ties(score: Array, coin: NDArray[np.float64]) -> NDArray[np.intp]:
     best = score.argmax(axis=1)  # of a row with a NaN, its position
     top = score.take(rows + best)
     if not (top > -np.inf).all():
-        problem = "is not a number" if np.isnan(top).any() else "is minus infinity everywhere: no action is allowed"
-        raise CellFailure(f"the score of some replicate {problem}")
+        s = int((~(top > -np.inf)).argmax())
+        problem = "is not a number" if np.isnan(top[s]) else "is minus infinity everywhere: no action is allowed"
+        raise CellFailure(f"the score of replicate {s} {problem}")
     tied = score == top[:, None]
     if np.count_nonzero(tied) == replicates:
         return best

@@ -126,27 +126,38 @@ def kernel(name: KernelName, lengthscale: float) -> Kernel:
     return Linear() if name == "linear" else stationary(name, lengthscale)
 
 
+EIGENVALUES = 1000  # rows of a matrix whose eigenvalues are looked at, which takes a fraction of a second
+
+
 def check_covariance(matrix: Array, what: str) -> Array:
-    """The matrix, symmetrised, if it is a covariance with k(x, x) <= 1.
+    """The matrix, symmetrised, if it is a covariance with k(x, x) <= 1."""
+    refuse_covariance(matrix, what, len(matrix))
+    return (matrix + matrix.T) / 2
+
+
+def refuse_covariance(matrix: Array, what: str, eigenvalues: int = EIGENVALUES) -> None:
+    """Refuse a matrix that is no covariance with k(x, x) <= 1; eigenvalues only of matrices with at most so many rows.
 
     Raises:
         Misuse: not square, not finite, not symmetric, not positive semi-definite, or a diagonal above 1.
     """
     if matrix.ndim != 2 or matrix.shape[0] != matrix.shape[1]:
         raise Misuse(f"{what} has shape {matrix.shape}; a covariance is square, one row per action")
-    if not np.isfinite(matrix).all():
-        raise Misuse(f"{what} holds {np.count_nonzero(~np.isfinite(matrix))} missing or infinite entries; fill them in")
-    scale = float(np.abs(matrix).max()) or 1.0
-    skew = float(np.abs(matrix - matrix.T).max())
+    step = max(1, AT_ONCE // max(1, len(matrix)))
+    blocks = [slice(i, i + step) for i in range(0, len(matrix), step)]
+    missing = sum(np.count_nonzero(~np.isfinite(matrix[some])) for some in blocks)
+    if missing:
+        raise Misuse(f"{what} holds {missing} missing or infinite entries; fill them in")
+    scale = max(float(np.abs(matrix[some]).max()) for some in blocks) or 1.0
+    skew = max(float(np.abs(matrix[some] - matrix[:, some].T).max()) for some in blocks)
     if skew > 1e-8 * scale:
         raise Misuse(f"{what} is not symmetric (largest difference {skew:.3g}); a covariance must be")
-    lowest = float(np.linalg.eigvalsh(matrix)[0])
+    lowest = float(np.linalg.eigvalsh(matrix)[0]) if len(matrix) <= eigenvalues else 0.0
     if lowest < -1e-8 * scale * len(matrix):
         raise Misuse(f"{what} is not positive semi-definite (lowest eigenvalue {lowest:.3g}); project or repair it")
     if matrix.diagonal().max() > 1 + 1e-8:
         highest = matrix.diagonal().max()
         raise Misuse(f"{what} has a variance of {highest:.6g}; the theory needs k(x, x) <= 1, so divide by the largest")
-    return (matrix + matrix.T) / 2
 
 
 RIDGE = 1e-4
@@ -165,6 +176,7 @@ def smooth_norm(covariance: Array, values: Array) -> Array:
 
 
 RELATIVE_TRACE = 1e-13
+INDEFINITE = 1e-6  # of the largest variance: what may be rounding in a matrix that someone has written down
 
 
 def features(covariance: Array, most: int | None = None, tolerance: float = RELATIVE_TRACE) -> Array | None:
@@ -185,8 +197,11 @@ def pivoted(
         diagonal: of K, (n,).
         row: a row of K, (n,).
         most: None is returned as soon as r is above it.
+
+    Raises:
+        Misuse: K is not positive semi-definite, as far as these rows tell.
     """
-    left, n = diagonal.copy(), len(diagonal)
+    left, n, largest = diagonal.copy(), len(diagonal), diagonal.max(initial=0.0)
     whole, r = left.sum(), 0
     rows = np.empty((n if most is None else min(n, most), n))  # of which only what is written takes memory
     while r < n and left.sum() > tolerance * whole:
@@ -198,7 +213,10 @@ def pivoted(
         for earlier in rows[:r]:
             new -= earlier[pivot] * earlier
         new /= np.sqrt(left[pivot])
-        left = np.maximum(left - new**2, 0.0)
+        left -= new**2
         left[pivot] = 0.0
+        if left.min() < -INDEFINITE * largest:
+            raise Misuse(f"the covariance is not positive semi-definite (by {-left.min():.3g}); project or repair it")
+        np.maximum(left, 0.0, out=left)
         r += 1
     return rows[:r]

@@ -9,11 +9,12 @@ from dataclasses import dataclass
 import numpy as np
 
 from cbobench.algorithms.base import Algorithm, Setting
-from cbobench.errors import CellFailure
+from cbobench.errors import CbobenchError, CellFailure, one_line
 from cbobench.gp.box import Box
 from cbobench.gp.kernels import Array
 from cbobench.play.recorder import ChunkMetrics, Recorder
-from cbobench.problems.base import Actions, Drawn, Problem
+from cbobench.problems.base import Actions, Arrivals, Drawn, Problem
+from cbobench.problems.instances import check_drawn
 from cbobench.rng import Streams, generator
 
 CHUNK = 1000
@@ -68,6 +69,7 @@ class Play:
         self.problem = problem
         self.algorithm = algorithm
         self.instances: Drawn = problem.draw([generator("instance", problem_key, seed) for seed in seeds])
+        check_drawn(self.instances, problem.actions, len(seeds), problem.constraints)
         feedback = Streams([("feedback", problem_key, seed) for seed in seeds])
         own = Streams([("algorithm", problem_key, algorithm_key, seed) for seed in seeds])
         self.channel = problem.feedback(self.instances, feedback)
@@ -94,22 +96,38 @@ class Play:
         duals = np.empty((rounds, replicates, m))
         has_duals = False
         started = time.perf_counter()
-        for i in range(rounds):
-            t = first + i
-            shown = channel.before(t)
-            if shown is not None:
-                algorithm.see(t, shown)
-            chosen = algorithm.ask(t)
-            feedback = channel.at(t, chosen)
-            actions[i] = chosen  # recorded before the algorithm gets its hands on them
-            observed_f[i] = feedback.f
-            observed_g[i] = feedback.g
-            algorithm.tell(t, chosen, feedback)
-            dual = algorithm.duals
-            if dual is not None:
-                duals[i] = dual
-                has_duals = True
+        told = 0
+        try:
+            for i in range(rounds):
+                t = first + i
+                shown = channel.before(t)
+                if shown is not None:
+                    algorithm.see(t, shown)
+                chosen = algorithm.ask(t)
+                feedback = channel.at(t, chosen)
+                if feedback.f.shape != (replicates,) or feedback.g.shape != (replicates, m):
+                    shapes = f"f {feedback.f.shape} and g {feedback.g.shape}"
+                    raise CellFailure(
+                        f"feedback has shapes {shapes}; they must be {(replicates,)} and {(replicates, m)}"
+                    )
+                actions[i] = chosen  # recorded before the algorithm gets its hands on them
+                observed_f[i] = feedback.f
+                observed_g[i] = feedback.g
+                if feedback.arrivals is None:
+                    told = i + 1
+                else:
+                    _check_arrivals(feedback.arrivals)
+                algorithm.tell(t, chosen, feedback)
+                dual = algorithm.duals
+                if dual is not None:
+                    duals[i] = dual
+                    has_duals = True
+        except Exception as error:  # a user's algorithm or channel may raise anything
+            _check_observed(observed_f[:told], observed_g[:told], first)
+            text = str(error) if isinstance(error, CbobenchError) else one_line(error)
+            raise CellFailure(f"round {t}: {text}") from error
         self.seconds += time.perf_counter() - started
+        _check_observed(observed_f[:told], observed_g[:told], first)
         self._check(actions, duals if has_duals else None, first)
         metrics = self.metrics.add(actions)
         return Chunk(first, actions, observed_f, observed_g, duals if has_duals else None, metrics)
@@ -128,3 +146,20 @@ class Play:
         if duals is not None and not np.isfinite(duals).all():
             t, s, _ = np.argwhere(~np.isfinite(duals))[0]
             raise CellFailure(f"round {first + t}: the dual variable of replicate {s} is not finite")
+
+
+def _check_observed(f: Array, g: Array, first: int) -> None:
+    """Refuse observations (rounds, S) and (rounds, S, m) of rounds `first`, ... that are not numbers, the first one."""
+    wrong = ~np.isfinite(f) | ~np.isfinite(g).all(axis=2)
+    if wrong.any():
+        t, s = np.argwhere(wrong)[0]
+        values = ", ".join(f"{value:g}" for value in (f[t, s], *g[t, s]))
+        raise CellFailure(f"round {first + t}: an observation of replicate {s} is not a number: (f, g) = ({values})")
+
+
+def _check_arrivals(arrivals: Arrivals) -> None:
+    wrong = ~np.isfinite(arrivals.value)
+    if wrong.any():
+        k = int(wrong.argmax())
+        what = f"the observation of round {arrivals.round[k]} that arrives for replicate {arrivals.replicate[k]}"
+        raise CellFailure(f"{what} is not a number: {arrivals.value[k]:g}")

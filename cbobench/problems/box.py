@@ -201,6 +201,11 @@ class BoxProblem(FeedbackModel):
             return (
                 f"{at}, where the formula gives {values.tolist()}, not {1 + self.m} finite values (f and m = {self.m})"
             )
+        points = self.box.scale(sobol(self.box.d, SAMPLE))
+        wrong = ~np.isfinite(formula(points)).all(axis=-1)
+        if wrong.any():
+            where = points[wrong.argmax()]
+            return f"that of a formula that gives {formula(where).tolist()} at x = {where.tolist()}; it must be finite"
         g = self.settle(values[1:] / self.scaling[1][1:])
         size = np.abs(formula(self.box.scale(self.box.candidates))).max(axis=0)[1:] / self.scaling[1][1:]
         if (g > ROUNDING * (1 + size)).any():

@@ -10,6 +10,9 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from cbobench.errors import CellFailure
+from cbobench.gp.actions import Finite
+from cbobench.gp.box import Box
 from cbobench.gp.kernels import Array
 from cbobench.problems import reference
 
@@ -152,3 +155,33 @@ class Instances:
 
     def settled(self, settle: Callable[[Array], Array]) -> Instances:
         return replace(self, g=settle(self.g))
+
+
+def check_drawn(drawn: Drawn, actions: Finite | Box, replicates: int, constraints: int) -> None:
+    """Raises `CellFailure` where a draw has another shape than its contract says, or numbers that cannot be played."""
+    p = 1 + constraints
+    shapes: dict[str, tuple[int, ...]] = {"norm": (replicates, p), "noise": (replicates, p)}
+    if isinstance(drawn, Instances) and isinstance(actions, Finite):
+        shapes = {"f": (replicates, actions.n), "g": (replicates, constraints, actions.n)} | shapes
+    for name, shape in shapes.items():
+        values = np.asarray(getattr(drawn, name))
+        if values.shape != shape:
+            raise CellFailure(f"{name} of the drawn instances has shape {values.shape}; it must be {shape}")
+        wrong = np.isnan(values) if name == "norm" else ~np.isfinite(values)
+        if name in ("norm", "noise"):
+            wrong |= values < 0
+        if wrong.any():
+            s, *where = (int(i) for i in np.argwhere(wrong)[0])
+            of = "f" if name == "f" or (where[0] == 0 and name != "g") else f"g_{where[0] + (name == 'g')}"
+            at = f" at action {where[-1]}" if name in ("f", "g") else ""
+            value = values[(s, *where)]
+            what = of if at else f"the {name} of {of}"
+            raise CellFailure(f"{what} is {value:g}{at} in replicate {s}; it must be {ALLOWED[name]}")
+
+
+ALLOWED = {
+    "f": "finite",
+    "g": "finite",
+    "norm": "at least 0, or infinite where unknown",
+    "noise": "at least 0 and finite",
+}

@@ -10,8 +10,11 @@ from cbobench import params
 from cbobench.algorithms import ALGORITHMS
 from cbobench.algorithms.base import Algorithm, Setting
 from cbobench.errors import CbobenchError, Misuse, one_line, unknown
+from cbobench.gp.actions import Finite, Scattered
+from cbobench.gp.kernels import refuse_covariance
 from cbobench.gp.posteriors import choice
 from cbobench.problems.base import Drawn, Problem
+from cbobench.problems.instances import check_drawn
 from cbobench.registry import Registry
 from cbobench.rng import Streams
 from cbobench.suite.cells import Pair
@@ -36,6 +39,7 @@ def _try_start(variant: Variant, problem: Problem, instance: Drawn | None, horiz
     if instance is not None:
         fresh: Algorithm = params.build(ALGORITHMS.get(variant.name), variant.settings)
         if not fresh.reference:
+            check_drawn(instance, problem.actions, 1, problem.constraints)
             fresh.start(Setting.of(problem, instance, horizon, Streams([("try", variant.name)])))
 
 
@@ -62,6 +66,7 @@ def check_pairs(pairs: list[Pair], problems: Mapping[str, Problem], horizon: int
             check_needs(type(algorithm), problem)
             algorithm.check(problem)
             if title not in instances:
+                check_actions(problem)
                 instances[title] = problem.known_instance()
             _try_start(variant, problem, instances[title], horizon)
         except Exception as error:  # a user's algorithm may raise anything
@@ -75,6 +80,12 @@ def memory_of(pair: Pair, problem: Problem, horizon: int) -> int:
     told, kind = 1 + problem.constraints, algorithm.posterior_kind()
     apart = 1 if "feedback at once" in problem.offers() and kind != "observations" else told
     return choice.memory(problem.actions, horizon, apart, told, kind)
+
+
+def check_actions(problem: Problem) -> None:
+    """Raises `Misuse` for a finite set whose matrix is no covariance."""
+    if isinstance(problem.actions, Finite) and not isinstance(problem.actions, Scattered):
+        refuse_covariance(problem.actions.covariance, "the covariance of its actions")
 
 
 def unique(variants: list[Variant], what: str, path: Path) -> None:

@@ -40,9 +40,10 @@ def memory_limit(suite: Suite, here: bool) -> int:
         Misuse: one cell alone would need more than `CELL_MEMORY`, or than this machine has.
     """
     horizon, fitting = suite.grid.horizon, [MAX_BLOCK]
+    recorded = horizon if suite.keep is None else min(horizon, suite.keep)
     for pair in suite.grid.pairs:
         problem = suite.problems[pair.problem.title]
-        needed = memory_of(pair, problem, horizon)
+        needed = memory_of(pair, problem, horizon) + 16 * recorded
         if needed > CELL_MEMORY:
             size = f"{needed / 1e9:.0f} GB per cell at T = {horizon:,}"
             less = "fewer actions" if isinstance(problem.actions, Finite) else "set grid"

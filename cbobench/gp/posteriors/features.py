@@ -19,9 +19,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from cbobench.errors import CellFailure
 from cbobench.gp.kernels import Array
 from cbobench.gp.posteriors.contract import VARIANCE_FLOOR, Mask
 from cbobench.gp.posteriors.shared import SharedPosterior
+
+EXACT_FROM = 1e-8  # λ; what Φ leaves out of K is 1e-13 of it
 
 
 class Outer:
@@ -78,6 +81,8 @@ class FeaturePosterior(SharedPosterior):
     def reset(self, lam: float | None = None) -> None:
         n = len(self.features)
         if lam is not None:
+            if not lam >= EXACT_FROM:
+                raise CellFailure(f"λ = {lam:.3g} is lost in feature space; allowed: {EXACT_FROM:g} and more")
             self.lam = lam
         self.mean = np.zeros((self.replicates, self.functions, n))
         self.variance = np.tile(self.prior, (self.replicates, 1))
