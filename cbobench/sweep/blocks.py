@@ -18,14 +18,15 @@ from cbobench.results.source import libraries, refuse_edits, source_hash
 from cbobench.suite.cells import Cell, Grid, Suite
 from cbobench.suite.checks import memory_of
 
-MAX_BLOCK = 50
+MAX_BLOCK = 100  # 10 % faster per seed-round than 50 on finite sets
+MAX_BLOCK_OF_BOXES = 50
 MIN_BLOCK = 10
 BLOCK_MEMORY = 2**29  # bytes that the posteriors of one block may hold, with half of what they share
 CELL_MEMORY = 2**32  # and those of one cell
 
 
 def block_size(pairs: int, seeds: int, cpus: int) -> int:
-    """Seeds per task: as many as 50 (they share Python's cost per call), fewer where workers would stand idle."""
+    """Seeds per task: as many as 100 (they share Python's cost per call), fewer where workers would stand idle."""
     wanted = math.ceil(pairs * seeds / max(1, cpus))
     return max(1, min(MAX_BLOCK, max(MIN_BLOCK, wanted), seeds))
 
@@ -39,7 +40,8 @@ def memory_limit(suite: Suite, here: bool) -> int:
     Raises:
         Misuse: one cell alone would need more than `CELL_MEMORY`, or than this machine has.
     """
-    horizon, fitting = suite.grid.horizon, [MAX_BLOCK]
+    horizon = suite.grid.horizon
+    fitting = [MAX_BLOCK if isinstance(p.actions, Finite) else MAX_BLOCK_OF_BOXES for p in suite.problems.values()]
     recorded = horizon if suite.keep is None else min(horizon, suite.keep)
     for pair in suite.grid.pairs:
         problem = suite.problems[pair.problem.title]

@@ -68,6 +68,7 @@ class FeaturePosterior(SharedPosterior):
     ) -> None:
         self.features = features
         self.prior = np.maximum((features**2).sum(axis=1) if prior is None else prior, VARIANCE_FLOOR)
+        self._by_action = features.flags.c_contiguous
         self.by_rank = np.ascontiguousarray(features.T)  # of a large set no copy
         self.rank = features.shape[1]
         self.replicates = replicates
@@ -123,7 +124,7 @@ class FeaturePosterior(SharedPosterior):
 
     def _at_actions(self, actions: NDArray[np.intp]) -> Array:
         """Features (S, r) of one action per replicate."""
-        if self.features.flags.c_contiguous:
+        if self._by_action:
             return self.features.take(actions, axis=0)
         return np.ascontiguousarray(self.features[actions])  # `take` would copy the whole of a view first
 
