@@ -48,6 +48,8 @@ def memory_limit(suite: Suite, here: bool) -> int:
         needed = memory_of(pair, problem, horizon) + 16 * recorded
         if needed > CELL_MEMORY:
             size = f"{needed / 1e9:.0f} GB per cell at T = {horizon:,}"
+            if 16 * recorded > needed // 2:
+                raise Misuse(f"{pair.label} would need {size} to record all rounds; set record: {{rounds: 1000}}")
             less = "fewer actions" if isinstance(problem.actions, Finite) else "set grid"
             raise Misuse(
                 f"{pair.label} would need {size}; allowed: {CELL_MEMORY / 1e9:.0f}; lower the horizon, or {less}"

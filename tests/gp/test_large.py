@@ -140,3 +140,10 @@ def test_the_best_mixture_of_a_large_set_is_on_the_hull(monkeypatch, seed):
     pairs = reference.best_policy_value(f, g)
     monkeypatch.setattr(reference, "LARGEST", 0)
     np.testing.assert_allclose(reference.best_policy_value(f, g), pairs, rtol=1e-12)
+
+
+def test_rounds_that_would_not_fit_are_refused(tmp_path):
+    made = suite(tmp_path, "rkhs-1d", "random")
+    made.write_text(made.read_text().replace("horizon: 5", "horizon: 1000000000\nrecord: all"))
+    with pytest.raises(Misuse, match=r"16 GB per cell .* to record all rounds; set record: \{rounds: 1000\}"):
+        cbobench.run(made, out=tmp_path / "run", cpus=0)
