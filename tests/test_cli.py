@@ -108,7 +108,7 @@ def test_failed_cells_give_exit_code_1(run, write_suite, tmp_path, monkeypatch):
     code, out, err = run("run", suite, "--out", tmp_path / "r", "--cpus", 0)
     assert code == 1
     assert "0/3 (3 failed)" in out
-    assert "failed: rkhs-1d / mine_failing:Failing seed 0: RuntimeError: no idea" in err
+    assert "failed: rkhs-1d / mine_failing:Failing seed 0: round 1: RuntimeError: no idea" in err
     code, out, _ = run("status", tmp_path / "r")
     assert code == 1
     assert "--again failed" in out

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from cbobench.algorithms.base import Algorithm, Setting
-from cbobench.errors import CbobenchError, CellFailure, one_line
+from cbobench.errors import CellFailure
 from cbobench.gp.box import Box
 from cbobench.gp.kernels import Array
 from cbobench.play.recorder import ChunkMetrics, Recorder
@@ -124,8 +124,10 @@ class Play:
                     has_duals = True
         except Exception as error:  # a user's algorithm or channel may raise anything
             _check_observed(observed_f[:told], observed_g[:told], first)
-            text = str(error) if isinstance(error, CbobenchError) else one_line(error)
-            raise CellFailure(f"round {t}: {text}") from error
+            if isinstance(error, CellFailure):
+                raise CellFailure(f"round {t}: {error}") from error
+            error.add_note(f"round {t}")
+            raise
         self.seconds += time.perf_counter() - started
         _check_observed(observed_f[:told], observed_g[:told], first)
         self._check(actions, duals if has_duals else None, first)

@@ -180,6 +180,7 @@ def failed_row(cell: Cell, task: Task, error: BaseException) -> dict[str, Any]:
     """The row of a cell that could not be played."""
     message = str(error).splitlines()[0] if str(error) else ""
     text = message if isinstance(error, CbobenchError) else f"{type(error).__name__}: {message}"
+    text = ": ".join([*getattr(error, "__notes__", ()), text])  # the round
     trace = "".join(traceback.format_exception(error))
     return _identity(cell, task) | {"status": "failed", "error": text, "traceback": trace}
 

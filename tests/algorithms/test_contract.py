@@ -9,7 +9,6 @@ from cbobench.algorithms import ALGORITHMS
 from cbobench.algorithms.base import OneRun
 from cbobench.algorithms.references import Random
 from cbobench.algorithms.score import ScoreAlgorithm
-from cbobench.errors import CellFailure
 from cbobench.params import build, params_of
 from cbobench.problems import PROBLEMS
 from tests.helpers import actions, make, play, problem
@@ -202,7 +201,7 @@ def test_a_fractional_action_is_no_action():
         def ask_one(self, t):
             return 1.7
 
-    with pytest.raises(CellFailure, match="round 1: TypeError"):
+    with pytest.raises(TypeError):
         play(problem("rkhs-1d"), build(Half, {}), seeds=1, horizon=2)
 
 
