@@ -15,7 +15,8 @@ from cbobench.errors import Misuse
 from cbobench.gp.box import sobol
 from cbobench.gp.kernels import Array
 from cbobench.gp.posteriors.choice import Kind
-from cbobench.gp.single import Noise, RunModel
+from cbobench.gp.single import Noise
+from cbobench.gp.thompson import ThompsonModel, best_of
 from cbobench.params import param, state
 
 PERTURBED = 20  # coordinates that differ from the centre's, on the average, where there are more
@@ -28,7 +29,8 @@ class SCBO(OneRun):
 
     The trust region is a cube of side L about the centre, cut at the walls. τ_succ successes in a row double L (at most
     L_max), τ_fail failures halve it; under L_min everything starts anew with random points: data, counters and L.
-    What earlier regions found is not played again.
+    What earlier regions found is not played again. Of the sample no more is drawn than it takes to know the best
+    candidate (see `cbobench.gp.thompson`).
     Candidates are a randomly shifted Sobol set in the region of which each coordinate is the centre's with probability
     1 - min(20/d, 1); on a finite set, the actions inside the region, or the 2d + 1 nearest ones where it holds fewer
     (ours: on a grid the centre and its neighbours).
@@ -43,7 +45,7 @@ class SCBO(OneRun):
     about = "Thompson sampling in a trust region that grows with success and shrinks with failure"
     knows = ("kernel", "λ", "T (if λ is theory)")
     needs = frozenset({"coordinates", "feedback at once"})
-    cost = "O(c³ + c t²) for c candidates"
+    cost = "O(c t² + c k²) for c candidates, k of them drawn"
 
     lam: Noise = param(
         "scaled", "noise variance; scaled (ours): 0.01 of each model's squared amplitude; theory: 1 + 2/T", above=0.0
@@ -51,7 +53,7 @@ class SCBO(OneRun):
     scaled: bool = param(True, "centre and amplitude of the models from the running range; else 0 and 1")
     initial: int = param(10, "random points before the trust region, and after every restart", at_least=1)
     candidates: int = param(
-        512, "how many (the paper's min(5000, max(2000, 200 d)) is the cube of that dearer)", at_least=2, at_most=5000
+        512, "how many (the paper: min(5000, max(2000, 200 d)), three times as long)", at_least=2, at_most=5000
     )
     length: float = param(0.8, "first side L, in the unit cube", above=0.0)
     shortest: float = param(0.5**7, "L_min", above=0.0)
@@ -74,7 +76,7 @@ class SCBO(OneRun):
         return "observations"
 
     def start_one(self, setting: Setting) -> None:
-        self.model = RunModel(setting.actions, 1 + setting.constraints, self.lam, setting.horizon, self.scaled)
+        self.model = ThompsonModel(setting.actions, 1 + setting.constraints, self.lam, setting.horizon, self.scaled)
         self.generator = setting.streams.role("candidates")[0]
         d = self.model.cube.d
         self.sobol = sobol(d, self.candidates)
@@ -96,15 +98,13 @@ class SCBO(OneRun):
         else:
             self.incumbent = self._centre()
             where = self._region(self.model.played[self.incumbent : self.incumbent + 1])
-            normals = self.generator.standard_normal((1 + self.setting.constraints, len(where)))
-            sample = self.model.sample(where, normals)
-            best = best_of(sample)
-            self.where = where[best : best + 1]
+            drawn, sample = self.model.sample(where, self.generator)
+            self.where = where[drawn[[best_of(sample)]]]
         return self.model.action(self.where)
 
     def _centre(self) -> int:
         """Which played point the region is built about."""
-        return best_of(self.model.at_played()[0])
+        return best_of(self.model.at_played)
 
     def _region(self, centre: NDArray[Any]) -> NDArray[Any]:
         """Candidates in the trust region about a played point, (q, d) of a box or (q,) of a finite set."""
@@ -118,8 +118,11 @@ class SCBO(OneRun):
                 return np.argsort(((units - middle) ** 2).sum(axis=1), kind="stable")[:fewest]
             return inside if len(inside) <= self.candidates else self.generator.permutation(inside)[: self.candidates]
         d = len(middle)
-        points = low + (self.sobol + self.generator.random(d)) % 1.0 * (high - low)
-        moved = self.generator.random((self.candidates, d)) < min(PERTURBED / d, 1.0)
+        shifted = self.sobol + self.generator.random(d)
+        points = low + (shifted - np.floor(shifted)) * (high - low)
+        if d <= PERTURBED:
+            return points
+        moved = self.generator.random((self.candidates, d)) < PERTURBED / d
         moved[np.arange(self.candidates), self.generator.integers(d, size=self.candidates)] = True
         return np.where(moved, points, middle)
 
@@ -127,7 +130,7 @@ class SCBO(OneRun):
         values = np.sign(g) * np.log1p(np.abs(g)) if self.bilog else g
         self.model.tell(self.where, np.concatenate([[f], values]))
         if self.incumbent >= 0:
-            means = self.model.at_played()[0]
+            means = self.model.at_played
             self._adapt(improves(means[:, -1], means[:, self.incumbent], self.margin))
 
     def _adapt(self, success: bool) -> None:
@@ -138,14 +141,6 @@ class SCBO(OneRun):
             self.side, self.succeeded = min(2 * self.side, self.longest), 0
         elif self.failed == self.patience:
             self.side, self.failed = self.side / 2, 0
-
-
-def best_of(values: Array) -> int:
-    """The feasible point with the largest f, or the one with the smallest total violation; values (1 + m, q)."""
-    violation = np.maximum(values[1:], 0.0).sum(axis=0)
-    if violation.min() > 0:
-        return int(violation.argmin())
-    return int(np.where(violation > 0, -np.inf, values[0]).argmax())
 
 
 def improves(new: Array, old: Array, margin: float) -> bool:

@@ -27,7 +27,6 @@ from cbobench.gp.posteriors.separate import OwnNoise
 
 Noise = float | Literal["scaled", "theory"]
 SHARE = 0.01  # of a squared amplitude: the noise variance `scaled`
-JITTER = 1e-6  # added to a covariance before its Cholesky factor is taken; ten times more where that fails
 
 
 def noise_variance(lam: Noise, horizon: int) -> float:
@@ -81,10 +80,13 @@ class RunningScale:
             mean: (S, p + 1, k), the last one of the constant 1; or (S, 2 p, k), a constant beside every function.
             variance: of the unit GP, (S, k), or (S, p, k) where functions have their own.
         """
-        p = self.amplitude.shape[1]
-        missing = 1 - mean[:, p:]
         deviation = np.sqrt(variance if variance.ndim == 3 else variance[:, None]) * self.amplitude[:, :, None]
-        return mean[:, :p] + self.centre[:, :, None] * missing, deviation
+        return self.means(mean), deviation
+
+    def means(self, mean: Array) -> Array:
+        """The first of the `moments` alone."""
+        p = self.amplitude.shape[1]
+        return mean[:, :p] + self.centre[:, :, None] * (1 - mean[:, p:])
 
 
 class Cube:
@@ -116,8 +118,8 @@ class Cube:
         return int(((self.units - x) ** 2).sum(axis=1).argmin())
 
 
-class RunModel:
-    """GPs of f, g_1, ..., g_m for one run, scaled by the running range, on a box or a finite set with coordinates.
+class RunData:
+    """What one run has observed, and its running range, on a box or a finite set with coordinates.
 
     Actions are `where`: indices (q,) of a finite set, points (q, d) of the unit cube on a box.
 
@@ -126,35 +128,45 @@ class RunModel:
         lam: the noise variance, in units of the observations; `scaled` is a share of each model's squared amplitude.
         slots: how many observations there will be.
         scaled: whether centre and amplitude follow the observations; else they are 0 and 1.
+
+    Attributes:
+        played: the observed actions, (c,) or (c, d), in order.
+        observed: their values, (p, c).
+        own: whether every function has a noise variance of its own, in units of its squared amplitude.
     """
 
     def __init__(self, actions: Finite | Box, functions: int, lam: Noise, slots: int, scaled: bool = True) -> None:
         self.actions = actions
         self.cube = Cube(actions)
-        tracked = replace(actions, size=1) if isinstance(actions, Box) else actions  # a box's candidates go unused
         self.noise = noise_variance(lam, slots)
         self.scale = RunningScale(1, functions, scaled)
-        self.own = own_noise(tracked, self.noise, 1, functions, slots) if scaled and lam != "scaled" else None
-        if self.own is not None:
-            self.posterior: Posterior = self.own
-            self.each = self.own.each
-        else:
-            self.posterior = ObservationPosterior(tracked, self.noise, 1, functions + 1, slots)
-            self.each = [self.posterior]
-        self.count = 0
+        self.own = scaled and lam != "scaled"
+        self.slots = slots
+        self.forget()
+
+    played: NDArray[Any]
+    observed: Array
 
     def forget(self) -> None:
         """Back to the prior; the scale stays."""
-        self.posterior.reset()
-        self.count = 0
+        self.played = np.empty(0, dtype=np.intp) if self.cube.box is None else np.empty((0, self.cube.d))
+        self.observed = np.empty((self.scale.amplitude.shape[1], 0))
+
+    @property
+    def count(self) -> int:
+        return len(self.played)
 
     def tell(self, where: NDArray[Any], values: Array) -> None:
-        """Condition on values (p,) at one action, (1,) or (1, d)."""
-        self.posterior.update(where, np.append(values, 1.0)[None])
+        """Condition on values (p,) at one action, (1,) or (1, d).
+
+        Raises:
+            CellFailure: a value is not a number.
+        """
+        if not np.isfinite(values).all():
+            raise CellFailure("an observation is not a number")
+        self.played = np.concatenate([self.played, where])
+        self.observed = np.concatenate([self.observed, values[:, None]], axis=1)
         self.scale.add(values[None])
-        if self.own is not None:
-            self.own.set_noise(self.scale.unit_noise(self.noise))
-        self.count += 1
 
     def anywhere(self, generator: np.random.Generator) -> NDArray[Any]:
         """One uniformly random action, (1,) or (1, d)."""
@@ -177,47 +189,36 @@ class RunModel:
         """The action that is played for one of them, (1,) or (1, d)."""
         return int(where[0]) if self.cube.box is None else self.cube.box.scale(where[0])
 
+
+class RunModel(RunData):
+    """GPs of f, g_1, ..., g_m for one run (see `RunData`), scaled by the running range."""
+
+    posterior: Posterior
+
+    def forget(self) -> None:
+        super().forget()
+        p = len(self.observed)
+        actions = self.actions
+        if isinstance(actions, Box):
+            actions = replace(actions, size=1)  # a box's candidates go unused
+        if self.own:
+            self.posterior = own_noise(actions, self.noise, 1, p, self.slots)
+        else:
+            self.posterior = ObservationPosterior(actions, self.noise, 1, p + 1, self.slots)
+
+    def tell(self, where: NDArray[Any], values: Array) -> None:
+        super().tell(where, values)
+        self.posterior.update(where, np.append(values, 1.0)[None])
+        if isinstance(self.posterior, OwnNoise):
+            self.posterior.set_noise(self.scale.unit_noise(self.noise))
+
     def at(self, where: NDArray[Any]) -> tuple[Array, Array]:
         """Means and deviations (p, q)."""
         means, deviations = self.scale.moments(*self.posterior.at(where[None]))
         return means[0], deviations[0]
-
-    @property
-    def played(self) -> NDArray[Any]:
-        """The observed actions, (c,) or (c, d), in order."""
-        points = self.each[0].points[0, : self.count]
-        return points if self.cube.box is not None else points[:, 0].astype(np.intp)
-
-    @property
-    def observed(self) -> Array:
-        """Observed values (p, c)."""
-        return np.concatenate([one.values[0, :-1, : self.count] for one in self.each])
 
     def at_played(self) -> tuple[Array, Array]:
         """Means and deviations (p, c) at the observed actions."""
         mean, variance, _ = self.posterior.at_observations()
         means, deviations = self.scale.moments(mean, variance)
         return means[0], deviations[0]
-
-    def sample(self, where: NDArray[Any], normals: Array) -> Array:
-        """One joint posterior sample of every function at q actions, (p, q), from standard normals (p, q).
-
-        Raises:
-            CellFailure: the covariance has no Cholesky factor, whatever jitter is added.
-        """
-        means, _ = self.at(where)
-        roots = [cholesky(one.among(0, where)).T for one in self.each]
-        together = len(roots) == 1
-        paths = [np.matmul(z, root) for z, root in zip([normals] if together else normals, roots, strict=True)]
-        return np.asarray(means + self.scale.amplitude[0][:, None] * (paths[0] if together else np.stack(paths)))
-
-
-def cholesky(covariance: Array) -> Array:
-    """A lower factor of a covariance (q, q), with as much jitter as it takes (see `RunModel.sample`)."""
-    symmetric, jitter = (covariance + covariance.T) / 2, JITTER
-    while jitter < 1:
-        try:
-            return np.asarray(np.linalg.cholesky(symmetric + jitter * np.eye(len(symmetric))), dtype=np.float64)
-        except np.linalg.LinAlgError:
-            jitter *= 10
-    raise CellFailure("a posterior covariance has no Cholesky factor; a larger lam keeps it positive definite")

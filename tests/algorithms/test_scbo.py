@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from cbobench.algorithms.scbo import best_of, improves
+from cbobench.algorithms.scbo import improves
 from cbobench.errors import Misuse
 from tests.algorithms.easy import bowl, on_box, started
-from tests.helpers import make, play, problem, setting
+from tests.helpers import actions, make, play, problem, setting
 
 
 def test_counters_by_hand():
@@ -50,12 +50,6 @@ def test_what_counts_as_success():
     assert not improves(np.array([9.0, 0.8, -1.0]), infeasible, 1e-3)
     assert not improves(np.array([1.0005, 0.0, 0.0]), feasible, 1e-3), "not by a thousandth"
     assert improves(np.array([1.002, 0.0, 0.0]), feasible, 1e-3)
-
-
-def test_the_best_point():
-    values = np.array([[1.0, 3.0, 2.0], [-1.0, 0.1, 0.0]])
-    assert best_of(values) == 2
-    assert best_of(np.array([[1.0, 3.0], [0.2, 0.3], [0.2, 0.0]])) == 1, "none feasible: least total violation"
 
 
 @pytest.mark.parametrize("d", [2, 40])
@@ -146,3 +140,28 @@ def test_playing_the_centre_again_is_no_success():
     assert len(replays) > 30, "negative control: the centre is played again now and then"
     assert not any(replays)
     assert len(replays) < 0.6 * sum(centred)
+
+
+@pytest.mark.parametrize(
+    "values",
+    [
+        {},
+        {"scaled": False, "lam": 0.05},
+        {"lam": "theory"},
+        {"lam": 1e-6},
+        {"bilog": True},
+        {"candidates": 300, "failures": 1, "longest": 1.0},
+    ],
+    ids=str,
+)
+@pytest.mark.parametrize("name", ["bowl", "grid"])
+def test_the_same_play_alone_and_in_a_block_whoever_starts_anew(name, values):
+    task = bowl() if name == "bowl" else problem("gramacy", grid=25)
+    settings = {"initial": 4, "shortest": 0.15, "candidates": 90, **values}
+    algorithm, last = make("scbo", **settings), 3
+    whole = actions(play(task, algorithm, seeds=last + 1, horizon=60)[1])
+    alone = actions(play(task, make("scbo", **settings), seeds=[last], horizon=60)[1])
+    np.testing.assert_array_equal(whole[:, last:], alone)
+    starts = [run.restarts for run in algorithm.runs]
+    assert max(starts) >= 1
+    assert len({run.model.count for run in algorithm.runs}) > 1, "they start anew in different rounds"

@@ -62,7 +62,6 @@ def test_representations_agree():
         np.testing.assert_allclose(
             features.gain if shared else features.gain[:, None].repeat(2, 1), other.gain, atol=1e-8
         )
-    np.testing.assert_allclose(observations.among(1, np.array([2, 9])), features.covariance(1)[np.ix_([2, 9], [2, 9])])
 
 
 def test_what_a_representation_cannot_do_is_refused():

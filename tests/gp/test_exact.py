@@ -147,7 +147,6 @@ def test_finite_sets_and_what_is_asked_of_them():
     check((mean[0, 0], variance[0]), (truth[0][played], truth[1][played]))
     columns = posterior.covariances(0, 0, np.array([3, 50]))
     np.testing.assert_allclose(columns[[0, 1], [3, 50]], truth[1][[3, 50]].astype(float), atol=1e-12)
-    np.testing.assert_allclose(posterior.among(0, np.array([3, 50])), columns[:, [3, 50]], atol=1e-12)
 
 
 @pytest.mark.parametrize("window", [16, 60])

@@ -165,6 +165,10 @@ class Factor:
         """(K + λI)⁻¹ y at all slots, (p, slots)."""
         return self.whole(self.u[:-1, : self.count], slots)
 
+    def means(self, halves: Array) -> Array:
+        """Means of every function and of the signs, from R⁻ᵀ k: (q, c) to (p + 1, q)."""
+        return np.matmul(self.u[:, : self.count], halves.T)
+
     @property
     def gain(self) -> float:
         """1/2 log det(I + K/λ)."""
@@ -179,18 +183,19 @@ class Factor:
             found[self.slots] = (np.triu(inverse) ** 2).sum(axis=1)
         return found
 
-    def check(self, weights: Array, largest: Array, variance: Array) -> None:
-        """Estimate how far means (in units of the largest value) and deviations at the candidates are off.
+    def check(self, weights: Array, largest: Array, variance: Array, spread: Array | None = None) -> None:
+        """Estimate how far means (in units of the largest value) and deviations are off, at the candidates.
 
         Args:
             weights: (p, slots).
             largest: the largest absolute value observed, (p,).
             variance: at the candidates, (M,).
+            spread: the mean of the signs, where that is not at the candidates.
 
         Raises:
             CellFailure: about 1e-6 or more.
         """
-        spread = np.maximum(np.abs(self.spread), 1.0)
+        spread = np.maximum(np.abs(self.spread if spread is None else spread), 1.0)
         size = np.sqrt((weights**2).sum(axis=1)) / np.where(largest > 0, largest, 1.0)
         off = DIGITS * ROUNDING * (1 + spread**2)
         error = max(DIGITS * ROUNDING * spread.max() * size.max(), (off / np.sqrt(variance + off)).max())

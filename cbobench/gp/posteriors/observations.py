@@ -258,22 +258,6 @@ class ObservationPosterior(Slots):
             explained = np.matmul(np.matmul(cross[:, some].T, self.inverse[replicate, :c, :c]), cross)
         return np.asarray(self.actions.rows(some) - explained)
 
-    def among(self, replicate: int, actions: NDArray[Any]) -> Array:
-        """The posterior covariance (q, q) of q actions, (q,) or (q, d), in one replicate."""
-        c = self.used
-        if isinstance(self.actions, Box):
-            kernel = self.actions.kernel
-            prior = kernel.profile(squared_lengths(actions[:, None] - actions))
-            slots = kernel.profile(squared_lengths(actions[:, None] - self.points[replicate, :c]))
-            cross = slots * self.full[replicate, :c]
-        else:
-            prior = self.actions.among(actions)
-            cross = self.cross[replicate, :c][:, actions].T
-        if replicate in self.factors:
-            half = self.factors[replicate].half(cross)
-            return np.asarray(prior - np.matmul(half, half.T))
-        return np.asarray(prior - np.matmul(np.matmul(cross, self.inverse[replicate, :c, :c]), cross.T))
-
     def jet(self, points: Array) -> Jet:
         assert self.box is not None
         c = self.used

@@ -1,0 +1,210 @@
+"""Joint posterior samples of f and all g at many actions, drawn no further than it takes to know which action wins.
+
+A sample at q actions needs a Cholesky factor of their covariance, O(q³). But as soon as some values are drawn, most
+other actions can hardly win any more. So the factor is computed in blocks of columns, the most promising actions first;
+then means and variances of the others are conditioned on what was drawn, and those that cannot win leave. What is drawn
+has the law of the joint sample, whatever the order. An action leaves when its probability to win is under `NEGLIGIBLE`:
+functions are independent and Φ(-x) <= exp(-x²/2), so it is at most exp(-Σ_j x_j²/2) with x_j the deviations by which
+function j falls short.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from cbobench.errors import CellFailure
+from cbobench.gp.actions import Finite
+from cbobench.gp.kernels import Array, squared_lengths
+from cbobench.gp.posteriors.contract import VARIANCE_FLOOR
+from cbobench.gp.posteriors.factor import SMALL, Factor, lapack
+from cbobench.gp.single import RunData
+
+BLOCK = 48  # actions drawn at a time
+JITTER = 1e-8  # added to the variances that are drawn, where the prior's is 1; ten times more where no factor exists
+NEGLIGIBLE = 1e-12
+REACH = -2 * math.log(NEGLIGIBLE)
+
+Indices = NDArray[np.intp]
+
+
+class ThompsonModel(RunData):
+    """GPs of f, g_1, ..., g_m for one run (see `RunData`) from Cholesky factors, to draw joint samples from.
+
+    There is one factor for all functions, or one for each where their noise variances differ.
+
+    Attributes:
+        at_played: means at the observed actions, (p, c), from K (K + λI)⁻¹ = I - λ (K + λI)⁻¹; an action has one mean,
+            whichever of its observations it is read at.
+    """
+
+    factors: list[Factor]
+    at_played: Array
+
+    def forget(self) -> None:
+        super().forget()
+        self.factors = []
+        self.alike = np.empty(0, dtype=np.intp)  # per observation the first one of the same action
+
+    def tell(self, where: NDArray[Any], values: Array) -> None:
+        super().tell(where, values)
+        c = self.count
+        same = (self.played == where).reshape(c, -1).all(axis=1)
+        self.alike = np.append(self.alike, same.argmax())
+        row = self._prior(where, self.played)[0]
+        means = []
+        for i, (lam, y) in enumerate(zip(self._noise(), self._told(), strict=True)):
+            if c > 1 and self.factors[i].lam == lam:
+                self.factors[i].enter(c - 1, row[:-1], row[-1], np.empty(0), y[:, -1])
+            else:
+                gram = self._prior(self.played, self.played)
+                self.factors[i : i + 1] = [Factor(gram, lam, np.empty((c, 0)), y, np.arange(c))]
+            means.append(y - lam * self.factors[i].weights(c))
+        self.at_played = self._scaled(means)[:, self.alike]
+
+    def _noise(self) -> list[float]:
+        """λ of the unit GPs, per factor."""
+        return self.scale.unit_noise(self.noise)[0].tolist() if self.own else [self.noise]
+
+    def _told(self) -> list[Array]:
+        """Per factor the values of its functions, and of a constant 1."""
+        constant = np.ones((1, self.count))
+        return [np.concatenate([y, constant]) for y in (self.observed[:, None] if self.own else [self.observed])]
+
+    def _scaled(self, means: Sequence[Array]) -> Array:
+        """Means (p, q) from those of the unit GPs: per factor its functions' and the constant's."""
+        return self.scale.means(np.concatenate([m[:-1] for m in means] + [m[-1:] for m in means])[None])[0]
+
+    # Prior covariances ----------------------------------------------------------------------------------------------
+
+    def _prior(self, left: NDArray[Any], right: NDArray[Any]) -> Array:
+        """Of actions, (a,) or (a, d), with others, (b,) or (b, d): (a, b)."""
+        if isinstance(self.actions, Finite):
+            return self.actions.covariance[np.ix_(left, right)]
+        return self.actions.kernel.profile(squared_lengths(left[:, None] - right))
+
+    def _lifted(self, where: NDArray[Any]) -> NDArray[Any]:
+        """Points as rows (x, |x|², 1), for `_product`; indices as they are."""
+        if isinstance(self.actions, Finite):
+            return where
+        x = where - 0.5
+        return np.concatenate([x, squares(x)[:, None], np.ones((len(x), 1))], axis=1)
+
+    def _product(self, left: NDArray[Any], right: NDArray[Any]) -> Array:
+        """As `_prior`, of lifted points: |x|² - 2 x.y + |y|² in one product, exact to the last digits of |x|²."""
+        if isinstance(self.actions, Finite):
+            return self.actions.covariance[np.ix_(left, right)]
+        x, square, one = right[:, :-2], right[:, -2:-1], right[:, -1:]
+        squared = np.matmul(left, np.concatenate([-2 * x, one, square], axis=1).T)
+        return self.actions.kernel.profile(np.maximum(squared, 0.0, out=squared))
+
+    # Posteriors -----------------------------------------------------------------------------------------------------
+
+    def at(self, where: NDArray[Any]) -> tuple[Array, Array, list[Array]]:
+        """Means (p, q), variances of the unit GPs (1, q) or (p, q), and per factor R⁻ᵀ k, (q, c)."""
+        exact = any(factor.lam < SMALL for factor in self.factors)
+        cross = self._prior(where, self.played) if exact else self._product(*map(self._lifted, (where, self.played)))
+        halves = [factor.half(cross) for factor in self.factors]
+        own = self.actions.covariance.diagonal()[where] if isinstance(self.actions, Finite) else 1.0
+        variance = np.maximum(own - np.stack([squares(half) for half in halves]), VARIANCE_FLOOR)
+        if exact:
+            for factor, y, half, v in zip(self.factors, self._told(), halves, variance, strict=True):
+                factor.check(factor.weights(self.count), np.abs(y).max(axis=1), v, factor.means(half)[-1])
+        means = [factor.means(half)[:-1] for factor, half in zip(self.factors, halves, strict=True)]
+        return self._scaled(means), variance, halves
+
+    def sample(self, where: NDArray[Any], generator: np.random.Generator) -> tuple[Indices, Array]:
+        """One joint posterior sample of every function, at those of q actions that may be the `best_of` all.
+
+        Returns:
+            Which of the actions were drawn, (k,), and their values, (p, k).
+
+        Raises:
+            CellFailure: a covariance has no Cholesky factor, whatever jitter is added.
+        """
+        mean, variance, halves = self.at(where)
+        place, amplitude = self._lifted(where), self.scale.amplitude[0][:, None]
+        left, drawn, values = np.arange(len(where)), np.empty(0, dtype=np.intp), np.empty((len(mean), 0))
+        goal = mean.max(axis=1) * (np.arange(len(mean)) == 0)  # what the first block is chosen to beat
+        gaps = shortfall(mean, amplitude * np.sqrt(variance + JITTER), goal)
+        while len(left):
+            size = BLOCK if len(left) > 1.5 * BLOCK else len(left)
+            order = gaps.argpartition(size - 1)
+            here, ours = left[order[:size]], [half[order[:size]] for half in halves]
+            prior = self._product(place[here], place[here])
+            roots = [upper(prior - np.matmul(half, half.T)) for half in ours]
+            normals = generator.standard_normal((len(mean), size))
+            drawn = np.concatenate([drawn, here])
+            values = np.concatenate([values, mean[:, order[:size]] + amplitude * times(normals, roots)], axis=1)
+            goal = values[:, best_of(values)]
+
+            rest = order[size:]  # before they are conditioned, and once more after it
+            deviation = amplitude * np.sqrt(variance[:, rest] + JITTER)
+            rest = rest[shortfall(mean[:, rest], deviation, goal) < REACH]
+            prior = self._product(place[left[rest]], place[here])
+            halves = [half[rest] for half in halves]
+            each = zip(roots, halves, ours, strict=True)
+            more = [solved(root, prior - np.matmul(half, our.T)) for root, half, our in each]
+            mean = mean[:, rest] + amplitude * times(normals, [one.T for one in more])
+            variance = np.maximum(variance[:, rest] - np.stack([squares(one) for one in more]), 0.0)
+            gaps = shortfall(mean, amplitude * np.sqrt(variance + JITTER), goal)
+            keep = np.flatnonzero(gaps < REACH)
+            left, gaps, mean, variance = left[rest[keep]], gaps[keep], mean[:, keep], variance[:, keep]
+            halves = [np.concatenate([half[keep], one[keep]], axis=1) for half, one in zip(halves, more, strict=True)]
+        return drawn, values
+
+
+def best_of(values: Array) -> int:
+    """The feasible point with the largest f, or the one with the smallest total violation; values (1 + m, q)."""
+    violation = np.maximum(values[1:], 0.0).sum(axis=0)
+    if violation.min() > 0:
+        return int(violation.argmin())
+    return int(np.where(violation > 0, -np.inf, values[0]).argmax())
+
+
+def shortfall(mean: Array, deviation: Array, goal: Array) -> Array:
+    """Σ_j x_j², x_j >= 0 the deviations by which function j falls short of what it takes to beat the goal, (q,).
+
+    Args:
+        mean, deviation: (1 + m, q).
+        goal: f and g, (1 + m,). To beat a feasible one takes no g_j above 0 and a larger f; to beat an infeasible one
+            takes, among other things, no g_j above its total violation.
+    """
+    violation = np.maximum(goal[1:], 0.0).sum()
+    short = np.maximum((mean[1:] - violation) / deviation[1:], 0.0)
+    total = (short * short).sum(axis=0)
+    if violation == 0:
+        total += np.maximum((goal[0] - mean[0]) / deviation[0], 0.0) ** 2
+    return np.asarray(total)
+
+
+def squares(rows: Array) -> Array:
+    """Squared lengths of rows, (a,)."""
+    return np.asarray(np.einsum("ij,ij->i", rows, rows))
+
+
+def times(normals: Array, matrices: Sequence[Array]) -> Array:
+    """Row j of normals (p, k) times matrix j, or the only one, (k, n): (p, n)."""
+    if len(matrices) == 1:
+        return np.matmul(normals, matrices[0])
+    return np.concatenate([np.matmul(row[None], one) for row, one in zip(normals, matrices, strict=True)])
+
+
+def upper(covariance: Array) -> Array:
+    """U with UᵀU = covariance, (k, k), with as much jitter as it takes (see `ThompsonModel.sample`)."""
+    jitter = JITTER
+    while jitter < 1:
+        root, info = lapack().dpotrf(covariance + jitter * np.eye(len(covariance)), lower=0)
+        if not info:
+            return np.asarray(root)
+        jitter *= 10
+    raise CellFailure("a posterior covariance has no Cholesky factor; a larger lam keeps it positive definite")
+
+
+def solved(root: Array, rows: Array) -> Array:
+    """U⁻ᵀ times each of the rows (n, k)."""
+    return np.asarray(lapack().dtrtrs(root, rows.T, trans=1, overwrite_b=1)[0].T) if len(rows) else rows

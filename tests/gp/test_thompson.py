@@ -1,0 +1,225 @@
+"""Joint samples against dense posteriors: the root of their covariance, and who is left out."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from scipy.stats import norm
+
+from cbobench.errors import CellFailure
+from cbobench.gp import thompson
+from cbobench.gp.actions import Finite
+from cbobench.gp.box import Box
+from cbobench.gp.kernels import kernel
+from cbobench.gp.thompson import ThompsonModel, best_of, shortfall, upper
+
+LAMS = [0.05, 1e-6, "scaled", "theory"]
+KINDS = [("box", "se"), ("box", "matern52"), ("finite", "matern52")]
+COUNT = 30
+
+
+class Told:
+    """A model told of 30 points, and the same posterior by dense algebra."""
+
+    def __init__(self, kind, name="se", lam="scaled", *, q=150, scaled=True, lengthscale=0.3, infeasible=0.0):
+        rng = np.random.default_rng(3)
+        self.kernel = kernel(name, lengthscale)
+        points = rng.random((COUNT + q, 3))
+        if kind == "box":
+            actions = Box(np.zeros(3), np.ones(3), name, lengthscale)
+        else:
+            actions = Finite(self.kernel(points, points), points)
+        self.model = ThompsonModel(actions, 3, lam, 50, scaled)
+        self.x, self.asked = points[:COUNT], points[COUNT:]
+        x, y, z = self.x.T
+        self.values = np.stack([5 + 3 * np.sin(4 * x) - y, y - 0.7 + infeasible, np.cos(9 * z) * x - 0.1 + infeasible])
+        for i in range(COUNT):
+            self.model.tell(self.x[[i]] if kind == "box" else np.array([i]), self.values[:, i])
+        self.where = self.asked if kind == "box" else np.arange(COUNT, COUNT + q)
+        f, *g = self.values
+        self.centre = np.array([(f.min() + f.max()) / 2, 0.0, 0.0]) if scaled else np.zeros(3)
+        self.amplitude = np.array([np.ptp(f) / 4, *np.abs(g).max(axis=1) / 2]) if scaled else np.ones(3)
+        number = {"scaled": 0.01, "theory": 1 + 2 / 50}.get(lam, lam)
+        self.noise = [number * (s**2 if lam == "scaled" and scaled else 1.0) for s in self.amplitude]
+
+    def dense(self, asked, function):
+        """Mean and covariance by the formula with kernel s² k, noise λ and prior mean c."""
+        s, c = self.amplitude[function], self.centre[function]
+        k = s**2 * self.kernel(asked, self.x)
+        gram = s**2 * self.kernel(self.x, self.x) + self.noise[function] * np.eye(COUNT)
+        gain = np.linalg.solve(gram, k.T).T
+        return c + gain @ (self.values[function] - c), s**2 * self.kernel(asked, asked) - gain @ k.T
+
+
+class Unit:
+    """In place of a generator: one of all normals that are asked for is 1, the rest are 0."""
+
+    def __init__(self, function=0, at=-1):
+        self.function, self.at, self.before = function, at, 0
+
+    def standard_normal(self, shape):
+        normals = np.zeros(shape)
+        if self.before <= self.at < self.before + shape[1]:
+            normals[self.function, self.at - self.before] = 1.0
+        self.before += shape[1]
+        return normals
+
+
+@pytest.mark.parametrize("scaled", [True, False])
+@pytest.mark.parametrize("lam", LAMS)
+@pytest.mark.parametrize(("kind", "name"), KINDS)
+def test_means_and_variances_are_those_of_a_gp_with_that_centre_and_amplitude(kind, name, lam, scaled):
+    told = Told(kind, name, lam, scaled=scaled)
+    mean, variance, _ = told.model.at(told.where)
+    for j in range(3):
+        expected, covariance = told.dense(told.asked, j)
+        square = told.amplitude[j] ** 2
+        np.testing.assert_allclose(mean[j], expected, atol=1e-6)
+        np.testing.assert_allclose(variance[j % len(variance)] * square, covariance.diagonal(), atol=1e-7 * square)
+        np.testing.assert_allclose(told.model.at_played[j], told.dense(told.x, j)[0], atol=1e-6)
+
+
+@pytest.mark.parametrize("lam", LAMS)
+@pytest.mark.parametrize(("kind", "name"), KINDS)
+def test_the_root_of_a_sample_is_that_of_the_dense_covariance(kind, name, lam, monkeypatch):
+    """With all actions drawn, in a fixed order, a sample is m + R z; unit vectors z show R, four blocks of columns."""
+    monkeypatch.setattr(thompson, "BLOCK", 24)
+    monkeypatch.setattr(thompson, "REACH", np.inf)
+    monkeypatch.setattr(thompson, "shortfall", lambda mean, *_: np.arange(mean.shape[1]) % 7.0)
+    told = Told(kind, name, lam, q=90)
+    order, centre = told.model.sample(told.where, Unit())
+    assert sorted(order) == list(range(len(told.asked)))
+    for j in range(3):
+        paths = np.stack([told.model.sample(told.where, Unit(j, i))[1] for i in range(len(order))])
+        np.testing.assert_array_equal(np.delete(paths, j, axis=1), np.delete(paths * 0 + centre, j, axis=1))
+        root = (paths[:, j] - centre[j]).T
+        expected, covariance = told.dense(told.asked[order], j)
+        np.testing.assert_allclose(centre[j], expected, atol=1e-6)
+        np.testing.assert_allclose(root @ root.T, covariance, atol=2e-7 * told.amplitude[j] ** 2)
+
+
+@pytest.mark.parametrize("infeasible", [0.0, 0.5, 3.0])
+@pytest.mark.parametrize(
+    ("kind", "name", "lam"), [("box", "se", "scaled"), ("box", "se", 0.05), ("finite", "matern52", 0.05)]
+)
+def test_who_is_not_drawn_does_not_win(kind, name, lam, infeasible):
+    """By the law of the others given what was drawn, dense: the chance that any of them wins is under 1e-9."""
+    told = Told(kind, name, lam, q=400, infeasible=infeasible)
+    seen = []
+    for seed in range(3):
+        drawn, values = told.model.sample(told.where, np.random.default_rng(seed))
+        assert len(set(drawn)) == len(drawn)
+        others = np.setdiff1d(np.arange(400), drawn)
+        seen.append(len(drawn))
+        goal = values[:, best_of(values)]
+        violation = np.maximum(goal[1:], 0.0).sum()
+        chance = np.ones(len(others))
+        for j in range(3):
+            mean, covariance = told.dense(told.asked, j)
+            among = covariance[np.ix_(drawn, drawn)] + thompson.JITTER * told.amplitude[j] ** 2 * np.eye(len(drawn))
+            gain = np.linalg.solve(among, covariance[np.ix_(drawn, others)]).T
+            given = mean[others] + gain @ (values[j] - mean[drawn])
+            left = covariance.diagonal()[others] - (gain * covariance[np.ix_(others, drawn)]).sum(axis=1)
+            deviation = np.sqrt(np.maximum(left, 0.0) + thompson.JITTER * told.amplitude[j] ** 2)
+            if j:
+                chance *= norm.cdf((violation - given) / deviation)
+            elif violation == 0:
+                chance *= norm.sf((goal[0] - given) / deviation)
+        assert chance.sum() < 1e-9
+    assert max(seen) < 400, "negative control: some are left out"
+    assert np.mean(seen) < 300
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("infeasible", [0.0, 0.4])
+def test_winners_have_the_law_of_dense_winners(infeasible, monkeypatch):
+    """How often each of twelve groups of actions wins, in 2,000 samples each way; left out too early, it shows."""
+    monkeypatch.setattr(thompson, "BLOCK", 4)
+    told = Told("box", "matern52", 0.3, q=60, infeasible=infeasible)
+    rng = np.random.default_rng(0)
+    moments = [told.dense(told.asked, j) for j in range(3)]
+    roots = [np.linalg.cholesky(covariance + 1e-8 * np.eye(60)) for _, covariance in moments]
+
+    def dense():
+        return best_of(np.stack([m + r @ rng.standard_normal(60) for (m, _), r in zip(moments, roots, strict=True)]))
+
+    def lazy():
+        drawn, values = told.model.sample(told.where, rng)
+        sizes.append(len(drawn))
+        return drawn[best_of(values)]
+
+    def counts(draw):
+        return np.bincount([draw() % 12 for _ in range(2000)], minlength=12)
+
+    def distance(one, other):
+        """Chi-squared of two samples, eleven degrees of freedom: 31.3 is exceeded once in a thousand."""
+        return ((one - other) ** 2 / np.maximum(one + other, 1)).sum()
+
+    sizes = []
+    expected = counts(dense)
+    assert distance(counts(lazy), expected) < 31.3
+    assert np.mean(sizes) < 55
+    monkeypatch.setattr(thompson, "REACH", 0.5)
+    assert distance(counts(lazy), expected) > 31.3, "negative control"
+
+
+def test_shortfall_by_hand():
+    mean, deviation = np.array([[1.0, 4.0], [2.0, -1.0]]), np.array([[1.0, 2.0], [0.5, 1.0]])
+    np.testing.assert_allclose(shortfall(mean, deviation, np.array([3.0, -0.2])), [2.0**2 + 4.0**2, 0.0])
+    np.testing.assert_allclose(shortfall(mean, deviation, np.array([3.0, 1.5])), [1.0, 0.0])
+    rng = np.random.default_rng(0)
+    mean, deviation, goal = rng.normal(size=(3, 500)), rng.random((3, 500)) + 0.1, np.array([0.5, -1.0, 0.0])
+    chance = norm.sf((goal[0] - mean[0]) / deviation[0]) * norm.cdf(-mean[1:] / deviation[1:]).prod(axis=0)
+    assert (chance <= np.exp(-shortfall(mean, deviation, goal) / 2)).all(), "a bound on the probability to win"
+
+
+def test_the_best_point():
+    values = np.array([[1.0, 3.0, 2.0], [-1.0, 0.1, 0.0]])
+    assert best_of(values) == 2
+    assert best_of(np.array([[1.0, 3.0], [0.2, 0.3], [0.2, 0.0]])) == 1, "none feasible: least total violation"
+    assert best_of(np.array([[1.0, 3.0]])) == 1, "no constraints"
+
+
+@pytest.mark.parametrize("kind", ["box", "finite"])
+@pytest.mark.parametrize("lam", [0.05, "scaled"])
+def test_an_action_that_was_played_twice_has_one_mean(kind, lam):
+    told = Told(kind, lam=lam)
+    for i in (7, 2, 7):
+        told.model.tell(told.x[[i]] if kind == "box" else np.array([i]), np.random.default_rng(i).normal(size=3))
+    means = told.model.at_played
+    assert (means[:, 30] == means[:, 7]).all()
+    assert (means[:, 32] == means[:, 7]).all()
+    assert (means[:, 31] == means[:, 2]).all()
+    assert len(set(means[0])) == 30, "negative control: other actions have other means"
+
+
+def test_forgetting():
+    told = Told("box", lam=0.05)
+    told.model.forget()
+    assert told.model.count == 0
+    told.model.tell(told.asked[:1], np.array([5.0, 0.1, 0.1]))
+    assert told.model.observed.shape == (3, 1)
+    square = told.amplitude[0] ** 2
+    _, variance, _ = told.model.at(told.asked[:1])
+    np.testing.assert_allclose(square * variance[0, 0], square * 0.05 / (square + 0.05))
+
+
+def test_a_lambda_that_is_lost_ends_the_cell():
+    told = Told("box", lam=0.05)
+    model = ThompsonModel(told.model.actions, 3, 1e-15, 200, scaled=False)
+
+    def rounds():
+        for i in range(100):
+            model.tell(told.asked[[i]] * 0.01, told.values[:, i % 30])
+            model.at(told.asked)
+
+    with pytest.raises(CellFailure, match="is lost in double precision"):
+        rounds()
+
+
+def test_jitter():
+    ones = np.ones((5, 5))
+    root = upper(ones)
+    np.testing.assert_allclose(root.T @ root, ones, atol=1e-7)
+    with pytest.raises(CellFailure, match="no Cholesky factor"):
+        upper(-2 * np.eye(3))
