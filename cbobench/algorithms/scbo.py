@@ -104,7 +104,7 @@ class SCBO(OneRun):
 
     def _centre(self) -> int:
         """Which played point the region is built about."""
-        return best_of(self.model.at_played)
+        return best_of(self.model.played_means)
 
     def _region(self, centre: NDArray[Any]) -> NDArray[Any]:
         """Candidates in the trust region about a played point, (q, d) of a box or (q,) of a finite set."""
@@ -130,7 +130,7 @@ class SCBO(OneRun):
         values = np.sign(g) * np.log1p(np.abs(g)) if self.bilog else g
         self.model.tell(self.where, np.concatenate([[f], values]))
         if self.incumbent >= 0:
-            means = self.model.at_played
+            means = self.model.played_means
             self._adapt(improves(means[:, -1], means[:, self.incumbent], self.margin))
 
     def _adapt(self, success: bool) -> None:

@@ -89,7 +89,10 @@ class Matern:
 
     def profile(self, squared: Array) -> Array:
         """k as a function of the squared distance u."""
-        return self.slopes(squared)[0]
+        a = np.sqrt(2 * self.nu / self.lengthscale**2 * squared)
+        if self.nu == 0.5:
+            return np.exp(-a)
+        return (1 + a if self.nu == 1.5 else 1 + a + a**2 / 3) * np.exp(-a)
 
     def slopes(self, squared: Array) -> tuple[Array, Array, Array]:
         """k, dk/du and d²k/du² at squared distances u.

@@ -26,7 +26,7 @@ from cbobench.gp.single import RunData
 
 BLOCK = 48  # actions drawn at a time
 JITTER = 1e-8  # added to the variances that are drawn, where the prior's is 1; ten times more where no factor exists
-NEGLIGIBLE = 1e-12
+NEGLIGIBLE = 1e-10
 REACH = -2 * math.log(NEGLIGIBLE)
 
 Indices = NDArray[np.intp]
@@ -38,12 +38,12 @@ class ThompsonModel(RunData):
     There is one factor for all functions, or one for each where their noise variances differ.
 
     Attributes:
-        at_played: means at the observed actions, (p, c), from K (K + λI)⁻¹ = I - λ (K + λI)⁻¹; an action has one mean,
-            whichever of its observations it is read at.
+        played_means: means at the observed actions, (p, c), from K (K + λI)⁻¹ = I - λ (K + λI)⁻¹; an action has one
+            mean, whichever of its observations it is read at.
     """
 
     factors: list[Factor]
-    at_played: Array
+    played_means: Array
 
     def forget(self) -> None:
         super().forget()
@@ -64,7 +64,7 @@ class ThompsonModel(RunData):
                 gram = self._prior(self.played, self.played)
                 self.factors[i : i + 1] = [Factor(gram, lam, np.empty((c, 0)), y, np.arange(c))]
             means.append(y - lam * self.factors[i].weights(c))
-        self.at_played = self._scaled(means)[:, self.alike]
+        self.played_means = self._scaled(means)[:, self.alike]
 
     def _noise(self) -> list[float]:
         """λ of the unit GPs, per factor."""
@@ -145,6 +145,8 @@ class ThompsonModel(RunData):
             rest = order[size:]  # before they are conditioned, and once more after it
             deviation = amplitude * np.sqrt(variance[:, rest] + JITTER)
             rest = rest[shortfall(mean[:, rest], deviation, goal) < REACH]
+            if not len(rest):
+                break
             prior = self._product(place[left[rest]], place[here])
             halves = [half[rest] for half in halves]
             each = zip(roots, halves, ours, strict=True)
@@ -207,4 +209,4 @@ def upper(covariance: Array) -> Array:
 
 def solved(root: Array, rows: Array) -> Array:
     """U⁻ᵀ times each of the rows (n, k)."""
-    return np.asarray(lapack().dtrtrs(root, rows.T, trans=1, overwrite_b=1)[0].T) if len(rows) else rows
+    return np.asarray(lapack().dtrtrs(root, rows.T, trans=1, overwrite_b=1)[0].T)

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from cbobench.errors import Misuse
+from cbobench.gp.thompson import ThompsonModel
 from tests.algorithms.easy import bowl
 from tests.helpers import actions, make, play
 
@@ -17,7 +18,11 @@ def believed(algorithm, s, played):
     """What a method believes of (f, g) at the actions it played: means and deviations (2, T), and amplitudes (2,)."""
     if hasattr(algorithm, "runs"):
         model = algorithm.runs[s].model
-        return *model.at_played(), model.scale.amplitude[0]
+        amplitude = model.scale.amplitude[0]
+        if isinstance(model, ThompsonModel):
+            mean, variance, _ = model.at(model.played)
+            return mean, np.sqrt(variance) * amplitude[:, None], amplitude
+        return *model.at_played(), amplitude
     if algorithm.box is not None:
         mean, variance, _ = algorithm.posterior.at_observations()
     else:
