@@ -128,35 +128,35 @@ class ThompsonModel(RunData):
         """
         mean, variance, halves = self.at(where)
         place, amplitude = self._lifted(where), self.scale.amplitude[0][:, None]
-        left, drawn, values = np.arange(len(where)), np.empty(0, dtype=np.intp), np.empty((len(mean), 0))
+        drawn, values = np.empty(0, dtype=np.intp), np.empty((len(mean), 0))
+        kept = open_ = np.arange(len(where))  # what is conditioned on what is drawn, and what of it can still win
         goal = mean.max(axis=1) * (np.arange(len(mean)) == 0)  # what the first block is chosen to beat
         gaps = shortfall(mean, amplitude * np.sqrt(variance + JITTER), goal)
-        while len(left):
-            size = BLOCK if len(left) > 1.5 * BLOCK else len(left)
-            order = gaps.argpartition(size - 1)
-            here, ours = left[order[:size]], [half[order[:size]] for half in halves]
-            prior = self._product(place[here], place[here])
-            roots = [upper(prior - np.matmul(half, half.T)) for half in ours]
+        while len(open_):
+            size = BLOCK if len(open_) > 1.5 * BLOCK else len(open_)
+            order = open_[gaps[open_].argpartition(size - 1)]
+            first, rest = order[:size], order[size:]
+            here, ours = place[kept[first]], [half[first] for half in halves]
+            prior = self._product(here, here)
+            roots = [upper(prior - np.matmul(our, our.T)) for our in ours]
             normals = generator.standard_normal((len(mean), size))
-            drawn = np.concatenate([drawn, here])
-            values = np.concatenate([values, mean[:, order[:size]] + amplitude * times(normals, roots)], axis=1)
+            drawn = np.concatenate([drawn, kept[first]])
+            values = np.concatenate([values, mean[:, first] + amplitude * times(normals, roots)], axis=1)
             goal = values[:, best_of(values)]
 
-            rest = order[size:]  # before they are conditioned, and once more after it
             deviation = amplitude * np.sqrt(variance[:, rest] + JITTER)
             rest = rest[shortfall(mean[:, rest], deviation, goal) < REACH]
             if not len(rest):
                 break
-            prior = self._product(place[left[rest]], place[here])
-            halves = [half[rest] for half in halves]
+            kept, halves = kept[rest], [half[rest] for half in halves]
+            prior = self._product(place[kept], here)
             each = zip(roots, halves, ours, strict=True)
             more = [solved(root, prior - np.matmul(half, our.T)) for root, half, our in each]
             mean = mean[:, rest] + amplitude * times(normals, [one.T for one in more])
             variance = np.maximum(variance[:, rest] - np.stack([squares(one) for one in more]), 0.0)
+            halves = [np.concatenate(both, axis=1) for both in zip(halves, more, strict=True)]
             gaps = shortfall(mean, amplitude * np.sqrt(variance + JITTER), goal)
-            keep = np.flatnonzero(gaps < REACH)
-            left, gaps, mean, variance = left[rest[keep]], gaps[keep], mean[:, keep], variance[:, keep]
-            halves = [np.concatenate([half[keep], one[keep]], axis=1) for half, one in zip(halves, more, strict=True)]
+            open_ = np.flatnonzero(gaps < REACH)
         return drawn, values
 
 
