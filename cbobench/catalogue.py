@@ -111,7 +111,7 @@ def _representations(cls: type[Any]) -> str:
     except Exception:  # a user's problem may raise anything
         return ""  # a problem that needs files, or parameters, is not there by default
     found = [representation(problem.actions, horizon) for horizon in (100, 10_000)]
-    return found[0] if found[0].startswith("observations (box") else "; ".join(found)
+    return "; ".join(dict.fromkeys(found))
 
 
 def do_data(options: argparse.Namespace, given: list[str]) -> int:

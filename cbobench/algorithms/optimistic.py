@@ -103,7 +103,7 @@ class OptimisticReward(ScoreAlgorithm):
 
     def cheapest(self, functions: int) -> SharedPosterior:
         s = self.setting
-        return choice.cheapest(s.actions, s.replicates, functions, s.horizon, paths=self.joint)
+        return choice.cheapest(s.actions, s.replicates, functions, s.horizon, self.lam_for(s.horizon), paths=self.joint)
 
     def lam_for(self, horizon: int) -> float:
         return 1 + 2 / horizon if self.lam == "theory" else float(self.lam)

@@ -125,6 +125,7 @@ class RPOLSW(RPOL):
     source = "Guo, Zhu & Liu (2022) Sec. 6, App. D"
     about = "RPOL on a sliding window, for functions that move"
     knows = ("kernel", "λ", "B", "G", "R", "T", "variation P_T (through W and Γ)")
+    cost = "O(nW + W²); rough box O(MW + W²)"
     needs = frozenset({"feedback at once"})
 
     window: int | Literal["theory"] = param("theory", "W, observations kept; theory: γ^(1/4) √(T/P_T)", at_least=1)

@@ -16,17 +16,18 @@ from cbobench.gp.actions import break_ties
 from cbobench.gp.beliefs import AtPlayed, Belief, FunctionBelief
 from cbobench.gp.box import Box
 from cbobench.gp.kernels import Array
-from cbobench.gp.maximise import polish, starts
+from cbobench.gp.maximise import polish
 from cbobench.gp.parts import Parts, Score
 from cbobench.gp.posteriors import choice
 from cbobench.gp.posteriors.contract import Posterior
 from cbobench.gp.posteriors.separate import SeparatePosterior
 from cbobench.gp.posteriors.shared import SharedPosterior
+from cbobench.gp.starts import Starts
 from cbobench.params import state
 from cbobench.problems.base import Actions, Feedback, Problem, Shown
 from cbobench.rng import Draws, uniform
 
-STARTS = 4  # candidates of a box that are polished in a round
+ROUNDING = 1e-12  # of a score: a polished point that is not better by more is no better than the candidate
 
 
 @dataclass(kw_only=True)
@@ -43,7 +44,7 @@ class ScoreAlgorithm(Algorithm):
     chosen: Actions = state()
     achieved: Array = state()
 
-    cost = "O(nr + r²); box O(tM + t²)"
+    cost = "O(nr + r²); rough box O(tM + t²)"
     models_constraints: ClassVar[bool] = True
     looks_back: ClassVar[bool] = True
 
@@ -105,6 +106,9 @@ class ScoreAlgorithm(Algorithm):
     def start(self, setting: Setting) -> None:
         self.setting = setting
         self.box = setting.actions if isinstance(setting.actions, Box) else None
+        if self.box is not None:
+            self.starts = Starts(self.box)
+            self.observed: list[Array] = []
         self.ties = Draws(setting.streams.role("ties"), uniform)
         if self.box is None:
             self.at_played = AtPlayed(setting.replicates, setting.constraints, setting.finite.n)
@@ -122,7 +126,13 @@ class ScoreAlgorithm(Algorithm):
 
     def cheapest(self, functions: int) -> SharedPosterior:
         """A posterior of functions that are observed together."""
-        return choice.cheapest(self.setting.actions, self.setting.replicates, functions, self.setting.horizon)
+        return choice.cheapest(
+            self.setting.actions,
+            self.setting.replicates,
+            functions,
+            self.setting.horizon,
+            self.lam_for(self.setting.horizon),
+        )
 
     def begin_schedule(self, horizon: int) -> None:
         """Forget all data and set λ for a horizon (once, or at every restart)."""
@@ -166,16 +176,29 @@ class ScoreAlgorithm(Algorithm):
         total = parts.total()
         best, rows = break_ties(total, coin), np.arange(len(total))
         candidate, achieved = box.candidates[best], total[rows, best]
+        # While nothing is known all points tie; a mesh is denser at its sides, so that they are drawn elsewhere.
+        flat = (total == total[:, :1]).all(axis=1)
+        anywhere = box.scattered[(coin * box.size).astype(np.intp)]
+        candidate = np.where(flat[:, None], anywhere, candidate)
         if also is None:
             return candidate, achieved
-        start = np.concatenate([starts(parts, box.candidates, STARTS), also[:, None]], axis=1)
 
         def scorer(mean: Array, variance: Array, points: Array) -> Parts:
             return self.parts(self.view(mean, variance, points)).kinks()
 
-        points, values = polish(scorer, self.posterior.jet, start, box.size ** (-1 / box.d))
+        def at(points: Array) -> Parts:
+            return scorer(*self.posterior.at(points), points)
+
+        observed = np.stack(self.observed, axis=1) if self.starts.rough else also[:, None]
+        start = np.concatenate([also[:, None], self.starts(parts, at, observed)], axis=1)
+        points, values = polish(scorer, self.posterior.jet, start, box.spacing, self.starts.rough)
+        if self.starts.rough:
+            again = self.starts.around(points[rows, values.argmax(axis=1)], at)
+            more, reached = polish(scorer, self.posterior.jet, again, box.spacing, True)
+            points, values = np.concatenate([points, more], axis=1), np.concatenate([values, reached], axis=1)
         top = break_ties(values, coin)
-        higher = values[rows, top] > achieved  # else a plateau: the candidate, drawn among all that tie, stays
+        gained = values[rows, top] - achieved
+        higher = gained > ROUNDING * np.abs(achieved)  # else a plateau: the candidate, drawn among all that tie, stays
         point = np.where(higher[:, None], points[rows, top], candidate)
         return point, np.where(higher, values[rows, top], achieved)
 
@@ -183,6 +206,8 @@ class ScoreAlgorithm(Algorithm):
         if type(self).learn is not ScoreAlgorithm.learn:
             self.learn(t, self._at_chosen() if self.looks_back else self.belief, feedback)
         self.condition(t, feedback)
+        if self.box is not None and self.starts.rough:
+            self.observed.append(self.chosen)
         self.played += 1
 
     def _at_chosen(self) -> Belief:

@@ -84,9 +84,9 @@ class Finite:
         """k(x, x') of q actions with all, (q, n)."""
         return self._given[some]
 
-    def among(self, some: NDArray[np.intp]) -> Array:
-        """k(x, x') of q actions, (q, q)."""
-        return self._given[np.ix_(some, some)]
+    def between(self, left: NDArray[np.intp], right: NDArray[np.intp]) -> Array:
+        """k(x, x') of some actions, (a,), with others, (b,): (a, b)."""
+        return self._given[np.ix_(left, right)]
 
     def combine(self, weights: Array) -> Array:
         """Σ_i a_i k(., x_i) at all actions, for q weight vectors a (q, n), one product each: (q, n)."""
@@ -200,8 +200,8 @@ class Scattered(Finite):
     def rows(self, some: NDArray[np.intp]) -> Array:
         return self.kernel(self.where[some], self.where)
 
-    def among(self, some: NDArray[np.intp]) -> Array:
-        return self.kernel(self.where[some], self.where[some])
+    def between(self, left: NDArray[np.intp], right: NDArray[np.intp]) -> Array:
+        return self.kernel(self.where[left], self.where[right])
 
     def combine(self, weights: Array) -> Array:
         inner = np.matmul(weights[:, None, :], self.features)

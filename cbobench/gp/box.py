@@ -10,6 +10,7 @@ import numpy as np
 
 from cbobench.gp.actions import Finite
 from cbobench.gp.kernels import RIDGE, Array, Matern, SquaredExponential, StationaryName, smooth_norm, stationary
+from cbobench.gp.mesh import Mesh, resolving
 
 POINTS = 1024  # where norms are taken
 UNKNOWN = 0.9  # of the prior variance; SE, lengthscale 0.2: 0.02 in four dimensions, 0.82 in seven; 0.05: 0.99 in four
@@ -23,7 +24,8 @@ class Box:
         low, high: corners, (d,) each.
         kernel_name: a stationary kernel.
         lengthscale: in units of the sides.
-        size: M, how many candidates an acquisition function is first evaluated at.
+        size: how many candidates an acquisition function is first evaluated at, where no mesh takes their place.
+        meshed: whether one may.
     """
 
     low: Array
@@ -31,6 +33,7 @@ class Box:
     kernel_name: StationaryName = "se"
     lengthscale: float = 0.2
     size: int = 1024
+    meshed: bool = True
 
     @property
     def d(self) -> int:
@@ -41,9 +44,24 @@ class Box:
         return stationary(self.kernel_name, self.lengthscale)
 
     @cached_property
-    def candidates(self) -> Array:
-        """The first M points of a Sobol sequence, shifted off the corner, in the unit cube: (M, d)."""
+    def mesh(self) -> Mesh | None:
+        """Where the kernel is so smooth that its values on a mesh say all about a posterior: that mesh."""
+        return resolving(self.d, self.lengthscale) if self.meshed and self.kernel_name == "se" else None
+
+    @cached_property
+    def scattered(self) -> Array:
+        """The first `size` points of a Sobol sequence in the unit cube, none of them a corner, (size, d)."""
         return sobol(self.d, self.size)
+
+    @cached_property
+    def candidates(self) -> Array:
+        """In the unit cube, (M, d): the points of the mesh, or scattered ones."""
+        return self.scattered if self.mesh is None else self.mesh.points
+
+    @property
+    def spacing(self) -> float:
+        """How far apart neighbouring candidates are."""
+        return float(self.size ** (-1 / self.d)) if self.mesh is None else self.mesh.spacing
 
     def unit(self, points: Array) -> Array:
         """Points of the box (..., d) in the unit cube."""
@@ -55,8 +73,8 @@ class Box:
 
     @cached_property
     def grid(self) -> Finite:
-        """The candidates as a finite action set: where sample paths are maximised."""
-        return finite(self.scale(self.candidates), self)
+        """The scattered points as a finite action set: where sample paths are maximised."""
+        return finite(self.scale(self.scattered), self)
 
     def norm(self, formula: Callable[[Array], Array]) -> Array:
         """Regularised RKHS norms of functions given by a formula, points (n, d) of the box to values (n, p): (p,).

@@ -200,7 +200,7 @@ class RunModel(RunData):
         p = len(self.observed)
         actions = self.actions
         if isinstance(actions, Box):
-            actions = replace(actions, size=1)  # a box's candidates go unused
+            actions = replace(actions, size=1, meshed=False)  # a box's candidates go unused
         if self.own:
             self.posterior = own_noise(actions, self.noise, 1, p, self.slots)
         else:

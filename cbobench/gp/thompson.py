@@ -84,7 +84,7 @@ class ThompsonModel(RunData):
     def _prior(self, left: NDArray[Any], right: NDArray[Any]) -> Array:
         """Of actions, (a,) or (a, d), with others, (b,) or (b, d): (a, b)."""
         if isinstance(self.actions, Finite):
-            return self.actions.covariance[np.ix_(left, right)]
+            return self.actions.between(left, right)
         return self.actions.kernel.profile(squared_lengths(left[:, None] - right))
 
     def _lifted(self, where: NDArray[Any]) -> NDArray[Any]:
@@ -97,7 +97,7 @@ class ThompsonModel(RunData):
     def _product(self, left: NDArray[Any], right: NDArray[Any]) -> Array:
         """As `_prior`, of lifted points: |x|² - 2 x.y + |y|² in one product, exact to the last digits of |x|²."""
         if isinstance(self.actions, Finite):
-            return self.actions.covariance[np.ix_(left, right)]
+            return self.actions.between(left, right)
         x, square, one = right[:, :-2], right[:, -2:-1], right[:, -1:]
         squared = np.matmul(left, np.concatenate([-2 * x, one, square], axis=1).T)
         return self.actions.kernel.profile(np.maximum(squared, 0.0, out=squared))
@@ -109,7 +109,7 @@ class ThompsonModel(RunData):
         exact = any(factor.lam < SMALL for factor in self.factors)
         cross = self._prior(where, self.played) if exact else self._product(*map(self._lifted, (where, self.played)))
         halves = [factor.half(cross) for factor in self.factors]
-        own = self.actions.covariance.diagonal()[where] if isinstance(self.actions, Finite) else 1.0
+        own = self.actions.prior[where] if isinstance(self.actions, Finite) else 1.0
         variance = np.maximum(own - np.stack([squares(half) for half in halves]), VARIANCE_FLOOR)
         if exact:
             for factor, y, half, v in zip(self.factors, self._told(), halves, variance, strict=True):

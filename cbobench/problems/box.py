@@ -107,7 +107,10 @@ class BoxProblem(FeedbackModel):
     kernel: StationaryName = param("se", "kernel of the learners' models, on the box scaled to the unit cube")
     lengthscale: float = param(0.2, "its lengthscale, in units of the sides", at_least=1e-4, at_most=1e4)
     candidates: int = param(
-        1024, "points at which acquisition functions are first evaluated", at_least=16, at_most=65536
+        1024,
+        "points at which acquisition functions are first evaluated, where no mesh takes their place",
+        at_least=16,
+        at_most=65536,
     )
     grid: int | None = param(None, "play on a finite grid with this many points per axis instead", at_least=2)
     scaled: bool = param(False, "shift f to mean 0, divide f and every g_j by their standard deviations over the box")

@@ -9,6 +9,7 @@ from typing import Any
 from cbobench import params
 from cbobench.algorithms import ALGORITHMS
 from cbobench.algorithms.base import Algorithm, Setting
+from cbobench.algorithms.score import ScoreAlgorithm
 from cbobench.errors import CbobenchError, Misuse, one_line, unknown
 from cbobench.gp.actions import Finite, Scattered
 from cbobench.gp.kernels import refuse_covariance
@@ -79,7 +80,8 @@ def memory_of(pair: Pair, problem: Problem, horizon: int) -> int:
     algorithm: Algorithm = params.build(ALGORITHMS.get(pair.algorithm.name), pair.algorithm.settings)
     told, kind = 1 + problem.constraints, algorithm.posterior_kind()
     apart = 1 if "feedback at once" in problem.offers() and kind != "observations" else told
-    return choice.memory(problem.actions, horizon, apart, told, kind)
+    lam = algorithm.lam_for(horizon) if isinstance(algorithm, ScoreAlgorithm) else 0.0
+    return choice.memory(problem.actions, horizon, apart, told, kind, lam)
 
 
 def check_actions(problem: Problem) -> None:

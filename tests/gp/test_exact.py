@@ -68,7 +68,7 @@ def check_box(posterior, box, points, values, lam, s=0, function=0, tolerance=1e
     def of(shared):  # variances have an axis of functions where these are separate
         return shared[s] if shared.ndim == 2 else shared[s, function]
 
-    for means, variances in ((mean, variance), (jet.mean, jet.variance)):
+    for means, variances in ((mean, variance), (jet.mean[..., 0], jet.variance[..., 0])):
         seen = np.append(posterior.mean[s, function], means[s, function])
         check((seen, np.append(of(posterior.variance), of(variances))), truth, tolerance)
 

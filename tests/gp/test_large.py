@@ -34,7 +34,7 @@ def test_a_set_without_a_matrix_is_the_set_with_one(name):
     np.testing.assert_allclose(without.features @ without.features.T, with_matrix.covariance, atol=1e-10)
     np.testing.assert_allclose(without.prior, with_matrix.prior, rtol=1e-15)
     np.testing.assert_allclose(without.rows(some), with_matrix.rows(some), rtol=1e-15)
-    np.testing.assert_allclose(without.among(some), with_matrix.among(some), rtol=1e-15)
+    np.testing.assert_allclose(without.between(some, some), with_matrix.between(some, some), rtol=1e-15)
     weights = np.random.default_rng(0).uniform(-1, 1, (2, 300))
     np.testing.assert_allclose(without.combine(weights), with_matrix.combine(weights), atol=1e-10)
     rank = with_matrix.features.shape[1]

@@ -125,7 +125,7 @@ def test_every_family_obeys(cls, settings):
     if isinstance(task.actions, Finite):
         points = np.tile(np.arange(task.actions.n)[None, :, None], (1, 1, 3))[0]
     else:
-        points = task.box.scale(task.box.candidates)[:, None].repeat(3, axis=1)
+        points = task.box.grid.points[:, None].repeat(3, axis=1)
     ours, theirs = found.values(1, points), before.values(1, points)
     close = (theirs[..., 1:] > 0) & (theirs[..., 1:] <= 0.01)
     assert close.any()

@@ -7,7 +7,9 @@ from typing import Literal
 
 from cbobench.gp.actions import LARGEST_RANK, Finite, Scattered
 from cbobench.gp.box import Box
+from cbobench.gp.posteriors.factor import SMALL
 from cbobench.gp.posteriors.features import FeaturePosterior
+from cbobench.gp.posteriors.interpolated import InterpolatedPosterior
 from cbobench.gp.posteriors.observations import ObservationPosterior
 from cbobench.gp.posteriors.shared import SharedPosterior
 
@@ -39,32 +41,41 @@ def largest_rank(n: int, horizon: int) -> int:
 def representation(actions: Finite | Box, horizon: int) -> str:
     """The choice in words, for `cbobench show`."""
     if isinstance(actions, Box):
-        return f"observations (box with {actions.size} candidates)"
+        mesh = actions.mesh
+        if mesh is None:
+            return f"observations (box with {actions.size} candidates)"
+        size = f"{mesh.size}^{mesh.d}" if mesh.d > 1 else f"{mesh.size}"
+        return f"features (rank {len(mesh.pairs)}, on a mesh of {size} points); where λ < {SMALL:g}, observations"
     if in_features(actions, horizon):
         return f"features (rank {actions.features.shape[1]} of {actions.n} actions, T = {horizon})"
     return f"observations (rank above {largest_rank(actions.n, horizon)} of {actions.n} actions, T = {horizon})"
 
 
 def cheapest(
-    actions: Finite | Box, replicates: int, functions: int, horizon: int, *, paths: bool = False
+    actions: Finite | Box, replicates: int, functions: int, horizon: int, lam: float, *, paths: bool = False
 ) -> SharedPosterior:
     """The cheaper posterior; lambda is set by `reset`. Sample paths need features.
 
     Args:
         paths: whether sample paths will be asked for (finite sets only).
     """
+    if isinstance(actions, Box) and actions.mesh is not None and lam >= SMALL:
+        return InterpolatedPosterior(actions, 1.0, replicates, functions)
     if isinstance(actions, Finite) and (paths or in_features(actions, horizon)):
         return FeaturePosterior(actions.features, 1.0, replicates, functions, actions.prior)
     return ObservationPosterior(actions, 1.0, replicates, functions, horizon)
 
 
-def memory(actions: Finite | Box, horizon: int, apart: int, told: int, kind: Kind = "cheapest") -> int:
+def memory(
+    actions: Finite | Box, horizon: int, apart: int, told: int, kind: Kind = "cheapest", lam: float = 1.0
+) -> int:
     """Bytes that a replicate holds at most, with what `refresh` needs on top.
 
     Args:
         apart: how many posteriors have a covariance of their own.
         told: how many functions are observed.
         kind: which representation.
+        lam: λ.
     """
     if kind == "features" and isinstance(actions, Box):
         actions = actions.grid
@@ -75,7 +86,11 @@ def memory(actions: Finite | Box, horizon: int, apart: int, told: int, kind: Kin
         n, known = actions.n, actions.rank_is_at_most(min(actions.n, LARGEST_RANK))
         r = actions.features.shape[1] if known else n
         return drawn + 8 * apart * (4 * n + 3 * r * r)
-    candidates = actions.size if isinstance(actions, Box) else actions.n
+    candidates = actions.n if isinstance(actions, Finite) else actions.size
+    if isinstance(actions, Box) and actions.mesh is not None:
+        candidates, r = actions.mesh.size**actions.d, len(actions.mesh.pairs)
+        if kind == "cheapest" and lam >= SMALL:
+            return 8 * apart * ((3 + told) * candidates + 3 * r * r)
     return drawn + 8 * apart * horizon * (4 * horizon + 2 * candidates)
 
 

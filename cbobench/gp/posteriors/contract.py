@@ -17,17 +17,15 @@ VARIANCE_FLOOR = 1e-14  # rounding may push a variance below zero; no deviation 
 
 @dataclass(frozen=True)
 class Jet:
-    """Second-order models at q points of S replicates: means (S, p, q), variances (S, q), and their derivatives.
+    """Second-order models at q points of S replicates (see `cbobench.gp.taylor` for their n numbers).
 
-    Variances are (S, p, q) where functions have their own; slopes add an axis d, bends two.
+    Attributes:
+        mean: (S, p, q, n).
+        variance: (S, q, n), or (S, p, q, n) where functions have their own.
     """
 
     mean: Array
-    mean_slope: Array
-    mean_bend: Array
     variance: Array
-    variance_slope: Array
-    variance_bend: Array
 
 
 class Arrivals(Protocol):
@@ -46,8 +44,8 @@ class Arrivals(Protocol):
 class Posterior(Protocol):
     """Posteriors of p functions, for S replicates in lock step, over the M candidates of an action set.
 
-    The candidates are all actions of a finite set, or the fixed ones of a box. Actions are indices of a finite set, or
-    points (..., d) of the unit cube of a box. Variances are latent: no noise is added.
+    The candidates are all actions of a finite set, or the fixed ones of a box (its mesh, where it has one). Actions are
+    indices of a finite set, or points (..., d) of the unit cube of a box. Variances are latent: no noise is added.
 
     Attributes:
         lam: the regulariser λ (the model's noise variance).
@@ -93,8 +91,8 @@ class Posterior(Protocol):
         """Means (S, p, c), variances (S, c) and a mask (S, c) of c slots: the observed actions, where they are kept."""
         ...
 
-    def jet(self, points: Array) -> Jet:
-        """Beliefs and their first two derivatives at points (S, q, d) of a box."""
+    def jet(self, points: Array, wanted: Mask | None = None) -> Jet:
+        """Beliefs and their first two derivatives at points (S, q, d) of a box; where not `wanted` (S, q), anything."""
         ...
 
     def paths(self, z: Array, first: int = 0) -> Array:

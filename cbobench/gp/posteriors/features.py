@@ -97,7 +97,7 @@ class FeaturePosterior(SharedPosterior):
         self._enter(actions, values, mask)
 
     def _enter(self, actions: NDArray[np.intp], values: Array, mask: Mask | None) -> None:
-        phi = self._at_actions(actions)
+        phi = self._phi(actions)
         u = np.matmul(phi[:, None, :], self.factor)  # (L^T phi)^T, (S, 1, r)
         s = np.matmul(u, u.transpose(0, 2, 1))[:, 0]  # variance at the action, (S, 1)
         total = np.sqrt(self.lam + s)
@@ -107,8 +107,8 @@ class FeaturePosterior(SharedPosterior):
         if mask is not None:  # whoever observes nothing moves by 0
             lu *= mask[:, None]
             gained *= mask
-        column = np.matmul(lu[:, None, :], self.by_rank)[:, 0]  # posterior covariance with the action / total, (S, n)
-        residual = (values - self._at(self.mean, actions)) / total
+        column = self._spread(lu)  # posterior covariance with the action / total, (S, n)
+        residual = (values - self._mean_at(actions)) / total
         self.mean += self._outer_mean(residual, column)
         column *= column
         self.variance -= column
@@ -122,15 +122,19 @@ class FeaturePosterior(SharedPosterior):
         a = np.matmul(factor, np.matmul(self.features[action][None], factor)[0])
         self.mean[replicate, function] += value / self.lam * np.matmul(a[None], self.by_rank)[0]
 
-    def _at_actions(self, actions: NDArray[np.intp]) -> Array:
-        """Features (S, r) of one action per replicate."""
+    def _phi(self, actions: NDArray[Any]) -> Array:
+        """The features of one action per replicate, (S, r)."""
         if self._by_action:
             return self.features.take(actions, axis=0)
         return np.ascontiguousarray(self.features[actions])  # `take` would copy the whole of a view first
 
-    def _at(self, mean: Array, actions: NDArray[np.intp]) -> Array:
-        """Values (S, p) of a function stack (S, p, n) at one action per replicate."""
-        return mean.reshape(-1).take(self._offsets + actions[:, None])
+    def _spread(self, weights: Array) -> Array:
+        """Weights of the features (S, r) to values at all actions, (S, n)."""
+        return np.matmul(weights[:, None, :], self.by_rank)[:, 0]
+
+    def _mean_at(self, actions: NDArray[Any]) -> Array:
+        """Means (S, p) at one action per replicate."""
+        return self.mean.reshape(-1).take(self._offsets + actions[:, None])
 
     def paths(self, z: Array, first: int = 0) -> Array:
         """As in the contract: Phi L z. All functions share a covariance, so `first` makes no difference."""

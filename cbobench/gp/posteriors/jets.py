@@ -5,47 +5,118 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import numpy as np
+from numpy.typing import NDArray
 
 from cbobench.gp.kernels import Array, Matern, SquaredExponential, squared_lengths
-from cbobench.gp.posteriors.contract import VARIANCE_FLOOR, Jet, Mask
+from cbobench.gp.posteriors.contract import Jet, Mask
+from cbobench.gp.posteriors.factor import Factor
+from cbobench.gp.posteriors.slots import Slots
+from cbobench.gp.taylor import taylor
+
+FEW = 5  # rows; with 200 to 1,000 columns, as measured
 
 
-def jet_at(
+class Differentiable(Slots):
+    """Observations in slots with what it takes to differentiate beliefs.
+
+    Attributes:
+        inverse: P, (S, slots, slots); 0 for replicates that have a factor in its place.
+        weights: w = P y, (S, p, slots).
+        factors: by replicate.
+    """
+
+    inverse: Array
+    weights: Array
+    factors: dict[int, Factor]
+    mean: Array
+    variance: Array
+
+    def jet(self, points: Array, wanted: Mask | None = None) -> Jet:
+        assert self.box is not None
+        replicates, q, d = points.shape
+        wanted = np.ones((replicates, q), dtype=bool) if wanted is None else wanted
+        mean = np.zeros((replicates, q, self.functions, len(taylor(d).steps)))
+        variance = np.zeros((replicates, q, mean.shape[3]))
+        mesh = self.box.mesh
+        if mesh is not None:
+            exact = np.isin(self.rows, list(self.factors))
+            if not exact.all():
+                fields = np.concatenate([self.mean, self.variance[:, None]], axis=1)
+                models = mesh.models(fields, points)
+                mean, variance = models[:, :-1].swapaxes(1, 2), models[:, -1]
+            wanted = wanted & exact[:, None]
+        if wanted.any():
+            c, of = self.used, np.nonzero(wanted)[0]
+            mean[wanted], variance[wanted] = models_at(
+                points[wanted],
+                of,
+                self.box.kernel,
+                self.points[:, :c],
+                self.weights[:, :, :c],
+                lambda rows: self._explain(rows, np.searchsorted(of, np.arange(replicates + 1))),
+            )
+        return Jet(mean.swapaxes(1, 2), variance)
+
+    def _explain(self, rows: Array, first: NDArray[np.intp]) -> tuple[Array, Array]:
+        """k P of rows k, and k P k' of all pairs, for q points' covariances with the slots and slopes (q, 1 + d, c).
+
+        Args:
+            first: which of the points is the first of each replicate, (S + 1,).
+        """
+        c = self.used
+        rows = rows * self.full[np.repeat(self.rows, np.diff(first)), None, :c]
+        moved, halves = np.zeros_like(rows), {}
+        for s in range(self.replicates):
+            some = rows[first[s] : first[s + 1]]
+            if s in self.factors:
+                halves[s] = self.factors[s].half(some)
+                moved[first[s] : first[s + 1], 0] = self.factors[s].whole(halves[s][:, 0], c)
+            elif len(some):  # as many rows as are this replicate's own, so that it has the same bits in any block
+                moved[first[s] : first[s + 1]] = times(some.reshape(-1, c), self.inverse[s, :c, :c]).reshape(some.shape)
+        explained = np.matmul(moved, rows.swapaxes(1, 2))
+        for s, half in halves.items():
+            explained[first[s] : first[s + 1]] = np.matmul(half, half.swapaxes(1, 2))
+        return moved[:, 0], explained
+
+
+def models_at(
     points: Array,
+    of: NDArray[np.intp],
     kernel: SquaredExponential | Matern,
     observed: Array,
-    full: Mask,
     weights: Array,
     explain: Callable[[Array], tuple[Array, Array]],
-) -> Jet:
-    """The jet at points (S, q, d) of the unit cube.
+) -> tuple[Array, Array]:
+    """Taylor models of means (q, p, n) and variances (q, n) at points (q, d) of the unit cube.
 
     Args:
-        observed, full: what the slots hold, (S, c, d), and which of them hold anything, (S, c).
-        weights: w = (K + λI)⁻¹ y, (S, p, c).
-        explain: from rows (S, q, 1 + d, c), covariances k with the slots and their slopes: k (K + λI)⁻¹, (S, q, 1, c),
-            and what all pairs of rows explain, (S, q, 1 + d, 1 + d).
+        of: whose beliefs, the replicate of every point, (q,).
+        observed: what the slots hold, (S, c, d).
+        weights: w = (K + λI)⁻¹ y, (S, p, c), 0 where a slot is empty.
+        explain: from rows (q, 1 + d, c), covariances k with the slots and their slopes: k (K + λI)⁻¹, (q, c), 0 where a
+            slot is empty, and what all pairs of rows explain, (q, 1 + d, 1 + d).
     """
-    replicates, q, d = points.shape
-    functions, c = weights.shape[1:]
-    delta = points[..., None] - observed[:, None].swapaxes(2, 3)  # (S, q, d, c)
-    k, k1, k2 = (part * full[:, None] for part in kernel.slopes(squared_lengths(delta.swapaxes(2, 3))))
-    rows = np.empty((replicates, q, 1 + d, c))  # k and its slope
-    rows[:, :, 0] = k
-    np.multiply(2 * k1[:, :, None], delta, out=rows[:, :, 1:])
+    q, d = points.shape
+    layout = taylor(d)
+    delta = points[:, :, None] - observed.swapaxes(1, 2)[of]  # (q, d, c)
+    k, k1, k2 = kernel.slopes(squared_lengths(delta.swapaxes(1, 2)))
+    rows = np.empty((q, 1 + d, delta.shape[2]))  # k and its slope
+    rows[:, 0] = k
+    np.multiply(2 * k1[:, None], delta, out=rows[:, 1:])
     moved, explained = explain(rows)
-    means = np.matmul(weights[:, None], rows.swapaxes(2, 3)).swapaxes(1, 2)  # (S, p, q, 1 + d)
-    of_bends = np.concatenate(  # of d²k(x, x_i)/dx² = 4 k'' δ δᵀ + 2 k' I in the bends of the means, and of k K⁻¹ k
-        [np.broadcast_to(weights[:, None], (replicates, q, functions, c)), moved], axis=2
-    )
-    products = (delta[:, :, :, None] * delta[:, :, None]).reshape(replicates, q, d * d, c)
-    bends = np.matmul(of_bends * (4 * k2)[:, :, None], products.swapaxes(2, 3)).reshape(replicates, q, -1, d, d)
-    bends += np.matmul(of_bends, (2 * k1)[..., None])[..., None] * np.eye(d)
-    return Jet(
-        mean=means[..., 0],
-        mean_slope=means[..., 1:],
-        mean_bend=bends[:, :, :-1].swapaxes(1, 2),
-        variance=np.maximum(1 - explained[:, :, 0, 0], VARIANCE_FLOOR),
-        variance_slope=-2 * explained[:, :, 0, 1:],
-        variance_bend=-2 * (explained[:, :, 1:, 1:] + bends[:, :, -1]),
-    )
+    # d²k(x, x_i)/dx² = 4 k'' δ δᵀ + 2 k' I, in the bends of the means and of k (K + λI)⁻¹ k.
+    both = np.concatenate([weights[of], moved[:, None]], axis=1)
+    products = (4 * k2)[:, None] * delta[:, layout.rows] * delta[:, layout.columns]
+    products[:, layout.rows == layout.columns] += (2 * k1)[:, None]
+    bends = np.matmul(both, products.swapaxes(1, 2))  # (q, p + 1, n - 1 - d)
+    means = np.concatenate([np.matmul(both[:, :-1], rows.swapaxes(1, 2)), bends[:, :-1]], axis=2)
+    variances = np.empty((q, means.shape[2]))
+    variances[:, 0] = 1 - explained[:, 0, 0]
+    variances[:, 1 : 1 + d] = -2 * explained[:, 0, 1:]
+    variances[:, 1 + d :] = -2 * (explained[:, 1 + layout.rows, 1 + layout.columns] + bends[:, -1])
+    return means, variances
+
+
+def times(rows: Array, matrix: Array) -> Array:
+    """Rows (k, c) times a matrix (c, c): for few rows one by one, which is faster than BLAS makes of them together."""
+    return np.matmul(rows[:, None], matrix)[:, 0] if len(rows) <= FEW else np.matmul(rows, matrix)

@@ -1,4 +1,4 @@
-"""Gaussian-process posteriors of S replicates in observation space: for boxes, windows, delays, and high-rank kernels.
+"""Gaussian-process posteriors of S replicates in observation space: for windows, most boxes, high-rank kernels.
 
 Kept per replicate are the inverse P = (K + lambda I)^-1 over the observations in memory, their covariances with the
 M candidates, and w = P y. An observation at x enters by bordering, the step of an incremental Cholesky factor: with
@@ -23,14 +23,13 @@ from cbobench.errors import CellFailure
 from cbobench.gp.actions import Finite
 from cbobench.gp.box import Box
 from cbobench.gp.kernels import Array, squared_lengths
-from cbobench.gp.posteriors.contract import VARIANCE_FLOOR, Jet, Mask
+from cbobench.gp.posteriors.contract import VARIANCE_FLOOR, Mask
 from cbobench.gp.posteriors.factor import SMALL, Factor
-from cbobench.gp.posteriors.jets import jet_at
+from cbobench.gp.posteriors.jets import Differentiable
 from cbobench.gp.posteriors.shared import pick
-from cbobench.gp.posteriors.slots import Slots
 
 
-class ObservationPosterior(Slots):
+class ObservationPosterior(Differentiable):
     """Posteriors of p functions at the candidates of an action set, for S replicates (see `contract.Posterior`).
 
     Args:
@@ -47,9 +46,6 @@ class ObservationPosterior(Slots):
     def __init__(self, actions: Finite | Box, lam: float, replicates: int, functions: int, slots: int) -> None:
         super().__init__(actions, replicates, functions, slots)
         self.reset(lam)
-
-    inverse: Array  # P, (S, slots, slots)
-    weights: Array  # w, (S, p, slots)
 
     def reset(self, lam: float | None = None) -> None:
         if lam is not None:
@@ -258,26 +254,8 @@ class ObservationPosterior(Slots):
             explained = np.matmul(np.matmul(cross[:, some].T, self.inverse[replicate, :c, :c]), cross)
         return np.asarray(self.actions.rows(some) - explained)
 
-    def jet(self, points: Array) -> Jet:
-        assert self.box is not None
-        c = self.used
-        return jet_at(
-            points, self.box.kernel, self.points[:, :c], self.full[:, :c], self.weights[:, :, :c], self._explain
-        )
-
     def _times_inverse(self, rows: Array) -> Array:
         """k P for rows (S, k, c): zero where there are factors."""
         if len(self.factors) == self.replicates:
             return np.zeros_like(rows)
         return np.matmul(rows, self.inverse[:, : self.used, : self.used])
-
-    def _explain(self, rows: Array) -> tuple[Array, Array]:
-        """k P for rows k, and k P k', of q points' covariances with the slots and their slopes, (S, q, 1 + d, c)."""
-        c = self.used
-        moved = self._times_inverse(rows.reshape(len(rows), -1, c)).reshape(rows.shape)
-        explained = np.matmul(moved, rows.swapaxes(2, 3))
-        for s, factor in self.factors.items():
-            half = factor.half(rows[s])
-            explained[s] = np.matmul(half, half.swapaxes(1, 2))
-            moved[s, :, 0] = factor.whole(half[:, 0], c)
-        return moved[:, :, :1], explained

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import fields
 from typing import Any
 
 import numpy as np
@@ -73,10 +72,9 @@ class SeparatePosterior:
         drawn = [one.paths(z[:, [i]]) for i, one in enumerate(self.each[first : first + z.shape[1]])]
         return np.concatenate(drawn, axis=1)
 
-    def jet(self, points: Array) -> Jet:
-        jets = [one.jet(points) for one in self.each]
-        columns = [[getattr(one, part.name) for one in jets] for part in fields(Jet)]
-        return Jet(*(self._means(c) for c in columns[:3]), *(np.stack(c, axis=1) for c in columns[3:]))
+    def jet(self, points: Array, wanted: Mask | None = None) -> Jet:
+        jets = [one.jet(points, wanted) for one in self.each]
+        return Jet(self._means([one.mean for one in jets]), np.stack([one.variance for one in jets], axis=1))
 
     def covariances(self, replicate: int, function: int, some: NDArray[np.intp]) -> Array:
         return self.each[function % len(self.each)].covariances(replicate, 0, some)

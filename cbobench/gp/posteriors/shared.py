@@ -42,7 +42,7 @@ class SharedPosterior:
     def at_observations(self) -> tuple[Array, Array, Mask]:
         raise NotImplementedError(f"{type(self).__name__} keeps no observations")
 
-    def jet(self, points: Array) -> Jet:
+    def jet(self, points: Array, wanted: Mask | None = None) -> Jet:
         raise NotImplementedError(f"{type(self).__name__} has no points between its candidates")
 
     def paths(self, z: Array, first: int = 0) -> Array:

@@ -118,4 +118,5 @@ class Slots(SharedPosterior):
         """Prior covariances of what slots hold, (c, d) to (c, c)."""
         if isinstance(self.actions, Box):
             return self.actions.kernel(points, points)
-        return self.actions.among(points[:, 0].astype(np.intp))
+        index = points[:, 0].astype(np.intp)
+        return self.actions.between(index, index)

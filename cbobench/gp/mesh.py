@@ -1,0 +1,151 @@
+"""Smooth functions on a box of one or two dimensions by their values on a Chebyshev mesh.
+
+With a squared-exponential kernel that is not too short, posterior means and variances are polynomials of low degree, up
+to rounding: a mesh of G^d Chebyshev points holds all there is to know of them, and beliefs between the points, with
+their derivatives, are interpolated at a cost that does not depend on how much was observed (Trefethen 2019, ch. 2-8).
+The kernel is a product over the axes, and so are its features: eigenfunctions of the kernel of one variable.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property, lru_cache
+
+import numpy as np
+from numpy.typing import NDArray
+
+from cbobench.gp.kernels import Array, SquaredExponential
+
+EXACT = 1e-12  # of the prior variance: the largest error of the mesh, and what a feature must add to be kept
+LARGEST = 48  # points along an axis in two dimensions (lengthscale 0.15: 44), the square of it in one
+COARSEST = 12
+
+
+@dataclass(frozen=True)
+class Mesh:
+    """A mesh on the unit cube of d <= 2 dimensions that resolves the posteriors of a kernel.
+
+    Args:
+        d: dimensions.
+        lengthscale: of the squared-exponential kernel, in units of the sides.
+        size: G, points along every axis, both ends among them.
+    """
+
+    d: int
+    lengthscale: float
+    size: int
+
+    @cached_property
+    def nodes(self) -> Array:
+        """Along one axis, (G,)."""
+        return nodes(self.size)
+
+    @cached_property
+    def points(self) -> Array:
+        """All of them, the last coordinate changing fastest, (G^d, d)."""
+        axes = np.meshgrid(*[self.nodes] * self.d, indexing="ij")
+        return np.stack([axis.ravel() for axis in axes], axis=1)
+
+    @cached_property
+    def spacing(self) -> float:
+        """The widest gap along an axis."""
+        return float(np.diff(self.nodes).max())
+
+    def rows(self, points: Array) -> Array:
+        """What turns values on the nodes into value, slope and bend at points (...) of an axis: (..., 3, G)."""
+        angles = np.arccos(np.clip(2 * points - 1, -1.0, 1.0))
+        waves = np.cos(angles[..., None] * np.arange(self.size))
+        return np.matmul(waves[..., None, None, :], _differentiation(self.size))[..., 0, :]
+
+    def models(self, fields: Array, points: Array) -> Array:
+        """Taylor models (S, p, q, n) at points (S, q, d) of fields (S, p, G^d)."""
+        replicates, q, d = points.shape
+        functions = fields.shape[1]
+        rows = self.rows(points)
+        along = rows[:, :, 0].reshape(replicates, 1, 3 * q, self.size)
+        if d == 1:
+            return np.matmul(fields[:, :, None], along.swapaxes(2, 3)).reshape(replicates, functions, q, 3)
+        square = fields.reshape(replicates, functions, self.size, self.size)
+        half = np.matmul(along, square).reshape(replicates, functions, q, 3, self.size)
+        both = np.matmul(half, rows[:, None, :, 1].swapaxes(3, 4)).reshape(replicates, functions, q, 9)
+        return both[..., [0, 3, 1, 6, 4, 2]]
+
+    def values(self, fields: Array, points: Array) -> Array:
+        """Values (S, p, q) at points (S, q, d) of fields (S, p, G^d)."""
+        replicates, q, d = points.shape
+        rows = self.rows(points)[..., 0, :]  # (S, q, d, G)
+        if d == 1:
+            return np.matmul(fields, rows[:, :, 0].swapaxes(1, 2))
+        square = fields.reshape(replicates, -1, self.size, self.size)
+        half = np.matmul(rows[:, None, :, 0], square)
+        return np.asarray((half * rows[:, None, :, 1]).sum(axis=3))
+
+    @cached_property
+    def factors(self) -> Array:
+        """The kernel of one variable on the nodes is L Lᵀ with L (G, r)."""
+        size, vectors = np.linalg.eigh(SquaredExponential(self.lengthscale)(self.nodes[:, None], self.nodes[:, None]))
+        kept = size > EXACT
+        return np.ascontiguousarray((vectors[:, kept] * np.sqrt(size[kept]))[:, ::-1])
+
+    @cached_property
+    def pairs(self) -> NDArray[np.intp]:
+        """Which products of the axes' features are kept, as indices into all r^d of them."""
+        size = (self.factors**2).sum(axis=0)
+        weights = size if self.d == 1 else np.outer(size, size).ravel()
+        return np.flatnonzero(weights > EXACT)
+
+    def features(self, points: Array) -> Array:
+        """φ at points (S, d): (S, rank), with φ(x).φ(y) = k(x, y) up to `EXACT` or so."""
+        at = np.matmul(self.rows(points)[..., :1, :], self.factors)[..., 0, :]  # (S, d, r)
+        if self.d == 1:
+            return at[:, 0].take(self.pairs, axis=1)  # rows stay rows in memory, on which the bits of products depend
+        return (at[:, 0, :, None] * at[:, 1, None, :]).reshape(len(points), -1).take(self.pairs, axis=1)
+
+    def spread(self, weights: Array) -> Array:
+        """Fields Σ_i w_i φ_i on the mesh, (S, G^d), from weights (S, rank)."""
+        r = self.factors.shape[1]
+        full = np.zeros((len(weights), r**self.d))
+        full[:, self.pairs] = weights
+        if self.d == 1:
+            return np.matmul(full[:, None], self.factors.T)[:, 0]
+        left = np.matmul(self.factors, full.reshape(-1, r, r))
+        return np.matmul(left, self.factors.T).reshape(len(weights), -1)
+
+
+def nodes(size: int) -> Array:
+    """Chebyshev points of [0, 1], both ends among them."""
+    return np.asarray((1 - np.cos(np.pi * np.arange(size) / (size - 1))) / 2)
+
+
+@lru_cache(maxsize=8)
+def _differentiation(size: int) -> Array:
+    """Values on the nodes to coefficients of T_0, T_1, ... of the function and of its two derivatives: (3, G, G)."""
+    k = np.arange(size)
+    coefficients = np.linalg.inv(np.cos(np.pi * np.outer(k[::-1], k) / (size - 1)))
+    slope = np.zeros((size, size))  # d/dx T_n = 2 * 2n (T_{n-1} + T_{n-3} + ...), T_0 counted half; x = (1 + z) / 2
+    for n in range(1, size):
+        slope[n - 1 :: -2, n] = 4.0 * n
+    slope[0] /= 2
+    return np.stack([coefficients, slope @ coefficients, slope @ slope @ coefficients])
+
+
+@lru_cache(maxsize=8)
+def resolving(d: int, lengthscale: float) -> Mesh | None:
+    """The smallest mesh, in steps of four points, on which posteriors of a kernel are exact; None if it is large.
+
+    What has to be resolved is products of two kernel functions: variances are sums of them.
+    """
+    if d > 2:
+        return None
+    largest = LARGEST if d == 2 else 12 * LARGEST
+    probe = np.linspace(0.0, 1.0, 257)
+    size = max(COARSEST, 4 * int(1 / lengthscale))  # fewer are never enough
+    while size <= largest:
+        mesh = Mesh(d, lengthscale, size)
+        squared = SquaredExponential(lengthscale / np.sqrt(2))
+        rows = mesh.rows(probe)[:, 0]
+        wrong = rows @ squared(mesh.nodes[:, None], probe[::8, None]) - squared(probe[:, None], probe[::8, None])
+        if np.abs(wrong).max() < EXACT:
+            return mesh
+        size += 4
+    return None

@@ -1,0 +1,140 @@
+"""Where to climb from on a box: peaks among fixed candidates, and on its sides."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable
+
+import numpy as np
+from numpy.typing import NDArray
+
+from cbobench.gp.box import Box, sobol
+from cbobench.gp.climbs import pick, ranked
+from cbobench.gp.kernels import Array
+from cbobench.gp.parts import Parts
+
+PEAKS = 8  # of every form of the score in two dimensions and more, half as many in one
+MANY = 4  # times as many where kinks meet in three dimensions or more
+NEIGHBOURS = 20  # of a candidate, at most
+ASIDE = 1.5  # so near to a side, in units of the spacing, a peak is moved onto it
+FEW = 4  # dimensions in which all combinations of sides are looked at
+CLOUD = 32  # points around one centre
+
+
+class Starts:
+    """Where to climb from, given a score at the candidates of a box.
+
+    A candidate that beats its neighbours may stand for a basin. Half of the peaks are those of the score; half those of
+    the score with every kinked part as low as at the neighbours (a heuristic), because a maximum on a kink lies between
+    candidates that pay its price. A mesh has its sides among its points. Other candidates have not: their peaks are
+    moved onto the sides and corners they are near as well.
+    """
+
+    def __init__(self, box: Box) -> None:
+        self.candidates, self.mesh, self.spacing = box.candidates, box.mesh, box.spacing
+        size, d = self.candidates.shape
+        self.count = PEAKS if d > 1 else PEAKS // 2
+        self.rough = box.kernel_name == "matern12"  # cusps at observed points: basins smaller than the candidates show
+        if self.mesh is not None:
+            return
+        from scipy.spatial import cKDTree
+
+        nearest = cKDTree(self.candidates).query(self.candidates, min(3**d, 1 + NEIGHBOURS, size))[1]
+        self.neighbours = np.ascontiguousarray(nearest[:, 1:].T)
+        every = np.array(list(itertools.product((False, True), repeat=d)))[1:] if d <= FEW else np.eye(d, dtype=bool)
+        self.sides = every[:, None]
+
+    def __call__(self, parts: Parts, at: Callable[[Array], Parts], observed: Array) -> Array:
+        """Starts (S, q, d), q the same in every round.
+
+        Args:
+            parts: the score at the candidates.
+            at: the score at points (S, k, d).
+            observed: points (S, e, d) that are tried as well where the score has cusps.
+        """
+        replicates, m = parts.kinked.shape[:2]
+        forms = [parts.total()]
+        if m:
+            lowest = self._around(parts.kinked.reshape(replicates * m, -1), np.minimum).reshape(parts.kinked.shape)
+            forms.append(parts._replace(kinked=lowest).total())
+        count = self.count * (MANY if m and self.candidates.shape[1] > 2 else 1)
+        choose = self._peaks if m or self.mesh is not None else self._apart
+        which = np.concatenate([choose(form, count) for form in forms], axis=1)
+        peaks = self.candidates[which]
+        if self.mesh is not None:
+            return peaks
+        found = [peaks]
+        if m:
+            found += self._sides(parts.kinked - lowest, peaks, which, at)
+        d = peaks.shape[2]
+        moves = 0.75 * self.spacing * np.concatenate([np.eye(d), -np.eye(d)])
+        found.append(
+            np.clip(peaks[:, :1] + moves, 0.0, 1.0)
+        )  # between two observations next to the best there may be more
+        if self.rough:
+            tried = np.concatenate([observed, self._clouds(peaks, 1.5 * self.spacing)], axis=1)
+            found.append(pick(tried, ranked(at(tried).total())[:, : 2 * count]))
+        return np.concatenate(found, axis=1)
+
+    def around(self, best: Array, at: Callable[[Array], Parts]) -> Array:
+        """Where scores have cusps: the best of three clouds around the best points (S, d) so far, (S, q, d)."""
+        tried = np.concatenate([self._clouds(best[:, None], side * self.spacing) for side in (2.0, 0.7, 0.2)], axis=1)
+        return pick(tried, ranked(at(tried).total())[:, : 2 * self.count])
+
+    def _sides(self, gains: Array, peaks: Array, which: NDArray[np.intp], at: Callable[[Array], Parts]) -> list[Array]:
+        """The best of the peaks (S, q, d) moved onto sides and corners, for both forms of the score."""
+        near = np.abs(peaks - 0.5) > 0.5 - ASIDE * self.spacing
+        onto = np.where(near | (peaks.shape[2] > 2), np.round(peaks), peaks)
+        moved = np.where(self.sides, onto[:, None], peaks[:, None])  # (S, sides, q, d)
+        replicates, sides, q, d = moved.shape
+        there = at(moved.reshape(replicates, -1, d))
+        gained = np.tile(np.take_along_axis(gains, which[:, None], axis=2), (1, 1, sides))
+        aside = (onto != peaks).any(axis=2)
+        found = []
+        for form in (there.total(), there._replace(kinked=there.kinked - gained).total()):
+            each = form.reshape(replicates, sides, q)
+            every = moved.swapaxes(1, 2).reshape(replicates, -1, d)
+            best = pick(every, sides * np.arange(q) + each.argmax(axis=1))
+            value = np.where(aside, each.max(axis=1), -np.inf)
+            found.append(pick(best, ranked(value)[:, : q // 4]))
+        return found
+
+    def _around(self, values: Array, most: np.ufunc) -> Array:
+        """The largest (or smallest) of values (S, M) among a candidate and its neighbours, (S, M)."""
+        if self.mesh is None:
+            result = values
+            for neighbour in self.neighbours:
+                result = most(result, values[:, neighbour])
+            return result
+        size = self.mesh.size
+        result = values.reshape(len(values), *[size] * self.mesh.d).copy()
+        for axis in range(1, 1 + self.mesh.d):
+            here = np.moveaxis(result, axis, 1)
+            before = here.copy()
+            most(here[:, 1:], before[:, :-1], out=here[:, 1:])
+            most(here[:, :-1], before[:, 1:], out=here[:, :-1])
+        return result.reshape(len(values), -1)
+
+    def _peaks(self, form: Array, count: int) -> NDArray[np.intp]:
+        """The highest peaks of a form of the score (S, M): (S, count); where there are fewer, other candidates."""
+        peak = form >= self._around(form, np.maximum)
+        rank = np.where(peak, form, -np.inf)
+        some = np.argpartition(-rank, count, axis=1)[:, :count]
+        return np.take_along_axis(some, ranked(np.take_along_axis(rank, some, axis=1)), axis=1)
+
+    def _apart(self, form: Array, count: int) -> NDArray[np.intp]:
+        """The best candidates (S, count) of which no two are neighbours."""
+        left, some = form.copy(), np.empty((len(form), count), dtype=np.intp)
+        for i in range(count):
+            some[:, i] = left.argmax(axis=1)
+            near = np.ones(left.shape, dtype=bool)
+            for along in self.candidates.T:
+                near &= np.abs(along - along[some[:, i], None]) < 2 * self.spacing
+            left[near] = -np.inf
+        return some
+
+    def _clouds(self, centres: Array, side: float) -> Array:
+        """Points (S, k, d) within `side` of the centres, along every axis."""
+        replicates, _, d = centres.shape
+        around = centres[:, :, None] + side * (2 * sobol(d, CLOUD) - 1)
+        return np.clip(around.reshape(replicates, -1, d), 0.0, 1.0)

@@ -1,0 +1,104 @@
+"""The quadratic subproblem of a climb: its next step, and the multipliers of the kinks."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from cbobench.gp.climbs import Climbs
+from cbobench.gp.kernels import Array
+from cbobench.gp.posteriors.contract import Mask
+from cbobench.gp.taylor import Taylor
+
+SWEEPS = 12  # of coordinate ascent on the multipliers, at most
+SETTLED = 1e-12  # a sweep that changes multipliers by less is the last
+AUGMENT = 100.0  # curvature added across a kink, in units of the largest there
+
+
+def best_step(climbs: Climbs, price: Array, layout: Taylor, back: Mask) -> tuple[Array, Array]:
+    """The step (S, q, d) of the quadratic subproblem and its multipliers (S, q, m), kinks held as the last step did.
+
+    Args:
+        back: which climbs (S, q) only go back to the kinks.
+    """
+    most = price[:, None]
+    held = (climbs.multipliers > 0) & (climbs.multipliers < most)
+    step, found = _subproblem(climbs, most, layout, back, held)
+    if not held.any():
+        return step, found
+    wrong = (held & ((found <= 0) | (found >= most))).any(axis=2) & ~climbs.done
+    if wrong.any():
+        plain, other = _subproblem(climbs, most, layout, back, np.zeros_like(held))
+        step, found = np.where(wrong[..., None], plain, step), np.where(wrong[..., None], other, found)
+    return step, found
+
+
+def _subproblem(climbs: Climbs, price: Array, layout: Taylor, back: Mask, held: Mask) -> tuple[Array, Array]:
+    """The step (S, q, d) of the quadratic subproblem and its multipliers (S, q, m).
+
+    max_p slope.p + p.B.p / 2 - sum_j price_j [kinked_j + a_j.p]+ has the dual: over multipliers in [0, price],
+    minimise the maximum over p of the same with multiplier_j (kinked_j + a_j.p) in place of the penalty. It is a
+    quadratic programme over a box, solved by coordinate descent.
+    """
+    points, models, reach, d = climbs.points, climbs.models, climbs.reach, layout.d
+    multipliers = climbs.multipliers
+    m = multipliers.shape[2]
+    slope = np.where(back[..., None], 0.0, layout.slopes(models[:, :, 0]))
+    bend, lagrangian = layout.bends(models[:, :, 0]), slope
+    if m:
+        kinked, a = models[:, :, 1:, 0], layout.slopes(models[:, :, 1:])  # (S, q, m), (S, q, m, d)
+        bend = bend - np.matmul(multipliers[:, :, None], models[:, :, 1:])[:, :, 0][..., layout.square]
+        if held.any():
+            # Where a kink holds, - (kinked + a.p)² changes no solution and bends the model down across it.
+            largest = AUGMENT * np.abs(bend).max(axis=(2, 3))[..., None]
+            weight = np.where(held, largest, 0.0) / np.maximum((a**2).sum(axis=3), 1e-100)
+            bend = bend - np.matmul((weight[..., None] * a).swapaxes(2, 3), a)
+            slope = slope - np.matmul((weight * kinked)[:, :, None], a)[:, :, 0]
+        lagrangian = slope - np.matmul(multipliers[:, :, None], a)[:, :, 0]
+    fixed = (points <= 0) & (lagrangian < 0) | (points >= 1) & (lagrangian > 0)  # held by a side of the box
+    if fixed.any():
+        either = fixed[..., None] | fixed[..., None, :]
+        bend = np.where(either, -np.eye(d), bend)
+        lagrangian = np.where(fixed, 0.0, lagrangian)
+    size, axes = np.linalg.eigh(bend)
+    curvature = np.abs(size)
+    floor = np.maximum(1e-8 * curvature.max(axis=2), 1e-9)
+    curvature = np.maximum(curvature, floor[..., None])
+    bowl = size[..., -1] >= 0
+    if bowl.any():
+        # Where the model is not concave: the curvature at which a step is as long as allowed.
+        strength = np.sqrt((lagrangian**2).sum(axis=2)) / reach
+        curvature = np.where(bowl[..., None], np.maximum(curvature, strength[..., None]), curvature)
+    inverse = np.matmul(axes / curvature[..., None, :], axes.swapaxes(2, 3))  # (-B)^-1
+    if fixed.any():
+        inverse = np.where(either, 0.0, inverse)
+    toward = np.matmul(inverse, slope[..., None])[..., 0]
+    if m:
+        through = np.matmul(a, inverse)
+        gram = np.matmul(through, a.swapaxes(2, 3))
+        wanted = kinked + np.matmul(a, toward[..., None])[..., 0]  # kinked value after the free step
+        multipliers = _ascend(multipliers, wanted, gram, price)
+        toward = toward - np.matmul(multipliers[:, :, None], through)[:, :, 0]
+    length = np.maximum(np.abs(toward).max(axis=2), 1e-300)
+    return toward * np.minimum(1.0, reach / length)[..., None], multipliers
+
+
+def _ascend(multipliers: Array, wanted: Array, gram: Array, price: Array) -> Array:
+    """Multipliers (S, q, m) after some sweeps over the coordinates of the dual; a climb that stands still is left."""
+    m = multipliers.shape[2]
+    pivot = np.maximum(gram[..., np.arange(m), np.arange(m)], 1e-300)
+    if m == 1:
+        return np.minimum(np.maximum(wanted / pivot, 0.0), price)
+    multipliers = multipliers.copy()
+    rest = wanted - np.matmul(gram, multipliers[..., None])[..., 0]
+    moving = np.ones(multipliers.shape[:2], dtype=bool)
+    for _ in range(SWEEPS):
+        before = multipliers.copy()
+        for j in range(m):
+            best = multipliers[..., j] + rest[..., j] / pivot[..., j]
+            best = np.where(moving, np.minimum(np.maximum(best, 0.0), price[..., j]), multipliers[..., j])
+            rest -= gram[..., j] * (best - multipliers[..., j])[..., None]
+            multipliers[..., j] = best
+        moving &= (np.abs(multipliers - before) > SETTLED * np.abs(multipliers)).any(axis=2)
+        if not moving.any():
+            break
+    return multipliers

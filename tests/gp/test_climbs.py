@@ -1,0 +1,216 @@
+"""What climbs on a box are made of: Taylor models, the quadratic subproblem, where they start; and their bits."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from cbobench.gp import maximise
+from cbobench.gp.box import Box
+from cbobench.gp.climbs import Climbs
+from cbobench.gp.parts import Parts
+from cbobench.gp.posteriors.interpolated import InterpolatedPosterior
+from cbobench.gp.posteriors.observations import ObservationPosterior
+from cbobench.gp.starts import Starts
+from cbobench.gp.subproblem import best_step
+from cbobench.gp.taylor import taylor
+
+RANDOM = np.random.default_rng
+
+
+# Taylor models ------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("d", [1, 2, 3, 5])
+def test_a_quadratic_is_reproduced(d):
+    rng, layout = RANDOM(d), taylor(d)
+    value, slope, bend = rng.normal(), rng.normal(size=d), rng.normal(size=(d, d))
+    bend = bend + bend.T
+    model = np.concatenate([[value], slope, bend[layout.rows, layout.columns]])
+    assert len(model) == len(layout.steps) == 1 + d + d * (d + 1) // 2
+    np.testing.assert_array_equal(layout.slopes(model), slope)
+    np.testing.assert_array_equal(layout.bends(model), bend)
+    around = value + layout.steps @ slope + 0.5 * np.einsum("ni,ij,nj->n", layout.steps, bend, layout.steps)
+    np.testing.assert_allclose(model @ layout.values, around, rtol=0, atol=1e-15 * 8)
+    np.testing.assert_allclose(layout.values @ layout.models, np.eye(len(model)), atol=1e-9)
+    np.testing.assert_allclose(around @ layout.models, model, rtol=0, atol=1e-6)  # rounding over the squared step
+
+
+# The subproblem -----------------------------------------------------------------------------------------------------
+
+
+def climbs_at(points, models, multipliers, reach):
+    """One climb of one replicate."""
+    one = np.ones((1, 1))
+    points, models = np.array(points)[None, None], np.array(models)[None, None]
+    return Climbs(
+        points=points, best=points, value=0 * one, earlier=one[..., None], models=models, at_best=models,
+        multipliers=np.array(multipliers, dtype=float)[None, None], reach=reach * one, length=one,
+        patience=np.zeros((1, 1), dtype=int), done=np.zeros((1, 1), dtype=bool),
+    )  # fmt: skip
+
+
+def brute_force(slope, bend, kinked, a, price, low, high):
+    """The maximum of slope.p + p.B.p / 2 - Σ price [kinked + a.p]⁺ over low <= p <= high, by SLSQP with slacks."""
+    from scipy.optimize import minimize
+
+    d, m = len(slope), len(kinked)
+
+    def loss(z):
+        return -(slope @ z[:d] + z[:d] @ bend @ z[:d] / 2 - price @ z[d:])
+
+    rules = [{"type": "ineq", "fun": lambda z: z[d:] - kinked - a @ z[:d]}] if m else []
+    bounds = [*zip(low, high, strict=True), *[(0, None)] * m]
+    start = np.concatenate([np.zeros(d), np.maximum(kinked, 0)])
+    found = minimize(loss, start, bounds=bounds, constraints=rules, method="SLSQP", options={"ftol": 1e-15})
+    return found.x[:d]
+
+
+@pytest.mark.parametrize("m", [0, 1, 3])
+@pytest.mark.parametrize("side", [False, True])
+@pytest.mark.parametrize("seed", range(6))
+def test_the_step_solves_the_quadratic_programme(m, side, seed):
+    """Of kinks that are straight, from points inside and on a side of the box, with room for the step."""
+    rng, d, layout = RANDOM(seed), 3, taylor(3)
+    root = rng.normal(size=(d, d))
+    bend = -root @ root.T - np.eye(d)
+    slope, a = 0.5 * rng.normal(size=d), rng.normal(size=(m, d))
+    kinked, price = 0.1 * rng.normal(size=m), rng.uniform(0.1, 1.0, size=m)
+    point = np.full(d, 0.5)
+    if side:
+        point[0], slope[0] = 0.0, -20.0  # held there, whatever the kinks want
+    models = np.zeros((1 + m, len(layout.steps)))
+    models[0, 1 : 1 + d], models[0, 1 + d :] = slope, bend[layout.rows, layout.columns]
+    models[1:, 0], models[1:, 1 : 1 + d] = kinked, a
+    climbs = climbs_at(point, models, np.zeros(m), 100.0)
+    low, high = np.where(point <= 0, 0.0, -50.0), np.full(d, 50.0)
+    truth = brute_force(slope, bend, kinked, a, price, low, high)
+    for _ in range(40):  # the sweeps go on from the last multipliers, as they do in a climb
+        step, climbs.multipliers = best_step(climbs, price[None], layout, np.zeros((1, 1), dtype=bool))
+    np.testing.assert_allclose(step[0, 0], truth, atol=1e-5)
+    assert not side or step[0, 0, 0] == 0.0
+    found = climbs.multipliers[0, 0]
+    assert (found >= 0).all()
+    assert (found <= price).all()
+    off = kinked + a @ truth
+    np.testing.assert_allclose(found[off > 1e-4], price[off > 1e-4], rtol=1e-9)
+    np.testing.assert_allclose(found[off < -1e-4], 0.0, atol=1e-12)
+
+
+def test_a_step_is_no_longer_than_it_may_be():
+    layout = taylor(2)
+    models = np.array([[0.0, 5.0, 1.0, -1.0, 0.0, -1.0]])
+    still = np.zeros((1, 1), dtype=bool)
+    step, _ = best_step(climbs_at([0.5, 0.5], models, [], 0.1), np.empty((1, 0)), layout, still)
+    np.testing.assert_allclose(step[0, 0], [0.1, 0.02], rtol=1e-12)
+    uphill = np.array([[0.0, 3.0, 0.0, 1.0, 0.0, 2.0]])  # not concave: as long as allowed, uphill
+    step, _ = best_step(climbs_at([0.5, 0.5], uphill, [], 0.1), np.empty((1, 0)), layout, still)
+    np.testing.assert_allclose(step[0, 0], [0.1, 0.0], atol=1e-12)
+
+
+# Scores over posteriors ---------------------------------------------------------------------------------------------
+
+S = 3
+
+
+def learned(kind, d, functions, rounds=25, replicates=S, which=slice(None)):
+    """A posterior after some rounds, of some of three replicates."""
+    box = Box(np.zeros(d), np.ones(d), "se" if kind in ("mesh", "exact") else kind, 0.4, 256)
+    lam = 1e-6 if kind == "exact" else 0.05
+    replicates = len(range(S)[which])
+    posterior = (
+        InterpolatedPosterior(box, lam, replicates, functions)
+        if kind == "mesh"
+        else ObservationPosterior(box, lam, replicates, functions, rounds)
+    )
+    rng = RANDOM(d)
+    for _ in range(rounds):
+        points = rng.random((S, d))
+        centres = np.linspace(0.2, 0.8, functions)
+        values = np.stack([np.cos(4 * (points - c)).sum(axis=1) for c in centres], axis=1) - 0.3
+        posterior.update(points[which], values[which])
+    return box, posterior
+
+
+def penalised(mean, variance, points):
+    """Optimistic f - Σ 2 [optimistic g]⁺."""
+    width = 0.5 * np.sqrt(variance)
+    smooth, kinked = mean[:, 0] + width, mean[:, 1:] - width[:, None]
+    return Parts(smooth, kinked, np.full(kinked.shape[:2], 2.0))
+
+
+def starts_of(box, posterior):
+    def at(points):
+        return penalised(*posterior.at(points), points)
+
+    parts = penalised(posterior.mean, posterior.variance, None)
+    chosen = np.full((len(posterior.mean), 1, box.d), 0.37)
+    return np.concatenate([chosen, Starts(box)(parts, at, chosen)], axis=1), at
+
+
+CASES = [
+    *(("matern52", d, m) for d in (1, 2, 3, 4) for m in (0, 1)), ("matern12", 2, 1), ("matern52", 3, 6),
+    ("mesh", 1, 0), ("mesh", 1, 2), ("mesh", 2, 0), ("mesh", 2, 1), ("mesh", 2, 6), ("exact", 1, 1), ("exact", 2, 2),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("kind", "d", "m"), CASES)
+def test_climbs_of_a_replicate_alone_are_those_in_a_block(kind, d, m):
+    box, many = learned(kind, d, 1 + m)
+    block, _ = starts_of(box, many)
+    points, values = maximise.polish(penalised, many.jet, block, box.spacing)
+    for s in range(S):
+        _, one = learned(kind, d, 1 + m, which=slice(s, s + 1))
+        alone, _ = starts_of(box, one)
+        np.testing.assert_array_equal(block[s], alone[0])
+        theirs, reached = maximise.polish(penalised, one.jet, alone, box.spacing)
+        np.testing.assert_array_equal(points[s], theirs[0])
+        np.testing.assert_array_equal(values[s], reached[0])
+
+
+@pytest.mark.parametrize(("kind", "d", "m"), CASES)
+def test_a_climb_ends_no_lower_than_the_best_start_and_inside(kind, d, m):
+    box, posterior = learned(kind, d, 1 + m)
+    start, at = starts_of(box, posterior)
+    points, values = maximise.polish(penalised, posterior.jet, start, box.spacing)
+    assert (points >= 0).all()
+    assert (points <= 1).all()
+    best = values.max(axis=1)
+    assert (best >= at(start).total().max(axis=1) - 1e-9).all()
+    np.testing.assert_allclose(at(points).total()[values > -1e200], values[values > -1e200], atol=1e-6)
+    dense = RANDOM(0).random((S, 20_000, d))
+    dense[:, :8000] = np.clip(1.2 * dense[:, :8000] - 0.1, 0, 1)
+    seen = np.concatenate([at(some).total() for some in np.split(dense, 10, axis=1)], axis=1).max(axis=1)
+    assert (best >= seen - 1e-6).all()
+
+
+def test_it_stays_where_it_starts_if_that_is_best():
+    """On a cone no model is right; what is returned is no lower than the best start."""
+
+    def cone(mean, variance, points):
+        return Parts.of(-np.sqrt(np.abs(points - 0.3)).sum(axis=2))
+
+    def flat(points, wanted):
+        n = len(taylor(2).steps)
+        return maximise.Jet(np.zeros((*points.shape[:1], 1, points.shape[1], n)), np.zeros((*points.shape[:2], n)))
+
+    start = np.concatenate([np.full((2, 1, 2), 0.3), RANDOM(1).random((2, 20, 2))], axis=1)
+    _, values = maximise.polish(cone, flat, start, 0.1)
+    np.testing.assert_array_equal(values.max(axis=1), 0.0)
+
+
+def test_a_curved_ridge_is_climbed_to_its_end():
+    """Steps that are too long are taken back, and the next ones start from what was known there."""
+
+    def jet(points, wanted):
+        n = len(taylor(2).steps)
+        return maximise.Jet(np.zeros((1, 1, points.shape[1], n)), np.zeros((1, points.shape[1], n)))
+
+    def scorer(mean, variance, points):
+        x, y = points[..., 0] - 0.6, points[..., 1] - 0.5
+        return Parts.of(-20 * (y - 4 * x**2) ** 2 - (x - 0.1) ** 2)
+
+    for start in ([0.3, 0.9], [0.9, 0.3], [0.1, 0.1]):
+        points, values = maximise.polish(scorer, jet, np.array([[start]]), 0.1)
+        assert values.max() > -1e-5
+        np.testing.assert_allclose(points[0, values[0].argmax()], [0.7, 0.54], atol=3e-3)

@@ -1,0 +1,267 @@
+"""Posteriors on a mesh against dense solves, against observation space, and against themselves."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from cbobench.gp.box import Box
+from cbobench.gp.posteriors import choice
+from cbobench.gp.posteriors.interpolated import InterpolatedPosterior
+from cbobench.gp.posteriors.observations import ObservationPosterior
+from cbobench.gp.posteriors.separate import SeparatePosterior
+from cbobench.gp.taylor import taylor
+from cbobench.problems.base import Arrivals
+
+S, P = 3, 2
+
+
+def a_box(d=2, lengthscale=0.3, name="se"):
+    return Box(np.zeros(d), np.full(d, 6.0), name, lengthscale, 64)
+
+
+def dense(box, points, values, lam, at):
+    """Means (p, k), variances (k,) and gain by a direct solve; values (n, p)."""
+    gram = box.kernel(points, points) + lam * np.eye(len(points))
+    cross = box.kernel(points, at)
+    mean = np.linalg.solve(gram, values).T @ cross
+    variance = 1 - (cross * np.linalg.solve(gram, cross)).sum(axis=0)
+    return mean, variance, 0.5 * np.linalg.slogdet(gram / lam)[1]
+
+
+def check(posterior, s, box, points, values, lam, functions=slice(None)):
+    """At the mesh, and between its points by `at` and by jets."""
+    rng = np.random.default_rng(9)
+    between = np.concatenate([rng.random((5, box.d)), np.round(rng.random((2, box.d))), points[-2:]])
+    mean, variance, gain = dense(box, points, values, lam, np.concatenate([box.candidates, between]))
+    places = np.tile(between, (len(posterior.gain), 1, 1))
+    means, variances = posterior.at(places)
+    jet, scale, size = posterior.jet(places), max(1.0, np.abs(values).max()), len(box.candidates)
+    for seen, truth in (
+        (posterior.mean[s, functions], mean[:, :size]),
+        (means[s, functions], mean[:, size:]),
+        (jet.mean[s, functions, :, 0], mean[:, size:]),
+    ):
+        np.testing.assert_allclose(seen / scale, truth / scale, atol=1e-8)
+    for seen, truth in (
+        (posterior.variance[s], variance[:size]),
+        (variances[s], variance[size:]),
+        (jet.variance[s, :, 0], variance[size:]),
+    ):
+        np.testing.assert_allclose(seen, truth, atol=1e-9)
+    np.testing.assert_allclose(posterior.gain[s], gain, rtol=1e-9)
+
+
+def plays(d, rounds, seed=0, size=1.0):
+    """Points (T, S, d), every other one near a favourite or on a side, and values (T, S, P)."""
+    rng = np.random.default_rng(seed)
+    points = rng.random((rounds, S, d))
+    points[::2] = np.clip(0.4 + 1e-3 * rng.normal(size=points[::2].shape), 0, 1)
+    points[::5, :, 0] = 1.0
+    return points, size * rng.normal(size=(rounds, S, P))
+
+
+@pytest.mark.parametrize("size", [1.0, 1e4])
+@pytest.mark.parametrize(
+    ("d", "lengthscale", "lam"), [(1, 0.2, 0.05), (1, 0.03, 1e-3), (2, 0.2, 0.05), (2, 0.3, 1e-3), (2, 1.0, 1.0)]
+)
+def test_300_rounds_agree_with_a_dense_solve_and_with_observation_space(d, lengthscale, lam, size):
+    box, T = a_box(d, lengthscale), 300
+    mesh, slots = InterpolatedPosterior(box, lam, S, P), ObservationPosterior(box, lam, S, P, T)
+    points, values = plays(d, T, size=size)
+    for t in range(T):
+        mesh.update(points[t], values[t])
+        slots.update(points[t], values[t])
+    check(mesh, 1, box, points[:, 1], values[:, 1], lam)
+    np.testing.assert_allclose(mesh.mean / size, slots.mean / size, atol=1e-8)
+    np.testing.assert_allclose(mesh.variance, slots.variance, atol=1e-9)
+    np.testing.assert_allclose(mesh.gain, slots.gain, rtol=1e-9)
+    ours, theirs = mesh.at_observations(), slots.at_observations()
+    np.testing.assert_allclose(ours[0] / size, theirs[0] / size, atol=1e-8)
+    np.testing.assert_allclose(ours[1], theirs[1], atol=1e-8)
+    assert ours[2].all()
+
+
+@pytest.mark.parametrize("lam", [1e-3, 0.05])
+def test_delayed_functions_know_what_has_arrived(lam):
+    rng, box, T = np.random.default_rng(5), a_box(), 60
+    posterior = SeparatePosterior([InterpolatedPosterior(box, lam, S, 1) for _ in range(P)])
+    points, values = plays(2, T)
+    due = np.arange(1, T + 1)[:, None, None] + rng.poisson(6, (T, S, P))
+    for t in range(1, T + 1):
+        found = sorted((s, r + 1, j, values[r, s, j]) for r, s, j in np.argwhere(due == t).tolist())
+        columns = list(zip(*found, strict=True)) or [(), (), (), ()]
+        arrivals = Arrivals(*(np.array(c, dtype=np.intp) for c in columns[:3]), np.array(columns[3], dtype=float))
+        posterior.receive(t, list(points[:t]), arrivals)
+        if t in (3, 20, T):
+            for s in range(S):
+                for j, one in enumerate(posterior.each):
+                    there = due[:, s, j] <= t
+                    if there.any():
+                        check(one, s, box, points[there, s], values[there, s, j, None], lam)
+    jet = posterior.jet(points[:4].swapaxes(0, 1))
+    assert jet.mean.shape == (S, P, 4, 6)
+    assert jet.variance.shape == (S, P, 4, 6)
+
+
+def test_a_mask_says_who_observes():
+    rng, box, T, lam = np.random.default_rng(6), a_box(), 40, 0.05
+    posterior, slots = InterpolatedPosterior(box, lam, S, P), ObservationPosterior(box, lam, S, P, T)
+    points, values = plays(2, T)
+    masks = rng.random((T, S)) < [0.5, 0.0, 1.0]
+    before = posterior.mean.copy(), posterior.variance.copy()
+    for t in range(T):
+        posterior.update_some(t + 1, points[t], values[t], masks[t])
+        slots.update_some(t + 1, points[t], values[t], masks[t])
+    for s in (0, 2):
+        check(posterior, s, box, points[masks[:, s], s], values[masks[:, s], s], lam)
+    np.testing.assert_array_equal(posterior.mean[1], before[0][1])
+    np.testing.assert_array_equal(posterior.variance[1], before[1][1])
+    assert posterior.gain[1] == 0.0
+    ours, theirs = posterior.at_observations(), slots.at_observations()
+    for s in range(S):  # slots are filled from the first on, entries of the others in order
+        np.testing.assert_allclose(ours[0][s][:, ours[2][s]], theirs[0][s][:, theirs[2][s]], atol=1e-8)
+        np.testing.assert_allclose(ours[1][s][ours[2][s]], theirs[1][s][theirs[2][s]], atol=1e-9)
+
+
+@pytest.mark.parametrize("size", [1.0, 1e3])
+def test_values_that_are_revealed_later_move_means_alone(size):
+    box, T, lam = a_box(), 60, 1e-3
+    posterior = InterpolatedPosterior(box, lam, S, P)
+    points, values = plays(2, T, size=size)
+    told = np.zeros((T, P))
+    for t in range(1, T + 1):
+        posterior.update(points[t - 1], np.zeros((S, P)))
+        if t > 7:
+            told[t - 8, 1] = values[t - 8, 2, 1]
+            before = posterior.variance.copy()
+            posterior.reveal(2, t - 7, points[t - 8, 2], 1, told[t - 8, 1])
+            np.testing.assert_array_equal(posterior.variance, before)
+    check(posterior, 2, box, points[:, 2], told, lam)
+    assert not posterior.mean[:2].any()
+    assert not posterior.mean[2, 0].any()
+
+
+def test_the_prior_is_a_tie_at_the_candidates_and_reset_restores_it():
+    box = a_box()
+    used, fresh = (InterpolatedPosterior(box, 0.05, S, P) for _ in range(2))
+    assert (fresh.variance == 1.0).all()
+    assert not fresh.mean.any()
+    points, values = plays(2, 20)
+    for t in range(20):
+        used.update(points[t], values[t])
+    used.reset(0.5)
+    fresh.reset(0.5)
+    np.testing.assert_array_equal(used.variance, np.ones_like(used.variance))
+    for t in range(5):
+        used.update(points[t], values[t])
+        fresh.update(points[t], values[t])
+    for name in ("mean", "variance", "gain", "lam"):
+        np.testing.assert_array_equal(getattr(used, name), getattr(fresh, name))
+    np.testing.assert_array_equal(used.at_observations()[0], fresh.at_observations()[0])
+
+
+@pytest.mark.parametrize("d", [1, 2])
+def test_a_block_changes_no_bit(d):
+    box, T = a_box(d), 80
+    many, one = InterpolatedPosterior(box, 0.05, S, P), InterpolatedPosterior(box, 0.05, 1, P)
+    points, values = plays(d, T)
+    for t in range(T):
+        many.update(points[t], values[t])
+        one.update(points[t, 1:2], values[t, 1:2])
+    many.reveal(1, 3, points[2, 1], 1, 0.7)
+    one.reveal(0, 3, points[2, 1], 1, 0.7)
+    places = points[:7].swapaxes(0, 1)
+    for ours, theirs in [
+        *((getattr(many, name), getattr(one, name)) for name in ("mean", "variance", "gain")),
+        *zip(many.at(places), one.at(places[1:2]), strict=True),
+        *zip(many.at_observations(), one.at_observations(), strict=True),
+        *((getattr(many.jet(places), name), getattr(one.jet(places[1:2]), name)) for name in ("mean", "variance")),
+    ]:
+        np.testing.assert_array_equal(ours[1:2], theirs)
+
+
+def test_where_a_mesh_does_the_choice_is_feature_space():
+    def chosen(box, lam):
+        return type(choice.cheapest(box, S, P, 100, lam))
+
+    assert chosen(a_box(), 1e-3) is InterpolatedPosterior
+    assert chosen(a_box(1, 0.05), 1.0) is InterpolatedPosterior
+    assert chosen(a_box(), 0.9e-3) is ObservationPosterior, "errors of the mesh grow as 1/λ"
+    assert chosen(a_box(name="matern52"), 1.0) is ObservationPosterior
+    assert chosen(a_box(3), 1.0) is ObservationPosterior
+    assert chosen(a_box(2, 0.05), 1.0) is ObservationPosterior
+
+
+def test_the_choice_in_words_and_what_it_needs():
+    assert choice.representation(a_box(), 100) == (
+        "features (rank 156, on a mesh of 28^2 points); where λ < 0.001, observations"
+    )
+    assert choice.representation(a_box(1), 100).startswith("features (rank 14, on a mesh of 28 points)")
+    assert choice.representation(a_box(3), 100) == "observations (box with 64 candidates)"
+    short, long = (choice.memory(a_box(), horizon, 1, P) for horizon in (100, 100_000))
+    assert short == long, "in feature space nothing grows with t"
+    posterior = InterpolatedPosterior(a_box(), 0.05, 1, P)
+    held = sum(getattr(posterior, name).nbytes for name in ("mean", "variance", "factor"))
+    assert held < short < 5 * held
+    slots = [choice.memory(a_box(), 1000, 1, P, kind, lam) for kind, lam in (("cheapest", 1e-4), ("observations", 1.0))]
+    assert slots == [8 * 1000 * (4 * 1000 + 2 * 28**2)] * 2
+    assert choice.memory(a_box(3), 1000, 1, P) == 8 * 1000 * (4 * 1000 + 2 * 64)
+
+
+def layouts(jet, d):
+    """Slopes and bends of means and variances together, (S, p + 1, q, d) and (S, p + 1, q, d, d)."""
+    both = np.concatenate([jet.mean, jet.variance[:, None]], axis=1)
+    return both[..., 0], taylor(d).slopes(both), taylor(d).bends(both)
+
+
+@pytest.mark.parametrize("window", [12, 60])
+@pytest.mark.parametrize("lam", [1e-6, 0.05])
+def test_a_window_on_a_mesh_has_the_jets_of_what_it_remembers(window, lam):
+    """From fields on the mesh, and from the factor that a replicate has where λ is small."""
+    box, T, h = a_box(2, 0.4), 40, 1e-4
+    posterior = ObservationPosterior(box, lam, S, P, window)
+    points, values = plays(2, T)
+    if lam < 1e-3:  # functions of the kernel's space: others have huge means there
+        values = box.kernel(points.reshape(-1, 2), points[:4, 0]).reshape(T, S, 4)[..., :2]
+    for t in range(T):
+        posterior.update(points[t], values[t])
+    held = slice(max(0, T - window), T)
+    at = np.random.default_rng(3).uniform(0.01, 0.99, (S, 4, 2))
+    value, slope, bend = layouts(posterior.jet(at), 2)
+
+    def truth(at):
+        mean, variance = zip(
+            *(dense(box, points[held, s], values[held, s], lam, at[s])[:2] for s in range(S)), strict=True
+        )
+        return np.concatenate([np.stack(mean), np.stack(variance)[:, None]], axis=1)
+
+    loose = 1.0 if lam > 1e-3 else 100.0
+    np.testing.assert_allclose(value, truth(at), atol=1e-8 * loose)
+    for i, step in enumerate(h * np.eye(2)):
+        up, down = posterior.jet(at + step), posterior.jet(at - step)
+        np.testing.assert_allclose(slope[..., i], (truth(at + step) - truth(at - step)) / (2 * h), atol=1e-4 * loose)
+        difference = (layouts(up, 2)[1] - layouts(down, 2)[1]) / (2 * h)
+        np.testing.assert_allclose(bend[..., i], difference, atol=1e-3 * loose)
+
+
+@pytest.mark.parametrize(
+    ("name", "d", "lam"),
+    [("matern52", d, 0.05) for d in (1, 2, 3, 4)] + [("se", 3, 0.05), ("se", 2, 1e-6), ("se", 2, 0.05)],
+)
+def test_jets_that_are_asked_for_are_what_they_are_among_all(name, d, lam):
+    box, T = a_box(d, 0.3, name), 30
+    points, values = plays(d, T)
+    posterior = ObservationPosterior(box, lam, S, P, T)
+    for t in range(T):
+        posterior.update(points[t], values[t])
+    rng = np.random.default_rng(2)
+    at, wanted = rng.random((S, 12, d)), rng.random((S, 12)) < [[0.6], [0.9], [0.0]]
+    every, some = posterior.jet(at), posterior.jet(at, wanted)
+    others = wanted.copy()
+    others[0] = ~wanted[0]
+    same = posterior.jet(at, others)
+    for what in ("mean", "variance"):
+        one, all_, other = (np.moveaxis(getattr(jet, what), -2, 1) for jet in (some, every, same))
+        np.testing.assert_allclose(one[wanted], all_[wanted], rtol=1e-9, atol=1e-11)
+        np.testing.assert_array_equal(one[1], other[1], err_msg="what another replicate asks for changes no bit")
