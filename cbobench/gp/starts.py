@@ -26,8 +26,9 @@ class Starts:
 
     A candidate that beats its neighbours may stand for a basin. Half of the peaks are those of the score; half those of
     the score with every kinked part as low as at the neighbours (a heuristic), because a maximum on a kink lies between
-    candidates that pay its price. A mesh has its sides among its points. Other candidates have not: their peaks are
-    moved onto the sides and corners they are near as well.
+    candidates that pay its price. A mesh has its sides among its points. Other candidates have not: where there are
+    kinks, their peaks are moved onto sides and corners as well; smooth scores are climbed there. Of a smooth score on
+    such candidates the best ones are taken that are no neighbours, and points beside the best.
     """
 
     def __init__(self, box: Box) -> None:
@@ -58,6 +59,7 @@ class Starts:
             lowest = self._around(parts.kinked.reshape(replicates * m, -1), np.minimum).reshape(parts.kinked.shape)
             forms.append(parts._replace(kinked=lowest).total())
         count = self.count * (MANY if m and self.candidates.shape[1] > 2 else 1)
+        count = min(count, len(self.candidates) - 1)
         choose = self._peaks if m or self.mesh is not None else self._apart
         which = np.concatenate([choose(form, count) for form in forms], axis=1)
         peaks = self.candidates[which]

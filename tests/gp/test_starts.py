@@ -70,10 +70,10 @@ def test_a_maximum_on_a_kink_between_candidates_is_found(name, d):
 
 @pytest.mark.parametrize(("name", "d"), [("matern52", 1), ("matern52", 2), ("matern52", 3), ("matern12", 4)])
 def test_candidates_near_a_corner_stand_for_it(name, d):
-    """They end short of it; so what is best in the corner alone is started from there."""
+    """They end short of it; so what is best in the corner alone is started from there, where there are kinks."""
 
     def score(points):
-        return Parts.of(-((points - 1.0) ** 2).sum(axis=2))
+        return Parts(-((points - 1.0) ** 2).sum(axis=2), points[:, None, :, 0] - 2, np.ones((1, 1)))
 
     box = box_of(name, d)
     assert box.candidates.max() < 1.0
@@ -117,6 +117,22 @@ def test_a_maximum_on_a_thin_set_is_found_beside_many_that_cost_nothing(name):
     point, value = reached(box, score)
     np.testing.assert_allclose(point, [0.4321, 0.75], atol=1e-5)
     np.testing.assert_allclose(value, 1.0, atol=1e-8)
+
+
+@pytest.mark.parametrize("kinks", [0, 2])
+@pytest.mark.parametrize("name", ["matern52", "matern12"])
+@pytest.mark.parametrize("d", [1, 2, 3, 4])
+def test_few_candidates_are_enough_to_start_from(d, name, kinks):
+    def score(points):
+        far = ((points - 0.3) ** 2).sum(axis=2)
+        return Parts(
+            -far,
+            np.stack([far - 0.5] * kinks, axis=1) if kinks else np.empty((1, 0, far.shape[1])),
+            np.ones((1, kinks)),
+        )
+
+    point, _ = reached(Box(np.zeros(d), np.ones(d), name, 0.3, 16), score)
+    np.testing.assert_allclose(point, 0.3, atol=1e-5)
 
 
 @pytest.mark.parametrize(("name", "d"), [("se", 2), ("matern52", 2), ("matern52", 3)])
