@@ -97,20 +97,36 @@ def test_config_maximises_f_where_only_a_polished_point_is_allowed():
         return action
 
     algorithm.ask = spy
-    play(problem("feasible-pocket", candidates=16), algorithm, seeds=1, horizon=80)
+    play(problem("feasible-pocket", kernel="matern52", candidates=16), algorithm, seeds=1, horizon=80)
     assert found
     for achieved, upper, _ in found:
         assert achieved == pytest.approx(upper, abs=1e-3)
 
 
-def test_a_run_that_would_not_fit_into_memory_is_refused(tmp_path):
+@pytest.mark.parametrize(
+    ("task", "method"),
+    [("feasible-pocket: {kernel: matern52}", "rpol-ucb"), ("feasible-pocket", "rpol-ucb: {lam: 1.0e-4}")],
+)
+def test_a_run_that_would_not_fit_into_memory_is_refused(task, method, tmp_path):
     import cbobench
+
+    suite = tmp_path / "s.yaml"
+    suite.write_text(
+        f"suite: s\nhorizon: 50000\nseeds: 1\nproblems:\n  - {task}\nalgorithms:\n  - {method}\n",
+        encoding="utf-8",
+    )
+    with pytest.raises(Misuse, match="GB per cell at T = 50,000"):
+        cbobench.run(suite, out=tmp_path / "run", cpus=0)
+    assert not (tmp_path / "run").exists()
+
+
+def test_on_a_mesh_the_longest_run_fits_into_memory(tmp_path):
+    from cbobench.suite.load import load
+    from cbobench.sweep.blocks import memory_limit
 
     suite = tmp_path / "s.yaml"
     suite.write_text(
         "suite: s\nhorizon: 50000\nseeds: 1\nproblems:\n  - feasible-pocket\nalgorithms:\n  - rpol-ucb\n",
         encoding="utf-8",
     )
-    with pytest.raises(Misuse, match="GB per cell at T = 50,000"):
-        cbobench.run(suite, out=tmp_path / "run", cpus=0)
-    assert not (tmp_path / "run").exists()
+    assert memory_limit(load(suite), here=True) == 50
