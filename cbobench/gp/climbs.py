@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from cbobench.gp.kernels import Array
 from cbobench.gp.posteriors.contract import Mask
 
+BESIDE = 0.75  # of the spacing: so far from the best point others begin
 Number = TypeVar("Number", bound=np.generic)
 
 
@@ -53,6 +54,13 @@ class Climbs:
 def pick(values: NDArray[Number], order: NDArray[np.intp]) -> NDArray[Number]:
     """Climbs (S, k) of arrays (S, q, ...)."""
     return values[np.arange(len(values))[:, None], order]
+
+
+def beside(points: Array, distance: float) -> Array:
+    """So far along every axis on both sides of points (S, d), in the unit cube: (S, 2 d, d)."""
+    d = points.shape[1]
+    moves = distance * np.concatenate([np.eye(d), -np.eye(d)])
+    return np.clip(points[:, None] + moves, 0.0, 1.0)
 
 
 def ranked(values: Array) -> NDArray[np.intp]:

@@ -18,7 +18,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from cbobench.gp.climbs import Climbs, pick, ranked
+from cbobench.gp.climbs import BESIDE, Climbs, beside, ranked
 from cbobench.gp.kernels import Array
 from cbobench.gp.parts import Parts
 from cbobench.gp.posteriors.contract import VARIANCE_FLOOR, Jet, Mask
@@ -29,7 +29,8 @@ STEPS = 24  # at most
 MEMORY = 8  # steps of which the values are remembered
 PATIENCE = 3  # steps without a gain before going back (a watchdog: a good step along a kink may look worse at first)
 TOLERANCE = 1e-6  # a step this short ends a climb, in units of the cube: its error in the score is of second order
-NEAR = 0.03, 0.25  # so near to a better climb, in units of the first steps, another one ends; or to one that has ended
+# So near to a better climb another one ends, in units of the first steps; and to one that has ended, at most so near.
+NEAR, NEAR_ENDED, NEAREST = 0.03, 0.25, 0.01
 LOWEST = -1e300  # the value of a climb that is not made
 WALL = 1e5  # what an infinite price counts as while climbing
 
@@ -78,15 +79,16 @@ def polish(
     layout = taylor(points.shape[2])
     climbs, price = _begin(score, jet, points, layout, radius)
     m = price.shape[1]
-    pace = (FAST if m else SMOOTH) if layout.d < 3 else (THOROUGH if m else SLOW)
-    pace = THOROUGH if rough else pace
+    small, large = (FAST, THOROUGH) if m else (SMOOTH, SLOW)
+    pace = THOROUGH if rough else large if layout.d > 2 else small
     for taken in range(STEPS):
         if taken in pace.field and pace.field[taken] < climbs.value.shape[1]:
             follows = _follows(climbs, radius)
             climbs.done |= follows
             climbs = climbs.thinned(ranked(np.where(follows, -np.inf, climbs.value))[:, : pace.field[taken]])
         if taken == pace.split and m:
-            climbs = climbs.joined(_begin(score, jet, _beside(climbs, 0.75 * radius), layout, radius)[0])
+            best = climbs.best[np.arange(len(points)), climbs.value.argmax(axis=1)]
+            climbs = climbs.joined(_begin(score, jet, beside(best, BESIDE * radius), layout, radius)[0])
         if not climbs.done.all():  # else the field still thins out: what is returned depends on no other replicate
             _step(climbs, score, jet, price, layout, taken, radius, pace)
     return climbs.best, climbs.value
@@ -114,14 +116,6 @@ def _begin(
         patience=np.zeros(points.shape[:2], dtype=np.intp),
         done=~once,
     ), price
-
-
-def _beside(climbs: Climbs, distance: float) -> Array:
-    """Points on both sides of the best climb along every axis, (S, 2 d, d)."""
-    d = climbs.best.shape[2]
-    best = pick(climbs.best, climbs.value.argmax(axis=1)[:, None])
-    moves = distance * np.concatenate([np.eye(d), -np.eye(d)])
-    return np.minimum(np.maximum(best + moves, 0.0), 1.0)
 
 
 def _step(
@@ -171,7 +165,7 @@ def _follows(climbs: Climbs, radius: float) -> Mask:
     value, order = climbs.value, np.arange(climbs.value.shape[1])
     better = value[:, None, :] > value[:, :, None]
     better |= (value[:, None, :] == value[:, :, None]) & (order < order[:, None])
-    near = np.where(climbs.done, min(NEAR[1] * radius, 0.01), NEAR[0] * radius)[:, None]
+    near = np.where(climbs.done, min(NEAR_ENDED * radius, NEAREST), NEAR * radius)[:, None]
     close = np.abs(climbs.best[:, None, :] - climbs.best[:, :, None]).max(axis=3) < near
     return np.asarray((better & close).any(axis=2))
 

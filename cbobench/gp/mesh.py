@@ -51,11 +51,11 @@ class Mesh:
         """The widest gap along an axis."""
         return float(np.diff(self.nodes).max())
 
-    def rows(self, points: Array) -> Array:
-        """What turns values on the nodes into value, slope and bend at points (...) of an axis: (..., 3, G)."""
+    def rows(self, points: Array, orders: int = 3) -> Array:
+        """What turns values on the nodes into value, slope and bend at points (...) of an axis: (..., orders, G)."""
         angles = np.arccos(np.clip(2 * points - 1, -1.0, 1.0))
         waves = np.cos(angles[..., None] * np.arange(self.size))
-        return np.matmul(waves[..., None, None, :], _differentiation(self.size))[..., 0, :]
+        return np.matmul(waves[..., None, None, :], _differentiation(self.size)[:orders])[..., 0, :]
 
     def models(self, fields: Array, points: Array) -> Array:
         """Taylor models (S, p, q, n) at points (S, q, d) of fields (S, p, G^d)."""
@@ -73,7 +73,7 @@ class Mesh:
     def values(self, fields: Array, points: Array) -> Array:
         """Values (S, p, q) at points (S, q, d) of fields (S, p, G^d)."""
         replicates, q, d = points.shape
-        rows = self.rows(points)[..., 0, :]  # (S, q, d, G)
+        rows = self.rows(points, 1)[..., 0, :]  # (S, q, d, G)
         if d == 1:
             return np.matmul(fields, rows[:, :, 0].swapaxes(1, 2))
         square = fields.reshape(replicates, -1, self.size, self.size)
@@ -96,7 +96,7 @@ class Mesh:
 
     def features(self, points: Array) -> Array:
         """φ at points (S, d): (S, rank), with φ(x).φ(y) = k(x, y) up to `EXACT` or so."""
-        at = np.matmul(self.rows(points)[..., :1, :], self.factors)[..., 0, :]  # (S, d, r)
+        at = np.matmul(self.rows(points, 1), self.factors)[..., 0, :]  # (S, d, r)
         if self.d == 1:
             return at[:, 0].take(self.pairs, axis=1)  # rows stay rows in memory, on which the bits of products depend
         return (at[:, 0, :, None] * at[:, 1, None, :]).reshape(len(points), -1).take(self.pairs, axis=1)
@@ -143,7 +143,7 @@ def resolving(d: int, lengthscale: float) -> Mesh | None:
     while size <= largest:
         mesh = Mesh(d, lengthscale, size)
         squared = SquaredExponential(lengthscale / np.sqrt(2))
-        rows = mesh.rows(probe)[:, 0]
+        rows = mesh.rows(probe, 1)[:, 0]
         wrong = rows @ squared(mesh.nodes[:, None], probe[::8, None]) - squared(probe[:, None], probe[::8, None])
         if np.abs(wrong).max() < EXACT:
             return mesh

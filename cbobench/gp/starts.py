@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cbobench.gp.box import Box, sobol
-from cbobench.gp.climbs import pick, ranked
+from cbobench.gp.climbs import BESIDE, beside, pick, ranked
 from cbobench.gp.kernels import Array
 from cbobench.gp.parts import Parts
 
@@ -68,11 +68,8 @@ class Starts:
         found = [peaks]
         if m:
             found += self._sides(parts.kinked - lowest, peaks, which, at)
-        d = peaks.shape[2]
-        moves = 0.75 * self.spacing * np.concatenate([np.eye(d), -np.eye(d)])
-        found.append(
-            np.clip(peaks[:, :1] + moves, 0.0, 1.0)
-        )  # between two observations next to the best there may be more
+        # Between two observations next to the best one there may be a better one.
+        found.append(beside(peaks[:, 0], BESIDE * self.spacing))
         if self.rough:
             tried = np.concatenate([observed, self._clouds(peaks, 1.5 * self.spacing)], axis=1)
             found.append(pick(tried, ranked(at(tried).total())[:, : 2 * count]))

@@ -11,6 +11,7 @@ from cbobench.gp.box import Box
 from cbobench.gp.kernels import Array
 from cbobench.gp.posteriors.contract import VARIANCE_FLOOR, Jet, Mask
 from cbobench.gp.posteriors.features import FeaturePosterior
+from cbobench.gp.posteriors.jets import interpolated
 
 
 class InterpolatedPosterior(FeaturePosterior):
@@ -52,10 +53,8 @@ class InterpolatedPosterior(FeaturePosterior):
         self.mean[replicate, function] += value / self.lam * self.mesh.spread(a[None])[0]
 
     def at(self, actions: NDArray[Any]) -> tuple[Array, Array]:
-        return self.mesh.values(self.mean, actions), np.maximum(
-            self.mesh.values(self.variance[:, None], actions)[:, 0], VARIANCE_FLOOR
-        )
+        variance = self.mesh.values(self.variance[:, None], actions)[:, 0]
+        return self.mesh.values(self.mean, actions), np.maximum(variance, VARIANCE_FLOOR)
 
     def jet(self, points: Array, wanted: Mask | None = None) -> Jet:
-        models = self.mesh.models(np.concatenate([self.mean, self.variance[:, None]], axis=1), points)
-        return Jet(models[:, :-1], models[:, -1])
+        return interpolated(self.mesh, self.mean, self.variance, points)

@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cbobench.gp.kernels import Array, Matern, SquaredExponential, squared_lengths
+from cbobench.gp.mesh import Mesh
 from cbobench.gp.posteriors.contract import Jet, Mask
 from cbobench.gp.posteriors.factor import Factor
 from cbobench.gp.posteriors.slots import Slots
@@ -35,19 +36,15 @@ class Differentiable(Slots):
         assert self.box is not None
         replicates, q, d = points.shape
         wanted = np.ones((replicates, q), dtype=bool) if wanted is None else wanted
-        mean = np.zeros((replicates, q, self.functions, len(taylor(d).steps)))
-        variance = np.zeros((replicates, q, mean.shape[3]))
-        mesh = self.box.mesh
-        if mesh is not None:
-            exact = np.isin(self.rows, list(self.factors))
-            if not exact.all():
-                fields = np.concatenate([self.mean, self.variance[:, None]], axis=1)
-                models = mesh.models(fields, points)
-                mean, variance = models[:, :-1].swapaxes(1, 2), models[:, -1]
-            wanted = wanted & exact[:, None]
+        n, mesh = len(taylor(d).steps), self.box.mesh
+        if mesh is None or len(self.factors) == self.replicates:
+            jet = Jet(np.zeros((replicates, self.functions, q, n)), np.zeros((replicates, q, n)))
+        else:  # a factor holds digits that a mesh has not
+            jet = interpolated(mesh, self.mean, self.variance, points)
+            wanted = wanted & np.isin(self.rows, list(self.factors))[:, None]
         if wanted.any():
             c, of = self.used, np.nonzero(wanted)[0]
-            mean[wanted], variance[wanted] = models_at(
+            jet.mean.swapaxes(1, 2)[wanted], jet.variance[wanted] = models_at(
                 points[wanted],
                 of,
                 self.box.kernel,
@@ -55,7 +52,7 @@ class Differentiable(Slots):
                 self.weights[:, :, :c],
                 lambda rows: self._explain(rows, np.searchsorted(of, np.arange(replicates + 1))),
             )
-        return Jet(mean.swapaxes(1, 2), variance)
+        return jet
 
     def _explain(self, rows: Array, first: NDArray[np.intp]) -> tuple[Array, Array]:
         """k P of rows k, and k P k' of all pairs, for q points' covariances with the slots and slopes (q, 1 + d, c).
@@ -115,6 +112,12 @@ def models_at(
     variances[:, 1 : 1 + d] = -2 * explained[:, 0, 1:]
     variances[:, 1 + d :] = -2 * (explained[:, 1 + layout.rows, 1 + layout.columns] + bends[:, -1])
     return means, variances
+
+
+def interpolated(mesh: Mesh, mean: Array, variance: Array, points: Array) -> Jet:
+    """The jet at points (S, q, d) of beliefs on a mesh: means (S, p, M) and variances (S, M)."""
+    models = mesh.models(np.concatenate([mean, variance[:, None]], axis=1), points)
+    return Jet(models[:, :-1], models[:, -1])
 
 
 def times(rows: Array, matrix: Array) -> Array:
