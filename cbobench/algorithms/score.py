@@ -192,6 +192,7 @@ class ScoreAlgorithm(Algorithm):
         observed = np.stack(self.observed, axis=1) if self.starts.rough else also[:, None]
         start = np.concatenate([also[:, None], self.starts(parts, at, observed)], axis=1)
         points, values = polish(scorer, self.posterior.jet, start, box.spacing, self.starts.rough)
+        self.starts.ended = points
         if self.starts.rough:
             again = self.starts.around(points[rows, values.argmax(axis=1)], at)
             more, reached = polish(scorer, self.posterior.jet, again, box.spacing, True)

@@ -66,3 +66,8 @@ def beside(points: Array, distance: float) -> Array:
 def ranked(values: Array) -> NDArray[np.intp]:
     """Indices (S, k) from the highest of every row to the lowest; of equal ones, the first comes first."""
     return np.argsort(-values, axis=1, kind="stable")
+
+
+def meeting(m: int, d: int) -> bool:
+    """Whether so many of m kinks may meet that only many starts find the best point."""
+    return m > 2 and d > 2

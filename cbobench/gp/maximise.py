@@ -18,7 +18,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from cbobench.gp.climbs import BESIDE, Climbs, beside, ranked
+from cbobench.gp.climbs import BESIDE, Climbs, beside, meeting, ranked
 from cbobench.gp.kernels import Array
 from cbobench.gp.parts import Parts
 from cbobench.gp.posteriors.contract import VARIANCE_FLOOR, Jet, Mask
@@ -57,7 +57,8 @@ class Pace:
 FAST = Pace({1: 12, 2: 8, 3: 5, 8: 5, 12: 3}, 3, 10.0, 5)
 SMOOTH = Pace({1: 8, 2: 5, 4: 4, 8: 3}, 99, 10.0, 4)
 SLOW = Pace({3: 12, 6: 8, 9: 5, 12: 3}, 99, 10.0, 6)
-THOROUGH = Pace({4: 64, 8: 32, 12: 16, 18: 8}, 10, 10.0, 6)  # where kinks meet in three dimensions or more
+THOROUGH = Pace({4: 64, 8: 32, 12: 16, 18: 8}, 10, 10.0, 6)  # kinks in three dimensions or more, cusps
+MEETING = Pace({3: 128, 6: 64, 9: 32, 14: 16}, 9, 10.0, 6)  # kinks that may meet there
 
 
 def polish(
@@ -80,7 +81,7 @@ def polish(
     climbs, price = _begin(score, jet, points, layout, radius)
     m = price.shape[1]
     small, large = (FAST, THOROUGH) if m else (SMOOTH, SLOW)
-    pace = THOROUGH if rough else large if layout.d > 2 else small
+    pace = MEETING if meeting(m, layout.d) else THOROUGH if rough else large if layout.d > 2 else small
     for taken in range(STEPS):
         if taken in pace.field and pace.field[taken] < climbs.value.shape[1]:
             follows = _follows(climbs, radius)

@@ -4,21 +4,26 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable
+from functools import lru_cache
 
 import numpy as np
 from numpy.typing import NDArray
 
 from cbobench.gp.box import Box, sobol
-from cbobench.gp.climbs import BESIDE, beside, pick, ranked
+from cbobench.gp.climbs import BESIDE, beside, meeting, pick, ranked
 from cbobench.gp.kernels import Array
 from cbobench.gp.parts import Parts
 
 PEAKS = 8  # of every form of the score in two dimensions and more, half as many in one
-MANY = 4  # times as many where kinks meet in three dimensions or more
+MANY = 4  # times as many where scores have kinks in three dimensions or more, twice that where many may meet
 NEIGHBOURS = 20  # of a candidate, at most
 ASIDE = 1.5  # so near to a side, in units of the spacing, a peak is moved onto it
 FEW = 4  # dimensions in which all combinations of sides are looked at
 CLOUD = 32  # points around one centre
+FRESH = 128  # starts per round anywhere, where many kinks may meet in three dimensions or more
+EVERYWHERE = 2**15  # points of which these are taken in turn
+BEYOND = 256  # points of a larger box, moved onto the sides of this one
+APART, CLOSE = 0.6, 0.1  # units of the spacing between starts that clouds give: anywhere, and near the best point
 
 
 class Starts:
@@ -29,6 +34,10 @@ class Starts:
     candidates that pay its price. A mesh has its sides among its points. Other candidates have not: where there are
     kinks, their peaks are moved onto sides and corners as well; smooth scores are climbed there. Of a smooth score on
     such candidates the best ones are taken that are no neighbours, and points beside the best.
+
+    Where basins are narrower than candidates show (cusps, or many kinks in three dimensions), a basin once found is
+    not lost: climbs begin where those of the last round ended, too. Where kinks meet, some begin anywhere, elsewhere in
+    every round.
     """
 
     def __init__(self, box: Box) -> None:
@@ -36,6 +45,8 @@ class Starts:
         size, d = self.candidates.shape
         self.count = PEAKS if d > 1 else PEAKS // 2
         self.rough = box.kernel_name == "matern12"  # cusps at observed points: basins smaller than the candidates show
+        self.ended: Array | None = None
+        self.round = 0
         if self.mesh is not None:
             return
         from scipy.spatial import cKDTree
@@ -58,7 +69,9 @@ class Starts:
         if m:
             lowest = self._around(parts.kinked.reshape(replicates * m, -1), np.minimum).reshape(parts.kinked.shape)
             forms.append(parts._replace(kinked=lowest).total())
-        count = self.count * (MANY if m and self.candidates.shape[1] > 2 else 1)
+        d = self.candidates.shape[1]
+        many = meeting(m, d)
+        count = self.count * (2 * MANY if many else MANY if m and d > 2 else 1)
         count = min(count, len(self.candidates) - 1)
         choose = self._peaks if m or self.mesh is not None else self._apart
         which = np.concatenate([choose(form, count) for form in forms], axis=1)
@@ -71,14 +84,21 @@ class Starts:
         # Between two observations next to the best one there may be a better one.
         found.append(beside(peaks[:, 0], BESIDE * self.spacing))
         if self.rough:
-            tried = np.concatenate([observed, self._clouds(peaks, 1.5 * self.spacing)], axis=1)
-            found.append(pick(tried, ranked(at(tried).total())[:, : 2 * count]))
+            sides = np.broadcast_to(_on_sides(d), (replicates, *_on_sides(d).shape))
+            tried = np.concatenate([observed, self._clouds(peaks, 1.5 * self.spacing), sides], axis=1)
+            found.append(_spread(tried, at(tried).total(), 4 * count, APART * self.spacing))
+        if many:
+            self.round += 1
+            anywhere = _everywhere(d)[np.arange(self.round * FRESH, (self.round + 1) * FRESH) % EVERYWHERE]
+            found.append(np.broadcast_to(anywhere, (replicates, FRESH, d)))
+        if self.ended is not None and (many or self.rough):
+            found.append(self.ended)
         return np.concatenate(found, axis=1)
 
     def around(self, best: Array, at: Callable[[Array], Parts]) -> Array:
         """Where scores have cusps: the best of three clouds around the best points (S, d) so far, (S, q, d)."""
         tried = np.concatenate([self._clouds(best[:, None], side * self.spacing) for side in (2.0, 0.7, 0.2)], axis=1)
-        return pick(tried, ranked(at(tried).total())[:, : 2 * self.count])
+        return _spread(tried, at(tried).total(), 2 * self.count, CLOSE * self.spacing)
 
     def _sides(self, gains: Array, peaks: Array, which: NDArray[np.intp], at: Callable[[Array], Parts]) -> list[Array]:
         """The best of the peaks (S, q, d) moved onto sides and corners, for both forms of the score."""
@@ -137,3 +157,26 @@ class Starts:
         replicates, _, d = centres.shape
         around = centres[:, :, None] + side * (2 * sobol(d, CLOUD) - 1)
         return np.clip(around.reshape(replicates, -1, d), 0.0, 1.0)
+
+
+@lru_cache(maxsize=4)
+def _everywhere(d: int) -> Array:
+    return sobol(d, EVERYWHERE)
+
+
+@lru_cache(maxsize=4)
+def _on_sides(d: int) -> Array:
+    """Points on the sides of the unit cube, and its corners where they are few, (k, d)."""
+    moved = np.clip(1.5 * sobol(d, BEYOND) - 0.25, 0.0, 1.0)
+    some = moved[((moved == 0) | (moved == 1)).any(axis=1)]
+    corners = np.array(list(itertools.product((0.0, 1.0), repeat=d if d <= FEW else 0))).reshape(-1, d)
+    return np.concatenate([some, corners])
+
+
+def _spread(points: Array, values: Array, count: int, apart: float) -> Array:
+    """The best of points (S, k, d) of which no two are nearer to each other, (S, count, d)."""
+    left, rows, some = values.copy(), np.arange(len(values)), np.empty((len(values), count), dtype=np.intp)
+    for i in range(count):
+        some[:, i] = left.argmax(axis=1)
+        left[np.abs(points - points[rows, some[:, i], None]).max(axis=2) < apart] = -np.inf
+    return pick(points, some)

@@ -10,7 +10,7 @@ import pytest
 from cbobench.gp import maximise
 from cbobench.gp.box import Box
 from cbobench.gp.parts import Parts
-from cbobench.gp.starts import Starts
+from cbobench.gp.starts import FRESH, Starts, _spread
 from cbobench.gp.taylor import taylor
 
 RANDOM = np.random.default_rng
@@ -119,7 +119,7 @@ def test_a_maximum_on_a_thin_set_is_found_beside_many_that_cost_nothing(name):
     np.testing.assert_allclose(value, 1.0, atol=1e-8)
 
 
-@pytest.mark.parametrize("kinks", [0, 2])
+@pytest.mark.parametrize("kinks", [0, 2, 4])
 @pytest.mark.parametrize("name", ["matern52", "matern12"])
 @pytest.mark.parametrize("d", [1, 2, 3, 4])
 def test_few_candidates_are_enough_to_start_from(d, name, kinks):
@@ -150,3 +150,50 @@ def test_a_small_feasible_set_between_candidates_is_found(name, d):
     point, value = reached(box, score)
     np.testing.assert_allclose(value, centre[0] + 0.5 * apart, atol=1e-5)
     np.testing.assert_allclose(point[1:], centre[1:], atol=1e-3)
+
+
+def flat(m, price=1.0):
+    """A score that is the same everywhere, with m kinks, of two replicates."""
+
+    def score(points):
+        replicates, k = points.shape[:2]
+        return Parts(np.zeros((replicates, k)), np.ones((replicates, m, k)), np.full((replicates, m), price))
+
+    return score
+
+
+@pytest.mark.parametrize(
+    ("name", "d", "m", "kept"),
+    [("matern12", 2, 1, True), ("matern52", 3, 3, True), ("matern52", 3, 2, False), ("se", 2, 3, False)],
+)
+def test_a_basin_once_found_is_not_lost_where_basins_are_narrow(name, d, m, kept):
+    box, score = box_of(name, d), flat(m)
+    starts, parts = Starts(box), score(np.broadcast_to(box.candidates, (2, *box.candidates.shape)))
+    observed = np.full((2, 1, d), 0.5)
+    ended = RANDOM(1).random((2, 5, d))
+    starts(parts, score, observed)
+    starts.ended = ended
+    again = starts(parts, score, observed)
+    found = (again[:, :, None] == ended[:, None]).all(axis=3).any(axis=1)
+    assert found.all() if kept else not found.any()
+
+
+def test_where_many_kinks_meet_some_climbs_begin_elsewhere_in_every_round():
+    box, score = box_of("matern52", 3), flat(4)
+    starts, observed = Starts(box), np.full((2, 1, 3), 0.5)
+    parts = score(np.broadcast_to(box.candidates, (2, *box.candidates.shape)))
+    first, second = (starts(parts, score, observed)[:, -FRESH:] for _ in range(2))
+    assert not (first[0, :, None] == second[0]).all(axis=2).any()
+    np.testing.assert_array_equal(first[0], first[1])
+
+
+def test_spread_points_are_the_best_that_are_apart():
+    points, values = RANDOM(2).random((3, 200, 2)), RANDOM(3).normal(size=(3, 200))
+    chosen = _spread(points, values, 6, 0.2)
+    for some, every, value in zip(chosen, points, values, strict=True):
+        distance = np.abs(some[:, None] - some).max(axis=2) + np.eye(6)
+        assert distance.min() >= 0.2
+        left = list(np.argsort(-value))  # by hand: the best that is left, then all near it go
+        for point in some:
+            np.testing.assert_array_equal(point, every[left[0]])
+            left = [i for i in left if np.abs(every[i] - point).max() >= 0.2]
