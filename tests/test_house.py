@@ -24,6 +24,7 @@ LEAVES = {"errors", "registry", "rng", "params", "resources", "metrics", "thread
 ALLOWED = {
     "errors": set(), "rng": set(), "metrics": set(), "threads": set(), "registry": {"errors"},
     "params": {"errors"}, "resources": {"errors"},
+    "stats": {"errors", "rng"},
     "gp": {"errors", "registry", "rng", "params"},
     "problems": {"gp", "errors", "registry", "rng", "params"},
     "algorithms": {"problems", "gp", "errors", "registry", "rng", "params"},
@@ -31,7 +32,7 @@ ALLOWED = {
     "results": {"suite", "algorithms", "problems", *LEAVES},
     "play": {"results", "suite", "algorithms", "problems", "gp", *LEAVES},
     "sweep": {"play", "results", "suite", "problems", "gp", *LEAVES},
-    "report": {"results", *LEAVES},
+    "report": {"results", "stats", *LEAVES},
     "catalogue": {"suite", "report", "algorithms", "problems", "gp", *LEAVES},
     "commands": {"catalogue", "sweep", "results", "report", *LEAVES},
     "cli": {"commands", "report", *LEAVES},

@@ -1,0 +1,134 @@
+"""Two algorithms on the same seeds: differences, Wilcoxon's signed-rank test, effect size, Holm's adjustment."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from cbobench.errors import Misuse
+from cbobench.stats.intervals import Array, bootstrap, numbers
+
+Better = Literal["lower", "higher"]
+EXACT = 200  # pairs up to which the signed-rank test is exact
+
+
+@dataclass(frozen=True)
+class Difference:
+    """What n pairs say about a - b.
+
+    Attributes:
+        n: number of pairs.
+        mean, mean_low, mean_high: of a - b with its 95 % interval (NaN for n < 2).
+        median, median_low, median_high: likewise.
+        p: of Wilcoxon's signed-rank test, two-sided; NaN without pairs.
+        effect: matched-pairs rank-biserial correlation in [-1, 1]: 1 when a is better in every pair, -1 when b is.
+        wins, ties, losses: pairs in which a is better, equal, worse.
+    """
+
+    n: int
+    mean: float
+    mean_low: float
+    mean_high: float
+    median: float
+    median_low: float
+    median_high: float
+    p: float
+    effect: float
+    wins: int
+    ties: int
+    losses: int
+
+
+def signs(better: Better) -> int:
+    """-1 where lower values are better, 1 where higher ones are."""
+    if better not in ("lower", "higher"):
+        raise Misuse(f"better is {better!r}; allowed: lower, higher")
+    return 1 if better == "higher" else -1
+
+
+def difference(a: ArrayLike, b: ArrayLike, better: Better = "lower", seed: int = 0) -> Difference:
+    """a - b over pairs, such as the same seed of the same problem.
+
+    Args:
+        a, b: (n,), paired elementwise. Only complete pairs: what is undefined is left out by the caller, who says so.
+        better: which values are better; it decides wins and the sign of the effect, not the sign of a - b.
+        seed: of the bootstrap.
+
+    Raises:
+        Misuse: shapes that differ, NaN or an infinite value.
+    """
+    left, right, sign = numbers(a, "a"), numbers(b, "b"), signs(better)
+    if left.shape != right.shape or left.ndim != 1:
+        raise Misuse(f"a has shape {left.shape} and b {right.shape}; pairs need two vectors of one length")
+    if np.isnan(left).any() or np.isnan(right).any():
+        raise Misuse("a pair holds NaN; give complete pairs only, and say how many were left out")
+    apart = left - right
+    n = len(apart)
+    mean, median = (float(apart.mean()), float(np.median(apart))) if n else (np.nan, np.nan)
+    about_mean, about_median = bootstrap(apart, "mean", seed=seed), bootstrap(apart, "median", seed=seed)
+    p, effect = signed_rank(sign * apart) if n else (np.nan, np.nan)
+    wins, losses = int((sign * apart > 0).sum()), int((sign * apart < 0).sum())
+    return Difference(
+        n=n,
+        mean=mean,
+        mean_low=float(about_mean[0]),
+        mean_high=float(about_mean[1]),
+        median=median,
+        median_low=float(about_median[0]),
+        median_high=float(about_median[1]),
+        p=p,
+        effect=effect,
+        wins=wins,
+        ties=n - wins - losses,
+        losses=losses,
+    )
+
+
+def signed_rank(apart: ArrayLike) -> tuple[float, float]:
+    """Wilcoxon's signed-rank test of n differences, (n,), and the matched-pairs rank-biserial correlation.
+
+    Zeros are ranked and then dropped (Pratt 1959); equal sizes share their mean rank. Up to `EXACT` differences p is
+    exact: the share of all assignments of signs to these very ranks that are as far out, ties and all. Beyond, it
+    is the normal approximation. All zero gives p = 1 and effect 0.
+
+    Returns:
+        p, two-sided; (sum of ranks of positive differences - sum of those of negative ones) / sum of all ranks.
+    """
+    from scipy.special import ndtr
+    from scipy.stats import rankdata
+
+    values = numbers(apart)
+    n = len(values)
+    ranks = rankdata(np.abs(values))
+    used = ranks[values != 0]
+    if len(used) == 0:
+        return 1.0, 0.0
+    positive, total = ranks[values > 0].sum(), used.sum()
+    effect = float((2 * positive - total) / (n * (n + 1) / 2))
+    lesser = min(positive, total - positive)
+    if n > EXACT:
+        z = (lesser - total / 2) / np.sqrt((used**2).sum() / 4)
+        return float(min(1.0, 2 * ndtr(z))), effect
+    halves = np.rint(2 * used).astype(int)  # mean ranks are whole or half numbers
+    law = np.zeros(halves.sum() + 1)
+    law[0] = 1.0
+    for rank in halves:
+        law[rank:] += law[:-rank]
+        law /= 2
+    return float(min(1.0, 2 * law[: round(2 * lesser) + 1].sum())), effect
+
+
+def holm(p: ArrayLike) -> Array:
+    """p-values adjusted for how many they are (Holm 1979), of the same shape; NaN stays and does not count."""
+    given = numbers(p, "p")
+    adjusted = given.copy().ravel()
+    known = np.flatnonzero(~np.isnan(adjusted))
+    if ((adjusted[known] < 0) | (adjusted[known] > 1)).any():
+        raise Misuse("a p-value lies outside [0, 1]")
+    order = known[np.argsort(adjusted[known], kind="stable")]
+    factors = np.arange(len(order), 0, -1)
+    adjusted[order] = np.minimum(1.0, np.maximum.accumulate(factors * adjusted[order]))
+    return adjusted.reshape(given.shape)
