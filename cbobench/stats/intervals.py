@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Literal
 
 import numpy as np
@@ -68,7 +69,7 @@ def bootstrap(
     """
     confidence, array = level(confidence), np.moveaxis(numbers(values), axis, 0)
     n, shape = array.shape[0], array.shape[1:]
-    columns = np.ascontiguousarray(array.reshape(n, -1).T)
+    columns = np.ascontiguousarray(array.reshape(n, math.prod(shape)).T)
     ends = np.full((2, len(columns)), np.nan)
     if n >= 2:
         if statistic == "median":
