@@ -1,0 +1,95 @@
+"""Performance and data profiles against fixed references, so that one algorithm's profile needs no other algorithm.
+
+Dolan & Moré (2002) take ratios to the best of the algorithms at hand, and Moré & Wild (2009) targets from it: adding an
+algorithm then moves every curve. Here references and targets belong to the problem, as in COCO (Hansen et al. 2021).
+NaN stands for what was not reached or is not defined, such as a failed cell or a simple regret before the first feasible
+action: it solves nothing, and it still counts as a problem.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from cbobench.errors import Misuse
+from cbobench.stats.intervals import Array, numbers
+
+NEVER = np.inf
+
+
+def fixed(reference: ArrayLike, what: str = "reference") -> Array:
+    """References of problems, all positive and known."""
+    array = numbers(reference, what)
+    if not (array > 0).all():
+        raise Misuse(f"{what} holds {array[~(array > 0)].flat[0]}; ratios need positive ones")
+    return array
+
+
+def performance_profile(costs: ArrayLike, reference: ArrayLike, ratios: ArrayLike) -> Array:
+    """Share of problems on which an algorithm's cost is at most `ratio` times the problem's reference.
+
+    Args:
+        costs: (algorithms, problems), lower is better, NaN where there is none.
+        reference: (problems,), positive: the cost that counts as 1.
+        ratios: (k,).
+
+    Returns:
+        (algorithms, k).
+
+    Raises:
+        Misuse: shapes that do not fit, no problem, a reference that is not positive.
+    """
+    cost, unit, tau = np.atleast_2d(numbers(costs, "costs")), fixed(reference), numbers(ratios, "ratios")
+    if cost.shape[1:] != unit.shape or len(unit) == 0:
+        raise Misuse(f"costs have shape {cost.shape}; allowed: (algorithms, {len(unit)} references), at least one")
+    return np.asarray((cost[:, :, None] <= tau * unit[:, None]).mean(axis=1))
+
+
+def targets(reference: ArrayLike, precisions: ArrayLike) -> Array:
+    """Targets of problems: precision times the problem's reference, (problems, k)."""
+    return np.multiply.outer(fixed(reference), numbers(precisions, "precisions"))
+
+
+def rounds_to(t: ArrayLike, values: ArrayLike, goals: ArrayLike) -> Array:
+    """The first recorded round after which a curve is at or below each target.
+
+    Args:
+        t: recorded rounds, (T,), increasing.
+        values: (T, ...), such as the simple regret of problems; NaN is above every target.
+        goals: targets, (..., k), with the leading shape of one round of `values`.
+
+    Returns:
+        (..., k), infinite where the target was never reached. With thinned rounds this is the first recorded one.
+    """
+    rounds, curve, goal = numbers(t, "t"), numbers(values), numbers(goals, "targets")
+    if rounds.ndim != 1 or len(rounds) != len(curve) or curve.shape[1:] != goal.shape[:-1]:
+        raise Misuse(
+            f"t has shape {rounds.shape}, values {curve.shape}, targets {goal.shape}; allowed: (T,), (T, ...), (..., k)"
+        )
+    if (np.diff(rounds) <= 0).any():
+        raise Misuse("t is not increasing; sort the curve by round")
+    if len(rounds) == 0:
+        return np.full(goal.shape, NEVER)
+    lowest = np.fmin.accumulate(curve, axis=0)
+    first = np.full(goal.shape, NEVER)
+    for k in range(goal.shape[-1]):
+        hit = lowest <= goal[..., k]
+        first[..., k] = np.where(hit[-1], rounds[hit.argmax(axis=0)], NEVER)
+    return first
+
+
+def data_profile(first: ArrayLike, at: ArrayLike) -> Array:
+    """Share of (problem, target) pairs solved by each round, as COCO draws them.
+
+    Args:
+        first: rounds to target of one algorithm, any shape (problems, seeds, targets); infinite or NaN for never.
+        at: rounds, (k,).
+
+    Returns:
+        (k,).
+    """
+    rounds, when = np.asarray(first, dtype=np.float64).ravel(), numbers(at, "rounds")
+    if len(rounds) == 0:
+        raise Misuse("no (problem, target) pair is given; a profile needs at least one")
+    solved = np.sort(rounds[np.isfinite(rounds)])
+    return np.asarray(np.searchsorted(solved, when, side="right") / len(rounds))
