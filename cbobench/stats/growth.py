@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
 from cbobench.errors import Misuse
 from cbobench.stats.intervals import CONFIDENCE, DRAWS, Array, level, numbers, resampled
@@ -32,8 +32,8 @@ def slopes(t: Array, curves: Array) -> Array:
     A curve that does not change has slope 0, the zero curve too. One that is zero and then positive grows faster than
     any power: infinite. One that is negative somewhere, or falls to zero, has none: NaN.
     """
-    with np.errstate(divide="ignore", invalid="ignore"):
-        x, y = np.log(t), np.log(curves)
+    with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
+        x, y = np.log(t), np.log(curves / curves[0])
         fitted = np.asarray((x - x.mean()) @ y / ((x - x.mean()) ** 2).sum())
     fitted[np.isinf(y).any(axis=0)] = np.nan
     fitted[(curves[0] == 0) & (np.diff(curves, axis=0) >= 0).all(axis=0)] = np.inf
@@ -91,7 +91,7 @@ def exponent(
     return Growth(whole, float(ends[0]), float(ends[1]))
 
 
-def last(rounds: Array, part: float) -> Array:
+def last(rounds: Array, part: float) -> NDArray[np.intp]:
     """Indices of at most `POINTS` recorded rounds from (1 - part) T to T, evenly in log t."""
     from_here = np.flatnonzero(rounds >= (1 - part) * rounds[-1]) if len(rounds) else np.empty(0, dtype=int)
     if len(from_here) <= POINTS:

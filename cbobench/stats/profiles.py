@@ -1,9 +1,9 @@
 """Performance and data profiles against fixed references, so that one algorithm's profile needs no other algorithm.
 
-Dolan & Moré (2002) take ratios to the best of the algorithms at hand, and Moré & Wild (2009) targets from it: adding an
-algorithm then moves every curve. Here references and targets belong to the problem, as in COCO (Hansen et al. 2021).
-NaN stands for what was not reached or is not defined, such as a failed cell or a simple regret before the first feasible
-action: it solves nothing, and it still counts as a problem.
+Dolan & Moré (2002) take ratios to the best of the algorithms at hand, and Moré & Wild (2009) targets from it: adding
+an algorithm then moves every curve. Here references and targets belong to the problem, as in COCO (Hansen et al. 2021).
+NaN stands for what was not reached or is not defined, such as a failed cell or a simple regret before the first
+feasible action: it solves nothing, and it still counts as a problem.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Many algorithms on the same blocks: ranks, Friedman's test, Nemenyi's critical difference, who cannot be told from the best.
+"""Algorithms on the same blocks: ranks, Friedman's test, Nemenyi's critical difference, who is not separable from the best.
 
 A block is what all algorithms had in common: a seed of a problem, or a problem (`over_problems` takes means over its
 seeds first). Only complete blocks: the caller leaves out the others and says so.
@@ -98,7 +98,7 @@ class Separation:
 
     Attributes:
         best: its column.
-        p: of Wilcoxon's signed-rank test against the best, Holm-adjusted over the others, (algorithms,); NaN at the best.
+        p: of Wilcoxon's signed-rank test against the best, Holm-adjusted, (algorithms,); NaN at the best.
         worse: (algorithms,), whether the best beats it at level alpha; the others and the best itself form one group.
     """
 
@@ -127,14 +127,10 @@ def separable(
     array, sign = table(values), signs(better)
     if not array.size:
         raise Misuse(f"values have shape {array.shape}; a best one needs at least one block and one algorithm")
-    scores = {
-        "mean": lambda: -sign * array.mean(axis=0),
-        "median": lambda: -sign * np.median(array, axis=0),
-        "rank": lambda: average_ranks(array, better),
-    }
+    scores = {"mean": array.mean(axis=0), "median": np.median(array, axis=0), "rank": ranks(array, better).mean(axis=0)}
     if by not in scores:
         raise Misuse(f"by is {by!r}; allowed: mean, median, rank")
-    best = int(np.argmin(scores[by]()))
+    best = int(np.argmin(scores[by] if by == "rank" else -sign * scores[by]))
     tests = [signed_rank(sign * (array[:, best] - array[:, j])) for j in range(array.shape[1])]
     p, effect = np.array(tests).T
     p[best] = np.nan
