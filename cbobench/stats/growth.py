@@ -8,8 +8,10 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from cbobench.errors import Misuse
-from cbobench.stats.intervals import CONFIDENCE, DRAWS, Array, level, numbers, resampled
+from cbobench.rng import generator
+from cbobench.stats.intervals import CONFIDENCE, Array, level, numbers
 
+DRAWS = 2000
 POINTS = 64  # rounds that the slope is fitted to, evenly spaced in log t
 
 
@@ -99,3 +101,10 @@ def last(rounds: Array, part: float) -> NDArray[np.intp]:
     there = rounds[from_here]
     wanted = np.geomspace(there[0], there[-1], POINTS)
     return from_here[np.unique(np.clip(np.searchsorted(there, wanted * (1 - 1e-12)), 0, len(there) - 1))]
+
+
+def resampled(n: int, draws: int = DRAWS, seed: int = 0) -> Array:
+    """How often each of n seeds is in each resample, (draws, n); the same for everything that has n seeds."""
+    picked = generator("stats", "bootstrap", n, seed).integers(n, size=(draws, n))
+    counts = np.bincount((picked + n * np.arange(draws)[:, None]).ravel(), minlength=draws * n)
+    return counts.reshape(draws, n).astype(np.float64)

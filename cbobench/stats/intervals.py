@@ -3,19 +3,18 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from typing import Literal
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from cbobench.errors import Misuse
-from cbobench.rng import generator
 
 Array = NDArray[np.float64]
 Bounds = tuple[float | None, float | None]
 
 CONFIDENCE = 0.95
-DRAWS = 2000
 MEMORY = 2**21  # numbers held at a time, about 16 MB
 
 
@@ -34,31 +33,20 @@ def level(confidence: float) -> float:
     return float(confidence)
 
 
-def resampled(n: int, draws: int = DRAWS, seed: int = 0) -> Array:
-    """How often each of n seeds is in each resample, (draws, n); the same for everything that has n seeds."""
-    picked = generator("stats", "bootstrap", n, seed).integers(n, size=(draws, n))
-    counts = np.bincount((picked + n * np.arange(draws)[:, None]).ravel(), minlength=draws * n)
-    return counts.reshape(draws, n).astype(np.float64)
-
-
-def bootstrap(
+def interval(
     values: ArrayLike,
     statistic: Literal["mean", "median"] = "mean",
     axis: int = 0,
     confidence: float = CONFIDENCE,
-    draws: int = DRAWS,
-    seed: int = 0,
     bounds: Bounds = (None, None),
 ) -> tuple[Array, Array]:
-    """The interval of a mean or median over seeds.
+    """The interval of a mean (`of_mean`) or a median (`of_median`) over seeds. Nothing in it is random.
 
     Args:
         values: any shape; seeds along `axis`. Every position of the other axes is a column with an interval of its own,
-            which no other column changes.
+            which no other column changes, to the last bit.
         statistic: of what.
-        draws: number of resamples.
-        seed: of the resamples.
-        bounds: what the quantity cannot be below or above; None where nothing is known.
+        bounds: what the quantity cannot be below or above; None where nothing is known. Ends are moved to them.
 
     Returns:
         Lower and upper ends, of the shape of `values` without `axis`. NaN with fewer than two seeds, and in columns
@@ -67,39 +55,82 @@ def bootstrap(
     Raises:
         Misuse: an infinite value, an unknown statistic, a confidence outside (0, 1).
     """
+    if statistic not in METHODS:
+        raise Misuse(f"statistic is {statistic!r}; allowed: {', '.join(METHODS)}")
     confidence, array = level(confidence), np.moveaxis(numbers(values), axis, 0)
     n, shape = array.shape[0], array.shape[1:]
-    columns = np.ascontiguousarray(array.reshape(n, math.prod(shape)).T)
+    columns = array.reshape(n, math.prod(shape)).T
     ends = np.full((2, len(columns)), np.nan)
-    if n >= 2:
-        if statistic == "median":
-            ends = of_median(columns, confidence)
-        elif statistic == "mean":
-            ends = of_mean(columns, confidence, draws, seed)
-        else:
-            raise Misuse(f"statistic is {statistic!r}; allowed: mean, median")
-    low, high = np.where(np.isnan(columns).any(axis=1), np.nan, ends)
-    low, high = (np.clip(end, *bounds) if bounds != (None, None) else end for end in (low, high))
-    return low.reshape(shape), high.reshape(shape)
+    rows = max(1, MEMORY // max(n, 1))
+    for i in range(0, len(columns) if n >= 2 else 0, rows):
+        part = np.ascontiguousarray(columns[i : i + rows])
+        ends[:, i : i + rows] = METHODS[statistic](part, confidence)
+        ends[:, i : i + rows][:, np.isnan(part).any(axis=1)] = np.nan
+    if bounds != (None, None):
+        ends = np.clip(ends, *bounds)
+    low, high = ends.reshape(2, *shape)
+    return low, high
 
 
-def of_mean(columns: Array, confidence: float, draws: int = DRAWS, seed: int = 0) -> Array:
-    """Percentile interval of the mean of each row, (2, rows)."""
-    counts = resampled(columns.shape[1], draws, seed).T / columns.shape[1]
-    chunk = max(1, MEMORY // draws)
-    tails = [(1 - confidence) / 2, (1 + confidence) / 2]
-    parts = [columns[i : i + chunk, None, :] @ counts for i in range(0, len(columns), chunk)]
-    return np.concatenate([np.quantile(part[:, 0], tails, axis=1) for part in parts], axis=1)
+def of_mean(columns: Array, confidence: float = CONFIDENCE) -> Array:
+    """Interval of the mean of each row, (rows, n) to (2, rows): on each side the wider of two.
 
-
-def of_median(columns: Array, confidence: float) -> Array:
-    """Interval of the median of each row between its order statistics, (2, rows)."""
-    from scipy.stats import binom
+    One is Student's t, which is right for symmetric laws, heavy tails included, and too short above for skewed ones.
+    The other turns t by the sample's skewness (Hall 1992, "On the removal of skewness by transformation", the cubic
+    one), which is right for skewed laws. `benchmarks/coverage.py` measures both, and percentile, BCa and bootstrap-t
+    intervals, which cover less of the skewed laws or are unbounded where most values are equal.
+    """
+    from scipy.special import stdtrit  # scipy.stats would take five times as long to import
 
     n = columns.shape[1]
-    k = max(1, int(binom.ppf((1 - confidence) / 2, n, 0.5)))
+    t = stdtrit(n - 1, (1 + confidence) / 2)
+    mean = columns.mean(axis=1)
+    apart = columns - mean[:, None]
+    largest = np.abs(apart).max(axis=1)
+    flat = columns.max(axis=1) == columns.min(axis=1)
+    unit = apart / np.where(flat | (largest == 0), 1.0, largest)[:, None]
+    square = np.where(flat, 1.0, (unit**2).mean(axis=1))
+    error = largest * np.sqrt(square / (n - 1))
+    # the adjusted sample skewness over √n, which lies in [-1, 1]
+    skewness = (unit**3).mean(axis=1) / square**1.5 * np.sqrt(n - 1) / max(n - 2, 1) * (n > 2)
+    above, below = np.maximum(t, -unskewed(-t, skewness)), np.minimum(-t, -unskewed(t, skewness))
+    return np.where(flat, columns[:, 0], mean + np.stack([below, above]) * error)
+
+
+def unskewed(u: float, skewness: Array) -> Array:
+    """Hall's transformation turned around: the t at which t + γt²/3 + γ²t³/27 + γ/6 = u, for γ = skewness / √n."""
+    small = np.abs(skewness) < 1e-6
+    gamma = np.where(small, 1.0, skewness)
+    return np.where(small, u, 3 * (np.cbrt(1 + gamma * (u - gamma / 6)) - 1) / gamma)
+
+
+def of_median(columns: Array, confidence: float = CONFIDENCE) -> Array:
+    """Interval of the median of each row, (rows, n) to (2, rows), whatever the law.
+
+    The number of values below the median is binomial, which gives exact intervals between order statistics; one that
+    is too wide and one that is too narrow are interpolated (Hettmansperger & Sheather 1986). Measured coverage at
+    nominal 95 % is within 94-96 % for n >= 6 and every continuous law, more where values repeat. With fewer values it
+    is all of them: 1 - 2^(1 - n), so 50, 75, 87.5, 93.75 % for n = 2, 3, 4, 5.
+    """
+    from scipy.special import bdtr
+
+    n = columns.shape[1]
     ordered = np.sort(columns, axis=1)
-    return np.stack([ordered[:, k - 1], ordered[:, n - k]])
+    holds = 1 - 2 * bdtr(
+        np.arange((n + 1) // 2), n, 0.5
+    )  # between the k-th value from below and from above, k = 1, ...
+    k = int((holds >= confidence).sum())
+    if k == 0:
+        return np.stack([ordered[:, 0], ordered[:, -1]])
+    narrower = 1 - 2 * float(bdtr(k, n, 0.5))
+    part = (holds[k - 1] - confidence) / (holds[k - 1] - narrower)
+    weight = (n - k) * part / (k + (n - 2 * k) * part)
+    low = (1 - weight) * ordered[:, k - 1] + weight * ordered[:, k]
+    high = (1 - weight) * ordered[:, n - k] + weight * ordered[:, n - k - 1]
+    return np.stack([low, high])
+
+
+METHODS: dict[str, Callable[[Array, float], Array]] = {"mean": of_mean, "median": of_median}
 
 
 def proportion(successes: int, n: int, confidence: float = CONFIDENCE) -> tuple[float, float]:
@@ -124,12 +155,20 @@ def proportion(successes: int, n: int, confidence: float = CONFIDENCE) -> tuple[
 
 
 def carried(values: ArrayLike) -> bool:
-    """Whether a few seeds carry the mean."""
+    """Whether a few seeds carry the mean: without them it would be another number.
+
+    The few are the 5 % of the values that are farthest from the median, at least one and at most three. They carry the
+    mean when they hold more than 40 % of the sum of distances from the median, and each on average more than five times
+    its share. NaN does not count; fewer than six values never are. Of normal samples less than 1 % are marked.
+    """
     array = numbers(values).ravel()
     array = array[~np.isnan(array)]
     n = len(array)
     if n < 6:
         return False
     far = np.sort(np.abs(array - np.median(array)))[::-1]
-    few = min(3, max(1, int(np.ceil(0.05 * n))))
-    return bool(far[:few].sum() > 0.4 * far.sum())
+    few = min(3, math.ceil(n / 20))
+    return bool(far[:few].sum() > max(0.4, 5 * few / n) * far.sum())
+
+
+bootstrap = interval  # the name that callers know; nothing is drawn

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from cbobench.errors import Misuse
-from cbobench.stats.intervals import Array, bootstrap, numbers
+from cbobench.stats.intervals import Array, interval, numbers
 
 Better = Literal["lower", "higher"]
 EXACT = 200  # pairs up to which the signed-rank test is exact
@@ -49,13 +49,12 @@ def signs(better: Better) -> int:
     return 1 if better == "higher" else -1
 
 
-def difference(a: ArrayLike, b: ArrayLike, better: Better = "lower", seed: int = 0) -> Difference:
+def difference(a: ArrayLike, b: ArrayLike, better: Better = "lower") -> Difference:
     """a - b over pairs, such as the same seed of the same problem.
 
     Args:
         a, b: (n,), paired elementwise. Only complete pairs: what is undefined is left out by the caller, who says so.
         better: which values are better; it decides wins and the sign of the effect, not the sign of a - b.
-        seed: of the bootstrap.
 
     Raises:
         Misuse: shapes that differ, NaN or an infinite value.
@@ -68,7 +67,7 @@ def difference(a: ArrayLike, b: ArrayLike, better: Better = "lower", seed: int =
     apart = left - right
     n = len(apart)
     mean, median = (float(apart.mean()), float(np.median(apart))) if n else (np.nan, np.nan)
-    about_mean, about_median = bootstrap(apart, "mean", seed=seed), bootstrap(apart, "median", seed=seed)
+    about_mean, about_median = interval(apart, "mean"), interval(apart, "median")
     p, effect = signed_rank(sign * apart) if n else (np.nan, np.nan)
     wins, losses = int((sign * apart > 0).sum()), int((sign * apart < 0).sum())
     return Difference(

@@ -1,4 +1,4 @@
-"""Algorithms on the same blocks: ranks, Friedman's test, Nemenyi's critical difference, who is not separable from the best.
+"""Algorithms on the same blocks: ranks, Friedman's test, Nemenyi's critical difference, groups beside the best.
 
 A block is what all algorithms had in common: a seed of a problem, or a problem (`over_problems` takes means over its
 seeds first). Only complete blocks: the caller leaves out the others and says so.
