@@ -55,7 +55,8 @@ def exponent(
     """Growth exponent of the mean over seeds of a cumulative curve: 0.5 for √t, 1 for t, 0 for what stopped growing.
 
     The slope is fitted to the rounds from (1 - part) T to T, of which at most `POINTS` are used, evenly in log t. Its
-    interval is that of the percentiles of resampled seeds: seeds are independent, rounds are not.
+    interval is between percentiles of resampled seeds, further out the fewer seeds there are (Hesterberg 2015, "What
+    teachers should know about the bootstrap"): seeds are independent, rounds are not.
 
     Args:
         t: recorded rounds, (T,), positive and increasing.
@@ -70,6 +71,8 @@ def exponent(
     Raises:
         Misuse: shapes that do not fit, rounds that do not increase, fewer than two of them in that part.
     """
+    from scipy.special import ndtr, stdtrit
+
     confidence, rounds, curves = level(confidence), numbers(t, "t"), numbers(values)
     curves = curves[:, None] if curves.ndim == 1 else curves
     if curves.ndim != 2 or rounds.shape != curves.shape[:1]:
@@ -88,7 +91,7 @@ def exponent(
     if np.isnan(drawn).any():
         return Growth(whole, np.nan, np.nan)
     drawn.sort()
-    tail = (1 - confidence) / 2
+    tail = ndtr(stdtrit(n - 1, (1 - confidence) / 2) * np.sqrt(n / (n - 1)))
     ends = drawn[[int(np.floor(tail * (draws - 1))), int(np.ceil((1 - tail) * (draws - 1)))]]
     return Growth(whole, float(ends[0]), float(ends[1]))
 

@@ -77,8 +77,23 @@ def of_mean(columns: Array, confidence: float = CONFIDENCE) -> Array:
 
     One is Student's t, which is right for symmetric laws, heavy tails included, and too short above for skewed ones.
     The other turns t by the sample's skewness (Hall 1992, "On the removal of skewness by transformation", the cubic
-    one), which is right for skewed laws. `benchmarks/coverage.py` measures both, and percentile, BCa and bootstrap-t
-    intervals, which cover less of the skewed laws or are unbounded where most values are equal.
+    one), which is right for skewed laws. Coverage in % at nominal 95 %, from 10,000 samples of each law of
+    `benchmarks/coverage.py`, which also measures percentile, BCa and bootstrap-t intervals (they cover less of the
+    skewed laws, or are unbounded where most values are equal):
+
+        n                  10     20     50
+        normal           96.4   95.5   95.2
+        t3               96.2   95.7   95.7
+        exponential      94.8   96.3   95.8
+        lognormal        92.5   93.1   94.5
+        lognormal-1.5    88.1   90.3   91.8
+        pareto           90.2   92.3   92.7
+        difference       96.9   96.2   95.7
+        zeros            98.5   98.4   97.0
+        counts           71.1   73.0   95.7
+
+    In `counts` three of fifty values hold half of the sum: a sample of ten or twenty mostly lacks them, and no method
+    can know of what is not there. `carried` says when what is there is of that kind.
     """
     from scipy.special import stdtrit  # scipy.stats would take five times as long to import
 

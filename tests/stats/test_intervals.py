@@ -1,0 +1,209 @@
+"""Intervals cover what they promise, column by column, and refuse what has none."""
+
+from __future__ import annotations
+
+import importlib.util
+import re
+import sys
+import time
+import tracemalloc
+
+import numpy as np
+import pytest
+from scipy import optimize, stats
+
+from cbobench.errors import Misuse
+from cbobench.stats import intervals
+from cbobench.stats.intervals import interval
+from tests.conftest import ROOT
+
+CONTINUOUS = ("normal", "t3", "exponential", "lognormal", "lognormal-1.5", "pareto", "difference")
+
+
+def coverage():
+    """The benchmark, as a module."""
+    name = "benchmark_of_coverage"
+    if name not in sys.modules:
+        spec = importlib.util.spec_from_file_location(name, ROOT / "benchmarks" / "coverage.py")
+        sys.modules[name] = importlib.util.module_from_spec(spec)
+        spec.loader.exec_module(sys.modules[name])
+    return sys.modules[name]
+
+
+def quoted():
+    """The table in the docstring: law to coverage at n = 10, 20, 50."""
+    rows = re.findall(r"^ +(\w[\w.-]+) +([\d.]+) +([\d.]+) +([\d.]+)$", intervals.of_mean.__doc__, flags=re.M)
+    return {law: [float(x) for x in entries] for law, *entries in rows}
+
+
+@pytest.mark.slow
+def test_the_coverage_of_means_is_what_the_docstring_quotes():
+    assert set(quoted()) == set(coverage().LAWS)
+    for law, entries in quoted().items():
+        for n, says in zip((10, 20, 50), entries, strict=True):
+            held, _ = coverage().measured(coverage().LAWS[law], "mean", n, 4000, 50, seed=1)["interval"]
+            assert held == pytest.approx(says, abs=2.2 if says < 90 else 1.5), (law, n)
+
+
+def test_the_quoted_coverage_is_near_95_or_says_so():
+    low = {(law, i) for law, entries in quoted().items() for i, entry in enumerate(entries) if entry < 93}
+    assert {law for law, _ in low} == {"lognormal", "lognormal-1.5", "pareto", "counts"}
+    assert not {("lognormal", 1), ("lognormal", 2), ("counts", 2)} & low
+    assert all(entry > 98 for entry in quoted()["zeros"][:2])  # clumps: more than promised
+    others = [quoted()[law] for law in ("normal", "t3", "exponential", "difference")]
+    assert all(93 <= entry <= 97 for entries in others for entry in entries)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("law", CONTINUOUS)
+def test_medians_are_covered_as_promised_whatever_the_law(law):
+    for n in (6, 10, 20, 50):
+        held = coverage().measured(coverage().LAWS[law], "median", n, 4000, 50)
+        assert 94 <= held["interval"][0] <= 96.2
+        assert held["order"][0] > held["interval"][0]
+
+
+def test_the_measurement_of_coverage_can_fail():
+    held = coverage().measured(coverage().LAWS["exponential"], "mean", 10, 4000, 200)
+    assert held["percentile"][0] < 89 < 93 < held["interval"][0]
+
+
+def test_without_skewness_the_mean_has_students_interval():
+    x = np.array([-3.0, -1, 0, 1, 3, 7, 11, 13, 14, 15, 17])  # symmetric about 7
+    low, high = interval(x)
+    np.testing.assert_allclose((low, high), stats.t.interval(0.95, 10, x.mean(), stats.sem(x)), rtol=1e-12)
+
+
+@pytest.mark.parametrize("confidence", [0.5, 0.9, 0.95, 0.99])
+def test_ends_solve_halls_equation_or_are_students(confidence):
+    """Hall (1992): T + γT²/3 + γ²T³/27 + γ/6 is nearly normal, for γ = skewness / √n."""
+    for n in (3, 5, 10, 50):
+        x = np.random.default_rng(n).lognormal(size=n)
+        gamma = stats.skew(x, bias=False) / np.sqrt(n)
+        t = stats.t.ppf((1 + confidence) / 2, n - 1)
+
+        def turned(u, gamma=gamma):
+            return optimize.brentq(lambda s: s + gamma * s**2 / 3 + gamma**2 * s**3 / 27 + gamma / 6 - u, -1e3, 1e3)
+
+        error = stats.sem(x)
+        expected = x.mean() - error * max(t, turned(t)), x.mean() + error * max(t, -turned(-t))
+        np.testing.assert_allclose(interval(x, confidence=confidence), expected, rtol=1e-9)
+        assert abs(gamma) <= 1 + 1e-12
+
+
+def test_the_interval_of_a_median_by_hand():
+    """n = 10: between the 2nd and 9th 1002/1024, between the 3rd and 8th 912/1024; 95 % is 972.8/1024."""
+    part = (1002 - 972.8) / (1002 - 912)
+    weight = 8 * part / (2 + 6 * part)
+    x = np.random.default_rng(0).permutation(np.arange(1.0, 11))
+    np.testing.assert_allclose(interval(x, "median"), (2 + weight, 9 - weight), rtol=1e-12)
+
+
+@pytest.mark.parametrize("n", range(2, 60))
+def test_the_interval_of_a_median_lies_between_two_exact_ones(n):
+    x = np.sort(np.random.default_rng(n).normal(size=n))
+    low, high = interval(x, "median")
+    holds = [stats.binom.cdf(n - k, n, 0.5) - stats.binom.cdf(k - 1, n, 0.5) for k in range(1, n // 2 + 2)]
+    if holds[0] < 0.95:
+        assert (low, high) == (x[0], x[-1])
+        return
+    k = sum(p >= 0.95 for p in holds)
+    assert x[k - 1] <= low <= x[k]
+    assert x[n - k - 1] <= high <= x[n - k]
+
+
+@pytest.mark.parametrize("statistic", ["mean", "median"])
+def test_no_column_moves_another(statistic):
+    x = np.random.default_rng(0).lognormal(size=(50, 7, 3))
+    low, high = interval(x, statistic)
+    assert low.shape == high.shape == (7, 3)
+    for i, j in np.ndindex(7, 3):
+        assert interval(x[:, i, j].copy(), statistic) == (low[i, j], high[i, j])
+    wider = np.concatenate([1e9 * x, x], axis=1)
+    np.testing.assert_array_equal(interval(wider, statistic)[1][7:], high)
+    moved = np.moveaxis(x, 0, 2)
+    np.testing.assert_array_equal(interval(moved, statistic, axis=2), (low, high))
+
+
+def test_pieces_that_are_held_at_a_time_change_nothing(monkeypatch):
+    x = np.random.default_rng(0).lognormal(size=(20, 33))
+    whole = interval(x)
+    monkeypatch.setattr(intervals, "MEMORY", 40)
+    np.testing.assert_array_equal(interval(x), whole)
+
+
+@pytest.mark.parametrize("statistic", ["mean", "median"])
+def test_the_order_of_seeds_and_the_unit_change_nothing(statistic):
+    gen = np.random.default_rng(0)
+    x = gen.exponential(size=(20, 50))
+    found = np.array(interval(x, statistic))
+    np.testing.assert_allclose(interval(gen.permutation(x), statistic), found, rtol=1e-12)
+    np.testing.assert_allclose(interval(1e120 * x, statistic), 1e120 * found, rtol=1e-9)
+    np.testing.assert_allclose(interval(1e-160 * x, statistic), 1e-160 * found, rtol=1e-9)
+    np.testing.assert_allclose(interval(-x, statistic), -found[::-1], rtol=1e-9)
+
+
+@pytest.mark.parametrize("statistic", ["mean", "median"])
+def test_edges(statistic):
+    assert np.isnan(interval([1.0], statistic)).all()
+    assert np.isnan(interval(np.empty((0, 3)), statistic)).all()
+    assert np.shape(interval(np.empty((5, 0)), statistic)) == (2, 0)
+    assert interval([0.1] * 7, statistic) == (0.1, 0.1)
+    assert interval([0, 0, 0, 0, 0, 0, 9], statistic, bounds=(0, None))[0] == 0
+    assert interval([3, 9], statistic, bounds=(2.5, 9))[1] == 9
+    low, high = interval([[1.0, np.nan], [2.0, 3.0], [4.0, 5.0]], statistic)
+    assert np.isnan([low[1], high[1]]).all()
+    assert np.isfinite([low[0], high[0]]).all()
+    low, high = interval([1.0, 2.0], statistic)
+    assert low <= 1 <= 2 <= high
+
+
+def test_what_has_no_interval_is_refused_in_one_line():
+    for wrong, says in (
+        (lambda: interval([1, np.inf]), "infinite"),
+        (lambda: interval([1, 2], "mode"), "allowed: mean, median"),
+        (lambda: interval([1, 2], confidence=95), "strictly between 0 and 1"),
+        (lambda: intervals.proportion(5, 4), "0 <= successes <= n"),
+    ):
+        with pytest.raises(Misuse, match=says) as error:
+            wrong()
+        assert "\n" not in str(error.value)
+
+
+@pytest.mark.parametrize("n", [1, 7, 50, 1000])
+def test_proportions_are_clopper_and_pearsons(n):
+    for k in {0, 1, n // 3, n - 1, n}:
+        for confidence in (0.9, 0.95):
+            exact = stats.binomtest(k, n).proportion_ci(confidence, method="exact")
+            np.testing.assert_allclose(intervals.proportion(k, n, confidence), exact, rtol=1e-9, atol=1e-12)
+    assert np.isnan(intervals.proportion(0, 0)).all()
+
+
+def test_a_mean_that_few_seeds_carry_is_marked():
+    gen = np.random.default_rng(0)
+    assert intervals.carried([*gen.integers(20, 110, size=49), 12_513])
+    assert intervals.carried([*[0.0] * 47, 3, 200, 500])
+    assert intervals.carried([np.nan, *[-1.0] * 12, -99])
+    assert not intervals.carried([5.0] * 20)
+    assert not intervals.carried([0.0, 0, 1, 1, 0, 1, 0, 1, 1, 0])
+    assert not intervals.carried([1, 2, 3, 4, 1e6])  # too few to say
+    assert not intervals.carried([])
+
+
+@pytest.mark.parametrize("n", [6, 8, 10, 15, 20, 50, 200])
+def test_normal_means_are_hardly_ever_marked(n):
+    x = np.random.default_rng(n).normal(size=(3000, n))
+    assert np.mean([intervals.carried(row) for row in x]) < 0.01
+
+
+def test_ten_thousand_rounds_take_a_fraction_of_a_second_and_little_memory():
+    x = np.random.default_rng(0).lognormal(size=(50, 10_000))
+    start = time.perf_counter()
+    interval(x)
+    interval(x, "median")
+    assert time.perf_counter() - start < 2  # 0.2 s on an idle core
+    x = np.random.default_rng(0).normal(size=(1000, 5000))
+    tracemalloc.start()
+    interval(x)
+    assert tracemalloc.get_traced_memory()[1] < 150e6
+    tracemalloc.stop()

@@ -1,0 +1,120 @@
+"""Ranks and their tests against Demšar's published example, SciPy and hand-made blocks."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from cbobench.errors import Misuse
+from cbobench.stats.paired import signed_rank
+from cbobench.stats.ranks import average_ranks, critical_difference, friedman, over_problems, ranks, separable
+
+# Demšar (2006), Table 6: AUC of C4.5, C4.5+m, C4.5+cf, C4.5+m+cf on fourteen data sets.
+AUC = np.array(
+    [
+        [0.763, 0.768, 0.771, 0.798],
+        [0.599, 0.591, 0.590, 0.569],
+        [0.954, 0.971, 0.968, 0.967],
+        [0.628, 0.661, 0.654, 0.657],
+        [0.882, 0.888, 0.886, 0.898],
+        [0.936, 0.931, 0.916, 0.931],
+        [0.661, 0.668, 0.609, 0.685],
+        [0.583, 0.583, 0.563, 0.625],
+        [0.775, 0.838, 0.866, 0.875],
+        [1.000, 1.000, 1.000, 1.000],
+        [0.940, 0.962, 0.965, 0.962],
+        [0.619, 0.666, 0.614, 0.669],
+        [0.972, 0.981, 0.97501, 0.975],  # printed alike, ranked apart
+        [0.957, 0.978, 0.946, 0.970],
+    ]
+)
+
+
+def test_average_ranks_are_demsars():
+    np.testing.assert_allclose(average_ranks(AUC, "higher"), [3.143, 2.000, 2.893, 1.964], atol=5e-4)
+    np.testing.assert_allclose(average_ranks(AUC, "lower"), 5 - average_ranks(AUC, "higher"), atol=1e-12)
+
+
+def test_ranks_by_hand():
+    values = [[3, 1, 2], [5, 5, 1], [2, 2, 2]]
+    np.testing.assert_array_equal(ranks(values), [[3, 1, 2], [2.5, 2.5, 1], [2, 2, 2]])
+    np.testing.assert_array_equal(ranks(values, "higher"), [[1, 3, 2], [1.5, 1.5, 3], [2, 2, 2]])
+    np.testing.assert_allclose(average_ranks(values), [2.5, 5.5 / 3, 5 / 3], atol=1e-12)
+
+
+def test_friedmans_test_is_scipys():
+    for values in (AUC, np.random.default_rng(0).poisson(2, size=(30, 5))):
+        expected = stats.friedmanchisquare(*np.asarray(values).T)
+        assert friedman(values) == pytest.approx((expected.statistic, expected.pvalue), rel=1e-9)
+    assert friedman(np.ones((5, 3))) == (0, 1)
+    assert np.isnan(friedman(np.ones((5, 2)))).all()
+    assert np.isnan(friedman(np.ones((1, 3)))).all()
+
+
+def test_the_critical_difference_is_demsars():
+    assert critical_difference(4, 14) == pytest.approx(1.25, abs=5e-3)
+    for k, q in ((2, 1.960), (3, 2.343), (5, 2.728), (10, 3.164)):  # his Table 5
+        assert critical_difference(k, 20) == pytest.approx(q * np.sqrt(k * (k + 1) / 120), rel=5e-4)
+    assert critical_difference(4, 14, 0.10) == pytest.approx(2.291 * np.sqrt(20 / 84), rel=5e-4)
+
+
+def test_means_over_seeds_first():
+    values = [[1.0, 2], [10, 20], [3, 4], [30, 40]]
+    names, means = over_problems(values, ["b", "a", "b", "a"])
+    assert names == ["b", "a"]
+    np.testing.assert_array_equal(means, [[2, 3], [20, 30]])
+    with pytest.raises(Misuse, match="one per block"):
+        over_problems(values, ["a"])
+
+
+def test_who_is_not_separable_from_the_best():
+    gen = np.random.default_rng(2)
+    base = gen.normal(size=(30, 1))
+    values = base + [1.0, 0.0, 0.05, 3.0] + 0.3 * gen.normal(size=(30, 4))
+    found = separable(values)
+    assert found.best == 1
+    assert found.worse.tolist() == [True, False, False, True]
+    assert np.isnan(found.p[1])
+    raw = np.array([signed_rank(values[:, 1] - values[:, j])[0] for j in (0, 2, 3)])
+    order = np.argsort(raw)
+    expected = np.empty(3)
+    expected[order] = np.maximum.accumulate(raw[order] * [3, 2, 1])
+    np.testing.assert_allclose(found.p[[0, 2, 3]], np.minimum(expected, 1), atol=1e-12)
+    mirrored = separable(-values, "higher")
+    assert mirrored.best == found.best
+    np.testing.assert_array_equal(mirrored.worse, found.worse)
+
+
+def test_the_best_is_never_marked_worse_and_seldom_are_its_equals():
+    gen = np.random.default_rng(1)
+    found = [separable(gen.normal(size=(20, 2))) for _ in range(500)]
+    assert not any(f.worse[f.best] for f in found)
+    assert np.mean([f.worse.any() for f in found]) < 0.08
+
+
+def test_a_mean_that_one_block_carries_marks_nobody_worse_who_wins_elsewhere():
+    values = np.tile([5.0, 1.0], (20, 1))
+    values[0] = [0.0, 1000.0]
+    found = separable(values)
+    assert found.best == 0
+    assert found.p[1] < 0.01
+    assert not found.worse[1]
+    assert separable(values, by="median").best == separable(values, by="rank").best == 1
+
+
+def test_edges():
+    alone = separable([[1.0], [2.0]])
+    assert (alone.best, alone.worse.tolist()) == (0, [False])
+    assert np.isnan(average_ranks(np.empty((0, 3)))).all()
+    for wrong, says in (
+        (lambda: ranks([[1, np.nan]]), "complete blocks"),
+        (lambda: ranks([[1, np.inf]]), "infinite"),
+        (lambda: ranks([1, 2]), "blocks, algorithms"),
+        (lambda: separable(np.empty((0, 3))), "at least one block"),
+        (lambda: separable([[1, 2]], by="sum"), "allowed: mean, median, rank"),
+        (lambda: critical_difference(1, 5), "k >= 2"),
+    ):
+        with pytest.raises(Misuse, match=says) as error:
+            wrong()
+        assert "\n" not in str(error.value)
