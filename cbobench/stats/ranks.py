@@ -15,7 +15,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from cbobench.errors import Misuse
 from cbobench.stats.intervals import Array, numbers
-from cbobench.stats.paired import Better, holm, signed_rank, signs
+from cbobench.stats.paired import Better, holm, mean_ranks, signed_rank, signs
 
 
 def table(values: ArrayLike) -> Array:
@@ -30,10 +30,8 @@ def table(values: ArrayLike) -> Array:
 
 def ranks(values: ArrayLike, better: Better = "lower") -> Array:
     """Ranks within every block, 1 for the best, equal values sharing their mean rank: (blocks, algorithms)."""
-    from scipy.stats import rankdata
-
     array = table(values)
-    return np.asarray(rankdata(-signs(better) * array, axis=1)) if array.size else array
+    return np.array([mean_ranks(-signs(better) * block) for block in array]).reshape(array.shape)
 
 
 def average_ranks(values: ArrayLike, better: Better = "lower") -> Array:

