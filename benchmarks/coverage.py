@@ -144,7 +144,7 @@ def measured(law: Law, statistic: str, n: int, samples: int, draws: int, seed: i
     """Coverage in % and median width per method, over samples of n seeds."""
     methods, truth = (MEAN, law.mean) if statistic == "mean" else (MEDIAN, law.median)
     gen = np.random.default_rng([seed, n])
-    counts = growth.resampled(n, draws)
+    counts = intervals.resampled(n, draws)
     found: dict[str, list] = {name: [] for name in methods}
     for _ in range(0, samples, 1000):
         x = law.draw(gen, (1000, n))

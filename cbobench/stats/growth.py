@@ -8,10 +8,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from cbobench.errors import Misuse
-from cbobench.rng import generator
-from cbobench.stats.intervals import CONFIDENCE, Array, level, numbers
+from cbobench.stats.intervals import CONFIDENCE, DRAWS, Array, level, numbers, percentiles, resampled
 
-DRAWS = 2000
 POINTS = 64  # rounds that the slope is fitted to, evenly spaced in log t
 
 
@@ -55,8 +53,7 @@ def exponent(
     """Growth exponent of the mean over seeds of a cumulative curve: 0.5 for √t, 1 for t, 0 for what stopped growing.
 
     The slope is fitted to the rounds from (1 - part) T to T, of which at most `POINTS` are used, evenly in log t. Its
-    interval is between percentiles of resampled seeds, further out the fewer seeds there are (Hesterberg 2015, "What
-    teachers should know about the bootstrap"): seeds are independent, rounds are not.
+    interval resamples seeds, which are independent, and not rounds, which are not.
 
     Args:
         t: recorded rounds, (T,), positive and increasing.
@@ -65,14 +62,12 @@ def exponent(
         confidence, draws, seed: of the interval.
 
     Returns:
-        NaN where the mean curve is negative in that part; an interval with an infinite end where some resamples are
-        zero at its beginning and positive at its end.
+        NaN where the mean curve is negative in that part, no interval where that of a resample is; an interval with an
+        infinite end where some resamples are zero at its beginning and positive at its end.
 
     Raises:
         Misuse: shapes that do not fit, rounds that do not increase, fewer than two of them in that part.
     """
-    from scipy.special import ndtr, stdtrit
-
     confidence, rounds, curves = level(confidence), numbers(t, "t"), numbers(values)
     curves = curves[:, None] if curves.ndim == 1 else curves
     if curves.ndim != 2 or rounds.shape != curves.shape[:1]:
@@ -90,10 +85,7 @@ def exponent(
     drawn = slopes(rounds, curves @ (resampled(n, draws, seed).T / n))
     if np.isnan(drawn).any():
         return Growth(whole, np.nan, np.nan)
-    drawn.sort()
-    tail = ndtr(stdtrit(n - 1, (1 - confidence) / 2) * np.sqrt(n / (n - 1)))
-    ends = drawn[[int(np.floor(tail * (draws - 1))), int(np.ceil((1 - tail) * (draws - 1)))]]
-    return Growth(whole, float(ends[0]), float(ends[1]))
+    return Growth(whole, *percentiles(drawn, n, confidence))
 
 
 def last(rounds: Array, part: float) -> NDArray[np.intp]:
@@ -104,10 +96,3 @@ def last(rounds: Array, part: float) -> NDArray[np.intp]:
     there = rounds[from_here]
     wanted = np.geomspace(there[0], there[-1], POINTS)
     return from_here[np.unique(np.clip(np.searchsorted(there, wanted * (1 - 1e-12)), 0, len(there) - 1))]
-
-
-def resampled(n: int, draws: int = DRAWS, seed: int = 0) -> Array:
-    """How often each of n seeds is in each resample, (draws, n); the same for everything that has n seeds."""
-    picked = generator("stats", "bootstrap", n, seed).integers(n, size=(draws, n))
-    counts = np.bincount((picked + n * np.arange(draws)[:, None]).ravel(), minlength=draws * n)
-    return counts.reshape(draws, n).astype(np.float64)

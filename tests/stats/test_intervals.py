@@ -170,6 +170,29 @@ def test_what_has_no_interval_is_refused_in_one_line():
         assert "\n" not in str(error.value)
 
 
+def test_resamples_are_draws_with_replacement_and_always_the_same():
+    counts = intervals.resampled(10, 5000)
+    assert (counts.sum(axis=1) == 10).all()
+    np.testing.assert_allclose(counts.mean(axis=0), 1, atol=0.06)
+    np.testing.assert_allclose(counts.var(axis=0), 0.9, atol=0.06)  # binomial: 10 draws, one in ten
+    np.testing.assert_array_equal(intervals.resampled(10, 5000), counts)
+    assert (intervals.resampled(10, 5000, seed=1) != counts).any()
+
+
+def test_percentiles_of_few_seeds_lie_further_out():
+    gen = np.random.default_rng(0)
+    held = {"plain": 0, "expanded": 0}
+    counts = intervals.resampled(10)
+    for _ in range(2000):
+        drawn = counts @ gen.normal(size=10) / 10
+        low, high = intervals.percentiles(drawn, 10)
+        held["expanded"] += low <= 0 <= high
+        low, high = np.quantile(drawn, [0.025, 0.975])
+        held["plain"] += low <= 0 <= high
+    assert held["plain"] < 0.92 * 2000 < 0.935 * 2000 < held["expanded"] < 0.965 * 2000
+    assert intervals.percentiles(np.array([np.inf, 0.0, 1.0]), 2) == (0, np.inf)
+
+
 @pytest.mark.parametrize("n", [1, 7, 50, 1000])
 def test_proportions_are_clopper_and_pearsons(n):
     for k in {0, 1, n // 3, n - 1, n}:
