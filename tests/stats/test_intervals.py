@@ -221,10 +221,10 @@ def test_normal_means_are_hardly_ever_marked(n):
 
 def test_ten_thousand_rounds_take_a_fraction_of_a_second_and_little_memory():
     x = np.random.default_rng(0).lognormal(size=(50, 10_000))
-    start = time.perf_counter()
+    start = time.process_time()
     interval(x)
     interval(x, "median")
-    assert time.perf_counter() - start < 2  # 0.2 s on an idle core
+    assert time.process_time() - start < 1
     x = np.random.default_rng(0).normal(size=(1000, 5000))
     tracemalloc.start()
     interval(x)
