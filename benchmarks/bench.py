@@ -161,6 +161,7 @@ def main() -> None:
         print(f"  {over} / {under}: {main_case[over] / main_case[under]:.2f}")
     others()
     boxes(100 if quick else 500)
+    recommending(5 if quick else 25)
     long_horizon(10_000 if quick else 100_000)
     ours = main_case["ckb-ucb"]
     print("\nthe same work with scikit-learn's GP refitted each round (f and g, n = 100):")
@@ -188,6 +189,29 @@ def boxes(horizon: int) -> None:
     for name in ("igp-ucb", "rpol-ucb", "ckb-ucb", "config"):
         alone, together = (horizon * 1e-6 * play(task, name, s, horizon) for s in (1, 10))
         print(f"  {name:18} {alone:6.2f} {together:6.2f}")
+
+
+def recommending(turns: int) -> None:
+    """CPU time that it takes to be asked what is recommended, after every tenth round (of a box: every round)."""
+    print("\nasked for recommendations against not asked, CPU time of turns about (lower quartiles):")
+    for what, name, replicates, horizon, every in (
+        ("rkhs", "ckb-ucb", 50, 1000, 10), ("rkhs", "ckb-ucb", 100, 1000, 10),
+        ("feasible-pocket", "rpol-ucb", 10, 60, 1),
+        ("feasible-pocket", "igp-ucb", 10, 60, 1), ("gardner-1", "cei", 10, 60, 1),
+    ):  # fmt: skip
+        task: Problem = params.build(PROBLEMS.get(what), {})
+        task.prepare(DataFolder())
+        spent: dict[int, list[float]] = {horizon: [], every: []}
+        for _ in range(turns):
+            for step, times in spent.items():
+                algorithm = params.build(ALGORITHMS.get(name), {})
+                cells = Play(task, "bench", algorithm, name, range(replicates), horizon, range(step, horizon, step))
+                start = time.process_time()
+                for _ in cells:
+                    pass
+                times.append(time.process_time() - start)
+        without, asked = (statistics.quantiles(times, n=4)[0] for times in spent.values())
+        print(f"  {name:10} {what:18} S = {replicates:3}: {100 * (asked / without - 1):5.1f} %")
 
 
 def long_horizon(horizon: int) -> None:

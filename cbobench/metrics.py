@@ -27,6 +27,9 @@ class Rounds(NamedTuple):
         f_star: reward of the best feasible action, (rounds, S).
         f_plus: value of the best randomised policy, (rounds, S); NaN where it is not known (boxes).
         violated: whether any g_j > 0, (rounds, S).
+        recommended: (f, g_1, ..., g_m) of what would be recommended after the round, (rounds, S, 1 + m); NaN where
+            there is no recommendation, and in rounds in which nobody asked for one (see `play.recommend`).
+        moving: whether the functions move during the play, in any of its rounds.
     """
 
     first: int
@@ -35,6 +38,8 @@ class Rounds(NamedTuple):
     f_star: Array
     f_plus: Array
     violated: NDArray[np.bool_]
+    recommended: Array
+    moving: bool = False
 
 
 Running = Callable[[Rounds], Array]
@@ -55,6 +60,7 @@ class Metric:
         nullable: whether it may be unknown (NaN is then stored as null).
         tabled: whether tables show its mean; `median`: and its median.
         whole: whether it counts something.
+        least: what it is never below, so that no interval should be; None where it may be negative.
     """
 
     name: str
@@ -67,6 +73,7 @@ class Metric:
     tabled: bool = True
     median: bool = False
     whole: bool = False
+    least: float | None = None
 
     def label_of(self, average: bool) -> str:
         """The label of the metric, or of its time average."""
@@ -98,16 +105,72 @@ def _soft_violation() -> Running:
     return lambda rounds: np.asarray(np.sqrt((np.maximum(sums(rounds), 0.0) ** 2).sum(axis=2)))
 
 
+def _simple_regret() -> Running:
+    """f* minus the best f among the feasible actions played so far; NaN before there is one.
+
+    NaN in all rounds where the functions move during the play: a value of earlier functions is no achievement now.
+    """
+    best: Array | None = None
+
+    def running(rounds: Rounds) -> Array:
+        nonlocal best
+        feasible = np.where(rounds.violated, -np.inf, rounds.f)
+        start = np.full_like(feasible[:1], -np.inf) if best is None else best
+        highest = np.maximum.accumulate(np.concatenate([start, feasible]))[1:]
+        best = highest[-1:]
+        known = (highest > -np.inf) & (not rounds.moving)
+        return np.asarray(rounds.f_star - np.where(known, highest, np.nan))
+
+    return running
+
+
+def _recommended_regret() -> Running:
+    """f* - f of the action recommended after the round; NaN where that is not feasible, or there is none."""
+
+    def running(rounds: Rounds) -> Array:
+        f, g = rounds.recommended[:, :, 0], rounds.recommended[:, :, 1:]
+        return np.where((g <= 0).all(axis=2), rounds.f_star - f, np.nan)
+
+    return running
+
+
+def _recommended_violation() -> Running:
+    """Σ_j [g_j]⁺ of the action recommended after the round; NaN where there is none."""
+
+    def running(rounds: Rounds) -> Array:
+        none = np.isnan(rounds.recommended[:, :, 0])
+        return np.where(none, np.nan, np.maximum(rounds.recommended[:, :, 1:], 0.0).sum(axis=2))
+
+    return running
+
+
 _TABLE = (
     Metric("regret", "R", "Cumulative regret", total(lambda r: r.f_star - r.f), median=True),
     Metric("regret_plus", "R₊", "Cumulative regret R₊", total(lambda r: r.f_plus - r.f), nullable=True),
-    Metric("violation", "V", "Cumulative violation V", _soft_violation),
     Metric(
-        "violation_hard", "V⁺", "Stronger cumulative violation V⁺", total(lambda r: np.maximum(r.g, 0.0).sum(axis=2))
+        "regret_positive", "[R]+", "Cumulative positive regret [R]+",
+        total(lambda r: np.maximum(r.f_star - r.f, 0.0)), least=0.0,
+    ),
+    Metric(
+        "simple_regret", "r", "Simple regret r", _simple_regret,
+        cumulative=False, nullable=True, median=True, least=0.0,
+    ),
+    Metric(
+        "recommended_regret", "rec. r", "Regret of the recommended action", _recommended_regret,
+        cumulative=False, nullable=True, median=True, least=0.0,
+    ),
+    Metric(
+        "recommended_violation", "rec. V", "Violation of the recommended action", _recommended_violation,
+        cumulative=False, nullable=True, tabled=False, least=0.0,
+    ),
+    Metric("violation", "V", "Cumulative violation V", _soft_violation, least=0.0),
+    Metric(
+        "violation_hard", "V⁺", "Stronger cumulative violation V⁺", total(lambda r: np.maximum(r.g, 0.0).sum(axis=2)),
+        least=0.0,
     ),
     Metric(
         "violations", "N", "Rounds in violation N", total(lambda r: r.violated.astype(np.float64)),
-        median=True, whole=True,
+        median=True, whole=True, least=0.0,
     ),
     Metric("reward", "F", "Cumulative reward", total(lambda r: r.f), better="higher", tabled=False),
 )  # fmt: skip

@@ -24,12 +24,18 @@ def show(found: Optimum, accuracy: float) -> None:
     f, *g = found.values.tolist()
     x = found.x.tolist()
     held = ", ".join(found.active) or "nothing"
-    print(f"x           {tuple(x)}\nf           {f!r}\ng           {tuple(g)}")
+    print(f"x           {tuple(x)}\nf           {f!r}\ng           {tuple(g)}\nanywhere    {found.highest!r}")
     print(f"active      {held}\nfeasible    {100 * found.share:.4g} % of the box\nmargin      {found.slater:.7g}")
     print(f"reached by  {found.reached} of {found.starts} local searches\n")
     print(f"    reference = Reference(\n        x={tuple(x)},\n        f={f!r},\n        slater={found.slater:.12g},")
     print(f"        share={found.share:.5g},\n        accuracy={accuracy:g},")
-    print(f'        how="multistart SLSQP; active: {held}",\n    )\n')
+    print(f'        how="multistart SLSQP; active: {held}",\n        binds={binds(found, accuracy)},\n    )\n')
+
+
+def binds(found: Optimum, accuracy: float) -> bool:
+    """Whether the best point of the whole box is better than the best feasible one."""
+    f = float(found.values[0])
+    return found.highest - f > accuracy * (1 + abs(f))
 
 
 def contradictions(task: BoxProblem, formula: Formula, found: Optimum, stated: Reference) -> list[str]:
@@ -44,6 +50,8 @@ def contradictions(task: BoxProblem, formula: Formula, found: Optimum, stated: R
         lines.append(f"slater is {stated.slater:.6g}; found: {found.slater:.6g}")
     if not abs(stated.share - found.share) <= 0.03 * found.share:
         lines.append(f"share is {stated.share:.4g}; found: {found.share:.4g}")
+    if stated.binds is not None and stated.binds != binds(found, stated.accuracy):
+        lines.append(f"binds is {stated.binds}; the best f of the whole box is {found.highest!r}")
     return lines
 
 

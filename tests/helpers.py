@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
@@ -48,10 +49,16 @@ def problem(name: str, **settings: Any) -> Problem:
 
 
 def play(
-    task: Problem, algorithm: Algorithm, seeds: int | list[int] = 3, horizon: int = 50, key: str = "test"
+    task: Problem,
+    algorithm: Algorithm,
+    seeds: int | list[int] = 3,
+    horizon: int = 50,
+    key: str = "test",
+    asked: Iterable[int] = (),
 ) -> tuple[Play, list[Chunk]]:
     """A finished play and its chunks."""
-    cells = Play(task, key, algorithm, algorithm.name, list(range(seeds)) if isinstance(seeds, int) else seeds, horizon)
+    seeds = list(range(seeds)) if isinstance(seeds, int) else seeds
+    cells = Play(task, key, algorithm, algorithm.name, seeds, horizon, asked)
     return cells, list(cells)
 
 

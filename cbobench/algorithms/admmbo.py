@@ -128,6 +128,10 @@ class ADMMBO(OneRun):
         chosen = best[self.generator.integers(len(best))]
         return where[chosen : chosen + 1]
 
+    def recommend_one(self, t: int) -> Any:
+        best = self._incumbent()
+        return self.model.action(self.model.played[best : best + 1])
+
     # The two steps --------------------------------------------------------------------------------------------------
 
     def _coordinates(self) -> Array:

@@ -26,6 +26,9 @@ from cbobench.params import state
 from cbobench.problems.base import Ability, Actions, Drawn, Feedback, Problem, Shown
 from cbobench.rng import Streams
 
+NONE = -1
+"""In place of an action of a finite set: no recommendation."""
+
 
 @dataclass(frozen=True)
 class Setting:
@@ -136,6 +139,15 @@ class Algorithm:
     def tell(self, t: int, actions: Actions, feedback: Feedback) -> None:
         """Feedback of round t."""
 
+    def recommend(self, t: int) -> Actions | None:
+        """What it would recommend after round t, if nothing more could be learnt: (S,), or points (S, d) of a box.
+
+        `NONE`, or NaN, where it has no recommendation yet. It is asked in some rounds only, which must change nothing:
+        no randomness, no state, and no dependence on when it was asked before. Without a model, as here, None: then the
+        play recommends the incumbent by what was observed (`cbobench.play.recommend`).
+        """
+        return None
+
     @property
     def duals(self) -> Array | None:
         """The dual variables after the last round, (S, m), for algorithms that have them."""
@@ -174,6 +186,10 @@ class OneRun(Algorithm):
     def tell_one(self, t: int, action: Any, f: float, g: Array) -> None:
         """Feedback of the run: the action as it was asked, its reward and its constraint values (m,)."""
 
+    def recommend_one(self, t: int) -> Any:
+        """What the run would recommend after round t, as in `ask_one`; None for its incumbent by what it observed."""
+        return None
+
     def dual_one(self) -> Array | None:
         """Dual variables (m,), for algorithms that have them."""
         return None
@@ -185,7 +201,13 @@ class OneRun(Algorithm):
             run.start_one(run.setting)
 
     def ask(self, t: int) -> Actions:
-        asked = [run.ask_one(t) for run in self.runs]
+        return self._together([run.ask_one(t) for run in self.runs])
+
+    def recommend(self, t: int) -> Actions | None:
+        each = [run.recommend_one(t) for run in self.runs]
+        return None if any(one is None for one in each) else self._together(each)
+
+    def _together(self, asked: list[Any]) -> Actions:
         if isinstance(self.runs[0].setting.actions, Box):
             return np.array(asked, dtype=np.float64)
         return np.array([operator.index(action) for action in asked], dtype=np.intp)

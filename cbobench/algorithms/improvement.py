@@ -12,6 +12,7 @@ from cbobench.gp.beliefs import Belief, FunctionBelief
 from cbobench.gp.kernels import Array
 from cbobench.gp.posteriors.choice import Kind
 from cbobench.gp.posteriors.contract import Posterior
+from cbobench.gp.recommend import Goal
 from cbobench.gp.single import Noise, RunningScale, noise_variance, own_noise
 from cbobench.params import param, state
 from cbobench.problems.base import Feedback
@@ -78,6 +79,10 @@ class ConstrainedEI(ScoreAlgorithm):
     def view(self, mean: Array, variance: Array, points: Array | None) -> Belief:
         moments, deviation = self.running.moments(mean, variance)
         return Belief(FunctionBelief(moments[:, 0], deviation[:, 0]), FunctionBelief(moments[:, 1:], deviation[:, 1:]))
+
+    def goal(self, mean: Array, variance: Array) -> Goal:
+        means, of_g = self.running.means(mean), variance[:, 1:] if variance.ndim == 3 else variance[:, None]
+        return means[:, 0], means[:, 1:], of_g * self.running.amplitude[:, 1:, None] ** 2
 
     def begin(self, t: int, belief: Belief) -> None:
         """The incumbent's value, (S,): minus infinity where no played action is feasible enough."""

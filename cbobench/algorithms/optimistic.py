@@ -7,7 +7,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from cbobench.algorithms.base import Setting
+from cbobench.algorithms.base import NONE, Setting
 from cbobench.algorithms.score import ScoreAlgorithm
 from cbobench.errors import CellFailure
 from cbobench.gp.beliefs import Belief
@@ -145,6 +145,12 @@ class OptimisticReward(ScoreAlgorithm):
     def ask(self, t: int) -> Actions:
         action = super().ask(t)
         return action if self.grid_points is None else self.grid_points[action]
+
+    def recommend(self, t: int) -> Actions | None:
+        action = super().recommend(t)
+        if self.grid_points is None or action is None:
+            return action
+        return np.where((action == NONE)[:, None], np.nan, self.grid_points[action])
 
 
 @dataclass(kw_only=True)

@@ -18,6 +18,7 @@ from cbobench.algorithms.optimistic import Bound, OptimisticReward, read_bound
 from cbobench.gp.beliefs import Belief, FunctionBelief
 from cbobench.gp.explore import UCB, Explore, Thompson
 from cbobench.gp.kernels import Array
+from cbobench.gp.recommend import Goal
 from cbobench.params import param, state
 from cbobench.problems.base import Actions, Feedback
 
@@ -92,6 +93,13 @@ class Penalised(OptimisticReward):
         f, penalties = belief.f, belief.constraint
         mean = f.mean - (self.price[:, :, None] * penalties.mean).sum(axis=1)
         return self.explore_f(FunctionBelief(mean, f.deviation, f.width, f.path))
+
+    def goal(self, mean: Array, variance: Array) -> Goal:
+        """Where Λ(g) is modelled in place of g, the mean of the inner target is all there is to go by."""
+        value, penalties, of_g = super().goal(mean, variance)
+        if self.linear():
+            return value, penalties, of_g
+        return value - (self.price[:, :, None] * penalties).sum(axis=1), penalties[:, :0], of_g
 
     @property
     def duals(self) -> Array:

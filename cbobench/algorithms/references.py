@@ -39,6 +39,9 @@ class Oracle(Algorithm):
     def ask(self, t: int) -> Actions:
         return self.instances.best(t)
 
+    def recommend(self, t: int) -> Actions:
+        return self.instances.best(t)
+
 
 @ALGORITHMS.register("random")
 @dataclass(kw_only=True)

@@ -10,7 +10,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from cbobench.algorithms.base import Algorithm, Setting
+from cbobench.algorithms.base import NONE, Algorithm, Setting
 from cbobench.errors import Misuse
 from cbobench.gp.actions import break_ties
 from cbobench.gp.beliefs import AtPlayed, Belief, FunctionBelief
@@ -22,6 +22,7 @@ from cbobench.gp.posteriors import choice
 from cbobench.gp.posteriors.contract import Posterior
 from cbobench.gp.posteriors.separate import SeparatePosterior
 from cbobench.gp.posteriors.shared import SharedPosterior
+from cbobench.gp.recommend import Goal, likely_best, likely_best_point
 from cbobench.gp.starts import Starts
 from cbobench.params import state
 from cbobench.problems.base import Actions, Feedback, Problem, Shown
@@ -100,6 +101,11 @@ class ScoreAlgorithm(Algorithm):
         if not self.models_constraints:
             return Belief(f, None, shown)
         return Belief(f, FunctionBelief(mean[:, 1:], deviation[:, 1:] if own else deviation[:, None]), shown)
+
+    def goal(self, mean: Array, variance: Array) -> Goal:
+        """What a recommendation goes by, from moments as in `view`: means of f, and all that is known of g."""
+        of_g = variance[:, 1:] if variance.ndim == 3 else variance[:, None]
+        return mean[:, 0], mean[:, 1:], of_g
 
     # What the base does ---------------------------------------------------------------------------------------------
 
@@ -226,3 +232,20 @@ class ScoreAlgorithm(Algorithm):
             return
         self.history.append(self.chosen)
         self.posterior.receive(t, self.history, feedback.arrivals, self.since)
+
+    def recommend(self, t: int) -> Actions | None:
+        """The best posterior mean of f among actions with P(g_j <= 0) >= 0.95 for every j, or known to be feasible.
+
+        Where there is none, the action whose least probable constraint is the most probable; none at all before the
+        model knows anything. It depends on the posterior alone.
+        """
+        if self.box is None:
+            sure = self.setting.seed_set if "a safe seed set" in self.needs else None
+            found: Actions = likely_best(self.goal(self.posterior.mean, self.posterior.variance), sure)
+        else:
+            seen = self.box.mesh is None and not self.setting.delayed
+            found = self.box.scale(likely_best_point(self.goal, self.posterior, self.box, seen))
+        if self.setting.delayed:
+            ignorant = ~(self.posterior.gain > 0).reshape(len(found), -1).any(axis=1)
+            found[ignorant] = NONE if self.box is None else np.nan
+        return found

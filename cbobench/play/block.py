@@ -29,8 +29,9 @@ def start(problem: Problem, cells: Sequence[Cell], horizon: int, keep: int | Non
     pair = cells[0].pair
     algorithm = params.build(ALGORITHMS.get(pair.algorithm.name), pair.algorithm.settings)
     seeds = [cell.seed for cell in cells]
-    play = Play(problem, pair.problem.name, algorithm, pair.algorithm.name, seeds, horizon)
-    return play, RoundRows(cells, horizon, keep)
+    rows = RoundRows(cells, horizon, keep)
+    play = Play(problem, pair.problem.name, algorithm, pair.algorithm.name, seeds, horizon, rows.kept.tolist())
+    return play, rows
 
 
 def summaries(play: Play) -> list[dict[str, Any]]:
@@ -38,6 +39,7 @@ def summaries(play: Play) -> list[dict[str, Any]]:
     metrics, instances, replicates = play.metrics, play.instances, play.setting.replicates
     seconds = play.seconds / replicates
     declared, hits = play.algorithm.declared_infeasible, play.algorithm.cap_hits
+    positive, binds = play.positive_dual, instances.binds
     memory = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
     result = []
     for s in range(replicates):
@@ -49,6 +51,8 @@ def summaries(play: Play) -> list[dict[str, Any]]:
             "f_plus": _known(metrics.stars[1, s]),
             "first_feasible": first if first > 0 else None,
             "longest_streak": int(metrics.longest_streak[s]),
+            "positive_dual": None if positive is None else float(positive[s]),
+            "binds": None if binds is None else bool(binds[s]),
             "infeasibility_declared": declared is not None and bool(declared[s]),
             "cap_hits": None if hits is None else int(hits[s]),
             "redraws": int(instances.redraws[s]),

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 
 from cbobench.algorithms.base import Algorithm, Setting
 from cbobench.errors import CellFailure
 from cbobench.gp.box import Box
 from cbobench.gp.kernels import Array
+from cbobench.play.recommend import Recommendations
 from cbobench.play.recorder import ChunkMetrics, Recorder
 from cbobench.problems.base import Actions, Arrivals, Drawn, Problem
 from cbobench.problems.instances import check_drawn
@@ -50,6 +52,7 @@ class Play:
         algorithm_key: what names the algorithm in its stream.
         seeds: one per cell.
         horizon: T.
+        asked: after which rounds the algorithm is asked what it recommends, besides the last one.
 
     Instance and feedback streams are named by (problem, seed) only: every algorithm meets the same function and, at
     round t, the same noise. Names are registered names without parameters, so that a sweep over a parameter is paired
@@ -64,6 +67,7 @@ class Play:
         algorithm_key: str,
         seeds: Sequence[int],
         horizon: int,
+        asked: Iterable[int] = (),
     ) -> None:
         self.horizon = horizon
         self.problem = problem
@@ -74,8 +78,15 @@ class Play:
         own = Streams([("algorithm", problem_key, algorithm_key, seed) for seed in seeds])
         self.channel = problem.feedback(self.instances, feedback)
         self.setting = Setting.of(problem, self.instances, horizon, own)
-        self.metrics = Recorder(self.instances)
+        self.metrics = Recorder(self.instances, horizon)
+        self.recommendations = Recommendations(problem.actions, self.instances, {*asked, horizon})
+        self.dual_rounds: NDArray[np.int64] | None = None
         self.seconds = 0.0
+
+    @property
+    def positive_dual(self) -> Array | None:
+        """Share of rounds with any dual variable above 0 after them, (S,); None where there are none."""
+        return None if self.dual_rounds is None else self.dual_rounds / self.metrics.rounds
 
     def __iter__(self) -> Iterator[Chunk]:
         if self.algorithm.reference:
@@ -95,6 +106,8 @@ class Play:
         observed_g = np.empty((rounds, replicates, m))
         duals = np.empty((rounds, replicates, m))
         has_duals = False
+        arrivals: list[Arrivals | None] = []
+        answers: dict[int, Actions | None] = {}
         started = time.perf_counter()
         told = 0
         try:
@@ -113,6 +126,7 @@ class Play:
                 actions[i] = chosen  # recorded before the algorithm gets its hands on them
                 observed_f[i] = feedback.f
                 observed_g[i] = feedback.g
+                arrivals.append(feedback.arrivals)
                 if feedback.arrivals is None:
                     told = i + 1
                 else:
@@ -122,6 +136,8 @@ class Play:
                 if dual is not None:
                     duals[i] = dual
                     has_duals = True
+                if t in self.recommendations.rounds:
+                    answers[i] = algorithm.recommend(t)
         except Exception as error:  # a user's algorithm or channel may raise anything
             _check_observed(observed_f[:told], observed_g[:told], first)
             if isinstance(error, CellFailure):
@@ -131,7 +147,11 @@ class Play:
         self.seconds += time.perf_counter() - started
         _check_observed(observed_f[:told], observed_g[:told], first)
         self._check(actions, duals if has_duals else None, first)
-        metrics = self.metrics.add(actions)
+        if has_duals:
+            positive = (duals > 0).any(axis=2).sum(axis=0)
+            self.dual_rounds = positive if self.dual_rounds is None else self.dual_rounds + positive
+        recommended = self.recommendations.values(first, answers, (actions, observed_f, observed_g), arrivals)
+        metrics = self.metrics.add(actions, recommended)
         return Chunk(first, actions, observed_f, observed_g, duals if has_duals else None, metrics)
 
     def _check(self, actions: Actions, duals: Array | None, first: int) -> None:

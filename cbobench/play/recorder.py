@@ -27,6 +27,7 @@ class Recorder:
 
     Args:
         instances: the drawn instances of the cells.
+        horizon: T, on which it depends whether functions move during the play; None: all their moves are met.
 
     Attributes:
         final: every metric after the last round, (S,) each.
@@ -34,8 +35,9 @@ class Recorder:
         longest_streak: most rounds in violation one after the other, (S,).
     """
 
-    def __init__(self, instances: Drawn) -> None:
+    def __init__(self, instances: Drawn, horizon: int | None = None) -> None:
         self.instances = instances
+        self.moving = any(horizon is None or t < horizon for t, _ in instances.changes())
         replicates = len(instances.noise)
         self.running = {name: metric.running() for name, metric in METRICS.items()}
         self.final = {name: np.zeros(replicates) for name in METRICS}
@@ -45,8 +47,12 @@ class Recorder:
         self.streak = np.zeros(replicates, dtype=np.int64)
         self.longest_streak = np.zeros(replicates, dtype=np.int64)
 
-    def add(self, actions: Actions) -> ChunkMetrics:
-        """Account for the next rounds, `actions` (rounds, S[, d]).
+    def add(self, actions: Actions, recommended: Array | None = None) -> ChunkMetrics:
+        """Account for the next rounds.
+
+        Args:
+            actions: (rounds, S[, d]).
+            recommended: as in `Rounds`; None: nobody asked.
 
         Raises:
             CellFailure: a feasible action is better than the stored optimum: the optimum is wrong.
@@ -65,7 +71,9 @@ class Recorder:
             t, s = np.argwhere(impossible)[0]
             raise CellFailure(f"round {first + t}: a feasible action beats the stored optimum {f_star[t, s]:.10g}")
         self.star_totals += [np.concatenate([np.zeros_like(s[:1]), s]).cumsum(axis=0)[-1] for s in (f_star, f_plus)]
-        rounds = Rounds(first, f, g, f_star, f_plus, violated)
+        if recommended is None:
+            recommended = np.full_like(played, np.nan)
+        rounds = Rounds(first, f, g, f_star, f_plus, violated, recommended, self.moving)
         values = {name: running(rounds) for name, running in self.running.items()}
         for name, after in values.items():
             if np.shape(after) != f.shape:

@@ -38,6 +38,7 @@ class Reference:
         share: fraction of the box that is feasible, by a Sobol sample.
         accuracy: by how much a feasible point may still be better, relative to 1 + |f|.
         how: how it was found.
+        binds: whether the best point of the whole box is better, so that the constraints matter; None: not known.
     """
 
     x: tuple[float, ...]
@@ -46,6 +47,7 @@ class Reference:
     share: float
     accuracy: float
     how: str
+    binds: bool | None = None
 
 
 @dataclass(frozen=True)
@@ -67,6 +69,7 @@ class BoxInstances:
     slater: Array
     redraws: NDArray[np.intp]
     accuracy: float
+    binds: NDArray[np.bool_] | None = None
     seed_set: None = None
 
     def values(self, first: int, actions: Array) -> Array:
@@ -201,9 +204,8 @@ class BoxProblem(FeedbackModel):
             return f"{at}, which is not in the box"
         values = np.asarray(formula(x))
         if values.shape != (1 + self.m,) or not np.isfinite(values).all():
-            return (
-                f"{at}, where the formula gives {values.tolist()}, not {1 + self.m} finite values (f and m = {self.m})"
-            )
+            wanted = f"{1 + self.m} finite values (f and m = {self.m})"
+            return f"{at}, where the formula gives {values.tolist()}, not {wanted}"
         points = self.box.scale(sobol(self.box.d, SAMPLE))
         wrong = ~np.isfinite(formula(points)).all(axis=-1)
         if wrong.any():
@@ -279,6 +281,7 @@ class BoxProblem(FeedbackModel):
             np.full(replicates, slater),
             redraws,
             found.accuracy,
+            None if found.binds is None else np.full(replicates, found.binds),
         )
 
     def known_instance(self) -> Drawn | None:

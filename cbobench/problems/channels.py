@@ -202,6 +202,8 @@ class Phased:
         self.redraws = parts[0].redraws
         self.seed_set = None  # what is safe now may not be safe later
         self.accuracy = max(part.accuracy for part in parts)
+        binds = [part.binds for part in parts if part.binds is not None]
+        self.binds = np.any(binds, axis=0) if len(binds) == len(parts) else None
 
     def _segments(self, first: int, rounds: int) -> list[tuple[int, int, Drawn]]:
         """(from, to, part) in rounds counted from `first`, for the rounds first, ..., first + rounds - 1."""

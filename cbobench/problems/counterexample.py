@@ -46,6 +46,7 @@ class NoFixedPenalty(BoxProblem):
         share=0.5,
         accuracy=1e-12,
         how="closed form: f increases up to the boundary x = 0",
+        binds=True,
     )
 
     @property

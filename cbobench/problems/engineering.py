@@ -65,6 +65,7 @@ class PressureVessel(Design):
         share=0.40315,
         accuracy=1e-9,
         how="multistart SLSQP with exact derivatives; three constraints and the largest length active",
+        binds=True,
     )
 
     def formula(self, x: Array) -> Array:
@@ -102,6 +103,7 @@ class WeldedBeam(Design):
         share=0.02662,
         accuracy=1e-9,
         how="multistart SLSQP with exact derivatives; stresses, weld against beam and buckling active",
+        binds=True,
     )
 
     noise_g: float = param(0.0001, "standard deviation of the noise on every g_j, in the units played", at_least=0.0)
@@ -156,6 +158,7 @@ class TensionSpring(Design):
         share=0.00754,
         accuracy=1e-9,
         how="multistart SLSQP with exact derivatives; deflection and shear stress active",
+        binds=True,
     )
 
     def formula(self, x: Array) -> Array:
@@ -197,6 +200,7 @@ class SpeedReducer(Design):
         share=0.001874,
         accuracy=1e-9,
         how="multistart SLSQP with exact derivatives; both shaft stresses, width and four lower bounds active",
+        binds=True,
     )
 
     def formula(self, x: Array) -> Array:

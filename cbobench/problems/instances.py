@@ -31,6 +31,8 @@ class Drawn(Protocol):
         seed_set: mask of the actions a safe method may start from, (S, n), all of them feasible; None: there is none.
         redraws: how many infeasible draws were thrown away, (S,).
         accuracy: by how much a feasible action may beat the stored optimum, (relative to 1 + |f*|).
+        binds: whether the best action of all is better than the best feasible one, by more than the accuracy, (S,);
+            where functions move, in any phase; None: not known.
     """
 
     @property
@@ -53,6 +55,9 @@ class Drawn(Protocol):
 
     @property
     def seed_set(self) -> NDArray[np.bool_] | None: ...
+
+    @property
+    def binds(self) -> NDArray[np.bool_] | None: ...
 
     def values(self, first: int, actions: Actions) -> Array:
         """Noise-free (f, g_1, ..., g_m) of rounds `first`, ..., (rounds, S, 1 + m), for actions (rounds, S[, d])."""
@@ -123,6 +128,11 @@ class Instances:
     def f_star(self) -> Array:
         """Reward of the best feasible action, (S,)."""
         return np.take_along_axis(self.f, self.optimum[:, None], axis=1)[:, 0]
+
+    @cached_property
+    def binds(self) -> NDArray[np.bool_]:
+        """Whether the best action of all is infeasible and better than the best feasible one, (S,)."""
+        return np.asarray(self.f.max(axis=1) - self.f_star > self.accuracy * (1 + np.abs(self.f_star)))
 
     @cached_property
     def f_plus(self) -> Array:

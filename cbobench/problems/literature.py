@@ -54,6 +54,7 @@ class Gardner1(PublishedProblem):
         share=0.66487,
         accuracy=1e-12,
         how="closed form: x = 3π/2, y = 0, where the cost is -1 - 1; least g at x + y = π",
+        binds=False,
     )
 
     def formula(self, x: Array) -> Array:
@@ -84,6 +85,7 @@ class Gramacy(PublishedProblem):
         share=0.45726,
         accuracy=1e-9,
         how="multistart SLSQP with exact derivatives; c_1 active",
+        binds=True,
     )
 
     def formula(self, x: Array) -> Array:
@@ -115,6 +117,7 @@ class Hartmann4(PublishedProblem):
         share=0.30842,
         accuracy=1e-9,
         how="multistart SLSQP with exact derivatives; no constraint active; least g at the origin",
+        binds=False,
     )
 
     def formula(self, x: Array) -> Array:

@@ -55,6 +55,7 @@ class FeasiblePocket(BoxProblem):
         share=0.0177,
         accuracy=1e-9,
         how="closed form: x_1 = 3π/2, sin x_2 = 0.95",
+        binds=True,
     )
 
     def formula(self, x: Array) -> Array:
@@ -86,6 +87,7 @@ DRIFT = (  # shifts, level and optimum of the three phases
             share=0.186,
             accuracy=1e-9,
             how="closed form: x_2 = 0, x_1 = π - arcsin(-0.5 / sin 5)",
+            binds=True,
         ),
     ),
     (
@@ -98,6 +100,7 @@ DRIFT = (  # shifts, level and optimum of the three phases
             share=0.0135,
             accuracy=1e-9,
             how="closed form: x_1 = 0, sin x_2 = -0.95 / sin 5",
+            binds=True,
         ),
     ),
 )

@@ -67,6 +67,7 @@ class QueueStability(BoxProblem):
         share=0.913330078125,
         accuracy=1e-9,
         how="scan of the boundary g = 0 and bounded scalar minimisation",
+        binds=True,
     )
 
     def __post_init__(self) -> None:

@@ -68,6 +68,7 @@ class RateAllocation(BoxProblem):
         share=0.263,
         accuracy=1e-9,
         how="multistart SLSQP (four local optima), then U_i'(x_i) = μ p_i by root finding",
+        binds=True,
     )
 
     def formula(self, x: Array) -> Array:

@@ -27,6 +27,7 @@ class Optimum:
     Attributes:
         x: the best feasible point, (d,); every g_j <= 0 there, to the last bit.
         values: (f, g_1, ..., g_m) there, (1 + m,).
+        highest: the largest f of the whole box, feasible or not.
         slater: the largest -max_j g_j of the box, (what `Reference.slater` states).
         share: feasible share of the sampled points.
         active: the constraints and sides of the box that hold x, in words.
@@ -35,6 +36,7 @@ class Optimum:
 
     x: Array
     values: Array
+    highest: float
     slater: float
     share: float
     active: tuple[str, ...]
@@ -85,12 +87,13 @@ def search(formula: Formula, box: Box, starts: int = 32, power: int = 17) -> Opt
         best = ends[0]
         found = played(best)
         reached = sum(abs(float(played(u)[0] - found[0])) <= 1e-9 * (1 + abs(float(found[0]))) for u in ends)
+        highest = _highest(played, [best, *units[np.argsort(-values[:, 0])[: starts // 2]]])
         margins = [-float((played(u)[1:]).max()) for u in _centres(played, units, values)]
     active = [f"g_{j + 1}" for j in range(len(found) - 1) if found[1 + j] >= -ACTIVE * size[1 + j]]
     for i, v in enumerate(best.tolist()):
         active += [f"x_{i + 1} at its {'least' if v < 0.5 else 'largest'}"] if min(v, 1 - v) < 1e-12 else []
     share = float((worst <= 0).mean())
-    return Optimum(box.scale(best), found, max(margins), share, tuple(active), reached, 2 * starts)
+    return Optimum(box.scale(best), found, highest, max(margins), share, tuple(active), reached, 2 * starts)
 
 
 def _slsqp(objective: Formula, rules: Formula, u: Array) -> Array:
@@ -132,6 +135,17 @@ def _local(played: Formula, u: Array, size: Array) -> Array | None:
             step = np.linalg.lstsq(slopes(played, u)[1:][broken], over[broken], rcond=None)[0]
             u = np.clip(u - step, 0.0, 1.0)
     return None
+
+
+def _highest(played: Formula, begun: list[Array]) -> float:
+    """The largest f where local searches end that know of no constraint."""
+
+    def free(u: Array) -> Array:
+        f = played(u)[..., :1]
+        return np.concatenate([f, -np.ones_like(f)], axis=-1)
+
+    found = [_local(free, u, np.ones(2)) for u in begun]
+    return max(float(played(u)[0]) for u in [*begun, *(u for u in found if u is not None)])
 
 
 def _centres(played: Formula, units: Array, values: Array) -> list[Array]:

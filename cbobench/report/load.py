@@ -14,6 +14,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from cbobench.errors import unknown
+from cbobench.report.columns import entries, labelled, source
 from cbobench.results.folder import RunFolder
 from cbobench.results.record import RunRecord, What
 from cbobench.results.schema import schema
@@ -141,29 +142,36 @@ class Run:
 
         Args:
             columns: the columns wanted (all by default); `problem`, `algorithm`, `seed` and `t` are always there.
+                Beside those of the files: entries of vectors as plain columns, counted from 1 (`g_1`, `dual_1`, `x_2`,
+                `observed_g_1`; NaN where a cell has none), `label` and `problem_label`.
             filters: of the cells, such as algorithm="ckb-ucb", seed=[0, 1].
         """
         names = schema("rounds").names
         wanted = None
         if columns is not None:
             columns = [columns] if isinstance(columns, str) else list(columns)
-            wanted = [n for n in names if n in {*columns, "cell", "problem", "algorithm", "seed", "t"}]
-            for name in columns:
-                if name not in names:
-                    raise unknown("column", name, names)
+            sources = {name: source(name, names) for name in columns}
+            wanted = [n for n in names if n in {*sources.values(), "cell", "problem", "algorithm", "seed", "t"}]
         cells = self.select(**filters)
         tasks: dict[str, list[str]] = {}
         for cell in cells.loc[cells["status"] == "ok", "cell"]:
             tasks.setdefault(self.played[cell].task, []).append(cell)
         if not tasks:
-            return schema("rounds").empty_table().to_pandas()[wanted or names]
+            return self._shown(schema("rounds").empty_table().select(wanted or names), columns)
         order = {cell: position for position, cell in enumerate(self.cells["cell"])}
         parts: list[tuple[int, pa.Table]] = []
         for task, some in tasks.items():
             parts += _in_order(_only(self.folder.read("rounds", task, wanted), some), order)
         joined = pa.concat_tables([table for _, table in sorted(parts, key=lambda part: part[0])])
         parts.clear()
-        return self._named(joined)
+        return self._shown(joined, columns)
+
+    def _shown(self, table: pa.Table, columns: list[str] | None) -> pd.DataFrame:
+        """A frame of rounds with the columns that were asked for."""
+        if columns is None:
+            return self._named(table)
+        labels = {what: self.record.labels(WHAT[what]) for what in WHAT}
+        return labelled(self._named(entries(table, columns)), columns, labels)
 
     def series(self, metric: str, problem: str, algorithm: str) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
         """One metric of the good cells of a pair at the latest horizon, read a part of a file at a time: memory does
@@ -263,7 +271,7 @@ def load_rounds(run: str | Path, columns: Iterable[str] | None = None, **filters
 
     Args:
         run: path or URI of the run folder.
-        columns: columns to read (all by default).
+        columns: columns to read (all by default); `g_1`, `dual_1`, ... are entries of vectors, `label` the algorithm's.
         filters: of the cells, such as problem="rkhs-1d", seed=0; see `load_cells`.
     """
     return Run(run).rounds(columns, **filters)

@@ -10,7 +10,7 @@ import pyarrow.parquet as pq
 
 from cbobench.metrics import METRICS
 
-SCHEMA_VERSION = 3
+SCHEMA_VERSION = 4
 FOOTER = b"cbobench"
 COMPRESSION: dict[str, Any] = {"compression": "zstd", "compression_level": 3}
 KINDS = ("rounds", "cells")
@@ -56,6 +56,8 @@ def schema(kind: str) -> pa.Schema:
             ("f_plus", pa.float64()),
             ("first_feasible", pa.int64()),
             ("longest_streak", pa.int64()),
+            ("positive_dual", pa.float64()),
+            ("binds", pa.bool_()),
             ("infeasibility_declared", pa.bool_()),
             ("cap_hits", pa.int64()),
             ("redraws", pa.int64()),

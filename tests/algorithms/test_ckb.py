@@ -5,8 +5,12 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from cbobench.algorithms.score import ScoreAlgorithm
+from cbobench.algorithms.unconstrained import IGPUCB
 from cbobench.errors import CellFailure, Misuse
 from cbobench.gp.kernels import kernel
+from cbobench.gp.parts import Truncated
+from cbobench.play.play import Play
 from cbobench.problems.base import Feedback
 from tests.helpers import actions, make, play, problem, setting
 
@@ -194,3 +198,23 @@ def test_out_of_range_parameters_are_refused():
     ):
         with pytest.raises(Misuse, match=message):
             make("ckb-rand", **settings)
+
+
+class TruncatedIGP(IGPUCB):
+    """IGP-UCB with its bound truncated at B."""
+
+    def parts(self, belief):
+        return Truncated(self.explore_f(belief.f), self.bound_f)
+
+    score = ScoreAlgorithm.score
+
+
+def test_where_the_constraint_never_binds_it_is_the_unconstrained_method():
+    """In the threshold form g = h - f the dual variable stays 0; α is shared by two functions in place of one."""
+    task, played = problem("rkhs-1d", constraint="threshold", h=0.25), []
+    for algorithm in (make("ckb-ucb", beta_scale=0.2), TruncatedIGP(beta_scale=0.2, alpha=0.05)):
+        cells = Play(task, "test", algorithm, "the same ties", range(5), 400)
+        played.append(np.concatenate([chunk.actions for chunk in cells]))
+        assert not cells.instances.binds.any()
+        assert cells.positive_dual is None or not cells.positive_dual.any()
+    np.testing.assert_array_equal(*played)

@@ -51,7 +51,7 @@ def damage(run, how):
         ("missing rounds", "is missing, its cells are there; restore it, or, when nothing writes"),
         ("fewer rows", "should hold 4 rows of cells, it has 3"),
         ("record", "is not JSON"),
-        ("schema", "has schema version 99, this cbobench reads 3"),
+        ("schema", "has schema version 99, this cbobench reads 4"),
         ("grid", "is not what cbobench writes"),
     ],
 )

@@ -91,6 +91,10 @@ class Posterior(Protocol):
         """Means (S, p, c), variances (S, c) and a mask (S, c) of c slots: the observed actions, where they are kept."""
         ...
 
+    def observations(self) -> Array:
+        """What these slots hold on a box, points of the unit cube (S, c, d)."""
+        ...
+
     def jet(self, points: Array, wanted: Mask | None = None) -> Jet:
         """Beliefs and their first two derivatives at points (S, q, d) of a box; where not `wanted` (S, q), anything."""
         ...

@@ -243,6 +243,9 @@ class ObservationPosterior(Differentiable):
         alike = self._alike()
         return pick(mean, alike), pick(variance[:, None], alike)[:, 0], self.full[:, :c]
 
+    def observations(self) -> Array:
+        return self.points[:, : self.used]
+
     def covariances(self, replicate: int, function: int, some: NDArray[np.intp]) -> Array:
         assert isinstance(self.actions, Finite)
         c = self.used

@@ -68,6 +68,9 @@ class SeparatePosterior:
         means, variances, held = zip(*(one.at_observations() for one in self.each), strict=True)
         return self._means(list(means)), np.stack(variances, axis=1), held[0]
 
+    def observations(self) -> Array:
+        return self.each[0].observations()
+
     def paths(self, z: Array, first: int = 0) -> Array:
         drawn = [one.paths(z[:, [i]]) for i, one in enumerate(self.each[first : first + z.shape[1]])]
         return np.concatenate(drawn, axis=1)

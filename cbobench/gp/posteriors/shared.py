@@ -42,6 +42,9 @@ class SharedPosterior:
     def at_observations(self) -> tuple[Array, Array, Mask]:
         raise NotImplementedError(f"{type(self).__name__} keeps no observations")
 
+    def observations(self) -> Array:
+        raise NotImplementedError(f"{type(self).__name__} keeps no points")
+
     def jet(self, points: Array, wanted: Mask | None = None) -> Jet:
         raise NotImplementedError(f"{type(self).__name__} has no points between its candidates")
 

@@ -1,0 +1,100 @@
+"""Which action a model would recommend: the best one that is feasible with a stated probability."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import lru_cache
+
+import numpy as np
+from numpy.typing import NDArray
+
+from cbobench.gp.box import Box, sobol
+from cbobench.gp.kernels import Array
+from cbobench.gp.posteriors.contract import VARIANCE_FLOOR, Mask, Posterior
+from cbobench.gp.taylor import taylor
+
+PROBABILITY = 0.95  # of every constraint by itself
+LIKELY = 1.6448536269514722  # Φ(LIKELY) = PROBABILITY
+AROUND = 128  # points around a candidate at which its Taylor model is looked at
+ZOOM = 6  # and how much nearer they are the second time
+SHORT = np.array([0.0, 0.95, 1.0])  # of the way
+
+Goal = tuple[Array, Array, Array]
+"""What a recommendation goes by: values to maximise (S, k), means of the constraints (S, m, k), m may be 0, and their
+variances (S, m, k) or, where they share them, (S, 1, k)."""
+
+
+def likely_best(goal: Goal, sure: Mask | None = None) -> NDArray[np.intp]:
+    """The largest value among k points with P(g_j <= 0) >= 0.95 for every j, (S,); of several the first.
+
+    Where there is none: the point whose least probable constraint is the most probable.
+
+    Args:
+        sure: points that are known to be feasible, (S, k).
+    """
+    value, mean, variance = goal
+    if mean.shape[1] == 0:
+        return value.argmax(axis=1)
+    ratio = np.abs(mean)  # (μ/σ)² with the sign of μ: large arrays are few, and there is no root
+    ratio *= mean
+    ratio /= variance
+    worst = ratio[:, 0] if ratio.shape[1] == 1 else ratio.max(axis=1)
+    allowed = worst <= -(LIKELY**2)
+    if sure is not None:
+        allowed |= sure
+    none = ~allowed.any(axis=1)
+    least = worst[none].argmin(axis=1)
+    worst.fill(-np.inf)
+    np.copyto(worst, value, where=allowed)
+    best = worst.argmax(axis=1)
+    best[none] = least
+    return best
+
+
+def likely_best_point(goal: Callable[[Array, Array], Goal], posterior: Posterior, box: Box, seen: bool) -> Array:
+    """The same over a box, in the unit cube, (S, d): the best candidate or observed action, refined.
+
+    Refined by its second-order model: the best of `AROUND` points around it, then of as many near that one. What it
+    says is taken if it is better indeed, or points short of it are: where a constraint ends, the model may be beyond.
+
+    Args:
+        goal: from means (S, p, k) and variances (S, k) or (S, p, k).
+        seen: whether to look at the observed actions, too, of functions observed together. A mesh needs none of them.
+    """
+    rows = np.arange(len(posterior.mean))
+    start = box.candidates[likely_best(goal(posterior.mean, posterior.variance))]
+    if seen:
+        mean, variance, _ = posterior.at_observations()
+        which = likely_best(goal(mean, np.maximum(variance, VARIANCE_FLOOR)))
+        both = np.stack([start, posterior.observations()[rows, which]], axis=1)
+        start = both[rows, likely_best(goal(*posterior.at(both)))]
+    jet, end = posterior.jet(start[:, None]), start
+    own, reach = jet.variance.ndim == 4, min(box.spacing, box.lengthscale / 4)
+    for radius in (reach, reach / ZOOM):
+        points = np.minimum(np.maximum(end[:, None] + radius * _steps(box.d), 0.0), 1.0)
+        models = _monomials(points - start[:, None])
+        mean = np.matmul(jet.mean[:, :, 0], models)
+        variance = np.maximum(np.matmul(jet.variance[:, :, 0] if own else jet.variance, models), VARIANCE_FLOOR)
+        end = points[rows, likely_best(goal(mean, variance if own else variance[:, 0]))]
+    points = start[:, None] + SHORT[:, None] * (end - start)[:, None]
+    mean, variance = posterior.at(points[:, 1:])
+    mean = np.concatenate([jet.mean[..., 0], mean], axis=2)
+    variance = np.concatenate([np.maximum(jet.variance[..., 0], VARIANCE_FLOOR), variance], axis=-1)
+    return np.asarray(points[rows, likely_best(goal(mean, variance))])
+
+
+def _monomials(moved: Array) -> Array:
+    """What Taylor models are multiplied with to give values at steps (S, q, d), (S, n, q)."""
+    layout, moved = taylor(moved.shape[2]), moved.swapaxes(1, 2)
+    models = np.empty((len(moved), 1 + layout.d + len(layout.rows), moved.shape[2]))
+    models[:, 0] = 1.0
+    models[:, 1 : 1 + layout.d] = moved
+    halves = np.where(layout.rows == layout.columns, 0.5, 1.0)[:, None]
+    np.multiply(halves * moved[:, layout.rows], moved[:, layout.columns], out=models[:, 1 + layout.d :])
+    return models
+
+
+@lru_cache(maxsize=16)
+def _steps(d: int) -> Array:
+    """None, and a Sobol sequence in [-1, 1]^d."""
+    return np.concatenate([np.zeros((1, d)), 2 * sobol(d, AROUND) - 1])

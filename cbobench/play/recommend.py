@@ -1,0 +1,155 @@
+"""What S cells would recommend in some rounds of a play, and the incumbents of methods that have no model."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from cbobench.algorithms.base import NONE
+from cbobench.errors import CellFailure
+from cbobench.gp.actions import Finite
+from cbobench.gp.box import Box
+from cbobench.gp.kernels import Array
+from cbobench.problems.base import Actions, Arrivals, Drawn
+
+
+class Incumbents:
+    """The best action of S cells by what was observed, round by round.
+
+    It is the one with the largest observed f among those observed to be feasible; before there is one, the one with the
+    least observed total violation; of equals the first. An action counts from the round on in which f and every g_j of
+    a play of it are told.
+
+    Args:
+        replicates, functions: S, 1 + m.
+        nothing: the action that stands for none: `NONE`, or a point (d,) of NaN.
+    """
+
+    def __init__(self, replicates: int, functions: int, nothing: Actions) -> None:
+        self.best = np.full((2, replicates), -np.inf)  # by f among the feasible ones, and by violation
+        self.actions = np.stack([np.stack([nothing] * replicates)] * 2)
+        self.functions = functions
+        self.played: list[Actions] = []
+        self.waiting: dict[tuple[int, int], Array] = {}
+
+    def after(self, actions: Actions, f: Array, g: Array, arrivals: Sequence[Arrivals | None]) -> Actions:
+        """The incumbents after each of the next rounds, (rounds, S[, d]).
+
+        Args:
+            actions, f, g: played and observed, (rounds, S[, d]), (rounds, S), (rounds, S, m).
+            arrivals: of every round, where feedback is delayed.
+        """
+        if arrivals[0] is not None:
+            return self._after_arrivals(actions, arrivals)
+        violation = np.maximum(g, 0.0).sum(axis=2)
+        found = []
+        for which, key in enumerate((np.where(violation > 0, -np.inf, f), -violation)):
+            highest = np.maximum.accumulate(np.concatenate([self.best[which][None], key]))
+            better = np.where(key > highest[:-1], np.arange(1, len(key) + 1)[:, None], 0)
+            latest = np.maximum.accumulate(better)  # the round of the incumbent, 0 for an earlier chunk's
+            every = np.concatenate([self.actions[which][None], actions])
+            found.append(every[latest, np.arange(len(f[0]))])
+            self.best[which], self.actions[which] = highest[-1], found[-1][-1]
+            if which == 0:
+                feasible = highest[1:] > -np.inf
+        return np.where(feasible if actions.ndim == 2 else feasible[..., None], *found)
+
+    def _after_arrivals(self, actions: Actions, arrivals: Sequence[Arrivals | None]) -> Actions:
+        found = np.empty_like(actions)
+        for i, now in enumerate(arrivals):
+            self.played.append(actions[i])
+            assert now is not None
+            for s, when, function, value in zip(
+                now.replicate.tolist(), now.round.tolist(), now.function.tolist(), now.value.tolist(), strict=True
+            ):
+                told = self.waiting.setdefault((s, when), np.full(self.functions, np.nan))
+                told[function] = value
+                if not np.isnan(told).any():
+                    self._told(s, self.played[when - 1][s], self.waiting.pop((s, when)))
+            feasible = self.best[0] > -np.inf
+            found[i] = np.where(feasible if actions.ndim == 2 else feasible[:, None], *self.actions)
+        return found
+
+    def _told(self, s: int, action: Actions, values: Array) -> None:
+        violation = np.maximum(values[1:], 0.0).sum()
+        for which, key in enumerate((-np.inf if violation > 0 else values[0], -violation)):
+            if key > self.best[which, s]:
+                self.best[which, s], self.actions[which, s] = key, action
+
+
+class Recommendations:
+    """What S cells recommend after some rounds, without noise.
+
+    Args:
+        allowed: the action set.
+        instances: the drawn instances.
+        rounds: after which the algorithm is asked, from 1 on.
+    """
+
+    def __init__(self, allowed: Finite | Box, instances: Drawn, rounds: set[int]) -> None:
+        self.allowed = allowed
+        self.instances = instances
+        self.rounds = rounds
+        nothing: Actions = np.array(NONE) if isinstance(allowed, Finite) else np.full(allowed.d, np.nan)
+        replicates, functions = instances.noise.shape
+        self.incumbents = Incumbents(replicates, functions, nothing)
+        self.modelled: bool | None = None
+
+    def values(
+        self,
+        first: int,
+        asked: dict[int, Actions | None],
+        told: tuple[Actions, Array, Array],
+        arrivals: Sequence[Arrivals | None],
+    ) -> Array:
+        """Noise-free (f, g_1, ..., g_m) of what is recommended, (rounds, S, 1 + m); NaN where there is nothing.
+
+        Args:
+            first: the first of the rounds, counted from 1.
+            asked: by position, what the algorithm answered; None for the incumbent by what was observed.
+            told: actions, observed f and observed g of all rounds.
+            arrivals: of every round.
+
+        Raises:
+            CellFailure: an answer is no action, or None in some rounds only.
+        """
+        actions, f, g = told
+        found = np.full((*f.shape, 1 + g.shape[2]), np.nan)
+        if asked:
+            models = {answer is not None for answer in asked.values()} | {self.modelled} - {None}
+            if len(models) > 1:
+                raise CellFailure("recommend gave None in some rounds and actions in others; it must keep to one")
+            self.modelled = models.pop()
+        if self.modelled is not True:
+            incumbents = self.incumbents.after(actions, f, g, arrivals)
+            asked = {i: incumbents[i] for i in asked}
+        if asked:
+            where = np.array([*asked])
+            answers = [np.asarray(answer) for answer in asked.values() if answer is not None]
+            wrong = [answer.shape for answer in answers if answer.shape != actions.shape[1:]]
+            if wrong:
+                raise CellFailure(f"the actions recommended have shape {wrong[0]}; it must be {actions.shape[1:]}")
+            found[where] = self._noiseless(first, where, np.stack(answers))
+        return found
+
+    def _noiseless(self, first: int, where: NDArray[np.intp], answers: Actions) -> Array:
+        """Values (k, S, 1 + m) of answers (k, S[, d]) to rounds first + where."""
+        if isinstance(self.allowed, Box):
+            none = np.asarray(np.isnan(answers).all(axis=2))
+            inside = ((answers >= self.allowed.low) & (answers <= self.allowed.high)).all(axis=2)
+            anything: Actions = self.allowed.low
+        else:
+            none, inside = np.asarray(answers == NONE), (answers >= 0) & (answers < self.allowed.n)
+            anything = np.array(0)
+        if not (none | inside).all():
+            i, s = np.argwhere(~none & ~inside)[0]
+            raise CellFailure(f"round {first + where[i]}: {answers[i, s]}, recommended for replicate {s}, is no action")
+        there = np.where(none if answers.ndim == 2 else none[..., None], anything, answers)
+        if self.instances.changes():
+            each = [self.instances.values(first + i, there[k][None]) for k, i in enumerate(where.tolist())]
+            values = np.concatenate(each)
+        else:
+            values = self.instances.values(first, there)
+        return np.where(none[..., None], np.nan, values)

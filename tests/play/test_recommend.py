@@ -1,0 +1,239 @@
+"""What is recommended after a round: incumbents by what was observed, models against brute force and dense search."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from scipy.stats import norm
+
+from cbobench.algorithms.base import Algorithm
+from cbobench.errors import CellFailure
+from cbobench.gp.recommend import LIKELY, PROBABILITY, likely_best
+from cbobench.play.play import CHUNK, Play
+from cbobench.play.recommend import Incumbents
+from cbobench.problems.base import Arrivals
+from tests.helpers import make, play, problem
+
+
+def test_the_quantile():
+    assert pytest.approx(norm.ppf(PROBABILITY), abs=1e-15) == LIKELY
+
+
+def incumbent_by_hand(actions, f, g):
+    """Of one replicate after every round: the first best observed one that was seen feasible, else the least wrong."""
+    found = []
+    for t in range(len(f)):
+        feasible = [i for i in range(t + 1) if (g[i] <= 0).all()]
+        if feasible:
+            best = max(feasible, key=lambda i: (f[i], -i))
+        else:
+            best = min(range(t + 1), key=lambda i: (np.maximum(g[i], 0).sum(), i))
+        found.append(actions[best])
+    return np.array(found)
+
+
+@pytest.mark.parametrize("points", [False, True])
+@pytest.mark.parametrize("cut", [60, 7, 1])
+def test_incumbents_are_their_definition(points, cut):
+    rng = np.random.default_rng(0)
+    T, S, m = 60, 4, 2
+    actions = rng.random((T, S, 3)) if points else rng.integers(0, 9, (T, S))
+    f = rng.integers(0, 5, (T, S)).astype(float)
+    g = rng.integers(-3, 6, (T, S, m)) + np.linspace(4, -1, T)[:, None, None]
+    g[:, 3] += 20  # never feasible
+    incumbents = Incumbents(S, 1 + m, np.full(3, np.nan) if points else np.array(-1))
+    parts = [slice(i, i + cut) for i in range(0, T, cut)]
+    got = [incumbents.after(actions[p], f[p], g[p], [None] * cut) for p in parts]
+    for s in range(S):
+        np.testing.assert_array_equal(np.concatenate(got)[:, s], incumbent_by_hand(actions[:, s], f[:, s], g[:, s]))
+
+
+def test_with_delays_an_action_counts_once_all_of_it_is_told():
+    def arrive(*told):
+        columns = list(zip(*told, strict=True)) or [()] * 4
+        return Arrivals(*(np.array(c, dtype=np.intp) for c in columns[:3]), np.array(columns[3], dtype=float))
+
+    arrivals = [
+        arrive(),
+        arrive((0, 1, 0, 5.0)),  # f of round 1, g not yet
+        arrive((0, 2, 0, 1.0), (0, 2, 1, 0.3)),  # round 2 is told, and infeasible
+        arrive((0, 3, 1, -1.0)),
+        arrive((0, 1, 1, 0.1), (0, 3, 0, -2.0)),  # round 1 is less infeasible; round 3 is feasible
+        arrive((0, 4, 0, -3.0), (0, 4, 1, -1.0)),  # feasible too, and worse
+    ]
+    actions = np.array([[10], [20], [30], [40], [50], [60]])
+    unknown = np.full((6, 1), np.nan)
+    for cut in (6, 2, 1):
+        incumbents = Incumbents(1, 2, np.array(-1))
+        parts = [slice(i, i + cut) for i in range(0, 6, cut)]
+        got = [incumbents.after(actions[p], unknown[p], unknown[p][..., None], arrivals[p]) for p in parts]
+        assert np.concatenate(got)[:, 0].tolist() == [-1, -1, 20, 20, 30, 30]
+
+
+def test_the_rule_by_brute_force():
+    rng = np.random.default_rng(1)
+    for m, own in [(0, False), (1, False), (1, True), (3, False), (3, True)]:
+        f, mean = rng.standard_normal((50, 12)), rng.standard_normal((50, m, 12)) - 1
+        deviation = rng.random((50, m if own else 1, 12))
+        sure = rng.random((50, 12)) < 0.05
+        for known in (None, sure):
+            got = likely_best((f, mean, deviation**2), known)
+            for s in range(50):
+                probability = norm.cdf(-mean[s] / deviation[s])  # of every constraint
+                allowed = (probability >= 0.95).all(axis=0) | (False if known is None else sure[s])
+                if allowed.any():
+                    expected = max(np.flatnonzero(allowed), key=lambda i: f[s, i])
+                else:
+                    expected = probability.min(axis=0).argmax()
+                assert got[s] == expected
+
+
+def ask(task, algorithm, seeds, horizon):
+    """A play that was asked in its last round only, and the answer."""
+    cells = play(task, algorithm, seeds=seeds, horizon=horizon)[0]
+    return cells, algorithm.recommend(horizon)
+
+
+@pytest.mark.parametrize("name", ["ckb-ucb", "ckb-ts", "cei", "safeopt", "igp-ucb", "penalty-noiseless"])
+def test_a_model_on_a_finite_set_against_refitted_posteriors(name):
+    """By a GP fitted afresh to what was observed, at every action."""
+    task = problem("rkhs", n=30, m=2, noise=0.05)
+    settings = {"lam": 0.1} | ({"scaled": False} if name == "cei" else {"beta_scale": 0.1})
+    algorithm = make(name, **settings)
+    cells, chunks = play(task, algorithm, seeds=6, horizon=25)
+    answer, K = algorithm.recommend(25), task.actions.covariance
+    for s in range(6):
+        where = chunks[0].actions[:, s]
+        told = np.concatenate([chunks[0].observed_f[:, s, None], chunks[0].observed_g[:, s]], axis=1)
+        if name == "penalty-noiseless":
+            told[:, 1:] = np.expm1(np.maximum(told[:, 1:], 0))
+        solved = np.linalg.solve(K[np.ix_(where, where)] + 0.1 * np.eye(25), K[where])
+        mean, variance = told.T @ solved, K.diagonal() - (K[where] * solved).sum(axis=0)
+        allowed = (mean[1:] + 1.6448536 * np.sqrt(variance) <= 0).all(axis=0)
+        if name == "safeopt":
+            allowed |= cells.setting.seed_set[s]
+        if name == "igp-ucb":
+            best = mean[0].argmax()
+        elif name == "penalty-noiseless":
+            best = (mean[0] - (algorithm.price[s][:, None] * mean[1:]).sum(axis=0)).argmax()
+        elif allowed.any():
+            best = np.where(allowed, mean[0], -np.inf).argmax()
+        else:
+            best = (mean[1:] / np.sqrt(variance)).max(axis=0).argmin()
+        assert answer[s] == best
+
+
+@pytest.mark.parametrize(
+    ("name", "task", "settings"),
+    [
+        ("ckb-ucb", "feasible-pocket", {}), ("cei", "gardner-1", {}), ("config", "gramacy", {}),
+        ("igp-ucb", "feasible-pocket", {}), ("rpol-ucb", "gramacy", {"kernel": "matern52", "candidates": 256}),
+        ("ckb-ucb", "feasible-pocket-delayed", {"delay": 3.0}),
+    ],
+)  # fmt: skip
+def test_a_model_on_a_box_against_a_dense_search(name, task, settings):
+    """No point of a fine grid with the stated probability has a posterior mean that is better by much."""
+    made, algorithm = problem(task, **settings), make(name)
+    cells, _ = play(made, algorithm, seeds=3, horizon=30)
+    box = made.box
+    axis = np.linspace(0, 1, 241)
+    dense = np.stack(np.meshgrid(axis, axis, indexing="ij"), axis=-1).reshape(-1, 2)
+    units = np.concatenate([box.unit(algorithm.recommend(30))[:, None], dense[None].repeat(3, axis=0)], axis=1)
+    value, mean, variance = algorithm.goal(*algorithm.posterior.at(units))
+    upper = (mean + LIKELY * np.sqrt(variance)).max(axis=1, initial=-np.inf)
+    found = 0
+    for s in range(3):
+        allowed = upper[s] <= 0
+        assert allowed[0] == allowed.any(), "it finds a point with the stated probability where there is one"
+        if allowed[0]:
+            found += 1
+            spread = np.ptp(value[s])
+            assert value[s, 0] >= value[s, 1:][allowed[1:]].max() - 0.005 * spread
+        else:
+            odds = (mean[s] / np.sqrt(variance[s])).max(axis=0)
+            assert odds[0] <= odds[1:].min() + 0.02
+    assert found or task != "gardner-1"
+    assert ((units[:, 0] >= 0) & (units[:, 0] <= 1)).all()
+
+
+@pytest.mark.parametrize("name", ["ckb-ucb", "ckb-ts", "cei", "scbo", "admmbo", "bandit-oco", "random", "oracle"])
+@pytest.mark.parametrize("task", ["rkhs-1d", "feasible-pocket"])
+def test_to_be_asked_changes_nothing_and_when_does_not_matter(name, task):
+    made = problem(task)
+    horizon = 25
+    all_rounds = play(made, make(name), seeds=3, horizon=horizon, asked=range(1, horizon))[1][0]
+    some = play(made, make(name), seeds=3, horizon=horizon, asked=[4, 17])[1][0]
+    last = play(made, make(name), seeds=3, horizon=horizon)[1][0]
+    for one in (some, last):
+        np.testing.assert_array_equal(one.actions, all_rounds.actions)
+        np.testing.assert_array_equal(one.observed_f, all_rounds.observed_f)
+    for metric in ("recommended_regret", "recommended_violation"):
+        every = all_rounds.metrics.values[metric]
+        for one, rounds in ((some, [4, 17, horizon]), (last, [horizon])):
+            values = one.metrics.values[metric]
+            kept = np.array(rounds) - 1
+            np.testing.assert_array_equal(values[kept], every[kept])
+            assert np.isnan(np.delete(values, kept, axis=0)).all()
+
+
+def test_the_border_of_a_chunk_changes_nothing(monkeypatch):
+    made = problem("rkhs-1d", delay=4.0)
+    for name in ("random", "ckb-ucb"):
+        whole = play(made, make(name), seeds=2, horizon=40, asked=range(1, 40))[1]
+        assert len(whole) == 1 < CHUNK
+        monkeypatch.setattr("cbobench.play.play.CHUNK", 7)
+        parts = play(made, make(name), seeds=2, horizon=40, asked=range(1, 40))[1]
+        monkeypatch.undo()
+        for metric, values in whole[0].metrics.values.items():
+            np.testing.assert_array_equal(values, np.concatenate([p.metrics.values[metric] for p in parts]), metric)
+
+
+def test_before_anything_is_told_nothing_is_recommended():
+    made = problem("feasible-pocket-delayed", delay=30.0)
+    for name in ("ckb-ucb", "random"):
+        values = play(made, make(name), seeds=2, horizon=5, asked=range(1, 5))[1][0].metrics.values
+        assert np.isnan(values["recommended_violation"][0]).all()
+    oracle = play(made, make("oracle"), seeds=2, horizon=5, asked=range(1, 5))[1][0].metrics.values
+    assert not oracle["recommended_violation"].any()
+    np.testing.assert_allclose(oracle["recommended_regret"], 0, atol=1e-9)
+
+
+def test_where_functions_move_a_recommendation_is_judged_by_the_functions_of_its_round():
+    made = problem("feasible-pocket-drift", first_change=3, second_change=6)
+    cells, (chunk,) = play(made, make("oracle"), seeds=2, horizon=9, asked=range(1, 9))
+    np.testing.assert_allclose(chunk.metrics.values["recommended_regret"], 0, atol=1e-8)
+    assert np.isnan(chunk.metrics.values["simple_regret"]).all()
+    early = play(made, make("oracle"), seeds=2, horizon=3)[1][0]
+    np.testing.assert_allclose(early.metrics.values["simple_regret"], 0, atol=1e-8)
+
+
+class Bad(Algorithm):
+    """Plays the first action and recommends whatever it is told to."""
+
+    name = "bad"
+    answers: list
+
+    def start(self, setting):
+        self.replicates = setting.replicates
+
+    def ask(self, t):
+        return np.zeros(self.replicates, dtype=np.intp)
+
+    def recommend(self, t):
+        return self.answers[t - 1]
+
+
+@pytest.mark.parametrize(
+    ("answers", "says"),
+    [
+        ([np.array([0, 3]), np.array([0, 30])], "round 2: 30, recommended for replicate 1, is no action"),
+        ([np.array([0, -2]), np.array([0, 0])], "round 1: -2, recommended for replicate 1"),
+        ([None, np.array([0, 0])], "recommend gave None in some rounds and actions in others"),
+        ([np.array([0, 1, 2]), np.array([0, 1, 2])], r"recommended have shape \(3,\); it must be \(2,\)"),
+    ],
+)
+def test_a_wrong_answer_fails_the_cell(answers, says):
+    algorithm = Bad()
+    algorithm.answers = answers
+    with pytest.raises(CellFailure, match=says):
+        list(Play(problem("rkhs", n=30), "test", algorithm, "bad", [0, 1], 2, [1]))
