@@ -1,12 +1,13 @@
 """Figures of Guo, Zhu & Liu (2022), "Rectified Pessimistic-Optimistic Learning for Stochastic Continuum-armed Bandit".
 
 Figures 1a, 1b: average regret and average V⁺ on the pocket; 2a, 2b: with delayed feedback; 3a, 3b: with functions that
-change.
+change. Each shows the first variant of every method in the suite's order; where there are more, a figure of its own
+shows all. Figures of a suite NAME-fit end in _fit.
 
 python analysis/guo_zhu_liu_2022.py RUN [OUT]
 """
 
-from cbobench.report.figures import Figure, Panel, main, problems_named, seeds_note
+from cbobench.report.figures import Figure, Panel, main, numbered, problems_named
 from cbobench.report.load import Run
 
 PAPER = "Guo, Zhu & Liu (2022)"
@@ -16,15 +17,22 @@ METHODS = ("rpol-ucb", "rpol-censored", "rpol-sw", "ckb-ucb", "config", "ckb-res
 
 def figures(run: Run) -> list[Figure]:
     """Those of the six figures whose problem the run holds together with a method of the paper."""
-    if not any(variant.name.startswith("rpol") for variant in run.record.variants("algorithms").values()):
+    if not run.named("algorithm", [name for name in METHODS if name.startswith("rpol")]):
         return []
+    every = run.named("algorithm", METHODS)
+    first = [titles[0] for titles in (run.named("algorithm", [name]) for name in METHODS) if titles]
     result = []
     for problem, number in NUMBERS.items():
         for title, label in problems_named(run, problem):
             for letter, metric, what in (("a", "regret", "regret"), ("b", "violation_hard", "violation")):
-                caption = f"{PAPER}, Figure {number}{letter}: average {what}, {label}\n({seeds_note(run)})"
-                panel = Panel(metric, title, METHODS, average=True)
-                result.append(Figure(f"guo_zhu_liu_2022_fig{number}{letter}", caption, [panel]))
+                for ending, of, shown in (("", "", first), ("_variants", ", all variants", every)):
+                    if shown is every and len(every) == len(first):
+                        continue
+                    panel = Panel(metric, title, average=True, titles=shown)
+                    name, caption = numbered(
+                        run, PAPER, f"{number}{letter}", f"average {what}{of}", label, ending=ending
+                    )
+                    result.append(Figure(name, caption, [panel]))
     return result
 
 

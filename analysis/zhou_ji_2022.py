@@ -2,11 +2,13 @@
 
 Figure 1a: regret on synthetic data (one per constraint form); 1b, 1c: regret and V⁺ on the light sensors;
 2a, 2b, 2c: regret, average regret and V⁺ on the stocks. V⁺ is shown for the three CKB algorithms, as in the paper.
+With independent g regret is that against the best policy, R₊ (eq. 2): against the best feasible action it is negative
+wherever the constraint binds.
 
 python analysis/zhou_ji_2022.py RUN [OUT]
 """
 
-from cbobench.report.figures import Figure, Panel, main, problems_named, seeds_note, slug
+from cbobench.report.figures import Figure, Panel, main, numbered, problems_named
 from cbobench.report.load import Run
 
 CKB = ("ckb-ucb", "ckb-ts", "ckb-rand")
@@ -16,17 +18,17 @@ PAPER = "Zhou & Ji (2022)"
 
 def figures(run: Run) -> list[Figure]:
     """Those of the six figures whose problem the run holds."""
-    note = seeds_note(run)
     result = []
 
     def add(number: str, problem: tuple[str, str], what: str, panel: Panel) -> None:
         title, label = problem
         several = len(problems_named(run, run.record.variants("problems")[title].name)) > 1
-        name = f"zhou_ji_2022_fig{number}" + (f"_{slug(label)}" if several else "")
-        result.append(Figure(name, f"{PAPER}, Figure {number}: {what}, {label}\n({note})", [panel]))
+        result.append(Figure(*numbered(run, PAPER, number, what, label, several), [panel]))
 
     for problem in problems_named(run, "rkhs-1d"):
-        add("1a", problem, "regret", Panel("regret", problem[0], COMPARED))
+        mixed = run.record.variants("problems")[problem[0]].settings["constraint"] == "independent"
+        metric, what = ("regret_plus", "regret against the best policy") if mixed else ("regret", "regret")
+        add("1a", problem, what, Panel(metric, problem[0], COMPARED))
     for problem in problems_named(run, "light-sensors"):
         add("1b", problem, "regret", Panel("regret", problem[0], COMPARED))
         add("1c", problem, "stronger violation", Panel("violation_hard", problem[0], CKB))

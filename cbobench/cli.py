@@ -96,13 +96,22 @@ def parser() -> Parser:
 
     status = command("status", "cells done, failed, stale and missing, and the command that finishes a run")
     compare = command("compare", "one row per problem and algorithm: means with 95 % intervals, medians, n of expected")
-    figures = command("figures", "draw every figure that the recipes know: PDF, PNG and the CSV behind each")
+    figures = command("figures", "draw every figure that the recipes know: PDF, PNG, caption and the CSV behind each")
     for sub in (status, compare, figures):
         sub.add_argument("run", metavar="RUN", help="run folder, path or URI")
     status.add_argument("--format", choices=("table", "json"), default="table")
     compare.add_argument("--format", choices=FORMATS, default="table")
     figures.add_argument("--out", type=Path, metavar="FOLDER", help="where to (default: RUN/figures, else ./figures)")
     figures.add_argument("--recipe", metavar="NAME", help="only this recipe (a shipped name or a Python file)")
+    figures.add_argument("--only", metavar="GLOB", action=Once, help="only matching pairs, as for run")
+    figures.add_argument("--metric", nargs="+", default=[], metavar="NAME", help="these metrics, of every problem")
+    figures.add_argument(
+        "--size", choices=("single", "double", "slide"),
+        help="3.25 in, 6.75 in or 10 in wide (default: single for one panel, else double)",
+    )  # fmt: skip
+    figures.add_argument(
+        "--statistic", choices=("mean", "median"), help="means with intervals, or medians with quartiles, everywhere"
+    )
 
     listing = command("list", "all problems, algorithms or suites")
     listing.add_argument("what", choices=("problems", "algorithms", "suites"))

@@ -176,6 +176,8 @@ def do_figures(options: argparse.Namespace, given: list[str]) -> int:
     out = options.out
     if out is None:
         out = Path(finished.folder.uri) / "figures" if finished.folder.local else Path("figures")
-    for figure, paths in draw_all(finished, out, options.recipe):
+    part = finished if options.only is None else finished.only(options.only)
+    look = {"metrics": options.metric, "size": options.size, "statistic": options.statistic}
+    for figure, paths in draw_all(part, out, options.recipe, **look):
         print(f"{figure.name}: {paths[0].with_suffix('')} {' '.join(path.suffix for path in paths)}")
     return 0

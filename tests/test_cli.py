@@ -77,8 +77,8 @@ def test_run_compare_status_figures(run, small_suite, tmp_path):
     assert run("compare", tmp_path / "r")[1] in out
     code, drawn, _ = run("figures", tmp_path / "r")
     assert code == 0
-    assert (tmp_path / "r" / "figures" / "zhou_ji_2022_fig1a.png").is_file()
-    assert "zhou_ji_2022_fig1a: " in drawn
+    assert (tmp_path / "r" / "figures" / "small_regret_rkhs_1d_h_0.25.png").is_file()
+    assert "small_regret_rkhs_1d_h_0.25: " in drawn
 
 
 def test_status_of_an_unfinished_run(run, small_suite, tmp_path):

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import copy
 import operator
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Literal
 
@@ -23,7 +24,7 @@ from cbobench.gp.box import Box
 from cbobench.gp.kernels import Array
 from cbobench.gp.posteriors.choice import Kind
 from cbobench.params import state
-from cbobench.problems.base import Ability, Actions, Drawn, Feedback, Problem, Shown
+from cbobench.problems.base import Ability, Actions, Drawn, Feedback, Instances, Problem, Shown
 from cbobench.rng import Streams
 
 NONE = -1
@@ -45,6 +46,7 @@ class Setting:
         streams: the algorithm's own randomness.
         delayed: whether feedback arrives later than it is caused.
         changes: rounds after which the functions move, and the norms (S, 1 + m) of the moves.
+        slopes: the largest slopes (S, 1 + m) of (f, g_1, ..., g_m) under a metric (n, n); None where not known.
     """
 
     actions: Finite | Box
@@ -58,6 +60,7 @@ class Setting:
     streams: Streams
     delayed: bool = False
     changes: tuple[tuple[int, Array], ...] = ()
+    slopes: Callable[[Array], Array] | None = None
 
     @classmethod
     def of(cls, problem: Problem, instances: Drawn, horizon: int, streams: Streams) -> Setting:
@@ -65,7 +68,8 @@ class Setting:
         i = instances
         delayed = "feedback at once" not in problem.offers()
         facts = (i.norm, i.sup, i.noise, i.slater, i.seed_set)
-        return cls(problem.actions, problem.constraints, horizon, *facts, streams, delayed, i.changes())
+        slopes = i.slopes if isinstance(i, Instances) else None
+        return cls(problem.actions, problem.constraints, horizon, *facts, streams, delayed, i.changes(), slopes)
 
     @property
     def replicates(self) -> int:
@@ -93,7 +97,10 @@ class Setting:
         cut = {name: getattr(self, name)[one] for name in ("norm", "sup", "noise", "slater")}
         safe = None if self.seed_set is None else self.seed_set[one]
         moves = tuple((t, norms[one]) for t, norms in self.changes)
-        return replace(self, **cut, seed_set=safe, changes=moves, streams=self.streams.only(replicate))
+        every = self.slopes
+        slopes = None if every is None else lambda metric: every(metric)[one]
+        own = self.streams.only(replicate)
+        return replace(self, **cut, seed_set=safe, changes=moves, slopes=slopes, streams=own)
 
 
 class Algorithm:

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 
 from cbobench.algorithms import ALGORITHMS
+from cbobench.algorithms.pending import Pending
 from cbobench.algorithms.score import ScoreAlgorithm
 from cbobench.gp.beliefs import Belief, FunctionBelief
 from cbobench.gp.kernels import Array
@@ -35,6 +37,7 @@ class ConstrainedEI(ScoreAlgorithm):
     about = "expected improvement times the probability of feasibility"
     knows = ("kernel", "λ", "T (if λ is theory)")
     needs = frozenset({"feedback at once"})
+    pending: ClassVar[Pending] = "ignore"  # type: ignore[misc]
 
     lam: Noise = param(
         "scaled", "noise variance; scaled (ours): 0.01 of each model's squared amplitude; theory: 1 + 2/T", above=0.0

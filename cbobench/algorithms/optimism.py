@@ -18,6 +18,7 @@ from cbobench.gp.box import Box
 from cbobench.gp.kernels import Array
 from cbobench.gp.maximise import WALL
 from cbobench.gp.parts import Parts
+from cbobench.gp.posteriors.contract import Mask
 from cbobench.params import param, state
 from cbobench.problems.base import Feedback
 
@@ -30,14 +31,16 @@ class CONFIG(Optimistic):
     """CONFIG: argmax UCB_f over {x : LCB_{g_j}(x) <= 0 for all j}.
 
     An empty set means that the problem is declared infeasible (with probability 1 - α, rightly). The paper stops there;
-    here it is recorded, and the round plays argmin Σ_j [LCB_{g_j}]⁺. On a box the set counts as empty when neither a
-    candidate nor a polished point lies in it.
+    here it is recorded, and the round plays argmin Σ_j [LCB_{g_j}]⁺. With `stop_when_infeasible` it stops, as far as a
+    bandit can: the action of the round before (in round 1 the argmin) is played to the end. On a box the set counts as
+    empty when neither a candidate nor a polished point lies in it.
     """
 
     source = "Xu et al. (2023)"
     about = "constrained optimism; declares infeasibility"
     knows = ("kernel", "λ", "B", "G", "R", "T (through λ)")
-    looks_back = False
+
+    stop_when_infeasible: bool = param(False, "keep the last action from the declaration on; false: argmin Σ [LCB_g]⁺")
 
     declared: NDArray[np.bool_] = state()
 
@@ -66,8 +69,12 @@ class CONFIG(Optimistic):
         second, reached = super().maximise(t, box, first if self.played else None)
         return np.where(self.hidden[:, None], second, first), np.where(self.hidden, reached, violation)
 
-    def learn(self, t: int, chosen: Belief, feedback: Feedback) -> None:
+    def keeps(self) -> Mask | None:
         self.declared |= self.empty & (self.achieved < EMPTY)
+        waiting = super().keeps()
+        if not self.stop_when_infeasible:
+            return waiting
+        return self.declared if waiting is None else self.declared | waiting
 
     @property
     def declared_infeasible(self) -> NDArray[np.bool_]:

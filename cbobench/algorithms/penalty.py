@@ -7,7 +7,7 @@ f - Σ_j κ_j Λ(g_j) is a combination of theirs: a new κ needs no refit, and e
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal
+from typing import ClassVar, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from cbobench.algorithms import ALGORITHMS
 from cbobench.algorithms.base import Setting
 from cbobench.algorithms.optimistic import Bound, OptimisticReward, read_bound
+from cbobench.algorithms.pending import Pending
 from cbobench.gp.beliefs import Belief, FunctionBelief
 from cbobench.gp.explore import UCB, Explore, Thompson
 from cbobench.gp.kernels import Array
@@ -38,6 +39,7 @@ class Penalised(OptimisticReward):
     """
 
     needs = frozenset({"feedback at once"})
+    pending: ClassVar[Pending] = "ignore"  # type: ignore[misc]
     looks_back = False
 
     B: float | Literal["composite", "norm", "sup"] = param(  # type: ignore[assignment]  # one more word than the base's

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal
+from typing import ClassVar, Literal
 
 import numpy as np
 
 from cbobench.algorithms import ALGORITHMS
 from cbobench.algorithms.ckb import CKBUCB
 from cbobench.algorithms.optimistic import OptimisticReward
+from cbobench.algorithms.pending import Pending
 from cbobench.errors import CellFailure
 from cbobench.gp.beliefs import Belief
 from cbobench.gp.kernels import Array
@@ -30,6 +31,7 @@ class SCGPUCB(OptimisticReward):
     about = "virtual queue; sees a sample of the constraint function before acting"
     knows = ("kernel", "λ", "B", "R", "δ", "T (through λ)", "g_t before acting")
     needs = frozenset({"full information of the constraints", "feedback at once"})
+    pending: ClassVar[Pending] = "ignore"  # type: ignore[misc]
     models_constraints = False
     looks_back = False
 

@@ -14,6 +14,7 @@ import numpy as np
 from cbobench.algorithms import ALGORITHMS
 from cbobench.algorithms.drift import theory_window
 from cbobench.algorithms.optimistic import Optimistic
+from cbobench.algorithms.pending import Pending
 from cbobench.errors import CellFailure
 from cbobench.gp.beliefs import Belief
 from cbobench.gp.gain import greedy_gain
@@ -71,11 +72,16 @@ class RPOLCensored(RPOL):
 
     v_t = B_r Σ_{s=t-m}^{t-1} σ_t(x_s) + β_t with B_r = B + R √(2 ln T), β_t = B + (R + B_r) √(2(γ_t + 1 + ln(4/p))).
     An observation that takes longer than m rounds never enters the model; its cost still enters Q when it comes.
+
+    What is revealed in round t = s + d counts from decision t + 1, in the model as in Q: the algorithm's feedback step
+    comes after its decision. The indicator d <= min(m, t - s) of Section 5, read by the letter, has it in the model of
+    decision t already, where it is not yet revealed; its cost is in Q_{t+1} there too.
     """
 
     source = "Guo, Zhu & Liu (2022) Sec. 5, App. C"
     about = "RPOL for delayed feedback: variances know what was played, means what has arrived"
     knows = ("kernel", "λ", "B", "G", "R", "T", "delay cut-off m")
+    pending: ClassVar[Pending] = "ignore"  # type: ignore[misc]
 
     cutoff: int = param(25, "m, rounds after which feedback is ignored", at_least=0)
     lag: float = param(1.0, "factor on B_r Σ σ_t(x_s), the width for what is under way", at_least=0.0)
@@ -120,6 +126,10 @@ class RPOLSW(RPOL):
 
     β_t = B + (R/√λ) √(2γ + 2 ln(2T/p)) with γ of the window, and Γ_t = C Σ_window |f_s - f_{s+1}|_k with
     C = √(2W(1+λ)γ_T)/λ: from the true variation (`oracle`), a stated sum over any window (a number), or left out.
+    γ_T is the greedy bound, whatever `gain` says of the γ in β: by definition the largest gain of any T actions.
+
+    The algorithm of Appendix D keeps the rounds t - W, ..., t for decision t + 1, which are W + 1; the text and the
+    proof, whose sums have W terms, count W. `inclusive` says which. Γ sums the moves from the oldest round kept on.
     """
 
     source = "Guo, Zhu & Liu (2022) Sec. 6, App. D"
@@ -127,16 +137,19 @@ class RPOLSW(RPOL):
     knows = ("kernel", "λ", "B", "G", "R", "T", "variation P_T (through W and Γ)")
     cost = "O(nW + W²); rough box O(MW + W²)"
     needs = frozenset({"feedback at once"})
+    pending: ClassVar[Pending] = "ignore"  # type: ignore[misc]
 
     window: int | Literal["theory"] = param("theory", "W, observations kept; theory: γ^(1/4) √(T/P_T)", at_least=1)
+    inclusive: bool = param(True, "keep W + 1 observations, as the algorithm is written; false: W, as in its proof")
     variation: float | Literal["oracle", "none"] = param(
         "oracle", "norm of the functions' moves within a window, in Γ: the true one, a number, or none", at_least=0.0
     )
 
     def make_posterior(self, functions: int) -> Posterior:
         setting = self.setting
-        self.kept = theory_window(setting, self.lam_for(setting.horizon)) if self.window == "theory" else self.window
-        self.kept = min(self.kept, setting.horizon)
+        size = theory_window(setting, self.lam_for(setting.horizon)) if self.window == "theory" else self.window
+        self.size = min(size, setting.horizon)  # W
+        self.kept = min(self.size + self.inclusive, setting.horizon)
         return ObservationPosterior(setting.actions, 1.0, setting.replicates, functions, self.kept)
 
     def prepare(self) -> None:
@@ -147,7 +160,7 @@ class RPOLSW(RPOL):
             )
         lam, horizon = self.regulariser, self.setting.horizon
         gain = greedy_gain(self.setting.actions, lam, horizon)[-1] if self.variation != "none" else 0.0
-        self.constant = np.sqrt(2 * self.kept * (1 + lam) * gain) / lam  # C
+        self.constant = np.sqrt(2 * self.size * (1 + lam) * gain) / lam  # C
 
     def width_form(self) -> float | WidthForm:
         return "self-normalised" if self.beta == "theory" else self.beta

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cbobench.algorithms.optimistic import Optimistic
-from cbobench.errors import Misuse
+from cbobench.errors import CellFailure, Misuse
 from cbobench.gp.actions import Finite
 from cbobench.gp.beliefs import FunctionBelief
 from cbobench.gp.kernels import AT_ONCE, Array
@@ -33,13 +33,17 @@ class SafeSet(Optimistic):
     needs = frozenset({"a finite action set", "a safe seed set"})
 
     metric: Literal["none", "input", "kernel"] = param("none", "metric of the Lipschitz condition on g")
-    L: float | Literal["theory"] = param(
+    L: float | Literal["theory", "slope"] = param(
         "theory",
-        "Lipschitz constant; theory: |g|_k in the kernel metric, |g|_k max d_k/d in the input metric",
+        "Lipschitz constant; theory: |g|_k in the kernel metric, |g|_k max d_k/d in the input metric; slope: the least",
         above=0.0,
     )
 
     safe: Mask = state()
+
+    def validate(self) -> None:
+        if self.L == "slope" and self.metric == "none":
+            raise Misuse("L is 'slope', but metric is none; allowed with a slope: input, kernel")
 
     def check(self, problem: Problem) -> None:
         super().check(problem)
@@ -59,7 +63,9 @@ class SafeSet(Optimistic):
     def _condition(self) -> tuple[Array, Array]:
         """The metric (n, n) and the constants L (S, m) with |g_j(x) - g_j(x')| <= L_j d(x, x').
 
-        The theory's L needs the RKHS norm of g, whatever G is read as: the largest |g| bounds no slope.
+        The theory's L needs the RKHS norm of g, whatever G is read as: the largest |g| bounds no slope. `slope` is the
+        least valid constant, max |g(x) - g(x')| / d(x, x') over all pairs, which nobody knows before playing: it shows
+        how much a method could gain by a better estimate of L.
         """
         actions, bound = self.setting.finite, self.setting.norm[:, 1:]
         if self.metric == "input":
@@ -67,6 +73,10 @@ class SafeSet(Optimistic):
             metric, bound = actions.input_metric, bound * actions.steepness
         else:
             metric = actions.kernel_metric
+        if self.L == "slope":
+            if self.setting.slopes is None:
+                raise CellFailure("L is 'slope', but this problem does not say how steep g is; give theory or a number")
+            return metric, self.setting.slopes(metric)[:, 1:]
         return metric, bound if self.L == "theory" else np.full_like(bound, self.L)
 
     def grow(self) -> None:

@@ -11,6 +11,7 @@ from typing import ClassVar
 import numpy as np
 
 from cbobench.algorithms.base import NONE, Algorithm, Setting
+from cbobench.algorithms.pending import Pending, Wait, credited
 from cbobench.errors import Misuse
 from cbobench.gp.actions import break_ties
 from cbobench.gp.beliefs import AtPlayed, Belief, FunctionBelief
@@ -19,12 +20,13 @@ from cbobench.gp.kernels import Array
 from cbobench.gp.maximise import polish
 from cbobench.gp.parts import Parts, Score
 from cbobench.gp.posteriors import choice
-from cbobench.gp.posteriors.contract import Posterior
+from cbobench.gp.posteriors.contract import Mask, Posterior
+from cbobench.gp.posteriors.pending import PendingPosterior
 from cbobench.gp.posteriors.separate import SeparatePosterior
 from cbobench.gp.posteriors.shared import SharedPosterior
 from cbobench.gp.recommend import Goal, likely_best, likely_best_point
 from cbobench.gp.starts import Starts
-from cbobench.params import state
+from cbobench.params import param, state
 from cbobench.problems.base import Actions, Feedback, Problem, Shown
 from cbobench.rng import Draws, uniform
 
@@ -38,7 +40,11 @@ class ScoreAlgorithm(Algorithm):
     Class attributes:
         models_constraints: whether g is modelled, or f alone.
         looks_back: whether `learn` wants the belief at the played action.
+
+    A subclass that refuses delays, or has a rule of its own for them, makes `pending` a class variable.
     """
+
+    pending: Pending = param("ignore", "plays whose delayed feedback is under way: see algorithms/pending.py")
 
     setting: Setting = state()
     posterior: Posterior = state()
@@ -82,6 +88,10 @@ class ScoreAlgorithm(Algorithm):
         With `looks_back` false it is the belief over all candidates, which is there anyway.
         """
 
+    def keeps(self) -> Mask | None:
+        """Which replicates play their last action again, (S,), asked when the best is known; None: nobody."""
+        return self.wait.open if self.setting.delayed and self.pending == "block" else None
+
     def targets(self, feedback: Feedback) -> Array:
         """What the posterior models, (S, p): f and, where constraints are modelled, g_1, ..., g_m."""
         f = feedback.f[:, None]
@@ -118,7 +128,9 @@ class ScoreAlgorithm(Algorithm):
         self.ties = Draws(setting.streams.role("ties"), uniform)
         if self.box is None:
             self.at_played = AtPlayed(setting.replicates, setting.constraints, setting.finite.n)
-        self.posterior = self.make_posterior(1 + setting.constraints if self.models_constraints else 1)
+        functions = 1 + setting.constraints if self.models_constraints else 1
+        self.posterior = self.make_posterior(functions)
+        self.wait = Wait(setting.replicates, functions)
         self.shown: Shown | None = None
         self.history: list[Actions] = []
         self.begin_schedule(setting.horizon)
@@ -128,7 +140,8 @@ class ScoreAlgorithm(Algorithm):
         """The posterior of this algorithm's functions; λ comes with the schedule. One per function under delays."""
         if not self.setting.delayed:
             return self.cheapest(functions)
-        return SeparatePosterior([self.cheapest(1) for _ in range(functions)])
+        arrived = SeparatePosterior([self.cheapest(1) for _ in range(functions)])
+        return PendingPosterior(arrived, self.cheapest(1)) if self.pending == "variance" else arrived
 
     def cheapest(self, functions: int) -> SharedPosterior:
         """A posterior of functions that are observed together."""
@@ -143,13 +156,15 @@ class ScoreAlgorithm(Algorithm):
     def begin_schedule(self, horizon: int) -> None:
         """Forget all data and set λ for a horizon (once, or at every restart)."""
         self.regulariser = self.lam_for(horizon)
-        self.posterior.reset(self.regulariser)
-        self.since = len(self.history) + 1
-        self.played = 0
+        self._forget(self.regulariser)
 
     def forget(self) -> None:
         """Forget all data, and what is still under way; the schedule goes on."""
-        self.posterior.reset()
+        self._forget(None)
+
+    def _forget(self, lam: float | None) -> None:
+        self.posterior.reset(lam)
+        self.wait.end()
         self.since = len(self.history) + 1
         self.played = 0
 
@@ -163,14 +178,17 @@ class ScoreAlgorithm(Algorithm):
     def ask(self, t: int) -> Actions:
         self.belief = self.believe(t)
         self.begin(t, self.belief)
+        last = None if self.played == 0 else self.chosen
         if self.box is not None:
-            last = None if self.played == 0 else self.chosen
             self.chosen, self.achieved = self.maximise(t, self.box, last)
-            return self.box.scale(self.chosen)
-        score = self.score(self.belief)
-        self.chosen = break_ties(score, self.ties.at(t))
-        self.achieved = score[np.arange(len(score)), self.chosen]
-        return self.chosen
+        else:
+            score = self.score(self.belief)
+            self.chosen = break_ties(score, self.ties.at(t))
+            self.achieved = score[np.arange(len(score)), self.chosen]
+        again = self.keeps()
+        if again is not None and last is not None:
+            self.chosen = np.where(again if self.box is None else again[:, None], last, self.chosen)
+        return self.chosen if self.box is None else self.box.scale(np.asarray(self.chosen, dtype=np.float64))
 
     def maximise(self, t: int, box: Box, also: Array | None) -> tuple[Array, Array]:
         """The best-scored points of the unit cube, (S, d), and their scores: the best candidates, polished.
@@ -231,7 +249,9 @@ class ScoreAlgorithm(Algorithm):
             self.posterior.update(self.chosen, self.targets(feedback))
             return
         self.history.append(self.chosen)
-        self.posterior.receive(t, self.history, feedback.arrivals, self.since)
+        self.wait.hear(t, feedback.arrivals)
+        told = credited(feedback.arrivals, t) if self.pending == "credit-now" else feedback.arrivals
+        self.posterior.receive(t, self.history, told, self.since)
 
     def recommend(self, t: int) -> Actions | None:
         """The best posterior mean of f among actions with P(g_j <= 0) >= 0.95 for every j, or known to be feasible.

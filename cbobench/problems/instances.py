@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from cbobench.errors import CellFailure
 from cbobench.gp.actions import Finite
 from cbobench.gp.box import Box
-from cbobench.gp.kernels import Array
+from cbobench.gp.kernels import AT_ONCE, Array
 from cbobench.problems import reference
 
 Actions = NDArray[Any]
@@ -118,6 +118,21 @@ class Instances:
     def sup(self) -> Array:
         """Largest absolute values of (f, g_1, ..., g_m), (S, 1 + m)."""
         return np.abs(self.functions).max(axis=2)
+
+    def slopes(self, metric: Array) -> Array:
+        """Largest |h(x) - h(x')| / d(x, x') of h = f, g_1, ..., g_m over all pairs with d > 0, (S, 1 + m).
+
+        Args:
+            metric: d(x, x'), (n, n).
+        """
+        largest = np.zeros(self.functions.shape[:2])
+        step = max(1, AT_ONCE // self.functions.size)
+        for i in range(0, len(metric), step):
+            rise = np.abs(self.functions[:, :, i : i + step, None] - self.functions[:, :, None])
+            run = metric[i : i + step]
+            slope = np.divide(rise, run, out=np.zeros_like(rise), where=run > 0)
+            np.maximum(largest, slope.max(axis=(2, 3)), out=largest)
+        return largest
 
     @cached_property
     def optimum(self) -> NDArray[np.intp]:

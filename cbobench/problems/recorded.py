@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 import numpy as np
@@ -12,7 +12,7 @@ from cbobench.gp.kernels import Array
 from cbobench.params import param
 from cbobench.problems import PROBLEMS
 from cbobench.problems.data import DATA_SETS, DataFolder
-from cbobench.problems.tabular import Table, TabularProblem, correlation, read_table
+from cbobench.problems.tabular import Normalise, Table, TabularProblem, normalised_covariance, read_table
 from cbobench.rng import generator
 
 LOOK_ALIKE = "look-alike-1"  # enters a cell's id: raise the number when a look-alike's numbers change
@@ -24,10 +24,37 @@ def content(name: str, source: Source) -> dict[str, Any]:
     return {"data": LOOK_ALIKE if source == "look-alike" else DATA_SETS[name].sha256}
 
 
+@dataclass(kw_only=True)
+class Recorded(TabularProblem):
+    """What both data sets share.
+
+    The paper's kernel is "the empirical covariance of the normalised" samples and does not say how they are normalised.
+    z-scores (the default) are what the public scripts of Chowdhury & Gopalan (2019) for both data sets take; all prior
+    variances are then 1, and the first action is a draw among all.
+    """
+
+    data: Source = param("original", "the recorded file, or a look-alike made from its published facts")
+    normalise: Normalise = param(
+        "z-score", "how samples are normalised for the kernel: by arm (z-score, min-max, max), or all by one maximum"
+    )
+    unit_variance: bool = param(False, "divide the kernel so that its largest prior variance is 1 (z-scores have it)")
+
+    def kernel(self, samples: Array, what: str) -> Array:
+        """The covariance of the normalised samples (rows, n)."""
+        return normalised_covariance(samples, self.normalise, what, self.unit_variance)
+
+    def look_alike(self, table: Table) -> Table:
+        """A look-alike's table: its covariance is the known one of z-scores, others are of its rows."""
+        if self.normalise == "z-score":
+            return table
+        assert table.rows is not None
+        return replace(table, covariance=self.kernel(table.rows, "look-alike"))
+
+
 @PROBLEMS.register("light-sensors")
 @dataclass(kw_only=True)
-class LightSensors(TabularProblem):
-    """41 light sensors: f is the mean of 192 test samples, the kernel the correlation of 601 train samples.
+class LightSensors(Recorded):
+    """41 light sensors: f is the mean of 192 test samples, the kernel the covariance of 601 normalised train samples.
 
     The constraint is g = -f + B/2 with B the largest mean; noise resamples test rows.
     """
@@ -39,7 +66,6 @@ class LightSensors(TabularProblem):
     source = "Zhou & Ji (2022) 5.1"
     about = "41 light sensors, empirical covariance, noise by resampling readings, threshold B/2"
 
-    data: Source = param("original", "the recorded file, or a look-alike made from its published facts")
     h: float = param(0.5, "threshold as a share of B, the largest mean", above=0.0, below=1.0)
     seed_size: int = param(5, "how many random feasible sensors a safe method may start from", at_least=1)
 
@@ -51,14 +77,28 @@ class LightSensors(TabularProblem):
         return content("light-sensors", self.data)
 
     def prepare(self, data: DataFolder) -> None:
-        self.table = light_look_alike() if self.data == "look-alike" else _read_light(data)
+        self.table = self.look_alike(light_look_alike()) if self.data == "look-alike" else self._read(data)
         self.check()
+
+    def _read(self, data: DataFolder) -> Table:
+        from scipy.io import loadmat
+
+        path = data.find("light-sensors")
+        try:
+            record: Any = loadmat(path)["data"][0, 0]
+            train = np.asarray(record["train"][0, 0]["sensordata"], dtype=np.float64)
+            test = np.asarray(record["test"][0, 0]["sensordata"], dtype=np.float64)
+            points = np.asarray(record["coords"], dtype=np.float64)
+        except (KeyError, ValueError, IndexError) as error:
+            raise Misuse(f"{path} has no sensor data where it should ({error})") from error
+        names = tuple(f"sensor {i}" for i in range(test.shape[1]))
+        return Table(test.mean(axis=0), self.kernel(train, "train samples"), test, names, points)
 
 
 @PROBLEMS.register("stocks")
 @dataclass(kw_only=True)
-class Stocks(TabularProblem):
-    """29 stocks: f is the mean price over 823 days, the kernel the correlation of prices.
+class Stocks(Recorded):
+    """29 stocks: f is the mean price over 823 days, the kernel the covariance of normalised prices.
 
     The constraint is g = -f + 100; noise resamples days.
     """
@@ -70,7 +110,6 @@ class Stocks(TabularProblem):
     source = "Zhou & Ji (2022) App. D"
     about = "29 stock prices, empirical covariance, noise by resampling days, threshold 100"
 
-    data: Source = param("original", "the recorded file, or a look-alike made from its published facts")
     h: float = param(100.0, "threshold in the prices' units", above=0.0)
     seed_size: int = param(5, "how many random feasible stocks a safe method may start from", at_least=1)
 
@@ -82,32 +121,14 @@ class Stocks(TabularProblem):
         return content("stocks", self.data)
 
     def prepare(self, data: DataFolder) -> None:
-        self.table = stocks_look_alike() if self.data == "look-alike" else _read_stocks(data)
+        self.table = self.look_alike(stocks_look_alike()) if self.data == "look-alike" else self._read(data)
         self.check()
 
-
-def _read_light(data: DataFolder) -> Table:
-    from scipy.io import loadmat
-
-    path = data.find("light-sensors")
-    try:
-        record: Any = loadmat(path)["data"][0, 0]
-        train = np.asarray(record["train"][0, 0]["sensordata"], dtype=np.float64)
-        test = np.asarray(record["test"][0, 0]["sensordata"], dtype=np.float64)
-        points = np.asarray(record["coords"], dtype=np.float64)
-    except (KeyError, ValueError, IndexError) as error:
-        raise Misuse(f"{path} has no sensor data where it should ({error})") from error
-    covariance = correlation(train, "train samples")
-    names = tuple(f"sensor {i}" for i in range(test.shape[1]))
-    return Table(test.mean(axis=0), covariance, test, names, points)
-
-
-def _read_stocks(data: DataFolder) -> Table:
-    path = data.find("stocks")
-    frame = read_table(path, "prices")
-    prices = frame.to_numpy(dtype=np.float64)
-    names = tuple(map(str, frame.columns))
-    return Table(prices.mean(axis=0), correlation(prices, "prices"), prices, names, None)
+    def _read(self, data: DataFolder) -> Table:
+        frame = read_table(data.find("stocks"), "prices")
+        prices = frame.to_numpy(dtype=np.float64)
+        names = tuple(map(str, frame.columns))
+        return Table(prices.mean(axis=0), self.kernel(prices, "prices"), prices, names, None)
 
 
 STOCK_MEANS = {

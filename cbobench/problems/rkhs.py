@@ -31,15 +31,27 @@ class RandomRKHS(FeedbackModel):
     Draws without a feasible action are thrown away and counted. |f|_k = sqrt(a^T K a) is exact; a threshold's |g|_k
     is that of the nearest function in the features' span (`Finite.norm`).
 
-    The papers' "support points x_i" may also be read as drawn at random; here every point of the grid is one.
+    What Zhou & Ji leave open, each an option: "uniformly sampling a_i and support points x_i in X" may mean that every
+    point of the grid is a support, or that p = n supports are drawn from it with replacement (`supports`); B in h = B/2
+    may be the RKHS norm, or the largest value as for their sensors (`h_of`); 50 trials may be of one function or of
+    fifty (`instance`). `scaled` divides f, and a g that is drawn like f, by its largest absolute value, as the public
+    scripts of Chowdhury & Gopalan (2019) do, where B = 1.
     """
 
     constraint: Literal["threshold", "independent"] = param("threshold", "g = -f + h B, or drawn like f")
     h: float = param(0.5, "threshold as a share of B (threshold only)", above=0.0)
-    h_of: Literal["norm", "sup"] = param("norm", "B in the threshold: RKHS norm of f, or its largest absolute value")
+    h_of: Literal["norm", "sup", "max"] = param(
+        "norm", "B in the threshold: RKHS norm of f, its largest absolute value, or its largest value"
+    )
+    supports: Literal["grid", "uniform"] = param(
+        "grid", "the x_i: every point of the grid, or n drawn from it uniformly"
+    )
+    scaled: bool = param(False, "divide f, and an independent g, by its largest absolute value")
     noise: float | None = param(None, "noise standard deviation R; null takes noise_share", above=0.0)
     noise_share: float = param(0.01, "R^2 as a share of each function's range", above=0.0)
-    instance: int | Literal["fresh"] = param("fresh", "a fresh instance per seed, or the number of one fixed instance")
+    instance: int | Literal["fresh", "fixed"] = param(
+        "fresh", "a fresh instance per seed, or one for all seeds: fixed (number 0), or its number"
+    )
     seed_size: int = param(5, "how many random feasible actions a safe method may start from", at_least=1)
 
     def grid(self) -> tuple[Array, kernels.KernelName, float]:
@@ -61,7 +73,8 @@ class RandomRKHS(FeedbackModel):
 
     def draw(self, generators: Sequence[np.random.Generator]) -> Instances:
         if self.instance != "fresh":
-            generators = [generator(self.name, "fixed", int(self.instance)) for _ in generators]
+            number = 0 if self.instance == "fixed" else int(self.instance)
+            generators = [generator(self.name, "fixed", number) for _ in generators]
         drawn = [self._draw_one(gen) for gen in generators]
         f, g, norm, redraws = (np.stack(part) for part in zip(*drawn, strict=True))
         values = np.concatenate([f[:, None], g], axis=1)
@@ -76,19 +89,30 @@ class RandomRKHS(FeedbackModel):
 
     def _draw_one(self, gen: np.random.Generator) -> tuple[Array, Array, Array, int]:
         for redraws in range(MAX_REDRAWS):
-            weights = gen.uniform(-1, 1, (self._functions, self.actions.n))
+            weights = self._weights(gen)
             values = self.actions.combine(weights)
             norms = np.sqrt((values * weights).sum(axis=1))  # sqrt(a^T K a)
+            if self.scaled:
+                unit = np.abs(values).max(axis=1)
+                values, norms = values / unit[:, None], norms / unit
             f = values[0]
             if self.constraint == "threshold":
-                level = self.h * (norms[0] if self.h_of == "norm" else np.abs(f).max())
-                g = level - f[None, :]
+                bound = {"norm": norms[0], "sup": np.abs(f).max(), "max": f.max()}[self.h_of]
+                g = self.h * bound - f[None, :]
                 norms = np.array([norms[0], self.actions.norm(g[0])])
             else:
                 g = values[1:]
             if (self.settle(g) <= 0).all(axis=0).any():
                 return f, g, norms, redraws
         raise CellFailure(f"no feasible instance in {MAX_REDRAWS} draws; lower h or draw fewer constraints")
+
+    def _weights(self, gen: np.random.Generator) -> Array:
+        """The a_i of every function at the points of the grid, (functions, n); a point drawn twice has two."""
+        weights = gen.uniform(-1, 1, (self._functions, self.actions.n))
+        if self.supports == "grid":
+            return weights
+        drawn = gen.integers(self.actions.n, size=weights.shape)
+        return np.stack([np.bincount(x, a, self.actions.n) for x, a in zip(drawn, weights, strict=True)])
 
     @property
     def _functions(self) -> int:

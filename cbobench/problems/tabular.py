@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
@@ -62,6 +62,33 @@ def correlation(rows: Array, what: str) -> Array:
     matrix = np.atleast_2d(np.corrcoef(rows, rowvar=False))
     np.fill_diagonal(matrix, 1.0)  # to the last bit, so that equal prior variances are ties
     return matrix
+
+
+Normalise = Literal["z-score", "min-max", "max", "common"]
+
+
+def normalised_covariance(rows: Array, how: Normalise, what: str, unit: bool = False) -> Array:
+    """Covariance of the normalised columns of `rows`, (n, n).
+
+    Args:
+        how: `z-score`: each column less its mean, over its own deviation (all variances are 1). `min-max`: each column
+            from 0 to 1. `max`: each column over its largest value. `common`: all columns over the largest value of
+            all. Only the first gives all arms one prior variance: under the others, what varies most is tried first.
+        unit: whether the matrix is divided by its largest entry, so that the largest prior variance is 1.
+
+    Raises:
+        Misuse: as `correlation`, or a largest value that is not positive.
+    """
+    spread = correlation(rows, what)
+    if how == "z-score":
+        return spread
+    highest = rows.max(axis=0)
+    lacking = np.flatnonzero(highest <= 0)
+    if how != "min-max" and len(lacking):
+        raise Misuse(f"{what}: column {lacking[0]} has no positive value, so normalise: {how} has no meaning")
+    scale = {"min-max": highest - rows.min(axis=0), "max": highest, "common": highest.max()}[how]
+    matrix = np.atleast_2d(np.cov(rows / scale, rowvar=False))
+    return matrix / matrix.max() if unit else matrix
 
 
 class TabularProblem(Problem):

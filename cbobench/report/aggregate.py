@@ -59,29 +59,3 @@ def summary(run: Run) -> pd.DataFrame:
         row["us_per_round"] = 1e6 * good["seconds_per_round"].median() if len(good) else np.nan
         rows.append(row)
     return pd.DataFrame(rows)
-
-
-def curves(run: Run, metric: str, problem: str, *, average: bool = False) -> pd.DataFrame:
-    """Mean curves of one metric on one problem, of the run's latest horizon.
-
-    Args:
-        metric: a cumulative column of the rounds table.
-        problem: title of the problem.
-        average: divide by t.
-
-    Returns:
-        One row per (algorithm, t): `algorithm`, `label`, `t`, `mean`, `ci` (half width), `n`, `expected`.
-    """
-    expected = run.expected_of(problem)
-    parts = []
-    for algorithm, label in run.record.labels("algorithms").items():
-        t, values = run.series(metric, problem, algorithm) if algorithm in expected else (np.empty(0), np.empty((0, 0)))
-        if len(t) == 0:
-            continue
-        if average:
-            values = values / t[:, None]
-        means = {"t": t, "mean": values.mean(axis=1), "ci": half_width(values, axis=1)}
-        counts = {"n": values.shape[1], "expected": expected[algorithm]}
-        parts.append(pd.DataFrame({"algorithm": algorithm, "label": label} | means | counts))
-    columns = ["algorithm", "label", "t", "mean", "ci", "n", "expected"]
-    return pd.concat(parts, ignore_index=True) if parts else pd.DataFrame(columns=columns)

@@ -7,9 +7,8 @@ and draws what the run's problems allow. The files hold no time stamp: the same 
 from __future__ import annotations
 
 import importlib.util
-import itertools
+import inspect
 import re
-import textwrap
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -20,16 +19,25 @@ import pandas as pd
 
 from cbobench import resources
 from cbobench.errors import CbobenchError, Misuse, unknown
-from cbobench.report.aggregate import CONFIDENCE
+from cbobench.metrics import METRICS
+from cbobench.report.behind import Rows
+from cbobench.report.captions import Shown, caption, identity
+from cbobench.report.layout import finish, grid
 from cbobench.report.load import Run
-from cbobench.report.panels import AnyPanel, Boxes, Panel, TradeOff, plain
+from cbobench.report.panels import AnyPanel, Boxes, Panel, Statistic, TradeOff, metric_label
+from cbobench.report.style import Size, counted, looks, size_of
 
-__all__ = ["Boxes", "Figure", "Panel", "TradeOff", "draw", "draw_all", "main"]
+__all__ = ["AnyPanel", "Boxes", "Figure", "Panel", "TradeOff", "compose", "draw", "draw_all", "main"]
+
+FEW = 8  # curves that a single column has room for
 
 
 @dataclass(frozen=True)
 class Figure:
-    """A named figure of one or more panels, in rows of `columns`."""
+    """A named figure of one or more panels, in rows of `columns` where the page is wide enough.
+
+    Its caption says what is shown; of how many seeds, with which settings and from which run is added to it.
+    """
 
     name: str
     caption: str
@@ -55,81 +63,97 @@ def problems_named(run: Run, name: str) -> list[tuple[str, str]]:
     return [(title, labels[title]) for title in run.named("problem", [name]) if title in good]
 
 
-def draw(run: Run, figure: Figure, folder: Path) -> list[Path]:
-    """Write one figure as PDF, PNG and CSV into `folder`; the paths written."""
+def compose(
+    run: Run, figure: Figure, size: Size, keep: Callable[[AnyPanel, pd.DataFrame], None] = lambda panel, frame: None
+) -> tuple[Any, Shown]:
+    """A figure as a matplotlib image, to be closed by the caller, and what was found for it.
+
+    Args:
+        keep: is given every panel with the rows behind it, which are not held.
+    """
+    known, shown = looks(run.whole), Shown()
+    image, axes = grid(figure.panels, size, figure.columns)
+    for axis, panel in zip(axes, figure.panels, strict=True):
+        frame = panel.data(run)
+        panel.draw(axis, frame, known)
+        found = set(frame[frame["n"] > 0 if "n" in frame else slice(None)]["algorithm"]) if len(frame) else set()
+        for title in panel.wanted(run):
+            (shown.pairs if title in found else shown.absent)[panel.problem, title] = None
+            if title not in found and isinstance(panel, Panel):
+                empty = counted(run.record.labels("algorithms")[title], 0, run.expected_of(panel.problem)[title])
+                axis.plot([], [], label=empty, **known[title].line())
+        for column, metric in panel.centres.items():
+            if column in frame and METRICS[metric].better == "lower" and (frame[column] < 0).any():
+                shown.negative[metric_label(metric, panel.averaged)] = None
+        keep(panel, frame)
+        del frame
+    finish(image, axes, figure.panels, size)
+    return image, shown
+
+
+def numbered(
+    run: Run, paper: str, number: str, what: str, label: str, several: bool = False, ending: str = ""
+) -> tuple[str, str]:
+    """Name and caption of a figure that repeats one of a paper's.
+
+    Only a run of one of the paper's suites gets the number; a suite of another name that holds the same problem gets a
+    name of its own.
+
+    Args:
+        paper: as cited, such as "Zhou & Ji (2022)"; its suites are called zhou-ji-2022-...
+        number: of the paper's figure.
+        what, label: what is shown of which problem.
+        several: whether the run has more than one problem for this figure.
+        ending: of the name, where the paper's figure is drawn in more than one way.
+    """
+    suite, stem = run.record.suite, slug(paper).lower()
+    if not slug(suite).lower().startswith(stem):
+        return slug(f"{suite} {what} {label}") + ending, f"{suite}: {what}, {label}"
+    fit = suite.endswith("-fit")
+    name = f"{stem}_fig{number}" + (f"_{slug(label)}" if several else "") + ("_fit" if fit else "") + ending
+    return name, f"{paper}, Figure {number}{' (settings that come nearest)' if fit else ''}: {what}, {label}"
+
+
+def draw(
+    run: Run, figure: Figure, folder: Path, size: str | None = None, statistic: Statistic | None = None
+) -> list[Path]:
+    """Write one figure into `folder` as PDF, PNG, CSV with the numbers, and TXT with the caption.
+
+    Args:
+        size: one of `style.SIZES`; by default a single column for one panel with a few curves, else a double one.
+        statistic: "mean" or "median" in place of the panels' own.
+
+    Returns:
+        The paths written; none where the run has no cell of what the figure shows.
+    """
     import matplotlib as mpl
 
     mpl.use("Agg")
     import matplotlib.pyplot as plt
-    import seaborn as sns
 
-    colours = dict(
-        zip(run.record.labels("algorithms"), itertools.cycle(sns.color_palette("colorblind", 10)), strict=False)
-    )
+    panels = [
+        replace(p, statistic=statistic) if statistic and not isinstance(p, Boxes) else p for p in figure.panels
+    ]  # fmt: skip
+    figure = replace(figure, panels=panels)
+    crowded = any(len(panel.wanted(run)) > FEW for panel in panels)
+    chosen = size_of(size or ("double" if crowded else None), len(panels))
     folder.mkdir(parents=True, exist_ok=True)
-    paths = [folder / f"{figure.name}.{kind}" for kind in ("pdf", "png", "csv")]
-    with sns.axes_style("ticks"), sns.plotting_context("notebook"), mpl.rc_context({"pdf.fonttype": 42}):
-        columns = min(len(figure.panels), figure.columns)
-        rows = -(-len(figure.panels) // columns)
-        size = (5.2 * columns, 4.0 * rows)
-        image, grid = plt.subplots(rows, columns, figsize=size, squeeze=False, layout="constrained")
-        axes = list(grid.flat)
-        for axis in axes[len(figure.panels) :]:
-            axis.set_visible(False)
-        _draw_panels(run, figure, axes, colours, paths[2])
-        shown = [pair for axis in axes for pair in zip(*axis.get_legend_handles_labels(), strict=True)]
-        entries = {label: line for line, label in shown}
-        if entries:
-            image.legend(
-                entries.values(), entries, loc="outside lower center", fontsize="x-small", frameon=False,
-                ncols=min(len(entries), 3 * columns),
-            )  # fmt: skip
-        wrapped = [line for part in figure.caption.splitlines() for line in textwrap.wrap(part, 75 * columns)]
-        image.suptitle(plain("\n".join(wrapped)), fontsize="small" if columns > 1 else "x-small")
-        image.savefig(paths[0], metadata={"CreationDate": None, "Title": figure.caption.replace("\n", " ")})
-        image.savefig(paths[1], dpi=150, metadata={"Software": None})
-        plt.close(image)
+    paths = [folder / f"{figure.name}.{kind}" for kind in ("pdf", "png", "csv", "txt")]
+    with chosen.context(), Rows(panels, paths[2]) as rows:
+        image, shown = compose(run, figure, chosen, rows.add)
+        try:
+            if not shown.pairs:
+                return []
+            words = caption(run, figure.caption, panels, shown)
+            facts = {"Title": figure.caption, "Keywords": identity(run)}
+            subject = " ".join(words.splitlines())
+            image.savefig(paths[0], metadata={"CreationDate": None, "Subject": subject} | facts)
+            image.savefig(paths[1], dpi=chosen.dpi, metadata={"Software": None, "Description": subject} | facts)
+        finally:
+            plt.close(image)
+        rows.publish()
+        paths[3].write_text(words, encoding="utf-8")
     return paths
-
-
-def _draw_panels(run: Run, figure: Figure, axes: Sequence[Any], colours: dict[str, Any], path: Path) -> None:
-    """Draw every panel, and write the rows behind them as one CSV.
-
-    Rows of panels that are alike are written one by one, and not kept; columns of unlike ones are joined.
-    """
-    alike = {type(panel) for panel in figure.panels} in ({Panel}, {Boxes})
-    kept: list[pd.DataFrame] = []
-    part = path.with_suffix(".part")
-    try:
-        with part.open("w", newline="", encoding="utf-8") as file:
-            for position, panel in enumerate(figure.panels):
-                frame = panel.data(run)
-                panel.draw(axes[position], frame, colours)
-                frame.insert(0, "problem", panel.problem)
-                frame.insert(1, "metric", panel.quantity)
-                if alike:
-                    frame.to_csv(file, index=False, header=position == 0)
-                else:
-                    kept.append(frame)
-                del frame
-            if kept:
-                pd.concat(kept).to_csv(file, index=False)
-        part.replace(path)
-    finally:
-        part.unlink(missing_ok=True)
-
-
-def seeds_note(run: Run, of: str = "means") -> str:
-    """What is shown of how many seeds, for captions: means with error bars, or boxes over the seeds."""
-    counts = (
-        run.cells[(run.cells["status"] == "ok") & (run.cells["horizon"] == run.horizon)]
-        .groupby(["problem", "algorithm"])
-        .size()
-    )
-    low, high = (0, 0) if counts.empty else (int(counts.min()), int(counts.max()))
-    seeds = str(low) if low == high else f"{low} to {high}"
-    bars = f"bars: {CONFIDENCE:.0%} intervals" if of == "means" else "quartiles, whiskers to 1.5 times their distance"
-    return f"{of} of {seeds} seeds, {bars}"
 
 
 def load_recipe(path: Path) -> ModuleType:
@@ -147,14 +171,24 @@ def load_recipe(path: Path) -> ModuleType:
     return module
 
 
-def draw_all(run: Run, folder: Path, recipe: str | None = None) -> Iterator[tuple[Figure, list[Path]]]:
+def draw_all(
+    run: Run,
+    folder: Path,
+    recipe: str | None = None,
+    *,
+    metrics: Sequence[str] = (),
+    size: str | None = None,
+    statistic: Statistic | None = None,
+) -> Iterator[tuple[Figure, list[Path]]]:
     """Draw every figure that the shipped recipes know for this run.
 
     Args:
         recipe: only this one (a name or a path).
+        metrics: names or symbols of what to draw; only recipes whose `figures` takes `metrics` are then asked.
+        size, statistic: as for `draw`.
 
     Raises:
-        Misuse: no such recipe. CbobenchError: the run has no good cell to draw.
+        Misuse: no such recipe, metric, size or statistic. CbobenchError: the run has no good cell to draw.
     """
     if not (run.cells["status"] == "ok").any():
         raise CbobenchError(f"{run.folder.uri} has no good cell yet, so there is nothing to draw; see cbobench status")
@@ -165,12 +199,28 @@ def draw_all(run: Run, folder: Path, recipe: str | None = None) -> Iterator[tupl
         if recipe not in known and not path.is_file():
             raise unknown("recipe", recipe, known, then="or give the path of a Python file")
         chosen = {recipe: known.get(recipe, path)}
+    extra = {"metrics": [named_metric(word) for word in metrics]} if metrics else {}
     names: dict[str, int] = {}
     for path in chosen.values():
-        for figure in load_recipe(path).figures(run):
+        figures = load_recipe(path).figures
+        if extra and "metrics" not in inspect.signature(figures).parameters:
+            if recipe is not None:
+                raise Misuse(f"the recipe {recipe} has metrics of its own; leave --metric out, or use --recipe summary")
+            continue
+        for figure in figures(run, **extra):
             count = names[figure.name] = names.get(figure.name, 0) + 1
             unique = figure if count == 1 else replace(figure, name=f"{figure.name}_{count}")
-            yield unique, draw(run, unique, folder)
+            paths = draw(run, unique, folder, size, statistic)
+            if paths:
+                yield unique, paths
+
+
+def named_metric(word: str) -> str:
+    """The name of a metric by name or symbol."""
+    for name, metric in METRICS.items():
+        if word in (name, metric.symbol):
+            return name
+    raise unknown("metric", word, METRICS)
 
 
 def main(recipe: str, before: Callable[[Run], None] = lambda run: None) -> None:

@@ -36,8 +36,14 @@ class Run:
 
     def __init__(self, where: str | Path) -> None:
         self.folder = RunFolder.at(where)
-        self.record = RunRecord.read(self.folder)
+        self.record = self.whole = RunRecord.read(self.folder)
         self.played: dict[str, Played] = played(self.folder)
+
+    def only(self, glob: str) -> Run:
+        """The same run with the matching pairs alone (see `RunRecord.only`); `whole` still holds all."""
+        part = Run(self.folder.uri)
+        part.record = self.record.only(glob)
+        return part
 
     @cached_property
     def cells(self) -> pd.DataFrame:

@@ -1,25 +1,23 @@
-"""Panels of figures: mean curves with error bars, box plots over seeds at some rounds, trade-offs of two metrics."""
+"""Panels of figures: curves over rounds, box plots over seeds at some rounds, trade-offs of two metrics."""
 
 from __future__ import annotations
 
-import warnings
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 import pandas as pd
 
 from cbobench.metrics import METRICS
-from cbobench.report.aggregate import curves, half_width
+from cbobench.report.curves import centre, curves, stale
 from cbobench.report.load import Run
+from cbobench.report.style import Look, counted, mixed, thin
 
-ERROR_BARS = 10
-
-
-def plain(text: str) -> str:
-    """A label that matplotlib shows as it is: no formulas, and not hidden from the legend by a leading underscore."""
-    return ("\u200b" if text.startswith("_") else "") + text.replace("$", r"\$")
+MARKS = 8  # markers on a curve, with an error bar each
+BEST = {"color": "0.35", "linewidth": 0.8, "linestyle": (0, (6, 3)), "label": "f* (best feasible)", "zorder": 1}
+Looks = Mapping[str, Look]
+Statistic = Literal["mean", "median"]
 
 
 def metric_label(metric: str, average: bool) -> str:
@@ -27,22 +25,31 @@ def metric_label(metric: str, average: bool) -> str:
     return METRICS[metric].label_of(average)
 
 
-def counted(label: str, n: int, expected: int) -> str:
-    """A label that says so where seeds are missing."""
-    return plain(label) + ("" if n == expected else f" ({n} of {expected})")
+class OverRounds:
+    """A metric on the vertical axis."""
+
+    metric: str
+
+    @property
+    def floors(self) -> tuple[float | None, float | None]:
+        """The least values on the two axes."""
+        return None, METRICS[self.metric].least
 
 
 @dataclass(frozen=True)
-class Panel:
-    """Mean curves of one metric on one problem.
+class Panel(OverRounds):
+    """Curves of one metric on one problem.
 
     Args:
-        metric: a cumulative column of the rounds table.
+        metric: a column of the rounds table.
         problem: title of the problem.
-        algorithms: names to show (all by default): registered names, so every variant of them.
+        algorithms: registered names to show, every variant of them (all by default).
         average: divide by t.
         title: above the panel.
         last: the last round shown.
+        statistic: "mean", with bars for its interval, or "median", with a band from quartile to quartile.
+        log: axes on a logarithmic scale: "x", "y" or "xy", where growth is the point; zero and below are not shown.
+        titles: of the variants to show, in place of `algorithms`.
     """
 
     metric: str
@@ -51,38 +58,81 @@ class Panel:
     average: bool = False
     title: str = ""
     last: int | None = None
+    statistic: Statistic = "mean"
+    log: str = ""
+    titles: Sequence[str] | None = None
 
     @property
     def quantity(self) -> str:
         """What the CSV calls it."""
         return ("average_" if self.average else "") + self.metric
 
+    @property
+    def averaged(self) -> bool:
+        """Whether time averages are shown."""
+        return self.average
+
+    @property
+    def centres(self) -> dict[str, str]:
+        """Columns of the frame with what stands for the seeds, and their metrics."""
+        return {self.statistic: self.metric}
+
+    @property
+    def about(self) -> str:
+        """What is shown, for captions."""
+        return metric_label(self.metric, self.average) + (f", rounds to {self.last:,}" if self.last else "")
+
+    @property
+    def scale(self) -> tuple[str, ...]:
+        """Panels of one figure with the same scale share its axis."""
+        return "value", self.quantity, self.log
+
+    def wanted(self, run: Run) -> list[str]:
+        """Titles of the algorithms to show."""
+        known = run.expected_of(self.problem)
+        titles = self.titles if self.algorithms is None else run.named("algorithm", self.algorithms)
+        return [title for title in known if titles is None or title in titles]
+
     def data(self, run: Run) -> pd.DataFrame:
-        """One row per (algorithm, t): the mean over seeds and the half width of its interval."""
-        frame = curves(run, self.metric, self.problem, average=self.average)
-        if self.algorithms is not None:
-            frame = frame[frame["algorithm"].isin(run.named("algorithm", self.algorithms))]
-        return frame if self.last is None else frame[frame["t"] <= self.last]
+        """One row per (algorithm, t): see `curves`."""
+        return curves(
+            run, self.metric, self.problem, average=self.average, statistic=self.statistic, last=self.last,
+            algorithms=self.wanted(run),
+        )  # fmt: skip
 
-    def draw(self, axis: Any, frame: pd.DataFrame, colours: dict[str, Any]) -> None:
-        """Curves with staggered error bars."""
-        import seaborn as sns
-
+    def draw(self, axis: Any, frame: pd.DataFrame, looks: Looks) -> None:
+        """Curves with markers that do not lie upon each other, and bars there, or bands."""
         groups = list(frame.groupby("algorithm", sort=False))
+        if "f_star" in frame and groups:
+            axis.plot(groups[0][1]["t"], groups[0][1]["f_star"], **BEST)
+        for letter in self.log:
+            axis.set(**{f"{letter}scale": "log"})
         for position, (title, group) in enumerate(groups):
-            n, expected = int(group["n"].iloc[0]), int(group["expected"].iloc[0])
-            label = counted(group["label"].iloc[0], n, expected)
-            colour = colours[str(title)]
-            sns.lineplot(x=group["t"], y=group["mean"], ax=axis, color=colour, label=label, errorbar=None)
-            step = max(1, len(group) // ERROR_BARS)
-            start = step * (position + 1) // (len(groups) + 1)  # stagger, so that bars do not hide each other
-            some = group.iloc[start::step]
-            axis.errorbar(some["t"], some["mean"], some["ci"], fmt="none", ecolor=colour, capsize=2, elinewidth=1)
-        _finish(axis, "Round t", metric_label(self.metric, self.average), self.title)
+            look, some = looks[str(title)], self._marked(len(group), position, len(groups))
+            first = group.iloc[0]
+            label = counted(first["label"], int(first["n"]), int(first["expected"]), int(first["stale"]))
+            t, middle, low, high = (group[name].to_numpy(np.float64) for name in ("t", self.statistic, "low", "high"))
+            axis.plot(t, middle, label=label, markevery=some, **look.line())
+            if self.statistic == "median":
+                edge = {"edgecolor": (look.colour, 0.5), "linewidth": 0.4}
+                axis.fill_between(t, low, high, facecolor=(look.colour, 0.09), zorder=0.5, **edge)
+                continue
+            ends = np.maximum(np.stack([middle - low, high - middle])[:, some], 0.0)
+            shown = ~np.isnan(ends).any(axis=0)
+            axis.errorbar(
+                t[some][shown], middle[some][shown], ends[:, shown], ecolor=look.colour, fmt="none", **thin("bars")
+            )
+        axis.set(xlabel="Round t", ylabel=metric_label(self.metric, self.average))
+
+    def _marked(self, points: int, position: int, curves: int) -> list[int]:
+        """Which points of a curve carry a marker."""
+        share = (np.arange(MARKS) + (position + 1) / (curves + 1)) / MARKS
+        where = points**share - 1 if "x" in self.log else points * share
+        return sorted({min(points - 1, int(i)) for i in where})
 
 
 @dataclass(frozen=True)
-class Boxes:
+class Boxes(OverRounds):
     """Box plots over seeds of the time average of one metric, for one algorithm, every `step` rounds to `last`.
 
     Args:
@@ -99,99 +149,143 @@ class Boxes:
     last: int
     title: str = ""
 
+    averaged: ClassVar[bool] = True
+
+    @property
+    def centres(self) -> dict[str, str]:
+        """Columns of the frame with values, and their metrics."""
+        return {"value": self.metric}
+
     @property
     def quantity(self) -> str:
         """What the CSV calls it."""
         return f"average_{self.metric}"
 
+    @property
+    def about(self) -> str:
+        """What is shown, for captions."""
+        return f"{metric_label(self.metric, True)}, every {self.step} rounds to {self.last:,}"
+
+    @property
+    def scale(self) -> tuple[str, ...]:
+        """Panels of one figure with the same scale share its axis."""
+        return "value", self.quantity, ""
+
+    def wanted(self, run: Run) -> list[str]:
+        """The title of the algorithm."""
+        return [self.algorithm]
+
     def data(self, run: Run) -> pd.DataFrame:
-        """One row per (seed, t)."""
-        frame = run.rounds([self.metric], problem=self.problem, algorithm=self.algorithm, horizon=run.horizon)
+        """One row per (seed, t); for rewards with f*, that of the seed's best feasible action, averaged likewise."""
+        names = ["reward", "regret"] if self.metric == "reward" else [self.metric]
+        frame = run.rounds(names, problem=self.problem, algorithm=self.algorithm, horizon=run.horizon)
         frame = frame[(frame["t"] % self.step == 0) & (frame["t"] <= self.last)]
-        value = frame[self.metric] / frame["t"]
-        return frame[["algorithm", "seed", "t"]].assign(value=value).reset_index(drop=True)
+        found = frame[["algorithm", "seed", "t"]].assign(value=frame[self.metric] / frame["t"])
+        if self.metric == "reward":
+            found["f_star"] = (frame["reward"] + frame["regret"]) / frame["t"]
+        return found.reset_index(drop=True)
 
-    def draw(self, axis: Any, frame: pd.DataFrame, colours: dict[str, Any]) -> None:
-        """One box per round: quartiles, whiskers to 1.5 interquartile ranges, outliers as points."""
-        import seaborn as sns
-
-        rounds = sorted(frame["t"].unique())
-        if rounds:
-            with warnings.catch_warnings():
-                warnings.simplefilter(
-                    "ignore", DeprecationWarning
-                )  # seaborn 0.13 passes what matplotlib 3.11 deprecates
-                sns.boxplot(
-                    x=frame["t"], y=frame["value"], ax=axis, color=colours[self.algorithm], fliersize=2, linewidth=0.8
-                )
-            shown = range(0, len(rounds), max(1, len(rounds) // 7))
-            axis.set_xticks(list(shown), [str(rounds[i]) for i in shown])
-        _finish(axis, "Round t", metric_label(self.metric, True), self.title)
+    def draw(self, axis: Any, frame: pd.DataFrame, looks: Looks) -> None:
+        """One box per round: quartiles, whiskers to 1.5 times their distance, what lies beyond as points."""
+        if "f_star" in frame and len(frame):
+            best = frame.groupby("t")["f_star"].mean()
+            axis.plot(best.index, best.to_numpy(), **BEST)
+        known = frame.dropna(subset="value")
+        parts = {t: part["value"].to_numpy() for t, part in known.groupby("t")}
+        if parts:
+            colour = looks[self.algorithm].colour
+            line: dict[str, Any] = {"color": colour, **thin("lines")}
+            axis.boxplot(
+                list(parts.values()), positions=list(parts), widths=0.62 * self.step, patch_artist=True,
+                manage_ticks=False, boxprops=line | {"facecolor": mixed(colour, 0.65, towards=255)}, whiskerprops=line,
+                capprops=line, medianprops={"color": colour, "linewidth": 2 * line["linewidth"]},
+                flierprops={"marker": ".", "markersize": 2, "markerfacecolor": colour, "markeredgecolor": "none"},
+            )  # fmt: skip
+            axis.set_xlim(0, self.last + self.step)
+        axis.set(xlabel="Round t", ylabel=metric_label(self.metric, True))
 
 
 @dataclass(frozen=True)
 class TradeOff:
-    """Two final metrics against each other, one point per variant of an algorithm, with 95 % intervals.
+    """Two final metrics against each other, one point per variant of an algorithm.
 
     Args:
         metric, other: cumulative columns, on the horizontal and the vertical axis.
         problem: title of the problem.
-        algorithm: registered name, whose variants are joined by a line in the suite's order.
+        algorithm: registered name, or the titles of variants, which are joined by a line in the suite's order.
         title: above the panel.
+        statistic: means with bars for their intervals, or medians with bars from quartile to quartile.
     """
 
     metric: str
     other: str
     problem: str
-    algorithm: str
+    algorithm: str | Sequence[str]
     title: str = ""
+    statistic: Statistic = "mean"
+    averaged: ClassVar[bool] = True
+
+    @property
+    def centres(self) -> dict[str, str]:
+        """Columns of the frame with what stands for the seeds, and their metrics."""
+        return {"x": self.metric, "y": self.other}
 
     @property
     def quantity(self) -> str:
         """What the CSV calls it."""
         return f"average_{self.metric} against average_{self.other}"
 
+    @property
+    def about(self) -> str:
+        """What is shown, for captions."""
+        return f"{metric_label(self.metric, True)} against {metric_label(self.other, True).lower()} in the end"
+
+    @property
+    def scale(self) -> tuple[str, ...]:
+        """Panels of one figure with the same scale share its axis."""
+        return "trade-off", self.quantity
+
+    @property
+    def floors(self) -> tuple[float | None, float | None]:
+        """The least values on the two axes."""
+        return METRICS[self.metric].least, METRICS[self.other].least
+
+    def wanted(self, run: Run) -> list[str]:
+        """Titles of the variants."""
+        known = run.expected_of(self.problem)
+        titles = run.named("algorithm", [self.algorithm]) if isinstance(self.algorithm, str) else self.algorithm
+        return [title for title in titles if title in known]
+
     def data(self, run: Run) -> pd.DataFrame:
-        """One row per variant of the suite, NaN where no cell is done: means over seeds and half widths of averages."""
+        """One row per variant of the suite, NaN where no cell is done: centres `x`, `y` of averages, and their ends."""
         cells = run.cells
         good = cells[(cells["status"] == "ok") & (cells["problem"] == self.problem) & (cells["horizon"] == run.horizon)]
         labels, expected = run.record.labels("algorithms"), run.expected_of(self.problem)
         rows = []
-        for title in run.named("algorithm", [self.algorithm]):
-            if title not in expected:
-                continue
+        for title in self.wanted(run):
             group = good[good["algorithm"] == title]
             row: dict[str, Any] = {"algorithm": title, "label": labels[title], "n": len(group)}
-            row["expected"] = expected[title]
+            row |= {"expected": expected[title], "stale": stale(run, self.problem, title)}
             for name, metric in (("x", self.metric), ("y", self.other)):
-                values = group[metric].to_numpy(dtype=np.float64) / run.horizon
-                row[name] = values.mean() if len(values) else np.nan
-                row[f"{name}_ci"] = float(half_width(values))
+                values = group[metric].to_numpy(dtype=np.float64)[None] / run.horizon
+                points = centre(values, metric, self.statistic)
+                row |= {f"{name}{end}": point[0] for end, point in zip(("", "_low", "_high"), points, strict=True)}
             rows.append(row)
         return pd.DataFrame(rows)
 
-    def draw(self, axis: Any, frame: pd.DataFrame, colours: dict[str, Any]) -> None:
+    def draw(self, axis: Any, frame: pd.DataFrame, looks: Looks) -> None:
         """Points joined in order."""
         if not frame.empty:
             done = frame[frame["n"] > 0]
-            axis.plot(done["x"], done["y"], color="0.7", zorder=0)
+            axis.plot(done["x"], done["y"], color="0.75", zorder=0)
         for row in frame.to_dict("records"):
+            ends = [[[abs(row[n] - row[f"{n}_low"])], [abs(row[f"{n}_high"] - row[n])]] for n in ("x", "y")]
             axis.errorbar(
-                row["x"], row["y"], row["y_ci"], row["x_ci"], fmt="o", capsize=2, color=colours[row["algorithm"]],
-                label=counted(row["label"], row["n"], row["expected"]),
+                row["x"], row["y"], ends[1], ends[0], linestyle="none", **thin("bars"),
+                label=counted(row["label"], row["n"], row["expected"], row["stale"]),
+                **looks[row["algorithm"]].points(),
             )  # fmt: skip
-        _finish(axis, metric_label(self.metric, True), metric_label(self.other, True), self.title)
+        axis.set(xlabel=metric_label(self.metric, True), ylabel=metric_label(self.other, True))
 
 
 AnyPanel = Panel | Boxes | TradeOff
-
-
-def _finish(axis: Any, x: str, y: str, title: str) -> None:
-    import seaborn as sns
-
-    axis.set(xlabel=x, ylabel=y)
-    axis.set_title(plain(title), fontsize="medium")
-    axis.margins(x=0.02)
-    if axis.get_legend() is not None:
-        axis.get_legend().remove()  # one legend under all panels, where it hides no curve
-    sns.despine(ax=axis)

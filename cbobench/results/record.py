@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, Literal
 
-from cbobench.errors import DamagedRun, Misuse
+from cbobench.errors import DamagedRun, Misuse, unknown
 from cbobench.results.folder import RunFolder
 from cbobench.results.schema import SCHEMA_VERSION
 from cbobench.suite.cells import Cell, Grid, Pair, Suite
@@ -124,6 +124,28 @@ class RunRecord:
                     same = pairs[key] == cell.pair
                     found[key, cell.horizon, cell.seed] = cell if same else Cell(pairs[key], cell.horizon, cell.seed)
         return {cell.id: cell for cell in found.values()}
+
+    def only(self, glob: str) -> RunRecord:
+        """The record of the matching pairs alone.
+
+        Args:
+            glob: "problem/algorithm", or one of them, each by title, name or label; * and ? are wildcards.
+
+        Raises:
+            Misuse: it matches nothing.
+        """
+        kept = [(grid, tuple(pair for pair in grid.pairs if pair.matches(glob))) for grid in self.grids]
+        grids = tuple(
+            replace(
+                grid, pairs=pairs, problems=tuple(p for p in grid.problems if p in [pair.problem for pair in pairs]),
+                algorithms=tuple(a for a in grid.algorithms if a in [pair.algorithm for pair in pairs]),
+            )
+            for grid, pairs in kept if pairs
+        )  # fmt: skip
+        if not grids:
+            words = {word for g in self.grids for p in g.pairs for word in (*p.problem.words, *p.algorithm.words)}
+            raise unknown("pair", glob, words, then="* and ? are wildcards")
+        return replace(self, grids=grids)
 
     def variants(self, what: What) -> dict[str, Variant]:
         """The run's problems or algorithms by title, in the order of the suite; one thing under its latest spelling."""

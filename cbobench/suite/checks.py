@@ -80,7 +80,10 @@ def memory_of(pair: Pair, problem: Problem, horizon: int) -> int:
     algorithm: Algorithm = params.build(ALGORITHMS.get(pair.algorithm.name), pair.algorithm.settings)
     told, kind = 1 + problem.constraints, algorithm.posterior_kind()
     apart = 1 if "feedback at once" in problem.offers() and kind != "observations" else told
-    lam = algorithm.lam_for(horizon) if isinstance(algorithm, ScoreAlgorithm) else 0.0
+    lam = 0.0
+    if isinstance(algorithm, ScoreAlgorithm):
+        lam = algorithm.lam_for(horizon)
+        apart += apart > 1 and algorithm.pending == "variance"
     return choice.memory(problem.actions, horizon, apart, told, kind, lam)
 
 

@@ -78,8 +78,8 @@ def test_the_gain_of_a_window_stops_growing():
 
     algorithm.ask = spy
     play(problem("rkhs-1d"), algorithm, seeds=1, horizon=20)
-    assert widths[0] < widths[4] < widths[5]
-    assert len(set(widths[5:])) == 1
+    assert widths[0] < widths[4] < widths[5] < widths[6]
+    assert len(set(widths[6:])) == 1, "W + 1 observations"
 
 
 def test_config_maximises_f_where_only_a_polished_point_is_allowed():

@@ -9,6 +9,7 @@ from cbobench.errors import Misuse
 from cbobench.report.formats import number
 from cbobench.report.load import Run
 from cbobench.report.panels import TradeOff
+from cbobench.report.style import looks
 
 SUITE = """\
 suite: filters
@@ -88,7 +89,7 @@ def test_a_trade_off_shows_a_variant_with_missing_cells(run, tmp_path):
     frame = panel.data(part)
     assert frame[["n", "expected"]].values.tolist() == [[0, 3], [3, 3]]
     figure, axis = plt.subplots()
-    panel.draw(axis, frame, dict.fromkeys(part.record.labels("algorithms"), "black"))
+    panel.draw(axis, frame, looks(part.record))
     assert axis.get_legend_handles_labels()[1] == ["Rand (beta_scale = 0.2) (0 of 3)", "Rand (beta_scale = 1.0)"]
     plt.close(figure)
 

@@ -8,7 +8,7 @@ import pytest
 
 import cbobench
 from cbobench.play.rows import RoundRows
-from cbobench.report.aggregate import curves
+from cbobench.report.curves import curves
 from cbobench.report.figures import draw_all
 from cbobench.report.load import Run, _in_order
 from cbobench.results.folder import RunFolder
@@ -47,8 +47,10 @@ def test_figures_never_hold_a_whole_file(in_parts, tmp_path, monkeypatch):
     found = curves(run, "regret", run.record.grids[-1].pairs[0].problem.title)
     np.testing.assert_allclose(found["mean"], means.loc[[*means.index]], rtol=1e-12)
     paths = [path for _, some in draw_all(run, tmp_path / "figures") for path in some]
-    assert sorted(path.suffix for path in paths).count(".csv") == len(paths) / 3
-    assert {path.suffix for path in (tmp_path / "figures").iterdir()} == {".csv", ".pdf", ".png"}, "and no part is left"
+    assert sorted(path.suffix for path in paths).count(".csv") == len(paths) / 4
+    assert {path.suffix for path in (tmp_path / "figures").iterdir()} == {".csv", ".pdf", ".png", ".txt"}, (
+        "and no part is left"
+    )
 
 
 def test_rows_are_cut_where_another_tasks_cells_lie_between():

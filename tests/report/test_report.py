@@ -17,8 +17,9 @@ from scipy import stats
 import cbobench
 from cbobench import resources
 from cbobench.errors import CbobenchError, Misuse
-from cbobench.report.aggregate import curves, half_width, summary
+from cbobench.report.aggregate import half_width, summary
 from cbobench.report.compare import compare
+from cbobench.report.curves import curves
 from cbobench.report.figures import draw_all, slug
 from cbobench.report.formats import TextTable, number, plus_minus, render
 from cbobench.report.load import Run
@@ -104,7 +105,10 @@ def test_curves_are_means_over_seeds(finished):
     at = rounds[rounds["t"] == 17]["regret"]
     row = frame[(frame["algorithm"] == "ckb-ts") & (frame["t"] == 17)].iloc[0]
     np.testing.assert_allclose(row["mean"], at.mean(), rtol=1e-12)
-    np.testing.assert_allclose(row["ci"], stats.t.ppf(0.975, 3) * stats.sem(at), rtol=1e-9)
+    assert at.min() <= row["low"] < row["mean"] < row["high"] <= at.max()
+    middle = curves(run, "regret", problem, statistic="median", last=17).query("algorithm == 'ckb-ts'").iloc[-1]
+    assert middle["t"] == 17
+    np.testing.assert_allclose(middle[["low", "median", "high"]].astype(float), at.quantile([0.25, 0.5, 0.75]))
     average = curves(run, "regret", problem, average=True)
     np.testing.assert_allclose(average["mean"] * average["t"], frame["mean"], rtol=1e-12)
 
@@ -165,8 +169,9 @@ def test_compare_in_every_format(finished):
 
 EXPECTED = {
     "summary_figures_h_B_4", "summary_figures_independent_g", "summary_figures_light", "summary_figures_stocks",
-    "zhou_ji_2022_fig1a_h_B_4", "zhou_ji_2022_fig1a_independent_g", "zhou_ji_2022_fig1b", "zhou_ji_2022_fig1c",
-    "zhou_ji_2022_fig2a", "zhou_ji_2022_fig2b", "zhou_ji_2022_fig2c",
+    "figures_regret_h_B_4", "figures_regret_against_the_best_policy_independent_g",
+    "figures_regret_light", "figures_stronger_violation_light",
+    "figures_regret_stocks", "figures_average_regret_stocks", "figures_stronger_violation_stocks",
 }  # fmt: skip
 
 
@@ -176,14 +181,14 @@ def test_figures_and_the_numbers_behind_them(finished, tmp_path):
     drawn = {figure.name: paths for figure, paths in draw_all(run, tmp_path / "one")}
     assert set(drawn) == EXPECTED
     for paths in drawn.values():
-        assert [p.suffix for p in paths] == [".pdf", ".png", ".csv"]
+        assert [p.suffix for p in paths] == [".pdf", ".png", ".csv", ".txt"]
         assert all(p.stat().st_size > 500 for p in paths)
-    behind = pd.read_csv(drawn["zhou_ji_2022_fig2b"][2])
+    behind = pd.read_csv(drawn["figures_average_regret_stocks"][2])
     assert set(behind["metric"]) == {"average_regret"}
     last = behind[(behind["algorithm"] == "sgp-ucb") & (behind["t"] == 40)]["mean"].item()
     cells = cbobench.load_cells(finished, problem="stocks[data=look-alike]", algorithm="sgp-ucb")
     np.testing.assert_allclose(last, cells["regret"].mean() / 40)
-    shown = pd.read_csv(drawn["zhou_ji_2022_fig1c"][2])
+    shown = pd.read_csv(drawn["figures_stronger_violation_light"][2])
     assert set(shown["algorithm"]) == {"ckb-ucb", "ckb-ts", "ckb-rand"}
     again = {figure.name: paths for figure, paths in draw_all(run, tmp_path / "two", "zhou_ji_2022")}
     for name, paths in again.items():

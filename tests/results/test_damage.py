@@ -11,8 +11,9 @@ import pytest
 
 import cbobench
 from cbobench.errors import DamagedRun, Misuse
-from cbobench.report.aggregate import curves, summary
+from cbobench.report.aggregate import summary
 from cbobench.report.compare import compare
+from cbobench.report.curves import curves
 from cbobench.report.load import Run
 from cbobench.sweep.run import execute, plan
 

@@ -157,20 +157,26 @@ def test_tables_are_known_by_content_not_by_path(write_suite, tmp_path):
 
 
 # What the papers print: (algorithms, seeds, horizon). Guo, Zhu & Liu give no number of runs; the trade-off of Shi &
-# Eryilmaz is an average over 20. Recorded data are needed to load the last two.
+# Eryilmaz is an average over 20. Recorded data are needed to load those of light sensors and stocks.
 SHIPPED = {
     "quickstart": (5, 10, 500),
-    "guo_zhu_liu_2022_classical": (3, 50, 500),
-    "guo_zhu_liu_2022_delayed": (4, 50, 500),
-    "guo_zhu_liu_2022_drift": (4, 50, 500),
-    "shi_eryilmaz_2022_tradeoff": (5, 20, 350),
-    "shi_eryilmaz_2022_pocket_noiseless": (3, 100, 350),
-    "shi_eryilmaz_2022_pocket_noisy": (3, 100, 350),
-    "shi_eryilmaz_2022_rate_noiseless": (3, 100, 350),
-    "shi_eryilmaz_2022_rate_noisy": (3, 100, 350),
-    "zhou_ji_2022_synthetic": (5, 50, 10_000),
-    "zhou_ji_2022_light": (5, 50, 1000),
-    "zhou_ji_2022_stocks": (5, 50, 10_000),
+    "guo_zhu_liu_2022_classical": (3, 20, 500),
+    "guo_zhu_liu_2022_classical_fit": (9, 20, 500),
+    "guo_zhu_liu_2022_delayed": (4, 20, 500),
+    "guo_zhu_liu_2022_delayed_fit": (14, 20, 500),
+    "guo_zhu_liu_2022_drift": (4, 20, 500),
+    "guo_zhu_liu_2022_drift_fit": (11, 20, 500),
+    "shi_eryilmaz_2022_tradeoff": (10, 20, 350),
+    "shi_eryilmaz_2022_pocket_noiseless": (4, 100, 350),
+    "shi_eryilmaz_2022_pocket_noisy": (4, 100, 350),
+    "shi_eryilmaz_2022_rate_noiseless": (4, 100, 350),
+    "shi_eryilmaz_2022_rate_noisy": (4, 100, 350),
+    "zhou_ji_2022_synthetic": (8, 50, 10_000),
+    "zhou_ji_2022_synthetic_fit": (6, 50, 10_000),
+    "zhou_ji_2022_light": (7, 50, 1000),
+    "zhou_ji_2022_light_fit": (5, 50, 1000),
+    "zhou_ji_2022_stocks": (7, 50, 10_000),
+    "zhou_ji_2022_stocks_fit": (5, 50, 10_000),
 }
 
 
@@ -180,7 +186,7 @@ def test_every_shipped_suite_is_checked():
 
 @pytest.mark.parametrize("name", sorted(SHIPPED))
 def test_shipped_suites_load(name, request):
-    recorded = name in ("zhou_ji_2022_light", "zhou_ji_2022_stocks")
+    recorded = name.startswith(("zhou_ji_2022_light", "zhou_ji_2022_stocks"))
     suite = load(resources.suites()[name], data=request.getfixturevalue("original_data") if recorded else None)
     grid = suite.grid
     assert (len(grid.algorithms), len(grid.seeds), grid.horizon) == SHIPPED[name]
@@ -190,8 +196,9 @@ def test_shipped_suites_name_known_data(monkeypatch, tmp_path):
     monkeypatch.setenv("CBOBENCH_DATA", str(tmp_path))
     load(resources.suites()["quickstart"])
     for name, data in (("zhou_ji_2022_light", "light-sensors"), ("zhou_ji_2022_stocks", "stocks")):
-        with pytest.raises(Misuse, match=DATA_SETS[data].file):
-            load(resources.suites()[name])
+        for suite in (name, f"{name}_fit"):
+            with pytest.raises(Misuse, match=DATA_SETS[data].file):
+                load(resources.suites()[suite])
 
 
 def test_blocks():

@@ -1,0 +1,82 @@
+"""A posterior under delays whose variances know what was played, and whose means what has arrived."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from cbobench.gp.kernels import Array
+from cbobench.gp.posteriors.contract import Arrivals, Jet, Mask, Posterior
+from cbobench.gp.posteriors.shared import SharedPosterior
+
+
+class PendingPosterior:
+    """Means of one posterior and variances of another (see `contract.Posterior`).
+
+    A variance does not depend on values, so conditioning on a play when it is made shrinks it at once. To take for a
+    missing value the mean that the others give there leaves all means as they are, so they need what has arrived only:
+    the hallucinated feedback of batched GP-UCB (Desautels et al. 2014).
+
+    Args:
+        arrived: what gives the means, with a covariance per function.
+        played: one function, whose covariance is every function's.
+
+    Attributes:
+        variance (S, M) and gain (S,): of all plays since the last reset, whether their values are there or not.
+    """
+
+    def __init__(self, arrived: Posterior, played: SharedPosterior) -> None:
+        self.arrived, self.played = arrived, played
+        self.functions = arrived.functions
+
+    @property
+    def lam(self) -> float:
+        return self.played.lam
+
+    @property
+    def mean(self) -> Array:
+        return self.arrived.mean
+
+    @property
+    def variance(self) -> Array:
+        return self.played.variance
+
+    @property
+    def gain(self) -> Array:
+        return self.played.gain
+
+    def reset(self, lam: float | None = None) -> None:
+        self.arrived.reset(lam)
+        self.played.reset(lam)
+
+    def update(self, actions: NDArray[Any], values: Array) -> None:
+        self.arrived.update(actions, values)
+        self.played.update(actions, np.zeros((len(actions), 1)))
+
+    def reveal(self, replicate: int, t: int, action: Any, function: int, value: float) -> None:
+        self.arrived.reveal(replicate, t, action, function, value)
+
+    def receive(self, t: int, played: Sequence[NDArray[Any]], arrivals: Arrivals, since: int = 1) -> None:
+        self.played.update(played[t - 1], np.zeros((len(played[t - 1]), 1)))
+        self.arrived.receive(t, played, arrivals, since)
+
+    def at(self, actions: NDArray[Any]) -> tuple[Array, Array]:
+        return self.arrived.at(actions)[0], self.played.at(actions)[1]
+
+    def at_observations(self) -> tuple[Array, Array, Mask]:
+        return self.arrived.at_observations()
+
+    def observations(self) -> Array:
+        return self.arrived.observations()
+
+    def jet(self, points: Array, wanted: Mask | None = None) -> Jet:
+        return Jet(self.arrived.jet(points, wanted).mean, self.played.jet(points, wanted).variance)
+
+    def paths(self, z: Array, first: int = 0) -> Array:
+        return self.played.paths(z)
+
+    def covariances(self, replicate: int, function: int, some: NDArray[np.intp]) -> Array:
+        return self.played.covariances(replicate, 0, some)

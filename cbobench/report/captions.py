@@ -1,0 +1,145 @@
+"""The words beside a figure: what is shown of how many seeds, with which settings, and which run it is of."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import string
+import textwrap
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from cbobench.report.load import Run
+from cbobench.report.panels import AnyPanel, Boxes
+from cbobench.results.record import WHATS
+
+WIDTH = 100
+
+
+@dataclass
+class Shown:
+    """What the panels of a figure were found to hold.
+
+    Attributes:
+        pairs: titles of problems and algorithms drawn, in order.
+        absent: those without a good cell.
+        negative: labels of metrics that are better when lower and fall below zero.
+    """
+
+    pairs: dict[tuple[str, str], None] = field(default_factory=dict)
+    absent: dict[tuple[str, str], None] = field(default_factory=dict)
+    negative: dict[str, None] = field(default_factory=dict)
+
+
+def identity(run: Run) -> str:
+    """What names a run: its suite, and a hash of the cells that were asked for. It holds no time."""
+    digest = hashlib.sha256("\n".join(sorted(run.whole.cells)).encode())
+    return f"{run.record.suite}, grid {digest.hexdigest()[:12]}"
+
+
+def caption(run: Run, what: str, panels: Sequence[AnyPanel], shown: Shown) -> str:
+    """A figure's caption, one paragraph per line of thought, wrapped.
+
+    Args:
+        what: the recipe's words.
+        shown: what was drawn.
+    """
+    lines = [what.rstrip(".") + ".", *_panels(panels), _seeds(run, panels, shown), *_notes(run, shown)]
+    lines += _settings(run, shown)
+    lines.append(f"Run: {identity(run)}.")
+    return "\n".join(textwrap.fill(line, WIDTH, break_on_hyphens=False) for line in lines if line) + "\n"
+
+
+def _panels(panels: Sequence[AnyPanel]) -> list[str]:
+    if len(panels) == 1:
+        return []
+    words = [f"{panel.title}: {panel.about}" if panel.title else panel.about for panel in panels]
+    return [" ".join(f"({string.ascii_lowercase[i % 26]}) {word}." for i, word in enumerate(words))]
+
+
+def _seeds(run: Run, panels: Sequence[AnyPanel], shown: Shown) -> str:
+    """Of what and how many, and what the bars, bands or boxes are."""
+    counts = {pair: len(run.select(**_pair(pair), horizon=run.horizon, status="ok")) for pair in shown.pairs}
+    low, high = min(counts.values()), max(counts.values())
+    seeds = ("one seed" if low == 1 else f"{low} seeds") if low == high else f"{low} to {high} seeds"
+    if all(isinstance(panel, Boxes) for panel in panels):
+        first = f"Boxes over {seeds}: median and quartiles, whiskers to 1.5 times their distance, points beyond."
+    elif any(getattr(panel, "statistic", "") == "median" for panel in panels):
+        first = f"Medians over {seeds}; bands or bars from quartile to quartile."
+    else:
+        first = f"Means over {seeds}; bars: 95 % bootstrap intervals of the mean"
+        first += "." if low > 1 else ", which one seed does not have."
+    asked = {(p, a): run.expected_of(p)[a] for p, a in [*shown.pairs, *shown.absent]}
+    labels = run.record.labels("algorithms")
+    missing = [f"{labels[p[1]]} {counts.get(p, 0)} of {n}" for p, n in asked.items() if counts.get(p, 0) < n]
+    first += f" Incomplete: {', '.join(missing)} seeds." if missing else ""
+    others = sorted({grid.horizon for grid in run.record.grids} - {run.horizon})
+    also = f" (the run also holds T = {', '.join(f'{t:,}' for t in others)}, not shown)" if others else ""
+    return f"{first} T = {run.horizon:,}{also}."
+
+
+def _pair(pair: tuple[str, str]) -> dict[str, str]:
+    return {"problem": pair[0], "algorithm": pair[1]}
+
+
+def _notes(run: Run, shown: Shown) -> list[str]:
+    """What a reader must know of the cells behind the figure."""
+    notes = []
+    if shown.negative:
+        metrics = " and ".join(shown.negative)
+        notes.append(
+            f"{metrics} below zero (the grey line): rounds that violate the constraints may earn more than what "
+            "regret is against."
+        )
+    cells = run.cells
+    good = cells[(cells["status"] == "ok") & (cells["horizon"] == run.horizon)]
+    for problem in dict.fromkeys(problem for problem, _ in shown.pairs):
+        some = good[good["problem"] == problem].drop_duplicates("seed")
+        known = list(some["binds"].dropna()) if "binds" in some else []
+        if len(known):
+            label = run.record.labels("problems")[problem]
+            notes.append(f"The constraint binds in {int(sum(known))} of {len(known)} seeds ({label}).")
+    mine = [p in shown.pairs for p in zip(good["problem"], good["algorithm"], strict=True)]
+    old = int(good["cell"][mine].isin(run.stale).sum())
+    if old:
+        notes.append(f"† {old} of {sum(mine)} cells were played by code that has changed since.")
+    return notes
+
+
+def _settings(run: Run, shown: Shown) -> list[str]:
+    """Every parameter as it was resolved: those that all problems, or all algorithms, share first."""
+    lines = []
+    titles = {
+        "problems": dict.fromkeys(problem for problem, _ in shown.pairs),
+        "algorithms": dict.fromkeys(algorithm for _, algorithm in shown.pairs),
+    }
+    for what, one in zip(WHATS, ("Problem", "Method"), strict=True):
+        variants, labels = run.record.variants(what), run.record.labels(what)
+        some = [variants[title] for title in titles[what]]
+        shared = _shared(some)
+        if len(some) > 1 and shared:
+            lines.append(f"Shared by the {what}: {_listed(shared)}.")
+        for title in titles[what]:
+            variant = variants[title]
+            name = labels[title] if labels[title] == variant.name else f"{labels[title]} ({variant.name})"
+            own = {k: v for k, v in variant.values.items() if len(some) == 1 or k not in shared}
+            lines.append(f"{one} {name}: {_listed(own)}." if own else f"{one} {name}.")
+    return lines
+
+
+def _shared(variants: Sequence[Any]) -> dict[str, Any]:
+    """Parameters that two variants or more have, all with the same value."""
+    values: dict[str, list[Any]] = {}
+    for variant in variants:
+        for name, value in variant.values.items():
+            values.setdefault(name, []).append(value)
+    return {name: some[0] for name, some in values.items() if len(some) > 1 and all(v == some[0] for v in some)}
+
+
+def _listed(values: Mapping[str, Any]) -> str:
+    words = {
+        name: value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+        for name, value in sorted(values.items())
+    }
+    return ", ".join(f"{name} = {word[:12] + '...' if len(word) > 60 else word}" for name, word in words.items())

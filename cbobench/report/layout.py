@@ -1,0 +1,140 @@
+"""The page of a figure: panels in rows with letters and shared scales, one legend below them, and nothing cut off."""
+
+from __future__ import annotations
+
+import math
+import string
+import textwrap
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from cbobench.metrics import METRICS
+from cbobench.report.panels import AnyPanel, Boxes
+from cbobench.report.style import Size, plain
+
+FLAT = 0.38  # height of a panel by its width at least
+ROOM = 0.04  # of an axis, beyond what is drawn
+
+
+def grid(panels: Sequence[AnyPanel], size: Size, columns: int) -> tuple[Any, list[Any]]:
+    """An empty image with one axis per panel, of the size's width.
+
+    Args:
+        columns: panels beside each other, if the size has room for them.
+    """
+    import matplotlib.pyplot as plt
+    from matplotlib.layout_engine import ConstrainedLayoutEngine
+
+    across = min(len(panels), columns, size.columns)
+    rows = -(-len(panels) // across)
+    height = min(rows * max(size.panel, FLAT * size.width / across), size.tallest)
+    pad = size.small / 72
+    engine = ConstrainedLayoutEngine(w_pad=pad / 2, h_pad=pad / 4, wspace=0.02, hspace=0.05)
+    image, table = plt.subplots(rows, across, figsize=(size.width, height), squeeze=False, layout=engine)
+    axes = list(table.flat)
+    for axis in axes[len(panels) :]:
+        axis.remove()
+    return image, axes[: len(panels)]
+
+
+def finish(image: Any, axes: Sequence[Any], panels: Sequence[AnyPanel], size: Size) -> None:
+    """Letters, ticks, shared scales, zero lines and the legend; then long labels are broken where they do not fit."""
+    import seaborn as sns
+
+    for position, (axis, panel) in enumerate(zip(axes, panels, strict=True)):
+        letter = f"({string.ascii_lowercase[position % 26]}) " if len(panels) > 1 else ""
+        axis.set_title(plain(letter + panel.title if panel.title or letter else ""))
+        if not _filled(axis):
+            axis.text(0.5, 0.5, "not known here", transform=axis.transAxes, ha="center", va="center", color="0.4")
+        sns.despine(ax=axis)
+    _scales(axes, panels)
+    for axis, panel in zip(axes, panels, strict=True):
+        count = not isinstance(panel, Boxes) and METRICS[panel.metric].whole and not panel.averaged
+        _ticks(axis, axis.get_window_extent().width / image.dpi, size, count)
+        low, high = axis.get_ylim()
+        if low < 0 < high:
+            axis.axhline(0, color="0.6", linewidth=0.6, zorder=0.2, gid="zero")
+    _legend(image, axes, size)
+    image.draw_without_rendering()
+    for axis in axes:
+        room = axis.get_window_extent()
+        _broken(axis.yaxis.label, room.height, "height")
+        _broken(axis.xaxis.label, room.width, "width")
+        _broken(axis.title, room.width, "width")
+
+
+def _filled(axis: Any) -> bool:
+    """Whether there is a number to be seen."""
+    return bool(np.isfinite(axis.dataLim.get_points()).all())
+
+
+def _scales(axes: Sequence[Any], panels: Sequence[AnyPanel]) -> None:
+    """Limits with a little room, not below what the quantities can be, and the same for panels of one scale."""
+    together: dict[tuple[str, ...], list[Any]] = {}
+    for axis, panel in zip(axes, panels, strict=True):
+        if not _filled(axis):
+            continue
+        together.setdefault(panel.scale, []).append(axis)
+        axis.margins(ROOM)
+        axis.autoscale_view()
+        for letter, floor in zip("xy", panel.floors, strict=True):
+            low, high = getattr(axis, f"get_{letter}lim")()
+            near = floor is not None and low - floor < 0.25 * (high - low)
+            if near and getattr(axis, f"get_{letter}scale")() == "linear":
+                getattr(axis, f"set_{letter}lim")(
+                    floor - ROOM / 2 * (high - floor), high
+                )  # a curve at the floor is seen
+    for some in together.values():
+        drawn = [axis.get_ylim() for axis in some]
+        for axis in some:
+            axis.set_ylim(min(low for low, _ in drawn), max(high for _, high in drawn))
+
+
+def _ticks(axis: Any, width: float, size: Size, count: bool) -> None:
+    """As many ticks as there is room for numbers; whole ones for counts."""
+    from matplotlib.ticker import MaxNLocator
+
+    for side, room in ((axis.xaxis, width * 72 / (4 * size.small)), (axis.yaxis, 6)):
+        if side.get_scale() == "linear":
+            whole = side is axis.yaxis and count
+            bins = max(2, min(6, int(room)))
+            side.set_major_locator(MaxNLocator(bins, steps=[1, 2, 2.5, 5, 10], integer=whole))
+            ticks = side.get_major_locator()()
+            step = float(np.diff(ticks).min()) if len(ticks) > 1 else 1.0
+            side.set_major_formatter(_written(step, float(np.abs(ticks).max(initial=0.0))))
+
+
+def _written(step: float, most: float) -> Callable[[float, int], str]:
+    """How the numbers at an axis are written: with as many decimals as the step has, thousands as k, millions as M."""
+    unit, letter = next(((u, w) for u, w in ((1e6, "M"), (1e3, "k")) if most >= 100 * u and step >= u / 10), (1, ""))
+    places = next((p for p in range(6) if math.isclose(step / unit, round(step / unit, p), rel_tol=1e-6)), 6)
+    return lambda value, _: f"{value / unit:,.{places}f}{letter if value else ''}".replace("-", "−")
+
+
+def _legend(image: Any, axes: Sequence[Any], size: Size) -> None:
+    """One legend below all panels, in as many columns as fit; the image grows by its height."""
+    shown = [pair for axis in axes for pair in zip(*axis.get_legend_handles_labels(), strict=True)]
+    entries = {label: line for line, label in shown}
+    letters = int(size.width * 72 / (0.75 * size.small))
+    lines = {textwrap.fill(label, letters): line for label, line in entries.items()}
+    for columns in range(min(len(lines), 6), 0, -1):
+        made = image.legend(
+            lines.values(), lines, loc="outside lower center", frameon=False, ncols=columns, handlelength=2.8,
+            columnspacing=1.2, handletextpad=0.5, labelspacing=0.35, borderaxespad=0.2, borderpad=0.2,
+        )  # fmt: skip
+        extent = made.get_window_extent()
+        if columns == 1 or extent.width <= 0.98 * image.bbox.width:
+            image.set_figheight(image.get_figheight() + extent.height / image.dpi)
+            return
+        made.remove()
+
+
+def _broken(text: Any, room: float, side: str) -> None:
+    """Break a text into as few lines as fit, of about the same length."""
+    words = text.get_text()
+    lines = math.ceil(getattr(text.get_window_extent(), side) / room)
+    if lines > 1:
+        width = next(w for w in range(len(words) // lines, len(words) + 1) if len(textwrap.wrap(words, w)) <= lines)
+        text.set_text(textwrap.fill(words, width))

@@ -1,0 +1,181 @@
+"""How figures look: three sizes, and one colour, dash and marker per algorithm in every figure of every run.
+
+An algorithm's look is fixed by its registered name. The methods of the papers' figures, which are seen together, have
+looks that were chosen for it; every other name, a user's own too, is given one by a hash of the name, which no other
+name changes. Variants of one algorithm share its hue and differ in lightness, dash and marker.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from cbobench.errors import unknown
+from cbobench.results.record import RunRecord
+
+
+@dataclass(frozen=True)
+class Size:
+    """A format of figures; lengths in inches, text and lines in points, as printed.
+
+    Attributes:
+        width: of the whole figure.
+        panel: height of one row of panels.
+        tallest: height of all rows together at most.
+        columns: panels beside each other at most.
+        text, small: of titles and axes, and of ticks and the legend.
+        line, marker: widths.
+        dpi: of the PNG.
+    """
+
+    width: float
+    panel: float
+    tallest: float
+    columns: int
+    text: float
+    small: float
+    line: float
+    marker: float
+    dpi: int
+
+    def context(self) -> Any:
+        """A context of matplotlib settings."""
+        import matplotlib as mpl
+        import seaborn as sns
+
+        settings = {
+            **sns.axes_style("ticks"), "pdf.fonttype": 42, "font.size": self.text, "axes.labelsize": self.text,
+            "axes.titlesize": self.text, "axes.titlelocation": "left", "axes.linewidth": 0.6 * self.line,
+            "axes.labelpad": self.text / 4, "axes.titlepad": self.text / 2, "legend.fontsize": self.small,
+            "xtick.labelsize": self.small, "ytick.labelsize": self.small, "lines.linewidth": self.line,
+            "lines.markersize": self.marker, "lines.markeredgewidth": 0.7 * self.line,
+            **{f"{axis}tick.major.{what}": share * self.line for axis in "xy" for what, share in TICKS.items()},
+            **{f"{axis}tick.minor.{what}": share * self.line / 2 for axis in "xy" for what, share in TICKS.items()},
+        }  # fmt: skip
+        return mpl.rc_context(settings)
+
+
+TICKS = {"size": 2.5, "width": 0.6, "pad": 2.0}
+SIZES = {
+    "single": Size(3.25, 2.1, 8.4, 1, 8.0, 7.0, 1.1, 3.4, 300),  # one column of a two-column page
+    "double": Size(6.75, 1.9, 8.4, 3, 8.0, 7.0, 1.1, 3.4, 300),  # its whole width
+    "slide": Size(10.0, 4.2, 6.6, 3, 15.0, 13.0, 2.0, 6.0, 150),
+}
+
+
+def size_of(name: str | None, panels: int) -> Size:
+    """A size by name; by default a single column for one panel, else a double one."""
+    name = name or ("single" if panels == 1 else "double")
+    if name not in SIZES:
+        raise unknown("size", name, SIZES)
+    return SIZES[name]
+
+
+# Nine colours from dark to light, seven units of CIELAB lightness apart, so that they differ on grey paper; with normal
+# sight, deuteranopia and protanopia every two of them are at least 25 units apart.
+PALETTE = {
+    "violet": "#3c0084", "wine": "#6c243c", "rust": "#902400", "slate": "#48609c", "blue": "#0c6cf0",
+    "teal": "#0c9090", "sage": "#6ca878", "amber": "#e49c00", "pink": "#fc9cf0",
+}  # fmt: skip
+MARKERS = "osD^vPXp<>"
+DASHES: tuple[tuple[float, ...], ...] = ((), (4, 1.5), (1, 1.2), (5, 1.5, 1, 1.5), (6, 1.2, 1, 1.2, 1, 1.2))
+SHADES = (0.0, 0.45, 0.25, 0.6)  # how far the variants of an algorithm are mixed with white, or light ones with black
+
+# Colour, dash and marker of what the papers' figures show together. No name needs to be here.
+PUBLISHED = {
+    "ckb-ucb": ("blue", 0, "o"), "ckb-ts": ("amber", 1, "s"), "ckb-rand": ("violet", 2, "^"),
+    "stageopt": ("rust", 3, "D"), "sgp-ucb": ("sage", 4, "v"),
+    "penalty-noiseless": ("wine", 0, "o"), "penalty-noisy": ("slate", 0, "P"), "bandit-oco": ("amber", 3, "v"),
+    "admmbo": ("teal", 2, "X"),
+    "rpol-ucb": ("rust", 1, "P"), "rpol-censored": ("violet", 2, "s"), "rpol-sw": ("rust", 1, "<"),
+    "config": ("sage", 3, "X"), "ckb-restart": ("violet", 2, "D"),
+}  # fmt: skip
+SALT = 0  # the first with which no two shipped names share colour and marker
+
+
+@dataclass(frozen=True)
+class Look:
+    """Colour ("#rrggbb"), dash (lengths in line widths, none for a solid line), marker, and whether that is filled."""
+
+    colour: str
+    dash: tuple[float, ...]
+    marker: str
+    filled: bool = True
+
+    def points(self) -> dict[str, Any]:
+        """What matplotlib's `plot` and `errorbar` take for markers."""
+        face = self.colour if self.filled else "white"
+        return {"color": self.colour, "marker": self.marker, "markerfacecolor": face, "markeredgecolor": self.colour}
+
+    def line(self) -> dict[str, Any]:
+        """What matplotlib's `plot` takes for a line with markers."""
+        return self.points() | {"linestyle": (0, self.dash) if self.dash else "-"}
+
+
+def look_of(name: str, taken: Iterable[tuple[str, str]] = ()) -> Look:
+    """The look of an algorithm by its registered name; the name's next choice where colour and marker are taken."""
+    if name in PUBLISHED:
+        colour, dash, marker = PUBLISHED[name]
+        return Look(PALETTE[colour], DASHES[dash], marker)
+    free = {(c, m) for c in PALETTE.values() for m in MARKERS}
+    free -= {(PALETTE[c], m) for c, _, m in PUBLISHED.values()}
+    free = free - set(taken) or free
+    attempt = 0
+    while True:
+        word = hashlib.sha256(f"{SALT} {attempt} {name}".encode()).digest()
+        look = Look([*PALETTE.values()][word[0] % len(PALETTE)], DASHES[word[1] % 5], MARKERS[word[2] % 10])
+        if (look.colour, look.marker) in free:
+            return look
+        attempt += 1
+
+
+def variant_of(look: Look, position: int) -> Look:
+    """The look of an algorithm's variant by its position in the suite, the first one's being the algorithm's own."""
+    dash, marker = DASHES.index(look.dash), MARKERS.index(look.marker)
+    return Look(
+        mixed(look.colour, SHADES[position % len(SHADES)]), DASHES[(dash + position) % len(DASHES)],
+        MARKERS[(marker + 3 * position) % len(MARKERS)], filled=position % 2 == 0,
+    )  # fmt: skip
+
+
+def mixed(colour: str, share: float, towards: float | None = None) -> str:
+    """A colour with a share of white (towards 255) or black (0); by default away from its own lightness."""
+    parts = [int(colour[i : i + 2], 16) for i in (1, 3, 5)]
+    if towards is None:
+        towards = 0.0 if 0.3 * parts[0] + 0.6 * parts[1] + 0.1 * parts[2] > 110 else 255.0
+    return "#" + "".join(f"{round(part + share * (towards - part)):02x}" for part in parts)
+
+
+def looks(record: RunRecord) -> Mapping[str, Look]:
+    """The look of every algorithm of a run by title; a name of one's own gives way where two would look alike."""
+    variants = record.variants("algorithms")
+    names = sorted({variant.name for variant in variants.values()}, key=lambda name: (":" in name, name))
+    own: dict[str, Look] = {}
+    for name in [*(n for n in names if n in PUBLISHED), *(n for n in names if n not in PUBLISHED)]:
+        own[name] = look_of(name, {(look.colour, look.marker) for look in own.values()})
+    seen: dict[str, int] = {}
+    result = {}
+    for title, variant in variants.items():
+        position = seen[variant.name] = seen.get(variant.name, -1) + 1
+        result[title] = variant_of(own[variant.name], position)
+    return result
+
+
+def thin(what: str) -> dict[str, float]:
+    """What matplotlib takes for the "bars" of errors, or for other "lines", thinner than curves of the size in use."""
+    import matplotlib as mpl
+
+    width = 0.65 * float(mpl.rcParams["lines.linewidth"])
+    return {"elinewidth": width, "capthick": width, "capsize": 2 * width} if what == "bars" else {"linewidth": width}
+
+
+def plain(text: str) -> str:
+    """A label that matplotlib shows as it is: no formulas, and not hidden from the legend by a leading underscore."""
+    return ("\u200b" if text.startswith("_") else "") + text.replace("$", r"\$")
+
+
+def counted(label: str, n: int, expected: int, old: int = 0) -> str:
+    """A label that says so where seeds are missing, and marks cells that other code played."""
+    return plain(label) + ("" if n == expected else f" ({n} of {expected})") + (" †" if old else "")

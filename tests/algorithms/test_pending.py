@@ -1,0 +1,210 @@
+"""What `pending` does with plays under way: the model against a direct solve, and which actions block repeats."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from cbobench.errors import Misuse
+from cbobench.problems.base import Arrivals, Feedback
+from tests.helpers import actions, make, play, problem, setting
+
+MODES = ("ignore", "variance", "credit-now", "block")
+N, LAM = 12, 0.1
+POINTS = np.linspace(0, 1, N)
+K = np.exp(-((POINTS[:, None] - POINTS) ** 2) / (2 * 0.2**2))
+
+
+def told(t, *values, replicates=1):
+    """Feedback of round t: (round, function, value) that arrive for replicate 0."""
+    rows = sorted((0, when, function, value) for when, function, value in values)
+    columns = list(zip(*rows, strict=True)) or [(), (), (), ()]
+    arrivals = Arrivals(*(np.array(c, dtype=np.intp) for c in columns[:3]), np.array(columns[3], dtype=float))
+    return Feedback(np.full(replicates, np.nan), np.full((replicates, 1), np.nan), arrivals)
+
+
+def started(mode, name="rpol-ucb", **settings):
+    algorithm = make(name, pending=mode, lam=LAM, beta=2.0, **settings)
+    algorithm.start(replace(setting(K, horizon=50), delayed=True))
+    return algorithm
+
+
+def drive(algorithm, script):
+    """Ask and tell; `script` has per round what arrives. The actions played."""
+    played = []
+    for t, arriving in enumerate(script, start=1):
+        played.append(int(algorithm.ask(t)[0]))
+        algorithm.tell(t, np.array(played[-1:]), told(t, *arriving))
+    return played
+
+
+def dense(data):
+    """Mean and variance over all actions from pairs (action, value), and the gain."""
+    at, y = np.array([a for a, _ in data], dtype=int), np.array([v for _, v in data])
+    inverse = np.linalg.inv(K[np.ix_(at, at)] + LAM * np.eye(len(at)))
+    mean = K[:, at] @ inverse @ y
+    variance = K.diagonal() - (K[:, at] @ inverse * K[:, at]).sum(axis=1)
+    return mean, variance, 0.5 * np.linalg.slogdet(np.eye(len(at)) + K[np.ix_(at, at)] / LAM)[1]
+
+
+def each(algorithm, function):
+    """The model's mean, variance and gain of a function."""
+    p = algorithm.posterior
+    own = p.variance.ndim == 3
+    variance, gain = (p.variance[0, function], p.gain[0, function]) if own else (p.variance[0], p.gain[0])
+    return p.mean[0, function], variance, gain
+
+
+def agree(mine, direct):
+    for one, other in zip(mine, direct, strict=True):
+        np.testing.assert_allclose(one, other, atol=1e-9)
+
+
+def two_rounds_late(rounds, f, g):
+    """Every value arrives two rounds after it is caused."""
+    return [[(t - 2, 0, f[t - 2]), (t - 2, 1, g[t - 2])] if t > 2 else [] for t in range(1, rounds + 1)]
+
+
+F, G = ({t: float(v) for t, v in enumerate(np.random.default_rng(seed).normal(size=40))} for seed in (0, 1))
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_the_model_under_a_constant_delay_is_a_direct_solve(mode):
+    algorithm = started(mode)
+    played = drive(algorithm, two_rounds_late(9, F, G))
+    for function, values in enumerate((F, G)):
+        arrived = [(played[s - 1], values[s]) for s in range(1, 8)]
+        direct = dense(arrived)
+        if mode == "variance":
+            direct = (direct[0], *dense([(a, 0.0) for a in played])[1:])
+        elif mode == "credit-now":
+            direct = dense([(played[s + 1], values[s]) for s in range(1, 8)])
+        agree(each(algorithm, function), direct)
+    if mode == "block":
+        assert played[0:3] == played[:1] * 3
+        assert played[3:6] == played[3:4] * 3
+        assert played[3] != played[0], "negative control: it does play on"
+    elif mode == "ignore":
+        assert len(set(played[:3])) > 1
+
+
+def test_a_missing_value_is_the_mean_that_the_others_give():
+    """`variance` by its other definition: condition on the mean wherever a value is missing."""
+    algorithm = started("variance")
+    played = drive(algorithm, two_rounds_late(6, F, G))
+    arrived = [(played[s - 1], F[s]) for s in range(1, 5)]
+    mean = dense(arrived)[0]
+    agree(each(algorithm, 0), dense([*arrived, *((a, mean[a]) for a in played[4:])]))
+
+
+def test_several_arrivals_and_none_are_credited_function_by_function():
+    algorithm = started("credit-now")
+    played = drive(algorithm, [[], [], [(2, 0, 5.0), (1, 0, 3.0)], [(2, 1, -1.0)], []])
+    agree(each(algorithm, 0), dense([(played[2], 3.0), (played[2], 5.0)]))
+    agree(each(algorithm, 1), dense([(played[3], -1.0)]))
+
+
+def test_costs_that_arrive_enter_the_penalty_in_every_mode():
+    for mode in MODES:
+        algorithm = started(mode, floor=0.0)
+        drive(algorithm, [[], [(1, 1, 4.0)], [(2, 1, -9.0)]])
+        assert algorithm.duals[0, 0] == 5.0
+
+
+def test_block_waits_for_all_that_is_modelled_and_learns_the_repeats():
+    algorithm = started("block")
+    played = drive(algorithm, [[], [(1, 0, 1.0), (2, 1, 0.5)], [(2, 0, 2.0)], [(1, 1, 0.2)], []])
+    assert played[:4] == played[:1] * 4, "f of round 1 is there, and g of the repeat, but not g of round 1"
+    assert played[4] != played[0]
+    agree(each(algorithm, 0), dense([(played[0], 1.0), (played[0], 2.0)]))
+    alone = started("block", "igp-ucb")
+    played = drive(alone, [[], [(1, 0, 1.0)], []])
+    assert played[0] == played[1] != played[2], "a method that models f alone does not wait for g"
+
+
+def test_a_restart_ends_the_wait():
+    algorithm = started("block", "ckb-restart", restart=4)
+    played = drive(algorithm, [[] for _ in range(9)])
+    assert [len(set(played[i : i + 4])) for i in (0, 4)] == [1, 1]
+    assert algorithm.wait.round[0] == 9
+
+
+@pytest.mark.parametrize("name", ["ckb-ucb", "config", "ckb-ts", "igp-ucb"])
+def test_without_a_delay_all_modes_are_one(name):
+    """Every value arrives in its own round: the plays of a model that is told at once."""
+    task = problem("rkhs-1d")
+    chosen = {}
+    for mode in MODES:
+        algorithm = make(name, pending=mode, B="sup", G="sup") if name != "igp-ucb" else make(name, pending=mode)
+        start = algorithm.start
+
+        def late(given, start=start):
+            start(replace(given, delayed=True))
+
+        def tell(t, acted, feedback, inner=algorithm.tell):
+            values = np.concatenate([feedback.f[:, None], feedback.g], axis=1)
+            s, j = np.indices(values.shape)
+            arrivals = Arrivals(s.ravel(), np.full(s.size, t), j.ravel(), values.ravel())
+            inner(t, acted, replace(feedback, f=np.nan * feedback.f, g=np.nan * feedback.g, arrivals=arrivals))
+
+        algorithm.start, algorithm.tell = late, tell
+        chosen[mode] = actions(play(task, algorithm, seeds=3, horizon=40)[1])
+    at_once = make(name, **({} if name == "igp-ucb" else {"B": "sup", "G": "sup"}))
+    expected = actions(play(task, at_once, seeds=3, horizon=40)[1])
+    if name != "ckb-ts":  # whose paths of f and g come from one draw each, in other bits
+        for mode in MODES:
+            np.testing.assert_array_equal(chosen[mode], expected, err_msg=mode)
+    for mode in MODES[1:]:
+        np.testing.assert_array_equal(chosen[mode], chosen["ignore"], err_msg=mode)
+
+
+@pytest.mark.parametrize("mode", MODES[1:])
+@pytest.mark.parametrize(
+    "task",
+    [
+        {"name": "feasible-pocket-delayed", "candidates": 64, "delay": 3.0},
+        {"name": "rate-allocation", "candidates": 64, "delay": 3.0},
+        {"name": "rkhs-1d", "delay": 3.0},
+    ],
+)
+def test_a_mode_does_not_depend_on_the_block_and_matters(mode, task):
+    made = problem(**task)
+    both = [
+        play(made, make("config", pending=pending, beta=1.0, B="sup", G="sup"), seeds=seeds, horizon=25)[1][0].actions
+        for pending, seeds in ((mode, 3), (mode, [2]), ("ignore", 3))
+    ]
+    np.testing.assert_array_equal(both[0][:, 2:], both[1])
+    assert not np.array_equal(both[0], both[2])
+
+
+def test_beliefs_between_candidates_are_of_the_two_models():
+    """Points and jets on a box: means as without, variances as if all had arrived."""
+    made = problem("feasible-pocket-delayed", candidates=64, delay=3.0)
+    algorithm = make("rpol-ucb", pending="variance", beta=1.0, B="sup", G="sup")
+    play(made, algorithm, seeds=2, horizon=20)
+    points = np.random.default_rng(0).random((2, 5, 2))
+    p = algorithm.posterior
+    mean, variance = p.at(points)
+    np.testing.assert_array_equal(mean, p.arrived.at(points)[0])
+    np.testing.assert_allclose(p.jet(points).mean[..., 0], mean, atol=1e-9)
+    np.testing.assert_allclose(p.jet(points).variance[..., 0], variance, atol=1e-9)
+    assert (variance < p.arrived.at(points)[1].min(axis=1) + 1e-12).all(), "who has more data knows more"
+
+
+def test_paths_have_the_covariance_of_all_plays():
+    algorithm = started("variance", "ckb-ts")
+    played = drive(algorithm, two_rounds_late(6, F, G))
+    rank = algorithm.posterior.played.rank
+    roots = algorithm.posterior.paths(np.eye(rank)[None])[0]
+    at = np.array(played)
+    inverse = np.linalg.inv(K[np.ix_(at, at)] + LAM * np.eye(6))
+    np.testing.assert_allclose(roots.T @ roots, K - K[:, at] @ inverse @ K[at], atol=1e-8)
+    np.testing.assert_allclose(algorithm.posterior.covariances(0, 1, np.array([3])), (roots.T @ roots)[[3]], atol=1e-8)
+
+
+@pytest.mark.parametrize("name", ["rpol-censored", "rpol-sw", "penalty-noisy", "cei", "scgp-ucb"])
+def test_methods_with_a_rule_of_their_own_or_none_have_no_such_option(name):
+    with pytest.raises(Misuse, match="unknown parameter 'pending'"):
+        make(name, pending="block")

@@ -1,0 +1,171 @@
+"""What Zhou & Ji leave open, each an option: every reading against numbers worked out by hand."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from cbobench.errors import CellFailure, Misuse
+from cbobench.problems.data import DataFolder
+from cbobench.problems.instances import Instances
+from cbobench.problems.recorded import LightSensors, Stocks, light_look_alike
+from cbobench.problems.tabular import correlation, normalised_covariance
+from cbobench.rng import generator
+from tests.helpers import make, play, problem, setting
+
+ROWS = np.array([[1.0, 10.0], [3.0, 40.0], [5.0, 10.0]])  # means 3 and 20, deviations 2 and sqrt(300), covariance 0
+
+
+def draw(task, seeds=range(4)):
+    return task.draw([generator("instance", "p", s) for s in seeds])
+
+
+@pytest.mark.parametrize(
+    ("how", "scale"),
+    [("z-score", (2, np.sqrt(300))), ("min-max", (4, 30)), ("max", (5, 40)), ("common", (40, 40))],
+)
+def test_covariance_of_normalised_readings_by_hand(how, scale):
+    expected = np.diag([4 / scale[0] ** 2, 300 / scale[1] ** 2])
+    np.testing.assert_allclose(normalised_covariance(ROWS, how, "rows"), expected, atol=1e-16)
+    unit = normalised_covariance(ROWS, how, "rows", unit=True)
+    np.testing.assert_allclose(unit, expected / expected.max(), atol=1e-16)
+    assert unit.max() == 1
+
+
+def test_only_z_scores_give_equal_variances():
+    ways = {how: normalised_covariance(ROWS, how, "rows").diagonal() for how in ("z-score", "min-max", "max", "common")}
+    assert {how for how, variance in ways.items() if np.ptp(variance) < 1e-12} == {"z-score"}
+    np.testing.assert_array_equal(normalised_covariance(ROWS, "z-score", "rows"), correlation(ROWS, "rows"))
+
+
+def test_readings_that_cannot_be_normalised_are_refused():
+    with pytest.raises(Misuse, match="column 0 has no positive value, so normalise: max"):
+        normalised_covariance(-ROWS, "max", "prices")
+    with pytest.raises(Misuse, match="column 1 never changes"):
+        normalised_covariance(np.array([[1.0, 2.0], [3.0, 2.0]]), "min-max", "prices")
+    with pytest.raises(Misuse, match="normalise is 'range'"):
+        problem("stocks", data="look-alike", normalise="range")
+
+
+@pytest.mark.parametrize("name", ["light-sensors", "stocks"])
+@pytest.mark.parametrize("how", ["min-max", "max", "common"])
+def test_kernels_of_the_look_alikes(name, how):
+    plain, other = problem(name, data="look-alike"), problem(name, data="look-alike", normalise=how)
+    rows = plain.table.rows
+    np.testing.assert_array_equal(other.actions.covariance, normalised_covariance(rows, how, "rows"))
+    np.testing.assert_array_equal(other.table.mean, plain.table.mean)
+    assert 0 < other.actions.prior.max() < 1
+    assert problem(name, data="look-alike", normalise=how, unit_variance=True).actions.prior.max() == 1
+
+
+def test_the_first_action_is_a_draw_only_under_equal_variances():
+    """Before any reading the widest interval is the largest prior variance: with z-scores a tie."""
+    first = {}
+    for how in ("z-score", "max"):
+        _, chunks = play(problem("stocks", data="look-alike", normalise=how), make("ckb-ucb", B="sup", G="sup"), 8, 1)
+        first[how] = set(chunks[0].actions[0].tolist())
+    assert len(first["z-score"]) > 1
+    assert len(first["max"]) == 1
+
+
+def test_the_default_is_what_it_was():
+    np.testing.assert_array_equal(
+        problem("light-sensors", data="look-alike").table.covariance, light_look_alike().covariance
+    )
+
+
+def test_recorded_readings(original_data):
+    """Under `max` and `common` the sensor that varies most is a feasible one, so that round 1 violates in no trial."""
+    for how in ("max", "common"):
+        light = LightSensors(normalise=how)
+        light.prepare(DataFolder(original_data))
+        widest = int(light.actions.prior.argmax())
+        assert light.table.mean[widest] >= light.level
+    for task in (LightSensors(), Stocks()):
+        task.prepare(DataFolder(original_data))
+        np.testing.assert_array_equal(task.actions.prior, np.ones(task.actions.n))
+
+
+@pytest.mark.parametrize("h_of", ["norm", "sup", "max"])
+def test_which_b_the_threshold_is_half_of(h_of):
+    drawn = draw(problem("rkhs-1d", h=0.5, h_of=h_of))
+    bound = {"norm": drawn.norm[:, 0], "sup": np.abs(drawn.f).max(axis=1), "max": drawn.f.max(axis=1)}[h_of]
+    np.testing.assert_allclose(drawn.g[:, 0], 0.5 * bound[:, None] - drawn.f, rtol=0, atol=1e-15)
+
+
+def test_a_share_of_the_largest_value_is_reached_unless_f_is_negative():
+    drawn = draw(problem("rkhs-1d", h=0.9, h_of="max"), range(40))
+    positive = drawn.f.max(axis=1) > 0
+    assert positive.all()
+    assert drawn.redraws.sum() < draw(problem("rkhs-1d", h=0.9, h_of="sup"), range(40)).redraws.sum()
+
+
+def test_one_function_for_all_trials():
+    task = problem("rkhs-1d", instance="fixed")
+    drawn, alone, numbered = draw(task, range(5)), draw(task, [77]), draw(problem("rkhs-1d", instance=0), [3])
+    for s in range(5):
+        for name in ("f", "g", "norm", "noise", "seed_set"):
+            np.testing.assert_array_equal(getattr(drawn, name)[s], getattr(alone, name)[0])
+            np.testing.assert_array_equal(getattr(numbered, name)[0], getattr(alone, name)[0])
+    _, block = play(task, make("random"), seeds=[4, 9], horizon=30)
+    _, single = play(task, make("random"), seeds=[9], horizon=30)
+    np.testing.assert_array_equal(block[0].observed_f[:, 1], single[0].observed_f[:, 0])
+    f = drawn.f[0]
+    noise = block[0].observed_f - f[block[0].actions]
+    assert (noise[:, 0] != noise[:, 1]).all(), "the noise is each seed's own"
+
+
+def test_supports_drawn_from_the_grid():
+    task = problem("rkhs-1d", supports="uniform")
+    drawn = draw(task, [5])
+    gen = generator("instance", "p", 5)
+    for _ in range(drawn.redraws[0] + 1):
+        a, where = gen.uniform(-1, 1, (1, 100))[0], gen.integers(100, size=(1, 100))[0]
+    assert len(set(where.tolist())) < 100
+    x = np.linspace(0, 1, 100)
+    f = sum(a[i] * np.exp(-((x - x[where[i]]) ** 2) / (2 * 0.2**2)) for i in range(100))
+    np.testing.assert_allclose(drawn.f[0], f, atol=1e-12)
+    norm = np.sqrt(sum(a[i] * f[where[i]] for i in range(100)))
+    np.testing.assert_allclose(drawn.norm[0, 0], norm, rtol=1e-12)
+
+
+def test_functions_in_units_of_their_largest_value():
+    plain, scaled = (draw(problem("rkhs-1d", constraint="independent", scaled=on)) for on in (False, True))
+    np.testing.assert_allclose(scaled.sup, 1.0, rtol=1e-15)
+    np.testing.assert_allclose(scaled.f, plain.f / plain.sup[:, :1], rtol=1e-14)
+    np.testing.assert_allclose(scaled.g, plain.g / plain.sup[:, 1:, None], rtol=1e-14)
+    np.testing.assert_allclose(scaled.norm, plain.norm / plain.sup, rtol=1e-14)
+    half = draw(problem("rkhs-1d", h=0.5, h_of="sup", scaled=True))
+    np.testing.assert_allclose(half.g[:, 0], 0.5 - half.f, atol=1e-15)
+
+
+def test_slopes_by_hand():
+    metric = np.array([[0.0, 0.5, 1.0], [0.5, 0.0, 0.5], [1.0, 0.5, 0.0]])
+    functions = np.array([[[0.0, 0.0, 3.0], [0.0, 1.0, -1.0]], [[1.0, 1.0, 1.0], [4.0, 0.0, 4.0]]])
+    rest = np.ones((2, 2)), np.ones((2, 2)), np.eye(2, 3, dtype=bool), np.zeros(2, dtype=np.intp)
+    drawn = Instances(functions[:, 0], functions[:, 1:], *rest)
+    np.testing.assert_array_equal(drawn.slopes(metric), [[6.0, 4.0], [0.0, 8.0]])
+    metric[0, 1] = metric[1, 0] = 0.0
+    np.testing.assert_array_equal(drawn.slopes(metric), [[6.0, 4.0], [0.0, 8.0]])
+
+
+@pytest.mark.parametrize("name", ["stageopt", "safeopt"])
+def test_the_true_slope_is_what_a_safe_method_gets(name):
+    task, algorithm = problem("rkhs-1d"), make(name, metric="input", L="slope")
+    cells, _ = play(task, algorithm, seeds=4, horizon=2)
+    steepest = np.abs(np.diff(cells.instances.g[:, 0], axis=1)).max(axis=1) * 99
+    np.testing.assert_allclose(algorithm.lipschitz.constants[:, 0], steepest, rtol=1e-9)
+    theory = make(name, metric="input")
+    play(task, theory, seeds=4, horizon=2)
+    assert (algorithm.lipschitz.constants < theory.lipschitz.constants).all()
+    np.testing.assert_array_equal(
+        cells.setting.only(2).slopes(task.actions.input_metric), cells.instances.slopes(task.actions.input_metric)[2:3]
+    )
+
+
+def test_a_slope_that_has_no_metric_or_is_not_known():
+    with pytest.raises(Misuse, match="L is 'slope', but metric is none; allowed with a slope: input, kernel"):
+        make("stageopt", L="slope")
+    algorithm = make("stageopt", metric="kernel", L="slope")
+    with pytest.raises(CellFailure, match="L is 'slope', but this problem does not say"):
+        algorithm.start(setting(np.eye(3)))

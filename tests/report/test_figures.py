@@ -1,0 +1,299 @@
+"""Figures as they are printed: widths, text, legends, limits, lines, captions, and what a reader may choose."""
+
+from __future__ import annotations
+
+import re
+
+import matplotlib as mpl
+import matplotlib.pyplot as plt
+import numpy as np
+import pandas as pd
+import pytest
+from matplotlib.text import Text
+from PIL import Image
+
+import cbobench
+from cbobench.cli import main
+from cbobench.errors import Misuse
+from cbobench.report.captions import identity
+from cbobench.report.curves import centre
+from cbobench.report.figures import Boxes, Figure, Panel, TradeOff, compose, draw, numbered
+from cbobench.report.load import Run
+from cbobench.report.style import SIZES, look_of
+
+SUITE = """\
+suite: {name}
+horizon: 40
+seeds: 5
+shared: {{B: sup, G: sup, beta_scale: 0.2}}
+problems:
+  - rkhs-1d: {{constraint: independent, label: independent g}}
+  - rkhs-1d: {{h: 0.25, label: h = B/4}}
+algorithms:
+  - ckb-ucb: {{label: "CKB-UCB, whose label is far too long for one line of a single column, as some are"}}
+  - ckb-ts
+  - ckb-rand: {{beta_scale: {{sweep: [0.1, 0.2, 1.0]}}, label: Rand}}
+  - sgp-ucb: {{label: SGP}}
+"""
+INDEPENDENT, THRESHOLD = "rkhs-1d[constraint=independent]", "rkhs-1d[h=0.25]"
+mpl.use("Agg")
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    path = tmp_path_factory.mktemp("printed")
+    (path / "suite.yaml").write_text(SUITE.format(name="printed"))
+    cbobench.run(path / "suite.yaml", out=path / "run", cpus=0)
+    return path / "run"
+
+
+@pytest.fixture(scope="module")
+def run(folder):
+    return Run(folder)
+
+
+def figures():
+    """Every kind of panel."""
+    curves = [Panel(metric, INDEPENDENT, title="$x_1$") for metric in ("regret", "violation_hard", "violations")]
+    boxes = [Boxes(m, INDEPENDENT, a, 10, 40, a) for a in ("ckb-ts", "sgp-ucb") for m in ("reward", "violation")]
+    trade = TradeOff("regret", "violation", INDEPENDENT, "ckb-rand")
+    return {
+        "one": Figure("one", "one", curves[:1]),
+        "three": Figure("three", "three", curves),
+        "medians": Figure("medians", "m", [Panel(m, THRESHOLD, statistic="median") for m in ("reward", "regret_plus")]),
+        "boxes": Figure("boxes", "boxes", boxes, columns=2),
+        "trade": Figure("trade", "trade", [trade]),
+        "mixed": Figure("mixed", "mixed", [curves[0], trade, boxes[0], Panel("reward", THRESHOLD, log="xy")]),
+    }
+
+
+@pytest.fixture
+def composed(run):
+    """A figure as a drawn image, closed in the end."""
+    open_ones = []
+
+    def make(figure, size="double"):
+        context = SIZES[size].context()
+        context.__enter__()
+        image, shown = compose(run, figure, SIZES[size])
+        open_ones.append((image, context))
+        image.draw_without_rendering()
+        return image, shown
+
+    yield make
+    for image, context in open_ones:
+        plt.close(image)
+        context.__exit__(None, None, None)
+
+
+def drawn(image):
+    """Every text that is to be seen; ticks beyond the limits are not."""
+    texts = {id(text): text for text in image.findobj(Text) if text.get_visible() and text.get_text().strip()}
+    for axis in image.axes:
+        for side in (axis.xaxis, axis.yaxis):
+            low, high = sorted(side.get_view_interval())
+            for tick in side.get_major_ticks():
+                if not low <= tick.get_loc() <= high:
+                    texts.pop(id(tick.label1), None)
+    return list(texts.values())
+
+
+def cut_off(image):
+    """Texts that reach beyond the page, by more than a pixel."""
+    boxes = {text.get_text(): text.get_window_extent() for text in drawn(image)}
+    page = image.bbox
+    return [t for t, b in boxes.items() if min(b.x0, b.y0) < -1 or b.x1 > page.x1 + 1 or b.y1 > page.y1 + 1]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("size", SIZES)
+@pytest.mark.parametrize("name", figures())
+def test_nothing_is_cut_off_and_everything_is_legible(name, size, composed):
+    image, _ = composed(figures()[name], size)
+    assert image.get_figwidth() == SIZES[size].width
+    assert len(drawn(image)) > 8
+    assert min(text.get_fontsize() for text in drawn(image)) >= 7
+    assert cut_off(image) == []
+    for axis in image.axes:
+        room = axis.get_window_extent()
+        assert room.width > 0.5 * image.dpi
+        assert room.height > 0.5 * image.dpi
+        assert axis.yaxis.label.get_window_extent().height <= room.height * 1.15
+    below = min(axis.get_tightbbox().y0 for axis in image.axes)
+    assert all(legend.get_window_extent().y1 <= below + 1 for legend in image.legends), "the legend hides no panel"
+    image.text(0.95, 0.5, "beyond the page, as a control")
+    assert cut_off(image) == ["beyond the page, as a control"]
+
+
+def test_files_have_the_printed_width(run, tmp_path, monkeypatch):
+    for size, width in (("single", 3.25), ("double", 6.75), ("slide", 10.0)):
+        pdf, png, *_ = draw(run, figures()["one"], tmp_path / size, size)
+        box = re.search(rb"/MediaBox \[ ?0 0 ([\d.]+) ([\d.]+) ?\]", pdf.read_bytes())
+        assert float(box.group(1)) == pytest.approx(72 * width)
+        with Image.open(png) as image:
+            assert image.width == pytest.approx(width * SIZES[size].dpi, abs=1)
+    with Image.open(draw(run, figures()["one"], tmp_path)[1]) as image:
+        assert image.width == 975, "one panel: a single column"
+    with Image.open(draw(run, figures()["three"], tmp_path)[1]) as image:
+        assert image.width == 2025, "several: a double one"
+    monkeypatch.setattr("cbobench.report.figures.FEW", 5)
+    with Image.open(draw(run, figures()["one"], tmp_path)[1]) as image:
+        assert image.width == 2025, "one with many curves, too"
+    with pytest.raises(Misuse, match="unknown size 'tripel'; allowed: double, single, slide"):
+        draw(run, figures()["one"], tmp_path, "tripel")
+
+
+def test_curves_wear_the_look_of_their_algorithm(composed):
+    image, _ = composed(figures()["one"])
+    lines = {line.get_label(): line for line in image.axes[0].get_lines()}
+    assert lines["ckb-ts"].get_color() == look_of("ckb-ts").colour
+    assert lines["SGP"].get_marker() == look_of("sgp-ucb").marker
+    shown = [text.get_text() for text in image.legends[0].get_texts()]
+    assert len(shown) == 6
+    assert image.get_suptitle() == "", "the caption is not in the picture"
+
+
+def test_panels_have_letters_and_share_scales(composed):
+    image, _ = composed(figures()["boxes"])
+    assert [axis.get_title(loc="left")[:3] for axis in image.axes] == ["(a)", "(b)", "(c)", "(d)"]
+    a, b, c, d = (axis.get_ylim() for axis in image.axes)
+    assert a == c
+    assert b == d
+    assert a != b
+    single, _ = composed(figures()["trade"])
+    assert single.axes[0].get_title(loc="left") == ""
+    three, _ = composed(figures()["three"])
+    assert three.axes[1].get_title(loc="left") == r"(b) \$x_1\$", "no formula"
+
+
+def zero_lines(image):
+    return [any(line.get_gid() == "zero" for line in axis.get_lines()) for axis in image.axes]
+
+
+def test_a_zero_line_and_a_note_where_regret_is_negative(run, composed, tmp_path):
+    image, shown = composed(figures()["one"])
+    assert image.axes[0].get_ylim()[0] < 0
+    assert zero_lines(image) == [True]
+    assert list(shown.negative) == ["Cumulative regret"]
+    assert "Cumulative regret below zero (the grey line)" in draw(run, figures()["one"], tmp_path)[3].read_text()
+    high, shown = composed(Figure("high", "", [Boxes("regret", THRESHOLD, "sgp-ucb", 10, 40)]))
+    assert zero_lines(high) == [high.axes[0].get_ylim()[0] < 0]
+    rewards, shown = composed(Figure("rewards", "", [Panel("reward", THRESHOLD)]))
+    assert not shown.negative
+
+
+def test_nothing_lies_below_what_a_quantity_can_be(run, composed):
+    heavy = np.zeros((1, 20))
+    heavy[0, :2] = 10_000
+    for metric in ("violations", "violation_hard", "violation"):
+        mean, low, high = centre(heavy, metric)
+        assert 0 <= low[0] <= mean[0] == 1000 <= high[0]
+        assert [part[0] for part in centre(heavy, metric, "median")] == [0, 0, 0]
+        for statistic in ("mean", "median"):
+            assert (Panel(metric, INDEPENDENT, statistic=statistic).data(run)["low"] >= 0).all()
+        image, _ = composed(Figure(metric, "", [Panel(metric, INDEPENDENT)]))
+        low, high = image.axes[0].get_ylim()
+        assert -0.05 * high < low <= 0
+    assert centre(-heavy, "regret")[1][0] < -1000, "regret has no bound"
+
+
+def test_rewards_are_drawn_with_the_best_feasible_one(run, composed):
+    frame = Panel("reward", THRESHOLD, average=True).data(run)
+    best = run.cells.query("problem == @THRESHOLD")["f_star"].mean()
+    np.testing.assert_allclose(frame["f_star"], best, rtol=1e-9)
+    image, _ = composed(figures()["boxes"])
+    assert [t.get_text() for t in image.legends[0].get_texts()] == ["f* (best feasible)"]
+
+
+def test_numbers_of_figures_belong_to_the_papers_suites(run):
+    given = run, "Zhou & Ji (2022)", "1a", "regret", "h = B/4", True
+    assert numbered(*given) == ("printed_regret_h_B_4", "printed: regret, h = B/4")
+
+    def named(suite):
+        record = type("Record", (), {"suite": suite})
+        return numbered(type("Run", (), {"record": record}), *given[1:])
+
+    assert named("zhou-ji-2022-synthetic") == (
+        "zhou_ji_2022_fig1a_h_B_4", "Zhou & Ji (2022), Figure 1a: regret, h = B/4"
+    )  # fmt: skip
+    name, caption = named("zhou-ji-2022-synthetic-fit")
+    assert name == "zhou_ji_2022_fig1a_h_B_4_fit"
+    assert "settings that come nearest" in caption
+
+
+def test_captions_are_beside_the_figure(run, tmp_path):
+    pdf, png, csv, txt = draw(run, figures()["three"], tmp_path)
+    words = txt.read_text()
+    joined = " ".join(words.split())
+    assert words.startswith("three.\n(a) $x_1$: Cumulative regret. (b)")
+    assert "Means over 5 seeds; bars: 95 % bootstrap intervals of the mean. T = 40." in joined
+    assert "constraint = independent" in joined
+    assert re.search(r"Shared by the algorithms: B = sup, .*lam = theory", joined)
+    assert "Method Rand (beta_scale = 0.1) (ckb-rand): beta_scale = 0.1" in joined
+    assert max(map(len, words.splitlines())) <= 100
+    assert re.fullmatch(r"printed, grid [0-9a-f]{12}", identity(run))
+    assert identity(run) in joined
+    assert identity(run).encode() in pdf.read_bytes()
+    with Image.open(png) as image:
+        assert image.text["Description"] == joined
+    median = draw(run, figures()["three"], tmp_path / "median", statistic="median")
+    assert "Medians over 5 seeds; bands or bars from quartile to quartile." in median[3].read_text()
+    assert {"median", "low", "high"} <= set(pd.read_csv(median[2]).columns)
+    boxes = draw(run, figures()["boxes"], tmp_path, statistic="median")
+    assert "Boxes over 5 seeds" in boxes[3].read_text()
+
+
+def test_what_a_reader_may_choose(folder, tmp_path, capsys):
+    words = ["figures", str(folder), "--out", str(tmp_path / "some"), "--only", "h = B/4/*ckb*"]
+    assert main([*words, "--metric", "R", "violations", "--size", "single", "--statistic", "mean"]) == 0
+    assert sorted(p.name for p in (tmp_path / "some").glob("*.csv")) == ["summary_printed_h_B_4.csv"]
+    frame = pd.read_csv(tmp_path / "some" / "summary_printed_h_B_4.csv")
+    assert set(frame["metric"]) == {"regret", "violations"}
+    assert not frame["algorithm"].str.contains("sgp").any()
+    assert "mean" in frame
+    for wrong, message in (
+        (["--metric", "regrets"], "unknown metric 'regrets'; did you mean 'regret'?"),
+        (["--only", "sgp-ucp"], "unknown pair 'sgp-ucp'; did you mean 'sgp-ucb'?"),
+        (["--metric", "R", "--recipe", "zhou_ji_2022"], "the recipe zhou_ji_2022 has metrics of its own"),
+        (["--size", "tripple"], "invalid choice: 'tripple'"),
+    ):
+        assert main(["figures", str(folder), "--out", str(tmp_path / "none"), *wrong]) == 2
+        assert message in capsys.readouterr().err
+    assert not (tmp_path / "none").exists()
+    part = Run(folder).only("SGP")
+    assert [len(part.record.variants(what)) for what in ("problems", "algorithms")] == [2, 1]
+    assert set(part.cells["algorithm"]) == {"sgp-ucb"}
+    assert len(part.whole.variants("algorithms")) == 6
+
+
+def test_missing_and_stale_cells_are_marked(folder, tmp_path, composed):
+    import shutil
+
+    shutil.copytree(folder, tmp_path / "part")
+    for kind in ("cells", "rounds"):
+        for file in (tmp_path / "part" / kind).glob("*sgp-ucb*"):
+            file.unlink()
+    part = Run(tmp_path / "part")
+    assert not (part.cells["algorithm"] == "sgp-ucb").any()
+    part.__dict__["stale"] = set(part.cells.query("algorithm == 'ckb-ts'")["cell"])
+    context = SIZES["double"].context()
+    with context:
+        image, shown = compose(part, figures()["one"], SIZES["double"])
+        labels = [text.get_text() for text in image.legends[0].get_texts()]
+        plt.close(image)
+    assert {"SGP (0 of 5)", "ckb-ts †"} <= set(labels)
+    words = " ".join(draw(part, figures()["one"], tmp_path / "out")[3].read_text().split())
+    assert "Incomplete: SGP 0 of 5 seeds." in words
+    assert "† 5 of 25 cells were played by code that has changed since." in words
+    nothing = Figure("nothing", "", [Panel("regret", INDEPENDENT, ["sgp-ucb"])])
+    assert draw(part, nothing, tmp_path / "nothing") == []
+    assert list((tmp_path / "nothing").iterdir()) == []
+
+
+def test_the_latest_horizon_is_shown_and_others_are_named(small_suite, tmp_path):
+    for horizon in (20, 1200):
+        cbobench.run(small_suite(horizon=horizon, seeds=1), out=tmp_path / "run", cpus=0)
+    figure = Figure("latest", "latest", [Panel("regret", "rkhs-1d[h=0.25]")])
+    words = " ".join(draw(Run(tmp_path / "run"), figure, tmp_path / "out")[3].read_text().split())
+    assert "Means over one seed; bars: 95 % bootstrap intervals of the mean, which one seed does not have." in words
+    assert "T = 1,200 (the run also holds T = 20, not shown)." in words

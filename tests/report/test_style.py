@@ -1,0 +1,137 @@
+"""Looks of algorithms: unique, fixed by the name alone, told apart on grey paper and by colour-blind readers."""
+
+from __future__ import annotations
+
+import itertools
+
+import numpy as np
+import pytest
+
+from cbobench.algorithms import ALGORITHMS
+from cbobench.report.style import PALETTE, PUBLISHED, SIZES, Look, look_of, looks, mixed, variant_of
+from cbobench.suite.load import load
+
+TOGETHER = [  # what the papers' figures show in one panel
+    ("ckb-ucb", "ckb-ts", "ckb-rand", "stageopt", "sgp-ucb"),
+    ("penalty-noiseless", "bandit-oco", "admmbo"),
+    ("penalty-noisy", "bandit-oco", "admmbo"),
+    ("rpol-ucb", "ckb-ucb", "config"),
+    ("rpol-censored", "rpol-ucb", "ckb-ucb", "config"),
+    ("rpol-sw", "ckb-ucb", "config", "ckb-restart"),
+]
+SIGHT = {  # Machado, Oliveira & Fernandes (2009), complete deficiency, on linear RGB
+    "normal": np.eye(3),
+    "deuteranopia": [[0.367322, 0.860646, -0.227968], [0.280085, 0.672501, 0.047413], [-0.01182, 0.04294, 0.968881]],
+    "protanopia": [[0.152286, 1.052583, -0.204868], [0.114503, 0.786281, 0.099216], [-0.003882, -0.048116, 1.051998]],
+}
+XYZ = np.array([[0.4124564, 0.3575761, 0.1804375], [0.2126729, 0.7151522, 0.072175], [0.0193339, 0.119192, 0.9503041]])
+
+
+def lab(colour, sight="normal"):
+    """CIELAB (D65) of "#rrggbb" as it is seen."""
+    coded = np.array([int(colour[i : i + 2], 16) for i in (1, 3, 5)]) / 255
+    linear = np.where(coded <= 0.04045, coded / 12.92, ((coded + 0.055) / 1.055) ** 2.4)
+    scaled = XYZ @ np.clip(SIGHT[sight] @ linear, 0, 1) / XYZ.sum(axis=1)
+    f = np.where(scaled > 216 / 24389, np.cbrt(scaled), (24389 / 27 * scaled + 16) / 116)
+    return np.array([116 * f[1] - 16, 500 * (f[0] - f[1]), 200 * (f[1] - f[2])])
+
+
+def distance(one, other, sight="normal"):
+    return float(np.linalg.norm(lab(one, sight) - lab(other, sight)))
+
+
+def test_the_simulation_knows_what_is_confused():
+    assert distance("#ff0000", "#00ff00") > 100
+    assert distance("#bf7e00", "#8ba000", "deuteranopia") < 0.3 * distance("#bf7e00", "#8ba000"), "negative control"
+
+
+@pytest.mark.parametrize("sight", SIGHT)
+def test_colours_are_told_apart(sight):
+    pairs = itertools.combinations(PALETTE.values(), 2)
+    assert min(distance(one, other, sight) for one, other in pairs) > 25
+
+
+def test_colours_are_told_apart_on_grey_paper():
+    lightness = sorted(lab(colour)[0] for colour in PALETTE.values())
+    assert np.diff(lightness).min() > 5
+    assert lightness[-1] < 80, "seen on white"
+
+
+def test_what_is_drawn_together_differs_in_everything():
+    for some in TOGETHER:
+        for one, other in itertools.combinations([look_of(name) for name in some], 2):
+            assert one.dash != other.dash
+            assert one.marker != other.marker
+            assert abs(lab(one.colour)[0] - lab(other.colour)[0]) > 5
+            assert min(distance(one.colour, other.colour, sight) for sight in SIGHT) > 25
+
+
+def test_no_two_shipped_algorithms_look_alike():
+    names = ALGORITHMS.names()
+    assert len({(look_of(name).colour, look_of(name).marker) for name in names}) == len(names) >= 26
+    assert set(PUBLISHED) <= set(names)
+
+
+def test_a_look_is_fixed_by_the_name_alone(monkeypatch):
+    before = {name: look_of(name) for name in ALGORITHMS.names()}
+    new = look_of("a-new-algorithm")
+    assert isinstance(new, Look)
+    assert look_of("a-new-algorithm") == new
+    assert all((look_of(name).colour, look_of(name).marker) != (new.colour, new.marker) for name in PUBLISHED)
+    assert look_of("a-new-algorithm", {(new.colour, new.marker)}) != new, "the next choice where that is taken"
+    assert {name: look_of(name) for name in ALGORITHMS.names()} == before
+
+
+class Record:
+    """As much of a run's record as looks need."""
+
+    def __init__(self, *names):
+        self.names = names
+
+    def variants(self, what):
+        assert what == "algorithms"
+        return {f"{name}[{i}]": type("Variant", (), {"name": name}) for i, name in enumerate(self.names)}
+
+
+def test_in_one_run_nothing_looks_alike_and_own_algorithms_give_way():
+    own = [f"mine:Method{i}" for i in range(40)]
+    found = looks(Record(*own, *ALGORITHMS.names()))
+    assert len({(look.colour, look.marker) for look in found.values()}) == len(found)
+    for title, look in found.items():
+        if ":" not in title:
+            assert look == look_of(title.split("[")[0])
+    many = looks(Record(*(f"mine:Method{i}" for i in range(120))))
+    assert len(many) == 120, "more than there are combinations"
+
+
+def test_variants_share_the_hue(write_suite):
+    suite = "suite: s\nhorizon: 5\nseeds: 1\nproblems: [rkhs-1d]\nalgorithms:\n"
+    suite += "  - ckb-rand: {beta_scale: {sweep: [0.1, 0.2, 0.4, 0.8, 1.0]}}\n  - ckb-ucb\n"
+    grid = load(write_suite(suite)).grid
+    found = looks(type("Record", (), {"variants": lambda self, what: {v.title: v for v in grid.algorithms}})())
+    five = list(found.values())[:5]
+    assert five[0] == look_of("ckb-rand")
+    assert len({(look.dash, look.marker) for look in five}) == 5
+    assert len({lab(look.colour)[0].round() for look in five}) == 4
+    assert list(found.values())[5] == look_of("ckb-ucb")
+    assert [look.filled for look in five] == [True, False, True, False, True]
+
+
+def test_variants_differ_from_what_is_drawn_beside_them():
+    for some in TOGETHER[1:3]:
+        kept = variant_of(look_of(some[0]), 1)
+        assert all(kept.dash != look_of(name).dash and kept.marker != look_of(name).marker for name in some)
+
+
+def test_light_colours_get_darker_variants_and_dark_ones_lighter():
+    assert lab(variant_of(look_of("ckb-ts"), 1).colour)[0] < lab(look_of("ckb-ts").colour)[0] - 15
+    assert lab(variant_of(look_of("ckb-rand"), 1).colour)[0] > lab(look_of("ckb-rand").colour)[0] + 15
+    assert mixed("#123456", 0.0) == "#123456"
+    assert mixed("#123456", 1.0, towards=255) == "#ffffff"
+
+
+def test_text_is_legible_at_the_printed_size():
+    assert all(size.small >= 7 and size.text >= size.small for size in SIZES.values())
+    assert SIZES["single"].width == 3.25
+    assert SIZES["double"].width == 6.75
+    assert SIZES["slide"].small >= 12
