@@ -43,19 +43,22 @@ def figures(run: Run) -> list[Figure]:
                 every = [*variants, *others]
                 letter = [*(of[False] or variants)[:1], *others]
                 kept = [each for each in every if each not in letter or _stops(run, each)]
-                for ending, shown, last in (("", letter, FIRST), ("_variants", kept, LAST)):
+                for ending, shown, last, how in (
+                    ("", letter, FIRST, READINGS[not of[False]]),
+                    ("_variants", kept, LAST, "with other readings"),
+                ):
                     panels = [
                         _boxes(run, metric, title, each, whole=last == LAST)
                         for each in shown
                         for metric in (quality, "violation")
                     ]
-                    result.append(_figure(run, boxes, ending, "time averages", label, *panels))
+                    result.append(_figure(run, boxes, ending, f"time averages, {how}", label, *panels))
                     curves = [
                         Panel(metric, title, average=average, last=last, titles=letter if last == FIRST else every)
                         for average in (False, True)
                         for metric in (quality, "violation")
                     ]
-                    result.append(_figure(run, means, ending, f"first {last} rounds", label, *curves))
+                    result.append(_figure(run, means, ending, f"first {last} rounds, {how}", label, *curves))
     return result
 
 
