@@ -2,34 +2,43 @@
 
 import cbobench
 
-cbobench.run("quickstart", out="runs/quickstart")
+done = cbobench.run("quickstart", out="runs/quickstart")
+print(cbobench.compare(done))
+frame = cbobench.summary("runs/quickstart")
+figure = cbobench.plot("runs/quickstart", "regret")
 cells = cbobench.load_cells("runs/quickstart")
 rounds = cbobench.load_rounds("runs/quickstart", algorithm="ckb-ucb")
 """
 
 from __future__ import annotations
 
+from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from cbobench.report.aggregate import summary as summary
+    from cbobench.report.compare import compare as compare
     from cbobench.report.load import load_cells as load_cells
     from cbobench.report.load import load_rounds as load_rounds
+    from cbobench.report.plot import plot as plot
     from cbobench.sweep.run import run as run
 
 __version__ = "0.1.0"
-__all__ = ["__version__", "load_cells", "load_rounds", "run"]
+HOMES = {
+    "compare": "cbobench.report.compare",
+    "load_cells": "cbobench.report.load",
+    "load_rounds": "cbobench.report.load",
+    "plot": "cbobench.report.plot",
+    "run": "cbobench.sweep.run",
+    "summary": "cbobench.report.aggregate",
+}
+__all__ = ["__version__", "compare", "load_cells", "load_rounds", "plot", "run", "summary"]
 
 
 def __getattr__(name: str) -> Any:
     """Import on first use: the command line must not wait for pandas or Ray."""
-    if name in ("load_cells", "load_rounds"):
-        from cbobench.report import load
-
-        return getattr(load, name)
-    if name == "run":
-        from cbobench.sweep.run import run
-
-        return run
+    if name in HOMES:
+        return getattr(import_module(HOMES[name]), name)
     raise AttributeError(f"module 'cbobench' has no attribute {name!r}")
 
 

@@ -95,11 +95,27 @@ def parser() -> Parser:
     run.add_argument("--dry-run", action="store_true", help="say what would be played, how long and how large")
 
     status = command("status", "cells done, failed, stale and missing, and the command that finishes a run")
-    compare = command("compare", "one row per problem and algorithm: means with 95 % intervals, medians, n of expected")
+    compare = command("compare", "what the seeds came to: medians with 95 % intervals, who is best; or what changed")
     figures = command("figures", "draw every figure that the recipes know: PDF, PNG, caption and the CSV behind each")
     for sub in (status, compare, figures):
         sub.add_argument("run", metavar="RUN", help="run folder, path or URI")
     status.add_argument("--format", choices=("table", "json"), default="table")
+    compare.add_argument("other", metavar="RUN2", nargs="?", help="what changed from RUN to RUN2; exit code 1 if worse")
+    compare.add_argument("--only", metavar="GLOB", action=Once, help='only matching pairs, "problem/algorithm" or one')
+    compare.add_argument("--metric", metavar="NAME", nargs="+", action="extend", help="metrics, by name or symbol")
+    compare.add_argument(
+        "--by", choices=("problem", "algorithm", "binds"), default="problem",
+        help="order of rows; binds: seeds in which the constraint binds apart from the others",
+    )  # fmt: skip
+    compare.add_argument("--target", type=float, metavar="R", help="rounds to a simple regret of R, in units of f")
+    compare.add_argument(
+        "--best", "--pairs", action="store_true", help="paired differences to the best algorithm of each problem"
+    )
+    compare.add_argument("--against", metavar="NAME", action=Once, help="paired differences to this algorithm")
+    compare.add_argument("--ranks", action="store_true", help="average ranks over problems and seeds")
+    compare.add_argument("--profile", action="store_true", help="shares of seeds that come near f*, and by which round")
+    compare.add_argument("--only-changed", action="store_true", help="of two runs, only rows that changed")
+    compare.add_argument("--factor", type=float, default=1.0, metavar="F", help="of two runs, only changes beyond F")
     compare.add_argument("--format", choices=FORMATS, default="table")
     figures.add_argument("--out", type=Path, metavar="FOLDER", help="where to (default: RUN/figures, else ./figures)")
     figures.add_argument("--recipe", metavar="NAME", help="only this recipe (a shipped name or a Python file)")

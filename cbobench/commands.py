@@ -68,11 +68,11 @@ def _report(outcome: Outcome, done: int, command: str, fail_fast: bool, out: Tex
         bad = f", {outcome.failed} failed" if outcome.failed else ""
         print(f"stopped: {good} of {outcome.cells} cells are done{bad}; to go on: {command}", file=sys.stderr)
         return 1 if fail_fast and outcome.failed else 130
-    from cbobench.report.compare import compare as table
+    from cbobench.report.compare import compare
     from cbobench.report.load import Run
 
     finished = Run(outcome.folder.uri)
-    print(table(finished), file=out)
+    print(compare(finished), file=out)
     print(f"results: {outcome.folder.uri}", file=out, flush=True)
     see = f"see: cbobench status {shlex.quote(outcome.folder.uri)}"
     failed = int((finished.cells["status"] == "failed").sum())
@@ -160,11 +160,12 @@ def _without_again(command: list[str]) -> list[str]:
 
 def do_compare(options: argparse.Namespace, given: list[str]) -> int:
     """`cbobench compare`."""
-    from cbobench.report.compare import compare as table
-    from cbobench.report.load import Run
+    from cbobench.report.compare import compare
 
-    print(table(Run(options.run), options.format))
-    return 0
+    asked = {k: v for k, v in vars(options).items() if k not in ("command", "format", "run", "other")}
+    found = compare(options.run, options.other, **asked)
+    print(found.render(options.format))
+    return 1 if found.worse else 0
 
 
 def do_figures(options: argparse.Namespace, given: list[str]) -> int:

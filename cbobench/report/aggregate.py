@@ -1,61 +1,107 @@
-"""Means over seeds with their 95 % confidence intervals."""
+"""Statistics over seeds: means and medians with their 95 % intervals, and quartiles."""
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pandas as pd
-from numpy.typing import NDArray
 
-from cbobench.metrics import METRICS
+from cbobench.errors import unknown
+from cbobench.report.groups import Group, Where, groups, opened
 from cbobench.report.load import Run
+from cbobench.report.quantities import Array, Quantity, quantities, unfilled
+from cbobench.report.targets import reach, rounds_to
+from cbobench.stats.intervals import carried, interval
 
-CONFIDENCE = 0.95
-
-
-def half_width(values: NDArray[np.float64], axis: int = 0, confidence: float = CONFIDENCE) -> NDArray[np.float64]:
-    """Half width of Student's t interval of the mean along an axis; not a number for fewer than two values."""
-    from scipy.special import stdtrit  # scipy.stats would take five times as long to import
-
-    n = values.shape[axis]
-    if n < 2:
-        return np.full(np.delete(values.shape, axis), np.nan)
-    quantile = stdtrit(n - 1, (1 + confidence) / 2)
-    return np.asarray(quantile * values.std(axis=axis, ddof=1) / np.sqrt(n))
+STATISTICS = ("mean", "low", "high", "median", "median_low", "median_high", "q25", "q75", "carried", "defined")
 
 
-def summary(run: Run) -> pd.DataFrame:
-    """One row per (problem, algorithm, horizon), in the suite's order, with labels.
+def summary(run: Where, *, only: str | None = None, by: str = "problem", target: float | None = None) -> pd.DataFrame:
+    """What the seeds of every (problem, algorithm, horizon) came to.
 
-    Columns: `n` (cells that are ok), `expected`, `failed`, `stale`, `unchecked` (stale or not is not known: no code is
-    at hand), and for every metric `<metric>` (mean over seeds), `<metric>_ci` (half width of the 95 % interval) and
-    `<metric>_median`; `us_per_round` is the median over cells.
-    A group with n < expected is a partial result and shows it.
+    Args:
+        run: an open run, a path or URI, or what `cbobench.run` returned.
+        only: a glob over "problem/algorithm", by title, name or label.
+        by: "problem" or "algorithm" for the order of rows, "binds" for two rows where the constraint binds in some
+            seeds only.
+        target: of simple regret; adds the first recorded round at which it was reached, `rounds_to_target`.
+
+    Returns:
+        One row per group, in the suite's order, with `problem`, `algorithm` (titles), their labels, `horizon`, `n`
+        (cells that are ok), `expected`, `failed`, `stale`, `unchecked` (stale or not is not known: no code is at
+        hand), `binds` and `binds_known` (in how many seeds the constraint binds, of how many where that is known), and
+        for every metric and what else a cell holds:
+
+        - `<name>`: the mean over seeds where it is defined; `<name>_low`, `<name>_high`: its 95 % interval;
+        - `<name>_median`, `<name>_median_low`, `<name>_median_high`: likewise, `<name>_q25`, `<name>_q75`: quartiles.
+          Of what a seed may never reach (simple regret, first feasible round, a target) these count such seeds as
+          worse than any value: infinite where half of the seeds or more have none, NaN where all have;
+        - `<name>_carried`: whether a few seeds carry the mean; `<name>_defined`: in how many seeds it is defined.
+
+        A group with n < expected is a partial result and shows it. NaN stands for what is undefined, such as the
+        interval of one seed.
+
+    Raises:
+        Misuse: no run there, or nothing that matches.
+
+    Example:
+        >>> import cbobench
+        >>> frame = cbobench.summary("runs/quickstart", only="rkhs-1d/*")  # doctest: +SKIP
+        >>> frame[["algorithm_label", "n", "regret_median", "regret_q25", "regret_q75"]]  # doctest: +SKIP
     """
-    cells, problems, algorithms = run.cells, run.record.labels("problems"), run.record.labels("algorithms")
-    keys = ["problem", "algorithm", "horizon"]
-    groups = dict(list(cells.groupby(keys, sort=False)))
+    found, shown = gathered(opened(run), only, by, target)
+    return summarised(found, shown)
+
+
+def gathered(run: Run, only: str | None, by: str, target: float | None) -> tuple[list[Group], list[Quantity]]:
+    """The groups of a run, and every quantity that they hold; with a target, the rounds to it are one."""
+    if by not in ("problem", "algorithm", "binds"):
+        raise unknown("order", by, ("problem", "algorithm", "binds"))
+    found, shown = groups(run, only, by), [*quantities().values()]
+    if target is not None:
+        reach(run, found, target)
+        shown.insert(1, rounds_to(target))
+    return found, shown
+
+
+def summarised(found: list[Group], shown: list[Quantity]) -> pd.DataFrame:
+    """One row per group with the statistics of some quantities (see `summary`)."""
     rows = []
-    for problem, algorithm, horizon, expected in run.expected.itertuples(index=False):
-        group = groups.get((problem, algorithm, horizon), cells.iloc[:0])
-        good = group[group["status"] == "ok"]
-        row = {
-            "problem": problem,
-            "algorithm": algorithm,
-            "problem_label": problems[problem],
-            "algorithm_label": algorithms[algorithm],
-            "horizon": horizon,
-            "n": len(good),
-            "expected": expected,
-            "failed": int((group["status"] == "failed").sum()),
-            "stale": int(group["cell"].isin(run.stale).sum()),
-            "unchecked": int(group["cell"].isin(run.unchecked).sum()),
+    for group in found:
+        row: dict[str, Any] = {
+            "problem": group.problem,
+            "algorithm": group.algorithm,
+            "problem_label": group.problem_label,
+            "algorithm_label": group.algorithm_label,
+            "horizon": group.horizon,
+            "n": len(group.good),
+            "expected": group.expected,
+            "failed": group.failed,
+            "stale": group.stale,
+            "unchecked": group.unchecked,
         }
-        for metric in (m.name for m in METRICS.values() if m.tabled):
-            values = good[metric].to_numpy(dtype=np.float64)
-            some = len(values) > 0
-            row[metric] = values.mean() if some else np.nan
-            row[f"{metric}_ci"] = float(half_width(values))
-            row[f"{metric}_median"] = np.median(values) if some else np.nan
-        row["us_per_round"] = 1e6 * good["seconds_per_round"].median() if len(good) else np.nan
+        binds = group.good.get("binds", pd.Series(dtype=bool)).dropna()
+        row |= {"binds": int(binds.sum()), "binds_known": len(binds)}
+        for quantity in shown:
+            some = statistics(quantity, quantity.of(group.good))
+            row[quantity.name] = some.pop("mean")
+            row |= {f"{quantity.name}_{name}": value for name, value in some.items()}
         rows.append(row)
     return pd.DataFrame(rows)
+
+
+def statistics(quantity: Quantity, values: Array) -> dict[str, Any]:
+    """The `STATISTICS` of one quantity over seeds, (n,), by name; nothing of them is outside its bounds."""
+    defined, ordered = values[~np.isnan(values)], quantity.filled(values)  # these two differ where it is censored
+    result: dict[str, Any] = dict.fromkeys(STATISTICS, np.nan)
+    result |= {"carried": carried(defined), "defined": len(defined)}
+    if len(defined):
+        low, high = interval(defined, "mean", bounds=quantity.bounds)
+        result |= {"mean": defined.mean(), "low": float(low), "high": float(high)}
+        low, high = interval(ordered, "median")
+        q25, median, q75 = np.quantile(ordered, [0.25, 0.5, 0.75])
+        found = {"median": median, "median_low": low, "median_high": high, "q25": q25, "q75": q75}
+        # between a value and FAR there is no half: where half of the seeds have none, there is no finite median
+        result |= {name: unfilled(float(value)) for name, value in found.items()}
+    return result

@@ -1,43 +1,225 @@
-"""`cbobench compare`: one row per (problem, algorithm), means over seeds with 95 % intervals, n of expected."""
+"""`cbobench compare`: what the seeds of a run came to, who is better than whom, and what changed between two runs."""
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
 import pandas as pd
 
-from cbobench.metrics import METRICS
-from cbobench.report.aggregate import summary
-from cbobench.report.formats import TextTable, number, plus_minus, records, render
+from cbobench.errors import Misuse
+from cbobench.report import pairs, ranking, runs
+from cbobench.report.aggregate import gathered, summarised
+from cbobench.report.formats import CARRIED, FORMATS, MEAN, Marked, TextTable, bracket, number, records, render
+from cbobench.report.groups import Group, Where, binding, opened
 from cbobench.report.load import Run
+from cbobench.report.quantities import HEADLINE, SHARE, Quantity, chosen
 
-NOTE = "mean ± half width of the 95 % interval over seeds (Student's t); ~ median; µs: per seed and round"
+ABOUT = "median [95 % interval] over seeds"
+MARKED = "* best of its problem by the median, or not separable from the best (paired Wilcoxon, Holm per column, 5 %)"
+NEVER = "k/n: only k seeds got there; the others count as worse than any value"
+PAIRED = (
+    "algorithm - against, seed by seed, with 95 % intervals; n: seeds that both have, of those asked for; k/n beside a "
+    "difference: in k of them both got there, the median counts the others as lost; p: "
+    "Wilcoxon's signed-rank test, Holm over the rows of a metric; * significant at 5 %; effect: 1 where the algorithm "
+    "is better in every seed, -1 where it is worse; w/t/l: seeds in which it is better, equal, worse"
+)
 
 
-def compare(run: Run, style: str = "table", width: int | None = None) -> str:
-    """The comparison table of a run in one of `formats.FORMATS`."""
-    frame = summary(run)
-    if style in ("csv", "json"):
-        rows = [{str(k): v for k, v in row.items()} for row in frame.to_dict("records")]
-        return records(rows, style)
-    return render(_text(run, frame), style, width)
+@dataclass(frozen=True)
+class Comparison:
+    """A comparison: `frame` holds the numbers, `str()` is the table of a terminal.
+
+    Attributes:
+        frame: one row per row of the table, in full precision.
+        table: the same for readers.
+        worse: between two runs, whether anything is worse or newly failing.
+    """
+
+    frame: pd.DataFrame
+    table: TextTable
+    worse: bool = False
+
+    def render(self, style: str = "table", width: int | None = None) -> str:
+        """The comparison in one of `formats.FORMATS`; a table fits `width`, by default the terminal."""
+        if style not in FORMATS:
+            raise Misuse(f"format is {style!r}; allowed: {', '.join(FORMATS)}")
+        if style in ("csv", "json"):
+            return records([{str(k): v for k, v in row.items()} for row in self.frame.to_dict("records")], style)
+        return render(self.table, style, width)
+
+    def __str__(self) -> str:
+        return self.render()
+
+    def _repr_markdown_(self) -> str:
+        return self.render("markdown")
 
 
-def _text(run: Run, frame: pd.DataFrame) -> TextTable:
-    several = frame["horizon"].nunique() > 1
-    columns = ["problem", "algorithm", *(["T"] if several else []), "n"]
-    tabled = [metric for metric in METRICS.values() if metric.tabled]
-    for metric in tabled:
-        columns += [metric.symbol, *([f"{metric.symbol} ~"] if metric.median else [])]
-    columns.append("µs")
-    rows = []
-    for row in frame.to_dict("records"):
-        cells = [row["problem_label"], row["algorithm_label"], *([str(row["horizon"])] if several else [])]
-        notes = ", ".join(f"{row[word]} {word}" for word in ("failed", "stale", "unchecked") if row[word])
-        cells.append(f"{row['n']}/{row['expected']}" + (f" ({notes})" if notes else ""))
-        for metric in tabled:
-            cells.append(plus_minus(row[metric.name], row[f"{metric.name}_ci"]))
-            if metric.median:
-                cells.append(number(row[f"{metric.name}_median"], whole=metric.whole))
-        cells.append(number(row["us_per_round"]))
-        rows.append(cells)
-    horizon = "" if several else f", T = {frame['horizon'].iloc[0]:,}"
-    return TextTable(columns, rows, f"{run.record.suite}{horizon}", NOTE)
+def compare(
+    run: Where,
+    other: Where | None = None,
+    *,
+    only: str | None = None,
+    metric: str | Iterable[str] | None = None,
+    by: str = "problem",
+    target: float | None = None,
+    best: bool = False,
+    against: str | None = None,
+    ranks: bool = False,
+    profile: bool = False,
+    only_changed: bool = False,
+    factor: float = 1.0,
+) -> Comparison:
+    """Compare the algorithms of a run, or two runs.
+
+    Args:
+        run: an open run, a path or URI, or what `cbobench.run` returned.
+        other: a second run, such as of another commit: what changed from `run` to it.
+        only: a glob over "problem/algorithm", by title, name or label.
+        metric: one or more, by name, symbol or label; those that tables show by default.
+        by: "problem" or "algorithm" for the order of rows; "binds" sets seeds apart in which the constraint binds.
+        target: of simple regret, in units of f: adds the first recorded round at which it was reached.
+        best: paired differences to the best algorithm of each problem, instead of what the seeds came to.
+        against: the same to this algorithm.
+        ranks: average ranks over (problem, seed), with the critical difference.
+        profile: shares of seeds, and of (problem, target) pairs by round, that come within a precision of f*.
+        only_changed, factor: of two runs, only rows that changed, and by more than this factor.
+
+    Raises:
+        Misuse: no run there, a word that names nothing, or options that do not go together.
+
+    Example:
+        >>> import cbobench
+        >>> print(cbobench.compare("runs/quickstart", metric=["simple_regret", "V⁺"]))  # doctest: +SKIP
+        >>> cbobench.compare("runs/quickstart", against="random").frame["p_holm"]  # doctest: +SKIP
+        >>> assert not cbobench.compare("runs/before", "runs/after").worse  # doctest: +SKIP
+    """
+    paired = best or against is not None
+    given = {"best or against": paired, "ranks": ranks, "profile": profile, "two runs": other is not None}
+    asked = [name for name, value in given.items() if value]
+    if len(asked) > 1:
+        raise Misuse(f"{' and '.join(asked)} are different tables; ask for one of them")
+    if other is None and (only_changed or factor != 1.0):
+        raise Misuse("only_changed and factor are about two runs; give a second run")
+    if other is not None and (target is not None or by != "problem"):
+        raise Misuse("target and by are about one run; leave them out, or give no second run")
+    if profile and (metric or target is not None):
+        raise Misuse("profiles are of simple regret against targets of their own; leave metric and target out")
+    picked = chosen(metric)
+    main = [q for q in picked if metric or q.name in HEADLINE]
+    if asked and (neither := [q.symbol for q in main if q.better is None]):
+        raise Misuse(f"of {', '.join(neither)} neither side is better: it is in the table of one run only")
+    if other is not None:
+        return Comparison(*runs.compared(opened(run), opened(other), only, main, only_changed, factor))
+    one = opened(run)
+    found, every = gathered(one, only, by, target)
+    if target is not None:
+        reached = every[1]
+        picked, main = [picked[0], reached, *picked[1:]], [*main, reached]
+    title = _title(one, found)
+    if paired:
+        frame = pairs.differences(one, found, main, against)
+        if frame.empty:
+            raise Misuse(f"{one.folder.uri} holds no two algorithms with values on one problem: nothing to pair")
+        return Comparison(frame, pairs.table(frame, main, title, PAIRED))
+    if ranks:
+        return Comparison(*ranking.ranked(found, main, title))
+    if profile:
+        return Comparison(*ranking.profiled(one, found, title))
+    frame = summarised(found, every)
+    return Comparison(frame, _text(title, found, frame, picked, named=metric is not None, by=by))
+
+
+def _title(run: Run, found: list[Group]) -> str:
+    horizons = {group.horizon for group in found}
+    return run.record.suite + (f", T = {horizons.pop():,}" if len(horizons) == 1 else "")
+
+
+def _text(
+    title: str, found: list[Group], frame: pd.DataFrame, shown: list[Quantity], named: bool, by: str
+) -> TextTable:
+    """The default table."""
+    notes, absent = [ABOUT], list[str]()
+    problems = [group.problem_label for group in found]
+    if by != "binds" and (binds := binding(found)):
+        words = [f"binds in {k}/{n}" for k, n in (binds.get(group.arena, (0, 0)) for group in found)]
+        if len(set(words)) == 1:
+            absent.append(f"the constraint {words[0]} seeds: there the best action is infeasible")
+        else:
+            problems = [f"{problem} ({word})" for problem, word in zip(problems, words, strict=True)]
+            notes.append("binds: seeds in which the best action is infeasible (--by binds sets them apart)")
+    first = [("problem", problems), ("algorithm", [group.algorithm_label for group in found])]
+    if by == "algorithm":
+        first.reverse()
+    if len({g.horizon for g in found}) > 1:
+        first.append(("T", [f"{g.horizon:,}" for g in found]))
+    counts = [g.count for g in found]
+    if len(set(counts)) == 1:
+        title += f", n = {counts[0]}"
+    else:
+        first.append(("n", counts))
+    columns: list[tuple[str, list[str], int]] = [(name, cells, 0) for name, cells in first]
+    found_marks = pairs.marks(found, shown)
+    before: list[tuple[Quantity, Any]] = []
+    rows = [{str(k): v for k, v in row.items()} for row in frame.to_dict("records")]
+    for position, quantity in enumerate(shown):
+        medians, means = frame[f"{quantity.name}_median"].to_numpy(), frame[quantity.name].to_numpy()
+        twin = next((q for q, old in before if np.array_equal(old, [medians, means], equal_nan=True)), None)
+        if not named and (why := _dull(quantity, medians, means, twin, found)):
+            absent.append(why)
+            continue
+        before.append((quantity, [medians, means]))
+        mine = found_marks.marked[quantity.name]
+        cells = [_cell(row, quantity) for row in rows]
+        cells = [Marked(cell) if i in mine else cell for i, cell in enumerate(cells)]
+        late = 0 if named or quantity.name in HEADLINE else 100
+        columns.append((quantity.symbol, cells, late + position))
+        if quantity.better is not None:
+            cells = [f"{number(row[quantity.name])}{'†' if row[f'{quantity.name}_carried'] else ''}" for row in rows]
+            columns.append((quantity.symbol + MEAN, cells, late + 50 + position))
+    if any(found_marks.marked.values()):
+        notes.append(MARKED + _of(found_marks.blocks))
+    if found_marks.powerless:
+        notes.append("where the seeds are too few to separate anything, nothing is marked")
+    if any("†" in cell for _, cells, _ in columns for cell in cells):
+        notes.append(CARRIED)
+    censored = {quantity.symbol for quantity in shown if quantity.censored}
+    if any("/" in cell for name, cells, _ in columns if name in censored for cell in cells):
+        notes.append(NEVER)
+    if 1 in {len(g.good) for g in found}:
+        notes.append("one seed has no interval")
+    if not any(len(g.good) for g in found):
+        notes = ["no cell is done yet; see cbobench status"]
+    note = "; ".join(notes) + (f"\nleft out: {'; '.join(absent)}" if absent else "")
+    names, texts, weights = zip(*columns, strict=True)
+    return TextTable(names, list(zip(*texts, strict=True)), title, note, left=2, weights=weights)
+
+
+def _of(blocks: tuple[int, int] | None) -> str:
+    return f" on the seeds that both have, at least {blocks[0]}/{blocks[1]}" if blocks else ""
+
+
+def _dull(quantity: Quantity, medians: Any, means: Any, twin: Quantity | None, found: list[Group]) -> str | None:
+    """Why a column tells nothing: it is empty, the same in all rows, or the same as another."""
+    if np.isnan(means).all():
+        return f"{quantity.symbol} (undefined)"
+    if len(found) > 1 and len(set(means)) == 1 and len(set(medians)) == 1:
+        return f"{quantity.symbol} ({number(means[0])} everywhere)"
+    if twin is not None:
+        return f"{quantity.symbol} (equals {twin.symbol})"
+    return None
+
+
+def _cell(row: dict[str, Any], quantity: Quantity) -> str:
+    """median [low, high], and in how many seeds it is defined where that is not all."""
+    name = quantity.name
+    if quantity.better is None:
+        value = row[f"{name}_median"]
+        return f"{100 * value:.1f} %" if quantity.bounds == SHARE and value == value else number(value)
+    text = bracket(row[f"{name}_median"], row[f"{name}_median_low"], row[f"{name}_median_high"], quantity.whole)
+    defined = row[f"{name}_defined"]
+    if defined == row["n"] or not row["n"] or not (defined or quantity.censored):
+        return text
+    return f"{text} {defined}/{row['n']}"

@@ -6,22 +6,58 @@ import csv
 import io
 import json
 import math
+import shutil
+import textwrap
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 FORMATS = ("table", "markdown", "latex", "csv", "json")
 
 
+WIDE = 200  # columns where there is no terminal that says how many
+CARRIED = "† a few seeds carry the mean"
+HEADING = "\ue000"  # stands where a problem's line goes; no text holds it
+MEAN = " mean"  # after a symbol: the mean beside its median
+WORDS = 24  # of a column of words: what it may be wrapped to before a column of numbers is left out
+
+
+class Marked(str):
+    """A cell that stands out: * in a terminal, bold in Markdown and LaTeX."""
+
+    __slots__ = ()
+
+
 @dataclass(frozen=True)
 class TextTable:
-    """Strings in rows under a heading; where two columns or more are words, the first one sections the rows."""
+    """Strings in rows under a heading; where two columns or more are words, the first one sections the rows.
+
+    Attributes:
+        columns, rows: headings, and as many cells per row; a `Marked` one stands out.
+        title, note: above and below.
+        left: how many leading columns are words (left-aligned).
+        weights: per column, in what order columns are taken as long as they fit; 0 is never left out.
+        folded: whether the first column is in lines of its own, above the rows that share it.
+    """
 
     columns: Sequence[str]
     rows: Sequence[Sequence[str]]
     title: str = ""
     note: str = ""
-    left: int = 2  # how many leading columns are words (left-aligned)
+    left: int = 2
+    weights: Sequence[int] = ()
+    folded: bool = False
+
+    def without(self, dropped: set[int]) -> TextTable:
+        """The table without some columns, by position."""
+        kept = [i for i in range(len(self.columns)) if i not in dropped]
+        return replace(
+            self,
+            columns=[self.columns[i] for i in kept],
+            rows=[[row[i] for i in kept] for row in self.rows],
+            weights=[self.weights[i] for i in kept] if self.weights else (),
+            left=sum(i < self.left for i in kept),
+        )
 
 
 def number(value: float, whole: bool = False) -> str:
@@ -53,11 +89,79 @@ def plus_minus(mean: float, half: float) -> str:
     return f"{mean:,.{decimals}f} ± {half:,.{decimals}f}"
 
 
+def bracket(middle: float, low: float, high: float, whole: bool = False) -> str:
+    """middle [low, high], to the place of two significant digits of half its width, or of four of the middle."""
+    if math.isnan(low) or math.isnan(high) or math.isinf(middle):
+        return number(middle, whole)
+    ends = [end for end in (low, high) if math.isfinite(end)]
+    half = (high - low) / 2 if len(ends) == 2 else abs(middle - ends[0]) if ends else 0.0
+    if whole and all(2 * end == int(2 * end) for end in (*ends, middle)):
+        texts = [number(end, whole=True) for end in (middle, low, high)]
+    elif half == 0 or max(map(abs, (middle, *ends))) >= 1e6 or (decimals := 1 - math.floor(math.log10(half))) > 4:
+        plain = [half == 0 or end == 0 or not math.isfinite(end) for end in (middle, low, high)]
+        texts = [number(e) if simple else f"{e:.1e}" for e, simple in zip((middle, low, high), plain, strict=True)]
+    else:
+        if middle != 0:
+            decimals = min(decimals, max(0, 3 - math.floor(math.log10(abs(middle)))))
+        decimals = max(0, min(decimals, 1) if whole else decimals)
+        texts = [
+            f"{end:,.{decimals}f}" if math.isfinite(end) and end != 0 else number(end) for end in (middle, low, high)
+        ]
+    return f"{texts[0]} [{texts[1]}, {texts[2]}]"
+
+
+def terminal_width() -> int:
+    """The columns of the terminal, or what COLUMNS says; `WIDE` where nothing does."""
+    return shutil.get_terminal_size((WIDE, 50)).columns
+
+
 def render(table: TextTable, style: str, width: int | None = None) -> str:
-    """A text table as `table`, `markdown` or `latex`."""
+    """A text table as `table`, `markdown` or `latex`; a `table` fits `width` where its columns have weights."""
     if style == "markdown":
         return _markdown(table)
-    return _latex(table) if style == "latex" else _terminal(table, width)
+    if style == "latex":
+        return _latex(table)
+    if table.weights:
+        width = width or terminal_width()
+        table = _fitted(table, width)
+    return _terminal(table, width)
+
+
+def _fitted(table: TextTable, width: int) -> TextTable:
+    """The table without the columns that do not fit, which its note then names.
+
+    Where not all fit, problems get lines of their own, which saves a column.
+    """
+    if _natural(table) <= width:
+        return table
+    table = replace(table, folded=table.left > 1)
+    order = sorted(range(len(table.columns)), key=lambda i: table.weights[i])
+    dropped = {i for i in order if table.weights[i]}
+    for i in order:
+        if i in dropped and _natural(table.without(dropped - {i})) <= width:
+            dropped.remove(i)
+    if not dropped:
+        return table
+    shown, note = table.without(dropped), table.note
+    names = [table.columns[i] for i in sorted(dropped)]
+    means = [name for name in names if name.removesuffix(MEAN) in shown.columns]
+    names = [name for name in names if not name.endswith(MEAN)]
+    names += means if any(name.endswith(MEAN) for name in shown.columns) else ["means"] * bool(means)
+    if not any("†" in cell for row in shown.rows for cell in row):
+        note = note.replace(f"; {CARRIED}", "")
+    absent = f"not shown at this width: {', '.join(names)} (choose with --metric; --format csv has all)"
+    return replace(shown, note=f"{note}\n{absent}".strip())
+
+
+def _natural(table: TextTable) -> int:
+    """How wide the table is in a terminal, with long words wrapped."""
+    sizes = []
+    for i, column in enumerate(zip(table.columns, *table.rows, strict=True)):
+        size = max(map(len, column)) + any(isinstance(cell, Marked) for cell in column)
+        sizes.append(min(size, WORDS) if i < table.left else size)
+    if table.folded:
+        sizes[:2] = [sizes[1] + 2]
+    return sum(size + 2 for size in sizes) + 1
 
 
 def records(rows: Sequence[dict[str, Any]], style: str) -> str:
@@ -80,45 +184,74 @@ def _terminal(table: TextTable, width: int | None) -> str:
     from rich.console import Console
     from rich.table import Table
 
-    shown = Table(box=box.SIMPLE_HEAD, title=table.title or None, title_justify="left", title_style="bold")
-    for i, name in enumerate(table.columns):
-        shown.add_column(name, justify="left" if i < table.left else "right", no_wrap=i >= table.left)
+    marked = {i for row in table.rows for i, cell in enumerate(row) if isinstance(cell, Marked)}
+    columns = table.columns[1:] if table.folded else table.columns
+    left = table.left - table.folded
+    shown = Table(box=box.SIMPLE_HEAD, padding=(0, 0, 0, 1))
+    for i, name in enumerate(columns):
+        shown.add_column(name, justify="left" if i < left else "right", no_wrap=i >= left, overflow="fold")
+    headings: list[str] = []  # lines of their own may be wider than the first column
     previous = None
-    for row in table.rows:
+    for given in table.rows:
+        row = [f"{c}{'*' if isinstance(c, Marked) else ' '}" if i in marked else c for i, c in enumerate(given)]
         first = "" if row[0] == previous else row[0]
-        if first and previous is not None and table.left > 1:
-            shown.add_section()
-        shown.add_row(first if table.left > 1 else row[0], *row[1:])
         previous = row[0]
+        if first and shown.row_count and table.left > 1:
+            shown.add_section()
+        if table.folded:
+            if first:
+                shown.add_row(HEADING * 3)
+                headings.append(first)
+            row = [f"  {row[1]}", *row[2:]]
+        elif table.left > 1:
+            row[0] = first
+        shown.add_row(*row)
     text = io.StringIO()
-    console = Console(file=text, width=width or 200, color_system=None, markup=False, highlight=False, emoji=False)
+    width = width or WIDE
+    console = Console(file=text, width=width, color_system=None, markup=False, highlight=False, emoji=False)
     console.print(shown)
-    lines = [line.rstrip() for line in text.getvalue().splitlines()]
-    return "\n".join(line for line in lines if line) + (f"\n{table.note}" if table.note else "")
+    waiting = iter(headings)
+    lines = [
+        f"  {next(waiting)}" if line.strip() == HEADING * 3 else line.rstrip() for line in text.getvalue().splitlines()
+    ]
+    return "\n".join([*_wrapped(table.title, width), *(line for line in lines if line), *_wrapped(table.note, width)])
+
+
+def _wrapped(text: str, width: int) -> list[str]:
+    return [part for line in text.splitlines() for part in textwrap.wrap(line, width, break_on_hyphens=False)]
 
 
 def _markdown(table: TextTable) -> str:
-    escape = [[cell.replace("|", "\\|").replace("\n", " ") for cell in row] for row in table.rows]
+    def escaped(cell: str) -> str:
+        text = cell.replace("|", "\\|").replace("*", "\\*").replace("\n", " ")
+        return f"**{text}**" if isinstance(cell, Marked) else text
+
+    escape = [[escaped(cell) for cell in row] for row in table.rows]
     rule = [":--" if i < table.left else "--:" for i in range(len(table.columns))]
     lines = [f"| {' | '.join(row)} |" for row in [list(table.columns), rule, *escape]]
     heading = [f"**{table.title}**", ""] if table.title else []
-    return "\n".join([*heading, *lines, *(["", table.note] if table.note else [])])
+    note = table.note.replace("*", "\\*").replace("\n", "\\\n")
+    return "\n".join([*heading, *lines, *(["", note] if note else [])])
 
 
 LATEX = {
-    "&": r"\&", "%": r"\%", "$": r"\$", "#": r"\#", "_": r"\_", "{": r"\{", "}": r"\}", "±": r"$\pm$", "–": "--",
+    "&": r"\&", "%": r"\%", "$": r"\$", "#": r"\#", "_": r"\_", "{": r"\{", "}": r"\}", "±": r"$\pm$",
     "₊": "$_+$", "⁺": "$^+$", "µ": r"$\mu$", "~": r"\textasciitilde{}", "^": r"\textasciicircum{}",
-    "\\": r"\textbackslash{}", "<": "$<$", ">": "$>$",
+    "\\": r"\textbackslash{}", "<": "$<$", ">": "$>$", "≤": r"$\le$", "φ": r"$\varphi$", "†": r"$^\dagger$",
+    "∞": r"$\infty$", "₁": "$_1$", "₂": "$_2$", "×": r"$\times$", "·": r"$\cdot$", "Δ": r"$\Delta$",
+    "–": "--", "−": "$-$", "*": "$^*$", "λ": r"$\lambda$", "β": r"$\beta$", "′": "$'$", "ρ": r"$\rho$",
 }  # fmt: skip
 
 
 def _latex(table: TextTable) -> str:
     def line(row: Sequence[str]) -> str:
-        return " & ".join("".join(LATEX.get(c, c) for c in cell) for cell in row) + r" \\"
+        texts = ["".join(LATEX.get(c, c) for c in cell) for cell in row]
+        bold = [rf"\textbf{{{t}}}" if isinstance(cell, Marked) else t for t, cell in zip(texts, row, strict=True)]
+        return " & ".join(bold) + r" \\"
 
     align = "".join("l" if i < table.left else "r" for i in range(len(table.columns)))
     body = [line(row) for row in table.rows]
-    note = [f"% {table.note}"] if table.note else []
+    note = [f"% {part}" for part in (*table.title.splitlines(), *table.note.splitlines())]
     return "\n".join(
         [*note, rf"\begin{{tabular}}{{{align}}}", r"\toprule", line(table.columns), r"\midrule", *body,
          r"\bottomrule", r"\end{tabular}"]

@@ -32,8 +32,13 @@ class RunFolder:
     uri: str
 
     @classmethod
-    def at(cls, where: str | Path) -> RunFolder:
-        """The folder at a path or URI; local paths are made absolute."""
+    def at(cls, where: str | Path | Any) -> RunFolder:
+        """The folder at a path or URI, or of what holds one (what `cbobench.run` returned); local paths are made
+        absolute."""
+        if isinstance(folder := getattr(where, "folder", where), cls):
+            return folder
+        if not isinstance(where, (str, Path)):
+            raise Misuse(f"{where!r} is no run; give a path, a URI, or what cbobench.run returned")
         text = str(where).removeprefix("file://").removeprefix("file:")
         return cls(text if "://" in text else str(Path(text).absolute()))
 

@@ -30,7 +30,7 @@ MAX_HORIZON, MAX_SEED, MAX_SEEDS = 10**9, 2**62, 10**6
 
 
 def load(
-    path: Path,
+    source: Path | Mapping[str, Any],
     *,
     data: Path | None = None,
     horizon: int | None = None,
@@ -42,7 +42,7 @@ def load(
     """Read and validate a suite file; prepare its problems.
 
     Args:
-        path: the YAML file.
+        source: the YAML file, or what would be in it, as a mapping.
         data: the folder of `--data`.
         horizon, seeds: replace the file's T and number of seeds.
         only: a glob over "problem/algorithm" (see `Pair.matches`): the pairs that are played. What it leaves out need
@@ -53,7 +53,8 @@ def load(
     Raises:
         Misuse: anything unknown, missing, out of range or impossible.
     """
-    content = yamlio.read(path)
+    content = yamlio.read(source) if isinstance(source, Path) else yamlio.located(source)
+    path = source if isinstance(source, Path) else Path("the suite")
     at = _Where(path)
     for key in content:
         if key not in KEYS:
@@ -113,7 +114,7 @@ class _Where:
     path: Path
 
     def __call__(self, line: int) -> str:
-        return f"{self.path}:{line}: "
+        return f"{self.path}:{line}: " if line else f"{self.path}: "
 
 
 @dataclass(frozen=True)

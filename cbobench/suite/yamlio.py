@@ -7,9 +7,11 @@ booleans (so `no` and `on` stay words), and 10:30 is text. Mappings and lists re
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import yaml
 
 from cbobench.errors import Misuse, one_line
@@ -62,6 +64,27 @@ def _sequence(loader: _Loader, node: yaml.SequenceNode) -> LocatedList:
 
 _Loader.add_constructor("tag:yaml.org,2002:map", _mapping)
 _Loader.add_constructor("tag:yaml.org,2002:seq", _sequence)
+
+
+def located(value: Any) -> Any:
+    """Mappings and lists of Python, copied, as if they had been read; nothing in them has a line (0).
+
+    Raises:
+        Misuse: a key that is no text.
+    """
+    if isinstance(value, Mapping):
+        result = Located()
+        result.lines, result.line = dict.fromkeys(value, 0), 0
+        for key, one in value.items():
+            if not isinstance(key, str):
+                raise Misuse(f"the suite: the key {key!r} is no text; name it as in a suite file")
+            result[key] = located(one)
+        return result
+    if isinstance(value, (list, tuple)):
+        some = LocatedList(located(one) for one in value)
+        some.lines = [0] * len(some)
+        return some
+    return value.item() if isinstance(value, np.generic) else value
 
 
 def read(path: Path) -> Located:

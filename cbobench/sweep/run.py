@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
@@ -69,7 +69,7 @@ class Outcome:
 
 
 def plan(
-    suite: str | Path,
+    suite: str | Path | Mapping[str, Any],
     *,
     out: str | Path | None = None,
     seeds: int | None = None,
@@ -86,9 +86,9 @@ def plan(
     """Validate a suite and find what is still to be played. Writes nothing.
 
     Args:
-        suite: a file, or the name of a shipped suite.
+        suite: a file, the name of a shipped suite, or what would be in the file, as a mapping.
         out: run folder (path or URI); `runs/<suite>` by default.
-        seeds, horizon: replace the file's.
+        seeds, horizon: replace the suite's.
         only: a glob over "problem/algorithm".
         data: folder with the original data sets.
         cpus: how many workers to cut blocks for; None for one per CPU that this process may use.
@@ -111,8 +111,8 @@ def plan(
     for word in again:
         if word not in ("failed", "stale"):
             raise unknown("kind of cell to play again", word, ("failed", "stale"))
-    path = resources.find_suite(suite)
-    loaded = load(path, data=data, horizon=horizon, seeds=seeds, only=only, imports=imports, command=command)
+    source = suite if isinstance(suite, Mapping) else resources.find_suite(suite)
+    loaded = load(source, data=data, horizon=horizon, seeds=seeds, only=only, imports=imports, command=command)
     grid = loaded.grid
     folder = RunFolder.at(Path("runs") / loaded.name if out is None else out)
     call = invocation(list(command))
@@ -235,17 +235,29 @@ def _write_record(todo: Plan) -> None:
         raise Misuse(f"cannot write to {todo.folder.uri}: {one_line(error)}; give another --out") from error
 
 
-def run(suite: str | Path, *, out: str | Path | None = None, **options: Any) -> Outcome:
+def run(suite: str | Path | Mapping[str, Any], *, out: str | Path | None = None, **options: Any) -> Outcome:
     """`cbobench run` as a function: `plan`, then `execute`.
 
     Args:
-        suite: a file, or the name of a shipped suite.
+        suite: a file, the name of a shipped suite, or what would be in the file, as a mapping.
         out: run folder (path or URI); `runs/<suite>` by default.
         options: those of `plan` (seeds, horizon, only, data, cpus, address, block, again, imports) and of `execute`
             (fail_fast, on_receipt, on_note).
 
+    Returns:
+        What was done. `cbobench.compare`, `summary`, `plot`, `load_cells` and `load_rounds` take it as the run.
+
     Raises:
         Misuse: a wrong suite, folder or option.
+
+    Example:
+        >>> import cbobench
+        >>> suite = {  # doctest: +SKIP
+        ...     "suite": "my-study", "horizon": 100, "seeds": 10,
+        ...     "problems": ["gardner-1"], "algorithms": ["cei", {"ckb-rand": {"beta_scale": 0.2}}],
+        ... }
+        >>> done = cbobench.run(suite, out="runs/my-study")  # doctest: +SKIP
+        >>> print(cbobench.compare(done))  # doctest: +SKIP
     """
     of_execute = ("fail_fast", "on_receipt", "on_note")
     known = {*inspect.signature(plan).parameters, *of_execute} - {"suite", "out", "command"}
@@ -258,8 +270,10 @@ def run(suite: str | Path, *, out: str | Path | None = None, **options: Any) -> 
         options["again"] = (options["again"],)
     executing = {k: options.pop(k) for k in of_execute if k in options}
     words = ["cbobench", "run", str(suite), *(["--out", str(out)] if out is not None else [])]
+    if isinstance(suite, Mapping):
+        words = []  # no command line plays it
     for name in ("seeds", "horizon", "only", "data"):
         if options.get(name) is not None:
-            words += [f"--{name}", str(options[name])]
+            words += [f"--{name}", str(options[name])] if words else []
     todo = plan(suite, out=out, command=words, **options)
     return execute(todo, cpus=options.get("cpus"), address=options.get("address"), **executing)

@@ -66,13 +66,13 @@ def test_what_is_unknown_is_null(squares, small_suite, tmp_path, monkeypatch):
 def test_it_is_in_tables_of_every_format(played):
     cells = played.cells
     mean = cells[cells["algorithm"] == "ckb-ts"]["squares"].mean()
-    content = json.loads(compare(played, "json"))
+    content = json.loads(compare(played).render("json"))
     assert content[1]["squares"] == pytest.approx(mean, rel=1e-12)
-    row = list(csv.DictReader(io.StringIO(compare(played, "csv"))))[1]
+    row = list(csv.DictReader(io.StringIO(compare(played).render("csv"))))[1]
     assert float(row["squares"]) == content[1]["squares"]
-    assert {"squares_ci", "squares_median"} <= set(row)
-    for style, heading in (("table", "Q"), ("markdown", "| Q | Q ~ |"), ("latex", "Q & Q")):
-        assert heading in compare(played, style)
+    assert {"squares_low", "squares_median_high"} <= set(row)
+    for style, heading in (("table", "Q"), ("markdown", "| Q | Q mean |"), ("latex", "Q & Q")):
+        assert heading in compare(played).render(style)
 
 
 def test_it_is_in_a_figure(played, tmp_path):

@@ -132,9 +132,9 @@ def test_two_horizons_are_two_rows_and_figures_show_the_latest(small_suite, tmp_
 
 def test_stale_cells_are_named_in_the_table(small_suite, tmp_path, monkeypatch):
     cbobench.run(small_suite(), out=tmp_path / "run", cpus=0)
-    assert "stale" not in compare(Run(tmp_path / "run"))
+    assert "stale" not in str(compare(Run(tmp_path / "run")))
     monkeypatch.setattr("cbobench.results.staleness.source_hash", lambda p, a: "changed")
-    assert "4/4 (4 stale)" in compare(Run(tmp_path / "run"))
+    assert "4/4 (4 stale)" in str(compare(Run(tmp_path / "run")))
 
 
 def test_a_call_in_between_is_kept(small_suite, tmp_path):

@@ -1,0 +1,141 @@
+"""The cells of a run in groups that tables and tests are about: one per problem, algorithm and horizon."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Any
+
+import pandas as pd
+
+from cbobench.report.load import Run
+
+Where = Any
+"""A run: opened, or its folder as a path or URI, or what `cbobench.run` returned."""
+
+
+def opened(where: Where) -> Run:
+    """The run itself."""
+    return where if isinstance(where, Run) else Run(where)
+
+
+@dataclass(frozen=True)
+class Group:
+    """Seeds of one problem, algorithm and horizon.
+
+    Attributes:
+        problem, algorithm: titles; `problem_label`, `algorithm_label`: what a reader sees.
+        horizon: T.
+        expected: cells asked for.
+        failures: seeds whose cells failed.
+        stale, unchecked: how many cells are (unchecked: no code is at hand to tell whether they are stale).
+        good: rows of the cells that are ok, by seed.
+        binds: where the group holds only the seeds in which the constraint binds, or does not: which of the two.
+    """
+
+    problem: str
+    algorithm: str
+    problem_label: str
+    algorithm_label: str
+    horizon: int
+    expected: int
+    failures: frozenset[int]
+    stale: int
+    unchecked: int
+    good: pd.DataFrame
+    binds: bool | None = None
+
+    @property
+    def arena(self) -> tuple[str, int, bool | None]:
+        """What groups must share to be compared."""
+        return self.problem, self.horizon, self.binds
+
+    @property
+    def failed(self) -> int:
+        """How many cells failed."""
+        return len(self.failures)
+
+    @property
+    def count(self) -> str:
+        """n of expected, and what is the matter with the rest."""
+        notes = ", ".join(f"{getattr(self, w)} {w}" for w in ("failed", "stale", "unchecked") if getattr(self, w))
+        return f"{len(self.good)}/{self.expected}" + (f" ({notes})" if notes else "")
+
+
+def groups(run: Run, only: str | None = None, by: str = "problem") -> list[Group]:
+    """The groups of a run in the suite's order.
+
+    Args:
+        only: a glob over "problem/algorithm", or one of them, each by title, name or label; * and ? are wildcards.
+        by: "algorithm" sorts by algorithm; "binds" sets the seeds apart in which the constraint binds, on problems
+            where some do and some do not.
+
+    Raises:
+        Misuse: the glob matches nothing.
+    """
+    labels = run.record.labels("problems"), run.record.labels("algorithms")
+    asked: dict[tuple[str, str, int], list[str]] = {}
+    for cell in (run.record if only is None else run.record.only(only)).cells.values():
+        asked.setdefault((cell.pair.problem.title, cell.pair.algorithm.title, cell.horizon), []).append(cell.id)
+    parts = dict(list(run.cells.groupby(["problem", "algorithm", "horizon"], sort=False)))
+    found = []
+    for (problem, algorithm, horizon), ids in asked.items():
+        cells = parts.get((problem, algorithm, horizon), run.cells.iloc[:0])
+        good = cells[cells["status"] == "ok"].set_index("seed").sort_index()
+        good["us_per_round"] = 1e6 * good["seconds_per_round"]
+        failures = frozenset(cells.loc[cells["status"] == "failed", "seed"])
+        counts = len(run.stale & {*ids}), len(run.unchecked & {*ids})
+        names = problem, algorithm, labels[0][problem], labels[1][algorithm]
+        found.append(Group(*names, horizon, len(ids), failures, *counts, good))
+    if by == "binds":
+        return _apart(found)
+    if by == "algorithm":
+        order = list(labels[1])
+        found.sort(key=lambda group: order.index(group.algorithm))
+    return found
+
+
+def _apart(found: list[Group]) -> list[Group]:
+    """Groups of problems whose constraint binds in some seeds only, in two: first where it does."""
+    known = _known(found)
+    result: list[Group] = []
+    for arena in dict.fromkeys((group.problem, group.horizon) for group in found):
+        some = [group for group in found if (group.problem, group.horizon) == arena]
+        seeds = known.get((*arena, None), {})
+        if len(set(seeds.values())) < 2:
+            result += some
+            continue
+        for binds, word in ((True, "binds"), (False, "does not bind")):
+            mine = {seed for seed, value in seeds.items() if value is binds}
+            for group in some:
+                good = group.good[group.good.index.isin(mine)]
+                part = replace(
+                    group, problem_label=f"{group.problem_label}: {word}", expected=len(mine), good=good, binds=binds,
+                    failures=group.failures & mine, stale=0, unchecked=0,
+                )  # fmt: skip
+                result.append(part)
+    return result
+
+
+def _known(found: list[Group]) -> dict[tuple[str, int, bool | None], dict[Any, bool]]:
+    """Whether the constraint binds, by seed, as far as any algorithm's cells say."""
+    known: dict[tuple[str, int, bool | None], dict[Any, bool]] = {}
+    for group in found:
+        if "binds" in group.good:
+            binds = group.good["binds"].dropna().astype(bool)
+            known.setdefault(group.arena, {}).update(zip(binds.index, binds, strict=True))
+    return known
+
+
+def binding(found: list[Group]) -> dict[tuple[str, int, bool | None], tuple[int, int]]:
+    """In how many seeds the constraint binds, of how many where that is known, by arena; those where it is known."""
+    return {arena: (sum(seeds.values()), len(seeds)) for arena, seeds in _known(found).items() if seeds}
+
+
+def arenas(found: list[Group], keep: Callable[[Group], bool] = lambda group: True) -> list[list[Group]]:
+    """Groups that can be compared with one another, in order."""
+    result: dict[tuple[str, int, bool | None], list[Group]] = {}
+    for group in found:
+        if keep(group):
+            result.setdefault(group.arena, []).append(group)
+    return list(result.values())

@@ -1,0 +1,228 @@
+"""Paired by seed: differences to the best algorithm of a problem, or a named one, and what is not separable from it.
+
+All algorithms meet the same function and the same noise on a problem and seed, so differences by seed are tested
+(Wilcoxon's signed-rank test) where means would hide them. Only seeds that both have; how many is said.
+"""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass, replace
+from functools import reduce
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from cbobench.errors import Misuse
+from cbobench.report.formats import Marked, TextTable, bracket, number
+from cbobench.report.groups import Group, arenas
+from cbobench.report.load import Run
+from cbobench.report.quantities import FAR, Array, Quantity, unfilled
+from cbobench.stats.intervals import interval
+from cbobench.stats.paired import difference, holm, signed_rank
+
+LEVEL = 0.05
+
+
+@dataclass(frozen=True)
+class Pairing:
+    """One algorithm beside another on the same seeds of a problem.
+
+    Attributes:
+        a, b: the values of the seeds that both have, (n,), where both are defined.
+        ordered_a, ordered_b: with seeds in which one is undefined because it never got there: that is worse than any
+            value of the two.
+        never: in which of the latter one is undefined.
+    """
+
+    a: Array
+    b: Array
+    ordered_a: Array
+    ordered_b: Array
+    never: NDArray[np.bool_]
+
+
+def paired(one: pd.DataFrame, other: pd.DataFrame, quantity: Quantity) -> Pairing:
+    """The values of two groups' good cells by common seed."""
+    seeds = one.index.intersection(other.index)
+    a, b = quantity.of(one.loc[seeds]), quantity.of(other.loc[seeds])
+    both = ~(np.isnan(a) | np.isnan(b))
+    values = np.concatenate([a, b])
+    values = values[~np.isnan(values)]
+    if not quantity.censored or both.all() or not len(values):
+        return Pairing(a[both], b[both], a[both], b[both], ~both[both])
+    beyond = values.max() - values.min() + 1
+    never = values.min() - beyond if quantity.better == "higher" else values.max() + beyond
+    return Pairing(a[both], b[both], np.where(np.isnan(a), never, a), np.where(np.isnan(b), never, b), ~both)
+
+
+def compared(one: pd.DataFrame, other: pd.DataFrame, quantity: Quantity) -> dict[str, Any]:
+    """The fields of `Difference` for one - other, and `defined`: in how many of the n seeds both are.
+
+    Where a seed of one never got there, it has lost: median, test, effect and wins count it (the median may then be
+    infinite); the mean cannot.
+    """
+    pairing, better = paired(one, other, quantity), quantity.better or "lower"
+    found = difference(pairing.a, pairing.b, better)
+    defined = len(pairing.a)
+    if len(pairing.ordered_a) > defined:
+        apart = pairing.ordered_a - pairing.ordered_b
+        p, effect = signed_rank(quantity.sign * apart)
+        wins, losses = int((quantity.sign * apart > 0).sum()), int((quantity.sign * apart < 0).sum())
+        far = np.where(pairing.never, np.sign(apart) * FAR, apart)
+        ends = dict(zip(("median_low", "median_high"), interval(far, "median"), strict=True)) | {
+            "median": np.median(far)
+        }
+        ends = {name: unfilled(float(end)) for name, end in ends.items()}
+        found = replace(
+            found, n=len(apart), p=p, effect=effect, wins=wins, ties=len(apart) - wins - losses, losses=losses, **ends
+        )
+    return asdict(found) | {"defined": defined}
+
+
+def best(some: list[Group], quantity: Quantity) -> Group | None:
+    """The group with the best median, or, of several, the best mean; None where nothing is defined.
+
+    By the seeds that all have, so that nothing is best for having failed in the hard ones; by its own seeds where there
+    are no such.
+    """
+    held = [group.good.index for group in some if np.isfinite(quantity.of(group.good)).any()]
+    common = reduce(pd.Index.intersection, held) if held else pd.Index([])
+    scores = []
+    for position, group in enumerate(some):
+        good = group.good.loc[common] if len(common) and common.isin(group.good.index).all() else group.good
+        values = quantity.of(good)
+        ordered, defined = quantity.filled(values), values[~np.isnan(values)]
+        if len(defined):
+            scores.append((-quantity.sign * np.median(ordered), -quantity.sign * defined.mean(), position))
+    return some[min(scores)[2]] if scores else None
+
+
+@dataclass(frozen=True)
+class Marks:
+    """Which groups to mark per quantity, by position, and the smallest n and expected of the comparisons behind it."""
+
+    marked: dict[str, set[int]]
+    blocks: tuple[int, int] | None
+    powerless: bool
+
+
+def marks(found: list[Group], shown: list[Quantity]) -> Marks:
+    """The best of every problem and what is not separable from it.
+
+    Holm's adjustment is over all comparisons of one quantity. Where the seeds are too few for any of a problem's
+    comparisons to come out, nothing is marked there.
+    """
+    position = {id(group): i for i, group in enumerate(found)}
+    result: dict[str, set[int]] = {}
+    blocks: list[tuple[int, int]] = []
+    powerless = False
+    for quantity in shown:
+        tests: list[tuple[Group, Group, float, bool, int]] = []
+        for some in arenas(found) if quantity.better else ():
+            first = best(some, quantity)
+            for group in some if first is not None else ():
+                if group is first or first is None or not np.isfinite(quantity.of(group.good)).any():
+                    continue
+                pairing = paired(group.good, first.good, quantity)
+                n = len(pairing.ordered_a)
+                p, effect = signed_rank(quantity.sign * (pairing.ordered_a - pairing.ordered_b)) if n else (np.nan, 0.0)
+                tests.append((first, group, p, effect < 0, n))
+                blocks.append((n, max(group.expected, first.expected)))
+        adjusted = holm([test[2] for test in tests])
+        mine: set[int] = set()
+        for (first, group, _, behind, n), p in zip(tests, adjusted, strict=True):
+            if n == 0 or 2.0 ** (1 - n) * len(tests) > LEVEL:
+                powerless = True
+                continue
+            mine.add(position[id(first)])
+            if not (p < LEVEL and behind):
+                mine.add(position[id(group)])
+        result[quantity.name] = mine
+    incomplete = [pair for pair in blocks if pair[0] < pair[1]]
+    return Marks(result, min(incomplete) if incomplete else None, powerless)
+
+
+def differences(run: Run, found: list[Group], shown: list[Quantity], against: str | None = None) -> pd.DataFrame:
+    """Every algorithm against the best of its problem, or against a named one.
+
+    Args:
+        against: title, label or name of one algorithm; the best of each problem and quantity by default.
+
+    Returns:
+        One row per problem, quantity and algorithm: titles and labels, `against` and its label, `expected`, and the
+        values of `compared` of algorithm - against with `p_holm`, adjusted over all rows of a quantity.
+
+    Raises:
+        Misuse: no such algorithm, or several.
+    """
+    title = named(run, against) if against is not None else None
+    rows = []
+    for some in arenas(found):
+        for quantity in shown:
+            if quantity.better is None:
+                continue
+            if title is None:
+                other = best(some, quantity)
+            else:
+                other = next((group for group in some if group.algorithm == title), None)
+            for group in some if other is not None else ():
+                if group is other or other is None:
+                    continue
+                row = {
+                    "problem": group.problem, "problem_label": group.problem_label, "horizon": group.horizon,
+                    "metric": quantity.name, "algorithm": group.algorithm, "algorithm_label": group.algorithm_label,
+                    "against": other.algorithm, "against_label": other.algorithm_label,
+                    "expected": max(group.expected, other.expected),
+                }  # fmt: skip
+                rows.append(row | compared(group.good, other.good, quantity))
+    frame = pd.DataFrame(rows)
+    if rows:
+        frame["p_holm"] = frame.groupby("metric", sort=False)["p"].transform(lambda p: holm(p.to_numpy()))
+    return frame
+
+
+def named(run: Run, word: str) -> str:
+    """The title of one algorithm.
+
+    Raises:
+        Misuse: none of that name, or several.
+    """
+    titles = run.titles("algorithm", word)
+    if len(titles) > 1:
+        raise Misuse(f"{word!r} names {len(titles)} algorithms of this run; give one of: {', '.join(titles)}")
+    return titles[0]
+
+
+def table(frame: pd.DataFrame, shown: list[Quantity], title: str, note: str) -> TextTable:
+    """Paired differences for readers."""
+    symbols = {quantity.name: quantity for quantity in shown}
+    several = frame["horizon"].nunique() > 1
+    metrics = frame["metric"].nunique() > 1
+    columns = ["problem", *(["T"] if several else []), *(["metric"] if metrics else []), "algorithm", "against", "n"]
+    left = len(columns) - 1
+    columns += ["median difference", "mean difference", "p (Holm)", "effect", "w/t/l"]
+    rows = []
+    for row in frame.to_dict("records"):
+        quantity = symbols[row["metric"]]
+        text = bracket(row["median"], row["median_low"], row["median_high"])
+        text += f" {row['defined']}/{row['n']}" if row["defined"] < row["n"] else ""
+        rows.append(
+            [row["problem_label"], *([str(row["horizon"])] if several else []),
+             *([quantity.symbol] if metrics else []), row["algorithm_label"], row["against_label"],
+             f"{row['n']}/{row['expected']}",
+             Marked(text) if row["p_holm"] < LEVEL else text,
+             bracket(row["mean"], row["mean_low"], row["mean_high"]), probability(row["p_holm"]),
+             number(row["effect"]) if np.isnan(row["effect"]) else f"{row['effect']:+.2f}",
+             f"{row['wins']}/{row['ties']}/{row['losses']}"]
+        )  # fmt: skip
+    only = symbols[frame["metric"].iloc[0]]
+    heading = f"{title}: differences of {only.label} ({only.symbol})" if not metrics else f"{title}: paired differences"
+    weights = [0] * (left + 2) + [4, 2, 3, 1]
+    return TextTable(columns, rows, heading, note, left=left, weights=weights)
+
+
+def probability(p: float) -> str:
+    """A p-value: three decimals, or that it is below 0.001."""
+    return "–" if np.isnan(p) else "< 0.001" if p < 0.001 else f"{p:.3f}"

@@ -1,0 +1,143 @@
+"""Many problems at once: average ranks with their critical difference, and profiles against fixed references."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from cbobench.errors import Misuse
+from cbobench.report.formats import Marked, TextTable, number
+from cbobench.report.groups import Group, arenas
+from cbobench.report.load import Run
+from cbobench.report.quantities import FAR, Array, Quantity
+from cbobench.report.targets import CURVE, first_rounds
+from cbobench.stats import profiles
+from cbobench.stats import ranks as stats
+
+PRECISIONS = (1.0, 0.1, 0.01, 0.001)
+"""Targets of simple regret in units of |f*| (of 1 where f* is 0), stored with every cell."""
+SHARES = (0.01, 0.1, 0.25, 0.5, 1.0)
+"""When profiles look, in shares of the horizon."""
+
+
+def ranked(found: list[Group], shown: list[Quantity], title: str) -> tuple[pd.DataFrame, TextTable]:
+    """Average ranks over blocks (problem, seed) that all algorithms have, 1 for the best.
+
+    Of what a seed may never reach, seeds that never got there share the last ranks. Ranks, and the critical difference
+    most of all, depend on which algorithms are compared.
+
+    Raises:
+        Misuse: fewer than two algorithms on every problem.
+    """
+    titles, labels = _everywhere(found)
+    if len(titles) < 2:
+        raise Misuse("ranks need two algorithms that are asked for on every problem; choose with --only")
+    rows: list[dict[str, Any]] = []
+    differences = []
+    for quantity in (q for q in shown if q.better is not None):
+        blocks, expected = _blocks(found, titles, quantity)
+        average = stats.average_ranks(blocks, quantity.better or "lower")
+        gap = stats.critical_difference(len(titles), len(blocks)) if len(blocks) else np.nan
+        p = stats.friedman(blocks)[1]
+        differences.append(f"{quantity.symbol} {number(gap)} ({len(blocks)}/{expected})")
+        for algorithm, rank in zip(titles, average, strict=True):
+            row = {"metric": quantity.name, "algorithm": algorithm, "algorithm_label": labels[algorithm], "rank": rank}
+            row |= {"blocks": len(blocks), "expected": expected, "critical_difference": gap, "friedman_p": p}
+            rows.append(row | {"separable_from_best": bool(rank - average.min() > gap)})
+    frame = pd.DataFrame(rows)
+    some = [q for q in shown if q.better is not None]
+    cells = [
+        [labels[algorithm]]
+        + [
+            number(row["rank"]) if row["separable_from_best"] or np.isnan(row["rank"]) else Marked(number(row["rank"]))
+            for row in rows
+            if row["algorithm"] == algorithm
+        ]
+        for algorithm in titles
+    ]
+    note = (
+        "average rank over (problem, seed), 1 is best; * within the critical difference of the best (Nemenyi, 5 %): "
+        f"{', '.join(differences)}; in brackets: blocks that all algorithms have, of those asked for"
+    )
+    absent = sorted({group.algorithm_label for group in found} - set(labels.values()))
+    if absent:
+        note += f"\nleft out, as not asked for on every problem: {', '.join(absent)}"
+    weights = [0, *range(len(some))]
+    return frame, TextTable(
+        ["algorithm", *(q.symbol for q in some)], cells, f"{title}: ranks", note, left=1, weights=weights
+    )
+
+
+def _everywhere(found: list[Group]) -> tuple[list[str], dict[str, str]]:
+    """Titles of the algorithms that are in every arena, in order, and their labels."""
+    sets = [{group.algorithm for group in some} for some in arenas(found)]
+    titles = [title for title in dict.fromkeys(group.algorithm for group in found) if all(title in s for s in sets)]
+    return titles, {group.algorithm: group.algorithm_label for group in found if group.algorithm in titles}
+
+
+def _blocks(found: list[Group], titles: list[str], quantity: Quantity) -> tuple[Array, int]:
+    """Complete blocks (blocks, algorithms), and how many were asked for."""
+    parts, expected = [np.empty((0, len(titles)))], 0
+    for some in arenas(found):
+        mine = {group.algorithm: group for group in some}
+        columns = [pd.Series(quantity.of(mine[t].good), index=mine[t].good.index, name=t) for t in titles]
+        if quantity.censored:
+            columns = [column.fillna(-quantity.sign * FAR) for column in columns]
+        parts.append(pd.concat(columns, axis=1).dropna().to_numpy(dtype=np.float64))
+        expected += max(mine[t].expected for t in titles)
+    return np.concatenate(parts), expected
+
+
+def profiled(run: Run, found: list[Group], title: str) -> tuple[pd.DataFrame, TextTable]:
+    """Performance and data profiles of simple regret.
+
+    A row counts every cell that was asked for: one that failed, or never found a feasible action, solves nothing. It
+    needs no other algorithm: see `PRECISIONS`.
+
+    Raises:
+        Misuse: a run that records no simple regret.
+    """
+    if CURVE not in run.cells:
+        raise Misuse("profiles need the metric simple_regret, which this run does not record")
+    goals = {
+        cell: np.array(PRECISIONS) * scale
+        for group in found
+        for cell, scale in zip(group.good["cell"], _scale(group), strict=True)
+    }
+    first = first_rounds(run, goals)
+    rows = []
+    for algorithm in dict.fromkeys(group.algorithm for group in found):
+        mine = [group for group in found if group.algorithm == algorithm]
+        expected = sum(group.expected for group in mine)
+        absent = expected - sum(len(group.good) for group in mine)
+        regret = np.concatenate([*(g.good[CURVE].to_numpy(float) for g in mine), np.full(absent, np.nan)])
+        scale = np.concatenate([*(_scale(g) for g in mine), np.ones(absent)])
+        reached = profiles.performance_profile(regret, scale, PRECISIONS)[0]
+        when = [first[cell] / group.horizon for group in mine for cell in group.good["cell"]]
+        solved = profiles.data_profile([*when, *[np.full(len(PRECISIONS), np.nan)] * absent], SHARES)
+        row: dict[str, Any] = {"algorithm": algorithm, "algorithm_label": mine[0].algorithm_label}
+        row |= {"n": expected - absent, "expected": expected}
+        row |= {f"within_{p:g}": float(share) for p, share in zip(PRECISIONS, reached, strict=True)}
+        row |= {f"solved_by_{s:g}": float(share) for s, share in zip(SHARES, solved, strict=True)}
+        rows.append(row)
+    columns = ["algorithm", "n", *(f"r ≤ {p:g}" for p in PRECISIONS), *(f"{s:g} T" for s in SHARES)]
+    keys = [*(f"within_{p:g}" for p in PRECISIONS), *(f"solved_by_{s:g}" for s in SHARES)]
+    cells = [
+        [row["algorithm_label"], f"{row['n']}/{row['expected']}", *(f"{100 * row[key]:.0f} %" for key in keys)]
+        for row in rows
+    ]
+    note = (
+        "r ≤ x: share of the cells asked for whose final simple regret is at most x |f*|; s T: share of (cell, target) "
+        f"pairs solved by round s T, targets {', '.join(f'{p:g}' for p in PRECISIONS)} times |f*|; no number of a row "
+        "depends on another row"
+    )
+    weights = [0, 0, 0, 0, 0, 1, 4, 0, 3, 2, 0]
+    return pd.DataFrame(rows), TextTable(columns, cells, f"{title}: profiles", note, left=1, weights=weights)
+
+
+def _scale(group: Group) -> Array:
+    """|f*| of each cell, and 1 where it is 0."""
+    size = np.abs(group.good["f_star"].to_numpy(float))
+    return np.asarray(np.where(size > 0, size, 1.0))

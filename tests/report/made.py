@@ -1,0 +1,105 @@
+"""Runs made by hand: their cells and rounds are what a test says, so that every number of a table is known."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from cbobench.metrics import METRICS
+from cbobench.play.task import Task, publish_cells
+from cbobench.results.folder import RunFolder
+from cbobench.results.record import RunRecord
+from cbobench.results.schema import footer, open_writer, schema
+from cbobench.results.source import libraries, source_hash
+from cbobench.suite.cells import Cell, Grid, Pair
+from cbobench.suite.variants import Variant
+
+Columns = Mapping[str, Sequence[Any]]
+PLAYER = "random"
+
+
+def variant(name: str, label: str, **values: Any) -> Variant:
+    """A problem or algorithm whose title holds its label, and no more of its values."""
+    given = {"called": label}
+    return Variant(name, given, given | values, label, given)
+
+
+def make(
+    folder: Path,
+    cells: Mapping[tuple[str, str], Columns],
+    *,
+    seeds: Sequence[int],
+    horizon: int = 100,
+    failed: Mapping[tuple[str, str], Sequence[int]] | None = None,
+    rounds: Mapping[tuple[str, str], Columns] | None = None,
+    facts: Mapping[str, Any] | None = None,
+) -> Path:
+    """Write a run.
+
+    Args:
+        cells: columns of the cells, one value per seed, by (problem, algorithm); columns that are not given are 0.
+        failed: seeds of cells that failed.
+        rounds: columns of the recorded rounds, (seeds, rounds) each, with `t` (rounds,); by (problem, algorithm).
+        facts: parameters of every problem.
+    """
+    names = {name: list(dict.fromkeys(key[i] for key in cells)) for i, name in enumerate(("problem", "algorithm"))}
+    problems = {name: variant("rkhs-1d", name, **(facts or {})) for name in names["problem"]}
+    algorithms = {name: variant(PLAYER, name) for name in names["algorithm"]}
+    pairs = {key: Pair(problems[key[0]], algorithms[key[1]]) for key in cells}
+    grid = Grid(tuple(problems.values()), tuple(algorithms.values()), horizon, tuple(seeds), tuple(pairs.values()))
+    at = RunFolder.at(folder)
+    RunRecord("made", "", None, len(seeds), (grid,), ({},)).write(at)
+    for key, pair in pairs.items():
+        lost = set((failed or {}).get(key, ()))
+        source = source_hash("rkhs-1d", PLAYER)
+        task = Task(pair, tuple(Cell(pair, horizon, seed) for seed in seeds), None, source, libraries())
+        write_rounds(at, task, (rounds or {}).get(key), lost)
+        rows = []
+        for i, cell in enumerate(task.cells):
+            row = {
+                "cell": cell.id, "problem": pair.problem.title, "algorithm": pair.algorithm.title, "seed": cell.seed,
+                "horizon": horizon, "spec": cell.spec, "status": "failed" if cell.seed in lost else "ok",
+                "seconds": 1.0, "seconds_per_round": 1e-6, "f_star": 1.0, "source": source, "libraries": libraries(),
+                "attempt": 1, "error": "broken" if cell.seed in lost else None,
+            }  # fmt: skip
+            if cell.seed not in lost:
+                row |= dict.fromkeys(METRICS, 0.0) | {"first_feasible": 1, "longest_streak": 0}
+                row |= {name: values[i] for name, values in cells[key].items()}
+            rows.append(row)
+        publish_cells(at, task, rows)
+    return folder
+
+
+def write_rounds(at: RunFolder, task: Task, columns: Columns | None, lost: set[int]) -> None:
+    """The recorded rounds of a task; none where no columns are given."""
+    good = [i for i, cell in enumerate(task.cells) if cell.seed not in lost]
+    t = np.asarray(columns["t"] if columns else [], dtype=np.int64)
+    found: dict[str, Any] = {"t": np.tile(t, len(good))}
+    for name in ("cell", "problem", "algorithm"):
+        words = [
+            {"cell": c.id, "problem": c.pair.problem.title, "algorithm": c.pair.algorithm.title} for c in task.cells
+        ]
+        found[name] = [words[i][name] for i in good for _ in t]
+    found["seed"] = np.repeat([task.cells[i].seed for i in good], len(t))
+    for name, values in (columns or {}).items():
+        if name != "t":
+            found[name] = np.asarray(values, dtype=np.float64)[good].ravel()
+    fields = schema("rounds")
+    rows = len(good) * len(t)
+    table = pa.table(
+        [
+            pa.array(found[f.name], f.type, from_pandas=True) if f.name in found else pa.nulls(rows, f.type)
+            for f in fields
+        ],
+        schema=fields,
+    )
+
+    def write(sink: Any) -> None:
+        with open_writer(sink, "rounds", footer("rounds", task.name, [c.id for c in task.cells], rows, 1)) as writer:
+            writer.write_table(table)
+
+    at.publish(f"rounds/{task.name}.parquet", write)

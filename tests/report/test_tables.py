@@ -1,0 +1,286 @@
+"""Tables of runs made by hand: every number is known, no row knows another, and the text fits the terminal."""
+
+from __future__ import annotations
+
+import csv
+import io
+import itertools
+import json
+
+import numpy as np
+import pandas as pd
+import pytest
+from scipy import stats
+
+import cbobench
+from cbobench.errors import Misuse
+from cbobench.report.formats import FORMATS, TextTable, bracket, render
+from cbobench.report.load import Run
+from cbobench.stats.intervals import interval
+from tests.report.made import make
+
+SEEDS = range(10)
+RNG = np.random.default_rng(3)
+REGRET = {name: RNG.gamma(2.0, 10.0 * i, 10) for i, name in enumerate(("A", "B", "C"), 1)}
+SIMPLE = {"A": [None] * 6 + [1.0, 2.0, 3.0, 4.0], "B": [None] * 2 + [5.0] * 8, "C": np.arange(10.0)}
+FIRST = {"A": [None] * 6 + [7, 8, 9, 10], "B": [None] * 2 + [3] * 8, "C": [1] * 10}
+HEAVY = [1.0] * 9 + [1000.0]
+
+
+def cells(names="ABC", problems=("P", "Q")):
+    return {
+        (p, a): {
+            "regret": REGRET[a] + 5 * (p == "Q"), "regret_plus": REGRET[a] + 5 * (p == "Q"), "simple_regret": SIMPLE[a],
+            "first_feasible": FIRST[a], "violations": HEAVY if a == "B" else [float(i % 3) for i in SEEDS],
+            "binds": [i < 4 for i in SEEDS] if p == "Q" else [False] * 10,
+        }
+        for p, a in itertools.product(problems, names)
+    }  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory):
+    return Run(make(tmp_path_factory.mktemp("made") / "run", cells(), seeds=SEEDS, failed={("P", "C"): [0, 9]}))
+
+
+def row_of(frame, problem, algorithm):
+    return frame[(frame["problem_label"] == problem) & (frame["algorithm_label"] == algorithm)].iloc[0]
+
+
+def test_statistics_of_seeds_are_those_of_numpy(run):
+    frame = cbobench.summary(run)
+    row = row_of(frame, "Q", "A")
+    values = REGRET["A"] + 5
+    low, high = interval(values, "mean")
+    known = {"": values.mean(), "_median": np.median(values), "_low": low, "_high": high}
+    known |= {"_q25": np.quantile(values, 0.25), "_q75": np.quantile(values, 0.75)}
+    known |= dict(zip(("_median_low", "_median_high"), interval(values, "median"), strict=True))
+    for name, value in known.items():
+        np.testing.assert_allclose(row[f"regret{name}"], value, rtol=1e-12, err_msg=name)
+    assert row["regret_defined"] == row["n"] == row["expected"] == 10
+    assert (row["binds"], row["binds_known"]) == (4, 10)
+    partial = row_of(frame, "P", "C")
+    assert (partial["n"], partial["expected"], partial["failed"]) == (8, 10, 2)
+    np.testing.assert_allclose(partial["regret"], REGRET["C"][1:9].mean(), rtol=1e-12)
+
+
+def test_what_was_never_reached_is_worse_than_any_value(run):
+    frame = cbobench.summary(run)
+    few, most = row_of(frame, "P", "A"), row_of(frame, "P", "B")
+    assert (few["simple_regret_defined"], few["simple_regret"], few["simple_regret_median"]) == (4, 2.5, np.inf)
+    assert few["simple_regret_q25"] == 3.25, "numpy's quartile of 1, 2, 3, 4 and six values beyond"
+    assert most["simple_regret_median"] == 5.0
+    assert most["first_feasible_median"] == 3
+    assert few["first_feasible_defined"] == 4
+    text = str(cbobench.compare(run, metric="simple_regret"))
+    assert "∞ 4/10" in text
+    assert "8/10" in text
+
+
+def test_a_few_seeds_that_carry_the_mean_are_marked(run):
+    frame = cbobench.summary(run)
+    assert row_of(frame, "P", "B")["violations_carried"]
+    assert not row_of(frame, "P", "A")["violations_carried"]
+    assert row_of(frame, "P", "B")["violations_low"] >= 0
+    assert "†" in str(cbobench.compare(run, metric="violations"))
+
+
+def test_an_algorithm_more_moves_no_other_row(run, tmp_path):
+    less = make(tmp_path / "less", cells("AB"), seeds=SEEDS)
+    more = make(tmp_path / "more", cells("ABC"), seeds=SEEDS)
+    for options in ({}, {"by": "binds"}):
+        two = cbobench.summary(less, **options)
+        three = cbobench.summary(more, **options)
+        pd.testing.assert_frame_equal(two, three[three["algorithm_label"] != "C"].reset_index(drop=True))
+    against = [cbobench.compare(one, against="A").frame.drop(columns="p_holm") for one in (less, more)]
+    kept = against[1][against[1]["algorithm_label"] != "C"].reset_index(drop=True)
+    pd.testing.assert_frame_equal(against[0], kept)
+
+
+def test_two_builds_are_the_same_bytes(run):
+    for options in ({}, {"best": True}, {"ranks": True}, {"other": run}, {"by": "binds"}):
+        for style in FORMATS:
+            once, again = (cbobench.compare(run, **options).render(style) for _ in range(2))
+            assert once == again
+
+
+@pytest.mark.parametrize("width", [60, 80, 120, 200])
+def test_text_fits_the_terminal(run, monkeypatch, width):
+    monkeypatch.setenv("COLUMNS", str(width))
+    for options in ({}, {"best": True}, {"ranks": True}, {"other": run}, {"by": "binds"}, {"by": "algorithm"}):
+        text = str(cbobench.compare(run, **options))
+        assert max(map(len, text.splitlines())) <= width, options
+        assert "…" not in text, options
+    wide = str(cbobench.compare(run))
+    assert ("not shown at this width" in wide) == (width < 200)
+
+
+def test_columns_that_say_nothing_are_left_out_and_named(run):
+    text = str(cbobench.compare(run))
+    left_out = next(line for line in text.splitlines() if line.startswith("left out"))
+    assert "V (0 everywhere)" in left_out
+    assert "R₊ (equals R)" in left_out
+    assert " V " in str(cbobench.compare(run, metric="V")).splitlines()[1], "asked for"
+
+
+def test_the_best_and_what_is_not_separable_from_it_is_marked(tmp_path):
+    """A beats C in every seed, and B in about half of them; D fails in most of the seeds."""
+    base = np.arange(12.0)
+    near = base + np.where(np.arange(12) % 2, 0.5, -0.49)
+    made = {("P", "A"): base, ("P", "B"): near, ("P", "C"): base + 3, ("P", "D"): base + 1}
+    run = make(
+        tmp_path / "run", {k: {"regret": v} for k, v in made.items()}, seeds=range(12), failed={("P", "D"): range(4)}
+    )
+    marked = cbobench.compare(run, metric="regret").render("markdown")
+    bold = [line.split("|")[2].strip() for line in marked.splitlines() if "**" in line and line.startswith("| P")]
+    assert bold == ["A", "B"]
+    text = cbobench.compare(run, metric="regret").render()
+    assert "at least 8/12" in text
+    assert "8/12 (4 failed)" in text
+    assert r"\textbf{" in cbobench.compare(run, metric="regret").render("latex")
+
+
+def test_nothing_is_best_for_having_failed_in_the_hard_seeds(tmp_path):
+    base = np.arange(12.0) ** 2
+    made = {("P", "A"): {"regret": base}, ("P", "D"): {"regret": base + 1}}
+    run = make(tmp_path / "run", made, seeds=range(12), failed={("P", "D"): range(9, 12)})
+    frame = cbobench.compare(run, metric="regret", best=True).frame
+    assert list(frame["against_label"]) == ["A"], "although the median of D's own seeds is lower"
+    assert (
+        row_of(cbobench.summary(run), "P", "D")["regret_median"]
+        < row_of(cbobench.summary(run), "P", "A")["regret_median"]
+    )
+
+
+def test_few_seeds_separate_nothing_and_mark_nothing(tmp_path):
+    made = {("P", a): {"regret": [1.0 * i]} for i, a in enumerate("AB")}
+    run = make(tmp_path / "run", made, seeds=[0])
+    text = str(cbobench.compare(run, metric="regret"))
+    assert "*" not in text
+    assert "one seed has no interval" in text
+    assert "too few to separate" in text
+    assert "[" not in text.splitlines()[3]
+
+
+def test_seeds_in_which_the_constraint_binds_stand_apart(run):
+    frame = cbobench.summary(run, by="binds")
+    assert list(frame["problem_label"].unique()) == ["P", "Q: binds", "Q: does not bind"]
+    apart = row_of(frame, "Q: binds", "A")
+    assert (apart["n"], apart["expected"]) == (4, 4)
+    np.testing.assert_allclose(apart["regret"], REGRET["A"][:4].mean() + 5, rtol=1e-12)
+    rest = row_of(frame, "Q: does not bind", "A")
+    np.testing.assert_allclose(rest["regret"], REGRET["A"][4:].mean() + 5, rtol=1e-12)
+    text = str(cbobench.compare(run))
+    assert "P (binds in 0/10)" in text
+    assert "Q (binds in 4/10)" in text
+
+
+def test_rows_by_algorithm(run):
+    table = cbobench.compare(run, by="algorithm").table
+    assert [(row[0], row[1][0]) for row in table.rows[:3]] == [("A", "P"), ("A", "Q"), ("B", "P")]
+
+
+def test_every_format_holds_the_same_numbers(run):
+    compared = cbobench.compare(run, only="P/*")
+    content = json.loads(compared.render("json"))
+    rows = list(csv.DictReader(io.StringIO(compared.render("csv"))))
+    assert len(content) == len(rows) == 3
+    for one, other in zip(content, rows, strict=True):
+        assert float(other["regret"]) == one["regret"]
+    assert content[0]["simple_regret_median"] is None, "infinite: JSON has no such number"
+    assert compared.render("markdown") == compared._repr_markdown_()
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"metric": "regrt"}, "unknown metric 'regrt'; did you mean 'regret'"),
+        ({"metric": [3]}, "metric is 3; give names such as"),
+        ({"only": "Z*"}, "unknown pair 'Z.'; .*wildcards"),
+        ({"against": "D"}, "unknown algorithm 'D'; allowed: A, B, C"),
+        ({"against": "random"}, "'random' names 3 algorithms of this run; give one of"),
+        ({"by": "seed"}, "unknown order 'seed'"),
+        ({"ranks": True, "profile": True}, "ranks and profile are different tables"),
+        ({"only_changed": True}, "give a second run"),
+        ({"other": "x", "target": 0.1}, "target and by are about one run"),
+        ({"profile": True, "metric": "regret"}, "profiles are of simple regret"),
+        ({"ranks": True, "metric": ["R", "µs"]}, "of µs neither side is better"),
+        ({"target": float("nan")}, "target is nan; it must be a number"),
+        ({"only": "P/A", "best": True}, "no two algorithms"),
+        ({"only": "P/A", "ranks": True}, "ranks need two algorithms"),
+    ],
+)
+def test_wrong_words_are_refused_in_one_line(run, options, message):
+    with pytest.raises(Misuse, match=message) as caught:
+        cbobench.compare(run, **options)
+    assert "\n" not in str(caught.value)
+
+
+def test_metrics_go_by_name_symbol_and_label(run):
+    for word, name in (
+        ("r", "simple_regret"),
+        ("R", "regret"),
+        ("cumulative regret", "regret"),
+        ("V⁺", "violation_hard"),
+    ):
+        shown = cbobench.compare(run, metric=word).table.columns
+        assert cbobench.compare(run, metric=name).table.columns == shown, word
+
+
+def test_a_run_without_cells_and_one_without_an_algorithm(tmp_path):
+    made = {("P", a): {"regret": [1.0 * i] * 4} for i, a in enumerate("AB")}
+    lost = make(tmp_path / "lost", made, seeds=range(4), failed={("P", "A"): range(4)})
+    text = str(cbobench.compare(lost))
+    assert "0/4 (4 failed)" in text
+    assert "4/4" in text
+    none = make(tmp_path / "none", made, seeds=range(4))
+    for file in [*none.rglob("*.parquet")]:
+        file.unlink()
+    text = str(cbobench.compare(none))
+    assert "n = 0/4" in text
+    assert "no cell is done yet" in text
+
+
+def test_values_that_are_no_numbers_are_left_out(tmp_path):
+    values = [1.0, 2.0, np.nan, 4.0, np.inf, 6.0, 7.0]
+    run = make(tmp_path / "run", {("P", "A"): {"regret": values}, ("P", "B"): {"regret": [0.0] * 7}}, seeds=range(7))
+    row = row_of(cbobench.summary(run), "P", "A")
+    assert (row["n"], row["regret_defined"], row["regret"], row["regret_median"]) == (7, 5, 4.0, 4.0)
+    assert "5/7" in str(cbobench.compare(run, metric="regret"))
+
+
+@pytest.mark.parametrize(
+    ("given", "text"),
+    [
+        ((64.28, 45.2, 74.1), "64 [45, 74]"),
+        ((0.0173, 0.0091, 0.0334), "0.017 [0.009, 0.033]"),
+        ((119.093, 118.16, 119.62), "119.1 [118.2, 119.6]"),
+        ((3.0, float("nan"), float("nan")), "3.000"),
+        ((33.5, 26.3, float("inf")), "33.5 [26.3, ∞]"),
+        ((0.0, 0.0, 9.6e-4), "0 [0, 9.6e-04]"),
+        ((float("inf"), 3.0, float("inf")), "∞"),
+        ((0.0, 0.0, 0.0), "0 [0, 0]"),
+        ((2e7, 1e7, 3e7), "2.0e+07 [1.0e+07, 3.0e+07]"),
+    ],
+)
+def test_brackets(given, text):
+    assert bracket(*given) == text
+
+
+def test_a_table_without_weights_is_printed_whole():
+    table = TextTable(["a", "b"], [["x" * 100, "y" * 90]])
+    assert "y" * 90 in render(table, "table")
+
+
+def test_ranks_by_hand(run):
+    """Ranks over the seeds that all three have; regret in P and Q differs by a constant."""
+    frame = cbobench.compare(run, ranks=True, metric="regret").frame
+    blocks = np.stack([REGRET[a] for a in "ABC"], axis=1)
+    both = np.concatenate([blocks[1:9], blocks])
+    ranks = stats.rankdata(both, axis=1).mean(axis=0)
+    np.testing.assert_allclose(frame["rank"], ranks, rtol=1e-12)
+    assert set(zip(frame["blocks"], frame["expected"], strict=True)) == {(18, 20)}
+    gap = stats.studentized_range.ppf(0.95, 3, np.inf) / np.sqrt(2) * np.sqrt(3 * 4 / (6 * 18))
+    np.testing.assert_allclose(frame["critical_difference"], gap, rtol=1e-9)
+    assert list(frame["separable_from_best"]) == list(ranks - ranks.min() > gap)
+    assert "18/20" in str(cbobench.compare(run, ranks=True))
