@@ -136,6 +136,11 @@ def parser() -> Parser:
     show.add_argument("name")
     show.add_argument("--format", choices=("table", "json"), default="table")
 
+    audit = command("audit", "what the theory promises beside what was seen, of a run whose suite says `audit: true`")
+    audit.add_argument("run", metavar="RUN", help="run folder, path or URI")
+    audit.add_argument("--format", choices=FORMATS, default="table")
+    audit.add_argument("--figures", type=Path, metavar="FOLDER", help="draw the bounds of R₊ and V over the curves")
+
     data = command("data", "the original data sets: where they are looked for, and fetching them")
     actions = data.add_subparsers(dest="action", required=True, metavar="ACTION", parser_class=Parser)
     fetch = actions.add_parser("fetch", help="download original data sets and check their hashes")

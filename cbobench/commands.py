@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from cbobench.results.status import Status
     from cbobench.sweep.run import Outcome
 
-__all__ = ["do_compare", "do_data", "do_figures", "do_list", "do_run", "do_show", "do_status"]
+__all__ = ["do_audit", "do_compare", "do_data", "do_figures", "do_list", "do_run", "do_show", "do_status"]
 
 SHOWN_FAILURES = 5
 
@@ -166,6 +166,21 @@ def do_compare(options: argparse.Namespace, given: list[str]) -> int:
     found = compare(options.run, options.other, **asked)
     print(found.render(options.format))
     return 1 if found.worse else 0
+
+
+def do_audit(options: argparse.Namespace, given: list[str]) -> int:
+    """`cbobench audit`."""
+    from cbobench.report.audit import audit
+    from cbobench.report.load import Run
+
+    finished = Run(options.run)
+    print(audit(finished, options.format))
+    if options.figures is not None:
+        from cbobench.report.bound import draw_bounds
+
+        for path in draw_bounds(finished, options.figures):
+            print(path, file=sys.stderr)
+    return 0
 
 
 def do_figures(options: argparse.Namespace, given: list[str]) -> int:

@@ -161,6 +161,11 @@ class Algorithm:
         return None
 
     @property
+    def certified(self) -> NDArray[np.bool_] | None:
+        """Which actions it calls feasible in this round, (S, n), for algorithms that play no others."""
+        return None
+
+    @property
     def cap_hits(self) -> NDArray[np.intp] | None:
         """How many times a guard of ours (a cap against overflow) was in force, (S,), for algorithms that have one."""
         return None

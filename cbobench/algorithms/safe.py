@@ -17,7 +17,7 @@ from cbobench.algorithms.safeset import Mask, SafeSet, interval, surely_feasible
 from cbobench.errors import Misuse
 from cbobench.gp.beliefs import Belief
 from cbobench.gp.kernels import Array
-from cbobench.params import param
+from cbobench.params import param, state
 
 
 @ALGORITHMS.register("sgp-ucb")
@@ -38,8 +38,11 @@ class SGPUCB(Optimistic):
         "T^(2/3)", "T', rounds on the seed set: a number, a share of T below 1, or ⌈T^(2/3)⌉ (ours)", at_least=0
     )
 
+    safe: Mask = state()
+
     def prepare(self) -> None:
         self.last_seed_round = whole_rounds(self.seed_rounds, self.setting.horizon)
+        self.safe = self.setting.safe_seed
 
     def begin(self, t: int, belief: Belief) -> None:
         self.on_seed_set = t <= self.last_seed_round
@@ -47,8 +50,12 @@ class SGPUCB(Optimistic):
     def score(self, belief: Belief) -> Array:
         if self.on_seed_set:
             return np.where(self.setting.safe_seed, 0.0, -np.inf)  # a tie on the seed set: broken uniformly
-        _, upper = interval(belief.constraint)
-        return np.where(surely_feasible(upper, self.setting.safe_seed), self.explore_f(belief.f), -np.inf)
+        self.safe = surely_feasible(interval(belief.constraint)[1], self.setting.safe_seed)
+        return np.where(self.safe, self.explore_f(belief.f), -np.inf)
+
+    @property
+    def certified(self) -> Mask:
+        return self.safe
 
 
 @ALGORITHMS.register("stageopt")

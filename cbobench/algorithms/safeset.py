@@ -79,6 +79,10 @@ class SafeSet(Optimistic):
             return metric, self.setting.slopes(metric)[:, 1:]
         return metric, bound if self.L == "theory" else np.full_like(bound, self.L)
 
+    @property
+    def certified(self) -> Mask:
+        return self.safe
+
     def grow(self) -> None:
         """The safe set that the intervals certify."""
         if self.lipschitz is None:

@@ -16,6 +16,8 @@ from cbobench.gp.posteriors.contract import Posterior
 from cbobench.rng import Draws, Streams, standard_normal, uniform
 
 RandName = Literal["normal", "uniform", "discrete-gaussian"]
+ANTI = 1 / (4 * np.e * np.sqrt(np.pi))
+"""How likely a normal draw exceeds one deviation, at least, in the proofs (the true probability is 0.16)."""
 
 
 class Explore:
@@ -45,6 +47,25 @@ class Explore:
         """A fresh array, the shape of `belief.mean`."""
         raise NotImplementedError
 
+    # What the theory says of it, for one function (Zhou & Ji 2022, Assumption 3 and Appendix H) ---------------------
+
+    @property
+    def multiple(self) -> Array | float | None:
+        """What it adds to the mean this round, in units of β σ(x), () or `shape`; None where no number says it."""
+        raise NotImplementedError
+
+    def concentration(self, t: int, n: int) -> float:
+        """c^(2) of E^conc in units of β, for n actions: |estimate - mean| <= c^(2) σ at all of them."""
+        raise NotImplementedError
+
+    def misses(self, t: int) -> float:
+        """How likely E^conc fails at most in round t: its share of p_{2,t}."""
+        return 0.0
+
+    def optimism(self) -> float:
+        """How likely E^anti holds at least: its factor of p_3."""
+        return 1.0
+
 
 class UCB(Explore):
     """mean + sign * beta_t * deviation; sign -1 is the lower bound, optimistic for a cost."""
@@ -55,6 +76,13 @@ class UCB(Explore):
     def __call__(self, belief: FunctionBelief) -> Array:
         bonus = belief.width * belief.deviation
         return np.add(belief.mean, bonus, out=bonus) if self.sign > 0 else np.subtract(belief.mean, bonus, out=bonus)
+
+    @property
+    def multiple(self) -> float:
+        return float(self.sign)
+
+    def concentration(self, t: int, n: int) -> float:
+        return 1.0
 
 
 class Thompson(Explore):
@@ -76,6 +104,19 @@ class Thompson(Explore):
         assert belief.path is not None
         bonus = belief.width * belief.path
         return np.add(belief.mean, bonus, out=bonus)
+
+    @property
+    def multiple(self) -> None:
+        return None
+
+    def concentration(self, t: int, n: int) -> float:
+        return 2 * float(np.sqrt(np.log(n * t)))
+
+    def misses(self, t: int) -> float:
+        return 1 / t**2
+
+    def optimism(self) -> float:
+        return ANTI
 
 
 class RandUCB(Explore):
@@ -107,3 +148,19 @@ class RandUCB(Explore):
     def __call__(self, belief: FunctionBelief) -> Array:
         bonus = (self.z * belief.width) * belief.deviation
         return np.add(belief.mean, bonus, out=bonus)
+
+    @property
+    def multiple(self) -> Array:
+        return self.z[..., 0]
+
+    def concentration(self, t: int, n: int) -> float:
+        return 2 * float(np.sqrt(np.log(t))) if self.law == "normal" else float(np.abs(self.grid).max())
+
+    def misses(self, t: int) -> float:
+        return 1 / t**2 if self.law == "normal" else 0.0
+
+    def optimism(self) -> float:
+        if self.law == "normal":
+            return ANTI
+        below = int(np.searchsorted(np.abs(self.grid), 1.0))
+        return float(1 - (self.cumulative[below - 1] if below else 0.0))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -82,6 +82,7 @@ class Play:
         self.recommendations = Recommendations(problem.actions, self.instances, {*asked, horizon})
         self.dual_rounds: NDArray[np.int64] | None = None
         self.seconds = 0.0
+        self.watch: Callable[[int], None] | None = None  # called when the actions of a round are chosen; only looks
 
     @property
     def positive_dual(self) -> Array | None:
@@ -117,6 +118,8 @@ class Play:
                 if shown is not None:
                     algorithm.see(t, shown)
                 chosen = algorithm.ask(t)
+                if self.watch is not None:
+                    self.watch(t)
                 feedback = channel.at(t, chosen)
                 if feedback.f.shape != (replicates,) or feedback.g.shape != (replicates, m):
                     shapes = f"f {feedback.f.shape} and g {feedback.g.shape}"

@@ -14,6 +14,7 @@ from typing import Any
 import pyarrow as pa
 
 from cbobench.errors import CbobenchError
+from cbobench.play.audit import Audit
 from cbobench.play.block import start, summaries
 from cbobench.problems.base import Problem
 from cbobench.results.folder import RunFolder
@@ -34,6 +35,7 @@ class Task:
         keep: how many rounds are recorded, None for all.
         source, libraries: the code that must play it (see `cbobench.results.source`).
         attempt: 1, or more where cells are played again.
+        audit: whether the theory is audited beside the play.
     """
 
     pair: Pair
@@ -42,6 +44,7 @@ class Task:
     source: str
     libraries: str
     attempt: int = 1
+    audit: bool = False
 
     @cached_property
     def name(self) -> str:
@@ -103,32 +106,42 @@ def carry_out(problem: Problem, task: Task, folder: RunFolder) -> Receipt:
     The cells advance in lock step. If anything is raised, each cell is played alone (the results are the same bits),
     so that one bad cell becomes one failed row and the others stand.
     """
+    audited: list[dict[str, Any]] = []
     with single_thread():
         try:
-            rows = _play_block(problem, task, folder)
+            rows = _play_block(problem, task, folder, audited)
         except (Exception, SystemExit):  # an algorithm may raise anything; who is at fault is found one by one
-            rows = _play_one_by_one(problem, task, folder)
+            audited.clear()
+            rows = _play_one_by_one(problem, task, folder, audited)
+    if task.audit:
+        _publish(folder, "audit", task, audited)
     return publish_cells(folder, task, rows)
 
 
 def publish_cells(folder: RunFolder, task: Task, rows: Sequence[dict[str, Any]]) -> Receipt:
     """Publish the cells table of a task."""
-    columns = schema("cells")
-    table = pa.Table.from_pylist([{name: row.get(name) for name in columns.names} for row in rows], schema=columns)
-
-    def write(sink: Any) -> None:
-        metadata = footer("cells", task.name, [row["cell"] for row in rows], len(rows), task.attempt)
-        with open_writer(sink, "cells", metadata) as writer:
-            writer.write_table(table)
-
-    folder.publish(f"cells/{task.name}.parquet", write)
+    _publish(folder, "cells", task, rows)
     failures = [row for row in rows if row["status"] == "failed"]
     errors = tuple(f"{task.pair.label} seed {row['seed']}: {row['error']}" for row in failures)
     return Receipt(task.name, len(rows) - len(failures), len(failures), task.rounds, errors)
 
 
-def _play_block(problem: Problem, task: Task, folder: RunFolder) -> list[dict[str, Any]]:
+def _publish(folder: RunFolder, kind: str, task: Task, rows: Sequence[dict[str, Any]]) -> None:
+    """Publish a table with one row per cell."""
+    columns = schema(kind)
+    table = pa.Table.from_pylist([{name: row.get(name) for name in columns.names} for row in rows], schema=columns)
+
+    def write(sink: Any) -> None:
+        metadata = footer(kind, task.name, [row["cell"] for row in rows], len(rows), task.attempt)
+        with open_writer(sink, kind, metadata) as writer:
+            writer.write_table(table)
+
+    folder.publish(f"{kind}/{task.name}.parquet", write)
+
+
+def _play_block(problem: Problem, task: Task, folder: RunFolder, audited: list[dict[str, Any]]) -> list[dict[str, Any]]:
     play, rows = start(problem, task.cells, task.horizon, task.keep)
+    audit = Audit(play, task.keep) if task.audit else None
 
     found: list[dict[str, Any]] = []
 
@@ -142,6 +155,8 @@ def _play_block(problem: Problem, task: Task, folder: RunFolder) -> list[dict[st
             if rows.waiting:
                 writer.write_table(rows.table())
         found.extend(summaries(play))
+        if audit is not None:
+            audited.extend(_identity(cell, task) | row for cell, row in zip(task.cells, audit.rows(), strict=True))
         if rows.written != rows.expected:
             raise RuntimeError(f"{rows.written} rows were recorded, {rows.expected} were expected")
 
@@ -149,20 +164,25 @@ def _play_block(problem: Problem, task: Task, folder: RunFolder) -> list[dict[st
     return [_identity(cell, task) | known for cell, known in zip(task.cells, found, strict=True)]
 
 
-def _play_one_by_one(problem: Problem, task: Task, folder: RunFolder) -> list[dict[str, Any]]:
+def _play_one_by_one(
+    problem: Problem, task: Task, folder: RunFolder, audited: list[dict[str, Any]]
+) -> list[dict[str, Any]]:
     rows: list[dict[str, Any]] = []
     tables: list[pa.Table] = []
     good: list[str] = []
     for cell in task.cells:
         try:
             play, collected = start(problem, [cell], task.horizon, task.keep)
+            audit = Audit(play, task.keep) if task.audit else None
             for chunk in play:
                 collected.add(chunk)
             found, table = summaries(play), collected.table()
+            seen = [] if audit is None else [_identity(cell, task) | audit.rows()[0]]
         except (Exception, SystemExit) as error:
             rows.append(failed_row(cell, task, error))
         else:
             rows.append(_identity(cell, task) | found[0])
+            audited += seen
             tables.append(table)
             good.append(cell.id)
 

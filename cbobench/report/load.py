@@ -48,10 +48,22 @@ class Run:
     @cached_property
     def cells(self) -> pd.DataFrame:
         """One row per published cell that was asked for, in the suite's order (columns: `results.schema`)."""
+        return self._rows("cells")
+
+    @cached_property
+    def audit(self) -> pd.DataFrame:
+        """One row per cell of an audited run that was played to its end (columns: `results.audited`)."""
+        return self._rows("audit")
+
+    def _rows(self, kind: str) -> pd.DataFrame:
+        """The rows that count of a kind of file with one row per cell."""
         asked = {cell: position for position, cell in enumerate(self.record.cells)}
         latest = {(p.cell, p.attempt) for p in self.played.values() if p.cell in asked}
-        tables = [self.folder.read("cells", task) for task in sorted({p.task for p in self.played.values()})]
-        joined = pa.concat_tables(tables) if tables else schema("cells").empty_table()
+        tasks = sorted({p.task for p in self.played.values()} & set(self.folder.names(kind)))
+        for task in tasks if kind != "cells" else ():  # `played` has looked at those
+            self.folder.footer(kind, task)
+        tables = [self.folder.read(kind, task) for task in tasks]
+        joined = pa.concat_tables(tables) if tables else schema(kind).empty_table()
         pairs = zip(joined["cell"].to_pylist(), joined["attempt"].to_pylist(), strict=True)
         keep = pa.array([pair in latest for pair in pairs], pa.bool_())
         frame = self._named(joined.filter(keep)).drop_duplicates("cell")

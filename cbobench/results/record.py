@@ -28,6 +28,7 @@ class RunRecord:
         block: seeds per task, fixed for the life of the run.
         grids: what was asked for, latest last; a grid contained in a later one is dropped.
         invocations: provenance of each call.
+        audit: whether the theory is audited.
     """
 
     suite: str
@@ -36,6 +37,7 @@ class RunRecord:
     block: int
     grids: tuple[Grid, ...]
     invocations: tuple[dict[str, Any], ...]
+    audit: bool = False
 
     @classmethod
     def read(cls, folder: RunFolder) -> RunRecord:
@@ -63,7 +65,7 @@ class RunRecord:
                 raise ValueError("block, horizons and seeds are whole numbers")
             return cls(
                 content["suite"], content["about"], content["keep"], content["block"], grids,
-                tuple(content["invocations"]),
+                tuple(content["invocations"]), content.get("audit", False),
             )  # fmt: skip
         except (KeyError, TypeError, ValueError) as error:
             raise DamagedRun(f"{folder.path(FILE)} is not what cbobench writes ({error!r})") from error
@@ -74,6 +76,7 @@ class RunRecord:
             "schema": SCHEMA_VERSION, "suite": self.suite, "about": self.about, "keep": self.keep,
             "block": self.block, "grids": [g.to_json() for g in self.grids], "invocations": list(self.invocations),
         }  # fmt: skip
+        content |= {"audit": True} if self.audit else {}
         folder.write_json(FILE, content)
 
     def extended(self, new: Grid, suite: Suite, invocation: dict[str, Any], where: str) -> RunRecord:
@@ -89,11 +92,13 @@ class RunRecord:
             raise Misuse(
                 f"{where} records {kept}, the suite now asks otherwise; restore `record:` or give another --out"
             )
+        if self.audit != suite.audit:
+            now = "is audited" if self.audit else "is not audited"
+            raise Misuse(f"{where} {now}, the suite now asks otherwise; restore `audit:` or give another --out")
         self._refuse_namesakes(new, where)
         earlier = tuple(g for g in self.grids if not new.covers(g))
-        return RunRecord(
-            self.suite, suite.about, self.keep, self.block, (*earlier, new), (*self.invocations, invocation)
-        )
+        grids, calls = (*earlier, new), (*self.invocations, invocation)
+        return RunRecord(self.suite, suite.about, self.keep, self.block, grids, calls, self.audit)
 
     def _refuse_namesakes(self, new: Grid, where: str) -> None:
         """A title stands for one thing in a run: tables and figures group by it."""

@@ -9,11 +9,12 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from cbobench.metrics import METRICS
+from cbobench.results.audited import AUDITED
 
 SCHEMA_VERSION = 4
 FOOTER = b"cbobench"
 COMPRESSION: dict[str, Any] = {"compression": "zstd", "compression_level": 3}
-KINDS = ("rounds", "cells")
+KINDS = ("rounds", "cells", "audit")
 DICTIONARY = ["cell", "problem", "algorithm", "status", "spec", "host", "source", "libraries"]
 
 _KEYS = [("cell", pa.string()), ("problem", pa.string()), ("algorithm", pa.string()), ("seed", pa.int64())]
@@ -26,7 +27,11 @@ def required(kind: str) -> set[str]:
 
 
 def schema(kind: str) -> pa.Schema:
-    """The columns of "rounds" or "cells". Problem and algorithm are titles as they were spelt when played."""
+    """The columns of "rounds", "cells" or "audit". Problem and algorithm are titles as they were spelt when played."""
+    if kind == "audit":
+        return pa.schema(
+            [*_KEYS, ("horizon", pa.int64()), ("attempt", pa.int64()), *((c.name, c.type) for c in AUDITED)]
+        )
     metrics = [(name, pa.float64()) for name in METRICS]
     if kind == "rounds":
         return pa.schema(

@@ -154,6 +154,7 @@ class Suite:
         keep: how many rounds are kept (spread evenly), or None for all.
         grid: what is asked for.
         problems: the prepared problems by title.
+        audit: whether the theory is audited beside the play, which it does not change.
     """
 
     name: str
@@ -161,3 +162,4 @@ class Suite:
     keep: int | None
     grid: Grid
     problems: dict[str, Problem]
+    audit: bool = False

@@ -23,7 +23,7 @@ from cbobench.suite.checks import check_pairs, check_shared, unique
 from cbobench.suite.variants import Variant, short
 from cbobench.threads import single_thread
 
-KEYS = ("suite", "about", "horizon", "seeds", "record", "shared", "problems", "algorithms")
+KEYS = ("suite", "about", "horizon", "seeds", "record", "audit", "shared", "problems", "algorithms")
 DEFAULT_KEEP = 1000
 NAME = re.compile(r"[A-Za-z0-9][\w .-]*")
 MAX_HORIZON, MAX_SEED, MAX_SEEDS = 10**9, 2**62, 10**6
@@ -98,6 +98,9 @@ def load(
         raise Misuse(f"--only {only!r} matches nothing; {hint}pairs are {some}, ... (use * as a wildcard)")
     check_pairs(pairs, problems, T, path)
     keep = _keep(content.get("record", {"rounds": DEFAULT_KEEP}), at(content.lines.get("record", 0)))
+    audit = content.get("audit", False)
+    if not isinstance(audit, bool):
+        raise Misuse(f"{at(content.lines['audit'])}audit is {audit!r}; allowed: true, false")
     name, about = content["suite"], content.get("about") or ""
     if not isinstance(name, str) or not NAME.fullmatch(name):
         raise Misuse(
@@ -106,7 +109,7 @@ def load(
     if not isinstance(about, str):
         raise Misuse(f"{at(content.lines['about'])}about is {about!r}; it must be text")
     grid = Grid(tuple(v for v, _ in found), tuple(algorithms), T, chosen, tuple(pairs), tuple(command))
-    return Suite(name, about, keep, grid, problems)
+    return Suite(name, about, keep, grid, problems, audit)
 
 
 @dataclass(frozen=True)

@@ -74,6 +74,7 @@ def tasks(
     keep: int | None,
     done: Collection[str] = (),
     attempts: Mapping[str, int] | None = None,
+    audit: bool = False,
 ) -> list[Task]:
     """The tasks that play every cell not in `done`.
 
@@ -82,6 +83,7 @@ def tasks(
         keep: how many rounds are recorded, None for all.
         done: ids of cells that need not be played.
         attempts: how often each cell was played before, by id.
+        audit: whether the theory is audited.
     """
     played = attempts or {}
     order = {id(pair): position for position, pair in enumerate(grid.pairs)}
@@ -96,5 +98,5 @@ def tasks(
         names = pair.problem.name, pair.algorithm.name
         refuse_edits(*names)
         source = source_hash(*names)
-        result.append(Task(pair, tuple(members), keep, source, libraries(), attempt))
+        result.append(Task(pair, tuple(members), keep, source, libraries(), attempt, audit))
     return result

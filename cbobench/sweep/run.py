@@ -125,7 +125,7 @@ def plan(
         workers = CLUSTER_CPUS if address is not None else cpus or usable_cpus()
         wanted = blocks.block_size(len(grid.pairs), len(grid.seeds), workers)
         size = block or min(wanted, limit)
-        record = RunRecord(loaded.name, loaded.about, loaded.keep, size, (grid,), (call,))
+        record = RunRecord(loaded.name, loaded.about, loaded.keep, size, (grid,), (call,), loaded.audit)
         rows = {}
     freshness = Freshness()
 
@@ -138,7 +138,7 @@ def plan(
     stale = sum(freshness.stale(c.pair, rows[c.id]) for c in grid.cells if c.id in done)
     attempts = {row.cell: row.attempt for row in rows.values()}
 
-    tasks = blocks.tasks(grid, record.block, record.keep, done, attempts)
+    tasks = blocks.tasks(grid, record.block, record.keep, done, attempts, record.audit)
     return Plan(loaded, folder, record, tasks, len(done), stale)
 
 

@@ -1,0 +1,235 @@
+"""`cbobench audit`: what the theorems promise beside what was seen, per problem and algorithm, with n of expected.
+
+Seeds are independent, rounds are not: intervals are over seeds, exact binomial ones (Clopper–Pearson) for shares.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from cbobench.errors import Misuse
+from cbobench.report.formats import TextTable, number, records, render
+from cbobench.report.load import Run
+from cbobench.stats.binomial import clopper_pearson
+
+NOTE = (
+    "k of n with its exact 95 % interval (Clopper–Pearson), else the median with the least and the largest over seeds; "
+    "kept, broken, open: what the interval says of a promise; δ, φ*: of the finite linear program (box: its candidates)"
+)
+Array = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Line:
+    """One finding of a pair: `measured` (with an interval where it is a share of seeds) beside what theory says.
+
+    Attributes:
+        check: what is compared.
+        theory: what is promised or in use; NaN where nothing is.
+        measured: a share where `count` of `of` are given, else a median over seeds.
+        low, high: the interval of a share, or the least and the largest over seeds.
+        verdict: "kept", "broken" or "open" for a promise about seeds; else empty.
+        about: in words.
+    """
+
+    check: str
+    theory: float
+    measured: float
+    low: float = float("nan")
+    high: float = float("nan")
+    count: int | None = None
+    of: int | None = None
+    verdict: str = ""
+    about: str = ""
+
+
+def audit(run: Run, style: str = "table", width: int | None = None) -> str:
+    """The audit of a run in one of `formats.FORMATS`.
+
+    Raises:
+        Misuse: the run is not audited, or none of its cells is there.
+    """
+    rows = findings(run)
+    if style in ("csv", "json"):
+        return records(rows, style)
+    several = len({row["horizon"] for row in rows}) > 1
+    columns = ["problem / algorithm", "what", "theory", "measured", "interval or range", "so"]
+    labels = {what: run.record.labels(what) for what in ("problems", "algorithms")}
+    body = []
+    for row in rows:
+        pair = f"{labels['problems'][row['problem']]} / {labels['algorithms'][row['algorithm']]}"
+        pair += f", T = {row['horizon']:,}" if several else ""
+        counted = f"{pair}, {row['n']}/{row['expected']} seeds"
+        body.append([counted, row["check"], number(row["theory"]), *_measured(row)])
+    return render(TextTable(columns, body, f"{run.record.suite}: audit", NOTE, left=2), style, width)
+
+
+def _measured(row: dict[str, Any]) -> list[str]:
+    spread = f"[{number(row['low'])}, {number(row['high'])}]" if np.isfinite(row["low"]) else ""
+    words = f"{row['count']} of {row['of']}" if row["count"] is not None else number(row["measured"])
+    shown = f"{number(row['measured'])} {spread}".strip() if row["count"] is not None else spread
+    return [words, shown, " ".join(word for word in (row["verdict"], row["about"]) if word)]
+
+
+def findings(run: Run) -> list[dict[str, Any]]:
+    """Every line of every pair that was asked for, as plain dictionaries."""
+    if not run.record.audit:
+        raise Misuse(f"{run.folder.uri} is not audited; add `audit: true` to its suite and run it with another --out")
+    seen = run.audit
+    if seen.empty:
+        raise Misuse(f"{run.folder.uri} holds no audited cell yet; run its suite to the end")
+    measured = run.cells[["cell", "regret_plus", "violation"]]
+    frame = seen.merge(measured, on="cell", how="left", validate="one_to_one")
+    rows = []
+    for pair in run.expected.to_dict("records"):
+        key = {name: pair[name] for name in ("problem", "algorithm", "horizon")}
+        some = frame[(frame[list(key)] == pd.Series(key)).all(axis=1)]
+        about = {**key, "n": len(some), "expected": pair["expected"]}
+        lines = [*_lines(some), *_growth(run, key)] if len(some) else [Line("nothing was audited", np.nan, np.nan)]
+        rows += [{**about, **asdict(line)} for line in lines]
+    return rows
+
+
+def _lines(cells: pd.DataFrame) -> Iterator[Line]:
+    alpha = _numbers(cells, "alpha")
+    promised = 1 - float(alpha[0]) if len(alpha) else np.nan
+    outside = sum(any(not note.startswith("CKB: ") for note in notes) for notes in cells["notes"])
+    yield from _share("bounds hold in all rounds (E^est)", cells["est_always"], promised, outside)
+    yield from _spread("share of rounds in which they hold", cells, "est", np.nan)
+    yield from _largest("largest |f - μ|/(βσ), |g - μ|/(βσ)", cells, "needed", 1.0)
+    yield from _share("optimistic at x* in all rounds", cells["optimism_always"], np.nan, 0)
+    yield from _spread("share of rounds optimistic at x*", cells, "optimism", np.nan)
+    for name, check in (("conc", "share of rounds with E^conc"), ("anti", "share of rounds with E^anti")):
+        yield from _spread(check, cells, name, *_numbers(cells, f"{name}_promised")[:1])
+    yield from _ratio("RKHS norm / bound in use, largest of f and g", cells, "norm", "bound")
+    yield from _ratio("noise / R in use", cells, "noise", "noise_used")
+    yield from _duals(cells)
+    yield from _margins(cells)
+    yield from _spread("γ_T of the actions played", cells, "gain", *_middle(cells, "gain_used"))
+    yield from _safety(cells)
+    for metric, bound, check in (("regret_plus", "regret_bound", "R₊"), ("violation", "violation_bound", "V")):
+        known = cells[cells[metric].notna() & cells[bound].notna()]
+        if len(known):
+            share = known[metric].to_numpy() / known[bound].to_numpy()
+            yield _seeds(f"{check} / the theorem's bound", share, 1.0)
+    notes: dict[str, int] = {}
+    for some in cells["notes"]:
+        for note in some:
+            notes[note] = notes.get(note, 0) + 1
+    for note, count in notes.items():
+        yield Line(f"outside the theorem: {note}", np.nan, count / len(cells), count=count, of=len(cells))
+
+
+def _numbers(cells: pd.DataFrame, name: str) -> Array:
+    return cells[name].dropna().to_numpy(dtype=np.float64)
+
+
+def _middle(cells: pd.DataFrame, name: str) -> list[float]:
+    values = _numbers(cells, name)
+    return [float(np.median(values))] if len(values) else [np.nan]
+
+
+def _seeds(check: str, values: Array, theory: float, about: str = "") -> Line:
+    """The median over seeds, with the least and the largest."""
+    return Line(check, theory, float(np.median(values)), float(values.min()), float(values.max()), about=about)
+
+
+def _spread(check: str, cells: pd.DataFrame, name: str, theory: float = float("nan")) -> Iterator[Line]:
+    values = _numbers(cells, name)
+    if len(values):
+        yield _seeds(check, values, theory)
+
+
+def _largest(check: str, cells: pd.DataFrame, name: str, theory: float) -> Iterator[Line]:
+    values = cells[name].dropna()
+    if len(values):
+        yield _seeds(check, np.array([max(some) for some in values]), theory)
+
+
+def _share(check: str, yes: pd.Series, promised: float, outside: int) -> Iterator[Line]:
+    """A promise about seeds: kept or broken where the interval lies on one side of it."""
+    known = yes.dropna().astype(bool)
+    if len(known) == 0:
+        return
+    count, of = int(known.sum()), len(known)
+    low, high = clopper_pearson(count, of)
+    verdict = "" if np.isnan(promised) else "kept" if low >= promised else "broken" if high < promised else "open"
+    about = f"not promised to {outside} of {of}: see below" if outside and verdict else ""
+    yield Line(check, promised, count / of, low, high, count, of, verdict, about)
+
+
+def _ratio(check: str, cells: pd.DataFrame, true: str, used: str) -> Iterator[Line]:
+    known = cells[cells[true].notna() & cells[used].notna()]
+    if len(known) == 0:
+        return
+    pairs = zip(known[true], known[used], strict=True)
+    ratio = np.array([max(a / b if b > 0 else np.inf for a, b in zip(t, u, strict=False)) for t, u in pairs])
+    above = int((ratio > 1 + 1e-6).sum())
+    yield _seeds(check, ratio, 1.0, f"too small in {above} of {len(ratio)}")
+
+
+def _duals(cells: pd.DataFrame) -> Iterator[Line]:
+    known = cells[cells["dual_optimum"].notna()]
+    if len(known) == 0:
+        return
+    best = np.array([max(some, default=0.0) for some in known["dual_optimum"]])
+    cap = known["dual_cap"].to_numpy(dtype=np.float64)
+    positive = f"positive in {int((best > 0).sum())} of {len(best)}"
+    if np.isnan(cap).all():
+        yield _seeds("φ*", best, np.nan, positive)
+    else:
+        above, twice = int((cap >= best).sum()), int((cap >= 2 * best).sum())
+        about = f"{positive}; ρ >= φ* in {above}, ρ >= 2φ* in {twice}"
+        yield _seeds("φ* (theory: ρ in use, median)", best, float(np.nanmedian(cap)), about)
+
+
+def _margins(cells: pd.DataFrame) -> Iterator[Line]:
+    known = cells[cells["margin"].notna()]
+    if len(known) == 0:
+        return
+    mixed, single = known["margin"].to_numpy(dtype=np.float64), known["margin_single"].to_numpy(dtype=np.float64)
+    twice = int((mixed > 2 * np.maximum(single, 0.0)).sum())
+    used = _middle(known, "margin_used")[0]
+    yield _seeds("δ of the safest policy (theory: δ in use)", mixed, used, f"over twice the action's in {twice}")
+    yield _seeds("δ of the safest action", single, used)
+    count = int((known["mixed"] > 1).sum())
+    yield Line("π* is a mixture", np.nan, count / len(known), count=count, of=len(known))
+
+
+def _safety(cells: pd.DataFrame) -> Iterator[Line]:
+    """Actions beyond the seed set that a method called safe and that are not."""
+    known = cells[cells["certified"].notna()]
+    if len(known) == 0:
+        return
+    alpha = _middle(cells, "alpha")[0]
+    count, of = int(known["certified_unsafe"].sum()), int(known["certified"].sum())
+    low, high = clopper_pearson(count, of)
+    share = count / of if of else np.nan
+    yield Line("unsafe among actions called safe", np.nan, share, low, high, count, of, "", "actions as if independent")
+    wrong = known["certified_unsafe"] > 0
+    low, high = clopper_pearson(int(wrong.sum()), len(wrong))
+    verdict = "kept" if high <= alpha else "broken" if low > alpha else "open"
+    yield Line("seeds with any", alpha, float(wrong.mean()), low, high, int(wrong.sum()), len(wrong), verdict)
+
+
+def _growth(run: Run, key: dict[str, Any]) -> Iterator[Line]:
+    """Growth exponents of R₊ and V⁺ over the second half of the rounds, with intervals over seeds."""
+    from cbobench.stats.growth import exponent
+
+    if key["horizon"] != run.horizon:
+        return
+    for metric, symbol in (("regret_plus", "R₊"), ("violation_hard", "V⁺")):
+        t, values = run.series(metric, key["problem"], key["algorithm"])
+        if len(t) < 4 or values.shape[1] == 0 or np.isnan(values).any():
+            continue
+        found = exponent(t, values)
+        if np.isfinite(found.exponent):
+            drawn = np.isfinite(found.low)
+            about = "second half, resampled seeds" if drawn else "second half; no interval: some means are negative"
+            yield Line(f"{symbol} grows as t to the power", 0.5, found.exponent, found.low, found.high, about=about)

@@ -1,0 +1,71 @@
+"""What the theorems bound, drawn over what was measured."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from cbobench.errors import Misuse
+from cbobench.report.figures import Figure, draw, slug
+from cbobench.report.load import Run
+from cbobench.report.panels import Panel
+
+BOUNDS = {"regret_plus": "curve_regret", "violation": "curve_violation"}
+
+
+@dataclass(frozen=True)
+class Bounded(Panel):
+    """R₊ or V of one algorithm (`algorithm`, a title), and the mean over seeds of its bound, on logarithmic axes."""
+
+    algorithm: str = ""
+
+    def wanted(self, run: Run) -> list[str]:
+        """Titles of the algorithms to show."""
+        return [self.algorithm]
+
+    def data(self, run: Run) -> pd.DataFrame:
+        """One row per recorded round; `bound` in some of them."""
+        frame, rows = super().data(run), run.audit
+        frame = frame[frame["algorithm"] == self.algorithm]
+        column = BOUNDS[self.metric]
+        mine = (rows["problem"] == self.problem) & (rows["algorithm"] == self.algorithm)
+        known = rows[mine & (rows["horizon"] == run.horizon) & rows[column].notna()]
+        if known.empty:
+            return frame.assign(bound=np.nan)
+        mean = np.stack(known[column].to_list()).mean(axis=0)
+        return frame.merge(pd.DataFrame({"t": known["curve_t"].iloc[0], "bound": mean}), on="t", how="left")
+
+    def draw(self, axis: Any, frame: pd.DataFrame, looks: Any) -> None:
+        """The curve, and its bound dotted."""
+        super().draw(axis, frame, looks)
+        axis.set(xscale="log", yscale="log")
+        known = frame[frame["bound"].notna()]
+        axis.plot(known["t"], known["bound"], color="0.2", linestyle=":", label="bound of the theorem (mean)")
+
+
+def draw_bounds(run: Run, folder: Path) -> Iterator[Path]:
+    """One figure per pair whose bound is known after every round (CKB with UCB): the paths written.
+
+    Raises:
+        Misuse: there is none.
+    """
+    rows = run.audit
+    known = rows[rows["curve_t"].notna() & (rows["horizon"] == run.horizon)]
+    pairs = [(str(p), str(a)) for p, a in known[["problem", "algorithm"]].drop_duplicates().to_numpy().tolist()]
+    if not pairs:
+        raise Misuse(
+            f"{run.folder.uri} has no pair with a bound to draw; audit ckb-ucb on a problem that stays the same"
+        )
+    problems, algorithms = run.record.labels("problems"), run.record.labels("algorithms")
+    for problem, algorithm in pairs:
+        name = f"bounds_{slug(problems[problem])}_{slug(algorithms[algorithm])}"
+        played = run.select(problem=problem, algorithm=algorithm, horizon=run.horizon, status="ok")
+        metrics = [metric for metric in BOUNDS if played[metric].notna().all()]
+        panels = [Bounded(metric, problem, algorithm=algorithm) for metric in metrics]
+        caption = f"{algorithms[algorithm]} on {problems[problem]}: what the theorem bounds, and what was measured"
+        yield from draw(run, Figure(name, caption, panels), folder)

@@ -1,0 +1,269 @@
+"""The theory audit beside a dense recomputation from what was played and observed; it changes nothing."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from scipy.optimize import linprog
+
+from cbobench.algorithms import ALGORITHMS
+from cbobench.play.audit import Audit
+from cbobench.play.play import Play
+from tests.helpers import actions, make, problem
+
+T, S = 40, 3
+
+
+def audited(task, name, seeds=S, horizon=T, key="test", **settings):
+    """A finished play, its chunks, and its audit rows."""
+    algorithm = make(name, **settings)
+    cells = Play(task, key, algorithm, name, list(range(seeds)), horizon)
+    audit = Audit(cells)
+    chunks = list(cells)
+    return cells, chunks, audit.rows()
+
+
+class Dense:
+    """Beliefs of replicate s before each round, from Gaussian process regression with all matrices written out."""
+
+    def __init__(self, task, cells, chunks, s):
+        K, lam = task.actions.covariance, 1 + 2 / T
+        self.x = actions(chunks)[:, s]
+        y = np.concatenate([np.concatenate([c.observed_f[:, s, None], c.observed_g[:, s]], axis=1) for c in chunks])
+        p = y.shape[1]
+        instances = cells.instances
+        self.mean, self.deviation, self.beta = np.empty((T, p, len(K))), np.empty((T, len(K))), np.empty((T, p))
+        for t in range(T):
+            x = self.x[:t]
+            A = K[np.ix_(x, x)] + lam * np.eye(t)
+            solved = np.linalg.solve(A, K[x])
+            self.mean[t] = y[:t].T @ solved
+            self.deviation[t] = np.sqrt(np.diag(K) - (K[x] * solved).sum(axis=0))
+            gain = np.linalg.slogdet(np.eye(t) + K[np.ix_(x, x)] / lam)[1] / 2
+            root = np.sqrt(2 * (gain + 1 + np.log(p / 0.1)))
+            self.beta[t] = instances.norm[s] + instances.noise[s] * root
+        self.truth = np.concatenate([instances.f[s][None], instances.g[s]])
+        self.needed = (np.abs(self.truth - self.mean) / (self.beta[:, :, None] * self.deviation[:, None])).max(axis=2)
+
+
+def policy(f, g):
+    """π* of a program, by an interior-point solver, (n,)."""
+    solved = linprog(-f, g, np.zeros(len(g)), np.ones((1, len(f))), [1.0], method="highs-ipm")
+    return np.where(solved.x > 1e-7, solved.x, 0.0)
+
+
+@pytest.fixture(scope="module")
+def task():
+    return problem("rkhs", constraint="independent", m=2, n=30, noise_share=1.0)
+
+
+@pytest.mark.parametrize("name", ["ckb-ucb", "ckb-ts", "ckb-rand", "rpol-ucb", "sgp-ucb"])
+def test_events_are_those_of_a_dense_recomputation(task, name):
+    cells, chunks, rows = audited(task, name)
+    for s, row in enumerate(rows):
+        dense = Dense(task, cells, chunks, s)
+        held = dense.needed <= 1
+        assert row["rounds"] == T
+        np.testing.assert_allclose(row["est_each"], held.mean(axis=0))
+        assert row["est"] == held.all(axis=1).mean()
+        assert row["est_always"] == held.all()
+        np.testing.assert_allclose(row["needed"], dense.needed.max(axis=0), rtol=1e-6)
+
+
+@pytest.mark.parametrize("name", ["ckb-ucb", "ckb-ts", "ckb-rand"])
+def test_estimates_are_those_of_a_dense_recomputation(task, name):
+    """E^conc, E^anti and optimism at x*, with the draws of every round taken from the algorithm as it goes."""
+    algorithm = make(name)
+    cells = Play(task, "test", algorithm, name, list(range(S)), T)
+    audit = Audit(cells)
+    look, draws = cells.watch, []
+
+    def watch(t):
+        look(t)
+        b = algorithm.belief
+        if name == "ckb-ts":
+            draws.append(np.concatenate([b.f.path[:, None], b.constraint.path], axis=1).copy())
+        elif name == "ckb-rand":
+            draws.append(np.concatenate([algorithm.explore_f.z[:, None], algorithm.explore_g.z], axis=1).copy())
+        else:
+            draws.append(np.broadcast_to(np.array([1.0, -1.0, -1.0])[:, None], (S, 3, 1)))
+
+    cells.watch = watch
+    chunks = list(cells)
+    dual = np.concatenate([np.zeros((1, S, 2)), *[c.duals for c in chunks]])
+    n, sign, seen = 30, np.array([1.0, -1.0, -1.0]), set()
+    for s, row in enumerate(audit.rows()):
+        dense = Dense(task, cells, chunks, s)
+        f, g = dense.truth[0], dense.truth[1:]
+        best, star = policy(f, g), np.where((g <= 0).all(axis=0), f, -np.inf).argmax()
+        bounds = cells.instances.norm[s][:, None]
+        conc = anti = optimism = 0
+        for t in range(T):
+            draw, width = draws[t][s], dense.beta[t][:, None]
+            step = width * (draw if name == "ckb-ts" else draw * dense.deviation[t])
+            estimate, radius = dense.mean[t] + step, width * dense.deviation[t]
+            root = {"ckb-ts": np.log(n * (t + 1)), "ckb-rand": np.log(t + 1), "ckb-ucb": 0.25}[name]
+            conc += (np.abs(step) <= 2 * np.sqrt(root) * radius * (1 + 1e-9)).all()
+            anti += (sign * (step @ best) >= (radius @ best) * (1 - 1e-9)).all()
+            clipped, phi = np.clip(estimate, -bounds, bounds)[:, star], dual[t, s]
+            optimism += clipped[0] - phi @ clipped[1:] >= f[star] - phi @ g[:, star]
+        assert (row["conc"], row["anti"], row["optimism"]) == (conc / T, anti / T, optimism / T)
+        seen.add((row["conc"], row["optimism"]))
+    assert name == "ckb-ucb" or len(seen) > 1
+
+
+def test_bounds_of_the_theorem_are_the_inequalities_of_its_proof(task):
+    cells, chunks, rows = audited(task, "ckb-ucb", slack=0.01)
+    marks, marked = rows[0]["curve_t"], 0
+    for s, row in enumerate(rows):
+        dense = Dense(task, cells, chunks, s)
+        spread = 2 * (dense.beta * dense.deviation[np.arange(T), dense.x][:, None]).cumsum(axis=0)
+        B, G = cells.instances.norm[s, 0], cells.instances.norm[s, 1:]
+        delta = cells.instances.slater[s]
+        rho = 4 * B / delta
+        V = G * np.sqrt(T) / rho
+        played = dense.truth[:, dense.x]
+        for t, regret, violation in zip(marks, row["curve_regret"], row["curve_violation"], strict=True):
+            steps = (t * (G + 0.01) ** 2 / (2 * V)).sum()
+            chi = spread[t - 1]
+            assert regret == pytest.approx(chi[0] + steps + 2 * B * t * 0.01 / delta, rel=1e-9)
+            all_in = chi[0] + rho * chi[1:].sum() + (V * rho**2 / 2).sum() + steps
+            assert violation == pytest.approx(2 / rho * all_in - t * 0.01, rel=1e-9)
+            assert t * cells.instances.f_plus[s] - played[0, :t].sum() <= regret
+            marked += 1
+        assert row["curve_regret"][-1] <= row["regret_bound"]
+        assert row["curve_violation"][-1] <= row["violation_bound"]
+    assert marked == len(marks) * S
+
+
+def test_bounds_hold_where_everything_assumed_is_so():
+    """The promise of 1 - α, and the negative control: with B ten times too small it is broken."""
+    task = problem("rkhs-1d", constraint="independent")
+    _, _, rows = audited(task, "ckb-ucb", seeds=20, horizon=150, key="rkhs-1d")
+    assert sum(row["est_always"] for row in rows) >= 0.9 * 20
+    assert all(row["notes"] == [] for row in rows)
+
+    class Tenth(type(make("ckb-ucb"))):
+        def set_bounds(self, setting):
+            super().set_bounds(setting)
+            self.bound_f, self.bound_g = self.bound_f / 10, self.bound_g / 10
+
+    cells = Play(task, "rkhs-1d", Tenth(), "ckb-ucb", list(range(20)), 150)
+    audit = Audit(cells)
+    list(cells)
+    wrong = audit.rows()
+    assert sum(row["est_always"] for row in wrong) == 0
+    assert all({"B < |f|", "G < |g|"} <= set(row["notes"]) for row in wrong)
+
+
+@pytest.mark.parametrize("name", ALGORITHMS.names())
+@pytest.mark.parametrize("where", ["rkhs-1d", "gardner-1", "feasible-pocket-drift"])
+def test_an_audit_changes_no_bit(name, where):
+    task = problem(where)
+    if make(name).needs - task.offers():
+        pytest.skip("does not play here")
+    algorithm = make(name)
+    algorithm.check(task)
+    plain = Play(task, "test", make(name), name, [0, 1], 12)
+    bare = list(plain)
+    _, chunks, rows = audited(task, name, seeds=2, horizon=12)
+    assert (actions(bare) == actions(chunks)).all()
+    for one, other in zip(bare, chunks, strict=True):
+        np.testing.assert_array_equal(one.observed_g, other.observed_g)
+        assert (one.duals is None) == (other.duals is None)
+        if one.duals is not None:
+            np.testing.assert_array_equal(one.duals, other.duals)
+    assert len(rows) == 2
+    assert all(row["notes"] for row in rows) or where != "feasible-pocket-drift"
+
+
+@pytest.mark.parametrize("name", ["ckb-ucb", "ckb-ts", "ckb-rand", "stageopt"])
+def test_a_cell_is_audited_alone_as_in_a_block(task, name):
+    _, _, block = audited(task, name)
+    algorithm = make(name)
+    alone = Play(task, "test", algorithm, name, [1], T)
+    audit = Audit(alone)
+    list(alone)
+    assert audit.rows() == [block[1]]
+
+
+@pytest.mark.parametrize(
+    ("settings", "note"),
+    [
+        ({"slack": 0.6}, "CKB: slack > δ/2"), ({"rho": 0.5}, "CKB: ρ < 4B/δ"), ({"beta": 2.0}, "β is a constant"),
+        ({"beta_scale": 0.5}, "β is scaled"), ({"lam": 0.1}, "λ is not 1 + 2/T"), ({"V": 3.0}, "CKB: V is not G√T/ρ"),
+        ({"G": 0.01}, "G < |g|"), ({"gain": "rate"}, "γ is a rate"), ({"delta": 5.0}, "CKB: δ exceeds the true one"),
+    ],
+)  # fmt: skip
+def test_what_is_outside_the_theorem_is_noted(settings, note):
+    task = problem("rkhs-1d", constraint="independent")
+    _, _, good = audited(task, "ckb-ucb", seeds=2, horizon=10)
+    _, _, bad = audited(task, "ckb-ucb", seeds=2, horizon=10, **settings)
+    assert all(note not in row["notes"] for row in good)
+    assert all(note in row["notes"] for row in bad)
+
+
+def test_wrong_claims_of_safety_are_counted():
+    """With widths of 0 a safe method calls safe what is not; the count is that of its safe sets, recomputed."""
+    task = problem("rkhs-1d", constraint="independent")
+    for name in ("stageopt", "sgp-ucb", "safeopt"):
+        algorithm = make(name, beta=0.05)
+        cells = Play(task, "test", algorithm, name, list(range(6)), 60)
+        audit = Audit(cells)
+        look, ever = cells.watch, np.zeros((6, 100), dtype=bool)
+
+        def watch(t, look=look, ever=ever, algorithm=algorithm):
+            look(t)
+            ever |= algorithm.safe
+
+        cells.watch = watch
+        list(cells)
+        instances = cells.instances
+        beyond = ever & ~instances.seed_set
+        unsafe = beyond & (instances.g[:, 0] > 0)
+        rows = audit.rows()
+        assert [row["certified"] for row in rows] == beyond.sum(axis=1).tolist()
+        assert [row["certified_unsafe"] for row in rows] == unsafe.sum(axis=1).tolist()
+        assert unsafe.any()
+
+
+@pytest.mark.parametrize(
+    ("where", "name"),
+    [("feasible-pocket", "ckb-ucb"), ("feasible-pocket", "ckb-ts"), ("feasible-pocket-delayed", "ckb-ucb")],
+)
+def test_a_box_is_looked_at_in_its_candidates(where, name):
+    """Needed widths and deviations of what is played, from the beliefs of every round and the problem's formula."""
+    task, algorithm = problem(where, candidates=128), make(name)
+    cells = Play(task, "test", algorithm, name, [0, 1], 25)
+    audit = Audit(cells)
+    look, needed, spread = cells.watch, np.zeros((2, 2)), np.zeros((2, 2))
+
+    def points(task):
+        return task.actions.scale(task.actions.candidates) if name == "ckb-ucb" else task.actions.grid.points
+
+    def watch(t):
+        nonlocal spread, needed
+        look(t)
+        b = algorithm.belief
+        values = task.formula(points(task))
+        f = np.abs(values[:, 0] - b.f.mean) / (b.f.width * b.f.deviation)
+        g = np.abs(values[:, 1] - b.constraint.mean[:, 0]) / (b.constraint.width[..., 0] * b.constraint.deviation[:, 0])
+        needed = np.maximum(needed, np.stack([f.max(axis=1), g.max(axis=1)], axis=1))
+        if name == "ckb-ucb":
+            mean, variance = algorithm.posterior.at(algorithm.chosen[:, None])
+            at = algorithm.view(mean, variance, algorithm.chosen[:, None])
+            each = at.f.width * at.f.deviation, at.constraint.width[:, 0] * at.constraint.deviation[:, 0]
+            spread = spread + np.concatenate(each, axis=1)
+
+    cells.watch = watch
+    list(cells)
+    rows = audit.rows()
+    np.testing.assert_allclose([row["needed"] for row in rows], needed, rtol=1e-9)
+    if name == "ckb-ucb":
+        np.testing.assert_allclose(audit.events.spread, spread, rtol=1e-9)
+    assert ("feedback is delayed" in rows[0]["notes"]) == (where == "feasible-pocket-delayed")
+    values = task.formula(
+        task.actions.scale(task.actions.candidates) if name == "ckb-ucb" else task.actions.grid.points
+    )
+    best = policy(values[:, 0], values[:, 1:].T)
+    assert rows[0]["mixed"] == (best > 0).sum()
