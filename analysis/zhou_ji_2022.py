@@ -17,7 +17,9 @@ PAPER = "Zhou & Ji (2022)"
 
 
 def figures(run: Run) -> list[Figure]:
-    """Those of the six figures whose problem the run holds."""
+    """Those of the six figures whose problem the run holds together with a method that CKB is compared with."""
+    if not run.named("algorithm", COMPARED[len(CKB) :]):
+        return []
     result = []
 
     def add(number: str, problem: tuple[str, str], what: str, panel: Panel) -> None:

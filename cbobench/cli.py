@@ -129,6 +129,15 @@ def parser() -> Parser:
         "--statistic", choices=("mean", "median"), help="means with intervals, or medians with quartiles, everywhere"
     )
 
+    claims = command("claims", "test the papers' claims on runs: verdict, the paper's numbers and ours, settings, n")
+    claims.add_argument("runs", metavar="RUN", nargs="+", help="run folders, paths or URIs")
+    claims.add_argument("--format", choices=("table", "markdown", "json"), default="table")
+    claims.add_argument("--recipe", metavar="NAME", help="only this recipe's claims (a shipped name or a Python file)")
+    claims.add_argument("--only", metavar="ID", action="append", default=[], help="only this claim (may be repeated)")
+    claims.add_argument("--parts", action="store_true", help="a row for every part of a claim")
+    claims.add_argument("--map", type=Path, metavar="FOLDER", help="draw, per claim, its verdicts over what was swept")
+    claims.add_argument("--strict", action="store_true", help="exit code 1 where a claim does not hold")
+
     listing = command("list", "all problems, algorithms or suites")
     listing.add_argument("what", choices=("problems", "algorithms", "suites"))
     listing.add_argument("--format", choices=("table", "markdown", "json"), default="table")

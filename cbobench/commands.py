@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from cbobench.results.status import Status
     from cbobench.sweep.run import Outcome
 
-__all__ = ["do_audit", "do_compare", "do_data", "do_figures", "do_list", "do_run", "do_show", "do_status"]
+__all__ = ["do_audit", "do_claims", "do_compare", "do_data", "do_figures", "do_list", "do_run", "do_show", "do_status"]
 
 SHOWN_FAILURES = 5
 
@@ -197,3 +197,12 @@ def do_figures(options: argparse.Namespace, given: list[str]) -> int:
     for figure, paths in draw_all(part, out, options.recipe, **look):
         print(f"{figure.name}: {paths[0].with_suffix('')} {' '.join(path.suffix for path in paths)}")
     return 0
+
+
+def do_claims(options: argparse.Namespace, given: list[str]) -> int:
+    """`cbobench claims`."""
+    from cbobench.report.claimtable import command
+
+    return command(
+        options.runs, options.format, options.recipe, options.only, options.parts, options.strict, options.map
+    )

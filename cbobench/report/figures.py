@@ -166,9 +166,26 @@ def load_recipe(path: Path) -> ModuleType:
         spec.loader.exec_module(module)
     except Exception as error:  # a recipe of the user's may fail in any way
         raise Misuse(f"{path} cannot be run: {type(error).__name__}: {str(error).splitlines()[0]}") from error
-    if not hasattr(module, "figures"):
-        raise Misuse(f"{path} is not a recipe: it has no function figures(run)")
+    if not (hasattr(module, "figures") or hasattr(module, "claims")):
+        raise Misuse(f"{path} is not a recipe: it has no function figures(run) and no list claims")
     return module
+
+
+def find_recipes(recipe: str | None = None) -> Iterator[tuple[Path, ModuleType]]:
+    """Every shipped recipe, or only one (a name or a path), as modules.
+
+    Raises:
+        Misuse: no such recipe.
+    """
+    known = resources.recipes()
+    chosen = known
+    if recipe is not None:
+        path = Path(recipe)
+        if recipe not in known and not path.is_file():
+            raise unknown("recipe", recipe, known, then="or give the path of a Python file")
+        chosen = {recipe: known.get(recipe, path)}
+    for path in chosen.values():
+        yield path, load_recipe(path)
 
 
 def draw_all(
@@ -192,17 +209,14 @@ def draw_all(
     """
     if not (run.cells["status"] == "ok").any():
         raise CbobenchError(f"{run.folder.uri} has no good cell yet, so there is nothing to draw; see cbobench status")
-    known = resources.recipes()
-    chosen = known
-    if recipe is not None:
-        path = Path(recipe)
-        if recipe not in known and not path.is_file():
-            raise unknown("recipe", recipe, known, then="or give the path of a Python file")
-        chosen = {recipe: known.get(recipe, path)}
     extra = {"metrics": [named_metric(word) for word in metrics]} if metrics else {}
     names: dict[str, int] = {}
-    for path in chosen.values():
-        figures = load_recipe(path).figures
+    for path, module in find_recipes(recipe):
+        figures = getattr(module, "figures", None)
+        if figures is None:
+            if recipe is not None:
+                raise Misuse(f"{path} draws nothing: it has no function figures(run)")
+            continue
         if extra and "metrics" not in inspect.signature(figures).parameters:
             if recipe is not None:
                 raise Misuse(f"the recipe {recipe} has metrics of its own; leave --metric out, or use --recipe summary")

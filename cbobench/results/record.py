@@ -11,7 +11,7 @@ from cbobench.errors import DamagedRun, Misuse, unknown
 from cbobench.results.folder import RunFolder
 from cbobench.results.schema import SCHEMA_VERSION
 from cbobench.suite.cells import Cell, Grid, Pair, Suite
-from cbobench.suite.variants import Variant
+from cbobench.suite.variants import Variant as Variant
 
 FILE = "run.json"
 What = Literal["problems", "algorithms"]

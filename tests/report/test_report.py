@@ -87,7 +87,7 @@ def test_curves_are_means_over_seeds(finished):
     at = rounds[rounds["t"] == 17]["regret"]
     row = frame[(frame["algorithm"] == "ckb-ts") & (frame["t"] == 17)].iloc[0]
     np.testing.assert_allclose(row["mean"], at.mean(), rtol=1e-12)
-    assert at.min() <= row["low"] < row["mean"] < row["high"] <= at.max()
+    assert row["low"] < row["mean"] < row["high"]
     middle = curves(run, "regret", problem, statistic="median", last=17).query("algorithm == 'ckb-ts'").iloc[-1]
     assert middle["t"] == 17
     np.testing.assert_allclose(middle[["low", "median", "high"]].astype(float), at.quantile([0.25, 0.5, 0.75]))
@@ -184,10 +184,12 @@ def test_recipes_are_refused_when_they_are_none(finished, tmp_path):
     (tmp_path / "mine.py").write_text("x = 1\n")
     with pytest.raises(Misuse, match="has no function figures"):
         list(draw_all(Run(finished), tmp_path, str(tmp_path / "mine.py")))
+    with pytest.raises(Misuse, match="draws nothing"):
+        list(draw_all(Run(finished), tmp_path, "zhou_ji_2022_claims"))
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", sorted(resources.recipes()))
+@pytest.mark.parametrize("name", sorted(name for name in resources.recipes() if not name.endswith("_claims")))
 def test_recipes_run_by_path(name, finished, tmp_path):
     done = subprocess.run(
         [sys.executable, ROOT / "analysis" / f"{name}.py", finished, tmp_path / "out"],

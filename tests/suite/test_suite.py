@@ -177,6 +177,18 @@ SHIPPED = {
     "zhou_ji_2022_light_fit": (5, 50, 1000),
     "zhou_ji_2022_stocks": (7, 50, 10_000),
     "zhou_ji_2022_stocks_fit": (5, 50, 10_000),
+    "zhou_ji_2022_cost": (4, 5, 100),
+    "zhou_ji_2022_slack": (9, 50, 2000),
+    "zhou_ji_2022_full_information": (2, 20, 20_000),
+    "shi_eryilmaz_2022_fixed_penalty": (4, 20, 350),
+    "map_zhou_ji_synthetic": (42, 10, 10_000),
+    "map_zhou_ji_light": (42, 20, 1000),
+    "map_zhou_ji_stocks": (42, 10, 10_000),
+    "map_shi_eryilmaz_pocket": (38, 10, 350),
+    "map_shi_eryilmaz_rates": (38, 10, 350),
+    "map_guo_zhu_liu_classical": (24, 10, 500),
+    "map_guo_zhu_liu_delayed": (42, 10, 500),
+    "map_guo_zhu_liu_drift": (24, 10, 500),
 }
 
 
@@ -186,7 +198,7 @@ def test_every_shipped_suite_is_checked():
 
 @pytest.mark.parametrize("name", sorted(SHIPPED))
 def test_shipped_suites_load(name, request):
-    recorded = name.startswith(("zhou_ji_2022_light", "zhou_ji_2022_stocks"))
+    recorded = any(word in name for word in ("_light", "_stocks"))
     suite = load(resources.suites()[name], data=request.getfixturevalue("original_data") if recorded else None)
     grid = suite.grid
     assert (len(grid.algorithms), len(grid.seeds), grid.horizon) == SHIPPED[name]

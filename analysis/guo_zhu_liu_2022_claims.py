@@ -1,0 +1,35 @@
+"""Claims of Guo, Zhu & Liu (2022), "Rectified Pessimistic-Optimistic Learning for Stochastic Continuum-armed Bandit".
+
+cbobench claims RUN... --recipe guo_zhu_liu_2022_claims
+"""
+
+from collections.abc import Callable, Iterator
+
+from cbobench.report.claims import Case, Claim
+from cbobench.report.evidence import Part, below
+
+SETTINGS = {  # claim: what, problem, the paper's method, those it is compared with, figure
+    "GZL1": ("at once", "feasible-pocket", "rpol-ucb", ("ckb-ucb", "config"), "Figures 1a, 1b"),
+    "GZL2": (
+        "delayed", "feasible-pocket-delayed", "rpol-censored", ("rpol-ucb", "ckb-ucb", "config"), "Figures 2a, 2b",
+    ),
+    "GZL3": ("drifting", "feasible-pocket-drift", "rpol-sw", ("ckb-ucb", "config", "ckb-restart"), "Figures 3a, 3b"),
+}  # fmt: skip
+
+
+def best(method: str, others: tuple[str, ...]) -> Callable[[Case], Iterator[Part]]:
+    """The method is below every other in regret and in V⁺, at T (so in the averages, too)."""
+
+    def test(case: Case) -> Iterator[Part]:
+        for problem in case.problems:
+            for metric in ("regret", "violation_hard"):
+                yield from (below(metric, case.one(method, problem), case.one(other, problem)) for other in others)
+
+    return test
+
+
+claims = [
+    Claim(id, f"pocket, {what}: {method} has the lowest average regret and the lowest average V⁺",
+          "Guo, Zhu & Liu (2022) Section 7", figure, (problem,), (method, *others), best(method, others))
+    for id, (what, problem, method, others, figure) in SETTINGS.items()
+]  # fmt: skip

@@ -1,0 +1,95 @@
+"""Claims of Shi & Eryilmaz (2022), "A Bayesian Approach for Stochastic Continuum-armed Bandit with ... Constraints".
+
+cbobench claims RUN... --recipe shi_eryilmaz_2022_claims
+"""
+
+import itertools
+from collections.abc import Iterator
+
+from cbobench.report.claims import Case, Claim
+from cbobench.report.evidence import Part, Play, any_of, below, vanishes
+from cbobench.results.record import Variant
+
+LAST = {"feasible-pocket": 90, "rate-allocation": 50}  # the last round of ADMMBO that the figures show
+BASELINES = ("bandit-oco", "admmbo")
+
+
+def noisy(problem: Variant) -> bool:
+    """Whether g is observed with noise."""
+    return bool(problem.values["noise_g"])
+
+
+def pocket(case: Case) -> Iterator[Part]:
+    """Averages of Algorithm 2 tend to 0; those of OCO, and of ADMMBO to the round shown, do not."""
+    for problem in case.problems:
+        yield from (vanishes(metric, case.one("penalty-noiseless", problem)) for metric in ("regret", "violation"))
+        for name in BASELINES:
+            t = LAST["feasible-pocket"] if name == "admmbo" else None
+            yield from (vanishes(m, case.one(name, problem), t, stays=True) for m in ("regret", "violation"))
+
+
+def trade_off(case: Case) -> Iterator[Part]:
+    """Some three consecutive S: fewer rounds per epoch give less V and more R, in both steps."""
+    for problem in case.problems:
+        plays = sorted(case.of("penalty-noiseless", problem), key=lambda play: play.algorithm.values["S"])
+        triples = [plays[i : i + 3] for i in range(len(plays) - 2)]
+        if triples:
+            steps = [
+                [part for less, more in itertools.pairwise(three) for part in _step(less, more)] for three in triples
+            ]
+            yield any_of("three consecutive S", steps)
+
+
+def _step(often: Play, rarely: Play) -> Iterator[Part]:
+    yield below("violation", often, rarely)
+    yield below("regret", often, rarely, higher=True)
+
+
+def slower(case: Case) -> Iterator[Part]:
+    """Algorithm 2's V/t is below Algorithm 3's at T, paired by seed."""
+    (noiseless,), (with_noise,) = case.of("penalty-noiseless"), case.of("penalty-noisy")
+    yield below("violation", noiseless, with_noise, t=noiseless.run.horizon)
+
+
+def rates(case: Case) -> Iterator[Part]:
+    """Algorithm 2 (3 with noise on g): V/t tends to 0. Baselines: it does not, their utility is above ours at the end.
+
+    The end is where the figure ends: round 50 for ADMMBO.
+    """
+    for problem in case.problems:
+        owns = case.of("penalty-noisy" if noisy(problem) else "penalty-noiseless", problem)
+        if not owns:
+            return
+        own = owns[0]
+        yield vanishes("violation", own)
+        for name in BASELINES:
+            other, t = case.one(name, problem), LAST["rate-allocation"] if name == "admmbo" else own.run.horizon
+            yield vanishes("violation", other, t, stays=True)
+            yield below("reward", other, own, t=t, higher=True)
+
+
+def fixed(case: Case) -> Iterator[Part]:
+    """For every constant multiplier there is a problem on which regret or violation stays linear."""
+    for multiplier in {play.algorithm.values["kappa"]: play for play in case.of("fixed-penalty")}:
+        plays = [play for play in case.of("fixed-penalty") if play.algorithm.values["kappa"] == multiplier]
+        groups = [[vanishes(metric, play, stays=True)] for play in plays for metric in ("violation", "regret")]
+        yield any_of(f"κ = {multiplier:g} is linear somewhere", groups)
+
+
+claims = [
+    Claim("SE1", "pocket: average regret and violation of Algorithm 2 tend to 0, those of OCO and ADMMBO stay",
+          "Shi & Eryilmaz (2022) E.1.1", "Figures 2, 3", ("feasible-pocket",), ("penalty-noiseless", *BASELINES),
+          pocket, among=lambda problem: not noisy(problem)),
+    Claim("SE2", "pocket: more frequent multiplier updates lower violation and raise regret, for three choices of L, S",
+          "Shi & Eryilmaz (2022) E.1.1", "Figure 1", ("feasible-pocket",), ("penalty-noiseless",), trade_off,
+          among=lambda problem: not noisy(problem), within=("S",)),
+    Claim("SE3", "the average violation of Algorithm 3 converges more slowly than that of Algorithm 2",
+          "Shi & Eryilmaz (2022) E.1.2, E.2.2", "Figures 4, 5", tuple(LAST), ("penalty-noiseless", "penalty-noisy"),
+          slower, within=("noise_g",), across=True),
+    Claim("SE4", "rates: average violation of Algorithms 2, 3 tends to 0; OCO and ADMMBO get more utility by violating",
+          "Shi & Eryilmaz (2022) E.2", "Figures 6, 7, 8, 9", ("rate-allocation",), BASELINES, rates,
+          optional=("penalty-noiseless", "penalty-noisy")),
+    Claim("SE5", "no constant multiplier gives both sublinear regret and sublinear violation on every problem",
+          "Shi & Eryilmaz (2022) Proposition 1", "", ("no-fixed-penalty",), ("fixed-penalty",), fixed,
+          within=("kappa",)),
+]  # fmt: skip

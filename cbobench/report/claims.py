@@ -1,0 +1,241 @@
+"""Claims of papers as small functions over runs, each with a verdict.
+
+A recipe (a Python file) with a list `claims` of `Claim` is found as one with a function `figures(run)` is;
+`cbobench claims RUN...` tests those of every shipped recipe. A claim is tested once per setting: where a suite holds
+several variants of a method or of a problem, once for each choice of them, never on a mixture.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from cbobench.report.evidence import Part, Play, Verdict, settled, verdict_of
+from cbobench.report.load import Run
+from cbobench.report.readings import choices, named, short, varying
+from cbobench.results.record import Variant, What
+
+DECISIVE = (
+    "normalise", "unit_variance", "h_of", "supports", "scaled", "instance", "kernel", "lengthscale", "lam",
+    "beta", "beta_scale", "R", "B", "G", "keep", "S", "mu", "expand_rounds", "seed_rounds", "L", "eps", "metric",
+    "window", "variation", "restart", "pending", "cutoff", "lag", "inclusive", "stop_when_infeasible",
+)  # fmt: skip
+"""Parameters that papers leave open and that decide verdicts; what a run has of them is shown with each finding."""
+
+
+@dataclass(frozen=True)
+class Case:
+    """What one test of a claim sees: one variant per algorithm and problem, but for the parameters `within`."""
+
+    plays: tuple[Play, ...]
+
+    @property
+    def problems(self) -> list[Variant]:
+        """The problems, in the suite's order."""
+        return list({play.problem.title: play.problem for play in self.plays}.values())
+
+    @property
+    def where(self) -> str:
+        """The suites, with the problems' labels."""
+        found: dict[str, dict[str, None]] = {}
+        for play in self.plays:
+            found.setdefault(play.run.record.suite, {})[play.place] = None
+        some = {
+            suite: ", ".join(places) if len(places) < 3 else f"{len(places)} problems"
+            for suite, places in found.items()
+        }
+        return "; ".join(f"{suite} ({words})" for suite, words in some.items())
+
+    def of(self, algorithm: str, problem: Variant | None = None) -> list[Play]:
+        """The plays of an algorithm (its registered name), in the suite's order."""
+        named = [play for play in self.plays if play.algorithm.name == algorithm]
+        return [play for play in named if problem is None or play.problem is problem]
+
+    def one(self, algorithm: str, problem: Variant) -> Play:
+        """The play of an algorithm on a problem."""
+        return self.of(algorithm, problem)[0]
+
+
+def _all(problem: Variant) -> bool:
+    return True
+
+
+@dataclass(frozen=True)
+class Claim:
+    """A sentence that a paper says of its results, and how it is tested.
+
+    Attributes:
+        id: short and unique, such as "ZJ1".
+        statement: one sentence.
+        source: paper and section.
+        figure: the figure or table that shows it, "" for none.
+        problems: registered names; any of them will do.
+        algorithms: registered names; all are needed.
+        optional: further ones, taken along where a run has them.
+        test: gives the parts of the verdict (`report.evidence`); none where the case says nothing.
+        among: which variants of the problems it is about.
+        within: parameters whose several values one test needs together; all others are settings.
+        across: whether one test takes the algorithms from different runs. They are put together where all their common
+            parameters but those `within` agree.
+        judge: makes a verdict of the parts; by default all have to hold.
+    """
+
+    id: str
+    statement: str
+    source: str
+    figure: str
+    problems: Sequence[str]
+    algorithms: Sequence[str]
+    test: Callable[[Case], Iterable[Part]]
+    among: Callable[[Variant], bool] = _all
+    within: Sequence[str] = ()
+    optional: Sequence[str] = ()
+    across: bool = False
+    judge: Callable[[Sequence[Part]], Verdict] = verdict_of
+
+
+@dataclass(frozen=True)
+class Finding:
+    """A claim tested in one setting.
+
+    Attributes:
+        where: the suites, with the problems' labels.
+        problems: registered names.
+        axes: the swept parameters with their values here, {"algorithm or problem.parameter": value}.
+        settings: the decisive settings in words.
+        costs: seconds of computing behind it, by run and pair.
+    """
+
+    claim: Claim
+    verdict: Verdict
+    where: str
+    problems: tuple[str, ...] = ()
+    parts: tuple[Part, ...] = ()
+    axes: Mapping[str, Any] = field(default_factory=dict)
+    settings: str = ""
+    costs: Mapping[str, float] = field(default_factory=dict)
+    note: str = ""
+
+    @property
+    def seconds(self) -> float:
+        """Of computing."""
+        return sum(self.costs.values())
+
+    @property
+    def n(self) -> int:
+        """Complete seeds of the part that has the fewest."""
+        return min((part.n for part in self.parts), default=0)
+
+    @property
+    def expected(self) -> int:
+        """Seeds that were asked for."""
+        return max((part.expected for part in self.parts), default=0)
+
+
+def findings(runs: Sequence[Run], claims: Iterable[Claim]) -> Iterator[Finding]:
+    """Every claim in every setting that the runs have; one finding "not in these runs" where they have none."""
+    for claim in claims:
+        count = 0
+        every = _pooled(runs, claim) if claim.across else (case for run in runs for case in _cases(run, claim))
+        for case, axes in every:
+            parts = settled(claim.test(case))
+            if not parts:
+                continue
+            count += 1
+            costs = {
+                f"{play.run.folder.uri}: {play.problem.title}/{play.algorithm.title}": float(
+                    play.final("seconds").sum()
+                )
+                for play in case.plays
+            }
+            settings = settings_of(case, claim.within)
+            names = tuple(dict.fromkeys(play.problem.name for play in case.plays))
+            yield Finding(claim, claim.judge(parts), case.where, names, tuple(parts), axes, settings, costs)
+        if count == 0:
+            yield Finding(claim, "not in these runs", "", note=_missing(runs, claim))
+
+
+def _missing(runs: Sequence[Run], claim: Claim) -> str:
+    """What the runs lack: the problem, or some of the algorithms."""
+    found = [run for run in runs if _about(run, claim)]
+    if not found:
+        return f"needs {' or '.join(claim.problems)}"
+    lacks = [[name for name in claim.algorithms if not run.named("algorithm", [name])] for run in found]
+    fewest = min(lacks, key=lambda names: len(names))
+    return f"needs {', '.join(fewest) or 'other parameters'}"
+
+
+def _about(run: Run, claim: Claim) -> list[Variant]:
+    return [v for v in run.record.variants("problems").values() if v.name in claim.problems and claim.among(v)]
+
+
+def _cases(run: Run, claim: Claim) -> Iterator[tuple[Case, dict[str, Any]]]:
+    """One case per choice of variants in a run."""
+    wanted = {*claim.algorithms, *claim.optional}
+    algorithms = [v for v in run.record.variants("algorithms").values() if v.name in wanted]
+    for problems, methods in itertools.product(
+        choices(_about(run, claim), claim.within), choices(algorithms, claim.within)
+    ):
+        axes: dict[str, Any] = {}
+        for some, every in ((problems, _about(run, claim)), (methods, algorithms)):
+            for name, variants in some.items():
+                axes |= {f"{name}.{p}": variants[0].values.get(p) for p in varying(named(every, name), claim.within)}
+        plays = [
+            Play(run, problem, algorithm)
+            for some in problems.values() for problem in some for every in methods.values() for algorithm in every
+        ]  # fmt: skip
+        played = tuple(play for play in plays if play.expected)
+        if played and {play.algorithm.name for play in played} >= set(claim.algorithms):
+            yield Case(played), axes
+
+
+def _pooled(runs: Sequence[Run], claim: Claim) -> Iterator[tuple[Case, dict[str, Any]]]:
+    """One case per choice of plays from all runs whose common parameters agree."""
+    plays = [
+        Play(run, problem, variant)
+        for run in runs for problem in _about(run, claim) for variant in run.record.variants("algorithms").values()
+        if variant.name in claim.algorithms and run.expected_of(problem.title).get(variant.title)
+    ]  # fmt: skip
+    most: dict[tuple[str, str, int], Play] = {}  # of runs that hold the same, the one with the most seeds
+    for play in plays:
+        key = play.problem.key, play.algorithm.key, play.run.horizon
+        if key not in most or play.expected > most[key].expected:
+            most[key] = play
+    plays = list(most.values())
+    options = [[play for play in plays if play.algorithm.name == name] for name in claim.algorithms]
+    for combination in itertools.product(*options):
+        if all(_alike(a, b, claim.within) for a, b in itertools.combinations(combination, 2)):
+            yield Case(combination), {}
+
+
+def _alike(a: Play, b: Play, within: Sequence[str]) -> bool:
+    def same(one: Variant, other: Variant) -> bool:
+        common = (one.values.keys() & other.values.keys()) - set(within)
+        return all(short(one.values[p]) == short(other.values[p]) for p in common)
+
+    return a.problem.name == b.problem.name and same(a.problem, b.problem) and same(a.algorithm, b.algorithm)
+
+
+def settings_of(case: Case, within: Sequence[str] = ()) -> str:
+    """The decisive settings of a case: those that all methods share, then each method's own."""
+    whats: tuple[What, What] = ("problems", "algorithms")
+    words = []
+    for what in whats:
+        labels = {
+            (v.title, v.name): v
+            for play in case.plays
+            for v in [play.problem if what == "problems" else play.algorithm]
+        }
+        for name in DECISIVE:
+            values = {key[1]: short(v.values[name]) for key, v in labels.items() if name in v.values}
+            off = {"null", "none"} if name == "keep" else {"null", "none", "false"}
+            if not values or name in within or set(values.values()) <= off:
+                continue
+            if len(set(values.values())) == 1:
+                words.append(f"{name} {next(iter(values.values()))}")
+            else:
+                words += [f"{who}: {name} {value}" for who, value in values.items()]
+    horizon = ", ".join(dict.fromkeys(f"{play.run.horizon:,}" for play in case.plays))
+    return ", ".join([f"T {horizon}", *words])

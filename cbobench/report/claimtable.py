@@ -1,0 +1,168 @@
+"""`cbobench claims`: which claims to test, and their findings as a table, Markdown or JSON."""
+
+from __future__ import annotations
+
+import itertools
+import math
+import sys
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import Any
+
+from cbobench.errors import CbobenchError, Misuse, one_line, unknown
+from cbobench.report.claims import Claim, Finding, findings
+from cbobench.report.evidence import Part, Verdict
+from cbobench.report.figures import find_recipes
+from cbobench.report.formats import TextTable, number, records, render
+from cbobench.report.load import Run
+
+FORMATS = ("table", "markdown", "json")
+VERDICTS: dict[Verdict, str] = {
+    "holds": "hold", "does not hold": "do not hold", "undecided": "are undecided",
+    "not in these runs": "not in these runs",
+}  # fmt: skip
+NOTE = (
+    "a claim holds where all its parts do and does not where one does not; paired by seed, 95 % intervals, Holm over a "
+    "claim's comparisons; ours: the part that decides"
+)
+
+
+def claims_of(recipe: str | None = None, only: Sequence[str] = ()) -> list[Claim]:
+    """The claims of the shipped recipes, or of one recipe (a name or a path).
+
+    Args:
+        only: ids.
+
+    Raises:
+        Misuse: no such recipe, one without claims, an unknown id, an id given twice.
+    """
+    found: dict[str, Claim] = {}
+    for path, module in find_recipes(recipe):
+        some = getattr(module, "claims", None)
+        if some is None and recipe is None:
+            continue
+        if not isinstance(some, list) or not all(isinstance(one, Claim) for one in some):
+            raise Misuse(f"{path} has no list `claims` of cbobench.report.claims.Claim")
+        for claim in some:
+            if claim.id in found:
+                raise Misuse(f"{path}: the claim {claim.id} is there twice; ids are unique")
+            found[claim.id] = claim
+    for word in only:
+        if word not in found:
+            raise unknown("claim", word, found)
+    return [claim for claim in found.values() if not only or claim.id in only]
+
+
+def evaluate(runs: Sequence[str], claims: Iterable[Claim]) -> list[Finding]:
+    """The findings of claims in runs (paths or URIs).
+
+    Raises:
+        Misuse: no run there. CbobenchError: a run without a good cell, or a claim's test that fails.
+    """
+    read = [Run(where) for where in runs]
+    for run in read:
+        if not (run.cells["status"] == "ok").any():
+            raise CbobenchError(
+                f"{run.folder.uri} has no good cell yet, so no claim can be tested; see cbobench status"
+            )
+    result = []
+    for claim in claims:
+        try:
+            result += list(findings(read, [claim]))
+        except CbobenchError:
+            raise
+        except Exception as error:  # a user's claim may fail in any way
+            raise CbobenchError(f"the claim {claim.id} cannot be tested: {one_line(error)}") from error
+    return result
+
+
+def ours(part: Part) -> str:
+    """A part's value with its interval, and the p of a comparison."""
+    if math.isnan(part.low):
+        return number(part.value, whole=True)
+    p = "" if math.isnan(part.p) else f", p {part.p:.2g}"
+    return f"{number(part.value)} [{number(part.low)}, {number(part.high)}]{p}"
+
+
+def counts(found: Sequence[Finding]) -> str:
+    """How many claims, in how many settings, with which verdicts."""
+    claims, tests = len({f.claim.id for f in found}), [f for f in found if f.parts]
+    said = {verdict: sum(f.verdict == verdict for f in found) for verdict in VERDICTS}
+    words = ", ".join(f"{count} {VERDICTS[verdict]}" for verdict, count in said.items() if count)
+    return f"{claims} claims, {len(tests)} settings: {words}"
+
+
+def shown(found: Sequence[Finding], style: str = "table", parts: bool = False, width: int | None = None) -> str:
+    """Findings in one of `FORMATS`; with `parts`, a row for every part."""
+    if style == "json":
+        return records([as_record(f) for f in found], "json")
+    columns = ["claim", "statement", "verdict", "paper", "ours", "settings", "n"]
+    rows: list[list[str]] = []
+    for f in found:
+        if not f.parts:
+            rows.append([f.claim.id, f.claim.statement, f.verdict, "", f.note, "", ""])
+        for part in f.parts if parts else ([decisive(f)] if f.parts else []):
+            verdict = part.verdict if parts else f.verdict
+            some = sum(p.verdict == f.verdict for p in f.parts)
+            more = "" if parts or len(f.parts) == 1 else f"; {some} of {len(f.parts)} parts: {f.verdict}"
+            what = f"{part.what}: {ours(part)}{more}"
+            settings = f"{f.where}: {f.settings}"
+            n = f"{part.n}/{part.expected}"
+            rows.append([f.claim.id, f.claim.statement, verdict, part.paper, what, settings, n])
+    for previous, row in reversed(list(itertools.pairwise(rows))):
+        if style == "table" and previous[:2] == row[:2]:  # said once
+            row[1] = ""
+            row[5] = "" if previous[5] == row[5] else row[5]
+    return render(TextTable(columns, rows, counts(found), NOTE, left=6), style, width)
+
+
+def decisive(found: Finding) -> Part:
+    """The part that a verdict rests on: the first that says the same."""
+    return next((part for part in found.parts if part.verdict == found.verdict), found.parts[0])
+
+
+def as_record(found: Finding) -> dict[str, Any]:
+    """A finding for machines; numbers that are not finite become null or words."""
+    claim = found.claim
+    head = {name: getattr(claim, name) for name in ("id", "statement", "source", "figure")}
+    parts = [
+        {
+            "what": part.what, "paper": part.paper, "verdict": part.verdict, "value": _finite(part.value),
+            "low": _finite(part.low), "high": _finite(part.high), "n": part.n, "expected": part.expected,
+            "p": _finite(part.p),
+        }
+        for part in found.parts
+    ]  # fmt: skip
+    return head | {
+        "verdict": found.verdict, "where": found.where, "problems": list(found.problems),
+        "axes": dict(found.axes), "settings": found.settings,
+        "n": found.n, "expected": found.expected, "cpu_minutes": round(found.seconds / 60, 2), "note": found.note,
+        "parts": parts,
+    }  # fmt: skip
+
+
+def _finite(value: float) -> float | str | None:
+    """A number of six digits; JSON knows no infinity, and none for "not a number"."""
+    if math.isnan(value):
+        return None
+    return float(f"{value:.6g}") if math.isfinite(value) else str(value)
+
+
+def command(
+    runs: Sequence[str],
+    style: str,
+    recipe: str | None,
+    only: Sequence[str],
+    parts: bool,
+    strict: bool,
+    maps: Path | None,
+) -> int:
+    """`cbobench claims`; exit code 1 with `strict` where a claim does not hold."""
+    found = evaluate(runs, claims_of(recipe, only))
+    print(shown(found, style, parts))
+    if maps is not None:
+        from cbobench.report.claimmap import draw_maps
+
+        for id, paths, minutes in draw_maps(found, maps):
+            print(f"{paths[0].with_suffix('')} ({minutes:.1f} CPU-minutes): {id}", file=sys.stderr)
+    return int(strict and any(f.verdict == "does not hold" for f in found))

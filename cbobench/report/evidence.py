@@ -1,0 +1,270 @@
+"""What a claim is tested with: the plays of a run, and tests that each give one part of a verdict.
+
+The rule, once for all claims. A part *holds* where the 95 % interval lies wholly on the claim's side, it *does not
+hold* where the interval lies wholly on the other side, else it is *undecided*; so it is with fewer than two seeds.
+Comparisons (`below`) are paired by seed, over the seeds that both have; they need in addition a Wilcoxon signed-rank
+test below 5 %, adjusted by Holm over the comparisons of the claim (`settled`). A number of the paper (`near`) holds
+where our interval contains it and lies between half and twice of it. A claim holds where every part holds,
+does not hold where one part does not, and is undecided otherwise (`verdict_of`).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from functools import lru_cache
+from typing import Literal
+
+import numpy as np
+import pandas as pd
+
+from cbobench.metrics import METRICS
+from cbobench.report.load import Run
+from cbobench.results.record import Variant
+from cbobench.stats.growth import exponent
+from cbobench.stats.intervals import Array, interval, percentiles, proportion, resampled
+from cbobench.stats.paired import difference, holm
+
+Verdict = Literal["holds", "does not hold", "undecided", "not in these runs"]
+SIGNIFICANT = 0.05
+LINEAR = 0.9  # an exponent of growth above this counts as linear
+NONE_SEEN = 3.689  # 95 % upper limit of the mean of a Poisson count, times n, where n counts are all zero
+
+
+@dataclass(frozen=True)
+class Part:
+    """One measured part of a claim.
+
+    Attributes:
+        what: the quantity, with the methods' labels.
+        paper: what the claim says of it.
+        verdict: by the rule of this module.
+        value, low, high: ours with its interval; NaN where there is none.
+        n, expected: complete seeds, and how many were asked for.
+        p: of the comparison; adjusted once the part is settled.
+    """
+
+    what: str
+    paper: str
+    verdict: Verdict
+    value: float
+    low: float
+    high: float
+    n: int
+    expected: int
+    p: float = math.nan
+
+
+@dataclass(frozen=True)
+class Play:
+    """One algorithm on one problem in a run: its good cells of the latest horizon."""
+
+    run: Run
+    problem: Variant
+    algorithm: Variant
+
+    @property
+    def label(self) -> str:
+        """The algorithm's label in its run."""
+        return self.run.record.labels("algorithms")[self.algorithm.title]
+
+    @property
+    def place(self) -> str:
+        """The problem's label in its run."""
+        return self.run.record.labels("problems")[self.problem.title]
+
+    @property
+    def expected(self) -> int:
+        """Seeds that were asked for."""
+        return self.run.expected_of(self.problem.title).get(self.algorithm.title, 0)
+
+    def final(self, column: str) -> pd.Series:
+        """A column of the cells by seed, such as a metric at T; seeds where it is undefined are left out."""
+        cells = self.run.cells
+        wanted = (cells["problem"] == self.problem.title) & (cells["algorithm"] == self.algorithm.title)
+        good = cells[wanted & (cells["horizon"] == self.run.horizon) & (cells["status"] == "ok")]
+        return pd.Series(good[column].to_numpy(dtype=np.float64), index=good["seed"].to_numpy()).dropna().sort_index()
+
+    def curve(self, metric: str) -> pd.DataFrame:
+        """A cumulative metric: recorded rounds by seeds."""
+        return _curve(self.run, metric, self.problem.title, self.algorithm.title)
+
+    def at(self, metric: str, t: float) -> tuple[int, pd.Series]:
+        """The last recorded round up to t (the first one, if none is), and the metric there by seed."""
+        curve = self.curve(metric)
+        if curve.empty:
+            return round(t), pd.Series(dtype=np.float64)
+        position = max(0, int(np.searchsorted(curve.index, t, side="right")) - 1)
+        return int(curve.index[position]), curve.iloc[position].dropna()
+
+
+@lru_cache(maxsize=64)
+def _curve(run: Run, metric: str, problem: str, algorithm: str) -> pd.DataFrame:
+    frame = run.rounds([metric], problem=problem, algorithm=algorithm, horizon=run.horizon)
+    return frame.pivot(index="t", columns="seed", values=metric)
+
+
+def _symbol(metric: str) -> str:
+    return METRICS[metric].symbol if metric in METRICS else metric
+
+
+def side(low: float, high: float, bound: float) -> Verdict:
+    """Whether an interval says "below the bound"."""
+    if math.isnan(low) or math.isnan(high):
+        return "undecided"
+    return "holds" if high < bound else "does not hold" if low > bound else "undecided"
+
+
+def below(metric: str, a: Play, b: Play, t: float | None = None, higher: bool = False) -> Part:
+    """a's metric is below b's (`higher`: above), at T or as the average over the first t rounds; paired by seed."""
+    both = [play.final(metric) if t is None else play.at(metric, t)[1] / play.at(metric, t)[0] for play in (a, b)]
+    pairs = pd.concat(both, axis=1, join="inner").dropna()
+    word = "above" if higher else "below"
+    what = f"{_symbol(metric)}{'' if t is None else f'/t at t = {t:.0f}'} of {a.label} {word} {b.label}'s"
+    expected = max(a.expected, b.expected)
+    paper = "difference > 0" if higher else "difference < 0"
+    d = difference(pairs.iloc[:, 0].to_numpy(), pairs.iloc[:, 1].to_numpy())
+    low, high = (-d.mean_high, -d.mean_low) if higher else (d.mean_low, d.mean_high)
+    return Part(what, paper, side(low, high, 0.0), d.mean, d.mean_low, d.mean_high, d.n, expected, d.p)
+
+
+def near(metric: str, play: Play, paper: float) -> Part:
+    """The mean at T is the paper's number: its interval contains that.
+
+    It is undecided where the interval reaches below half or above twice the number: it would hold others as well.
+    Where no seed has any, the interval is that of Poisson counts that are all zero.
+    """
+    values = play.final(metric).to_numpy()
+    n, mean = len(values), float(values.mean()) if len(values) else math.nan
+    bounds = (0.0, None) if metric.startswith("violation") else (None, None)
+    low, high = (float(end) for end in interval(values, bounds=bounds))
+    if n > 1 and not values.any():
+        high = NONE_SEEN / n
+    verdict: Verdict = "holds"
+    if n > 1 and not low <= paper <= high:
+        verdict = "does not hold"
+    elif n < 2 or (mean != paper and not (paper / 2 <= low and high <= 2 * paper)):
+        verdict = "undecided"
+    return Part(f"{_symbol(metric)} of {play.label}", f"{paper:g}", verdict, mean, low, high, n, play.expected)
+
+
+def never(metric: str, play: Play, t: float | None = None) -> Part:
+    """The metric is 0 at T (or t) in every seed: one seed with more contradicts it. Shown: the share of seeds at 0."""
+    values = (play.final(metric) if t is None else play.at(metric, t)[1]).to_numpy()
+    n, zeros = len(values), int((values == 0).sum())
+    low, high = proportion(zeros, n)
+    verdict: Verdict = "undecided" if n < 2 else "holds" if zeros == n else "does not hold"
+    share = zeros / n if n else math.nan
+    return Part(
+        f"share of seeds with {_symbol(metric)} = 0, {play.label}", "1", verdict, share, low, high, n, play.expected
+    )
+
+
+def similar(metric: str, a: Play, b: Play, factor: float = 2.0) -> Part:
+    """The means at T differ by less than a factor: the interval of their ratio, seeds resampled in pairs, says so."""
+    pairs = pd.concat([a.final(metric), b.final(metric)], axis=1, join="inner").dropna().to_numpy()
+    n, expected = len(pairs), max(a.expected, b.expected)
+    what, paper = f"{_symbol(metric)} of {a.label} over {b.label}'s", f"{1 / factor:g} to {factor:g}"
+    if n < 2:
+        return Part(what, paper, "undecided", math.nan, math.nan, math.nan, n, expected)
+    means = resampled(n) @ pairs / n
+    ratio = float(pairs[:, 0].mean() / pairs[:, 1].mean()) if pairs[:, 1].mean() > 0 else math.nan
+    if (means <= 0).any():
+        return Part(what, paper, "undecided", ratio, math.nan, math.nan, n, expected)
+    low, high = percentiles(means[:, 0] / means[:, 1], n)
+    outside, inside = high < 1 / factor or low > factor, 1 / factor <= low and high <= factor
+    verdict: Verdict = "does not hold" if outside else "holds" if inside else "undecided"
+    return Part(what, paper, verdict, ratio, low, high, n, expected)
+
+
+def sublinear(metric: str, play: Play) -> Part:
+    """The mean over seeds grows like t^e with e < 1 over the last half of the rounds; e with its interval."""
+    curve = play.curve(metric).dropna(axis=1)
+    n = curve.shape[1]
+    what = f"growth exponent of {_symbol(metric)}, {play.label}"
+    if len(curve) < 2 or n == 0:
+        return Part(what, "< 1", "undecided", math.nan, math.nan, math.nan, n, play.expected)
+    grown = exponent(curve.index.to_numpy(dtype=np.float64), curve.to_numpy())
+    verdict = side(grown.low, grown.high, 1.0)
+    return Part(what, "< 1", verdict, grown.exponent, grown.low, grown.high, n, play.expected)
+
+
+def vanishes(metric: str, play: Play, t: float | None = None, stays: bool = False) -> Part:
+    """The time average tends to 0: between t/4 and t (default T) the mean sum over seeds grows like t^e, e < 0.9.
+
+    With `stays`, that it does not: e > 0.9, the sum is almost linear. A sum that is not positive at t has e = -∞: the
+    average is not above 0. Unlike `sublinear` it takes sums that fall or are negative, as R and V may be.
+    """
+    end, last = play.at(metric, play.run.horizon if t is None else t)
+    start, first = play.at(metric, end / 4)
+    pairs = pd.concat([first, last], axis=1, join="inner").dropna().to_numpy()
+    n, ends = len(pairs), (math.nan, math.nan)
+    what = f"growth exponent of {_symbol(metric)} to t = {end}, {play.label}"
+    value = float(_two_points(pairs.mean(axis=0)[None], start, end)[0]) if n and end > start else math.nan
+    if n > 1 and end > start:
+        ends = percentiles(_two_points(resampled(n) @ pairs / n, start, end), n)
+    verdict = side(-ends[1], -ends[0], -LINEAR) if stays else side(*ends, LINEAR)
+    return Part(what, f"{'>' if stays else '<'} {LINEAR}", verdict, value, *ends, n, play.expected)
+
+
+def _two_points(sums: Array, start: int, end: int) -> Array:
+    """log(sum at end / sum at start) / log(end / start), for (draws, 2): ±∞ where a sum is not positive."""
+    first, last = sums.T
+    with np.errstate(divide="ignore", invalid="ignore"):
+        slope = np.log(last / first) / math.log(end / start)
+    return np.where(last <= 0, -np.inf, np.where(first <= 0, np.inf, slope))
+
+
+def power(column: str, points: Sequence[tuple[float, Play]], at_most: float | None = None, at_least: float = 0) -> Part:
+    """The median of a column of the cells grows like x^e: e by least squares in logarithms, with Student's interval.
+
+    Args:
+        points: (x, play), x such as the number of actions; three at least.
+        at_most, at_least: what the claim says of e; one of the two.
+    """
+    from scipy.special import stdtrit
+
+    medians = [(x, play.final(column).median()) for x, play in points]
+    x, y = np.log(np.array([pair for pair in medians if pair[1] > 0]).reshape(-1, 2)).T
+    n, expected = (f(len(play.final(column)) for _, play in points) for f in (min, max))
+    what = f"exponent of {_symbol(column)} in the size, {points[0][1].algorithm.name}"
+    paper = f"< {at_most:g}" if at_most is not None else f"> {at_least:g}"
+    if len(x) < 3:
+        return Part(what, paper, "undecided", math.nan, math.nan, math.nan, n, expected)
+    centred = x - x.mean()
+    slope = float(centred @ y / (centred @ centred))
+    rest = y - y.mean() - slope * centred
+    half = float(stdtrit(len(x) - 2, 0.975) * np.sqrt(rest @ rest / (len(x) - 2) / (centred @ centred)))
+    low, high = slope - half, slope + half
+    verdict = side(low, high, at_most) if at_most is not None else side(-high, -low, -at_least)
+    return Part(what, paper, verdict, slope, low, high, n, expected)
+
+
+def settled(parts: Iterable[Part]) -> list[Part]:
+    """Parts with p adjusted by Holm over all of them; a comparison that is not significant then is undecided."""
+    found = list(parts)
+    adjusted = holm([part.p for part in found])
+    return [
+        replace(part, p=float(p), verdict="undecided" if p >= SIGNIFICANT else part.verdict)
+        for part, p in zip(found, adjusted, strict=True)
+    ]
+
+
+def verdict_of(parts: Sequence[Part]) -> Verdict:
+    """Of a claim whose parts all have to hold."""
+    verdicts = [part.verdict for part in parts]
+    if "does not hold" in verdicts:
+        return "does not hold"
+    return "holds" if verdicts and set(verdicts) == {"holds"} else "undecided"
+
+
+def any_of(what: str, choices: Sequence[Sequence[Part]]) -> Part:
+    """One of several groups of parts holds: the group that comes nearest, as one part (its least n)."""
+    groups = [settled(group) for group in choices]
+    order = {"holds": 0, "undecided": 1, "does not hold": 2}
+    best = min(groups, key=lambda group: (order[verdict_of(group)], sum(order[part.verdict] for part in group)))
+    held = sum(part.verdict == "holds" for part in best)
+    n, expected = min(part.n for part in best), max(part.expected for part in best)
+    shown = f"{what}: {'; '.join(part.what for part in best)}"
+    return Part(shown, f"all {len(best)}", verdict_of(best), held, math.nan, math.nan, n, expected)

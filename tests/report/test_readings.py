@@ -1,0 +1,88 @@
+"""Claims over several settings: which variants are tested together, and the map of what was swept."""
+
+from __future__ import annotations
+
+import csv
+import itertools
+
+import cbobench
+from cbobench.cli import main
+from cbobench.report.claims import Claim, findings
+from cbobench.report.evidence import below
+from cbobench.report.load import Run
+from cbobench.report.readings import choices
+from cbobench.suite.variants import Variant
+
+MINE = """\
+from cbobench.report.claims import Claim
+from cbobench.report.evidence import below
+
+claims = [Claim("mine", "UCB is below TS", "me", "", ("rkhs-1d",), ("ckb-ucb", "ckb-ts", "stageopt"),
+                lambda case: [below("regret", case.of("ckb-ucb")[0], case.of("ckb-ts")[0])])]
+"""
+
+
+def test_settings_are_tested_apart(tmp_path):
+    """Variants that share a swept parameter go together; a reading of one method is combined with the others."""
+    (tmp_path / "s.yaml").write_text(
+        "suite: s\nhorizon: 5\nseeds: 2\nproblems:\n  - rkhs-1d\nalgorithms:\n"
+        "  - ckb-ucb: {beta_scale: {sweep: [0.1, 1.0]}}\n  - ckb-ts: {beta_scale: {sweep: [0.1, 1.0]}}\n"
+        "  - stageopt: {expand_rounds: {sweep: [1, 2, 3]}}\n"
+    )
+    cbobench.run(tmp_path / "s.yaml", out=tmp_path / "run", cpus=0)
+    variants = list(Run(tmp_path / "run").record.variants("algorithms").values())
+    assert len(list(choices(variants))) == 2 * 3
+    assert len(list(choices(variants, within=("expand_rounds",)))) == 2
+    for choice in choices(variants):
+        assert choice["ckb-ucb"][0].values["beta_scale"] == choice["ckb-ts"][0].values["beta_scale"]
+    every = {variant.title for choice in choices(variants) for some in choice.values() for variant in some}
+    assert every == {variant.title for variant in variants}
+    wanted = Claim("X", "", "", "", ("rkhs-1d",), ("ckb-ucb", "ckb-ts"), lambda case: [
+        below("regret", case.one("ckb-ucb", case.problems[0]), case.one("ckb-ts", case.problems[0]))
+    ])  # fmt: skip
+    found = list(findings([Run(tmp_path / "run")], [wanted]))
+    assert [f.axes["ckb-ucb.beta_scale"] for f in found] == [0.1, 1.0]
+    assert all(f.seconds > 0 for f in found)
+    assert "beta_scale 0.1" in found[0].settings
+
+
+def made_up(name, **values):
+    return Variant(name, values, values, name, values)
+
+
+def test_readings_of_one_method_are_not_multiplied():
+    """One first choice, one more per reading, and the nearest partners for a value that one method alone has."""
+    some = [
+        made_up("a", beta=1, w=5), made_up("a", beta=1, w=6), made_up("a", beta=3, w=5),
+        made_up("b", beta=1, pending="no"), made_up("b", beta=3, pending="no"), made_up("b", beta=1, pending="var"),
+        made_up("c", beta=1, pending="no"), made_up("c", beta=3, pending="no"),
+    ]  # fmt: skip
+    found = [tuple(tuple(v.values.values()) for (v,) in choice.values()) for choice in choices(some)]
+    assert sorted(map(str, found)) == sorted(
+        map(
+            str,
+            [
+                ((1, 5), (1, "no"), (1, "no")), ((1, 6), (1, "no"), (1, "no")), ((3, 5), (3, "no"), (3, "no")),
+                ((1, 5), (1, "var"), (1, "no")),
+            ],
+        )
+    )  # fmt: skip
+
+
+def test_the_map_of_what_was_swept(tmp_path, capsys):
+    (tmp_path / "s.yaml").write_text(
+        "suite: s\nhorizon: 5\nseeds: 2\nproblems:\n  - rkhs-1d: {label: p}\nalgorithms:\n"
+        "  - ckb-ucb: {beta_scale: {sweep: [0.1, 0.5, 1.0]}}\n  - ckb-ts: {beta_scale: {sweep: [0.1, 0.5, 1.0]}}\n"
+        "  - stageopt: {expand_rounds: {sweep: [1, 2]}}\n"
+    )
+    cbobench.run(tmp_path / "s.yaml", out=tmp_path / "run", cpus=0)
+    (tmp_path / "mine.py").write_text(MINE)
+    words = ["claims", str(tmp_path / "run"), "--recipe", str(tmp_path / "mine.py"), "--map", str(tmp_path / "map")]
+    assert main(words) == 0
+    assert "map_mine" in capsys.readouterr().err
+    assert {path.suffix for path in (tmp_path / "map").iterdir()} == {".pdf", ".png", ".csv", ".txt"}
+    rows = list(csv.DictReader((tmp_path / "map" / "map_mine.csv").read_text().splitlines()))
+    assert {(row["beta_scale"], row["expand_rounds"]) for row in rows} == set(
+        itertools.product(["0.1", "0.5", "1.0"], "12")
+    )
+    assert "CPU-minutes" in (tmp_path / "map" / "map_mine.txt").read_text()
