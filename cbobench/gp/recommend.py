@@ -15,8 +15,8 @@ from cbobench.gp.taylor import taylor
 
 PROBABILITY = 0.95  # of every constraint by itself
 LIKELY = 1.6448536269514722  # Φ(LIKELY) = PROBABILITY
-AROUND = 128  # points around a candidate at which its Taylor model is looked at
-ZOOM = 6  # and how much nearer they are the second time
+AROUND = 64  # points around a candidate at which its Taylor model is looked at
+ZOOM = 5  # and how much nearer they are the second time
 SHORT = np.array([0.0, 0.95, 1.0])  # of the way
 
 Goal = tuple[Array, Array, Array]
