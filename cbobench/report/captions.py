@@ -68,7 +68,7 @@ def _seeds(run: Run, panels: Sequence[AnyPanel], shown: Shown) -> str:
     elif any(getattr(panel, "statistic", "") == "median" for panel in panels):
         first = f"Medians over {seeds}; bands or bars from quartile to quartile."
     else:
-        first = f"Means over {seeds}; bars: 95 % bootstrap intervals of the mean"
+        first = f"Means over {seeds}; bars: 95 % intervals of the mean"
         first += "." if low > 1 else ", which one seed does not have."
     asked = {(p, a): run.expected_of(p)[a] for p, a in [*shown.pairs, *shown.absent]}
     labels = run.record.labels("algorithms")

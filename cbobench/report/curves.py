@@ -23,7 +23,7 @@ def centre(values: Array, metric: str, statistic: str = "mean") -> tuple[Array, 
     Args:
         values: one row per point, one column per seed, (points, seeds).
         metric: whose values these are; nothing that is returned lies below the least it can be.
-        statistic: "mean", with its 95 % bootstrap interval, or "median", with the quartiles.
+        statistic: "mean", with its 95 % interval, or "median", with the quartiles.
 
     Returns:
         The mean, and the interval's ends (NaN for fewer than two seeds); or the median, and the quartiles. Each is
@@ -38,7 +38,7 @@ def centre(values: Array, metric: str, statistic: str = "mean") -> tuple[Array, 
         nothing = np.full(len(values), np.nan)
         return nothing, nothing, nothing
     if statistic == "mean":
-        low, high = intervals.bootstrap(values, axis=1, bounds=(METRICS[metric].least, None))
+        low, high = intervals.interval(values, axis=1, bounds=(METRICS[metric].least, None))
         return values.mean(axis=1), low, high
     worst = np.inf if METRICS[metric].better == "lower" else -np.inf
     ordered = np.sort(np.where(np.isnan(values), worst, values), axis=1)

@@ -209,6 +209,3 @@ def carried(values: ArrayLike) -> bool:
     far = np.sort(np.abs(array - np.median(array)))[::-1]
     few = min(3, math.ceil(n / 20))
     return bool(far[:few].sum() > max(0.4, 5 * few / n) * far.sum())
-
-
-bootstrap = interval  # the name that callers know; nothing is drawn

@@ -226,7 +226,7 @@ def test_captions_are_beside_the_figure(run, tmp_path):
     words = txt.read_text()
     joined = " ".join(words.split())
     assert words.startswith("three.\n(a) $x_1$: Cumulative regret. (b)")
-    assert "Means over 5 seeds; bars: 95 % bootstrap intervals of the mean. T = 40." in joined
+    assert "Means over 5 seeds; bars: 95 % intervals of the mean. T = 40." in joined
     assert "constraint = independent" in joined
     assert re.search(r"Shared by the algorithms: B = sup, .*lam = theory", joined)
     assert "Method Rand (beta_scale = 0.1) (ckb-rand): beta_scale = 0.1" in joined
@@ -295,5 +295,5 @@ def test_the_latest_horizon_is_shown_and_others_are_named(small_suite, tmp_path)
         cbobench.run(small_suite(horizon=horizon, seeds=1), out=tmp_path / "run", cpus=0)
     figure = Figure("latest", "latest", [Panel("regret", "rkhs-1d[h=0.25]")])
     words = " ".join(draw(Run(tmp_path / "run"), figure, tmp_path / "out")[3].read_text().split())
-    assert "Means over one seed; bars: 95 % bootstrap intervals of the mean, which one seed does not have." in words
+    assert "Means over one seed; bars: 95 % intervals of the mean, which one seed does not have." in words
     assert "T = 1,200 (the run also holds T = 20, not shown)." in words
