@@ -11,18 +11,16 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from numpy.typing import NDArray
 
 from cbobench.errors import Misuse
 from cbobench.report.formats import TextTable, number, records, render
 from cbobench.report.load import Run
-from cbobench.stats.binomial import clopper_pearson
+from cbobench.stats.intervals import Array, proportion
 
 NOTE = (
     "k of n with its exact 95 % interval (Clopper–Pearson), else the median with the least and the largest over seeds; "
     "kept, broken, open: what the interval says of a promise; δ, φ*: of the finite linear program (box: its candidates)"
 )
-Array = NDArray[np.float64]
 
 
 @dataclass(frozen=True)
@@ -158,7 +156,7 @@ def _share(check: str, yes: pd.Series, promised: float, outside: int) -> Iterato
     if len(known) == 0:
         return
     count, of = int(known.sum()), len(known)
-    low, high = clopper_pearson(count, of)
+    low, high = proportion(count, of)
     verdict = "" if np.isnan(promised) else "kept" if low >= promised else "broken" if high < promised else "open"
     about = f"not promised to {outside} of {of}: see below" if outside and verdict else ""
     yield Line(check, promised, count / of, low, high, count, of, verdict, about)
@@ -209,11 +207,11 @@ def _safety(cells: pd.DataFrame) -> Iterator[Line]:
         return
     alpha = _middle(cells, "alpha")[0]
     count, of = int(known["certified_unsafe"].sum()), int(known["certified"].sum())
-    low, high = clopper_pearson(count, of)
+    low, high = proportion(count, of)
     share = count / of if of else np.nan
     yield Line("unsafe among actions called safe", np.nan, share, low, high, count, of, "", "actions as if independent")
     wrong = known["certified_unsafe"] > 0
-    low, high = clopper_pearson(int(wrong.sum()), len(wrong))
+    low, high = proportion(int(wrong.sum()), len(wrong))
     verdict = "kept" if high <= alpha else "broken" if low > alpha else "open"
     yield Line("seeds with any", alpha, float(wrong.mean()), low, high, int(wrong.sum()), len(wrong), verdict)
 

@@ -14,8 +14,6 @@ from numpy.typing import ArrayLike
 from cbobench.errors import Misuse
 from cbobench.stats.intervals import Array, numbers
 
-NEVER = np.inf
-
 
 def fixed(reference: ArrayLike, what: str = "reference") -> Array:
     """References of problems, all positive and known."""
@@ -43,39 +41,6 @@ def performance_profile(costs: ArrayLike, reference: ArrayLike, ratios: ArrayLik
     if cost.shape[1:] != unit.shape or len(unit) == 0:
         raise Misuse(f"costs have shape {cost.shape}; allowed: (algorithms, {len(unit)} references), at least one")
     return np.asarray((cost[:, :, None] <= tau * unit[:, None]).mean(axis=1))
-
-
-def targets(reference: ArrayLike, precisions: ArrayLike) -> Array:
-    """Targets of problems: precision times the problem's reference, (problems, k)."""
-    return np.multiply.outer(fixed(reference), numbers(precisions, "precisions"))
-
-
-def rounds_to(t: ArrayLike, values: ArrayLike, goals: ArrayLike) -> Array:
-    """The first recorded round after which a curve is at or below each target.
-
-    Args:
-        t: recorded rounds, (T,), increasing.
-        values: (T, ...), such as the simple regret of problems; NaN is above every target.
-        goals: targets, (..., k), with the leading shape of one round of `values`.
-
-    Returns:
-        (..., k), infinite where the target was never reached. With thinned rounds this is the first recorded one.
-    """
-    rounds, curve, goal = numbers(t, "t"), numbers(values), numbers(goals, "targets")
-    if rounds.ndim != 1 or len(rounds) != len(curve) or curve.shape[1:] != goal.shape[:-1]:
-        raise Misuse(
-            f"t has shape {rounds.shape}, values {curve.shape}, targets {goal.shape}; allowed: (T,), (T, ...), (..., k)"
-        )
-    if (np.diff(rounds) <= 0).any():
-        raise Misuse("t is not increasing; sort the curve by round")
-    if len(rounds) == 0:
-        return np.full(goal.shape, NEVER)
-    lowest = np.fmin.accumulate(curve, axis=0)
-    first = np.full(goal.shape, NEVER)
-    for k in range(goal.shape[-1]):
-        hit = lowest <= goal[..., k]
-        first[..., k] = np.where(hit[-1], rounds[hit.argmax(axis=0)], NEVER)
-    return first
 
 
 def data_profile(first: ArrayLike, at: ArrayLike) -> Array:

@@ -202,6 +202,13 @@ def test_proportions_are_clopper_and_pearsons(n):
     assert np.isnan(intervals.proportion(0, 0)).all()
 
 
+def test_proportions_are_covered_at_least_as_often_as_is_said():
+    for p in (0.02, 0.1, 0.5, 0.93):
+        ends = [intervals.proportion(k, 30) for k in range(31)]
+        covered = sum(stats.binom.pmf(k, 30, p) for k, (low, high) in enumerate(ends) if low <= p <= high)
+        assert 0.95 <= covered <= 1
+
+
 def test_a_mean_that_few_seeds_carry_is_marked():
     gen = np.random.default_rng(0)
     assert intervals.carried([*gen.integers(20, 110, size=49), 12_513])

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from cbobench.errors import Misuse
-from cbobench.stats.profiles import data_profile, performance_profile, rounds_to, targets
+from cbobench.stats.profiles import data_profile, performance_profile
 
 
 def test_a_performance_profile_by_hand():
@@ -34,33 +34,14 @@ def test_an_algorithm_moves_no_other():
     assert (performance_profile(costs, costs.min(axis=0), ratios)[:4] != best).any()  # which references prevent
 
 
-def test_rounds_to_targets_by_hand():
-    t = [1, 2, 5, 10]
-    values = np.array([[np.nan, 8.0], [5.0, 8.0], [6.0, 0.5], [1.0, np.nan]])  # of two problems
-    goals = targets([1.0, 2.0], [5.0, 1.0, 0.1])
-    np.testing.assert_allclose(goals, [[5, 1, 0.1], [10, 2, 0.2]], rtol=0, atol=1e-12)
-    first = rounds_to(t, values, goals)
-    np.testing.assert_array_equal(first, [[2, 10, np.inf], [1, 5, np.inf]])
+def test_a_data_profile_by_hand():
+    first = [[2, 10, np.inf], [1, 5, np.inf]]  # of two problems and three targets
     found = data_profile(first, [0, 1, 2, 5, 9, 10, 1000])
     np.testing.assert_allclose(found, np.array([0, 1, 2, 3, 3, 4, 4]) / 6, rtol=0, atol=1e-12)
 
 
-def test_rounds_to_targets_of_seeds():
-    gen = np.random.default_rng(0)
-    values = gen.exponential(size=(60, 4, 7))
-    goals = np.broadcast_to([0.5, 0.05, 0.001], (4, 7, 3))
-    first = rounds_to(np.arange(1, 61), values, goals)
-    for i, j, k in np.ndindex(4, 7, 3):
-        hits = np.flatnonzero(values[:, i, j] <= goals[i, j, k])
-        assert first[i, j, k] == (hits[0] + 1 if len(hits) else np.inf)
-    shares = data_profile(first, np.arange(61))
-    assert (np.diff(shares) >= 0).all()
-    assert shares[-1] == np.isfinite(first).mean()
-
-
 def test_what_is_never_reached_still_counts():
     np.testing.assert_array_equal(data_profile([3.0, np.inf, np.nan, np.inf], [3]), [0.25])
-    np.testing.assert_array_equal(rounds_to([], np.empty((0, 2)), np.ones((2, 1))), [[np.inf], [np.inf]])
 
 
 def test_what_has_no_profile_is_refused_in_one_line():
@@ -69,10 +50,6 @@ def test_what_has_no_profile_is_refused_in_one_line():
         (lambda: performance_profile([[1.0]], [np.nan], [1]), "positive"),
         (lambda: performance_profile([[1.0, 2.0]], [1.0], [1]), "allowed: \\(algorithms, 1 references\\)"),
         (lambda: performance_profile(np.empty((1, 0)), [], [1]), "at least one"),
-        (lambda: targets([1.0, -1.0], [1]), "positive"),
-        (lambda: rounds_to([1, 2], [1.0, np.inf], [0.5]), "infinite"),
-        (lambda: rounds_to([2, 1], [1.0, 2.0], [0.5]), "not increasing"),
-        (lambda: rounds_to([1, 2, 3], [1.0, 2.0], [0.5]), "t has shape"),
         (lambda: data_profile([], [1]), "at least one"),
     ):
         with pytest.raises(Misuse, match=says) as error:

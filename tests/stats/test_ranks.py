@@ -7,8 +7,7 @@ import pytest
 from scipy import stats
 
 from cbobench.errors import Misuse
-from cbobench.stats.paired import signed_rank
-from cbobench.stats.ranks import average_ranks, critical_difference, friedman, over_problems, ranks, separable
+from cbobench.stats.ranks import average_ranks, critical_difference, friedman, ranks
 
 # Demšar (2006), Table 6: AUC of C4.5, C4.5+m, C4.5+cf, C4.5+m+cf on fourteen data sets.
 AUC = np.array(
@@ -59,60 +58,12 @@ def test_the_critical_difference_is_demsars():
     assert critical_difference(4, 14, 0.10) == pytest.approx(2.291 * np.sqrt(20 / 84), rel=5e-4)
 
 
-def test_means_over_seeds_first():
-    values = [[1.0, 2], [10, 20], [3, 4], [30, 40]]
-    names, means = over_problems(values, ["b", "a", "b", "a"])
-    assert names == ["b", "a"]
-    np.testing.assert_array_equal(means, [[2, 3], [20, 30]])
-    with pytest.raises(Misuse, match="one per block"):
-        over_problems(values, ["a"])
-
-
-def test_who_is_not_separable_from_the_best():
-    gen = np.random.default_rng(2)
-    base = gen.normal(size=(30, 1))
-    values = base + [1.0, 0.0, 0.05, 3.0] + 0.3 * gen.normal(size=(30, 4))
-    found = separable(values)
-    assert found.best == 1
-    assert found.worse.tolist() == [True, False, False, True]
-    assert np.isnan(found.p[1])
-    raw = np.array([signed_rank(values[:, 1] - values[:, j])[0] for j in (0, 2, 3)])
-    order = np.argsort(raw)
-    expected = np.empty(3)
-    expected[order] = np.maximum.accumulate(raw[order] * [3, 2, 1])
-    np.testing.assert_allclose(found.p[[0, 2, 3]], np.minimum(expected, 1), atol=1e-12)
-    mirrored = separable(-values, "higher")
-    assert mirrored.best == found.best
-    np.testing.assert_array_equal(mirrored.worse, found.worse)
-
-
-def test_the_best_is_never_marked_worse_and_seldom_are_its_equals():
-    gen = np.random.default_rng(1)
-    found = [separable(gen.normal(size=(20, 2))) for _ in range(500)]
-    assert not any(f.worse[f.best] for f in found)
-    assert np.mean([f.worse.any() for f in found]) < 0.08
-
-
-def test_a_mean_that_one_block_carries_marks_nobody_worse_who_wins_elsewhere():
-    values = np.tile([5.0, 1.0], (20, 1))
-    values[0] = [0.0, 1000.0]
-    found = separable(values)
-    assert found.best == 0
-    assert found.p[1] < 0.01
-    assert not found.worse[1]
-    assert separable(values, by="median").best == separable(values, by="rank").best == 1
-
-
 def test_edges():
-    alone = separable([[1.0], [2.0]])
-    assert (alone.best, alone.worse.tolist()) == (0, [False])
     assert np.isnan(average_ranks(np.empty((0, 3)))).all()
     for wrong, says in (
         (lambda: ranks([[1, np.nan]]), "complete blocks"),
         (lambda: ranks([[1, np.inf]]), "infinite"),
         (lambda: ranks([1, 2]), "blocks, algorithms"),
-        (lambda: separable(np.empty((0, 3))), "at least one block"),
-        (lambda: separable([[1, 2]], by="sum"), "allowed: mean, median, rank"),
         (lambda: critical_difference(1, 5), "k >= 2"),
     ):
         with pytest.raises(Misuse, match=says) as error:
