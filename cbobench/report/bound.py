@@ -64,7 +64,7 @@ def draw_bounds(run: Run, folder: Path) -> Iterator[Path]:
     problems, algorithms = run.record.labels("problems"), run.record.labels("algorithms")
     for problem, algorithm in pairs:
         name = f"bounds_{slug(problems[problem])}_{slug(algorithms[algorithm])}"
-        played = run.select(problem=problem, algorithm=algorithm, horizon=run.horizon, status="ok")
+        played = run.good(problem, algorithm)
         metrics = [metric for metric in BOUNDS if played[metric].notna().all()]
         panels = [Bounded(metric, problem, algorithm=algorithm) for metric in metrics]
         caption = f"{algorithms[algorithm]} on {problems[problem]}: what the theorem bounds, and what was measured"

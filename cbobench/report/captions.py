@@ -60,7 +60,7 @@ def _panels(panels: Sequence[AnyPanel]) -> list[str]:
 
 def _seeds(run: Run, panels: Sequence[AnyPanel], shown: Shown) -> str:
     """Of what and how many, and what the bars, bands or boxes are."""
-    counts = {pair: len(run.select(**_pair(pair), horizon=run.horizon, status="ok")) for pair in shown.pairs}
+    counts = {pair: len(run.good(*pair)) for pair in shown.pairs}
     low, high = min(counts.values()), max(counts.values())
     seeds = ("one seed" if low == 1 else f"{low} seeds") if low == high else f"{low} to {high} seeds"
     if all(isinstance(panel, Boxes) for panel in panels):
@@ -77,10 +77,6 @@ def _seeds(run: Run, panels: Sequence[AnyPanel], shown: Shown) -> str:
     others = sorted({grid.horizon for grid in run.record.grids} - {run.horizon})
     also = f" (the run also holds T = {', '.join(f'{t:,}' for t in others)}, not shown)" if others else ""
     return f"{first} T = {run.horizon:,}{also}."
-
-
-def _pair(pair: tuple[str, str]) -> dict[str, str]:
-    return {"problem": pair[0], "algorithm": pair[1]}
 
 
 def _notes(run: Run, shown: Shown) -> list[str]:
@@ -103,7 +99,7 @@ def _notes(run: Run, shown: Shown) -> list[str]:
     mine = [p in shown.pairs for p in zip(good["problem"], good["algorithm"], strict=True)]
     old = int(good["cell"][mine].isin(run.stale).sum())
     if old:
-        notes.append(f"† {old} of {sum(mine)} cells were played by code that has changed since.")
+        notes.append(f"Stale: {old} of {sum(mine)} cells were played by code that has changed since.")
     return notes
 
 

@@ -16,7 +16,6 @@ from cbobench.report.figures import find_recipes
 from cbobench.report.formats import TextTable, number, records, render
 from cbobench.report.load import Run
 
-FORMATS = ("table", "markdown", "json")
 VERDICTS: dict[Verdict, str] = {
     "holds": "hold", "does not hold": "do not hold", "undecided": "are undecided",
     "not in these runs": "not in these runs",
@@ -93,7 +92,7 @@ def counts(found: Sequence[Finding]) -> str:
 
 
 def shown(found: Sequence[Finding], style: str = "table", parts: bool = False, width: int | None = None) -> str:
-    """Findings in one of `FORMATS`; with `parts`, a row for every part."""
+    """Findings as "table", "markdown" or "json"; with `parts`, a row for every part."""
     if style == "json":
         return records([as_record(f) for f in found], "json")
     columns = ["claim", "statement", "verdict", "paper", "ours", "settings", "n"]

@@ -105,5 +105,4 @@ def curves(
 
 def stale(run: Run, problem: str, algorithm: str) -> int:
     """How many cells of a pair are good, of the latest horizon, and were played by code that has changed since."""
-    cells = run.select(problem=problem, algorithm=algorithm, horizon=run.horizon, status="ok")["cell"]
-    return int(cells.isin(run.stale).sum())
+    return int(run.good(problem, algorithm)["cell"].isin(run.stale).sum())

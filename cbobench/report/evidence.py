@@ -24,10 +24,9 @@ from cbobench.report.load import Run
 from cbobench.results.record import Variant
 from cbobench.stats.growth import exponent
 from cbobench.stats.intervals import Array, interval, percentiles, proportion, resampled
-from cbobench.stats.paired import difference, holm
+from cbobench.stats.paired import SIGNIFICANT, difference, holm
 
 Verdict = Literal["holds", "does not hold", "undecided", "not in these runs"]
-SIGNIFICANT = 0.05
 LINEAR = 0.9  # an exponent of growth above this counts as linear
 NONE_SEEN = 3.689  # 95 % upper limit of the mean of a Poisson count, times n, where n counts are all zero
 
@@ -81,9 +80,7 @@ class Play:
 
     def final(self, column: str) -> pd.Series:
         """A column of the cells by seed, such as a metric at T; seeds where it is undefined are left out."""
-        cells = self.run.cells
-        wanted = (cells["problem"] == self.problem.title) & (cells["algorithm"] == self.algorithm.title)
-        good = cells[wanted & (cells["horizon"] == self.run.horizon) & (cells["status"] == "ok")]
+        good = self.run.good(self.problem.title, self.algorithm.title)
         return pd.Series(good[column].to_numpy(dtype=np.float64), index=good["seed"].to_numpy()).dropna().sort_index()
 
     def curve(self, metric: str) -> pd.DataFrame:
@@ -137,8 +134,8 @@ def near(metric: str, play: Play, paper: float) -> Part:
     """
     values = play.final(metric).to_numpy()
     n, mean = len(values), float(values.mean()) if len(values) else math.nan
-    bounds = (0.0, None) if metric.startswith("violation") else (None, None)
-    low, high = (float(end) for end in interval(values, bounds=bounds))
+    least = METRICS[metric].least if metric in METRICS else None
+    low, high = (float(end) for end in interval(values, bounds=(least, None)))
     if n > 1 and not values.any():
         high = NONE_SEEN / n
     verdict: Verdict = "holds"

@@ -25,6 +25,7 @@ from cbobench.report.captions import Shown, caption, identity
 from cbobench.report.layout import finish, grid
 from cbobench.report.load import Run
 from cbobench.report.panels import AnyPanel, Boxes, Panel, Statistic, TradeOff, metric_label
+from cbobench.report.quantities import drawable
 from cbobench.report.style import Size, counted, looks, size_of
 
 __all__ = ["AnyPanel", "Boxes", "Figure", "Panel", "TradeOff", "compose", "draw", "draw_all", "main"]
@@ -201,7 +202,7 @@ def draw_all(
 
     Args:
         recipe: only this one (a name or a path).
-        metrics: names or symbols of what to draw; only recipes whose `figures` takes `metrics` are then asked.
+        metrics: names, symbols or labels of what to draw; only recipes whose `figures` takes `metrics` are then asked.
         size, statistic: as for `draw`.
 
     Raises:
@@ -209,7 +210,7 @@ def draw_all(
     """
     if not (run.cells["status"] == "ok").any():
         raise CbobenchError(f"{run.folder.uri} has no good cell yet, so there is nothing to draw; see cbobench status")
-    extra = {"metrics": [named_metric(word) for word in metrics]} if metrics else {}
+    extra = {"metrics": drawable(metrics)} if metrics else {}
     names: dict[str, int] = {}
     for path, module in find_recipes(recipe):
         figures = getattr(module, "figures", None)
@@ -227,14 +228,6 @@ def draw_all(
             paths = draw(run, unique, folder, size, statistic)
             if paths:
                 yield unique, paths
-
-
-def named_metric(word: str) -> str:
-    """The name of a metric by name or symbol."""
-    for name, metric in METRICS.items():
-        if word in (name, metric.symbol):
-            return name
-    raise unknown("metric", word, METRICS)
 
 
 def main(recipe: str, before: Callable[[Run], None] = lambda run: None) -> None:

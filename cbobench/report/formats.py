@@ -79,16 +79,6 @@ def number(value: float, whole: bool = False) -> str:
     return f"{value:,.{max(0, 3 - math.floor(math.log10(abs(value))))}f}" if abs(value) < 1000 else f"{value:,.0f}"
 
 
-def plus_minus(mean: float, half: float) -> str:
-    """mean ± half width: the half width to two significant digits, the mean to the same place."""
-    if half is None or not math.isfinite(half) or not math.isfinite(mean) or half == 0:
-        return number(mean) if half != 0 else f"{number(mean)} ± 0"
-    decimals = max(0, 1 - math.floor(math.log10(half)))
-    if decimals > 4 or abs(mean) >= 1e7:
-        return f"{mean:.3e} ± {half:.1e}"
-    return f"{mean:,.{decimals}f} ± {half:,.{decimals}f}"
-
-
 def bracket(middle: float, low: float, high: float, whole: bool = False) -> str:
     """middle [low, high], to the place of two significant digits of half its width, or of four of the middle."""
     if math.isnan(low) or math.isnan(high) or math.isinf(middle):

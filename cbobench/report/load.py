@@ -74,7 +74,7 @@ class Run:
 
         A cell's id does not depend on how they were spelt when it was played, so the files' titles are not read.
         """
-        codes = _codes(table)
+        codes = codes_of(table)
         known = [self.record.cells[cell] for cell in codes.dictionary.to_pylist()]
         titles = {
             "problem": [cell.pair.problem.title for cell in known],
@@ -155,6 +155,10 @@ class Run:
             frame = frame[frame[name].isin(values)]
         return frame
 
+    def good(self, problem: str, algorithm: str) -> pd.DataFrame:
+        """The cells of a pair (titles) at the latest horizon that are ok."""
+        return self.select(problem=problem, algorithm=algorithm, horizon=self.horizon, status="ok")
+
     def rounds(self, columns: Iterable[str] | None = None, **filters: Any) -> pd.DataFrame:
         """Recorded rounds of the matching cells, sorted by problem, algorithm, seed and t.
 
@@ -202,7 +206,7 @@ class Run:
         Returns:
             The recorded rounds (rounds,) and the values (rounds, cells), cells by id; both empty where none is good.
         """
-        cells = self.select(problem=problem, algorithm=algorithm, horizon=self.horizon, status="ok")["cell"]
+        cells = self.good(problem, algorithm)["cell"]
         rows: dict[str, dict[str, int]] = {}
         for position, cell in enumerate(sorted(cells)):
             rows.setdefault(self.played[cell].task, {})[cell] = position
@@ -211,7 +215,7 @@ class Run:
         values = np.empty((len(t), len(cells)))
         for task, some in rows.items():
             for part in self._parts(task, ["cell", "t", metric]):
-                codes = _codes(part)
+                codes = codes_of(part)
                 column = np.array([some.get(cell, -1) for cell in codes.dictionary.to_pylist()])[
                     codes.indices.to_numpy()
                 ]
@@ -246,14 +250,14 @@ class Run:
 
 def _only(table: pa.Table, cells: list[str]) -> pa.Table:
     """The rows of some cells."""
-    codes = _codes(table)
+    codes = codes_of(table)
     kept = np.isin(codes.dictionary.to_numpy(zero_copy_only=False), cells)
     return table if kept.all() else table.filter(pa.array(kept[codes.indices.to_numpy()]))
 
 
 def _in_order(table: pa.Table, order: dict[str, int]) -> list[tuple[int, pa.Table]]:
     """The rows of a table by the cells' order and t, cut where cells of other tables may lie between."""
-    codes = _codes(table)
+    codes = codes_of(table)
     ranks = np.array([order.get(cell, -1) for cell in codes.dictionary.to_pylist()])[codes.indices.to_numpy()]
     index = np.lexsort((table["t"].to_numpy(), ranks))
     table, ranks = table.take(pa.array(index)), ranks[index]
@@ -262,7 +266,7 @@ def _in_order(table: pa.Table, order: dict[str, int]) -> list[tuple[int, pa.Tabl
     return [(int(ranks[a]), table.slice(a, b - a)) for a, b in itertools.pairwise(bounds) if b > a]
 
 
-def _codes(table: pa.Table) -> pa.DictionaryArray:
+def codes_of(table: pa.Table) -> pa.DictionaryArray:
     """The cells of a table, as codes into their ids."""
     column = table["cell"]
     if not pa.types.is_dictionary(column.type):

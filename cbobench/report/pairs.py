@@ -20,9 +20,7 @@ from cbobench.report.groups import Group, arenas
 from cbobench.report.load import Run
 from cbobench.report.quantities import FAR, Array, Quantity, unfilled
 from cbobench.stats.intervals import interval
-from cbobench.stats.paired import difference, holm, signed_rank
-
-LEVEL = 0.05
+from cbobench.stats.paired import SIGNIFICANT, difference, holm, signed_rank
 
 
 @dataclass(frozen=True)
@@ -67,17 +65,12 @@ def compared(one: pd.DataFrame, other: pd.DataFrame, quantity: Quantity) -> dict
     found = difference(pairing.a, pairing.b, better)
     defined = len(pairing.a)
     if len(pairing.ordered_a) > defined:
+        means = {name: getattr(found, name) for name in ("mean", "mean_low", "mean_high")}
         apart = pairing.ordered_a - pairing.ordered_b
-        p, effect = signed_rank(quantity.sign * apart)
-        wins, losses = int((quantity.sign * apart > 0).sum()), int((quantity.sign * apart < 0).sum())
         far = np.where(pairing.never, np.sign(apart) * FAR, apart)
-        ends = dict(zip(("median_low", "median_high"), interval(far, "median"), strict=True)) | {
-            "median": np.median(far)
-        }
-        ends = {name: unfilled(float(end)) for name, end in ends.items()}
-        found = replace(
-            found, n=len(apart), p=p, effect=effect, wins=wins, ties=len(apart) - wins - losses, losses=losses, **ends
-        )
+        median, low, high = (unfilled(float(end)) for end in (np.median(far), *interval(far, "median")))
+        found = difference(pairing.ordered_a, pairing.ordered_b, better)
+        found = replace(found, **means, median=median, median_low=low, median_high=high)
     return asdict(found) | {"defined": defined}
 
 
@@ -133,11 +126,11 @@ def marks(found: list[Group], shown: list[Quantity]) -> Marks:
         adjusted = holm([test[2] for test in tests])
         mine: set[int] = set()
         for (first, group, _, behind, n), p in zip(tests, adjusted, strict=True):
-            if n == 0 or 2.0 ** (1 - n) * len(tests) > LEVEL:
+            if n == 0 or 2.0 ** (1 - n) * len(tests) > SIGNIFICANT:
                 powerless = True
                 continue
             mine.add(position[id(first)])
-            if not (p < LEVEL and behind):
+            if not (p < SIGNIFICANT and behind):
                 mine.add(position[id(group)])
         result[quantity.name] = mine
     incomplete = [pair for pair in blocks if pair[0] < pair[1]]
@@ -212,7 +205,7 @@ def table(frame: pd.DataFrame, shown: list[Quantity], title: str, note: str) -> 
             [row["problem_label"], *([str(row["horizon"])] if several else []),
              *([quantity.symbol] if metrics else []), row["algorithm_label"], row["against_label"],
              f"{row['n']}/{row['expected']}",
-             Marked(text) if row["p_holm"] < LEVEL else text,
+             Marked(text) if row["p_holm"] < SIGNIFICANT else text,
              bracket(row["mean"], row["mean_low"], row["mean_high"]), probability(row["p_holm"]),
              number(row["effect"]) if np.isnan(row["effect"]) else f"{row['effect']:+.2f}",
              f"{row['wins']}/{row['ties']}/{row['losses']}"]

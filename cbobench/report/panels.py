@@ -258,12 +258,10 @@ class TradeOff:
 
     def data(self, run: Run) -> pd.DataFrame:
         """One row per variant of the suite, NaN where no cell is done: centres `x`, `y` of averages, and their ends."""
-        cells = run.cells
-        good = cells[(cells["status"] == "ok") & (cells["problem"] == self.problem) & (cells["horizon"] == run.horizon)]
         labels, expected = run.record.labels("algorithms"), run.expected_of(self.problem)
         rows = []
         for title in self.wanted(run):
-            group = good[good["algorithm"] == title]
+            group = run.good(self.problem, title)
             row: dict[str, Any] = {"algorithm": title, "label": labels[title], "n": len(group)}
             row |= {"expected": expected[title], "stale": stale(run, self.problem, title)}
             for name, metric in (("x", self.metric), ("y", self.other)):

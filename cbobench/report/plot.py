@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from cbobench.errors import CbobenchError, Misuse, unknown
+from cbobench.errors import CbobenchError, Misuse
 from cbobench.metrics import METRICS
 from cbobench.report.figures import Figure, compose, problems_played
 from cbobench.report.groups import Where, opened
 from cbobench.report.panels import Panel, Statistic
-from cbobench.report.quantities import chosen
+from cbobench.report.quantities import drawable
 from cbobench.report.style import size_of
 
 
@@ -50,9 +50,7 @@ def plot(
         >>> figure.axes[0].set_title("Simple regret")  # doctest: +SKIP
         >>> figure.savefig("simple_regret.pdf")  # doctest: +SKIP
     """
-    name = chosen(metric)[0].name
-    if name not in METRICS:
-        raise unknown("metric of rounds", name, METRICS)
+    name = drawable(metric)[0]
     if average and not METRICS[name].cumulative:
         raise Misuse(f"{name} is no sum over rounds, so there is no average of it; leave out average")
     one = opened(run)

@@ -116,3 +116,16 @@ def chosen(given: str | Iterable[str] | None) -> list[Quantity]:
             raise unknown("metric", word, known)
         result[quantity.name] = quantity
     return list(result.values())
+
+
+def drawable(given: str | Iterable[str]) -> list[str]:
+    """The names of the metrics of rounds that a reader names likewise.
+
+    Raises:
+        Misuse: a word that none answers to, or one for a quantity that cells alone have.
+    """
+    names = [quantity.name for quantity in chosen(given)]
+    for name in names:
+        if name not in METRICS:
+            raise unknown("metric of rounds", name, METRICS)
+    return names

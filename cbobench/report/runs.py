@@ -13,10 +13,10 @@ from cbobench.errors import Misuse
 from cbobench.report.formats import TextTable, bracket, number
 from cbobench.report.groups import Group, groups
 from cbobench.report.load import Run
-from cbobench.report.pairs import LEVEL, probability
 from cbobench.report.pairs import compared as difference
+from cbobench.report.pairs import probability
 from cbobench.report.quantities import Quantity, unfilled
-from cbobench.stats.paired import holm
+from cbobench.stats.paired import SIGNIFICANT, holm
 
 CHANGED = ("better", "worse", "newly failing", "fixed")
 NOTE = (
@@ -128,7 +128,7 @@ def _judge(rows: list[dict[str, Any]], factor: float) -> None:
         tests = [row for row in rows if "p" in row and row["metric"] == metric]
         for row, p in zip(tests, holm([row["p"] for row in tests]), strict=True):
             row["p_holm"] = float(p)
-            significant = p < LEVEL and row["effect"] != 0
+            significant = p < SIGNIFICANT and row["effect"] != 0
             if significant and _within(row["before"], row["after"], factor):
                 row["verdict"], row["reason"] = "not significant", f"within a factor of {factor:g}"
             else:

@@ -177,5 +177,6 @@ def plain(text: str) -> str:
 
 
 def counted(label: str, n: int, expected: int, old: int = 0) -> str:
-    """A label that says so where seeds are missing, and marks cells that other code played."""
-    return plain(label) + ("" if n == expected else f" ({n} of {expected})") + (" †" if old else "")
+    """A label that says so where seeds are missing, or cells are stale."""
+    notes = [f"{n} of {expected}"] * (n != expected) + ["stale"] * bool(old)
+    return plain(label) + (f" ({', '.join(notes)})" if notes else "")

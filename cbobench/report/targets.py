@@ -9,7 +9,7 @@ import numpy as np
 
 from cbobench.errors import Misuse
 from cbobench.report.groups import Group
-from cbobench.report.load import Run
+from cbobench.report.load import Run, codes_of
 from cbobench.report.quantities import Array, Quantity
 from cbobench.results.schema import schema
 
@@ -58,7 +58,7 @@ def first_rounds(run: Run, goals: Mapping[str, Array]) -> dict[str, Array]:
         wanted = np.array([goals[cell] for cell in cells])
         first = np.full(wanted.shape, np.inf)
         for part in run.folder.row_groups("rounds", task, ["cell", "t", CURVE]):
-            codes = part["cell"].unify_dictionaries().combine_chunks()
+            codes = codes_of(part)
             of = np.array([position.get(cell, -1) for cell in codes.dictionary.to_pylist()], dtype=np.int64)
             if not len(of):
                 continue

@@ -12,6 +12,7 @@ from cbobench.errors import Misuse
 from cbobench.stats.intervals import Array, interval, numbers
 
 Better = Literal["lower", "higher"]
+SIGNIFICANT = 0.05  # a p-value below it
 EXACT = 100  # pairs up to which the signed-rank test is exact
 
 

@@ -20,7 +20,7 @@ from cbobench.report.aggregate import summary
 from cbobench.report.compare import compare
 from cbobench.report.curves import curves
 from cbobench.report.figures import draw_all, slug
-from cbobench.report.formats import TextTable, number, plus_minus, render
+from cbobench.report.formats import TextTable, number, render
 from cbobench.report.load import Run
 from cbobench.stats.intervals import interval
 from tests.conftest import ROOT
@@ -110,13 +110,6 @@ def test_curves_are_means_over_seeds(finished):
 )
 def test_numbers(value, text):
     assert number(value) == text
-
-
-def test_plus_minus():
-    assert plus_minus(66.634, 18.42) == "67 ± 18"
-    assert plus_minus(3.14159, 0.0271) == "3.142 ± 0.027"
-    assert plus_minus(5.0, 0.0) == "5.000 ± 0"
-    assert plus_minus(5.0, float("nan")) == "5.000"
 
 
 TABLE = TextTable(["problem", "algorithm", "R₊"], [["a|b", "x_1", "1 ± 2"], ["a|b", "y", "–"]], "title", "a note")
