@@ -108,9 +108,7 @@ def parser() -> Parser:
         help="order of rows; binds: seeds in which the constraint binds apart from the others",
     )  # fmt: skip
     compare.add_argument("--target", type=float, metavar="R", help="rounds to a simple regret of R, in units of f")
-    compare.add_argument(
-        "--best", "--pairs", action="store_true", help="paired differences to the best algorithm of each problem"
-    )
+    compare.add_argument("--best", action="store_true", help="paired differences to the best algorithm of each problem")
     compare.add_argument("--against", metavar="NAME", action=Once, help="paired differences to this algorithm")
     compare.add_argument("--ranks", action="store_true", help="average ranks over problems and seeds")
     compare.add_argument("--profile", action="store_true", help="shares of seeds that come near f*, and by which round")

@@ -58,7 +58,7 @@ class Metric:
         better: which values are better.
         cumulative: whether it grows with t, so that dividing by t gives a time average.
         nullable: whether it may be unknown (NaN is then stored as null).
-        tabled: whether tables show its mean; `median`: and its median.
+        tabled: whether tables show it without being asked.
         whole: whether it counts something.
         least: what it is never below, so that no interval should be; None where it may be negative.
     """
@@ -71,7 +71,6 @@ class Metric:
     cumulative: bool = True
     nullable: bool = False
     tabled: bool = True
-    median: bool = False
     whole: bool = False
     least: float | None = None
 
@@ -145,7 +144,7 @@ def _recommended_violation() -> Running:
 
 
 _TABLE = (
-    Metric("regret", "R", "Cumulative regret", total(lambda r: r.f_star - r.f), median=True),
+    Metric("regret", "R", "Cumulative regret", total(lambda r: r.f_star - r.f)),
     Metric("regret_plus", "R₊", "Cumulative regret R₊", total(lambda r: r.f_plus - r.f), nullable=True),
     Metric(
         "regret_positive", "[R]+", "Cumulative positive regret [R]+",
@@ -153,11 +152,11 @@ _TABLE = (
     ),
     Metric(
         "simple_regret", "r", "Simple regret r", _simple_regret,
-        cumulative=False, nullable=True, median=True, least=0.0,
+        cumulative=False, nullable=True, least=0.0,
     ),
     Metric(
         "recommended_regret", "rec. r", "Regret of the recommended action", _recommended_regret,
-        cumulative=False, nullable=True, median=True, least=0.0,
+        cumulative=False, nullable=True, least=0.0,
     ),
     Metric(
         "recommended_violation", "rec. V", "Violation of the recommended action", _recommended_violation,
@@ -170,7 +169,7 @@ _TABLE = (
     ),
     Metric(
         "violations", "N", "Rounds in violation N", total(lambda r: r.violated.astype(np.float64)),
-        median=True, whole=True, least=0.0,
+        whole=True, least=0.0,
     ),
     Metric("reward", "F", "Cumulative reward", total(lambda r: r.f), better="higher", tabled=False),
 )  # fmt: skip

@@ -15,6 +15,7 @@ import pandas as pd
 from cbobench.errors import Misuse
 from cbobench.report.formats import TextTable, number, records, render
 from cbobench.report.load import Run
+from cbobench.stats.growth import exponent
 from cbobench.stats.intervals import Array, proportion
 
 NOTE = (
@@ -99,17 +100,17 @@ def _lines(cells: pd.DataFrame) -> Iterator[Line]:
     promised = 1 - float(alpha[0]) if len(alpha) else np.nan
     outside = sum(any(not note.startswith("CKB: ") for note in notes) for notes in cells["notes"])
     yield from _share("bounds hold in all rounds (E^est)", cells["est_always"], promised, outside)
-    yield from _spread("share of rounds in which they hold", cells, "est", np.nan)
+    yield from _spread("share of rounds in which they hold", cells, "est")
     yield from _largest("largest |f - μ|/(βσ), |g - μ|/(βσ)", cells, "needed", 1.0)
     yield from _share("optimistic at x* in all rounds", cells["optimism_always"], np.nan, 0)
-    yield from _spread("share of rounds optimistic at x*", cells, "optimism", np.nan)
+    yield from _spread("share of rounds optimistic at x*", cells, "optimism")
     for name, check in (("conc", "share of rounds with E^conc"), ("anti", "share of rounds with E^anti")):
         yield from _spread(check, cells, name, *_numbers(cells, f"{name}_promised")[:1])
     yield from _ratio("RKHS norm / bound in use, largest of f and g", cells, "norm", "bound")
     yield from _ratio("noise / R in use", cells, "noise", "noise_used")
     yield from _duals(cells)
     yield from _margins(cells)
-    yield from _spread("γ_T of the actions played", cells, "gain", *_middle(cells, "gain_used"))
+    yield from _spread("γ_T of the actions played", cells, "gain", _middle(cells, "gain_used"))
     yield from _safety(cells)
     for metric, bound, check in (("regret_plus", "regret_bound", "R₊"), ("violation", "violation_bound", "V")):
         known = cells[cells[metric].notna() & cells[bound].notna()]
@@ -128,9 +129,9 @@ def _numbers(cells: pd.DataFrame, name: str) -> Array:
     return cells[name].dropna().to_numpy(dtype=np.float64)
 
 
-def _middle(cells: pd.DataFrame, name: str) -> list[float]:
+def _middle(cells: pd.DataFrame, name: str) -> float:
     values = _numbers(cells, name)
-    return [float(np.median(values))] if len(values) else [np.nan]
+    return float(np.median(values)) if len(values) else np.nan
 
 
 def _seeds(check: str, values: Array, theory: float, about: str = "") -> Line:
@@ -193,7 +194,7 @@ def _margins(cells: pd.DataFrame) -> Iterator[Line]:
         return
     mixed, single = known["margin"].to_numpy(dtype=np.float64), known["margin_single"].to_numpy(dtype=np.float64)
     twice = int((mixed > 2 * np.maximum(single, 0.0)).sum())
-    used = _middle(known, "margin_used")[0]
+    used = _middle(known, "margin_used")
     yield _seeds("δ of the safest policy (theory: δ in use)", mixed, used, f"over twice the action's in {twice}")
     yield _seeds("δ of the safest action", single, used)
     count = int((known["mixed"] > 1).sum())
@@ -205,7 +206,7 @@ def _safety(cells: pd.DataFrame) -> Iterator[Line]:
     known = cells[cells["certified"].notna()]
     if len(known) == 0:
         return
-    alpha = _middle(cells, "alpha")[0]
+    alpha = _middle(cells, "alpha")
     count, of = int(known["certified_unsafe"].sum()), int(known["certified"].sum())
     low, high = proportion(count, of)
     share = count / of if of else np.nan
@@ -218,8 +219,6 @@ def _safety(cells: pd.DataFrame) -> Iterator[Line]:
 
 def _growth(run: Run, key: dict[str, Any]) -> Iterator[Line]:
     """Growth exponents of R₊ and V⁺ over the second half of the rounds, with intervals over seeds."""
-    from cbobench.stats.growth import exponent
-
     if key["horizon"] != run.horizon:
         return
     for metric, symbol in (("regret_plus", "R₊"), ("violation_hard", "V⁺")):

@@ -10,6 +10,7 @@ from typing import Any
 
 from cbobench.report.claims import Finding
 from cbobench.report.evidence import Verdict
+from cbobench.report.layout import save
 from cbobench.report.readings import short
 from cbobench.report.style import SIZES
 
@@ -59,10 +60,11 @@ def draw_maps(found: Sequence[Finding], folder: Path) -> Iterator[tuple[str, lis
     for id, mine in claims.items():
         if mine:
             paths = [folder / f"map_{id}.{kind}" for kind in ("pdf", "png", "csv", "txt")]
-            _draw(mine, paths[0], paths[1])
-            _write(mine, paths[2])
             minutes = sum({pair: cost for f in mine for pair, cost in f.costs.items()}.values()) / 60
-            paths[3].write_text(_caption(mine, minutes), encoding="utf-8")
+            words = _caption(mine, minutes)
+            _draw(mine, paths[0], paths[1], words)
+            _write(mine, paths[2])
+            paths[3].write_text(words, encoding="utf-8")
             yield id, paths, minutes
 
 
@@ -89,7 +91,7 @@ def _write(found: Sequence[Finding], path: Path) -> None:
         writer.writerows(rows)
 
 
-def _draw(found: Sequence[Finding], pdf: Path, png: Path) -> None:
+def _draw(found: Sequence[Finding], pdf: Path, png: Path, words: str) -> None:
     import matplotlib as mpl
 
     mpl.use("Agg")
@@ -115,6 +117,5 @@ def _draw(found: Sequence[Finding], pdf: Path, png: Path) -> None:
         for spine in axis.spines.values():
             spine.set_visible(False)
         axis.set_title(f"{found[0].claim.id}:  + holds   − does not hold   ? undecided")
-        image.savefig(pdf, metadata={"CreationDate": None, "Title": found[0].claim.id})
-        image.savefig(png, dpi=150, metadata={"Software": None})
+        save(image, pdf, png, size.dpi, words, {"Title": found[0].claim.id})
         plt.close(image)

@@ -13,7 +13,7 @@ from cbobench.errors import CbobenchError, Misuse, one_line, unknown
 from cbobench.report.claims import Claim, Finding, findings
 from cbobench.report.evidence import Part, Verdict
 from cbobench.report.figures import find_recipes
-from cbobench.report.formats import TextTable, number, records, render
+from cbobench.report.formats import TextTable, bracket, number, records, render
 from cbobench.report.load import Run
 
 VERDICTS: dict[Verdict, str] = {
@@ -80,7 +80,7 @@ def ours(part: Part) -> str:
     if math.isnan(part.low):
         return number(part.value, whole=True)
     p = "" if math.isnan(part.p) else f", p {part.p:.2g}"
-    return f"{number(part.value)} [{number(part.low)}, {number(part.high)}]{p}"
+    return bracket(part.value, part.low, part.high) + p
 
 
 def counts(found: Sequence[Finding]) -> str:

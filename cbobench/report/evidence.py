@@ -54,6 +54,11 @@ class Part:
     expected: int
     p: float = math.nan
 
+    @classmethod
+    def open(cls, what: str, paper: str, n: int, expected: int, value: float = math.nan) -> Part:
+        """One that is undecided for want of an interval."""
+        return cls(what, paper, "undecided", value, math.nan, math.nan, n, expected)
+
 
 @dataclass(frozen=True)
 class Play:
@@ -164,11 +169,11 @@ def similar(metric: str, a: Play, b: Play, factor: float = 2.0) -> Part:
     n, expected = len(pairs), max(a.expected, b.expected)
     what, paper = f"{_symbol(metric)} of {a.label} over {b.label}'s", f"{1 / factor:g} to {factor:g}"
     if n < 2:
-        return Part(what, paper, "undecided", math.nan, math.nan, math.nan, n, expected)
+        return Part.open(what, paper, n, expected)
     means = resampled(n) @ pairs / n
     ratio = float(pairs[:, 0].mean() / pairs[:, 1].mean()) if pairs[:, 1].mean() > 0 else math.nan
     if (means <= 0).any():
-        return Part(what, paper, "undecided", ratio, math.nan, math.nan, n, expected)
+        return Part.open(what, paper, n, expected, ratio)
     low, high = percentiles(means[:, 0] / means[:, 1], n)
     outside, inside = high < 1 / factor or low > factor, 1 / factor <= low and high <= factor
     verdict: Verdict = "does not hold" if outside else "holds" if inside else "undecided"
@@ -181,7 +186,7 @@ def sublinear(metric: str, play: Play) -> Part:
     n = curve.shape[1]
     what = f"growth exponent of {_symbol(metric)}, {play.label}"
     if len(curve) < 2 or n == 0:
-        return Part(what, "< 1", "undecided", math.nan, math.nan, math.nan, n, play.expected)
+        return Part.open(what, "< 1", n, play.expected)
     grown = exponent(curve.index.to_numpy(dtype=np.float64), curve.to_numpy())
     verdict = side(grown.low, grown.high, 1.0)
     return Part(what, "< 1", verdict, grown.exponent, grown.low, grown.high, n, play.expected)
@@ -228,7 +233,7 @@ def power(column: str, points: Sequence[tuple[float, Play]], at_most: float | No
     what = f"exponent of {_symbol(column)} in the size, {points[0][1].algorithm.name}"
     paper = f"< {at_most:g}" if at_most is not None else f"> {at_least:g}"
     if len(x) < 3:
-        return Part(what, paper, "undecided", math.nan, math.nan, math.nan, n, expected)
+        return Part.open(what, paper, n, expected)
     centred = x - x.mean()
     slope = float(centred @ y / (centred @ centred))
     rest = y - y.mean() - slope * centred

@@ -22,7 +22,7 @@ from cbobench.errors import CbobenchError, Misuse, unknown
 from cbobench.metrics import METRICS
 from cbobench.report.behind import Rows
 from cbobench.report.captions import Shown, caption, identity
-from cbobench.report.layout import finish, grid
+from cbobench.report.layout import finish, grid, save
 from cbobench.report.load import Run
 from cbobench.report.panels import AnyPanel, Boxes, Panel, Statistic, TradeOff, metric_label
 from cbobench.report.quantities import drawable
@@ -147,9 +147,7 @@ def draw(
                 return []
             words = caption(run, figure.caption, panels, shown)
             facts = {"Title": figure.caption, "Keywords": identity(run)}
-            subject = " ".join(words.splitlines())
-            image.savefig(paths[0], metadata={"CreationDate": None, "Subject": subject} | facts)
-            image.savefig(paths[1], dpi=chosen.dpi, metadata={"Software": None, "Description": subject} | facts)
+            save(image, paths[0], paths[1], chosen.dpi, words, facts)
         finally:
             plt.close(image)
         rows.publish()

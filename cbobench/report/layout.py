@@ -5,7 +5,8 @@ from __future__ import annotations
 import math
 import string
 import textwrap
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -63,6 +64,13 @@ def finish(image: Any, axes: Sequence[Any], panels: Sequence[AnyPanel], size: Si
         _broken(axis.yaxis.label, room.height, "height")
         _broken(axis.xaxis.label, room.width, "width")
         _broken(axis.title, room.width, "width")
+
+
+def save(image: Any, pdf: Path, png: Path, dpi: int, words: str, facts: Mapping[str, str]) -> None:
+    """Write an image twice, with its caption and other facts as metadata, and no time stamp."""
+    subject = " ".join(words.splitlines())
+    image.savefig(pdf, metadata={"CreationDate": None, "Subject": subject, **facts})
+    image.savefig(png, dpi=dpi, metadata={"Software": None, "Description": subject, **facts})
 
 
 def _filled(axis: Any) -> bool:
