@@ -10,26 +10,26 @@ from __future__ import annotations
 
 import argparse
 import json
-import re
+import math
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from cbobench import resources
 from cbobench.cli import main
-from cbobench.report.claimtable import as_record, claims_of, evaluate
+from cbobench.report.claimtable import as_record, claims_of, evaluate, ours
 
 HERE = Path(__file__).parent
 STORED, PAGE = HERE / "reproduction.json", HERE / "reproduction.md"
 
 
 class Paper(NamedTuple):
-    """A paper: its suites' prefix, its name, its figures {number: (what it shows, claims, problem)}, own pages."""
+    """A paper: its suites' prefix, its name, its figures {number: (what it shows, claims, problem)}, own page."""
 
     prefix: str
     name: str
     figures: dict[str, tuple[str, tuple[str, ...], str]]
-    notes: tuple[str, ...]
+    notes: str
 
 
 PAPERS = (
@@ -44,7 +44,7 @@ PAPERS = (
             "2c": ("V⁺ of CKB on the stocks", ("ZJ6",), "stocks"),
             "no figure": ("V(T), cost of a round, slack, full information", ("ZJ1", "ZJ7", "ZJ8", "ZJ9"), ""),
         },
-        ("notes_zhou.md",),
+        "notes_zhou.md",
     ),
     Paper(
         "shi_eryilmaz_2022", "Shi & Eryilmaz (2022)",
@@ -56,7 +56,7 @@ PAPERS = (
             "8, 9": ("rate allocation, g with noise: boxes and means", ("SE4", "SE3"), "rate-allocation"),
             "no figure": ("Proposition 1: constant multipliers", ("SE5",), ""),
         },
-        (),
+        "notes_guo_shi.md",
     ),
     Paper(
         "guo_zhu_liu_2022", "Guo, Zhu & Liu (2022)",
@@ -65,7 +65,7 @@ PAPERS = (
             "2a, 2b": ("the same with delayed feedback", ("GZL2",), ""),
             "3a, 3b": ("the same with functions that change", ("GZL3",), ""),
         },
-        ("notes_guo_shi.md",),
+        "notes_guo_shi.md",
     ),
 )  # fmt: skip
 
@@ -106,17 +106,11 @@ def page(rows: list[dict[str, Any]]) -> str:
     if not any("-fit" in row["where"] for row in rows):
         text.append(EARLIER)
     for paper in PAPERS:
-        text += [f"## {paper.name}\n", figure_table(paper, rows)]
+        text += [f"## {paper.name}\n", f"[Where each claim holds, and what decides]({paper.notes})\n"]
+        text.append(figure_table(paper, rows))
         known = dict.fromkeys(id for _, ids, _ in paper.figures.values() for id in ids)
         text += [claim_section(id, [row for row in rows if row["id"] == id]) for id in sorted(known)]
-        notes = [HERE / name for name in paper.notes]
-        text += [lowered(path.read_text(encoding="utf-8")) for path in notes if path.is_file()]
     return "\n".join(text)
-
-
-def lowered(text: str) -> str:
-    """A page as a part of this one: its headings are a level lower."""
-    return re.sub(r"^#", "##", text.strip(), flags=re.M) + "\n"
 
 
 def tally(rows: list[dict[str, Any]]) -> str:
@@ -152,8 +146,9 @@ def claim_section(id: str, rows: list[dict[str, Any]]) -> str:
         where, verdict = row["where"], f"**{row['verdict']}**"
         for part in row["parts"]:
             n = f"{part['n']}/{part['expected']}"
+            numbers = (math.nan if part[k] is None else float(part[k]) for k in ("value", "low", "high", "p"))
             mark = "" if part["verdict"] == row["verdict"] else f" ({part['verdict']})"
-            lines.append(f"| {where} | {verdict} | {part['what']}{mark} | {part['paper']} | {ours(part)} | {n} |")
+            lines.append(f"| {where} | {verdict} | {part['what']}{mark} | {part['paper']} | {ours(*numbers)} | {n} |")
             where = verdict = ""
         if not row["parts"]:
             lines.append(f"| – | {verdict} | {row['note']} | | | |")
@@ -162,21 +157,6 @@ def claim_section(id: str, rows: list[dict[str, Any]]) -> str:
     settings = dict.fromkeys((row["where"], row["settings"]) for row in rows if row["settings"])
     lines += ["", *(f"- {where}: {words}" for where, words in settings)]
     return "\n".join(lines).rstrip() + "\n"
-
-
-def ours(part: dict[str, Any]) -> str:
-    """A part's value with its interval, and the p of a comparison."""
-    value, low, high = (_number(part[name]) for name in ("value", "low", "high"))
-    p = "" if part["p"] is None else f", p {part['p']:.2g}"
-    return value if part["low"] is None else f"{value} [{low}, {high}]{p}"
-
-
-def _number(value: float | str | None) -> str:
-    if value is None:
-        return "–"
-    if isinstance(value, str):
-        return value.replace("inf", "∞")
-    return f"{value:,.0f}" if abs(value) >= 10_000 else f"{value:.4g}"
 
 
 def suites() -> list[str]:

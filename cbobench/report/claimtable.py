@@ -13,7 +13,7 @@ from cbobench.errors import CbobenchError, Misuse, one_line, unknown
 from cbobench.report.claims import Claim, Finding, findings
 from cbobench.report.evidence import Part, Verdict
 from cbobench.report.figures import find_recipes
-from cbobench.report.formats import TextTable, bracket, number, records, render
+from cbobench.report.formats import TextTable, number, records, render
 from cbobench.report.load import Run
 
 VERDICTS: dict[Verdict, str] = {
@@ -75,12 +75,11 @@ def evaluate(runs: Sequence[str], claims: Iterable[Claim]) -> list[Finding]:
     return result
 
 
-def ours(part: Part) -> str:
-    """A part's value with its interval, and the p of a comparison."""
-    if math.isnan(part.low):
-        return number(part.value, whole=True)
-    p = "" if math.isnan(part.p) else f", p {part.p:.2g}"
-    return bracket(part.value, part.low, part.high) + p
+def ours(value: float, low: float, high: float, p: float) -> str:
+    """A part's value with its interval, to four digits as a verdict may hang on the last, and the p of a comparison."""
+    if math.isnan(low):
+        return number(value, whole=True)
+    return f"{number(value)} [{number(low)}, {number(high)}]" + ("" if math.isnan(p) else f", p {p:.2g}")
 
 
 def counts(found: Sequence[Finding]) -> str:
@@ -104,7 +103,7 @@ def shown(found: Sequence[Finding], style: str = "table", parts: bool = False, w
             verdict = part.verdict if parts else f.verdict
             some = sum(p.verdict == f.verdict for p in f.parts)
             more = "" if parts or len(f.parts) == 1 else f"; {some} of {len(f.parts)} parts: {f.verdict}"
-            what = f"{part.what}: {ours(part)}{more}"
+            what = f"{part.what}: {ours(part.value, part.low, part.high, part.p)}{more}"
             settings = f"{f.where}: {f.settings}"
             n = f"{part.n}/{part.expected}"
             rows.append([f.claim.id, f.claim.statement, verdict, part.paper, what, settings, n])
