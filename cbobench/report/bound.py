@@ -20,20 +20,13 @@ BOUNDS = {"regret_plus": "curve_regret", "violation": "curve_violation"}
 
 @dataclass(frozen=True)
 class Bounded(Panel):
-    """R₊ or V of one algorithm (`algorithm`, a title), and the mean over seeds of its bound, on logarithmic axes."""
-
-    algorithm: str = ""
-
-    def wanted(self, run: Run) -> list[str]:
-        """Titles of the algorithms to show."""
-        return [self.algorithm]
+    """R₊ or V of one algorithm (the only one of `titles`), and the mean over seeds of its bound."""
 
     def data(self, run: Run) -> pd.DataFrame:
         """One row per recorded round; `bound` in some of them."""
         frame, rows = super().data(run), run.audit
-        frame = frame[frame["algorithm"] == self.algorithm]
         column = BOUNDS[self.metric]
-        mine = (rows["problem"] == self.problem) & (rows["algorithm"] == self.algorithm)
+        mine = (rows["problem"] == self.problem) & rows["algorithm"].isin(self.wanted(run))
         known = rows[mine & (rows["horizon"] == run.horizon) & rows[column].notna()]
         if known.empty:
             return frame.assign(bound=np.nan)
@@ -43,7 +36,6 @@ class Bounded(Panel):
     def draw(self, axis: Any, frame: pd.DataFrame, looks: Any) -> None:
         """The curve, and its bound dotted."""
         super().draw(axis, frame, looks)
-        axis.set(xscale="log", yscale="log")
         known = frame[frame["bound"].notna()]
         axis.plot(known["t"], known["bound"], color="0.2", linestyle=":", label="bound of the theorem (mean)")
 
@@ -66,6 +58,6 @@ def draw_bounds(run: Run, folder: Path) -> Iterator[Path]:
         name = f"bounds_{slug(problems[problem])}_{slug(algorithms[algorithm])}"
         played = run.good(problem, algorithm)
         metrics = [metric for metric in BOUNDS if played[metric].notna().all()]
-        panels = [Bounded(metric, problem, algorithm=algorithm) for metric in metrics]
+        panels = [Bounded(metric, problem, titles=[algorithm], log="xy") for metric in metrics]
         caption = f"{algorithms[algorithm]} on {problems[problem]}: what the theorem bounds, and what was measured"
         yield from draw(run, Figure(name, caption, panels), folder)

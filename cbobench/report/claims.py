@@ -79,7 +79,6 @@ class Claim:
         within: parameters whose several values one test needs together; all others are settings.
         across: whether one test takes the algorithms from different runs. They are put together where all their common
             parameters but those `within` agree.
-        judge: makes a verdict of the parts; by default all have to hold.
     """
 
     id: str
@@ -93,7 +92,6 @@ class Claim:
     within: Sequence[str] = ()
     optional: Sequence[str] = ()
     across: bool = False
-    judge: Callable[[Sequence[Part]], Verdict] = verdict_of
 
 
 @dataclass(frozen=True)
@@ -152,7 +150,7 @@ def findings(runs: Sequence[Run], claims: Iterable[Claim]) -> Iterator[Finding]:
             }
             settings = settings_of(case, claim.within)
             names = tuple(dict.fromkeys(play.problem.name for play in case.plays))
-            yield Finding(claim, claim.judge(parts), case.where, names, tuple(parts), axes, settings, costs)
+            yield Finding(claim, verdict_of(parts), case.where, names, tuple(parts), axes, settings, costs)
         if count == 0:
             yield Finding(claim, "not in these runs", "", note=_missing(runs, claim))
 

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from cbobench.errors import unknown
 from cbobench.metrics import METRICS
 from cbobench.report.load import Run
+from cbobench.report.quantities import FAR, reached
 from cbobench.stats import intervals
 
 Array = NDArray[np.float64]
@@ -40,18 +41,10 @@ def centre(values: Array, metric: str, statistic: str = "mean") -> tuple[Array, 
     if statistic == "mean":
         low, high = intervals.interval(values, axis=1, bounds=(METRICS[metric].least, None))
         return values.mean(axis=1), low, high
-    worst = np.inf if METRICS[metric].better == "lower" else -np.inf
-    ordered = np.sort(np.where(np.isnan(values), worst, values), axis=1)
-    return quantile(ordered, 0.5), quantile(ordered, 0.25), quantile(ordered, 0.75)
-
-
-def quantile(ordered: Array, share: float) -> Array:
-    """A quantile of every row of sorted values, between two neighbours in proportion; NaN where that is infinite."""
-    whole, part = divmod(share * (ordered.shape[1] - 1), 1)
-    found = ordered[:, int(whole)]
-    if part:
-        found = (1 - part) * found + part * ordered[:, int(whole) + 1]
-    return np.where(np.isfinite(found), found, np.nan)
+    ordered = np.where(np.isnan(values), FAR if METRICS[metric].better == "lower" else -FAR, values)
+    quartiles = np.quantile(ordered, [0.5, 0.25, 0.75], axis=1)
+    median, low, high = np.where(reached(quartiles), quartiles, np.nan)
+    return median, low, high
 
 
 def curves(

@@ -151,9 +151,9 @@ def near(metric: str, play: Play, paper: float) -> Part:
     return Part(f"{_symbol(metric)} of {play.label}", f"{paper:g}", verdict, mean, low, high, n, play.expected)
 
 
-def never(metric: str, play: Play, t: float | None = None) -> Part:
-    """The metric is 0 at T (or t) in every seed: one seed with more contradicts it. Shown: the share of seeds at 0."""
-    values = (play.final(metric) if t is None else play.at(metric, t)[1]).to_numpy()
+def never(metric: str, play: Play) -> Part:
+    """The metric is 0 at T in every seed: one seed with more contradicts it. Shown: the share of seeds at 0."""
+    values = play.final(metric).to_numpy()
     n, zeros = len(values), int((values == 0).sum())
     low, high = proportion(zeros, n)
     verdict: Verdict = "undecided" if n < 2 else "holds" if zeros == n else "does not hold"

@@ -24,9 +24,9 @@ from cbobench.report.behind import Rows
 from cbobench.report.captions import Shown, caption, identity
 from cbobench.report.layout import finish, grid, save
 from cbobench.report.load import Run
-from cbobench.report.panels import AnyPanel, Boxes, Panel, Statistic, TradeOff, metric_label
+from cbobench.report.panels import AnyPanel, Boxes, Panel, Statistic, TradeOff
 from cbobench.report.quantities import drawable
-from cbobench.report.style import Size, counted, looks, size_of
+from cbobench.report.style import Size, legend_label, looks, size_of
 
 __all__ = ["AnyPanel", "Boxes", "Figure", "Panel", "TradeOff", "compose", "draw", "draw_all", "main"]
 
@@ -81,11 +81,11 @@ def compose(
         for title in panel.wanted(run):
             (shown.pairs if title in found else shown.absent)[panel.problem, title] = None
             if title not in found and isinstance(panel, Panel):
-                empty = counted(run.record.labels("algorithms")[title], 0, run.expected_of(panel.problem)[title])
+                empty = legend_label(run.record.labels("algorithms")[title], 0, run.expected_of(panel.problem)[title])
                 axis.plot([], [], label=empty, **known[title].line())
         for column, metric in panel.centres.items():
             if column in frame and METRICS[metric].better == "lower" and (frame[column] < 0).any():
-                shown.negative[metric_label(metric, panel.averaged)] = None
+                shown.negative[METRICS[metric].label_of(panel.averaged)] = None
         keep(panel, frame)
         del frame
     finish(image, axes, figure.panels, size)

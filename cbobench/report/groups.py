@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -132,10 +131,9 @@ def binding(found: list[Group]) -> dict[tuple[str, int, bool | None], tuple[int,
     return {arena: (sum(seeds.values()), len(seeds)) for arena, seeds in _known(found).items() if seeds}
 
 
-def arenas(found: list[Group], keep: Callable[[Group], bool] = lambda group: True) -> list[list[Group]]:
+def arenas(found: list[Group]) -> list[list[Group]]:
     """Groups that can be compared with one another, in order."""
     result: dict[tuple[str, int, bool | None], list[Group]] = {}
     for group in found:
-        if keep(group):
-            result.setdefault(group.arena, []).append(group)
+        result.setdefault(group.arena, []).append(group)
     return list(result.values())

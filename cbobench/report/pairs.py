@@ -154,8 +154,6 @@ def differences(run: Run, found: list[Group], shown: list[Quantity], against: st
     rows = []
     for some in arenas(found):
         for quantity in shown:
-            if quantity.better is None:
-                continue
             if title is None:
                 other = best(some, quantity)
             else:

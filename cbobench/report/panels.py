@@ -12,17 +12,12 @@ import pandas as pd
 from cbobench.metrics import METRICS
 from cbobench.report.curves import centre, curves, stale
 from cbobench.report.load import Run
-from cbobench.report.style import Look, counted, mixed, thin
+from cbobench.report.style import Look, legend_label, mixed, thin
 
 MARKS = 8  # markers on a curve, with an error bar each
 BEST = {"color": "0.35", "linewidth": 0.8, "linestyle": (0, (6, 3)), "label": "f* (best feasible)", "zorder": 1}
 Looks = Mapping[str, Look]
 Statistic = Literal["mean", "median"]
-
-
-def metric_label(metric: str, average: bool) -> str:
-    """What stands at the axis for a metric, or for its time average."""
-    return METRICS[metric].label_of(average)
 
 
 class OverRounds:
@@ -80,7 +75,7 @@ class Panel(OverRounds):
     @property
     def about(self) -> str:
         """What is shown, for captions."""
-        return metric_label(self.metric, self.average) + (f", rounds to {self.last:,}" if self.last else "")
+        return METRICS[self.metric].label_of(self.average) + (f", rounds to {self.last:,}" if self.last else "")
 
     @property
     def scale(self) -> tuple[str, ...]:
@@ -110,7 +105,7 @@ class Panel(OverRounds):
         for position, (title, group) in enumerate(groups):
             look, some = looks[str(title)], self._marked(len(group), position, len(groups))
             first = group.iloc[0]
-            label = counted(first["label"], int(first["n"]), int(first["expected"]), int(first["stale"]))
+            label = legend_label(first["label"], int(first["n"]), int(first["expected"]), int(first["stale"]))
             t, middle, low, high = (group[name].to_numpy(np.float64) for name in ("t", self.statistic, "low", "high"))
             axis.plot(t, middle, label=label, markevery=some, **look.line())
             if self.statistic == "median":
@@ -122,7 +117,7 @@ class Panel(OverRounds):
             axis.errorbar(
                 t[some][shown], middle[some][shown], ends[:, shown], ecolor=look.colour, fmt="none", **thin("bars")
             )
-        axis.set(xlabel="Round t", ylabel=metric_label(self.metric, self.average))
+        axis.set(xlabel="Round t", ylabel=METRICS[self.metric].label_of(self.average))
 
     def _marked(self, points: int, position: int, curves: int) -> list[int]:
         """Which points of a curve carry a marker."""
@@ -164,7 +159,7 @@ class Boxes(OverRounds):
     @property
     def about(self) -> str:
         """What is shown, for captions."""
-        return f"{metric_label(self.metric, True)}, every {self.step} rounds to {self.last:,}"
+        return f"{METRICS[self.metric].label_of(True)}, every {self.step} rounds to {self.last:,}"
 
     @property
     def scale(self) -> tuple[str, ...]:
@@ -202,7 +197,7 @@ class Boxes(OverRounds):
                 flierprops={"marker": ".", "markersize": 2, "markerfacecolor": colour, "markeredgecolor": "none"},
             )  # fmt: skip
             axis.set_xlim(0, self.last + self.step)
-        axis.set(xlabel="Round t", ylabel=metric_label(self.metric, True))
+        axis.set(xlabel="Round t", ylabel=METRICS[self.metric].label_of(True))
 
 
 @dataclass(frozen=True)
@@ -238,7 +233,7 @@ class TradeOff:
     @property
     def about(self) -> str:
         """What is shown, for captions."""
-        return f"{metric_label(self.metric, True)} against {metric_label(self.other, True).lower()} in the end"
+        return f"{METRICS[self.metric].label_of(True)} against {METRICS[self.other].label_of(True).lower()} in the end"
 
     @property
     def scale(self) -> tuple[str, ...]:
@@ -280,10 +275,10 @@ class TradeOff:
             ends = [[[abs(row[n] - row[f"{n}_low"])], [abs(row[f"{n}_high"] - row[n])]] for n in ("x", "y")]
             axis.errorbar(
                 row["x"], row["y"], ends[1], ends[0], linestyle="none", **thin("bars"),
-                label=counted(row["label"], row["n"], row["expected"], row["stale"]),
+                label=legend_label(row["label"], row["n"], row["expected"], row["stale"]),
                 **looks[row["algorithm"]].points(),
             )  # fmt: skip
-        axis.set(xlabel=metric_label(self.metric, True), ylabel=metric_label(self.other, True))
+        axis.set(xlabel=METRICS[self.metric].label_of(True), ylabel=METRICS[self.other].label_of(True))
 
 
 AnyPanel = Panel | Boxes | TradeOff

@@ -63,9 +63,14 @@ class Quantity:
         return np.where(np.isnan(values), -self.sign * FAR, values) if self.censored else values[~np.isnan(values)]
 
 
+def reached(values: Array | float) -> NDArray[np.bool_]:
+    """Where `FAR` had no part in what came of values."""
+    return np.asarray(~(np.abs(values) >= FAR / 1e9))
+
+
 def unfilled(value: float) -> float:
     """What came of `Quantity.filled` values: infinite where `FAR` had a part in it."""
-    return value if abs(value) < FAR / 1e9 or np.isnan(value) else float(np.sign(value)) * np.inf
+    return value if reached(value) else float(np.sign(value)) * np.inf
 
 
 EXTRA = (

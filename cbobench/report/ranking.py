@@ -36,7 +36,7 @@ def ranked(found: list[Group], shown: list[Quantity], title: str) -> tuple[pd.Da
         raise Misuse("ranks need two algorithms that are asked for on every problem; choose with --only")
     rows: list[dict[str, Any]] = []
     differences = []
-    for quantity in (q for q in shown if q.better is not None):
+    for quantity in shown:
         blocks, expected = _blocks(found, titles, quantity)
         average = stats.average_ranks(blocks, quantity.better or "lower")
         gap = stats.critical_difference(len(titles), len(blocks)) if len(blocks) else np.nan
@@ -47,7 +47,6 @@ def ranked(found: list[Group], shown: list[Quantity], title: str) -> tuple[pd.Da
             row |= {"blocks": len(blocks), "expected": expected, "critical_difference": gap, "friedman_p": p}
             rows.append(row | {"separable_from_best": bool(rank - average.min() > gap)})
     frame = pd.DataFrame(rows)
-    some = [q for q in shown if q.better is not None]
     cells = [
         [labels[algorithm]]
         + [
@@ -64,9 +63,9 @@ def ranked(found: list[Group], shown: list[Quantity], title: str) -> tuple[pd.Da
     absent = sorted({group.algorithm_label for group in found} - set(labels.values()))
     if absent:
         note += f"\nleft out, as not asked for on every problem: {', '.join(absent)}"
-    weights = [0, *range(len(some))]
+    weights = [0, *range(len(shown))]
     return frame, TextTable(
-        ["algorithm", *(q.symbol for q in some)], cells, f"{title}: ranks", note, left=1, weights=weights
+        ["algorithm", *(q.symbol for q in shown)], cells, f"{title}: ranks", note, left=1, weights=weights
     )
 
 

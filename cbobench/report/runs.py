@@ -104,8 +104,6 @@ def _pair(row: dict[str, Any], old: Group, new: Group, shown: list[Quantity]) ->
     if not len(common):
         return rows or [row | {"verdict": "not comparable", "reason": "no common seed"}]
     for quantity in shown:
-        if quantity.better is None:
-            continue
         expected = max(old.expected, new.expected)
         one = row | {"metric": quantity.name, "expected": expected}
         values = [quantity.of(group.good.loc[common]) for group in (old, new)]

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from cbobench.errors import Misuse
-from cbobench.stats.intervals import CONFIDENCE, DRAWS, Array, level, numbers, percentiles, resampled
+from cbobench.stats.intervals import DRAWS, Array, numbers, percentiles, resampled
 
 POINTS = 64  # rounds that the slope is fitted to, evenly spaced in log t
 
@@ -46,9 +46,7 @@ def exponent(
     t: ArrayLike,
     values: ArrayLike,
     part: float = 0.5,
-    confidence: float = CONFIDENCE,
     draws: int = DRAWS,
-    seed: int = 0,
 ) -> Growth:
     """Growth exponent of the mean over seeds of a cumulative curve: 0.5 for √t, 1 for t, 0 for what stopped growing.
 
@@ -59,7 +57,7 @@ def exponent(
         t: recorded rounds, (T,), positive and increasing.
         values: (T, S), one curve per seed, such as R or V⁺; or (T,), one curve.
         part: share of the rounds that is looked at, in (0, 1].
-        confidence, draws, seed: of the interval.
+        draws: resamples behind the interval.
 
     Returns:
         NaN where the mean curve is negative in that part, no interval where that of a resample is; an interval with an
@@ -68,7 +66,7 @@ def exponent(
     Raises:
         Misuse: shapes that do not fit, rounds that do not increase, fewer than two of them in that part.
     """
-    confidence, rounds, curves = level(confidence), numbers(t, "t"), numbers(values)
+    rounds, curves = numbers(t, "t"), numbers(values)
     curves = curves[:, None] if curves.ndim == 1 else curves
     if curves.ndim != 2 or rounds.shape != curves.shape[:1]:
         raise Misuse(f"t has shape {rounds.shape} and values {curves.shape}; allowed: (T,) and (T, seeds)")
@@ -82,10 +80,10 @@ def exponent(
     whole = float(slopes(rounds, curves.mean(axis=1, keepdims=True))[0]) if n else np.nan
     if n < 2:
         return Growth(whole, np.nan, np.nan)
-    drawn = slopes(rounds, curves @ (resampled(n, draws, seed).T / n))
+    drawn = slopes(rounds, curves @ (resampled(n, draws).T / n))
     if np.isnan(drawn).any():
         return Growth(whole, np.nan, np.nan)
-    return Growth(whole, *percentiles(drawn, n, confidence))
+    return Growth(whole, *percentiles(drawn, n))
 
 
 def last(rounds: Array, part: float) -> NDArray[np.intp]:

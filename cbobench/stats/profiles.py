@@ -15,14 +15,6 @@ from cbobench.errors import Misuse
 from cbobench.stats.intervals import Array, numbers
 
 
-def fixed(reference: ArrayLike, what: str = "reference") -> Array:
-    """References of problems, all positive and known."""
-    array = numbers(reference, what)
-    if not (array > 0).all():
-        raise Misuse(f"{what} holds {array[~(array > 0)].flat[0]}; ratios need positive ones")
-    return array
-
-
 def performance_profile(costs: ArrayLike, reference: ArrayLike, ratios: ArrayLike) -> Array:
     """Share of problems on which an algorithm's cost is at most `ratio` times the problem's reference.
 
@@ -37,7 +29,10 @@ def performance_profile(costs: ArrayLike, reference: ArrayLike, ratios: ArrayLik
     Raises:
         Misuse: shapes that do not fit, no problem, a reference that is not positive.
     """
-    cost, unit, tau = np.atleast_2d(numbers(costs, "costs")), fixed(reference), numbers(ratios, "ratios")
+    cost, tau = np.atleast_2d(numbers(costs, "costs")), numbers(ratios, "ratios")
+    unit = numbers(reference, "reference")
+    if not (unit > 0).all():
+        raise Misuse(f"reference holds {unit[~(unit > 0)].flat[0]}; ratios need positive ones")
     if cost.shape[1:] != unit.shape or len(unit) == 0:
         raise Misuse(f"costs have shape {cost.shape}; allowed: (algorithms, {len(unit)} references), at least one")
     return np.asarray((cost[:, :, None] <= tau * unit[:, None]).mean(axis=1))

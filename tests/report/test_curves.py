@@ -6,14 +6,20 @@ import numpy as np
 import pytest
 
 from cbobench.errors import Misuse
-from cbobench.report.curves import centre, quantile
+from cbobench.report.aggregate import statistics
+from cbobench.report.curves import centre
+from cbobench.report.quantities import quantities
 
 
-def test_quantiles_are_numpys():
-    values = np.sort(np.random.default_rng(0).standard_cauchy((7, 11)), axis=1)
-    for n in (1, 2, 10, 11):
-        for share in (0.25, 0.5, 0.75):
-            np.testing.assert_allclose(quantile(values[:, :n], share), np.quantile(values[:, :n], share, axis=1))
+def test_quartiles_are_those_of_tables():
+    values = np.random.default_rng(0).standard_cauchy((7, 11)) ** 2
+    values[values > 5] = np.nan
+    for quantity in (quantities()["simple_regret"], quantities()["reward"]):
+        for row in values if quantity.censored else np.nan_to_num(values):
+            middle, low, high = (part[0] for part in centre(row[None], quantity.name, "median"))
+            known = statistics(quantity, row)
+            for mine, name in ((middle, "median"), (low, "q25"), (high, "q75")):
+                assert mine == known[name] or (np.isnan(mine) and not np.isfinite(known[name]))
 
 
 def test_what_is_undefined():
