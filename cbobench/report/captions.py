@@ -10,6 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from cbobench.report.groups import binding, groups
 from cbobench.report.load import Run
 from cbobench.report.panels import AnyPanel, Boxes
 from cbobench.results.record import WHATS
@@ -90,12 +91,11 @@ def _notes(run: Run, shown: Shown) -> list[str]:
         )
     cells = run.cells
     good = cells[(cells["status"] == "ok") & (cells["horizon"] == run.horizon)]
+    known, labels = binding(groups(run)), run.record.labels("problems")
     for problem in dict.fromkeys(problem for problem, _ in shown.pairs):
-        some = good[good["problem"] == problem].drop_duplicates("seed")
-        known = list(some["binds"].dropna()) if "binds" in some else []
-        if len(known):
-            label = run.record.labels("problems")[problem]
-            notes.append(f"The constraint binds in {int(sum(known))} of {len(known)} seeds ({label}).")
+        if (problem, run.horizon, None) in known:
+            count, of = known[problem, run.horizon, None]
+            notes.append(f"The constraint binds in {count} of {of} seeds ({labels[problem]}).")
     mine = [p in shown.pairs for p in zip(good["problem"], good["algorithm"], strict=True)]
     old = int(good["cell"][mine].isin(run.stale).sum())
     if old:

@@ -103,8 +103,9 @@ class Play:
 
 @lru_cache(maxsize=64)
 def _curve(run: Run, metric: str, problem: str, algorithm: str) -> pd.DataFrame:
-    frame = run.rounds([metric], problem=problem, algorithm=algorithm, horizon=run.horizon)
-    return frame.pivot(index="t", columns="seed", values=metric)
+    t, values = run.series(metric, problem, algorithm)
+    seeds = run.good(problem, algorithm).sort_values("cell")["seed"]
+    return pd.DataFrame(values, t, seeds).sort_index(axis=1)
 
 
 def _symbol(metric: str) -> str:
