@@ -20,11 +20,6 @@ class Growth(NamedTuple):
     low: float
     high: float
 
-    @property
-    def sublinear(self) -> bool:
-        """Whether the whole interval lies below 1."""
-        return self.high < 1
-
 
 def slopes(t: Array, curves: Array) -> Array:
     """Least-squares slope of log curve on log t, for curves (T, n) at rounds t (T,): (n,).
