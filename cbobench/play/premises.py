@@ -69,8 +69,9 @@ def _of_ckb(play: Play, a: CKB, program: Program | None) -> list[tuple[str, obje
     ]
     if program is not None:
         mixture = (program.weights > 0).sum(axis=1) > 1
+        true = np.maximum(program.margin, setting.slater)  # of a box, the program knows the candidates alone
         found += [
-            ("δ exceeds the true one", delta > program.margin * NEARLY),
+            ("δ exceeds the true one", delta > true * NEARLY),
             ("ρ < 2φ*", rho < 2 * program.dual.max(axis=1, initial=0.0)),
             ("π* is a mixture (TS)", mixture & any(isinstance(e, Thompson) for e in a.explorations)),
         ]

@@ -18,6 +18,7 @@ from cbobench.report.load import Run
 from cbobench.stats.growth import exponent
 from cbobench.stats.intervals import Array, proportion
 
+WITHOUT = ("no widths", "functions move")  # notes of what no theorem here is about
 NOTE = (
     "k of n with its exact 95 % interval (Clopper–Pearson), else the median with the least and the largest over seeds; "
     "kept, broken, open: what the interval says of a promise; δ, φ*: of the finite linear program (box: its candidates)"
@@ -66,7 +67,7 @@ def audit(run: Run, style: str = "table", width: int | None = None) -> str:
         pair += f", T = {row['horizon']:,}" if several else ""
         counted = f"{pair}, {row['n']}/{row['expected']} seeds"
         body.append([counted, row["check"], number(row["theory"]), *_measured(row)])
-    return render(TextTable(columns, body, f"{run.record.suite}: audit", NOTE, left=2), style, width)
+    return render(TextTable(columns, body, f"{run.record.suite}: audit", NOTE, left=2, folded=True), style, width)
 
 
 def _measured(row: dict[str, Any]) -> list[str]:
@@ -90,7 +91,9 @@ def findings(run: Run) -> list[dict[str, Any]]:
         key = {name: pair[name] for name in ("problem", "algorithm", "horizon")}
         some = frame[(frame[list(key)] == pd.Series(key)).all(axis=1)]
         about = {**key, "n": len(some), "expected": pair["expected"]}
-        lines = [*_lines(some), *_growth(run, key)] if len(some) else [Line("nothing was audited", np.nan, np.nan)]
+        lines = (
+            [*_lines(some), *_growth(run, key, some)] if len(some) else [Line("nothing was audited", np.nan, np.nan)]
+        )
         rows += [{**about, **asdict(line)} for line in lines]
     return rows
 
@@ -217,10 +220,12 @@ def _safety(cells: pd.DataFrame) -> Iterator[Line]:
     yield Line("seeds with any", alpha, float(wrong.mean()), low, high, int(wrong.sum()), len(wrong), verdict)
 
 
-def _growth(run: Run, key: dict[str, Any]) -> Iterator[Line]:
+def _growth(run: Run, key: dict[str, Any], cells: pd.DataFrame) -> Iterator[Line]:
     """Growth exponents of R₊ and V⁺ over the second half of the rounds, with intervals over seeds."""
     if key["horizon"] != run.horizon:
         return
+    beyond = any(note in WITHOUT for notes in cells["notes"] for note in notes)
+    promised = np.nan if beyond else 0.5
     for metric, symbol in (("regret_plus", "R₊"), ("violation_hard", "V⁺")):
         t, values = run.series(metric, key["problem"], key["algorithm"])
         if len(t) < 4 or values.shape[1] == 0 or np.isnan(values).any():
@@ -229,4 +234,6 @@ def _growth(run: Run, key: dict[str, Any]) -> Iterator[Line]:
         if np.isfinite(found.exponent):
             drawn = np.isfinite(found.low)
             about = "second half, resampled seeds" if drawn else "second half; no interval: some means are negative"
-            yield Line(f"{symbol} grows as t to the power", 0.5, found.exponent, found.low, found.high, about=about)
+            yield Line(
+                f"{symbol} grows as t to the power", promised, found.exponent, found.low, found.high, about=about
+            )

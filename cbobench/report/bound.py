@@ -37,6 +37,11 @@ class Bounded(Panel):
         """The curve, and its bound dotted."""
         super().draw(axis, frame, looks)
         known = frame[frame["bound"].notna()]
+        axis.set_xscale("log")
+        if (frame[self.statistic] > 0).any():
+            axis.set_yscale("log")
+        else:  # a curve that stays at 0 is seen
+            axis.set_yscale("symlog", linthresh=known["bound"].min() if len(known) else 1.0)
         axis.plot(known["t"], known["bound"], color="0.2", linestyle=":", label="bound of the theorem (mean)")
 
 

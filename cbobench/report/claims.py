@@ -18,7 +18,7 @@ from cbobench.report.readings import choices, named, short, varying
 from cbobench.results.record import Variant, What
 
 DECISIVE = (
-    "normalise", "unit_variance", "h_of", "supports", "scaled", "instance", "kernel", "lengthscale", "lam",
+    "data", "normalise", "unit_variance", "h_of", "supports", "scaled", "instance", "kernel", "lengthscale", "lam",
     "beta", "beta_scale", "R", "B", "G", "keep", "S", "mu", "expand_rounds", "seed_rounds", "L", "eps", "metric",
     "window", "variation", "restart", "pending", "cutoff", "lag", "inclusive", "stop_when_infeasible",
 )  # fmt: skip
@@ -231,6 +231,8 @@ def settings_of(case: Case, within: Sequence[str] = ()) -> str:
             off = {"null", "none"} if name == "keep" else {"null", "none", "false"}
             if not values or name in within or set(values.values()) <= off:
                 continue
+            if name == "data" and not any(value.startswith("look-alike") for value in values.values()):
+                continue  # the paper's own
             if len(set(values.values())) == 1:
                 words.append(f"{name} {next(iter(values.values()))}")
             else:

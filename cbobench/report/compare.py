@@ -22,7 +22,7 @@ MARKED = "* best of its problem by the median, or not separable from the best (p
 NEVER = "k/n: only k seeds got there; the others count as worse than any value"
 PAIRED = (
     "algorithm - against, seed by seed, with 95 % intervals; n: seeds that both have, of those asked for; k/n beside a "
-    "difference: in k of them both got there, the median counts the others as lost; p: "
+    "difference: in k of them both got there, the mean is of these, the median counts the others as lost; p: "
     "Wilcoxon's signed-rank test, Holm over the rows of a metric; * significant at 5 %; effect: 1 where the algorithm "
     "is better in every seed, -1 where it is worse; w/t/l: seeds in which it is better, equal, worse"
 )
@@ -105,6 +105,8 @@ def compare(
         raise Misuse("only_changed and factor are about two runs; give a second run")
     if other is not None and (target is not None or by != "problem"):
         raise Misuse("target and by are about one run; leave them out, or give no second run")
+    if (ranks or profile) and by != "problem":
+        raise Misuse("ranks and profiles have one row per algorithm over all problems; leave by out")
     if profile and (metric or target is not None):
         raise Misuse("profiles are of simple regret against targets of their own; leave metric and target out")
     picked = chosen(metric)
@@ -121,15 +123,18 @@ def compare(
     title = _title(one, found)
     if paired:
         frame = pairs.differences(one, found, main, against)
+        if by == "algorithm" and not frame.empty:
+            order = list(dict.fromkeys(group.algorithm for group in found))
+            frame = frame.sort_values("algorithm", key=lambda a: a.map(order.index), kind="stable", ignore_index=True)
         if frame.empty:
             raise Misuse(f"{one.folder.uri} holds no two algorithms with values on one problem: nothing to pair")
-        return Comparison(frame, pairs.table(frame, main, title, PAIRED))
+        return Comparison(frame, pairs.table(frame, main, title, PAIRED, by == "algorithm"))
     if ranks:
         return Comparison(*ranking.ranked(found, main, title))
     if profile:
         return Comparison(*ranking.profiled(one, found, title))
     frame = summarised(found, every)
-    return Comparison(frame, _text(title, found, frame, picked, named=metric is not None, by=by))
+    return Comparison(frame, _text(title, found, frame, picked, main, named=metric is not None, by=by))
 
 
 def _title(run: Run, found: list[Group]) -> str:
@@ -138,9 +143,15 @@ def _title(run: Run, found: list[Group]) -> str:
 
 
 def _text(
-    title: str, found: list[Group], frame: pd.DataFrame, shown: list[Quantity], named: bool, by: str
+    title: str,
+    found: list[Group],
+    frame: pd.DataFrame,
+    shown: list[Quantity],
+    main: list[Quantity],
+    named: bool,
+    by: str,
 ) -> TextTable:
-    """The default table."""
+    """The default table of `shown`; in a narrow terminal `main` stays longest."""
     notes, absent = [ABOUT], list[str]()
     problems = [group.problem_label for group in found]
     if by != "binds" and (binds := binding(found)):
@@ -174,7 +185,7 @@ def _text(
         mine = found_marks.marked[quantity.name]
         cells = [_cell(row, quantity) for row in rows]
         cells = [Marked(cell) if i in mine else cell for i, cell in enumerate(cells)]
-        late = 0 if named or quantity.name in HEADLINE else 100
+        late = 0 if quantity in main else 100
         columns.append((quantity.symbol, cells, late + position))
         if quantity.better is not None:
             cells = [f"{number(row[quantity.name])}{'†' if row[f'{quantity.name}_carried'] else ''}" for row in rows]
@@ -191,7 +202,8 @@ def _text(
     if 1 in {len(g.good) for g in found}:
         notes.append("one seed has no interval")
     if not any(len(g.good) for g in found):
-        notes = ["no cell is done yet; see cbobench status"]
+        state = "no cell is good, some failed" if any(g.failures for g in found) else "no cell is done yet"
+        notes, absent = [f"{state}; see cbobench status"], []
     note = "; ".join(notes) + (f"\nleft out: {'; '.join(absent)}" if absent else "")
     names, texts, weights = zip(*columns, strict=True)
     return TextTable(names, list(zip(*texts, strict=True)), title, note, left=2, weights=weights)
@@ -204,7 +216,7 @@ def _of(blocks: tuple[int, int] | None) -> str:
 def _dull(quantity: Quantity, medians: Any, means: Any, twin: Quantity | None, found: list[Group]) -> str | None:
     """Why a column tells nothing: it is empty, the same in all rows, or the same as another."""
     if np.isnan(means).all():
-        return f"{quantity.symbol} (undefined)"
+        return f"{quantity.symbol} ({'no seed got there' if quantity.censored and quantity.whole else 'undefined'})"
     if len(found) > 1 and len(set(means)) == 1 and len(set(medians)) == 1:
         return f"{quantity.symbol} ({number(means[0])} everywhere)"
     if twin is not None:

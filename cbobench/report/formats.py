@@ -20,6 +20,7 @@ CARRIED = "† a few seeds carry the mean"
 HEADING = "\ue000"  # stands where a problem's line goes; no text holds it
 MEAN = " mean"  # after a symbol: the mean beside its median
 WORDS = 24  # of a column of words: what it may be wrapped to before a column of numbers is left out
+LEAST = 10  # the same where no column may be left out
 
 
 class Marked(str):
@@ -97,6 +98,7 @@ def bracket(middle: float, low: float, high: float, whole: bool = False) -> str:
         texts = [
             f"{end:,.{decimals}f}" if math.isfinite(end) and end != 0 else number(end) for end in (middle, low, high)
         ]
+    texts = [text.removeprefix("-") if set(text) <= set("-0.") else text for text in texts]  # no -0
     return f"{texts[0]} [{texts[1]}, {texts[2]}]"
 
 
@@ -111,9 +113,11 @@ def render(table: TextTable, style: str, width: int | None = None) -> str:
         return _markdown(table)
     if style == "latex":
         return _latex(table)
+    width = width or terminal_width()
     if table.weights:
-        width = width or terminal_width()
         table = _fitted(table, width)
+    else:
+        width = max(width, _natural(table, LEAST))
     return _terminal(table, width)
 
 
@@ -128,7 +132,8 @@ def _fitted(table: TextTable, width: int) -> TextTable:
     order = sorted(range(len(table.columns)), key=lambda i: table.weights[i])
     dropped = {i for i in order if table.weights[i]}
     for i in order:
-        if i in dropped and _natural(table.without(dropped - {i})) <= width:
+        middle = {j for j in dropped if table.columns[i] == table.columns[j] + MEAN}  # a mean alone would mislead
+        if i in dropped and not middle and _natural(table.without(dropped - {i})) <= width:
             dropped.remove(i)
     if not dropped:
         return table
@@ -139,16 +144,17 @@ def _fitted(table: TextTable, width: int) -> TextTable:
     names += means if any(name.endswith(MEAN) for name in shown.columns) else ["means"] * bool(means)
     if not any("†" in cell for row in shown.rows for cell in row):
         note = note.replace(f"; {CARRIED}", "")
-    absent = f"not shown at this width: {', '.join(names)} (choose with --metric; --format csv has all)"
+    choice = "choose with --metric; " if any(name.endswith(MEAN) for name in table.columns) else ""
+    absent = f"not shown at this width: {', '.join(names)} ({choice}--format csv has all)"
     return replace(shown, note=f"{note}\n{absent}".strip())
 
 
-def _natural(table: TextTable) -> int:
-    """How wide the table is in a terminal, with long words wrapped."""
+def _natural(table: TextTable, words: int = WORDS) -> int:
+    """How wide the table is in a terminal, with columns of words wrapped at `words`."""
     sizes = []
     for i, column in enumerate(zip(table.columns, *table.rows, strict=True)):
         size = max(map(len, column)) + any(isinstance(cell, Marked) for cell in column)
-        sizes.append(min(size, WORDS) if i < table.left else size)
+        sizes.append(min(size, words) if i < table.left else size)
     if table.folded:
         sizes[:2] = [sizes[1] + 2]
     return sum(size + 2 for size in sizes) + 1
@@ -169,7 +175,7 @@ def records(rows: Sequence[dict[str, Any]], style: str) -> str:
     return text.getvalue().rstrip("\n")
 
 
-def _terminal(table: TextTable, width: int | None) -> str:
+def _terminal(table: TextTable, width: int) -> str:
     from rich import box
     from rich.console import Console
     from rich.table import Table
@@ -197,13 +203,13 @@ def _terminal(table: TextTable, width: int | None) -> str:
             row[0] = first
         shown.add_row(*row)
     text = io.StringIO()
-    width = width or WIDE
     console = Console(file=text, width=width, color_system=None, markup=False, highlight=False, emoji=False)
     console.print(shown)
     waiting = iter(headings)
-    lines = [
-        f"  {next(waiting)}" if line.strip() == HEADING * 3 else line.rstrip() for line in text.getvalue().splitlines()
-    ]
+    lines = list[str]()
+    for line in text.getvalue().splitlines():
+        long = textwrap.wrap(next(waiting), width - 2) if line.strip() == HEADING * 3 else ()
+        lines += [f"  {part}" for part in long] or [line.rstrip()]
     return "\n".join([*_wrapped(table.title, width), *(line for line in lines if line), *_wrapped(table.note, width)])
 
 
@@ -230,6 +236,8 @@ LATEX = {
     "\\": r"\textbackslash{}", "<": "$<$", ">": "$>$", "≤": r"$\le$", "φ": r"$\varphi$", "†": r"$^\dagger$",
     "∞": r"$\infty$", "₁": "$_1$", "₂": "$_2$", "×": r"$\times$", "·": r"$\cdot$", "Δ": r"$\Delta$",
     "–": "--", "−": "$-$", "*": "$^*$", "λ": r"$\lambda$", "β": r"$\beta$", "′": "$'$", "ρ": r"$\rho$",
+    "Γ": r"$\Gamma$", "ε": r"$\varepsilon$", "κ": r"$\kappa$", "α": r"$\alpha$", "δ": r"$\delta$", "γ": r"$\gamma$",
+    "≥": r"$\ge$", "μ": r"$\mu$", "σ": r"$\sigma$", "Λ": r"$\Lambda$", "₀": "$_0$", "²": "$^2$", "√": r"$\surd$",
 }  # fmt: skip
 
 
@@ -237,7 +245,8 @@ def _latex(table: TextTable) -> str:
     def line(row: Sequence[str]) -> str:
         texts = ["".join(LATEX.get(c, c) for c in cell) for cell in row]
         bold = [rf"\textbf{{{t}}}" if isinstance(cell, Marked) else t for t, cell in zip(texts, row, strict=True)]
-        return " & ".join(bold) + r" \\"
+        joined = " & ".join(bold)
+        return (f"{{}}{joined}" if joined.startswith("[") else joined) + r" \\"  # \\ [ would be a distance
 
     align = "".join("l" if i < table.left else "r" for i in range(len(table.columns)))
     body = [line(row) for row in table.rows]

@@ -9,6 +9,7 @@ import pandas as pd
 
 from cbobench.report.load import Run
 
+WORDS = {True: "binds", False: "does not bind"}
 Where = Any
 """A run: opened, or its folder as a path or URI, or what `cbobench.run` returned."""
 
@@ -102,9 +103,10 @@ def _apart(found: list[Group]) -> list[Group]:
         some = [group for group in found if (group.problem, group.horizon) == arena]
         seeds = known.get((*arena, None), {})
         if len(set(seeds.values())) < 2:
-            result += some
+            word = f": {WORDS[next(iter(seeds.values()))]}" if seeds else ""
+            result += [replace(group, problem_label=group.problem_label + word) for group in some]
             continue
-        for binds, word in ((True, "binds"), (False, "does not bind")):
+        for binds, word in WORDS.items():
             mine = {seed for seed, value in seeds.items() if value is binds}
             for group in some:
                 good = group.good[group.good.index.isin(mine)]

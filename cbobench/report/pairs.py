@@ -186,8 +186,8 @@ def named(run: Run, word: str) -> str:
     return titles[0]
 
 
-def table(frame: pd.DataFrame, shown: list[Quantity], title: str, note: str) -> TextTable:
-    """Paired differences for readers."""
+def table(frame: pd.DataFrame, shown: list[Quantity], title: str, note: str, by_algorithm: bool = False) -> TextTable:
+    """Paired differences for readers, in the rows' order; `by_algorithm`: with the algorithm before the problem."""
     symbols = {quantity.name: quantity for quantity in shown}
     several = frame["horizon"].nunique() > 1
     metrics = frame["metric"].nunique() > 1
@@ -208,8 +208,13 @@ def table(frame: pd.DataFrame, shown: list[Quantity], title: str, note: str) -> 
              number(row["effect"]) if np.isnan(row["effect"]) else f"{row['effect']:+.2f}",
              f"{row['wins']}/{row['ties']}/{row['losses']}"]
         )  # fmt: skip
+    if by_algorithm:
+        here = columns.index("algorithm")
+        for words in (columns, *rows):
+            words.insert(0, words.pop(here))
     only = symbols[frame["metric"].iloc[0]]
-    heading = f"{title}: differences of {only.label} ({only.symbol})" if not metrics else f"{title}: paired differences"
+    heading = f"{title}: paired differences" + ("" if metrics else f", {only.label.removesuffix(only.symbol).strip()}")
+    heading += "" if metrics else f" ({only.symbol})"
     weights = [0] * (left + 2) + [4, 2, 3, 1]
     return TextTable(columns, rows, heading, note, left=left, weights=weights)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any
+from typing import Any, get_args
 
 from cbobench.errors import CbobenchError, Misuse
 from cbobench.metrics import METRICS
@@ -50,7 +50,12 @@ def plot(
         >>> figure.axes[0].set_title("Simple regret")  # doctest: +SKIP
         >>> figure.savefig("simple_regret.pdf")  # doctest: +SKIP
     """
-    name = drawable(metric)[0]
+    if len(named := drawable(metric)) != 1:
+        raise Misuse(f"metric is {metric!r}; a plot is of one metric")
+    name = named[0]
+    for word, given, allowed in (("log", log, ("", "x", "y", "xy")), ("statistic", statistic, get_args(Statistic))):
+        if given not in allowed:
+            raise Misuse(f"{word} is {given!r}; allowed: {', '.join(map(repr, allowed))}")
     if average and not METRICS[name].cumulative:
         raise Misuse(f"{name} is no sum over rounds, so there is no average of it; leave out average")
     one = opened(run)

@@ -29,11 +29,16 @@ def ranked(found: list[Group], shown: list[Quantity], title: str) -> tuple[pd.Da
     most of all, depend on which algorithms are compared.
 
     Raises:
-        Misuse: fewer than two algorithms on every problem.
+        Misuse: fewer than two algorithms with good cells on every problem.
     """
+    horizons = {
+        problem: max(g.horizon for g in found if g.problem == problem) for problem in {g.problem for g in found}
+    }
+    earlier = len(found)  # rounds of one play under two horizons are no two blocks
+    found = [group for group in found if group.horizon == horizons[group.problem]]
     titles, labels = _everywhere(found)
     if len(titles) < 2:
-        raise Misuse("ranks need two algorithms that are asked for on every problem; choose with --only")
+        raise Misuse("ranks need two algorithms that have good cells on every problem; choose with --only")
     rows: list[dict[str, Any]] = []
     differences = []
     for quantity in shown:
@@ -60,9 +65,11 @@ def ranked(found: list[Group], shown: list[Quantity], title: str) -> tuple[pd.Da
         "average rank over (problem, seed), 1 is best; * within the critical difference of the best (Nemenyi, 5 %): "
         f"{', '.join(differences)}; in brackets: blocks that all algorithms have, of those asked for"
     )
+    if len(found) < earlier:
+        note += "; of the longest horizon of each problem"
     absent = sorted({group.algorithm_label for group in found} - set(labels.values()))
     if absent:
-        note += f"\nleft out, as not asked for on every problem: {', '.join(absent)}"
+        note += f"\nleft out, without a good cell on some problem: {', '.join(absent)}"
     weights = [0, *range(len(shown))]
     return frame, TextTable(
         ["algorithm", *(q.symbol for q in shown)], cells, f"{title}: ranks", note, left=1, weights=weights
@@ -70,8 +77,10 @@ def ranked(found: list[Group], shown: list[Quantity], title: str) -> tuple[pd.Da
 
 
 def _everywhere(found: list[Group]) -> tuple[list[str], dict[str, str]]:
-    """Titles of the algorithms that are in every arena, in order, and their labels."""
-    sets = [{group.algorithm for group in some} for some in arenas(found)]
+    """Titles of the algorithms that have good cells in every arena, in order, and their labels."""
+    sets = [{group.algorithm for group in some if len(group.good)} for some in arenas(found)]
+    if not any(sets):
+        raise Misuse("no cell is good yet, so nothing can be ranked; see cbobench status")
     titles = [title for title in dict.fromkeys(group.algorithm for group in found) if all(title in s for s in sets)]
     return titles, {group.algorithm: group.algorithm_label for group in found if group.algorithm in titles}
 

@@ -165,7 +165,8 @@ def _table(frame: pd.DataFrame, shown: list[Quantity], title: str, hidden: Mappi
     some = ", ".join(f"{count} {verdict}" for verdict, count in hidden.items())
     note = NOTE + (f"\nnot shown: {some}" if some else "")
     if not rows:
-        note = "nothing changed" + (f"; not shown: {some}" if some else "")
+        none = "nothing that can be compared changed" if "not comparable" in hidden else "nothing changed"
+        note = none + (f"; not shown: {some}" if some else "")
     left = 5 if several else 4
     weights = [0] * (left + 1) + [2, 2, 1, 4, 3]
     return TextTable(columns, rows, title, note, left=left, weights=weights)

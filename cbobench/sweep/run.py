@@ -111,6 +111,8 @@ def plan(
     for word in again:
         if word not in ("failed", "stale"):
             raise unknown("kind of cell to play again", word, ("failed", "stale"))
+    if not isinstance(suite, str | Path | Mapping):
+        raise Misuse(f"{suite!r} is no suite; give a file, the name of a shipped suite, or a mapping")
     source = suite if isinstance(suite, Mapping) else resources.find_suite(suite)
     loaded = load(source, data=data, horizon=horizon, seeds=seeds, only=only, imports=imports, command=command)
     grid = loaded.grid

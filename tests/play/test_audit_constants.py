@@ -92,3 +92,12 @@ def test_explorations_keep_what_they_promise(explore):
         assert near.mean() >= 1 - explore.misses(t)
         if isinstance(explore, RandUCB) and explore.law != "normal":
             assert optimistic == pytest.approx(explore.optimism(), abs=0.03)
+
+
+def test_the_margin_of_a_box_is_not_that_of_its_candidates():
+    """A program on candidates finds less slack than a box has: δ in use, the true one, is not called too large."""
+    pocket = problem("feasible-pocket")
+    _, _, rows = audited(pocket, "ckb-ucb")
+    assert rows[0]["margin"] < rows[0]["margin_used"]
+    assert not any("δ exceeds" in note for note in rows[0]["notes"])
+    assert any("δ exceeds" in note for note in audited(pocket, "ckb-ucb", delta=0.9)[2][0]["notes"])

@@ -164,7 +164,7 @@ def test_few_seeds_separate_nothing_and_mark_nothing(tmp_path):
 
 def test_seeds_in_which_the_constraint_binds_stand_apart(run):
     frame = cbobench.summary(run, by="binds")
-    assert list(frame["problem_label"].unique()) == ["P", "Q: binds", "Q: does not bind"]
+    assert list(frame["problem_label"].unique()) == ["P: does not bind", "Q: binds", "Q: does not bind"]
     apart = row_of(frame, "Q: binds", "A")
     assert (apart["n"], apart["expected"]) == (4, 4)
     np.testing.assert_allclose(apart["regret"], REGRET["A"][:4].mean() + 5, rtol=1e-12)
@@ -261,6 +261,7 @@ def test_values_that_are_no_numbers_are_left_out(tmp_path):
         ((float("inf"), 3.0, float("inf")), "∞"),
         ((0.0, 0.0, 0.0), "0 [0, 0]"),
         ((2e7, 1e7, 3e7), "2.0e+07 [1.0e+07, 3.0e+07]"),
+        ((-17.2, -24.9, -0.3), "-17 [-25, 0]"),
     ],
 )
 def test_brackets(given, text):
