@@ -84,9 +84,10 @@ class Starts:
         # Between two observations next to the best one there may be a better one.
         found.append(beside(peaks[:, 0], BESIDE * self.spacing))
         if self.rough:
-            sides = np.broadcast_to(_on_sides(d), (replicates, *_on_sides(d).shape))
-            tried = np.concatenate([observed, self._clouds(peaks, 1.5 * self.spacing), sides], axis=1)
-            found.append(_spread(tried, at(tried).total(), 4 * count, APART * self.spacing))
+            sides = _on_sides(d)
+            everywhere = np.broadcast_to(sides, (replicates, *sides.shape))
+            tried = np.concatenate([observed, self._clouds(peaks, 1.5 * self.spacing), everywhere], axis=1)
+            found.append(pick(tried, _spread(tried, at(tried).total(), 4 * count, APART * self.spacing)))
         if many:
             self.round += 1
             anywhere = _everywhere(d)[np.arange(self.round * FRESH, (self.round + 1) * FRESH) % EVERYWHERE]
@@ -98,7 +99,7 @@ class Starts:
     def around(self, best: Array, at: Callable[[Array], Parts]) -> Array:
         """Where scores have cusps: the best of three clouds around the best points (S, d) so far, (S, q, d)."""
         tried = np.concatenate([self._clouds(best[:, None], side * self.spacing) for side in (2.0, 0.7, 0.2)], axis=1)
-        return _spread(tried, at(tried).total(), 2 * self.count, CLOSE * self.spacing)
+        return pick(tried, _spread(tried, at(tried).total(), 2 * self.count, CLOSE * self.spacing))
 
     def _sides(self, gains: Array, peaks: Array, which: NDArray[np.intp], at: Callable[[Array], Parts]) -> list[Array]:
         """The best of the peaks (S, q, d) moved onto sides and corners, for both forms of the score."""
@@ -143,14 +144,8 @@ class Starts:
 
     def _apart(self, form: Array, count: int) -> NDArray[np.intp]:
         """The best candidates (S, count) of which no two are neighbours."""
-        left, some = form.copy(), np.empty((len(form), count), dtype=np.intp)
-        for i in range(count):
-            some[:, i] = left.argmax(axis=1)
-            near = np.ones(left.shape, dtype=bool)
-            for along in self.candidates.T:
-                near &= np.abs(along - along[some[:, i], None]) < 2 * self.spacing
-            left[near] = -np.inf
-        return some
+        everywhere = np.broadcast_to(self.candidates, (len(form), *self.candidates.shape))
+        return _spread(everywhere, form, count, 2 * self.spacing)
 
     def _clouds(self, centres: Array, side: float) -> Array:
         """Points (S, k, d) within `side` of the centres, along every axis."""
@@ -173,10 +168,13 @@ def _on_sides(d: int) -> Array:
     return np.concatenate([some, corners])
 
 
-def _spread(points: Array, values: Array, count: int, apart: float) -> Array:
-    """The best of points (S, k, d) of which no two are nearer to each other, (S, count, d)."""
+def _spread(points: Array, values: Array, count: int, apart: float) -> NDArray[np.intp]:
+    """Which of points (S, k, d) are the best of which no two are nearer to each other, (S, count)."""
     left, rows, some = values.copy(), np.arange(len(values)), np.empty((len(values), count), dtype=np.intp)
     for i in range(count):
         some[:, i] = left.argmax(axis=1)
-        left[np.abs(points - points[rows, some[:, i], None]).max(axis=2) < apart] = -np.inf
-    return pick(points, some)
+        best, near = points[rows, some[:, i]], np.ones(left.shape, dtype=bool)
+        for axis in range(points.shape[2]):
+            near &= np.abs(points[..., axis] - best[:, axis, None]) < apart
+        left[near] = -np.inf
+    return some

@@ -9,6 +9,7 @@ import pytest
 
 from cbobench.gp import maximise
 from cbobench.gp.box import Box
+from cbobench.gp.climbs import pick
 from cbobench.gp.parts import Parts
 from cbobench.gp.starts import FRESH, Starts, _spread
 from cbobench.gp.taylor import taylor
@@ -189,7 +190,7 @@ def test_where_many_kinks_meet_some_climbs_begin_elsewhere_in_every_round():
 
 def test_spread_points_are_the_best_that_are_apart():
     points, values = RANDOM(2).random((3, 200, 2)), RANDOM(3).normal(size=(3, 200))
-    chosen = _spread(points, values, 6, 0.2)
+    chosen = pick(points, _spread(points, values, 6, 0.2))
     for some, every, value in zip(chosen, points, values, strict=True):
         distance = np.abs(some[:, None] - some).max(axis=2) + np.eye(6)
         assert distance.min() >= 0.2
