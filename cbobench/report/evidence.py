@@ -100,6 +100,11 @@ class Play:
         position = max(0, int(np.searchsorted(curve.index, t, side="right")) - 1)
         return int(curve.index[position]), curve.iloc[position].dropna()
 
+    def average(self, metric: str, t: float) -> pd.Series:
+        """The metric over the rounds up to the last recorded one of these, by seed."""
+        rounds, values = self.at(metric, t)
+        return values / rounds
+
 
 @lru_cache(maxsize=64)
 def _curve(run: Run, metric: str, problem: str, algorithm: str) -> pd.DataFrame:
@@ -121,7 +126,7 @@ def side(low: float, high: float, bound: float) -> Verdict:
 
 def below(metric: str, a: Play, b: Play, t: float | None = None, higher: bool = False) -> Part:
     """a's metric is below b's (`higher`: above), at T or as the average over the first t rounds; paired by seed."""
-    both = [play.final(metric) if t is None else play.at(metric, t)[1] / play.at(metric, t)[0] for play in (a, b)]
+    both = [play.final(metric) if t is None else play.average(metric, t) for play in (a, b)]
     pairs = pd.concat(both, axis=1, join="inner").dropna()
     word = "above" if higher else "below"
     what = f"{_symbol(metric)}{'' if t is None else f'/t at t = {t:.0f}'} of {a.label} {word} {b.label}'s"

@@ -41,7 +41,8 @@ class Run:
 
     def only(self, glob: str) -> Run:
         """The same run with the matching pairs alone (see `RunRecord.only`); `whole` still holds all."""
-        part = Run(self.folder.uri)
+        part = Run.__new__(Run)  # what is published is not listed again
+        part.folder, part.whole, part.played = self.folder, self.whole, self.played
         part.record = self.record.only(glob)
         return part
 
