@@ -1,12 +1,14 @@
-"""Small makers that tests share: settings without a problem, and short plays."""
+"""Small makers that tests share: settings without a problem, short plays and small runs."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+import cbobench
 from cbobench import params
 from cbobench.algorithms import ALGORITHMS
 from cbobench.algorithms.base import Algorithm, Setting
@@ -65,3 +67,10 @@ def play(
 def actions(chunks: list[Chunk]) -> np.ndarray:
     """Played actions (T, S)."""
     return np.concatenate([chunk.actions for chunk in chunks])
+
+
+def swept(folder: Path, suite: str) -> Path:
+    """The run folder of a suite's text, played in this process."""
+    (folder / "suite.yaml").write_text(suite)
+    cbobench.run(folder / "suite.yaml", out=folder / "run", cpus=0)
+    return folder / "run"

@@ -19,6 +19,7 @@ from cbobench.report.claims import Claim, findings
 from cbobench.report.claimtable import claims_of, evaluate, shown
 from cbobench.report.evidence import below, near, never, similar, sublinear, vanishes
 from cbobench.report.load import Run
+from tests.helpers import swept
 
 SEEDS = 20
 SUITE = f"""\
@@ -59,10 +60,7 @@ def rewrite(run, algorithm, values, status="ok"):
 
 @pytest.fixture(scope="module")
 def played(tmp_path_factory):
-    folder = tmp_path_factory.mktemp("claims")
-    (folder / "suite.yaml").write_text(SUITE)
-    cbobench.run(folder / "suite.yaml", out=folder / "run", cpus=0)
-    return folder / "run"
+    return swept(tmp_path_factory.mktemp("claims"), SUITE)
 
 
 @pytest.fixture

@@ -7,6 +7,7 @@ import pytest
 
 import cbobench
 from cbobench.errors import Misuse
+from tests.helpers import swept
 
 SUITE = """\
 suite: columns
@@ -23,10 +24,7 @@ algorithms:
 
 @pytest.fixture(scope="module")
 def run(tmp_path_factory):
-    folder = tmp_path_factory.mktemp("columns")
-    (folder / "suite.yaml").write_text(SUITE)
-    cbobench.run(folder / "suite.yaml", out=folder / "run", cpus=0)
-    return folder / "run"
+    return swept(tmp_path_factory.mktemp("columns"), SUITE)
 
 
 def test_entries_of_vectors_are_plain_columns(run):

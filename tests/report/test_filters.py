@@ -10,6 +10,7 @@ from cbobench.report.formats import number
 from cbobench.report.load import Run
 from cbobench.report.panels import TradeOff
 from cbobench.report.style import looks
+from tests.helpers import swept
 
 SUITE = """\
 suite: filters
@@ -27,10 +28,7 @@ algorithms:
 
 @pytest.fixture(scope="module")
 def run(tmp_path_factory):
-    folder = tmp_path_factory.mktemp("filters")
-    (folder / "suite.yaml").write_text(SUITE)
-    cbobench.run(folder / "suite.yaml", out=folder / "run", cpus=0)
-    return folder / "run"
+    return swept(tmp_path_factory.mktemp("filters"), SUITE)
 
 
 @pytest.mark.parametrize(

@@ -24,6 +24,7 @@ from cbobench.report.formats import TextTable, number, render
 from cbobench.report.load import Run
 from cbobench.stats.intervals import interval
 from tests.conftest import ROOT
+from tests.helpers import swept
 
 SUITE = """\
 suite: figures
@@ -46,10 +47,7 @@ algorithms:
 
 @pytest.fixture(scope="module")
 def finished(tmp_path_factory):
-    folder = tmp_path_factory.mktemp("figures")
-    (folder / "suite.yaml").write_text(SUITE)
-    cbobench.run(folder / "suite.yaml", out=folder / "run", cpus=0)
-    return folder / "run"
+    return swept(tmp_path_factory.mktemp("figures"), SUITE)
 
 
 def test_summary_is_the_mean_over_cells(finished):

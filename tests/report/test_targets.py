@@ -43,25 +43,24 @@ def test_rounds_to_a_target(run):
     assert (paired["n"], paired["wins"], paired["ties"]) == (4, 2, 2), "two never got there with either"
 
 
-def test_a_target_is_read_a_part_of_a_file_at_a_time(run, monkeypatch):
-    read = RunFolder.read
+def cells_only(monkeypatch, method, otherwise):
+    """Let a method of run folders read cells alone."""
+    read = getattr(RunFolder, method)
 
-    def cells_only(self, kind, task, columns=None):
-        assert kind == "cells", "a whole file of rounds"
+    def checked(self, kind, task, columns=None):
+        assert kind == "cells", otherwise
         return read(self, kind, task, columns)
 
-    monkeypatch.setattr(RunFolder, "read", cells_only)
+    monkeypatch.setattr(RunFolder, method, checked)
+
+
+def test_a_target_is_read_a_part_of_a_file_at_a_time(run, monkeypatch):
+    cells_only(monkeypatch, "read", "a whole file of rounds")
     assert cbobench.summary(run, target=0.5)["rounds_to_target_defined"].tolist() == [2, 0]
 
 
 def test_tables_without_a_target_read_no_rounds(run, monkeypatch):
-    read = RunFolder.row_groups
-
-    def cells_only(self, kind, task, columns=None):
-        assert kind == "cells", "rounds"
-        return read(self, kind, task, columns)
-
-    monkeypatch.setattr(RunFolder, "row_groups", cells_only)
+    cells_only(monkeypatch, "row_groups", "rounds")
     for options in ({}, {"best": True}, {"ranks": True}, {"other": run.folder.uri}):
         assert str(cbobench.compare(run.folder.uri, **options))
     with pytest.raises(AssertionError, match="rounds"):
