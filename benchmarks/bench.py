@@ -161,6 +161,7 @@ def main() -> None:
         print(f"  {over} / {under}: {main_case[over] / main_case[under]:.2f}")
     others()
     boxes(100 if quick else 500)
+    rounds_of_a_box()
     recommending(5 if quick else 25)
     long_horizon(10_000 if quick else 100_000)
     ours = main_case["ckb-ucb"]
@@ -189,6 +190,21 @@ def boxes(horizon: int) -> None:
     for name in ("igp-ucb", "rpol-ucb", "ckb-ucb", "config"):
         alone, together = (horizon * 1e-6 * play(task, name, s, horizon) for s in (1, 10))
         print(f"  {name:18} {alone:6.2f} {together:6.2f}")
+
+
+def rounds_of_a_box(horizon: int = 2000) -> None:
+    """CPU milliseconds of a round of rpol-ucb on the feasible pocket, near t = 200 and near the end."""
+    task: Problem = params.build(PROBLEMS.get("feasible-pocket"), {})
+    task.prepare(DataFolder())
+    cells = Play(task, "bench", params.build(ALGORITHMS.get("rpol-ucb"), {"beta": 1.0}), "bench", [0], horizon)
+    clock: list[float] = []
+    cells.watch = lambda t: clock.append(1e3 * time.process_time())
+    for _ in cells:
+        pass
+    spent = np.diff(clock)
+    early, late = np.median(spent[150:250]), np.median(spent[-100:])
+    print(f"\nrpol-ucb, ms per round (medians of 100): {early:.2f} near t = 200, {late:.2f} near t = {horizon:,} "
+          f"(ratio {late / early:.2f})")  # fmt: skip
 
 
 def recommending(turns: int) -> None:
