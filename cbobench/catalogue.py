@@ -10,7 +10,7 @@ import json
 from typing import Any
 
 from cbobench.errors import unknown
-from cbobench.report.formats import TextTable, render
+from cbobench.report.formats import Code, TextTable, render
 
 
 def _catalogue(what: str) -> list[dict[str, Any]]:
@@ -46,10 +46,10 @@ def do_list(options: argparse.Namespace, given: list[str]) -> int:
     if options.format == "json":
         print(json.dumps(rows, indent=1, ensure_ascii=False))
         return 0
-    markdown = options.format == "markdown"
-    if markdown:
-        rows = [row | {"name": f"`{row['name']}`"} for row in rows]
-    texts = [[", ".join(v) if isinstance(v, list) else str(v) for v in row.values()] for row in rows]
+    texts = [
+        [Code(v) if k == "name" else ", ".join(v) if isinstance(v, list) else str(v) for k, v in row.items()]
+        for row in rows
+    ]
     print(render(TextTable([*rows[0]], texts, left=len(rows[0])), options.format))
     return 0
 

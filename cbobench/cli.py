@@ -12,6 +12,7 @@ from typing import Any, NoReturn
 from cbobench import __version__
 from cbobench.errors import CbobenchError, Misuse, nearest, one_line
 from cbobench.report.formats import FORMATS
+from cbobench.words import visible
 
 STOPPED = 130
 
@@ -100,7 +101,12 @@ def parser() -> Parser:
     for sub in (status, compare, figures):
         sub.add_argument("run", metavar="RUN", help="run folder, path or URI")
     status.add_argument("--format", choices=("table", "json"), default="table")
-    compare.add_argument("other", metavar="RUN2", nargs="?", help="what changed from RUN to RUN2; exit code 1 if worse")
+    compare.add_argument(
+        "other",
+        metavar="RUN2",
+        nargs="?",
+        help="what changed from RUN to RUN2; exit code 1: worse, or not comparable",
+    )
     compare.add_argument("--only", metavar="GLOB", action=Once, help='only matching pairs, "problem/algorithm" or one')
     compare.add_argument("--metric", metavar="NAME", nargs="+", action="extend", help="metrics, by name or symbol")
     compare.add_argument(
@@ -134,7 +140,7 @@ def parser() -> Parser:
     claims.add_argument("--only", metavar="ID", action="append", default=[], help="only this claim (may be repeated)")
     claims.add_argument("--parts", action="store_true", help="a row for every part of a claim")
     claims.add_argument("--map", type=Path, metavar="FOLDER", help="draw, per claim, its verdicts over what was swept")
-    claims.add_argument("--strict", action="store_true", help="exit code 1 where a claim does not hold")
+    claims.add_argument("--strict", action="store_true", help="exit code 1 where a claim fails, or none can be tested")
 
     listing = command("list", "all problems, algorithms or suites")
     listing.add_argument("what", choices=("problems", "algorithms", "suites"))
@@ -171,13 +177,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
         handler = getattr(commands, f"do_{options.command}")
         return int(handler(options, given))
     except CbobenchError as error:
-        print(f"cbobench: {error}", file=sys.stderr)
+        print(f"cbobench: {visible(str(error))}", file=sys.stderr)
         return error.exit_code
     except (OSError, MemoryError, RecursionError) as error:
         if isinstance(error, BrokenPipeError):  # the reader (head, less) has gone
             sys.stderr.close()
             return 0
-        print(f"cbobench: {one_line(error)}", file=sys.stderr)
+        print(f"cbobench: {visible(one_line(error))}", file=sys.stderr)
         return 1
     except KeyboardInterrupt:
         print("cbobench: stopped", file=sys.stderr)

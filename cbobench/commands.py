@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, TextIO
 
 from cbobench.catalogue import do_data, do_list, do_show
+from cbobench.words import counted, visible
 
 if TYPE_CHECKING:
     from cbobench.results.record import RunRecord
@@ -62,11 +63,12 @@ def do_run(options: argparse.Namespace, given: list[str]) -> int:
 def _report(outcome: Outcome, done: int, command: str, fail_fast: bool, out: TextIO) -> int:
     """Print what a sweep came to, its table to `out`; the exit code."""
     for error in outcome.errors[:SHOWN_FAILURES]:
-        print(f"failed: {error}", file=sys.stderr)
+        print(f"failed: {visible(error)}", file=sys.stderr)
     if outcome.stopped:
         good = done + outcome.played - outcome.failed
         bad = f", {outcome.failed} failed" if outcome.failed else ""
-        print(f"stopped: {good} of {outcome.cells} cells are done{bad}; to go on: {command}", file=sys.stderr)
+        cells = counted(outcome.cells, "cell")
+        print(f"stopped: {good} of {cells} done{bad}; to go on: {visible(command)}", file=sys.stderr)
         return 1 if fail_fast and outcome.failed else 130
     from cbobench.report.compare import compare
     from cbobench.report.load import Run
@@ -77,9 +79,9 @@ def _report(outcome: Outcome, done: int, command: str, fail_fast: bool, out: Tex
     see = f"see: cbobench status {shlex.quote(outcome.folder.uri)}"
     failed = int((finished.cells["status"] == "failed").sum())
     if failed:
-        print(f"{failed} cells failed; {see}", file=sys.stderr)
+        print(f"{counted(failed, 'cell')} failed; {see}", file=sys.stderr)
     if outcome.absent:
-        some = f"{len(outcome.absent)} of {outcome.tasks} tasks were played but are not in {outcome.folder.uri}"
+        some = f"{len(outcome.absent)} of {counted(outcome.tasks, 'task')} played but not in {outcome.folder.uri}"
         print(
             f"absent: {some} (first {outcome.absent[0]}); does every worker reach the same folder? {see}",
             file=sys.stderr,
@@ -95,14 +97,14 @@ def do_status(options: argparse.Namespace, given: list[str]) -> int:
 
     folder = RunFolder.at(options.run)
     record, state = read(folder)
-    hints = _finishing(record, state)
+    hints = [visible(hint) for hint in _finishing(record, state)]
     failures = [
         {
             "cell": c.id,
-            "problem": c.pair.problem.title,
-            "algorithm": c.pair.algorithm.title,
+            "problem": visible(c.pair.problem.title),
+            "algorithm": visible(c.pair.algorithm.title),
             "seed": c.seed,
-            "error": e,
+            "error": visible(e),
         }
         for c, e in state.failed
     ]
@@ -111,10 +113,12 @@ def do_status(options: argparse.Namespace, given: list[str]) -> int:
         content |= {"unchecked": len(state.unchecked), "other_libraries": len(state.other)}
         print(json.dumps(content | {"failures": failures, "finish": hints}, indent=1, ensure_ascii=False))
         return 1 if failures else 0
-    print(f"{record.suite}: {len(state.done)} of {len(record.cells)} cells done, {len(state.failed)} failed, "
-          f"{len(state.missing)} missing, {len(state.stale)} stale")  # fmt: skip
+    cells = counted(len(record.cells), "cell")
+    print(visible(f"{record.suite}: {len(state.done)} of {cells} done, {len(state.failed)} failed, "
+                  f"{len(state.missing)} missing, {len(state.stale)} stale"))  # fmt: skip
     for failure in failures[:SHOWN_FAILURES]:
-        print(f"  failed: {failure['problem']} / {failure['algorithm']} seed {failure['seed']}: {failure['error']}")
+        pair = f"{failure['problem']} / {failure['algorithm']}"
+        print(f"  failed: {pair} seed {failure['seed']}: {failure['error']}")
     if len(failures) > SHOWN_FAILURES:
         print(f"  ... and {len(failures) - SHOWN_FAILURES} more (--format json lists all)")
     if state.stale:
@@ -122,9 +126,11 @@ def do_status(options: argparse.Namespace, given: list[str]) -> int:
     if state.unchecked:
         names = {name for c in state.unchecked for name in (c.pair.problem.name, c.pair.algorithm.name)}
         absent = ", ".join(sorted(name for name in names if ":" in name))
-        print(f"  {len(state.unchecked)} cells could not be checked for staleness: {absent} cannot be imported here")
+        cells = counted(len(state.unchecked), "cell")
+        print(f"  {cells} could not be checked for staleness: {absent} cannot be imported here")
     if state.other:
-        print(f"  {len(state.other)} cells were played with another NumPy or SciPy than this machine's {libraries()}")
+        cells = counted(len(state.other), "cell")
+        print(f"  {cells} played with another NumPy or SciPy than this machine's {libraries()}")
     for hint in hints:
         print(f"  to go on: {hint}")
     return 1 if failures else 0
@@ -165,7 +171,10 @@ def do_compare(options: argparse.Namespace, given: list[str]) -> int:
     asked = {k: v for k, v in vars(options).items() if k not in ("command", "format", "run", "other")}
     found = compare(options.run, options.other, **asked)
     print(found.render(options.format))
-    return 1 if found.worse else 0
+    if found.nothing:
+        both = visible(f"{options.run} and {options.other}")
+        print(f"nothing of {both} can be compared: {visible(found.nothing)}", file=sys.stderr)
+    return 1 if found.worse or found.nothing else 0
 
 
 def do_audit(options: argparse.Namespace, given: list[str]) -> int:

@@ -18,6 +18,7 @@ from typing import Any, NamedTuple
 from cbobench import resources
 from cbobench.cli import main
 from cbobench.report.claimtable import as_record, claims_of, evaluate, ours
+from cbobench.words import counted
 
 HERE = Path(__file__).parent
 STORED, PAGE = HERE / "reproduction.json", HERE / "reproduction.md"
@@ -117,7 +118,8 @@ def tally(rows: list[dict[str, Any]]) -> str:
     """How many settings have which verdict."""
     said = [row["verdict"] for row in rows]
     words = [f"{said.count(v)} {v}" for v in ("holds", "does not hold", "undecided", "not in these runs") if v in said]
-    return f"{len({row['id'] for row in rows})} claims in {len(rows)} settings: {', '.join(words)}.\n"
+    claims, settings = counted(len({row["id"] for row in rows}), "claim"), counted(len(rows), "setting")
+    return f"{claims} in {settings}: {', '.join(words)}.\n"
 
 
 def figure_table(paper: Paper, rows: list[dict[str, Any]]) -> str:

@@ -20,9 +20,9 @@ from tests.conftest import ROOT
 
 PACKAGE = Path(cbobench.__file__).parent
 FILES = sorted(p for p in PACKAGE.rglob("*.py") if p.relative_to(PACKAGE).parts[0] not in ("_suites", "_analysis"))
-LEAVES = {"errors", "registry", "rng", "params", "resources", "metrics", "threads", ""}
+LEAVES = {"errors", "registry", "rng", "params", "resources", "metrics", "threads", "words", ""}
 ALLOWED = {
-    "errors": set(), "rng": set(), "metrics": set(), "threads": set(), "registry": {"errors"},
+    "errors": set(), "rng": set(), "metrics": set(), "threads": set(), "words": set(), "registry": {"errors"},
     "params": {"errors"}, "resources": {"errors"},
     "stats": {"errors", "rng"},
     "gp": {"errors", "registry", "rng", "params"},

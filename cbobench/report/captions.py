@@ -14,6 +14,7 @@ from cbobench.report.groups import binding, groups
 from cbobench.report.load import Run
 from cbobench.report.panels import AnyPanel, Boxes
 from cbobench.results.record import WHATS
+from cbobench.words import counted
 
 WIDTH = 100
 
@@ -95,11 +96,11 @@ def _notes(run: Run, shown: Shown) -> list[str]:
     for problem in dict.fromkeys(problem for problem, _ in shown.pairs):
         if (problem, run.horizon, None) in known:
             count, of = known[problem, run.horizon, None]
-            notes.append(f"The constraint binds in {count} of {of} seeds ({labels[problem]}).")
+            notes.append(f"The constraint binds in {count} of {counted(of, 'seed')} ({labels[problem]}).")
     mine = [p in shown.pairs for p in zip(good["problem"], good["algorithm"], strict=True)]
     old = int(good["cell"][mine].isin(run.stale).sum())
     if old:
-        notes.append(f"Stale: {old} of {sum(mine)} cells were played by code that has changed since.")
+        notes.append(f"Stale: {old} of {counted(sum(mine), 'cell')}, played by code that has changed since.")
     return notes
 
 

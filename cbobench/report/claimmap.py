@@ -13,6 +13,7 @@ from cbobench.report.evidence import Verdict
 from cbobench.report.layout import save
 from cbobench.report.readings import short
 from cbobench.report.style import SIZES
+from cbobench.words import counted
 
 LOOKS: dict[Verdict, tuple[str, str]] = {  # colour and symbol: told apart without the colour, too
     "holds": ("#56B4E9", "+"), "does not hold": ("#D55E00", "−"), "undecided": ("0.88", "?"),
@@ -70,11 +71,11 @@ def draw_maps(found: Sequence[Finding], folder: Path) -> Iterator[tuple[str, lis
 
 def _caption(found: Sequence[Finding], minutes: float) -> str:
     claim, seeds = found[0].claim, sorted({f.n for f in found})
-    some = f"{seeds[0]}" if len(seeds) == 1 else f"{seeds[0]} to {seeds[-1]}"
+    some = counted(seeds[0], "seed") if len(seeds) == 1 else f"{seeds[0]} to {seeds[-1]} seeds"
     words = f"{claim.id}, {claim.source}: {claim.statement}. "
     words += "Verdicts over the settings: + holds, − does not hold, ? undecided; "
     words += "beside it the parts that hold of all, below it complete seeds · CPU-minutes. "
-    words += f"{some} seeds; {minutes:.1f} CPU-minutes in all, every cell counted once."
+    words += f"{some}; {minutes:.1f} CPU-minutes in all, every cell counted once."
     return textwrap.fill(words, 100) + "\n"
 
 

@@ -15,10 +15,12 @@ from cbobench.report.evidence import Part, Verdict
 from cbobench.report.figures import find_recipes
 from cbobench.report.formats import TextTable, number, records, render
 from cbobench.report.load import Run
+from cbobench.words import counted
 
-VERDICTS: dict[Verdict, str] = {
-    "holds": "hold", "does not hold": "do not hold", "undecided": "are undecided",
-    "not in these runs": "not in these runs",
+VERDICTS: dict[Verdict, tuple[str, str]] = {  # of one, of several
+    "holds": ("holds", "hold"), "does not hold": ("does not hold", "do not hold"),
+    "undecided": ("is undecided", "are undecided"),
+    "not in these runs": ("is not in these runs", "are not in these runs"),
 }  # fmt: skip
 NOTE = (
     "a claim holds where all its parts do and does not where one does not; paired by seed, 95 % intervals, Holm over a "
@@ -84,10 +86,10 @@ def ours(value: float, low: float, high: float, p: float) -> str:
 
 def counts(found: Sequence[Finding]) -> str:
     """How many claims, in how many settings, with which verdicts."""
-    claims, tests = len({f.claim.id for f in found}), [f for f in found if f.parts]
+    claims, settings = len({f.claim.id for f in found}), sum(bool(f.parts) for f in found)
     said = {verdict: sum(f.verdict == verdict for f in found) for verdict in VERDICTS}
-    words = ", ".join(f"{count} {VERDICTS[verdict]}" for verdict, count in said.items() if count)
-    return f"{claims} claims, {len(tests)} settings: {words}"
+    words = ", ".join(f"{count} {VERDICTS[verdict][count > 1]}" for verdict, count in said.items() if count)
+    return f"{counted(claims, 'claim')}, {counted(settings, 'setting')}: {words}"
 
 
 def shown(found: Sequence[Finding], style: str = "table", parts: bool = False, width: int | None = None) -> str:
@@ -155,7 +157,7 @@ def command(
     strict: bool,
     maps: Path | None,
 ) -> int:
-    """`cbobench claims`; exit code 1 with `strict` where a claim does not hold."""
+    """`cbobench claims`; exit code 1 with `strict` where a claim does not hold, or what was asked for is not tested."""
     found = evaluate(runs, claims_of(recipe, only))
     print(shown(found, style, parts))
     if maps is not None:
@@ -163,4 +165,11 @@ def command(
 
         for id, paths, minutes in draw_maps(found, maps):
             print(f"{paths[0].with_suffix('')} ({minutes:.1f} CPU-minutes): {id}", file=sys.stderr)
-    return int(strict and any(f.verdict == "does not hold" for f in found))
+    if not strict:
+        return 0
+    untested = [f for f in found if f.verdict == "not in these runs"]
+    if untested and (only or len(untested) == len(found)):
+        needs = "; ".join(f"{f.claim.id} {f.note}" for f in untested)
+        print(f"not tested, as these runs hold nothing of it: {needs}", file=sys.stderr)
+        return 1
+    return int(any(f.verdict == "does not hold" for f in found))

@@ -36,18 +36,25 @@ class Comparison:
         frame: one row per row of the table, in full precision.
         table: the same for readers.
         worse: between two runs, whether anything is worse or newly failing.
+        nothing: why two runs hold nothing that can be compared; empty where they hold something.
     """
 
     frame: pd.DataFrame
     table: TextTable
     worse: bool = False
+    nothing: str = ""
 
     def render(self, style: str = "table", width: int | None = None) -> str:
         """The comparison in one of `formats.FORMATS`; a table fits `width`, by default the terminal."""
         if style not in FORMATS:
             raise Misuse(f"format is {style!r}; allowed: {', '.join(FORMATS)}")
         if style in ("csv", "json"):
-            return records([{str(k): v for k, v in row.items()} for row in self.frame.to_dict("records")], style)
+            floats = set(self.frame.select_dtypes("float"))  # of these NaN is a value, elsewhere there is none
+            rows = [
+                {str(k): v if k in floats or pd.notna(v) else None for k, v in row.items()}
+                for row in self.frame.to_dict("records")
+            ]
+            return records(rows, style)
         return render(self.table, style, width)
 
     def __str__(self) -> str:

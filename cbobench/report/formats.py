@@ -6,11 +6,14 @@ import csv
 import io
 import json
 import math
+import re
 import shutil
 import textwrap
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
+
+from cbobench.words import visible
 
 FORMATS = ("table", "markdown", "latex", "csv", "json")
 
@@ -25,6 +28,12 @@ LEAST = 10  # the same where no column may be left out
 
 class Marked(str):
     """A cell that stands out: * in a terminal, bold in Markdown and LaTeX."""
+
+    __slots__ = ()
+
+
+class Code(str):
+    """A cell that is typed as it stands: in backticks in Markdown."""
 
     __slots__ = ()
 
@@ -108,7 +117,11 @@ def terminal_width() -> int:
 
 
 def render(table: TextTable, style: str, width: int | None = None) -> str:
-    """A text table as `table`, `markdown` or `latex`; a `table` fits `width` where its columns have weights."""
+    """A text table as `table`, `markdown` or `latex`; a `table` fits `width` where its columns have weights.
+
+    What a terminal would obey, or Markdown or LaTeX take as its own, is shown as it was written.
+    """
+    table = _shown(table)
     if style == "markdown":
         return _markdown(table)
     if style == "latex":
@@ -119,6 +132,13 @@ def render(table: TextTable, style: str, width: int | None = None) -> str:
     else:
         width = max(width, _natural(table, LEAST))
     return _terminal(table, width)
+
+
+def _shown(table: TextTable) -> TextTable:
+    """The table without control characters."""
+    title, note = ("\n".join(map(visible, text.split("\n"))) for text in (table.title, table.note))
+    rows = [[type(cell)(visible(cell)) for cell in row] for row in table.rows]
+    return replace(table, columns=[visible(name) for name in table.columns], rows=rows, title=title, note=note)
 
 
 def _fitted(table: TextTable, width: int) -> TextTable:
@@ -161,18 +181,27 @@ def _natural(table: TextTable, words: int = WORDS) -> int:
 
 
 def records(rows: Sequence[dict[str, Any]], style: str) -> str:
-    """Full-precision records as `csv` or `json`."""
+    """Full-precision records as `csv` or `json`.
+
+    JSON has no word for what is no finite number: infinite is "inf" or "-inf", undefined is null. CSV writes inf, -inf
+    and nan; what a row has not is null, or empty.
+    """
     if style == "json":
-        clean = [
-            {k: None if isinstance(v, float) and not math.isfinite(v) else v for k, v in row.items()} for row in rows
-        ]
+        clean = [{key: _plain(value) for key, value in row.items()} for row in rows]
         return json.dumps(clean, indent=1, ensure_ascii=False)
     text = io.StringIO()
     if rows:
         writer = csv.DictWriter(text, list(rows[0]), lineterminator="\n")
         writer.writeheader()
-        writer.writerows(rows)
+        writer.writerows({k: visible(v) if isinstance(v, str) else v for k, v in row.items()} for row in rows)
     return text.getvalue().rstrip("\n")
+
+
+def _plain(value: Any) -> Any:
+    """What JSON can say of a value."""
+    if isinstance(value, float) and not math.isfinite(value):
+        return None if math.isnan(value) else str(float(value))
+    return visible(value) if isinstance(value, str) else value
 
 
 def _terminal(table: TextTable, width: int) -> str:
@@ -217,16 +246,28 @@ def _wrapped(text: str, width: int) -> list[str]:
     return [part for line in text.splitlines() for part in textwrap.wrap(line, width, break_on_hyphens=False)]
 
 
-def _markdown(table: TextTable) -> str:
-    def escaped(cell: str) -> str:
-        text = cell.replace("|", "\\|").replace("*", "\\*").replace("\n", " ")
-        return f"**{text}**" if isinstance(cell, Marked) else text
+MARKDOWN = re.compile(
+    r"[\\`*|<>~$]"
+    r"|(?<![^\W_])_|_(?![^\W_])"  # within a word it is a letter
+    r"|&(?=#?\w+;)"  # where it would begin an entity
+    r"|(?<=\])\("  # where it would make a link
+)
 
-    escape = [[escaped(cell) for cell in row] for row in table.rows]
+
+def markdown(cell: str) -> str:
+    """A text as Markdown shows it to the letter, also within a table."""
+    if isinstance(cell, Code) and "`" not in cell:
+        return f"`{cell}`".replace("|", "\\|")
+    text = MARKDOWN.sub(r"\\\g<0>", cell)
+    return f"**{text}**" if isinstance(cell, Marked) else text
+
+
+def _markdown(table: TextTable) -> str:
+    rows = [[markdown(cell) for cell in row] for row in (table.columns, *table.rows)]
     rule = [":--" if i < table.left else "--:" for i in range(len(table.columns))]
-    lines = [f"| {' | '.join(row)} |" for row in [list(table.columns), rule, *escape]]
-    heading = [f"**{table.title}**", ""] if table.title else []
-    note = table.note.replace("*", "\\*").replace("\n", "\\\n")
+    lines = [f"| {' | '.join(row)} |" for row in [rows[0], rule, *rows[1:]]]
+    heading = [f"**{markdown(table.title)}**", ""] if table.title else []
+    note = markdown(table.note).replace("\n", "\\\n")
     return "\n".join([*heading, *lines, *(["", note] if note else [])])
 
 
@@ -238,6 +279,7 @@ LATEX = {
     "–": "--", "−": "$-$", "*": "$^*$", "λ": r"$\lambda$", "β": r"$\beta$", "′": "$'$", "ρ": r"$\rho$",
     "Γ": r"$\Gamma$", "ε": r"$\varepsilon$", "κ": r"$\kappa$", "α": r"$\alpha$", "δ": r"$\delta$", "γ": r"$\gamma$",
     "≥": r"$\ge$", "μ": r"$\mu$", "σ": r"$\sigma$", "Λ": r"$\Lambda$", "₀": "$_0$", "²": "$^2$", "√": r"$\surd$",
+    "|": "$|$", "`": r"\textasciigrave{}",
 }  # fmt: skip
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Set
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -26,9 +27,9 @@ class Group:
     Attributes:
         problem, algorithm: titles; `problem_label`, `algorithm_label`: what a reader sees.
         horizon: T.
-        expected: cells asked for.
-        failures: seeds whose cells failed.
-        stale, unchecked: how many cells are (unchecked: no code is at hand to tell whether they are stale).
+        asked: seeds of the cells asked for.
+        failures, outdated, unknown: seeds whose cells failed, are stale, or are unchecked (no code is at hand to tell
+            whether they are stale).
         good: rows of the cells that are ok, by seed.
         binds: where the group holds only the seeds in which the constraint binds, or does not: which of the two.
     """
@@ -38,10 +39,10 @@ class Group:
     problem_label: str
     algorithm_label: str
     horizon: int
-    expected: int
+    asked: frozenset[int]
     failures: frozenset[int]
-    stale: int
-    unchecked: int
+    outdated: frozenset[int]
+    unknown: frozenset[int]
     good: pd.DataFrame
     binds: bool | None = None
 
@@ -51,9 +52,24 @@ class Group:
         return self.problem, self.horizon, self.binds
 
     @property
+    def expected(self) -> int:
+        """How many cells were asked for."""
+        return len(self.asked)
+
+    @property
     def failed(self) -> int:
         """How many cells failed."""
         return len(self.failures)
+
+    @property
+    def stale(self) -> int:
+        """How many cells are stale."""
+        return len(self.outdated)
+
+    @property
+    def unchecked(self) -> int:
+        """How many cells are unchecked."""
+        return len(self.unknown)
 
     @property
     def count(self) -> str:
@@ -74,19 +90,19 @@ def groups(run: Run, only: str | None = None, by: str = "problem") -> list[Group
         Misuse: the glob matches nothing.
     """
     labels = run.record.labels("problems"), run.record.labels("algorithms")
-    asked: dict[tuple[str, str, int], list[str]] = {}
+    asked: dict[tuple[str, str, int], dict[str, int]] = {}
     for cell in (run.record if only is None else run.record.only(only)).cells.values():
-        asked.setdefault((cell.pair.problem.title, cell.pair.algorithm.title, cell.horizon), []).append(cell.id)
+        asked.setdefault((cell.pair.problem.title, cell.pair.algorithm.title, cell.horizon), {})[cell.id] = cell.seed
     parts = dict(list(run.cells.groupby(["problem", "algorithm", "horizon"], sort=False)))
     found = []
-    for (problem, algorithm, horizon), ids in asked.items():
+    for (problem, algorithm, horizon), seeds in asked.items():
         cells = parts.get((problem, algorithm, horizon), run.cells.iloc[:0])
         good = cells[cells["status"] == "ok"].set_index("seed").sort_index()
         good["us_per_round"] = 1e6 * good["seconds_per_round"]
         failures = frozenset(cells.loc[cells["status"] == "failed", "seed"])
-        counts = len(run.stale & {*ids}), len(run.unchecked & {*ids})
+        outdated, unknown = (frozenset(seeds[i] for i in some & seeds.keys()) for some in (run.stale, run.unchecked))
         names = problem, algorithm, labels[0][problem], labels[1][algorithm]
-        found.append(Group(*names, horizon, len(ids), failures, *counts, good))
+        found.append(Group(*names, horizon, frozenset(seeds.values()), failures, outdated, unknown, good))
     if by == "binds":
         return _apart(found)
     if by == "algorithm":
@@ -96,7 +112,10 @@ def groups(run: Run, only: str | None = None, by: str = "problem") -> list[Group
 
 
 def _apart(found: list[Group]) -> list[Group]:
-    """Groups of problems whose constraint binds in some seeds only, in two: first where it does."""
+    """Groups of problems whose constraint binds in some seeds only, in two: first where it does.
+
+    Seeds of which that is not known, as no cell of theirs is good, are a third.
+    """
     known = _known(found)
     result: list[Group] = []
     for arena in dict.fromkeys((group.problem, group.horizon) for group in found):
@@ -107,15 +126,19 @@ def _apart(found: list[Group]) -> list[Group]:
             result += [replace(group, problem_label=group.problem_label + word) for group in some]
             continue
         for binds, word in WORDS.items():
-            mine = {seed for seed, value in seeds.items() if value is binds}
-            for group in some:
-                good = group.good[group.good.index.isin(mine)]
-                part = replace(
-                    group, problem_label=f"{group.problem_label}: {word}", expected=len(mine), good=good, binds=binds,
-                    failures=group.failures & mine, stale=0, unchecked=0,
-                )  # fmt: skip
-                result.append(part)
+            result += [_part(group, {s for s in group.asked if seeds.get(s) is binds}, binds, word) for group in some]
+        rest = [_part(group, group.asked - seeds.keys(), None, "not known whether it binds") for group in some]
+        result += rest if any(group.asked for group in rest) else []
     return result
+
+
+def _part(group: Group, seeds: Set[int], binds: bool | None, word: str) -> Group:
+    """The group of some of the seeds."""
+    return replace(
+        group, problem_label=f"{group.problem_label}: {word}", binds=binds, asked=group.asked & seeds,
+        good=group.good[group.good.index.isin(seeds)], failures=group.failures & seeds,
+        outdated=group.outdated & seeds, unknown=group.unknown & seeds,
+    )  # fmt: skip
 
 
 def _known(found: list[Group]) -> dict[tuple[str, int, bool | None], dict[Any, bool]]:

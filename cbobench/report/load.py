@@ -217,9 +217,8 @@ class Run:
         for task, some in rows.items():
             for part in self._parts(task, ["cell", "t", metric]):
                 codes = codes_of(part)
-                column = np.array([some.get(cell, -1) for cell in codes.dictionary.to_pylist()])[
-                    codes.indices.to_numpy()
-                ]
+                of = np.array([some.get(cell, -1) for cell in codes.dictionary.to_pylist()], dtype=np.int64)
+                column = of[codes.indices.to_numpy()]
                 wanted = column >= 0
                 row = np.searchsorted(t, part["t"].to_numpy()[wanted])
                 values[row, column[wanted]] = part[metric].to_numpy()[wanted]

@@ -19,6 +19,7 @@ from cbobench.report.quantities import Quantity, unfilled
 from cbobench.stats.paired import SIGNIFICANT, holm
 
 CHANGED = ("better", "worse", "newly failing", "fixed")
+COUNTS = ("n", "expected", "defined", "wins", "ties", "losses")
 NOTE = (
     "after - before, paired by seed, with 95 % intervals; n: seeds that both have; better and worse: Wilcoxon's "
     "signed-rank test, Holm over the rows of a metric, 5 %; w/t/l: seeds that are better, equal, worse"
@@ -27,7 +28,7 @@ NOTE = (
 
 def compared(
     before: Run, after: Run, only: str | None, shown: list[Quantity], only_changed: bool, factor: float
-) -> tuple[pd.DataFrame, TextTable, bool]:
+) -> tuple[pd.DataFrame, TextTable, bool, str]:
     """What changed from one run to another.
 
     Args:
@@ -37,18 +38,22 @@ def compared(
         factor: at least 1: medians that differ by less are no change.
 
     Returns:
-        One row per problem, algorithm and quantity, or failure, with its `verdict`; its table; and whether anything is
-        worse or newly failing.
+        One row per problem, algorithm and quantity, or failure, with its `verdict`; its table; whether anything is
+        worse or newly failing; and why nothing at all can be compared, empty where something can.
     """
     if isinstance(factor, bool) or not isinstance(factor, (int, float)) or not 1 <= factor < np.inf:
         raise Misuse(f"factor is {factor!r}; it must be a number of at least 1")
     rows = _rows(before, after, only, shown, float(factor))
     frame = pd.DataFrame(rows)
     worse = bool(frame["verdict"].isin(["worse", "newly failing"]).any())
+    reasons = Counter(frame["reason"]) if (frame["verdict"] == "not comparable").all() else {}
+    nothing = ", ".join(f"{reason} ({count})" for reason, count in reasons.items())
     hidden = frame[~frame["verdict"].isin(CHANGED)] if only_changed else frame.iloc[:0]
     frame = frame.drop(hidden.index).reset_index(drop=True)
     title = f"{before.record.suite}: {before.folder.uri} -> {after.folder.uri}"
-    return frame, _table(frame, shown, title, Counter(hidden["verdict"])), worse
+    table = _table(frame, shown, title, Counter(hidden["verdict"]))
+    counts = [name for name in COUNTS if name in frame]  # some rows have none: without this they would be 8.0
+    return frame.astype(dict.fromkeys(counts, "Int64")), table, worse, nothing
 
 
 def _rows(before: Run, after: Run, only: str | None, shown: list[Quantity], factor: float) -> list[dict[str, Any]]:
@@ -63,12 +68,14 @@ def _rows(before: Run, after: Run, only: str | None, shown: list[Quantity], fact
         if reason:
             rows.append(row | {"metric": None, "verdict": "not comparable", "reason": reason})
             continue
-        there = {group.horizon: group for group in mine[1]}
-        for one in mine[0]:
-            if one.horizon in there:
-                rows += _pair(row | {"horizon": one.horizon}, one, there[one.horizon], shown)
+        here, there = ({group.horizon: group for group in some} for some in mine)
+        for horizon in dict.fromkeys([*here, *there]):
+            key_row = row | {"horizon": horizon}
+            if horizon in here and horizon in there:
+                rows += _pair(key_row, here[horizon], there[horizon], shown)
             else:
-                rows.append(row | {"horizon": one.horizon, "verdict": "not comparable", "reason": "only before"})
+                only_in = "only before" if horizon in here else "only after"
+                rows.append(key_row | {"metric": None, "verdict": "not comparable", "reason": only_in})
     _judge(rows, factor)
     return rows
 
@@ -99,7 +106,8 @@ def _pair(row: dict[str, Any], old: Group, new: Group, shown: list[Quantity]) ->
         seeds = sorted(failing.failures & set(passing.good.index))
         if seeds:
             some = ", ".join(map(str, seeds[:5])) + (", ..." if len(seeds) > 5 else "")
-            rows.append(row | {"verdict": verdict, "reason": f"seeds {some}", "n": len(seeds)})
+            word = "seed" if len(seeds) == 1 else "seeds"
+            rows.append(row | {"verdict": verdict, "reason": f"{word} {some}", "n": len(seeds)})
     common = old.good.index.intersection(new.good.index)
     if not len(common):
         return rows or [row | {"verdict": "not comparable", "reason": "no common seed"}]

@@ -28,10 +28,11 @@ def reach(run: Run, found: list[Group], target: float) -> None:
     Memory grows with the cells, and not with what was recorded.
 
     Raises:
-        Misuse: a target that is no number, or a run that records no simple regret.
+        Misuse: a target that is no number or negative, or a run that records no simple regret.
     """
-    if isinstance(target, bool) or not isinstance(target, (int, float)) or not math.isfinite(target):
-        raise Misuse(f"target is {target!r}; it must be a number, in the units of f")
+    number = isinstance(target, (int, float)) and not isinstance(target, bool) and math.isfinite(target)
+    if not number or target < 0:
+        raise Misuse(f"target is {target!r}; simple regret is never negative: give 0 or more, in the units of f")
     goals = {cell: np.array([float(target)]) for group in found for cell in group.good["cell"]}
     first = first_rounds(run, goals)
     for group in found:

@@ -12,6 +12,7 @@ from cbobench.results.folder import RunFolder
 from cbobench.results.schema import SCHEMA_VERSION
 from cbobench.suite.cells import Cell, Grid, Pair, Suite
 from cbobench.suite.variants import Variant as Variant
+from cbobench.words import counted, visible
 
 FILE = "run.json"
 What = Literal["problems", "algorithms"]
@@ -88,7 +89,7 @@ class RunRecord:
         if self.suite != suite.name:
             raise Misuse(f"{where} holds the suite {self.suite!r}, not {suite.name!r}; give another --out")
         if self.keep != suite.keep:
-            kept = "all rounds" if self.keep is None else f"{self.keep} rounds"
+            kept = "all rounds" if self.keep is None else counted(self.keep, "round")
             raise Misuse(
                 f"{where} records {kept}, the suite now asks otherwise; restore `record:` or give another --out"
             )
@@ -164,7 +165,10 @@ class RunRecord:
         return result
 
     def labels(self, what: What) -> dict[str, str]:
-        """Label by title, in the order of the suite; two variants of one label get their titles beside it."""
-        result = {title: variant.label for title, variant in self.variants(what).items()}
+        """Label by title, in the order of the suite; two variants of one label get their titles beside it.
+
+        A label's control characters are shown as escapes.
+        """
+        result = {title: visible(variant.label) for title, variant in self.variants(what).items()}
         twins = {label for label in result.values() if list(result.values()).count(label) > 1}
         return {t: f"{label} ({t})" if label in twins and label != t else label for t, label in result.items()}

@@ -8,10 +8,10 @@ from cbobench.play.block import start
 from cbobench.play.rows import recorded_rounds
 from cbobench.play.task import Task
 from cbobench.results.schema import footer, open_writer
-from cbobench.sweep.progress import counted
 from cbobench.sweep.run import Plan
 from cbobench.sweep.workers import usable_cpus
 from cbobench.threads import single_thread
+from cbobench.words import counted
 
 SAMPLE_ROUNDS = 200
 STARTUP_SECONDS = 2.0  # imports, worker processes, the table

@@ -6,16 +6,13 @@ import sys
 from types import TracebackType
 from typing import TYPE_CHECKING, Self
 
+from cbobench.words import counted
+
 if TYPE_CHECKING:
     from rich.progress import Progress as Bar
 
     from cbobench.play.task import Receipt
     from cbobench.sweep.run import Plan
-
-
-def counted(number: int, what: str) -> str:
-    """A number with its noun: 1 task, 2 tasks."""
-    return f"{number} {what}{'' if number == 1 else 's'}"
 
 
 class Progress:

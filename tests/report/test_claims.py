@@ -190,7 +190,7 @@ def test_what_a_run_lacks(made):
     other = Claim("X2", "", "", "", ("stocks",), ("random",), lambda case: [])
     (found,) = findings([Run(made)], [other])
     assert found.note == "needs stocks"
-    assert "1 claims, 0 settings: 1 not in these runs" in shown([found])
+    assert "1 claim, 0 settings: 1 is not in these runs" in shown([found])
 
 
 def test_the_seventeen_claims_are_there():
@@ -216,7 +216,7 @@ def test_the_command(made, tmp_path, capsys):
     words = ["claims", str(made), "--recipe", str(tmp_path / "mine.py")]
     assert main([*words, "--strict"]) == 0
     out = capsys.readouterr().out
-    assert "1 claims, 1 settings: 1 hold" in out
+    assert "1 claim, 1 setting: 1 holds" in out
     assert "R of A below B's: -2.0" in out
     assert main([*words, "--format", "json"]) == 0
     (row,) = json.loads(capsys.readouterr().out)
@@ -227,6 +227,22 @@ def test_the_command(made, tmp_path, capsys):
     (tmp_path / "mine.py").write_text(MINE.replace("plays[0], case.plays[1]", "plays[1], case.plays[0]"))
     assert main([*words, "--strict"]) == 1
     assert main(words) == 0
+    assert main([*words, "--strict", "--only", "mine"]) == 1
+
+
+def test_strict_does_not_pass_what_was_not_tested(made, tmp_path, capsys):
+    """A gate that tests nothing is open for want of a question, not for want of an error."""
+    other = MINE.replace('"mine"', '"other"').replace('"rkhs-1d",)', '"stocks",)').replace("claims = ", "claims += ")
+    (tmp_path / "mine.py").write_text(MINE.replace('"random"', '"ckb-ts"'))
+    words = ["claims", str(made), "--recipe", str(tmp_path / "mine.py")]
+    assert main(words) == 0
+    capsys.readouterr()
+    assert main([*words, "--strict"]) == 1
+    assert capsys.readouterr().err == "not tested, as these runs hold nothing of it: mine needs ckb-ts\n"
+    (tmp_path / "mine.py").write_text(MINE + other)
+    assert main([*words, "--strict"]) == 0, "one was tested, and holds"
+    assert main([*words, "--strict", "--only", "mine", "--only", "other"]) == 1, "asked for by name"
+    assert "other needs stocks" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(

@@ -284,7 +284,7 @@ def test_missing_and_stale_cells_are_marked(folder, tmp_path, composed):
     assert {"SGP (0 of 5)", "ckb-ts (stale)"} <= set(labels)
     words = " ".join(draw(part, figures()["one"], tmp_path / "out")[3].read_text().split())
     assert "Incomplete: SGP 0 of 5 seeds." in words
-    assert "Stale: 5 of 25 cells were played by code that has changed since." in words
+    assert "Stale: 5 of 25 cells, played by code that has changed since." in words
     nothing = Figure("nothing", "", [Panel("regret", INDEPENDENT, ["sgp-ucb"])])
     assert draw(part, nothing, tmp_path / "nothing") == []
     assert list((tmp_path / "nothing").iterdir()) == []

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+
 import numpy as np
 import pytest
 from scipy import stats
@@ -161,7 +163,7 @@ def test_a_factor_forgives_small_changes(tmp_path):
         ({"facts": {"noise": 2}}, "other problem: noise=1 and 2"),
     ],
 )
-def test_what_cannot_be_compared_says_why(tmp_path, options, reason):
+def test_what_cannot_be_compared_says_why(tmp_path, options, reason, capsys):
     cells = {("P", "A"): {"regret": A}}
     usual = {"seeds": range(N), "facts": {"noise": 1}}
     one, two = make(tmp_path / "a", cells, **usual), make(tmp_path / "b", cells, **(usual | options))
@@ -169,6 +171,25 @@ def test_what_cannot_be_compared_says_why(tmp_path, options, reason):
     assert list(compared.frame["verdict"]) == ["not comparable"]
     assert reason in str(compared)
     assert not compared.worse
+    assert compared.nothing == f"{reason} (1)"
+    assert main(["compare", str(one), str(two), "--only-changed"]) == 1
+    assert capsys.readouterr().err == f"nothing of {one} and {two} can be compared: {reason} (1)\n"
+
+
+def test_horizons_that_one_run_lacks_are_said(tmp_path):
+    cells = {("P", "A"): {"regret": A}}
+    one = make(tmp_path / "a", cells, seeds=range(N))
+    both = make(tmp_path / "b", cells, seeds=range(N))
+    longer = make(tmp_path / "c", cells, seeds=range(N), horizon=200)
+    content = json.loads((both / "run.json").read_text())
+    more = json.loads((longer / "run.json").read_text())
+    (both / "run.json").write_text(json.dumps(content | {"grids": content["grids"] + more["grids"]}))
+    for runs, reason in (((one, both), "only after"), ((both, one), "only before")):
+        compared = cbobench.compare(*runs, metric="regret")
+        rows = compared.frame.set_index("horizon")
+        assert rows["verdict"].to_dict() == {100: "not significant", 200: "not comparable"}
+        assert rows.loc[200, "reason"] == reason
+        assert not compared.nothing
 
 
 def test_exit_codes(two, capsys):

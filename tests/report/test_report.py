@@ -120,7 +120,7 @@ def test_table_formats_to_the_letter():
     ]  # fmt: skip
     assert render(TABLE, "latex").splitlines() == [
         "% title", "% a note", r"\begin{tabular}{llr}", r"\toprule", r"problem & algorithm & R$_+$ \\", r"\midrule",
-        r"a|b & x\_1 & 1 $\pm$ 2 \\", r"a|b & y & -- \\", r"\bottomrule", r"\end{tabular}",
+        r"a$|$b & x\_1 & 1 $\pm$ 2 \\", r"a$|$b & y & -- \\", r"\bottomrule", r"\end{tabular}",
     ]  # fmt: skip
     lines = render(TABLE, "table").splitlines()
     assert lines[0].split() == ["title"]

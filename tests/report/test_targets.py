@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 import cbobench
+from cbobench.cli import main
 from cbobench.errors import Misuse
 from cbobench.metrics import METRICS
 from cbobench.report.load import Run
@@ -95,3 +96,12 @@ def test_a_run_without_simple_regret_says_so(run, monkeypatch):
     for options in ({"target": 1.0}, {"profile": True}):
         with pytest.raises(Misuse, match="need the metric simple_regret, which this run does not record"):
             cbobench.compare(run.folder.uri, **options)
+
+
+@pytest.mark.parametrize("target", ["-0.1", "nan", "inf", "-inf"])
+def test_a_target_that_no_regret_can_reach_is_one_line(run, target, capsys):
+    assert main(["compare", run.folder.uri, f"--target={target}"]) == 2
+    error = capsys.readouterr().err
+    assert error.count("\n") == 1
+    assert "simple regret is never negative: give 0 or more" in error
+    assert main(["compare", run.folder.uri, "--target=0", "--format", "json"]) == 0

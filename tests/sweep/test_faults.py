@@ -136,7 +136,7 @@ def test_absent_cells_are_said_and_end_with_1(write_suite, tmp_path, command, cp
     words = ("--out", "run", "--cpus", cpus, "--block", 1)
     done = command("run", write_suite(text.format(9)), *words, env=environment)
     assert done.returncode == 1
-    assert "tasks were played but are not in " in done.stderr
+    assert "played but not in " in done.stderr
     assert "does every worker reach the same folder? see: cbobench status" in done.stderr
     assert "0/3" in done.stdout or "2/3" in done.stdout or "1/3" in done.stdout
     if cpus:

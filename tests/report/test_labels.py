@@ -1,0 +1,124 @@
+"""Labels and words of any kind: in no format do they become anything but text, and numbers keep their kind."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import re
+
+import numpy as np
+import pytest
+
+import cbobench
+from cbobench.cli import main
+from cbobench.report.formats import Code, Marked, TextTable, markdown, render
+from cbobench.words import counted, visible
+from tests.report.made import make
+
+HOSTILE = "_<b>x</b> a|b _i_ *j* `c` [t](u) ~s~ $_$ &lt; \\ 50 % #1 {y} ^ & 1"
+OBEYED = "\x1b[31mred\x1b[0m\x07\x9b2J\r\u202eoverride\ue000\n"
+SEEDS = range(6)
+
+
+def test_counted():
+    assert [counted(n, "claim") for n in (0, 1, 2)] == ["0 claims", "1 claim", "2 claims"]
+
+
+def test_visible():
+    assert visible("κ = 1/2, é\xa0ß 語 🙂") == "κ = 1/2, é\xa0ß 語 🙂"
+    assert visible(OBEYED) == r"\x1b[31mred\x1b[0m\x07\x9b2J\r\u202eoverride\ue000\n"
+
+
+def unescaped(text):
+    """What a Markdown reader shows of a text without live punctuation; None where some is live."""
+    if re.search(r"(?<!\\)(\\\\)*[*|<>~$`]|(?<![\w\\])_|(?<!\\)_(?!\w)|\]\(|(?<!\\)&\w+;", text):
+        return None
+    return re.sub(r"\\([!-/:-@\[-`{-~])", r"\1", text)
+
+
+def test_markdown_shows_labels_to_the_letter():
+    assert unescaped(markdown(HOSTILE)) == HOSTILE
+    assert unescaped(HOSTILE) is None, "negative control"
+    assert markdown("x_1, a_b_c") == "x_1, a_b_c"
+    assert markdown("__a__ _") == r"\_\_a\_\_ \_"
+    assert markdown(Marked("a|b")) == r"**a\|b**"
+    assert markdown(Code("a|b_")) == r"`a\|b_`"
+    assert markdown(Code("a`b")) == r"a\`b"
+    table = TextTable([HOSTILE, "b"], [[HOSTILE, "1"]], HOSTILE, f"{HOSTILE}\n{HOSTILE}", left=1)
+    lines = render(table, "markdown").splitlines()
+    bars = [len(re.findall(r"(?<!\\)\|", line)) for line in lines]
+    assert bars == [0, 0, 3, 3, 3, 0, 0, 0]
+
+
+def test_latex_shows_labels_to_the_letter():
+    row = render(TextTable(["a", "b"], [[HOSTILE, "1"]], left=1), "latex").splitlines()[-3]
+    left = re.sub(r"\\[a-z]+\{\}|\\[%#{}_&$]|\$[|<>_+]\$|\$\^\*\$|\$\\[a-z]+\$", "", row.removesuffix(r" & 1 \\"))
+    assert not set(left) & set("\\%#{}_&$^~<>|*`"), left
+
+
+@pytest.fixture(scope="module")
+def hostile(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("labels")
+    cells = {
+        (OBEYED, algorithm): {"regret": np.arange(6.0) + i, "simple_regret": [np.nan] * 4 + [0.5] * 2}
+        for i, algorithm in enumerate((HOSTILE, OBEYED))
+    }
+    rounds = {key: {"t": [1, 100], "regret": [[0.0, 1.0]] * 6} for key in cells}
+    return [str(make(folder / name, cells, seeds=SEEDS, failed={(OBEYED, OBEYED): lost}, rounds=rounds))
+            for name, lost in (("a", [0]), ("b", [0, 1]))]  # fmt: skip
+
+
+@pytest.mark.parametrize("style", ["table", "markdown", "latex", "csv", "json"])
+def test_nothing_that_a_terminal_obeys_is_printed(hostile, style, capsys):
+    for words in ([hostile[0]], [hostile[0], "--best"], [hostile[0], "--ranks"], hostile):
+        assert main(["compare", *words, "--format", style]) in (0, 1)
+        out = capsys.readouterr().out
+        assert not [c for c in out if not c.isprintable() and c != "\n"]
+        assert "red" in out
+
+
+@pytest.mark.parametrize("style", ["table", "json"])
+def test_status_and_errors_print_nothing_of_the_kind(hostile, style, capsys):
+    main(["status", hostile[0], "--format", style])
+    main(["compare", hostile[0], "--only", OBEYED + "/x"])
+    main(["compare", hostile[0] + OBEYED])
+    seen = capsys.readouterr()
+    assert not [c for c in seen.out + seen.err if not c.isprintable() and c != "\n"]
+    assert seen.err.count("\n") == 2
+
+
+def test_a_figure_shows_labels_to_the_letter(hostile):
+    found = cbobench.plot(hostile[0], "regret")
+    found.canvas.draw()
+    shown = {text.get_text() for axis in found.axes for text in (axis.get_legend() or found.legends[0]).get_texts()}
+    assert any(HOSTILE in " ".join(text.split()).replace(r"\$", "$") for text in shown), shown
+
+
+def test_json_is_valid_and_tells_infinite_from_undefined(hostile):
+    found = cbobench.compare(hostile[0], metric=["simple_regret", "rec. r"])
+
+    def refuse(word):
+        raise AssertionError(f"{word} is no JSON")
+
+    rows = json.loads(found.render("json"), parse_constant=refuse)
+    assert rows[0]["simple_regret_median"] == "inf"
+    assert rows[0]["simple_regret"] == 0.5
+    assert float(rows[0]["simple_regret_median"]) == np.inf, "what CSV says, too"
+    text = list(csv.DictReader(io.StringIO(found.render("csv"))))
+    assert text[0]["simple_regret_median"] == "inf"
+    empty = json.loads(cbobench.compare(hostile[0], metric="simple_regret", best=True).render("json"))
+    assert empty[0]["mean"] == 0.0
+
+
+def test_counts_of_two_runs_are_whole_in_csv(hostile):
+    found = cbobench.compare(*hostile, metric="regret")
+    rows = list(csv.DictReader(io.StringIO(found.render("csv"))))
+    assert {row["verdict"] for row in rows} == {"not significant", "newly failing"}
+    compared = next(row for row in rows if row["algorithm_label"] == HOSTILE)
+    names = ("n", "expected", "defined", "wins", "ties", "losses", "horizon")
+    assert [compared[name] for name in names] == ["6", "6", "6", "0", "6", "0", "100"]
+    failing = next(row for row in rows if row["verdict"] == "newly failing")
+    assert (failing["n"], failing["wins"], failing["metric"]) == ("1", "", "")
+    assert failing["reason"] == "seed 1"
+    assert json.loads(found.render("json"))[1]["wins"] is None
