@@ -18,6 +18,8 @@ from typing import Any, NamedTuple
 from cbobench import resources
 from cbobench.cli import main
 from cbobench.report.claimtable import as_record, claims_of, evaluate, ours
+from cbobench.report.claimtable import tally as verdicts
+from cbobench.report.evidence import RULE
 from cbobench.words import counted
 
 HERE = Path(__file__).parent
@@ -81,17 +83,14 @@ NOTES = {
     ),
 }  # what decides, where a few words say it
 
-INTRODUCTION = """\
+INTRODUCTION = f"""\
 # What of the papers is reproduced
 
 Per figure and claim of the three papers: what it says, what was measured here, the verdict, and the settings behind it.
 Written by `make claims` from `docs/reproduction.json`; the numbers are those of `cbobench claims` on the papers' suites
 (`NAME.yaml`: read by the letter; `NAME_fit.yaml`: the reading that comes nearest to the paper).
 
-A part of a claim *holds* where its 95 % interval lies wholly on the claim's side, *does not hold* where it lies wholly
-on the other side, and is *undecided* otherwise; comparisons are paired by seed and adjusted by Holm. A number of the
-paper holds where our interval contains it and lies between half and twice of it, and does not where it is outside. A
-claim holds where all its parts do, and does not where one does not.
+{RULE}
 No setting was chosen because it makes a claim hold.
 """
 
@@ -116,10 +115,8 @@ def page(rows: list[dict[str, Any]]) -> str:
 
 def tally(rows: list[dict[str, Any]]) -> str:
     """How many settings have which verdict."""
-    said = [row["verdict"] for row in rows]
-    words = [f"{said.count(v)} {v}" for v in ("holds", "does not hold", "undecided", "not in these runs") if v in said]
     claims, settings = counted(len({row["id"] for row in rows}), "claim"), counted(len(rows), "setting")
-    return f"{claims} in {settings}: {', '.join(words)}.\n"
+    return f"{claims} in {settings}: {verdicts([row['verdict'] for row in rows])}.\n"
 
 
 def figure_table(paper: Paper, rows: list[dict[str, Any]]) -> str:

@@ -87,9 +87,13 @@ def ours(value: float, low: float, high: float, p: float) -> str:
 def counts(found: Sequence[Finding]) -> str:
     """How many claims, in how many settings, with which verdicts."""
     claims, settings = len({f.claim.id for f in found}), sum(bool(f.parts) for f in found)
-    said = {verdict: sum(f.verdict == verdict for f in found) for verdict in VERDICTS}
-    words = ", ".join(f"{count} {VERDICTS[verdict][count > 1]}" for verdict, count in said.items() if count)
-    return f"{counted(claims, 'claim')}, {counted(settings, 'setting')}: {words}"
+    return f"{counted(claims, 'claim')}, {counted(settings, 'setting')}: {tally([f.verdict for f in found])}"
+
+
+def tally(verdicts: Sequence[str]) -> str:
+    """How many have which verdict: 1 holds, 2 do not hold."""
+    said = {words: verdicts.count(verdict) for verdict, words in VERDICTS.items()}
+    return ", ".join(f"{count} {words[count > 1]}" for words, count in said.items() if count)
 
 
 def shown(found: Sequence[Finding], style: str = "table", parts: bool = False, width: int | None = None) -> str:

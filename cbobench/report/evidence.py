@@ -1,12 +1,4 @@
-"""What a claim is tested with: the plays of a run, and tests that each give one part of a verdict.
-
-The rule, once for all claims. A part *holds* where the 95 % interval lies wholly on the claim's side, it *does not
-hold* where the interval lies wholly on the other side, else it is *undecided*; so it is with fewer than two seeds.
-Comparisons (`below`) are paired by seed, over the seeds that both have; they need in addition a Wilcoxon signed-rank
-test below 5 %, adjusted by Holm over the comparisons of the claim (`settled`). A number of the paper (`near`) holds
-where our interval contains it and lies between half and twice of it. A claim holds where every part holds,
-does not hold where one part does not, and is undecided otherwise (`verdict_of`).
-"""
+"""What a claim is tested with: the plays of a run, and tests that each give one part of a verdict, by `RULE`."""
 
 from __future__ import annotations
 
@@ -27,6 +19,14 @@ from cbobench.stats.intervals import Array, interval, percentiles, proportion, r
 from cbobench.stats.paired import SIGNIFICANT, difference, holm
 
 Verdict = Literal["holds", "does not hold", "undecided", "not in these runs"]
+RULE = """\
+A part of a claim *holds* where its 95 % interval lies wholly on the claim's side, *does not hold* where it lies wholly
+on the other side, and is *undecided* otherwise, as with fewer than two seeds. Comparisons are paired by seed, over the
+seeds that both have; they need in addition a Wilcoxon signed-rank test below 5 %, adjusted by Holm over the comparisons
+of the claim. A number of the paper holds where our interval contains it and lies between half and twice of it, and does
+not where it is outside. That something never happens does not hold where one seed shows it. A claim holds where all its
+parts do, does not where one does not, and is undecided otherwise.
+"""
 LINEAR = 0.9  # an exponent of growth above this counts as linear
 NONE_SEEN = 3.689  # 95 % upper limit of the mean of a Poisson count, times n, where n counts are all zero
 
@@ -38,7 +38,7 @@ class Part:
     Attributes:
         what: the quantity, with the methods' labels.
         paper: what the claim says of it.
-        verdict: by the rule of this module.
+        verdict: by `RULE`.
         value, low, high: ours with its interval; NaN where there is none.
         n, expected: complete seeds, and how many were asked for.
         p: of the comparison; adjusted once the part is settled.
@@ -167,6 +167,15 @@ def never(metric: str, play: Play) -> Part:
     return Part(
         f"share of seeds with {_symbol(metric)} = 0, {play.label}", "1", verdict, share, low, high, n, play.expected
     )
+
+
+def mean_never(metric: str, play: Play) -> Part:
+    """`never`, shown by the mean: of what is never negative, it is 0 exactly where every seed has 0."""
+    values = play.final(metric).to_numpy()
+    mean = float(values.mean()) if len(values) else math.nan
+    low, high = interval(values, bounds=(0.0, None)) if values.any() else (math.nan, math.nan)
+    what = f"mean {_symbol(metric)}, {play.label}"
+    return replace(never(metric, play), what=what, paper="0", value=mean, low=float(low), high=float(high))
 
 
 def similar(metric: str, a: Play, b: Play, factor: float = 2.0) -> Part:

@@ -17,7 +17,7 @@ from cbobench.errors import CbobenchError, Misuse
 from cbobench.report import evidence
 from cbobench.report.claims import Claim, findings
 from cbobench.report.claimtable import claims_of, evaluate, shown
-from cbobench.report.evidence import below, near, never, similar, sublinear, vanishes
+from cbobench.report.evidence import below, mean_never, near, never, similar, sublinear, vanishes
 from cbobench.report.load import Run
 from tests.helpers import swept
 
@@ -147,6 +147,13 @@ def test_numbers_of_the_paper(made):
 def test_zero_similar_and_growth(made):
     assert verdict(made, lambda a, b: [never("violation", b)]).verdict == "holds"
     assert verdict(made, lambda a, b: [never("violation", a)]).verdict == "does not hold"
+    (mean,) = verdict(made, lambda a, b: [mean_never("violation", b)]).parts
+    assert (mean.verdict, mean.value, mean.what, mean.paper) == ("holds", 0.0, "mean V, B", "0")
+    rewrite(made, "random", {"violation": lambda s, t: 20.0 * (s == 3)})
+    share, mean = verdict(made, lambda a, b: [never("violation", a), mean_never("violation", a)]).parts
+    assert (share.value, mean.value) == (0.95, 1.0)
+    assert share.verdict == mean.verdict == "does not hold", "one seed with more contradicts either"
+    assert mean.low == 0.0 < 1.0 < mean.high, "the interval is of the mean, the verdict of every seed"
     assert verdict(made, lambda a, b: [similar("regret", a, b)]).verdict == "holds"
     assert verdict(made, lambda a, b: [similar("regret", a, b, factor=1.01)]).verdict == "does not hold"
     found = verdict(made, lambda a, b: [sublinear("violation_hard", a)])
@@ -172,6 +179,7 @@ def test_failed_cells_and_one_seed(made, played, tmp_path):
         lambda a, b: [below("regret", b, a)],
         lambda a, b: [near("violations", b, 0)],
         lambda a, b: [never("violation", b)],
+        lambda a, b: [mean_never("violation", b)],
         lambda a, b: [similar("regret", a, b)],
         lambda a, b: [sublinear("regret", a)],
         lambda a, b: [vanishes("regret", a)],
