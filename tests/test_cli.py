@@ -174,13 +174,18 @@ def test_light_commands_import_neither_ray_nor_pandas(words):
     assert done.returncode == 0, done.stderr
 
 
-def test_reading_commands_do_not_import_ray(small_suite, tmp_path, run):
+def test_reading_commands_import_neither_ray_nor_what_draws(small_suite, tmp_path, run):
     run("run", small_suite(), "--out", tmp_path / "r", "--cpus", 0)
-    code = "import sys; from cbobench.cli import main; main(sys.argv[1:]); sys.exit('ray' in sys.modules)"
-    for words in (["status", tmp_path / "r"], ["compare", tmp_path / "r"]):
-        done = subprocess.run(
-            [sys.executable, "-c", code, *map(str, words)], capture_output=True, text=True, check=False
-        )
+    code = (
+        "import gc, sys; from cbobench.cli import main; main(sys.argv[1:])\n"
+        "assert gc.isenabled()\n"
+        "heavy = {'ray', 'matplotlib', 'seaborn', 'scipy.stats', 'scipy.optimize'} & set(sys.modules)\n"
+        "sys.exit(f'imported {heavy}' if heavy else 0)\n"
+    )
+    here = str(tmp_path / "r")
+    for words in (["status", here], ["compare", here], ["compare", here, "--best"], ["compare", here, here],
+                  ["claims", here, "--recipe", "zhou_ji_2022_claims"]):  # fmt: skip
+        done = subprocess.run([sys.executable, "-c", code, *words], capture_output=True, text=True, check=False)
         assert done.returncode == 0, done.stderr
 
 

@@ -44,7 +44,7 @@ class Pairing:
 def paired(one: pd.DataFrame, other: pd.DataFrame, quantity: Quantity) -> Pairing:
     """The values of two groups' good cells by common seed."""
     seeds = one.index.intersection(other.index)
-    a, b = quantity.of(one.loc[seeds]), quantity.of(other.loc[seeds])
+    a, b = (quantity.of(frame)[frame.index.get_indexer(seeds)] for frame in (one, other))
     both = ~(np.isnan(a) | np.isnan(b))
     values = np.concatenate([a, b])
     values = values[~np.isnan(values)]
@@ -84,8 +84,8 @@ def best(some: list[Group], quantity: Quantity) -> Group | None:
     common = reduce(pd.Index.intersection, held) if held else pd.Index([])
     scores = []
     for position, group in enumerate(some):
-        good = group.good.loc[common] if len(common) and common.isin(group.good.index).all() else group.good
-        values = quantity.of(good)
+        values, rows = quantity.of(group.good), group.good.index.get_indexer(common)
+        values = values[rows] if len(common) and (rows >= 0).all() else values
         ordered, defined = quantity.filled(values), values[~np.isnan(values)]
         if len(defined):
             scores.append((-quantity.sign * np.median(ordered), -quantity.sign * defined.mean(), position))
