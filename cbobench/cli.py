@@ -64,6 +64,13 @@ class Once(argparse.Action):
         setattr(namespace, self.dest, values)
 
 
+def folder(given: str) -> Path:
+    """A folder to write to, before hours of work are done for nothing."""
+    if (path := Path(given)).exists() and not path.is_dir():
+        raise Misuse(f"{given} is a file; give a folder")
+    return path
+
+
 def parser() -> Parser:
     """The whole command line."""
     top = Parser("cbobench", description="Benchmark suite for constrained Bayesian optimization.", allow_abbrev=False)
@@ -121,7 +128,7 @@ def parser() -> Parser:
     compare.add_argument("--only-changed", action="store_true", help="of two runs, only rows that changed")
     compare.add_argument("--factor", type=float, default=1.0, metavar="F", help="of two runs, only changes beyond F")
     compare.add_argument("--format", choices=FORMATS, default="table")
-    figures.add_argument("--out", type=Path, metavar="FOLDER", help="where to (default: RUN/figures, else ./figures)")
+    figures.add_argument("--out", type=folder, metavar="FOLDER", help="where to (default: RUN/figures, else ./figures)")
     figures.add_argument("--recipe", metavar="NAME", help="only this recipe (a shipped name or a Python file)")
     figures.add_argument("--only", metavar="GLOB", action=Once, help="only matching pairs, as for run")
     figures.add_argument("--metric", nargs="+", default=[], metavar="NAME", help="these metrics, of every problem")
@@ -139,7 +146,9 @@ def parser() -> Parser:
     claims.add_argument("--recipe", metavar="NAME", help="only this recipe's claims (a shipped name or a Python file)")
     claims.add_argument("--only", metavar="ID", action="append", default=[], help="only this claim (may be repeated)")
     claims.add_argument("--parts", action="store_true", help="a row for every part of a claim")
-    claims.add_argument("--map", type=Path, metavar="FOLDER", help="draw, per claim, its verdicts over what was swept")
+    claims.add_argument(
+        "--map", type=folder, metavar="FOLDER", help="draw, per claim, its verdicts over what was swept"
+    )
     claims.add_argument("--strict", action="store_true", help="exit code 1 where a claim fails, or none can be tested")
 
     listing = command("list", "all problems, algorithms or suites")
@@ -152,7 +161,7 @@ def parser() -> Parser:
     audit = command("audit", "what the theory promises beside what was seen, of a run whose suite says `audit: true`")
     audit.add_argument("run", metavar="RUN", help="run folder, path or URI")
     audit.add_argument("--format", choices=FORMATS, default="table")
-    audit.add_argument("--figures", type=Path, metavar="FOLDER", help="draw the bounds of R₊ and V over the curves")
+    audit.add_argument("--figures", type=folder, metavar="FOLDER", help="draw the bounds of R₊ and V over the curves")
 
     data = command("data", "the original data sets: where they are looked for, and fetching them")
     actions = data.add_subparsers(dest="action", required=True, metavar="ACTION", parser_class=Parser)

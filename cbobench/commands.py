@@ -209,7 +209,7 @@ def do_audit(options: argparse.Namespace, given: list[str]) -> int:
 
 def do_figures(options: argparse.Namespace, given: list[str]) -> int:
     """`cbobench figures`."""
-    from cbobench.report.figures import draw_all
+    from cbobench.report.figures import draw_all, problems_played
     from cbobench.report.load import Run
 
     finished = Run(options.run)
@@ -218,9 +218,17 @@ def do_figures(options: argparse.Namespace, given: list[str]) -> int:
         out = Path(finished.folder.uri) / "figures" if finished.folder.local else Path("figures")
     part = finished if options.only is None else finished.only(options.only)
     look = {"metrics": options.metric, "size": options.size, "statistic": options.statistic}
+    drawn = False
     for figure, paths in draw_all(part, out, options.recipe, **look):
+        drawn = True
         print(f"{figure.name}: {paths[0].with_suffix('')} {' '.join(path.suffix for path in paths)}")
-    return 0
+    good, labels = problems_played(part), part.record.labels("problems")
+    if absent := [label for title, label in labels.items() if title not in good]:
+        print(f"not drawn, without a good cell of T = {part.horizon:,}: {', '.join(absent)}", file=sys.stderr)
+    if not drawn:
+        none = f"{options.recipe} has no" if options.recipe else "no recipe has a"
+        print(f"nothing drawn: {none} figure of {', '.join(labels.values())}", file=sys.stderr)
+    return 0 if drawn else 1
 
 
 def do_claims(options: argparse.Namespace, given: list[str]) -> int:

@@ -171,7 +171,7 @@ def play(out: Path, data: Path | None, seeds: int | None = None) -> list[str]:
 
 def measured(runs: Iterable[Path]) -> list[dict[str, Any]]:
     """The findings in runs, as they are stored."""
-    found = evaluate([str(run) for run in runs], claims_of())
+    found = evaluate([str(run) for run in runs], claims_of(), print)
     return [{k: v for k, v in as_record(one).items() if k != "cpu_minutes"} for one in found]
 
 

@@ -198,8 +198,8 @@ def test_places_that_cannot_be_written(run, small_suite, tmp_path):
     assert run("status", tmp_path / "file")[0] == 2
     run("run", small_suite(), "--out", tmp_path / "r", "--cpus", 0)
     code, _, err = run("figures", tmp_path / "r", "--out", tmp_path / "file")
-    assert code == 1
-    assert err.startswith("cbobench: FileExistsError")
+    assert code == 2
+    assert err == f"cbobench: {tmp_path / 'file'} is a file; give a folder\n"
 
 
 def test_a_problem_by_import_path_can_be_shown(run):

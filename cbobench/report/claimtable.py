@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 import math
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +15,7 @@ from cbobench.report.evidence import Part, Verdict
 from cbobench.report.figures import find_recipes
 from cbobench.report.formats import TextTable, number, records, render
 from cbobench.report.load import Run
-from cbobench.words import counted
+from cbobench.words import counted, visible
 
 VERDICTS: dict[Verdict, tuple[str, str]] = {  # of one, of several
     "holds": ("holds", "hold"), "does not hold": ("does not hold", "do not hold"),
@@ -54,22 +54,29 @@ def claims_of(recipe: str | None = None, only: Sequence[str] = ()) -> list[Claim
     return [claim for claim in found.values() if not only or claim.id in only]
 
 
-def evaluate(runs: Sequence[str], claims: Iterable[Claim]) -> list[Finding]:
+def evaluate(
+    runs: Sequence[str], claims: Iterable[Claim], note: Callable[[str], None] = lambda words: None
+) -> list[Finding]:
     """The findings of claims in runs (paths or URIs).
 
+    Args:
+        note: is told which runs are left out, as they have no good cell.
+
     Raises:
-        Misuse: no run there. CbobenchError: a run without a good cell, or a claim's test that fails.
+        Misuse: no run there, or one twice. CbobenchError: no run has a good cell, or a claim's test fails.
     """
-    read = [Run(where) for where in runs]
-    for run in read:
-        if not (run.cells["status"] == "ok").any():
-            raise CbobenchError(
-                f"{run.folder.uri} has no good cell yet, so no claim can be tested; see cbobench status"
-            )
+    every = {run.folder.uri: run for run in map(Run, runs)}
+    if len(every) < len(runs):
+        raise Misuse("a run is given twice; its claims would count twice")
+    read = {place: run for place, run in every.items() if (run.cells["status"] == "ok").any()}
+    if empty := ", ".join(place for place in every if place not in read):
+        if not read:
+            raise CbobenchError(f"{empty} has no good cell yet, so no claim can be tested; see cbobench status")
+        note(f"left out, without a good cell yet: {empty}")
     result = []
     for claim in claims:
         try:
-            result += list(findings(read, [claim]))
+            result += list(findings([*read.values()], [claim]))
         except CbobenchError:
             raise
         except Exception as error:  # a user's claim may fail in any way
@@ -162,18 +169,24 @@ def command(
     maps: Path | None,
 ) -> int:
     """`cbobench claims`; exit code 1 with `strict` where a claim does not hold, or what was asked for is not tested."""
-    found = evaluate(runs, claims_of(recipe, only))
+    left_out: list[str] = []
+    found = evaluate(runs, claims_of(recipe, only), left_out.append)
     print(shown(found, style, parts))
     if maps is not None:
         from cbobench.report.claimmap import draw_maps
 
         for id, paths, minutes in draw_maps(found, maps):
             print(f"{paths[0].with_suffix('')} ({minutes:.1f} CPU-minutes): {id}", file=sys.stderr)
+    for words in left_out:
+        print(visible(words), file=sys.stderr)
     if not strict:
         return 0
     untested = [f for f in found if f.verdict == "not in these runs"]
-    if untested and (only or len(untested) == len(found)):
+    if only and untested:
         needs = "; ".join(f"{f.claim.id} {f.note}" for f in untested)
         print(f"not tested, as these runs hold nothing of it: {needs}", file=sys.stderr)
         return 1
-    return int(any(f.verdict == "does not hold" for f in found))
+    if len(untested) == len(found):
+        print(f"not tested, as these runs hold nothing of it: {counted(len(found), 'claim')}", file=sys.stderr)
+        return 1
+    return int(bool(left_out) or any(f.verdict == "does not hold" for f in found))

@@ -246,6 +246,8 @@ def test_strict_does_not_pass_what_was_not_tested(made, tmp_path, capsys):
     assert main(words) == 0
     capsys.readouterr()
     assert main([*words, "--strict"]) == 1
+    assert capsys.readouterr().err == "not tested, as these runs hold nothing of it: 1 claim\n"
+    assert main([*words, "--strict", "--only", "mine"]) == 1
     assert capsys.readouterr().err == "not tested, as these runs hold nothing of it: mine needs ckb-ts\n"
     (tmp_path / "mine.py").write_text(MINE + other)
     assert main([*words, "--strict"]) == 0, "one was tested, and holds"

@@ -1,0 +1,96 @@
+"""Runs that are empty, hold one seed, nothing in common or nothing good, and words that fit none: a line each."""
+
+from __future__ import annotations
+
+import json
+import shutil
+
+import numpy as np
+import pytest
+
+from cbobench.cli import main
+from tests.report.made import make
+
+SEEDS = range(6)
+COMMANDS = (
+    ["compare"], ["compare", "--best"], ["compare", "--against", "A"], ["compare", "--ranks"], ["compare", "--profile"],
+    ["compare", "--target", "0.5"], ["compare", "--by", "binds"], ["claims"], ["audit"],
+)  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def runs(tmp_path_factory):
+    """Runs by what is the matter with them."""
+    folder = tmp_path_factory.mktemp("wrong")
+
+    def written(name, values, seeds=SEEDS, **lost):
+        pairs = {(p, a): {"regret": v[: len(seeds)]} for p in "PQ" for a, v in values.items()}
+        some = {key: {"t": [1, 100], "regret": [[0.0, 1.0]] * len(seeds)} for key in pairs}
+        failed = {(p, a): seeds for (p, a) in pairs if p in lost.get("problems", "") or a in lost.get("algorithms", "")}
+        return make(folder / name, pairs, seeds=seeds, rounds=some, failed=lost.get("failed", failed))
+
+    values = {"A": np.arange(6.0), "B": np.arange(6.0) + 1}
+    found = {
+        "good": written("good", values), "empty": written("empty", values), "one": written("one", values, [0]),
+        "lost": written("lost", values, algorithms="AB"), "half": written("half", values, problems="Q"),
+        "algorithm": written("algorithm", values, algorithms="B"),
+        "nan": written("nan", {"A": np.full(6, np.nan), "B": values["B"]}),
+        "apart": written("apart", values, failed={("P", "A"): [0, 1, 2], ("P", "B"): [3, 4, 5]}),
+    }  # fmt: skip
+    for kind in ("cells", "rounds"):
+        shutil.rmtree(found["empty"] / kind)
+    found["schema"] = shutil.copytree(found["good"], folder / "schema")
+    content = json.loads((found["schema"] / "run.json").read_text())
+    (found["schema"] / "run.json").write_text(json.dumps(content | {"schema": 99}))
+    found["folder"] = folder
+    found["file"] = folder / "file"
+    found["file"].write_text("")
+    return {name: str(path) for name, path in found.items()}
+
+
+@pytest.mark.parametrize(
+    "name", ["empty", "one", "lost", "half", "algorithm", "nan", "apart", "schema", "folder", "file"]
+)
+def test_every_wrong_run_is_a_table_or_a_line(runs, name, capsys):
+    for first, *words in COMMANDS:
+        code = main([first, runs[name], *words])
+        seen = capsys.readouterr()
+        assert seen.out if code == 0 else seen.err.startswith("cbobench: ")
+        assert seen.err.count("\n") == (code != 0)
+    for other in (["compare", runs["good"], runs[name]], ["compare", runs[name], runs["good"]]):
+        assert main(other) in (0, 1, 2)
+        assert capsys.readouterr().err.count("\n") <= 1
+
+
+def test_what_is_left_shows_n_of_expected(runs, capsys):
+    for name, text in (("half", "0/6 (6 failed)"), ("algorithm", "0/6 (6 failed)"), ("apart", "3/6 (3 failed)")):
+        assert main(["compare", runs[name]]) == 0
+        assert text in capsys.readouterr().out
+    assert main(["compare", runs["apart"], "--best", "--only", "P"]) == 0
+    assert "0/6" in capsys.readouterr().out
+
+
+def test_figures_say_what_they_leave_out(runs, tmp_path, capsys):
+    assert main(["figures", runs["half"], "--out", str(tmp_path / "out"), "--recipe", "summary"]) == 0
+    assert capsys.readouterr().err == "not drawn, without a good cell of T = 100: Q\n"
+    assert main(["figures", runs["good"], "--out", str(tmp_path / "none"), "--recipe", "guo_zhu_liu_2022"]) == 1
+    assert capsys.readouterr().err == "nothing drawn: guo_zhu_liu_2022 has no figure of P, Q\n"
+    assert main(["figures", runs["good"], "--out", str(tmp_path / "out"), "--recipe", "summary"]) == 0
+    assert capsys.readouterr().err == ""
+
+
+def test_files_are_no_folders_to_write_to(runs, capsys):
+    for words in (["figures", "--out"], ["claims", "--map"], ["audit", "--figures"]):
+        assert main([words[0], runs["good"], words[1], runs["file"]]) == 2
+        assert capsys.readouterr().err == f"cbobench: {runs['file']} is a file; give a folder\n"
+
+
+def test_claims_of_several_runs(runs, capsys):
+    assert main(["claims", runs["good"], runs["good"] + "/"]) == 2
+    assert "given twice" in capsys.readouterr().err
+    assert main(["claims", runs["good"], runs["empty"]]) == 0
+    seen = capsys.readouterr()
+    assert seen.err == f"left out, without a good cell yet: {runs['empty']}\n"
+    assert seen.out.startswith("17 claims, 0 settings: 17 are not in these runs")
+    assert main(["claims", runs["good"], runs["empty"], "--strict"]) == 1
+    assert main(["claims", runs["lost"], runs["empty"]]) == 1
