@@ -19,24 +19,34 @@ CLAIMS_ONLY = ("_cost", "_slack", "_full_information", "_fixed_penalty")  # of w
 PAPERS = ("zhou_ji_2022", "shi_eryilmaz_2022", "guo_zhu_liu_2022")
 
 
+def suites() -> dict[str, str]:
+    """The papers' suites, with their papers."""
+    return {name: paper for paper in PAPERS for name in resources.suites() if name.startswith(paper)}
+
+
+def play(suite: str, out: Path, **options: object) -> bool:
+    """Play what is missing of a suite into `out`, a folder of its name; whether that could be done.
+
+    Args:
+        options: of `cbobench run`, such as seeds or data; None for none.
+    """
+    words = [word for name, value in options.items() if value is not None for word in (f"--{name}", str(value))]
+    return main(["run", suite, "--out", str(out / suite), *words]) == 0
+
+
 def paper_figures(
     out: Path, seeds: int | None, data: Path | None, horizon: int | None = None, cpus: int | None = None
 ) -> tuple[list[Path], list[str]]:
     """The figures drawn (PNG), and the suites that could not be played."""
     drawn, missing = [], []
-    extra = ["--data", str(data)] if data else []
-    extra += ["--seeds", str(seeds)] if seeds else []
-    extra += ["--horizon", str(horizon)] if horizon else []
-    extra += ["--cpus", str(cpus)] if cpus is not None else []
-    for paper in PAPERS:
-        for suite in (name for name in resources.suites() if name.startswith(paper) and not name.endswith(CLAIMS_ONLY)):
+    for suite, paper in suites().items():
+        if not suite.endswith(CLAIMS_ONLY):
             started = time.perf_counter()
-            run = out / suite
-            if main(["run", suite, "--out", str(run), *extra]):
+            if not play(suite, out, seeds=seeds, data=data, horizon=horizon, cpus=cpus):
                 missing.append(suite)
                 continue
             before = set((out / "figures").glob("*.png"))
-            main(["figures", str(run), "--recipe", paper, "--out", str(out / "figures")])
+            main(["figures", str(out / suite), "--recipe", paper, "--out", str(out / "figures")])
             drawn += sorted(set((out / "figures").glob("*.png")) - before)
             print(f"{suite}: {time.perf_counter() - started:.0f} s", flush=True)
     return drawn, missing

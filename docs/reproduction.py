@@ -15,8 +15,8 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from cbobench import resources
-from cbobench.cli import main
+from paper_figures import play, suites
+
 from cbobench.report.claimtable import as_record, claims_of, evaluate, ours
 from cbobench.report.claimtable import tally as verdicts
 from cbobench.report.evidence import RULE
@@ -27,9 +27,8 @@ STORED, PAGE = HERE / "reproduction.json", HERE / "reproduction.md"
 
 
 class Paper(NamedTuple):
-    """A paper: its suites' prefix, its name, its figures {number: (what it shows, claims, problem)}, own page."""
+    """A paper: its name, its figures {number: (what it shows, claims, problem)}, own page."""
 
-    prefix: str
     name: str
     figures: dict[str, tuple[str, tuple[str, ...], str]]
     notes: str
@@ -37,7 +36,7 @@ class Paper(NamedTuple):
 
 PAPERS = (
     Paper(
-        "zhou_ji_2022", "Zhou & Ji (2022), and its preprint (CBO)",
+        "Zhou & Ji (2022), and its preprint (CBO)",
         {
             "1a": ("regret on synthetic data; N in the text of F.1", ("ZJ2", "ZJ3"), "rkhs-1d"),
             "1b": ("regret on the light sensors; N in the text", ("ZJ4",), "light-sensors"),
@@ -50,7 +49,7 @@ PAPERS = (
         "notes_zhou.md",
     ),
     Paper(
-        "shi_eryilmaz_2022", "Shi & Eryilmaz (2022)",
+        "Shi & Eryilmaz (2022)",
         {
             "1": ("regret against violation of Algorithm 2 for several L and S", ("SE2",), "feasible-pocket"),
             "2, 3": ("the pocket, g without noise: boxes and means", ("SE1",), "feasible-pocket"),
@@ -62,7 +61,7 @@ PAPERS = (
         "notes_guo_shi.md",
     ),
     Paper(
-        "guo_zhu_liu_2022", "Guo, Zhu & Liu (2022)",
+        "Guo, Zhu & Liu (2022)",
         {
             "1a, 1b": ("average regret and V⁺ on the pocket", ("GZL1",), ""),
             "2a, 2b": ("the same with delayed feedback", ("GZL2",), ""),
@@ -158,17 +157,6 @@ def claim_section(id: str, rows: list[dict[str, Any]]) -> str:
     return "\n".join(lines).rstrip() + "\n"
 
 
-def suites() -> list[str]:
-    """The papers' suites."""
-    return [name for paper in PAPERS for name in resources.suites() if name.startswith(paper.prefix)]
-
-
-def play(out: Path, data: Path | None, seeds: int | None = None) -> list[str]:
-    """Play what is missing of the papers' suites; those that could not be played."""
-    extra = [*(["--data", str(data)] if data else []), *(["--seeds", str(seeds)] if seeds else [])]
-    return [suite for suite in suites() if main(["run", suite, "--out", str(out / suite), *extra])]
-
-
 def measured(runs: Iterable[Path]) -> list[dict[str, Any]]:
     """The findings in runs, as they are stored."""
     found = evaluate([str(run) for run in runs], claims_of(), print)
@@ -192,7 +180,7 @@ if __name__ == "__main__":
     if options.render:
         write(json.loads(STORED.read_text(encoding="utf-8")))
     else:
-        missing = [] if options.no_play else play(options.out, options.data)
+        missing = [] if options.no_play else [s for s in suites() if not play(s, options.out, data=options.data)]
         write(measured(run for run in (options.out / name for name in suites()) if (run / "run.json").is_file()))
     print(f"{PAGE}: {tally(json.loads(STORED.read_text(encoding='utf-8'))).strip()}")
     if missing:

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import importlib.util
 import re
 
 import pandas as pd
+import paper_figures as script
 import pytest
 
 from cbobench.problems.data import DATA_SETS, DataFolder
-from tests.conftest import ROOT
 
 FIGURES = {
     "zhou_ji_2022": {"1a", "1b", "1c", "2a", "2b", "2c"},
@@ -25,9 +24,6 @@ def recorded_data():
 @pytest.fixture(scope="module")
 def drawn(tmp_path_factory):
     """All paper suites with 2 seeds and 41 rounds."""
-    spec = importlib.util.spec_from_file_location("paper_figures", ROOT / "docs" / "paper_figures.py")
-    script = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(script)
     out = tmp_path_factory.mktemp("paper")
     paths, missing = script.paper_figures(out, seeds=2, data=None, horizon=41, cpus=0)
     return out, paths, missing

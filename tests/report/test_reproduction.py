@@ -2,25 +2,15 @@
 
 from __future__ import annotations
 
-import importlib.util
 import json
 
-import pytest
+import reproduction as script
 
 from cbobench import resources
 from cbobench.report.claimtable import claims_of
-from tests.conftest import ROOT
 
 
-@pytest.fixture(scope="module")
-def script():
-    spec = importlib.util.spec_from_file_location("reproduction", ROOT / "docs" / "reproduction.py")
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
-
-
-def test_the_page_is_current(script):
+def test_the_page_is_current():
     rows = json.loads(script.STORED.read_text())
     text = script.PAGE.read_text()
     assert script.page(rows) == text, "docs/reproduction.md is stale: python docs/reproduction.py --render"
@@ -28,7 +18,7 @@ def test_the_page_is_current(script):
     assert script.page(changed) != text, "negative control"
 
 
-def test_the_findings_are_of_these_claims_and_suites(script):
+def test_the_findings_are_of_these_claims_and_suites():
     rows = json.loads(script.STORED.read_text())
     claims = {claim.id: claim for claim in claims_of()}
     assert {row["id"] for row in rows} == set(claims)
@@ -41,14 +31,11 @@ def test_the_findings_are_of_these_claims_and_suites(script):
     assert set(script.suites()) <= set(resources.suites())
 
 
-def test_a_short_run_of_it(script, tmp_path, capsys):
+def test_a_short_run_of_it(tmp_path):
     """A suite played short gives findings of its claims, all others are not in these runs."""
-    from cbobench.cli import main
-
-    main(
-        ["run", "zhou_ji_2022_slack", "--out", str(tmp_path / "run"), "--seeds", "2", "--horizon", "20", "--cpus", "0"]
-    )
-    rows = script.measured([tmp_path / "run"])
+    assert script.play("zhou_ji_2022_slack", tmp_path, seeds=2, horizon=20, cpus=0)
+    assert not script.play("zhou_ji_2022_slack", tmp_path, seeds=0), "refused"
+    rows = script.measured([tmp_path / "zhou_ji_2022_slack"])
     assert {row["id"] for row in rows if row["parts"]} == {"ZJ1", "ZJ6", "ZJ8"}
     assert "GZL1: not in these runs" in script.page(rows)
     assert "### ZJ8: slack" in script.page(rows)
