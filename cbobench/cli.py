@@ -127,7 +127,9 @@ def parser() -> Parser:
     compare.add_argument("--profile", action="store_true", help="shares of seeds that come near f*, and by which round")
     compare.add_argument("--only-changed", action="store_true", help="of two runs, only rows that changed")
     compare.add_argument("--factor", type=float, default=1.0, metavar="F", help="of two runs, only changes beyond F")
-    compare.add_argument("--format", choices=FORMATS, default="table")
+    compare.add_argument(
+        "--format", choices=FORMATS, default="table", help='csv, json: all digits; json: undefined null, infinite "inf"'
+    )
     figures.add_argument("--out", type=folder, metavar="FOLDER", help="where to (default: RUN/figures, else ./figures)")
     figures.add_argument("--recipe", metavar="NAME", help="only this recipe (a shipped name or a Python file)")
     figures.add_argument("--only", metavar="GLOB", action=Once, help="only matching pairs, as for run")
