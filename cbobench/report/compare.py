@@ -225,7 +225,7 @@ def _dull(quantity: Quantity, medians: Any, means: Any, twin: Quantity | None, f
     if np.isnan(means).all():
         return f"{quantity.symbol} ({'no seed got there' if quantity.censored and quantity.whole else 'undefined'})"
     if len(found) > 1 and len(set(means)) == 1 and len(set(medians)) == 1:
-        return f"{quantity.symbol} ({number(means[0])} everywhere)"
+        return f"{quantity.symbol} ({number(means[0], quantity.whole)} everywhere)"
     if twin is not None:
         return f"{quantity.symbol} (equals {twin.symbol})"
     return None

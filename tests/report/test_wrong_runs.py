@@ -66,6 +66,8 @@ def test_what_is_left_shows_n_of_expected(runs, capsys):
     for name, text in (("half", "0/6 (6 failed)"), ("algorithm", "0/6 (6 failed)"), ("apart", "3/6 (3 failed)")):
         assert main(["compare", runs[name]]) == 0
         assert text in capsys.readouterr().out
+    assert main(["compare", runs["good"]]) == 0
+    assert "first (1 everywhere)" in " ".join(capsys.readouterr().out.split()), "a count"
     assert main(["compare", runs["apart"], "--best", "--only", "P"]) == 0
     assert "0/6" in capsys.readouterr().out
 
