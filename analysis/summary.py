@@ -1,27 +1,33 @@
 """Any run: regret, stronger violation and rounds in violation of every problem, medians with quartiles.
 
+Of the kind "plane": regret against violation in the end, a figure per problem. Of the kind "profile": the performance
+and the data profile over all problems.
+
 python analysis/summary.py RUN [OUT]
 """
 
+from collections.abc import Sequence
+
 from cbobench.report.compare import compare
-from cbobench.report.figures import Figure, Panel, main, problems_played, slug
+from cbobench.report.figures import Figure, Panel, Plane, Profile, main, metrics_of, problems_played, slug
 from cbobench.report.load import Run
 
-METRICS = ("regret", "violation_hard", "violations")
 
-
-def figures(run: Run, metrics: list[str] | tuple[str, ...] = METRICS) -> list[Figure]:
-    """One figure per problem, with one panel per metric."""
-    good = problems_played(run)
-    return [
-        Figure(
-            f"summary_{slug(run.record.suite)}_{slug(label)}",
-            f"{run.record.suite}: {label}",
-            [Panel(metric, title, statistic="median") for metric in metrics],
-        )
-        for title, label in run.record.labels("problems").items()
-        if title in good
-    ]
+def figures(run: Run, metrics: Sequence[str] = (), kind: str = "curves") -> list[Figure]:
+    """One figure per problem, of curves with one panel per metric; of profiles one in all."""
+    suite, good = run.record.suite, problems_played(run)
+    names = metrics_of(kind, metrics)
+    if kind == "profile":
+        return [Figure(f"profile_{slug(suite)}", f"{suite}: profiles", [Profile("performance"), Profile("data")])]
+    result = []
+    for title, label in run.record.labels("problems").items():
+        name, caption = f"_{slug(suite)}_{slug(label)}", f"{suite}: {label}"
+        if title in good and kind == "plane":
+            result.append(Figure(f"plane{name}", f"{caption}, in the end", [Plane(names[0], names[1], title)]))
+        elif title in good:
+            panels = [Panel(metric, title, statistic="median") for metric in names]
+            result.append(Figure(f"summary{name}", caption, panels))
+    return result
 
 
 if __name__ == "__main__":

@@ -132,6 +132,10 @@ def parser() -> Parser:
     )
     figures.add_argument("--out", type=folder, metavar="FOLDER", help="where to (default: RUN/figures, else ./figures)")
     figures.add_argument("--recipe", metavar="NAME", help="only this recipe (a shipped name or a Python file)")
+    figures.add_argument(
+        "--kind", choices=("curves", "plane", "profile"), default="curves",
+        help="plane: regret against violation in the end, with intervals; profile: performance and data profiles",
+    )  # fmt: skip
     figures.add_argument("--only", metavar="GLOB", action=Once, help="only matching pairs, as for run")
     figures.add_argument("--metric", nargs="+", default=[], metavar="NAME", help="these metrics, of every problem")
     figures.add_argument(

@@ -217,7 +217,7 @@ def do_figures(options: argparse.Namespace, given: list[str]) -> int:
     if out is None:
         out = Path(finished.folder.uri) / "figures" if finished.folder.local else Path("figures")
     part = finished if options.only is None else finished.only(options.only)
-    look = {"metrics": options.metric, "size": options.size, "statistic": options.statistic}
+    look = {"kind": options.kind, "metrics": options.metric, "size": options.size, "statistic": options.statistic}
     drawn = False
     for figure, paths in draw_all(part, out, options.recipe, **look):
         drawn = True

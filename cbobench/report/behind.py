@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pandas as pd
 
-from cbobench.report.panels import AnyPanel
+from cbobench.report.kinds import AnyPanel
 
 
 class Rows:

@@ -11,8 +11,9 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from cbobench.report.groups import binding, groups
+from cbobench.report.kinds import AnyPanel
 from cbobench.report.load import Run
-from cbobench.report.panels import AnyPanel, Boxes
+from cbobench.report.targets import CURVE, undefined
 from cbobench.results.record import WHATS
 from cbobench.words import counted
 
@@ -27,11 +28,13 @@ class Shown:
         pairs: titles of problems and algorithms drawn, in order.
         absent: those without a good cell.
         negative: labels of metrics that are better when lower and fall below zero.
+        undefined: whose metrics are undefined in some seeds, and in how many they are not.
     """
 
     pairs: dict[tuple[str, str], None] = field(default_factory=dict)
     absent: dict[tuple[str, str], None] = field(default_factory=dict)
     negative: dict[str, None] = field(default_factory=dict)
+    undefined: dict[str, None] = field(default_factory=dict)
 
 
 def identity(run: Run) -> str:
@@ -47,7 +50,7 @@ def caption(run: Run, what: str, panels: Sequence[AnyPanel], shown: Shown) -> st
         what: the recipe's words.
         shown: what was drawn.
     """
-    lines = [what.rstrip(".") + ".", *_panels(panels), _seeds(run, panels, shown), *_notes(run, shown)]
+    lines = [what.rstrip(".") + ".", *_panels(panels), _seeds(run, panels, shown), *_notes(run, panels, shown)]
     lines += _settings(run, shown)
     lines.append(f"Run: {identity(run)}.")
     return "\n".join(textwrap.fill(line, WIDTH, break_on_hyphens=False) for line in lines if line) + "\n"
@@ -65,23 +68,21 @@ def _seeds(run: Run, panels: Sequence[AnyPanel], shown: Shown) -> str:
     counts = {pair: len(run.good(*pair)) for pair in shown.pairs}
     low, high = min(counts.values()), max(counts.values())
     seeds = ("one seed" if low == 1 else f"{low} seeds") if low == high else f"{low} to {high} seeds"
-    if all(isinstance(panel, Boxes) for panel in panels):
-        first = f"Boxes over {seeds}: median and quartiles, whiskers to 1.5 times their distance, points beyond."
-    elif any(getattr(panel, "statistic", "") == "median" for panel in panels):
-        first = f"Medians over {seeds}; bands or bars from quartile to quartile."
-    else:
-        first = f"Means over {seeds}; bars: 95 % intervals of the mean"
-        first += "." if low > 1 else ", which one seed does not have."
+    first = " ".join(dict.fromkeys(panel.seen(seeds, low == 1) for panel in panels))
     asked = {(p, a): run.expected_of(p)[a] for p, a in [*shown.pairs, *shown.absent]}
     labels = run.record.labels("algorithms")
-    missing = [f"{labels[p[1]]} {counts.get(p, 0)} of {n}" for p, n in asked.items() if counts.get(p, 0) < n]
+    several = len({problem for problem, _ in asked}) > 1
+    where = {title: f" on {label}" if several else "" for title, label in run.record.labels("problems").items()}
+    missing = [
+        f"{labels[a]}{where[p]} {count} of {n}" for (p, a), n in asked.items() if (count := counts.get((p, a), 0)) < n
+    ]
     first += f" Incomplete: {', '.join(missing)} seeds." if missing else ""
     others = sorted({grid.horizon for grid in run.record.grids} - {run.horizon})
     also = f" (the run also holds T = {', '.join(f'{t:,}' for t in others)}, not shown)" if others else ""
     return f"{first} T = {run.horizon:,}{also}."
 
 
-def _notes(run: Run, shown: Shown) -> list[str]:
+def _notes(run: Run, panels: Sequence[AnyPanel], shown: Shown) -> list[str]:
     """What a reader must know of the cells behind the figure."""
     notes = []
     if shown.negative:
@@ -90,10 +91,19 @@ def _notes(run: Run, shown: Shown) -> list[str]:
             f"{metrics} below zero (the grey line): rounds that violate the constraints may earn more than what "
             "regret is against."
         )
+    if shown.undefined:
+        notes.append(
+            f"Undefined in some seeds: {', '.join(shown.undefined)}. Means leave these seeds out; to a median they are "
+            "worse than any value. An arrow at the edge: a bar without an end; a point beside it: a median beyond all."
+        )
+    problems = dict.fromkeys(problem for problem, _ in shown.pairs)
+    found = [group for group in groups(run) if group.horizon == run.horizon and group.problem in problems]
+    if any(CURVE in (panel.metric, *panel.centres.values()) for panel in panels) and (moving := undefined(found)):
+        notes.append(f"Simple regret is not defined where functions move: {', '.join(moving)}.")
     cells = run.cells
     good = cells[(cells["status"] == "ok") & (cells["horizon"] == run.horizon)]
-    known, labels = binding(groups(run)), run.record.labels("problems")
-    for problem in dict.fromkeys(problem for problem, _ in shown.pairs):
+    known, labels = binding(found), run.record.labels("problems")
+    for problem in problems:
         if (problem, run.horizon, None) in known:
             count, of = known[problem, run.horizon, None]
             notes.append(f"The constraint binds in {count} of {counted(of, 'seed')} ({labels[problem]}).")

@@ -1,7 +1,8 @@
 """Figures from results only: curves, boxes and trade-offs, as PDF and PNG with the CSV behind them.
 
 A recipe is a Python file with a function `figures(run) -> list[Figure]`; `cbobench figures` runs every shipped recipe
-and draws what the run's problems allow. The files hold no time stamp: the same results give the same bytes.
+and draws what the run's problems allow. One that leaves a choice to the reader takes `metrics`, `kind` or both. The
+files hold no time stamp: the same results give the same bytes.
 """
 
 from __future__ import annotations
@@ -22,15 +23,21 @@ from cbobench.errors import CbobenchError, Misuse, unknown
 from cbobench.metrics import METRICS
 from cbobench.report.behind import Rows
 from cbobench.report.captions import Shown, caption, identity
+from cbobench.report.kinds import AnyPanel, metrics_of
 from cbobench.report.layout import finish, grid, save
 from cbobench.report.load import Run
-from cbobench.report.panels import AnyPanel, Boxes, Panel, Statistic, TradeOff
-from cbobench.report.quantities import drawable
+from cbobench.report.panels import Boxes, Panel, Statistic
+from cbobench.report.planes import Plane, TradeOff
+from cbobench.report.profiles import Profile
 from cbobench.report.style import Size, legend_label, looks, size_of
 
-__all__ = ["AnyPanel", "Boxes", "Figure", "Panel", "TradeOff", "compose", "draw", "draw_all", "main"]
+__all__ = [
+    "AnyPanel", "Boxes", "Figure", "Panel", "Plane", "Profile", "TradeOff", "compose", "draw", "draw_all", "main",
+    "metrics_of",
+]  # fmt: skip
 
 FEW = 8  # curves that a single column has room for
+OPTIONS = {"metrics": ("metrics", "--metric"), "kind": ("figures", "--kind")}  # of a recipe, and how they are asked for
 
 
 @dataclass(frozen=True)
@@ -78,14 +85,19 @@ def compose(
         frame = panel.data(run)
         panel.draw(axis, frame, known)
         found = set(frame[frame["n"] > 0 if "n" in frame else slice(None)]["algorithm"]) if len(frame) else set()
-        for title in panel.wanted(run):
-            (shown.pairs if title in found else shown.absent)[panel.problem, title] = None
+        for problem, title in panel.pairs(run):
+            there = title in found and len(run.good(problem, title)) > 0
+            (shown.pairs if there else shown.absent)[problem, title] = None
             if title not in found and isinstance(panel, Panel):
-                empty = legend_label(run.record.labels("algorithms")[title], 0, run.expected_of(panel.problem)[title])
+                empty = legend_label(run.record.labels("algorithms")[title], 0, run.expected_of(problem)[title])
                 axis.plot([], [], label=empty, **known[title].line())
         for column, metric in panel.centres.items():
             if column in frame and METRICS[metric].better == "lower" and (frame[column] < 0).any():
                 shown.negative[METRICS[metric].label_of(panel.averaged)] = None
+            if f"{column}_defined" in frame:
+                for row in frame[frame[f"{column}_defined"] < frame["n"]].to_dict("records"):
+                    counts = f"{row[f'{column}_defined']} of {row['n']}"
+                    shown.undefined[f"{METRICS[metric].symbol} of {row['label']} (known in {counts})"] = None
         keep(panel, frame)
         del frame
     finish(image, axes, figure.panels, size)
@@ -133,21 +145,22 @@ def draw(
     import matplotlib.pyplot as plt
 
     panels = [
-        replace(p, statistic=statistic) if statistic and not isinstance(p, Boxes) else p for p in figure.panels
-    ]  # fmt: skip
+        panel if statistic is None or isinstance(panel, Boxes | Profile) else replace(panel, statistic=statistic)
+        for panel in figure.panels
+    ]
     figure = replace(figure, panels=panels)
     crowded = any(len(panel.wanted(run)) > FEW for panel in panels)
-    chosen = size_of(size or ("double" if crowded else None), len(panels))
+    look = size_of(size or ("double" if crowded else None), len(panels))
     folder.mkdir(parents=True, exist_ok=True)
     paths = [folder / f"{figure.name}.{kind}" for kind in ("pdf", "png", "csv", "txt")]
-    with chosen.context(), Rows(panels, paths[2]) as rows:
-        image, shown = compose(run, figure, chosen, rows.add)
+    with look.context(), Rows(panels, paths[2]) as rows:
+        image, shown = compose(run, figure, look, rows.add)
         try:
             if not shown.pairs:
                 return []
             words = caption(run, figure.caption, panels, shown)
             facts = {"Title": figure.caption, "Keywords": identity(run)}
-            save(image, paths[0], paths[1], chosen.dpi, words, facts)
+            save(image, paths[0], paths[1], look.dpi, words, facts)
         finally:
             plt.close(image)
         rows.publish()
@@ -192,6 +205,7 @@ def draw_all(
     folder: Path,
     recipe: str | None = None,
     *,
+    kind: str = "curves",
     metrics: Sequence[str] = (),
     size: str | None = None,
     statistic: Statistic | None = None,
@@ -200,15 +214,21 @@ def draw_all(
 
     Args:
         recipe: only this one (a name or a path).
+        kind: of figures, one of `kinds.KINDS`; but for curves only recipes whose `figures` takes `kind` are asked.
         metrics: names, symbols or labels of what to draw; only recipes whose `figures` takes `metrics` are then asked.
         size, statistic: as for `draw`.
 
     Raises:
-        Misuse: no such recipe, metric, size or statistic. CbobenchError: the run has no good cell to draw.
+        Misuse: no such recipe, kind, metric, size or statistic, or what does not go together. CbobenchError: the run
+            has no good cell to draw.
     """
     if not (run.cells["status"] == "ok").any():
         raise CbobenchError(f"{run.folder.uri} has no good cell yet, so there is nothing to draw; see cbobench status")
-    extra = {"metrics": drawable(metrics)} if metrics else {}
+    chosen = metrics_of(kind, metrics)
+    if kind == "profile" and statistic:
+        raise Misuse("profiles are shares of cells, of which there is neither mean nor median; leave --statistic out")
+    given = {"metrics": chosen if metrics else None, "kind": kind if kind != "curves" else None}
+    extra: dict[str, Any] = {name: value for name, value in given.items() if value}
     names: dict[str, int] = {}
     for path, module in find_recipes(recipe):
         figures = getattr(module, "figures", None)
@@ -216,9 +236,12 @@ def draw_all(
             if recipe is not None:
                 raise Misuse(f"{path} draws nothing: it has no function figures(run)")
             continue
-        if extra and "metrics" not in inspect.signature(figures).parameters:
+        taken = inspect.signature(figures).parameters
+        if alien := [option for name, option in OPTIONS.items() if name in extra and name not in taken]:
             if recipe is not None:
-                raise Misuse(f"the recipe {recipe} has metrics of its own; leave --metric out, or use --recipe summary")
+                own = " and ".join(words for words, _ in alien)
+                options = " and ".join(option for _, option in alien)
+                raise Misuse(f"the recipe {recipe} has {own} of its own; leave {options} out, or use --recipe summary")
             continue
         for figure in figures(run, **extra):
             count = names[figure.name] = names.get(figure.name, 0) + 1

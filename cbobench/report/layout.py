@@ -11,8 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from cbobench.metrics import METRICS
-from cbobench.report.panels import AnyPanel, Boxes
+from cbobench.report.kinds import AnyPanel
 from cbobench.report.style import Size, plain
 
 FLAT = 0.38  # height of a panel by its width at least
@@ -52,11 +51,12 @@ def finish(image: Any, axes: Sequence[Any], panels: Sequence[AnyPanel], size: Si
         sns.despine(ax=axis)
     _scales(axes, panels)
     for axis, panel in zip(axes, panels, strict=True):
-        count = not isinstance(panel, Boxes) and METRICS[panel.metric].whole and not panel.averaged
-        _ticks(axis, axis.get_window_extent().width / image.dpi, size, count)
-        low, high = axis.get_ylim()
-        if low < 0 < high:
-            axis.axhline(0, color="0.6", linewidth=0.6, zorder=0.2, gid="zero")
+        _ticks(axis, axis.get_window_extent().width / image.dpi, size, panel.whole)
+        for letter in panel.zeros:
+            low, high = getattr(axis, f"get_{letter}lim")()
+            if low < 0 < high:
+                line = axis.axvline if letter == "x" else axis.axhline
+                line(0, color="0.6", linewidth=0.6, zorder=0.2, gid="zero")
     _legend(image, axes, size)
     image.draw_without_rendering()
     for axis in axes:
@@ -100,13 +100,12 @@ def _scales(axes: Sequence[Any], panels: Sequence[AnyPanel]) -> None:
             axis.set_ylim(min(low for low, _ in drawn), max(high for _, high in drawn))
 
 
-def _ticks(axis: Any, width: float, size: Size, count: bool) -> None:
-    """As many ticks as there is room for numbers; whole ones for counts."""
+def _ticks(axis: Any, width: float, size: Size, counts: tuple[bool, bool]) -> None:
+    """As many ticks as there is room for numbers; whole ones on an axis that counts."""
     from matplotlib.ticker import MaxNLocator
 
-    for side, room in ((axis.xaxis, width * 72 / (4 * size.small)), (axis.yaxis, 6)):
+    for side, room, whole in zip((axis.xaxis, axis.yaxis), (width * 72 / (4 * size.small), 6), counts, strict=True):
         if side.get_scale() == "linear":
-            whole = side is axis.yaxis and count
             bins = max(2, min(6, int(room)))
             side.set_major_locator(MaxNLocator(bins, steps=[1, 2, 2.5, 5, 10], integer=whole))
             ticks = side.get_major_locator()()

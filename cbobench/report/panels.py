@@ -1,4 +1,4 @@
-"""Panels of figures: curves over rounds, box plots over seeds at some rounds, trade-offs of two metrics."""
+"""Panels of figures over rounds: curves, and box plots over seeds at some rounds."""
 
 from __future__ import annotations
 
@@ -8,9 +8,10 @@ from typing import Any, ClassVar, Literal
 
 import numpy as np
 import pandas as pd
+from numpy.typing import NDArray
 
 from cbobench.metrics import METRICS
-from cbobench.report.curves import centre, curves, stale
+from cbobench.report.curves import curves
 from cbobench.report.load import Run
 from cbobench.report.style import Look, legend_label, mixed, thin
 
@@ -20,15 +21,47 @@ Looks = Mapping[str, Look]
 Statistic = Literal["mean", "median"]
 
 
+def over_seeds(statistic: Statistic, bars: str, seeds: str, one: bool) -> str:
+    """What stands for the seeds, for captions; `bars`: what means, or medians, have around them."""
+    words = {"mean": "Means", "median": "Medians"}[statistic]
+    lacking = ", which one seed does not have" if one and "interval" in bars else ""
+    return f"{words} over {seeds}; {bars}{lacking}."
+
+
+def marked(position: int, curves: int) -> NDArray[np.float64]:
+    """How far along one of some curves its markers are, from 0 to 1; no two curves have one at the same place."""
+    return np.asarray((np.arange(MARKS) + (position + 1) / (curves + 1)) / MARKS)
+
+
 class OverRounds:
-    """A metric on the vertical axis."""
+    """A metric of one problem on the vertical axis, rounds on the other."""
 
     metric: str
+    problem: str
+    zeros: ClassVar[str] = "y"
 
     @property
     def floors(self) -> tuple[float | None, float | None]:
         """The least values on the two axes."""
         return None, METRICS[self.metric].least
+
+    @property
+    def whole(self) -> tuple[bool, bool]:
+        """Whether the two axes count something."""
+        return False, METRICS[self.metric].whole and not self.averaged
+
+    @property
+    def averaged(self) -> bool:
+        """Whether time averages are shown."""
+        return True
+
+    def wanted(self, run: Run) -> list[str]:
+        """Titles of the algorithms to show."""
+        raise NotImplementedError
+
+    def pairs(self, run: Run) -> list[tuple[str, str]]:
+        """Titles of the problems and algorithms to show."""
+        return [(self.problem, title) for title in self.wanted(run)]
 
 
 @dataclass(frozen=True)
@@ -103,7 +136,9 @@ class Panel(OverRounds):
         for letter in self.log:
             axis.set(**{f"{letter}scale": "log"})
         for position, (title, group) in enumerate(groups):
-            look, some = looks[str(title)], self._marked(len(group), position, len(groups))
+            look, share, points = looks[str(title)], marked(position, len(groups)), len(group)
+            where = points**share - 1 if "x" in self.log else points * share
+            some = sorted({min(points - 1, int(i)) for i in where})
             first = group.iloc[0]
             label = legend_label(first["label"], int(first["n"]), int(first["expected"]), int(first["stale"]))
             t, middle, low, high = (group[name].to_numpy(np.float64) for name in ("t", self.statistic, "low", "high"))
@@ -119,11 +154,11 @@ class Panel(OverRounds):
             )
         axis.set(xlabel="Round t", ylabel=METRICS[self.metric].label_of(self.average))
 
-    def _marked(self, points: int, position: int, curves: int) -> list[int]:
-        """Which points of a curve carry a marker."""
-        share = (np.arange(MARKS) + (position + 1) / (curves + 1)) / MARKS
-        where = points**share - 1 if "x" in self.log else points * share
-        return sorted({min(points - 1, int(i)) for i in where})
+    def seen(self, seeds: str, one: bool) -> str:
+        """What is drawn of so many seeds, for captions."""
+        quartiles = self.statistic == "median"
+        bars = "bands from quartile to quartile" if quartiles else "bars: 95 % intervals of the mean"
+        return over_seeds(self.statistic, bars, seeds, one)
 
 
 @dataclass(frozen=True)
@@ -143,8 +178,6 @@ class Boxes(OverRounds):
     step: int
     last: int
     title: str = ""
-
-    averaged: ClassVar[bool] = True
 
     @property
     def centres(self) -> dict[str, str]:
@@ -199,86 +232,6 @@ class Boxes(OverRounds):
             axis.set_xlim(0, self.last + self.step)
         axis.set(xlabel="Round t", ylabel=METRICS[self.metric].label_of(True))
 
-
-@dataclass(frozen=True)
-class TradeOff:
-    """Two final metrics against each other, one point per variant of an algorithm.
-
-    Args:
-        metric, other: cumulative columns, on the horizontal and the vertical axis.
-        problem: title of the problem.
-        algorithm: registered name, or the titles of variants, which are joined by a line in the suite's order.
-        title: above the panel.
-        statistic: means with bars for their intervals, or medians with bars from quartile to quartile.
-    """
-
-    metric: str
-    other: str
-    problem: str
-    algorithm: str | Sequence[str]
-    title: str = ""
-    statistic: Statistic = "mean"
-    averaged: ClassVar[bool] = True
-
-    @property
-    def centres(self) -> dict[str, str]:
-        """Columns of the frame with what stands for the seeds, and their metrics."""
-        return {"x": self.metric, "y": self.other}
-
-    @property
-    def quantity(self) -> str:
-        """What the CSV calls it."""
-        return f"average_{self.metric} against average_{self.other}"
-
-    @property
-    def about(self) -> str:
-        """What is shown, for captions."""
-        return f"{METRICS[self.metric].label_of(True)} against {METRICS[self.other].label_of(True).lower()} in the end"
-
-    @property
-    def scale(self) -> tuple[str, ...]:
-        """Panels of one figure with the same scale share its axis."""
-        return "trade-off", self.quantity
-
-    @property
-    def floors(self) -> tuple[float | None, float | None]:
-        """The least values on the two axes."""
-        return METRICS[self.metric].least, METRICS[self.other].least
-
-    def wanted(self, run: Run) -> list[str]:
-        """Titles of the variants."""
-        known = run.expected_of(self.problem)
-        titles = run.named("algorithm", [self.algorithm]) if isinstance(self.algorithm, str) else self.algorithm
-        return [title for title in titles if title in known]
-
-    def data(self, run: Run) -> pd.DataFrame:
-        """One row per variant of the suite, NaN where no cell is done: centres `x`, `y` of averages, and their ends."""
-        labels, expected = run.record.labels("algorithms"), run.expected_of(self.problem)
-        rows = []
-        for title in self.wanted(run):
-            group = run.good(self.problem, title)
-            row: dict[str, Any] = {"algorithm": title, "label": labels[title], "n": len(group)}
-            row |= {"expected": expected[title], "stale": stale(run, self.problem, title)}
-            for name, metric in (("x", self.metric), ("y", self.other)):
-                values = group[metric].to_numpy(dtype=np.float64)[None] / run.horizon
-                points = centre(values, metric, self.statistic)
-                row |= {f"{name}{end}": point[0] for end, point in zip(("", "_low", "_high"), points, strict=True)}
-            rows.append(row)
-        return pd.DataFrame(rows)
-
-    def draw(self, axis: Any, frame: pd.DataFrame, looks: Looks) -> None:
-        """Points joined in order."""
-        if not frame.empty:
-            done = frame[frame["n"] > 0]
-            axis.plot(done["x"], done["y"], color="0.75", zorder=0)
-        for row in frame.to_dict("records"):
-            ends = [[[abs(row[n] - row[f"{n}_low"])], [abs(row[f"{n}_high"] - row[n])]] for n in ("x", "y")]
-            axis.errorbar(
-                row["x"], row["y"], ends[1], ends[0], linestyle="none", **thin("bars"),
-                label=legend_label(row["label"], row["n"], row["expected"], row["stale"]),
-                **looks[row["algorithm"]].points(),
-            )  # fmt: skip
-        axis.set(xlabel=METRICS[self.metric].label_of(True), ylabel=METRICS[self.other].label_of(True))
-
-
-AnyPanel = Panel | Boxes | TradeOff
+    def seen(self, seeds: str, one: bool) -> str:
+        """What is drawn of so many seeds, for captions."""
+        return f"Boxes over {seeds}: median and quartiles, whiskers to 1.5 times their distance, points beyond."

@@ -1,40 +1,49 @@
-"""One metric as a figure, for notebooks: `cbobench.plot`."""
+"""Metrics as a figure, for notebooks: `cbobench.plot`."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any, get_args
 
 from cbobench.errors import CbobenchError, Misuse
 from cbobench.metrics import METRICS
 from cbobench.report.figures import Figure, compose, problems_played
 from cbobench.report.groups import Where, opened
+from cbobench.report.kinds import AnyPanel, metrics_of
 from cbobench.report.panels import Panel, Statistic
-from cbobench.report.quantities import drawable
+from cbobench.report.planes import Plane
+from cbobench.report.profiles import Profile
 from cbobench.report.style import size_of
+
+ALIEN = {"curves": (), "plane": ("last",), "profile": ("average", "last", "statistic", "log")}
+"""What says nothing of a kind of figure."""
 
 
 def plot(
     run: Where,
-    metric: str = "regret",
+    metric: str | Iterable[str] | None = None,
     *,
+    kind: str = "curves",
     problem: str | Iterable[str] | None = None,
     algorithm: str | Iterable[str] | None = None,
     average: bool = False,
     last: int | None = None,
-    statistic: Statistic = "median",
+    statistic: Statistic | None = None,
     log: str = "",
     size: str | None = None,
 ) -> Any:
-    """Curves of one metric over the rounds of the latest horizon, one panel per problem.
+    """A figure of the latest horizon: per problem, curves of a metric or two metrics in the end; or profiles over all.
 
     Args:
         run: an open run, a path or URI, or what `cbobench.run` returned.
-        metric: by name, symbol or label.
+        metric: by name, symbol or label; by default regret, against the stronger violation in a plane.
+        kind: "curves" over the rounds; "plane", two metrics against each other in the end, with 95 % intervals; or
+            "profile", the performance and the data profile of simple regret over the problems.
         problem, algorithm: which ones, by title, label or registered name (all by default).
         average: divide by t.
         last: the last round shown.
-        statistic: "median", with a band from quartile to quartile, or "mean", with bars for its 95 % interval.
+        statistic: "median" (the default), with a band from quartile to quartile, or "mean", with bars for its 95 %
+            interval; in a plane both have bars for their intervals.
         log: axes on a logarithmic scale, "x", "y" or "xy".
         size: "single", "double" or "slide" (by default single for one panel, else double).
 
@@ -42,22 +51,28 @@ def plot(
         A matplotlib figure; its panels are in `figure.axes`.
 
     Raises:
-        Misuse: no run there, or a word that names nothing. CbobenchError: no good cell to draw.
+        Misuse: no run there, a word that names nothing, or what says nothing of this kind. CbobenchError: no good cell
+            to draw.
 
     Example:
         >>> import cbobench
         >>> figure = cbobench.plot("runs/quickstart", "simple_regret", problem="rkhs-1d", log="y")  # doctest: +SKIP
         >>> figure.axes[0].set_title("Simple regret")  # doctest: +SKIP
         >>> figure.savefig("simple_regret.pdf")  # doctest: +SKIP
+        >>> cbobench.plot("runs/quickstart", ["R", "N"], kind="plane").savefig("plane.pdf")  # doctest: +SKIP
     """
-    if len(named := drawable(metric)) != 1:
-        raise Misuse(f"metric is {metric!r}; a plot is of one metric")
-    name = named[0]
-    for word, given, allowed in (("log", log, ("", "x", "y", "xy")), ("statistic", statistic, get_args(Statistic))):
-        if given not in allowed:
-            raise Misuse(f"{word} is {given!r}; allowed: {', '.join(map(repr, allowed))}")
-    if average and not METRICS[name].cumulative:
-        raise Misuse(f"{name} is no sum over rounds, so there is no average of it; leave out average")
+    names = metrics_of(kind, metric or ("regret" if kind == "curves" else None))
+    if kind == "curves" and len(names) != 1:
+        raise Misuse(f"metric is {metric!r}; a plot of curves is of one metric")
+    given = {"average": average, "last": last is not None, "statistic": statistic is not None, "log": bool(log)}
+    if alien := [word for word in ALIEN[kind] if given[word]]:
+        raise Misuse(f"{' and '.join(alien)} says nothing of a {kind}; leave it out")
+    statistic = statistic or "median"
+    for word, value, allowed in (("log", log, ("", "x", "y", "xy")), ("statistic", statistic, get_args(Statistic))):
+        if value not in allowed:
+            raise Misuse(f"{word} is {value!r}; allowed: {', '.join(map(repr, allowed))}")
+    if average and (levels := [name for name in names if not METRICS[name].cumulative]):
+        raise Misuse(f"{levels[0]} is no sum over rounds, so there is no average of it; leave out average")
     one = opened(run)
     titles = one.record.labels("problems")
     played = problems_played(one)
@@ -67,11 +82,18 @@ def plot(
         raise CbobenchError(
             f"{one.folder.uri} has no good cell of {', '.join(titles[t] for t in wanted)} yet: nothing to draw"
         )
-    names = list(one.record.labels("algorithms")) if algorithm is None else one.titles("algorithm", algorithm)
-    panels = [
-        Panel(name, title, titles=names, average=average, title=titles[title], last=last, statistic=statistic, log=log)
-        for title in shown
-    ]
-    look = size_of(size, len(panels))
-    with look.context():
-        return compose(one, Figure(name, METRICS[name].label, panels), look)[0]
+    known = list(one.record.labels("algorithms")) if algorithm is None else one.titles("algorithm", algorithm)
+    panels: Sequence[AnyPanel]
+    if kind == "profile":
+        panels = [Profile("performance", wanted, known), Profile("data", wanted, known)]
+    elif kind == "plane":
+        panels = [
+            Plane(names[0], names[1], title, known, titles[title], statistic, average, log=log) for title in shown
+        ]
+    else:
+        panels = [
+            Panel(names[0], title, None, average, titles[title], last, statistic, log, titles=known) for title in shown
+        ]
+    page = size_of(size, len(panels))
+    with page.context():
+        return compose(one, Figure(names[0], METRICS[names[0]].label, panels), page)[0]

@@ -11,15 +11,10 @@ from cbobench.errors import Misuse
 from cbobench.report.formats import Marked, TextTable, number
 from cbobench.report.groups import Group, arenas
 from cbobench.report.load import Run
+from cbobench.report.profiles import PRECISIONS, SHARES, known, performance, solved
 from cbobench.report.quantities import FAR, Array, Quantity
-from cbobench.report.targets import CURVE, first_rounds
-from cbobench.stats import profiles
+from cbobench.report.targets import undefined
 from cbobench.stats import ranks as stats
-
-PRECISIONS = (1.0, 0.1, 0.01, 0.001)
-"""Targets of simple regret in units of |f*| (of 1 where f* is 0), stored with every cell."""
-SHARES = (0.01, 0.1, 0.25, 0.5, 1.0)
-"""When profiles look, in shares of the horizon."""
 
 
 def ranked(found: list[Group], shown: list[Quantity], title: str) -> tuple[pd.DataFrame, TextTable]:
@@ -99,36 +94,20 @@ def _blocks(found: list[Group], titles: list[str], quantity: Quantity) -> tuple[
 
 
 def profiled(run: Run, found: list[Group], title: str) -> tuple[pd.DataFrame, TextTable]:
-    """Performance and data profiles of simple regret.
-
-    A row counts every cell that was asked for: one that failed, or never found a feasible action, solves nothing. It
-    needs no other algorithm: see `PRECISIONS`.
+    """Performance and data profiles of simple regret, one row per algorithm (see `report.profiles`).
 
     Raises:
         Misuse: a run that records no simple regret.
     """
-    if CURVE not in run.cells:
-        raise Misuse("profiles need the metric simple_regret, which this run does not record")
-    goals = {
-        cell: np.array(PRECISIONS) * scale
-        for group in found
-        for cell, scale in zip(group.good["cell"], _scale(group), strict=True)
-    }
-    first = first_rounds(run, goals)
+    known(run, found)
+    within, by = performance(found, PRECISIONS), solved(run, found, SHARES)
     rows = []
-    for algorithm in dict.fromkeys(group.algorithm for group in found):
+    for algorithm in within:
         mine = [group for group in found if group.algorithm == algorithm]
-        expected = sum(group.expected for group in mine)
-        absent = expected - sum(len(group.good) for group in mine)
-        regret = np.concatenate([*(g.good[CURVE].to_numpy(float) for g in mine), np.full(absent, np.nan)])
-        scale = np.concatenate([*(_scale(g) for g in mine), np.ones(absent)])
-        reached = profiles.performance_profile(regret, scale, PRECISIONS)[0]
-        when = [first[cell] / group.horizon for group in mine for cell in group.good["cell"]]
-        solved = profiles.data_profile([*when, *[np.full(len(PRECISIONS), np.nan)] * absent], SHARES)
         row: dict[str, Any] = {"algorithm": algorithm, "algorithm_label": mine[0].algorithm_label}
-        row |= {"n": expected - absent, "expected": expected}
-        row |= {f"within_{p:g}": float(share) for p, share in zip(PRECISIONS, reached, strict=True)}
-        row |= {f"solved_by_{s:g}": float(share) for s, share in zip(SHARES, solved, strict=True)}
+        row |= {"n": sum(len(group.good) for group in mine), "expected": sum(group.expected for group in mine)}
+        row |= {f"within_{p:g}": float(share) for p, share in zip(PRECISIONS, within[algorithm], strict=True)}
+        row |= {f"solved_by_{s:g}": float(share) for s, share in zip(SHARES, by[algorithm], strict=True)}
         rows.append(row)
     columns = ["algorithm", "n", *(f"r ≤ {p:g}" for p in PRECISIONS), *(f"{s:g} T" for s in SHARES)]
     keys = [*(f"within_{p:g}" for p in PRECISIONS), *(f"solved_by_{s:g}" for s in SHARES)]
@@ -141,11 +120,7 @@ def profiled(run: Run, found: list[Group], title: str) -> tuple[pd.DataFrame, Te
         f"pairs solved by round s T, targets {', '.join(f'{p:g}' for p in PRECISIONS)} times |f*|; no number of a row "
         "depends on another row"
     )
+    if moving := undefined(found):
+        note += f"\nnot defined, and so not solved, where functions move: {', '.join(moving)}"
     weights = [0, 0, 0, 0, 0, 1, 4, 0, 3, 2, 0]
     return pd.DataFrame(rows), TextTable(columns, cells, f"{title}: profiles", note, left=1, weights=weights)
-
-
-def _scale(group: Group) -> Array:
-    """|f*| of each cell, and 1 where it is 0."""
-    size = np.abs(group.good["f_star"].to_numpy(float))
-    return np.asarray(np.where(size > 0, size, 1.0))

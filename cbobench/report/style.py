@@ -176,7 +176,7 @@ def plain(text: str) -> str:
     return ("\u200b" if text.startswith("_") else "") + text.replace("$", r"\$")
 
 
-def legend_label(label: str, n: int, expected: int, old: int = 0) -> str:
-    """A label of the legend, which says so where seeds are missing, or cells are stale."""
-    notes = [f"{n} of {expected}"] * (n != expected) + ["stale"] * bool(old)
+def legend_label(label: str, n: int, expected: int, old: int = 0, more: Iterable[str] = ()) -> str:
+    """A label of the legend, which says so where seeds are missing, or cells are stale, and what more there is."""
+    notes = [*[f"{n} of {expected}"] * (n != expected), *more, *["stale"] * bool(old)]
     return plain(label) + (f" ({', '.join(notes)})" if notes else "")

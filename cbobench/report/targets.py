@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
 import numpy as np
+import pandas as pd
 
 from cbobench.errors import Misuse
 from cbobench.report.groups import Group
@@ -14,6 +15,18 @@ from cbobench.report.quantities import Array, Quantity
 from cbobench.results.schema import schema
 
 CURVE = "simple_regret"
+
+
+def undefined(found: Iterable[Group]) -> list[str]:
+    """Labels of the problems without any simple regret, though feasible actions were played: functions move there."""
+    goods: dict[str, list[pd.DataFrame]] = {}
+    for group in found:
+        goods.setdefault(group.problem_label, []).append(group.good)
+    return [
+        label
+        for label, some in goods.items()
+        if all(good[CURVE].isna().all() for good in some) and any(good["first_feasible"].notna().any() for good in some)
+    ]
 
 
 def rounds_to(target: float) -> Quantity:

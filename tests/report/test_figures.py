@@ -17,7 +17,7 @@ from cbobench.cli import main
 from cbobench.errors import Misuse
 from cbobench.report.captions import identity
 from cbobench.report.curves import centre
-from cbobench.report.figures import Boxes, Figure, Panel, TradeOff, compose, draw, numbered
+from cbobench.report.figures import Boxes, Figure, Panel, Plane, Profile, TradeOff, compose, draw, numbered
 from cbobench.report.load import Run
 from cbobench.report.style import SIZES, look_of
 
@@ -63,6 +63,8 @@ def figures():
         "medians": Figure("medians", "m", [Panel(m, THRESHOLD, statistic="median") for m in ("reward", "regret_plus")]),
         "boxes": Figure("boxes", "boxes", boxes, columns=2),
         "trade": Figure("trade", "trade", [trade]),
+        "planes": Figure("planes", "planes", [Plane("regret", "violation_hard", p) for p in (INDEPENDENT, THRESHOLD)]),
+        "profiles": Figure("profiles", "profiles", [Profile("performance"), Profile("data")]),
         "mixed": Figure("mixed", "mixed", [curves[0], trade, boxes[0], Panel("reward", THRESHOLD, log="xy")]),
     }
 
@@ -237,7 +239,7 @@ def test_captions_are_beside_the_figure(run, tmp_path):
     with Image.open(png) as image:
         assert image.text["Description"] == joined
     median = draw(run, figures()["three"], tmp_path / "median", statistic="median")
-    assert "Medians over 5 seeds; bands or bars from quartile to quartile." in median[3].read_text()
+    assert "Medians over 5 seeds; bands from quartile to quartile." in median[3].read_text()
     assert {"median", "low", "high"} <= set(pd.read_csv(median[2]).columns)
     boxes = draw(run, figures()["boxes"], tmp_path, statistic="median")
     assert "Boxes over 5 seeds" in boxes[3].read_text()

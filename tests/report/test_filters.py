@@ -8,7 +8,7 @@ import cbobench
 from cbobench.errors import Misuse
 from cbobench.report.formats import number
 from cbobench.report.load import Run
-from cbobench.report.panels import TradeOff
+from cbobench.report.planes import TradeOff
 from cbobench.report.style import looks
 from tests.helpers import swept
 

@@ -1,0 +1,168 @@
+"""Panels of what two metrics came to in the end, one on each axis: the regret-violation plane, and trade-offs."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+import pandas as pd
+
+from cbobench.metrics import METRICS
+from cbobench.report.aggregate import statistics
+from cbobench.report.curves import stale
+from cbobench.report.load import Run
+from cbobench.report.panels import Looks, Statistic, over_seeds
+from cbobench.report.quantities import quantities
+from cbobench.report.style import legend_label, thin
+
+ENDS = ("", "_low", "_high")
+CARETS = {"x": 5, "y": 6}  # matplotlib's markers that point to the right, and upwards
+
+
+@dataclass(frozen=True)
+class Plane:
+    """Two metrics at the horizon against each other: a point per algorithm, with a bar in both directions.
+
+    The numbers are those of tables (`report.aggregate.statistics`). Seeds in which a metric is undefined are counted in
+    the legend. To the median of what a seed may never reach they count as worse than any value: a bar whose end is
+    then infinite ends in an arrow at the edge, and an infinite median is a point beside that arrow.
+
+    Args:
+        metric, other: of rounds, on the horizontal and the vertical axis.
+        problem: title of the problem.
+        algorithm: a registered name, or titles; all by default.
+        title: above the panel.
+        statistic: means or medians, each with bars for its 95 % interval.
+        average: divide by the horizon.
+        joined: by a line, in the suite's order.
+        log: axes on a logarithmic scale, "x", "y" or "xy"; zero and below are not shown.
+    """
+
+    metric: str
+    other: str
+    problem: str
+    algorithm: str | Sequence[str] | None = None
+    title: str = ""
+    statistic: Statistic = "median"
+    average: bool = False
+    joined: bool = False
+    log: str = ""
+    zeros: ClassVar[str] = "xy"
+
+    @property
+    def averaged(self) -> bool:
+        """Whether time averages are shown."""
+        return self.average
+
+    @property
+    def centres(self) -> dict[str, str]:
+        """Columns of the frame with what stands for the seeds, and their metrics."""
+        return {"x": self.metric, "y": self.other}
+
+    @property
+    def quantity(self) -> str:
+        """What the CSV calls it."""
+        word = "average_" if self.average else ""
+        return f"{word}{self.metric} against {word}{self.other}"
+
+    @property
+    def about(self) -> str:
+        """What is shown, for captions."""
+        across, up = (METRICS[name].label_of(self.average) for name in self.centres.values())
+        return f"{across} against {up[0].lower() + up[1:]} in the end"
+
+    @property
+    def scale(self) -> tuple[str, ...]:
+        """Panels of one figure with the same scale share its axis."""
+        return "plane", self.quantity, self.problem, self.log
+
+    @property
+    def floors(self) -> tuple[float | None, float | None]:
+        """The least values on the two axes."""
+        return METRICS[self.metric].least, METRICS[self.other].least
+
+    @property
+    def whole(self) -> tuple[bool, bool]:
+        """Whether the two axes count something."""
+        across, up = (METRICS[name].whole and not self.average for name in self.centres.values())
+        return across, up
+
+    def wanted(self, run: Run) -> list[str]:
+        """Titles of the algorithms to show."""
+        known = run.expected_of(self.problem)
+        given = known if self.algorithm is None else self.algorithm
+        titles = run.named("algorithm", [given]) if isinstance(given, str) else given
+        return [title for title in titles if title in known]
+
+    def pairs(self, run: Run) -> list[tuple[str, str]]:
+        """Titles of the problems and algorithms to show."""
+        return [(self.problem, title) for title in self.wanted(run)]
+
+    def data(self, run: Run) -> pd.DataFrame:
+        """One row per algorithm, NaN where no cell is done: centres `x` and `y`, their ends, and in how many seeds each
+        is `_defined`."""
+        labels, expected = run.record.labels("algorithms"), run.expected_of(self.problem)
+        word = "median" if self.statistic == "median" else ""
+        rows = []
+        for title in self.wanted(run):
+            good = run.good(self.problem, title).sort_values("seed")
+            row: dict[str, Any] = {"algorithm": title, "label": labels[title], "n": len(good)}
+            row |= {"expected": expected[title], "stale": stale(run, self.problem, title)}
+            for name, metric in self.centres.items():
+                quantity = quantities()[metric]
+                found = statistics(quantity, quantity.of(good) / (run.horizon if self.average else 1))
+                row |= {name + end: found[(word + end).removeprefix("_") or "mean"] for end in ENDS}
+                row[f"{name}_defined"] = found["defined"]
+            rows.append(row)
+        return pd.DataFrame(rows)
+
+    def draw(self, axis: Any, frame: pd.DataFrame, looks: Looks) -> None:
+        """Points with bars."""
+        for letter in self.log:
+            if not frame.empty and (frame[letter] > 0).any():
+                axis.set(**{f"{letter}scale": "log"})
+        if self.joined and not frame.empty:
+            done = frame[np.isfinite(frame[["x", "y"]]).all(axis=1)]
+            axis.plot(done["x"], done["y"], color="0.75", zorder=0)
+        edges = {name: _edges(frame, name) for name in self.centres}
+        for row in frame.to_dict("records"):
+            look = looks[row["algorithm"]]
+            notes = [
+                f"{METRICS[metric].symbol} in {row[f'{name}_defined']} of {row['n']}"
+                for name, metric in self.centres.items()
+                if row[f"{name}_defined"] < row["n"]
+            ]
+            label = legend_label(row["label"], row["n"], row["expected"], row["stale"], notes)
+            at = {n + end: np.minimum(row[n + end], edges[n][end == "_high"]) for n in edges for end in ENDS}
+            bars = [[[abs(at[n] - at[f"{n}_low"])], [abs(at[f"{n}_high"] - at[n])]] for n in ("y", "x")]
+            axis.errorbar(at["x"], at["y"], *bars, linestyle="none", label=label, **thin("bars"), **look.points())
+            for name in self.centres:
+                if np.isinf(row[f"{name}_high"]):
+                    x, y = (at[f"{n}_high" if n == name else n] for n in ("x", "y"))
+                    axis.plot(x, y, color=look.colour, marker=CARETS[name], linestyle="none", gid="beyond")
+        axis.set(xlabel=METRICS[self.metric].label_of(self.average), ylabel=METRICS[self.other].label_of(self.average))
+
+    def seen(self, seeds: str, one: bool) -> str:
+        """What is drawn of so many seeds, for captions."""
+        return over_seeds(self.statistic, f"bars: 95 % intervals of the {self.statistic}", seeds, one)
+
+
+@dataclass(frozen=True)
+class TradeOff(Plane):
+    """Time averages at the horizon, by default a mean per variant of one algorithm, joined in the suite's order."""
+
+    statistic: Statistic = "mean"
+    average: bool = True
+    joined: bool = True
+
+
+def _edges(frame: pd.DataFrame, name: str) -> tuple[float, float]:
+    """Beyond all that is known: where infinite values are drawn, and further out the arrows of bars without an end."""
+    known = frame[[name, f"{name}_low", f"{name}_high"]].to_numpy(dtype=np.float64) if len(frame) else np.empty(0)
+    known = known[np.isfinite(known)]
+    if not len(known):
+        return np.nan, np.nan
+    step = 0.07 * float((known.max() - known.min()) or abs(known.max()) or 1.0)
+    return float(known.max()) + step, float(known.max()) + 2 * step

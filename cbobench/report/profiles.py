@@ -1,0 +1,193 @@
+"""Performance and data profiles of simple regret: the shares of a run's cells, and the panels that draw them.
+
+A row counts every cell that was asked for: one that failed, or never found a feasible action, solves nothing. It needs
+no other algorithm: references and targets belong to the problem (see `cbobench.stats.profiles`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar, Literal
+
+import numpy as np
+import pandas as pd
+
+from cbobench.errors import Misuse
+from cbobench.report.groups import Group, groups
+from cbobench.report.load import Run
+from cbobench.report.panels import Looks, marked
+from cbobench.report.quantities import Array
+from cbobench.report.style import legend_label
+from cbobench.report.targets import CURVE, first_rounds, undefined
+from cbobench.stats import profiles
+
+PRECISIONS = (1.0, 0.1, 0.01, 0.001)
+"""Targets of simple regret in units of |f*| (of 1 where f* is 0), stored with every cell."""
+SHARES = (0.01, 0.1, 0.25, 0.5, 1.0)
+"""When tables look, in shares of the horizon."""
+RATIOS = (*(unit * 10 ** (k / 20) for unit in (1e-4, 1e-3, 1e-2, 1e-1, 1.0) for k in range(20)), 10.0)
+"""Where the curve of a performance profile has points; `PRECISIONS` are among them."""
+POINTS = 200
+"""How many points the curve of a data profile has at most, beside `SHARES`."""
+
+
+def performance(found: Sequence[Group], ratios: Sequence[float]) -> dict[str, Array]:
+    """Shares of the cells of each algorithm (by title) whose final simple regret is at most each ratio times |f*|."""
+    result = {}
+    for algorithm, mine in _by_algorithm(found).items():
+        absent = _absent(mine)
+        regret = np.concatenate([*(g.good[CURVE].to_numpy(float) for g in mine), np.full(absent, np.nan)])
+        scale = np.concatenate([*(_scale(g) for g in mine), np.ones(absent)])
+        result[algorithm] = profiles.performance_profile(regret, scale, ratios)[0]
+    return result
+
+
+def solved(run: Run, found: Sequence[Group], shares: Iterable[float]) -> dict[str, Array]:
+    """Shares of the (cell, target) pairs of each algorithm (by title) that are solved by each share of the horizon.
+
+    Targets are `PRECISIONS`; a pair is solved at the first recorded round with such a simple regret.
+    """
+    at = np.array([*shares])
+    goals = {
+        cell: np.array(PRECISIONS) * scale
+        for group in found
+        for cell, scale in zip(group.good["cell"], _scale(group), strict=True)
+    }
+    first = first_rounds(run, goals)
+    result = {}
+    for algorithm, mine in _by_algorithm(found).items():
+        when = [first[cell] / group.horizon for group in mine for cell in group.good["cell"]]
+        never = [np.full(len(PRECISIONS), np.nan)] * _absent(mine)
+        result[algorithm] = profiles.data_profile([*when, *never], at)
+    return result
+
+
+def known(run: Run, found: Sequence[Group]) -> None:
+    """Make sure that a run records simple regret, and that it is defined on some problem, else it is a `Misuse`."""
+    if CURVE not in run.cells:
+        raise Misuse("profiles need the metric simple_regret, which this run does not record")
+    if (moving := undefined(found)) and len(moving) == len({group.problem_label for group in found}):
+        raise Misuse(f"profiles need simple regret, which is not defined where functions move ({', '.join(moving)})")
+
+
+def _by_algorithm(found: Sequence[Group]) -> dict[str, list[Group]]:
+    result: dict[str, list[Group]] = {}
+    for group in found:
+        result.setdefault(group.algorithm, []).append(group)
+    return result
+
+
+def _absent(mine: Sequence[Group]) -> int:
+    """How many cells were asked for and are not good."""
+    return sum(group.expected - len(group.good) for group in mine)
+
+
+def _scale(group: Group) -> Array:
+    """|f*| of each cell, and 1 where it is 0."""
+    size = np.abs(group.good["f_star"].to_numpy(float))
+    return np.asarray(np.where(size > 0, size, 1.0))
+
+
+@dataclass(frozen=True)
+class Profile:
+    """One curve per algorithm over all cells of the latest horizon, as `cbobench compare --profile` tabulates them.
+
+    Args:
+        kind: "performance" (Dolan & Moré 2002), shares within a precision of f* in the end, or "data" (COCO: Hansen et
+            al. 2021), shares of (cell, target) pairs solved by a round.
+        problems, algorithms: titles, all by default.
+    """
+
+    kind: Literal["performance", "data"]
+    problems: Sequence[str] | None = None
+    algorithms: Sequence[str] | None = None
+    metric: ClassVar[str] = CURVE
+    problem: ClassVar[str] = "all"
+    averaged: ClassVar[bool] = False
+    centres: ClassVar[dict[str, str]] = {}
+    floors: ClassVar[tuple[float | None, float | None]] = (None, 0.0)
+    whole: ClassVar[tuple[bool, bool]] = (False, False)
+    zeros: ClassVar[str] = "y"
+    scale: ClassVar[tuple[str, ...]] = ("share",)
+
+    @property
+    def title(self) -> str:
+        """Above the panel."""
+        return f"{self.kind.capitalize()} profile"
+
+    @property
+    def quantity(self) -> str:
+        """What the CSV calls it."""
+        return f"{self.kind}_profile"
+
+    @property
+    def about(self) -> str:
+        """What is shown, for captions."""
+        targets = ", ".join(f"{p:g}" for p in PRECISIONS)
+        return {
+            "performance": "Share of the cells asked for whose final simple regret is at most x times |f*|",
+            "data": f"Share of (cell, target) pairs solved by round t, targets {targets} times |f*|; solved at the "
+            "first recorded round with such a simple regret",
+        }[self.kind]
+
+    def groups(self, run: Run) -> list[Group]:
+        """The groups that count."""
+        return [
+            group
+            for group in groups(run)
+            if group.horizon == run.horizon
+            and (self.problems is None or group.problem in self.problems)
+            and (self.algorithms is None or group.algorithm in self.algorithms)
+        ]
+
+    def wanted(self, run: Run) -> list[str]:
+        """Titles of the algorithms to show."""
+        return list(dict.fromkeys(group.algorithm for group in self.groups(run)))
+
+    def pairs(self, run: Run) -> list[tuple[str, str]]:
+        """Titles of the problems and algorithms to show."""
+        return [(group.problem, group.algorithm) for group in self.groups(run)]
+
+    def data(self, run: Run) -> pd.DataFrame:
+        """One row per algorithm and point: `at` (a ratio, or a share of the horizon, which is round `t`), `share`.
+
+        Raises:
+            Misuse: a run that records no simple regret.
+        """
+        found = self.groups(run)
+        known(run, found)
+        rounds = np.unique(np.geomspace(1, run.horizon, POINTS).round()) / run.horizon
+        shown = [share for share in SHARES if share * run.horizon >= 1]
+        at = np.array(RATIOS) if self.kind == "performance" else np.union1d(rounds, shown)
+        shares = performance(found, RATIOS) if self.kind == "performance" else solved(run, found, at)
+        parts = []
+        for algorithm, mine in _by_algorithm(found).items():
+            expected = sum(group.expected for group in mine)
+            part: dict[str, Any] = {"algorithm": algorithm, "label": mine[0].algorithm_label}
+            part |= {"n": expected - _absent(mine), "expected": expected, "stale": sum(group.stale for group in mine)}
+            part |= {"at": at, "t": (at * run.horizon).round(9) if self.kind == "data" else np.nan}
+            parts.append(pd.DataFrame(part | {"share": shares[algorithm]}))
+        return pd.concat(parts, ignore_index=True)
+
+    def draw(self, axis: Any, frame: pd.DataFrame, looks: Looks) -> None:
+        """Steps with markers that do not lie upon each other."""
+        curves = list(frame.groupby("algorithm", sort=False))
+        for position, (title, group) in enumerate(curves):
+            first = group.iloc[0]
+            label = legend_label(first["label"], int(first["n"]), int(first["expected"]), int(first["stale"]))
+            x = group["at" if self.kind == "performance" else "t"].to_numpy()
+            far = np.log(x / x[0]) / np.log(x[-1] / x[0]) if len(x) > 1 else np.zeros(1)
+            some = np.searchsorted(far, marked(position, len(curves))).clip(max=len(x) - 1)
+            look: dict[str, Any] = looks[str(title)].line() | {"drawstyle": "steps-post"}
+            axis.plot(x, group["share"], label=label, markevery=sorted({*some.tolist()}), **look)
+        axis.set(xscale="log", ylim=(0, 1.03))
+        if self.kind == "performance":
+            axis.set(xlabel="Precision x, in units of |f*|", ylabel="Share of cells with r ≤ x |f*|")
+        else:
+            axis.set(xlabel="Round t", ylabel="Share of targets reached")
+
+    def seen(self, seeds: str, one: bool) -> str:
+        """What is drawn of so many seeds, for captions."""
+        found = f"{seeds[0].upper()}{seeds[1:]} of each problem"
+        return f"{found}; a cell that failed, or never played a feasible action, solves nothing."

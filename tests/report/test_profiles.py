@@ -1,0 +1,190 @@
+"""Performance and data profiles as figures: their numbers are those of `cbobench compare --profile`."""
+
+from __future__ import annotations
+
+import matplotlib as mpl
+import matplotlib.pyplot as plt
+import numpy as np
+import pandas as pd
+import pytest
+
+import cbobench
+from cbobench.cli import main
+from cbobench.errors import Misuse
+from cbobench.metrics import METRICS
+from cbobench.report.figures import Figure, Profile, compose, draw
+from cbobench.report.load import Run
+from cbobench.report.profiles import PRECISIONS, RATIOS, SHARES
+from cbobench.report.style import SIZES
+from tests.report.made import make
+
+mpl.use("Agg")
+NAN = np.nan
+T = [1, 2, 5, 10, 20, 50, 100]
+CURVES = {  # of three seeds; |f*| is 1
+    ("P", "A"): [[NAN, 0.5, 0.5, 0.05, 0.05, 0.005, 0.0], [NAN] * 7, [2.0, 2.0, 0.9, 0.9, 0.02, 0.02, 0.02]],
+    ("P", "B"): [[3.0] * 7, [3.0] * 6 + [1.0], [NAN] * 7],
+    ("Q", "A"): [[0.0004] * 7, [0.5] * 7, [0.05] * 7],
+    ("Q", "B"): [[0.5] * 7, [0.5] * 7, [0.2] * 6 + [0.1]],
+}
+
+
+def made(folder, pairs=tuple(CURVES), **options):
+    rounds = {pair: {"t": T, "simple_regret": CURVES[pair]} for pair in pairs}
+    cells = {pair: {"simple_regret": [curve[-1] for curve in CURVES[pair]]} for pair in pairs}
+    return Run(make(folder, cells, seeds=range(3), rounds=rounds, **options))
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory):
+    return made(tmp_path_factory.mktemp("profiles") / "run")
+
+
+def shares(run, kind, label):
+    frame = Profile(kind).data(run)
+    return frame[frame["label"] == label].set_index("at")["share"]
+
+
+@pytest.mark.parametrize("only", [None, "P/*", "*/B"])
+def test_the_numbers_are_those_of_the_table(run, only):
+    part = run if only is None else run.only(only)
+    table = cbobench.compare(run, only=only, profile=True).frame.set_index("algorithm_label")
+    for label, row in table.iterrows():
+        within, solved = shares(part, "performance", label), shares(part, "data", label)
+        assert [within[p] for p in PRECISIONS] == [row[f"within_{p:g}"] for p in PRECISIONS]
+        assert [solved[s] for s in SHARES] == [row[f"solved_by_{s:g}"] for s in SHARES]
+    other = cbobench.compare(run, only="Q/*", profile=True).frame.set_index("algorithm_label")
+    assert only == "Q/*" or not other.equals(table), "negative control"
+
+
+def test_profiles_by_hand(run):
+    within, solved = shares(run, "performance", "A"), shares(run, "data", "A")
+    assert [within[p] for p in PRECISIONS] == [5 / 6, 4 / 6, 2 / 6, 2 / 6], "0, none, 0.02; 0.0004, 0.5, 0.05"
+    at = within.index.to_numpy()
+    assert within[at < 0.0004].unique().tolist() == [1 / 6], "one regret is 0"
+    assert within[(at >= 0.0004) & (at < 0.02)].unique().tolist() == [2 / 6]
+    # targets 1, 0.1, 0.01, 0.001. P: rounds 2, 10, 50, 100; none; 5, 20. Q: all at 1; 1; 1 and 1
+    for t, pairs in {1: 7, 2: 8, 4: 8, 5: 9, 10: 10, 20: 11, 49: 11, 50: 12, 98: 12, 100: 13}.items():
+        assert solved[t / 100] == pairs / 24
+    frame = Profile("data").data(run)
+    np.testing.assert_allclose(frame["t"], 100 * frame["at"])
+    assert (frame[["n", "expected"]] == 6).all().all()
+    assert frame["share"].between(0, 1).all()
+
+
+def test_curves_are_steps_that_grow(run):
+    assert set(PRECISIONS) <= set(RATIOS)
+    assert (np.diff(RATIOS) > 0).all()
+    for kind in ("performance", "data"):
+        for label in "AB":
+            found = shares(run, kind, label)
+            assert found.index.is_monotonic_increasing
+            assert (np.diff(found) >= 0).all()
+    with SIZES["single"].context():
+        image, shown = compose(run, Figure("p", "p", [Profile("performance"), Profile("data")]), SIZES["single"])
+    for axis in image.axes:
+        assert {line.get_drawstyle() for line in axis.get_lines() if line.get_gid() is None} == {"steps-post"}
+        assert axis.get_xscale() == "log"
+        assert axis.get_ylim()[0] < 0 < 1 < axis.get_ylim()[1]
+    lines = image.axes[1].get_lines()
+    assert lines[0].get_markevery() != lines[1].get_markevery()
+    assert not shown.absent
+    plt.close(image)
+
+
+def test_no_algorithm_moves_another(run, tmp_path):
+    alone = made(tmp_path / "alone", [pair for pair in CURVES if pair[1] == "A"])
+    for kind in ("performance", "data"):
+        before, beside = (Profile(kind).data(one).query("label == 'A'") for one in (alone, run))
+        pd.testing.assert_frame_equal(before, beside)
+
+
+def test_what_failed_solves_nothing_and_is_counted(tmp_path):
+    some = made(tmp_path / "run", failed={("P", "A"): [0], ("P", "B"): range(3), ("Q", "B"): range(3)})
+    assert shares(some, "performance", "A")[1.0] == 4 / 6
+    frame = Profile("data").data(some).drop_duplicates("label").set_index("label")
+    assert frame["n"].to_dict() == {"A": 5, "B": 0}
+    assert (Profile("data").data(some).query("label == 'B'")["share"] == 0).all()
+    panels = [Profile("performance"), Profile("data")]
+    with SIZES["single"].context():
+        image, _ = compose(some, Figure("p", "p", panels), SIZES["single"])
+    assert [text.get_text() for text in image.legends[0].get_texts()] == ["A (5 of 6)", "B (0 of 6)"]
+    plt.close(image)
+    words = " ".join(draw(some, Figure("p", "p", panels), tmp_path / "out")[3].read_text().split())
+    assert "Incomplete: A on P 2 of 3, B on P 0 of 3, B on Q 0 of 3 seeds." in words
+
+
+def test_captions_say_what_counts(run, tmp_path):
+    pdf, _, csv, txt = draw(run, Figure("p", "profiles", [Profile("performance"), Profile("data")]), tmp_path)
+    words = " ".join(txt.read_text().split())
+    assert "(a) Performance profile: Share of the cells asked for whose final simple regret is at most x times" in words
+    assert "(b) Data profile: Share of (cell, target) pairs solved by round t, targets 1, 0.1, 0.01, 0.001" in words
+    assert (
+        "3 seeds of each problem; a cell that failed, or never played a feasible action, solves nothing. T = 100"
+        in words
+    )
+    assert "Problem Q (rkhs-1d)" in words
+    assert b"solves nothing" in pdf.read_bytes()
+    assert set(pd.read_csv(csv)["metric"]) == {"performance_profile", "data_profile"}
+    one = make(
+        tmp_path / "one", {("P", "A"): {}}, seeds=[0], rounds={("P", "A"): {"t": T, "simple_regret": [[0.1] * 7]}}
+    )
+    single = draw(Run(one), Figure("p", "profiles", [Profile("data")]), tmp_path / "two")[3].read_text()
+    assert "One seed of each problem" in single
+
+
+def test_the_command_line_draws_profiles(run, tmp_path, capsys):
+    words = ["figures", run.folder.uri, "--kind", "profile"]
+    for build in ("one", "two"):
+        assert main([*words, "--out", str(tmp_path / build), "--only", "*/A", "--size", "single"]) == 0
+    names = sorted(path.name for path in (tmp_path / "one").iterdir())
+    assert names == [f"profile_made.{kind}" for kind in ("csv", "pdf", "png", "txt")]
+    for name in names:
+        assert (tmp_path / "one" / name).read_bytes() == (tmp_path / "two" / name).read_bytes()
+    assert set(pd.read_csv(tmp_path / "one" / "profile_made.csv")["label"]) == {"A"}
+    assert main([*words, "--out", str(tmp_path / "named"), "--metric", "r"]) == 0
+    capsys.readouterr()
+    for wrong, message in (
+        (["--metric", "R"], "profiles are of simple_regret, which has targets, not of regret; leave the metric out"),
+        (["--statistic", "mean"], "profiles are shares of cells, of which there is neither mean nor median"),
+        (["--recipe", "guo_zhu_liu_2022", "--metric", "r"], "has metrics and figures of its own"),
+        (["--only", "R/*"], "unknown pair 'R/*'"),
+    ):
+        assert main([*words, "--out", str(tmp_path / "none"), *wrong]) == 2
+        assert message in capsys.readouterr().err
+    assert not (tmp_path / "none").exists()
+
+
+def test_profiles_in_python(run):
+    figure = cbobench.plot(run, kind="profile", problem="Q", algorithm="A", size="single")
+    line = next(line for line in figure.axes[0].get_lines() if line.get_gid() is None)
+    assert line.get_ydata()[-1] == 1.0, "on Q alone"
+    with pytest.raises(Misuse, match="average and statistic says nothing of a profile"):
+        cbobench.plot(run, kind="profile", average=True, statistic="mean")
+    with pytest.raises(Misuse, match="profiles are of simple_regret, which has targets, not of regret"):
+        cbobench.plot(run, "regret", kind="profile")
+
+
+def test_a_run_without_simple_regret_says_so(run, monkeypatch):
+    monkeypatch.delitem(METRICS, "simple_regret")
+    with pytest.raises(Misuse, match="profiles need the metric simple_regret, which this run does not record"):
+        Profile("data").data(Run(run.folder.uri))
+
+
+def test_functions_that_move_have_no_simple_regret(tmp_path):
+    cells = {("still", "A"): {"simple_regret": [0.1]}, ("moves", "A"): {"simple_regret": [NAN]}}
+    rounds = {
+        ("still", "A"): {"t": T, "simple_regret": [[0.1] * 7]},
+        ("moves", "A"): {"t": T, "simple_regret": [[NAN] * 7]},
+    }
+    some = Run(make(tmp_path / "run", cells, seeds=[0], rounds=rounds))
+    assert "functions move" not in str(cbobench.compare(some))
+    assert "not solved, where functions move: moves" in str(cbobench.compare(some, profile=True)).replace("\n", " ")
+    assert "functions move" not in str(cbobench.compare(some, only="still/*", profile=True)), "negative control"
+    words = draw(some, Figure("p", "p", [Profile("data")]), tmp_path)[3].read_text()
+    assert "Simple regret is not defined where functions move: moves." in words
+    refusal = pytest.raises(Misuse, match=r"which is not defined where functions move \(moves\)")
+    with refusal:
+        cbobench.compare(some, only="moves/*", profile=True)
+    with refusal:
+        Profile("data").data(some.only("moves/*"))
