@@ -7,7 +7,7 @@ RUN    ?= runs/quickstart
 WORKERS ?= auto
 PYTEST  = OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n $(WORKERS) --maxprocesses 8 --dist loadgroup
 
-.PHONY: demo test fast lint hooks bench maximiser paper-figures claims reference readme wheel dist wheel-test lowest clean
+.PHONY: demo test fast lint hooks bench maximiser paper-figures claims maps reference readme wheel dist wheel-test lowest clean
 
 demo: .make/install  ## play the quickstart suite, print its table, draw its figures
 	$(BIN)/cbobench run quickstart --out $(RUN)
@@ -43,6 +43,10 @@ paper-figures: .make/install  ## play all paper suites and draw all their figure
 
 claims: .make/install  ## play all paper suites, test the papers' claims, write docs/reproduction.md
 	$(BIN)/python docs/reproduction.py --out $(PAPER) $(if $(DATA),--data $(DATA))
+
+MAPS ?= runs/maps
+maps: .make/install  ## play all suites map_*, test the claims over their settings, write docs/maps.md, draw into $(MAPS)/figures
+	$(BIN)/python docs/maps.py --out $(MAPS) --figures $(MAPS)/figures $(if $(DATA),--data $(DATA))
 
 reference: .make/install  ## derive the reference of a problem on a box: NAME=gramacy, or module:Class of your own
 	$(BIN)/python docs/reference.py $(NAME)

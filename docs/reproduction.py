@@ -58,7 +58,7 @@ PAPERS = (
             "8, 9": ("rate allocation, g with noise: boxes and means", ("SE4", "SE3"), "rate-allocation"),
             "no figure": ("Proposition 1: constant multipliers", ("SE5",), ""),
         },
-        "notes_guo_shi.md",
+        "notes_shi.md",
     ),
     Paper(
         "Guo, Zhu & Liu (2022)",
@@ -67,7 +67,7 @@ PAPERS = (
             "2a, 2b": ("the same with delayed feedback", ("GZL2",), ""),
             "3a, 3b": ("the same with functions that change", ("GZL3",), ""),
         },
-        "notes_guo_shi.md",
+        "notes_guo.md",
     ),
 )  # fmt: skip
 

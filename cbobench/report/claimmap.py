@@ -1,10 +1,12 @@
-"""Where a claim holds: a map per claim of its verdicts over the settings that runs sweep, with what they cost."""
+"""Where a claim holds: a map per claim and suite of its verdicts over the settings swept, with what they cost."""
 
 from __future__ import annotations
 
 import csv
+import itertools
 import textwrap
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -16,107 +18,197 @@ from cbobench.report.style import SIZES
 from cbobench.words import counted
 
 LOOKS: dict[Verdict, tuple[str, str]] = {  # colour and symbol: told apart without the colour, too
-    "holds": ("#56B4E9", "+"), "does not hold": ("#D55E00", "−"), "undecided": ("0.88", "?"),
+    "holds": ("#56B4E9", "+"), "undecided": ("0.88", "?"), "does not hold": ("#D55E00", "−"),
 }  # fmt: skip
 
 
-def axes_of(found: Finding) -> dict[str, str]:
-    """The swept parameters in words: one that several methods share is said once, else with its method."""
-    values: dict[str, dict[str, str]] = {}
-    for name, value in found.axes.items():
-        owner, _, parameter = name.rpartition(".")
-        values.setdefault(parameter, {})[owner] = short(value)
-    result = {}
-    for parameter, owners in values.items():
-        if len(set(owners.values())) == 1:
-            result[parameter] = next(iter(owners.values()))
-        else:
-            result |= {f"{owner} {parameter}": value for owner, value in owners.items()}
+def axes_of(found: Sequence[Finding]) -> list[dict[str, str]]:
+    """The swept parameters of every finding in words; what never differs is left out.
+
+    Parameters that go together are one axis: that of several methods ("beta"), or several that are equal ("B, G"). Only
+    where methods have different values of a parameter is it said whose ("pending of config").
+    """
+    names = dict.fromkeys(name for f in found for name in f.axes)
+    together: dict[tuple[str, ...], list[str]] = {}
+    for name in names:
+        values = tuple(short(f.axes[name]) if name in f.axes else "–" for f in found)
+        if len(set(values)) > 1:
+            together.setdefault(values, []).append(name)
+    several = [p for some in together.values() for p in {name.rpartition(".")[2] for name in some}]
+    result: list[dict[str, str]] = [{} for _ in found]
+    for values, some in together.items():
+        said: dict[str, list[str]] = {}
+        for name in some:
+            owner, _, parameter = name.rpartition(".")
+            said.setdefault(parameter, []).append(owner)
+        words = [p if several.count(p) == 1 else f"{p} of {', '.join(owners)}" for p, owners in said.items()]
+        for axes, value in zip(result, values, strict=True):
+            axes[", ".join(words)] = value
+    if len({tuple(axes.items()) for axes in result}) < len(found):  # the problems differ, then
+        result = [axes | {"problem": f.where.partition(" (")[2][:-1]} for f, axes in zip(found, result, strict=True)]
     return result
 
 
-def table(found: Sequence[Finding]) -> tuple[str, list[str], list[str], dict[tuple[str, str], Finding]]:
-    """A claim's findings as a table: the parameter across, its values, the rows' words, and the cells."""
-    settings = [(f, axes_of(f)) for f in found]
-    names = dict.fromkeys(name for _, axes in settings for name in axes)
-    seen = {name: list(dict.fromkeys(axes.get(name, "–") for _, axes in settings)) for name in names}
-    across = max(seen, key=lambda name: len(seen[name]), default="")
-    places = {f.where for f in found}
-    rows: dict[str, None] = {}
-    cells: dict[tuple[str, str], Finding] = {}
-    for f, axes in settings:
-        others = [f"{name} {axes[name]}" for name in names if name != across and name in axes and len(seen[name]) > 1]
-        row, column = ", ".join([*([f.where] if len(places) > 1 or not others else []), *others]), axes.get(across, "–")
-        while (row, column) in cells:  # settings that the axes do not tell apart
-            row += " "
-        rows[row] = None
-        cells[row, column] = f
-    return across, seen.get(across, ["–"]), list(rows), cells
+def _size(word: str) -> tuple[bool, float]:
+    """Sorts numbers by size, behind all words."""
+    try:
+        return True, float(word)
+    except ValueError:
+        return False, 0.0
 
 
-def draw_maps(found: Sequence[Finding], folder: Path) -> Iterator[tuple[str, list[Path], float]]:
-    """Write the map of every claim as PDF, PNG, CSV and TXT (the caption); yields its id, the paths, CPU-minutes."""
+@dataclass(frozen=True)
+class Map:
+    """A claim's findings in one suite (or in some, where it takes its algorithms from several) as a table.
+
+    Attributes:
+        across: the axis of the columns, "" for none: the one that leaves the fewest cells empty.
+        columns: its values.
+        rows: what the other axes are; after the first row, what differs from that.
+        cells: findings by row and column.
+        axes: of every finding, as `axes_of` has them.
+    """
+
+    found: Sequence[Finding]
+    axes: Sequence[Mapping[str, str]]
+    across: str
+    columns: list[str]
+    rows: list[str]
+    cells: dict[tuple[int, int], Finding]
+
+    @classmethod
+    def of(cls, found: Sequence[Finding]) -> Map:
+        """The table of some findings, in their order."""
+        axes = axes_of(found)
+        names = list(dict.fromkeys(name for one in axes for name in one))
+
+        def others(one: Mapping[str, str], across: str) -> tuple[str, ...]:
+            return tuple(one[name] for name in names if name != across)
+
+        def density(name: str) -> tuple[float, int]:
+            width = len({one[name] for one in axes})
+            return len(found) / (width * len({others(one, name) for one in axes})), width
+
+        across = max(names, key=density, default="")
+        columns = sorted(dict.fromkeys(one.get(across, "") for one in axes), key=_size)
+        rows = list(dict.fromkeys(others(one, across) for one in axes))
+        cells = {
+            (rows.index(others(one, across)), columns.index(one.get(across, ""))): f
+            for f, one in zip(found, axes, strict=True)
+        }
+        rest = [name for name in names if name != across]
+        words = [
+            ", ".join(f"{name} {v}" for name, v, base in zip(rest, row, rows[0], strict=True) if i == 0 or v != base)
+            for i, row in enumerate(rows)
+        ]
+        return cls(found, axes, across, columns, words, cells)
+
+    @property
+    def claim(self) -> str:
+        """The id."""
+        return self.found[0].claim.id
+
+    @property
+    def suite(self) -> str:
+        """Its name; of several, what the later ones have besides."""
+        words: list[str] = []
+        for suite in self.found[0].suites:
+            words += [word for word in suite.split("-") if word not in words]
+        return "-".join(words).removeprefix("map-")
+
+    @property
+    def minutes(self) -> float:
+        """CPU-minutes of all its cells, every cell of a run counted once."""
+        return sum({pair: cost for f in self.found for pair, cost in f.costs.items()}.values()) / 60
+
+    @property
+    def common(self) -> list[str]:
+        """The decisive settings that all findings share."""
+        said = [f.settings.split(", ") for f in self.found]
+        return [word for word in said[0] if all(word in words for words in said)]
+
+    def caption(self) -> str:
+        """What it shows, and how to read it."""
+        claim, seeds = self.found[0].claim, sorted({f.n for f in self.found})
+        some = counted(seeds[0], "seed") if len(seeds) == 1 else f"{seeds[0]} to {seeds[-1]} seeds"
+        words = f"{claim.id}, {claim.source}: {claim.statement}. Over the settings of {self.suite}: + holds, "
+        words += "− does not hold, ? undecided, with the parts of the claim that hold of all; the strip below has the "
+        words += "verdict of every part. "
+        if len(self.rows) > 1:
+            words += "Rows after the first say what differs from it. "
+        words += f"All have {', '.join(self.common)}. {some}; {self.minutes:.2g} CPU-minutes in all, every cell "
+        return textwrap.fill(words + "counted once.", 100) + "\n"
+
+
+def maps_of(found: Sequence[Finding]) -> list[Map]:
+    """One map per claim and suite, in the findings' order; without findings that only say what a run lacks."""
+    groups: dict[tuple[str, tuple[str, ...]], list[Finding]] = {}
+    for f in found:
+        if f.parts:
+            groups.setdefault((f.claim.id, f.suites), []).append(f)
+    return [Map.of(some) for some in groups.values()]
+
+
+def draw_maps(found: Sequence[Finding], folder: Path) -> Iterator[tuple[Map, list[Path]]]:
+    """Write every map as PDF, PNG, CSV and TXT (the caption); yields it with the paths."""
     folder.mkdir(parents=True, exist_ok=True)
-    claims = {f.claim.id: [g for g in found if g.claim.id == f.claim.id and g.parts] for f in found}
-    for id, mine in claims.items():
-        if mine:
-            paths = [folder / f"map_{id}.{kind}" for kind in ("pdf", "png", "csv", "txt")]
-            minutes = sum({pair: cost for f in mine for pair, cost in f.costs.items()}.values()) / 60
-            words = _caption(mine, minutes)
-            _draw(mine, paths[0], paths[1], words)
-            _write(mine, paths[2])
-            paths[3].write_text(words, encoding="utf-8")
-            yield id, paths, minutes
+    for map in maps_of(found):
+        stem = f"map_{map.claim}_{map.suite.replace('-', '_')}"
+        paths = [folder / f"{stem}.{kind}" for kind in ("pdf", "png", "csv", "txt")]
+        words = map.caption()
+        _draw(map, paths[0], paths[1], words)
+        _write(map, paths[2])
+        paths[3].write_text(words, encoding="utf-8")
+        yield map, paths
 
 
-def _caption(found: Sequence[Finding], minutes: float) -> str:
-    claim, seeds = found[0].claim, sorted({f.n for f in found})
-    some = counted(seeds[0], "seed") if len(seeds) == 1 else f"{seeds[0]} to {seeds[-1]} seeds"
-    words = f"{claim.id}, {claim.source}: {claim.statement}. "
-    words += "Verdicts over the settings: + holds, − does not hold, ? undecided; "
-    words += "beside it the parts that hold of all, below it complete seeds · CPU-minutes. "
-    words += f"{some}; {minutes:.1f} CPU-minutes in all, every cell counted once."
-    return textwrap.fill(words, 100) + "\n"
-
-
-def _write(found: Sequence[Finding], path: Path) -> None:
+def _write(map: Map, path: Path) -> None:
     rows: list[Mapping[str, Any]] = [
-        {"claim": f.claim.id, "where": f.where, **axes_of(f), "verdict": f.verdict, "n": f.n, "expected": f.expected,
-         "cpu_minutes": round(f.seconds / 60, 3), "settings": f.settings}
-        for f in found
+        {"claim": f.claim.id, "where": f.where, **axes, "verdict": f.verdict, "parts": len(f.parts),
+         "parts_that_hold": f.held, "n": f.n, "expected": f.expected, "cpu_minutes": round(f.seconds / 60, 3),
+         "settings": f.settings}
+        for f, axes in zip(map.found, map.axes, strict=True)
     ]  # fmt: skip
-    names = dict.fromkeys(name for row in rows for name in row)
     with path.open("w", newline="", encoding="utf-8") as file:
-        writer = csv.DictWriter(file, list(names), lineterminator="\n")
+        writer = csv.DictWriter(file, list(rows[0]), lineterminator="\n")
         writer.writeheader()
         writer.writerows(rows)
 
 
-def _draw(found: Sequence[Finding], pdf: Path, png: Path, words: str) -> None:
+def _draw(map: Map, pdf: Path, png: Path, words: str) -> None:
     import matplotlib as mpl
 
     mpl.use("Agg")
     import matplotlib.pyplot as plt
     from matplotlib.patches import Rectangle
 
-    across, columns, rows, cells = table(found)
     size = SIZES["double"]
     with size.context():
-        image, axis = plt.subplots(figsize=(size.width, 0.8 + 0.32 * len(rows)), layout="constrained")
-        for (row, column), f in cells.items():
-            x, y = columns.index(column), rows.index(row)
+        labels = [textwrap.fill(row.replace(" ", "\xa0").replace(",\xa0", ", "), 44) for row in map.rows]
+        heights = [max(0.3, 0.14 * label.count("\n") + 0.2) for label in labels]
+        edges = [sum(heights[:i]) for i in range(len(heights) + 1)]
+        image, axis = plt.subplots(figsize=(size.width, 0.6 + edges[-1]), layout="constrained")
+        for (i, j), f in map.cells.items():
+            top, height = edges[i], heights[i]
             colour, symbol = LOOKS[f.verdict]
-            axis.add_patch(Rectangle((x - 0.5, y - 0.5), 1, 1, facecolor=colour, edgecolor="white", linewidth=1.5))
-            held = sum(part.verdict == "holds" for part in f.parts)
-            axis.text(x, y - 0.14, f"{symbol} {held}/{len(f.parts)}", ha="center", va="center", fontweight="bold")
-            small: dict[str, Any] = {"ha": "center", "va": "center", "fontsize": size.small}
-            axis.text(x, y + 0.3, f"{f.n} · {f.seconds / 60:.2g}", **small)
-        axis.set(xlim=(-0.5, len(columns) - 0.5), ylim=(len(rows) - 0.5, -0.5), xlabel=across)
-        axis.set_xticks(range(len(columns)), columns)
-        axis.set_yticks(range(len(rows)), [textwrap.fill(row.strip(), 44) for row in rows], fontsize=size.small)
+            axis.add_patch(Rectangle((j - 0.5, top), 1, height, facecolor=colour, edgecolor="white", linewidth=1.5))
+            left = j - 0.47
+            for verdict, (shade, _) in LOOKS.items():
+                share = 0.94 * sum(part.verdict == verdict for part in f.parts) / len(f.parts)
+                place = (left, top + 0.7 * height)
+                axis.add_patch(Rectangle(place, share, 0.2 * height, facecolor=shade, edgecolor="0.25", linewidth=0.4))
+                left += share
+            seeds = "" if f.n == f.expected else f" ({f.n}/{f.expected} seeds)"
+            word = f"{symbol} {f.held}/{len(f.parts)}{seeds}"
+            axis.text(j, top + 0.36 * height, word, fontweight="bold", fontsize=size.small, va="center", ha="center")
+        axis.set(xlim=(-0.5, len(map.columns) - 0.5), ylim=(edges[-1], 0), xlabel=map.across)
+        axis.set_xticks(range(len(map.columns)), map.columns)
+        centres = [(a + b) / 2 for a, b in itertools.pairwise(edges)]
+        axis.set_yticks(centres, labels, fontsize=size.small)
         axis.tick_params(length=0)
         for spine in axis.spines.values():
             spine.set_visible(False)
-        axis.set_title(f"{found[0].claim.id}:  + holds   − does not hold   ? undecided")
-        save(image, pdf, png, size.dpi, words, {"Title": found[0].claim.id})
+        title = f"{map.claim} in {map.suite}:  + holds   − does not hold   ? undecided"
+        image.suptitle(title, fontsize=mpl.rcParams["axes.titlesize"])
+        save(image, pdf, png, size.dpi, words, {"Title": f"{map.claim} in {map.suite}"})
         plt.close(image)

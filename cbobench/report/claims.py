@@ -100,6 +100,7 @@ class Finding:
 
     Attributes:
         where: the suites, with the problems' labels.
+        suites: their names.
         problems: registered names.
         axes: the swept parameters with their values here, {"algorithm or problem.parameter": value}.
         settings: the decisive settings in words.
@@ -109,6 +110,7 @@ class Finding:
     claim: Claim
     verdict: Verdict
     where: str
+    suites: tuple[str, ...] = ()
     problems: tuple[str, ...] = ()
     parts: tuple[Part, ...] = ()
     axes: Mapping[str, Any] = field(default_factory=dict)
@@ -120,6 +122,11 @@ class Finding:
     def seconds(self) -> float:
         """Of computing."""
         return sum(self.costs.values())
+
+    @property
+    def held(self) -> int:
+        """Parts that hold."""
+        return sum(part.verdict == "holds" for part in self.parts)
 
     @property
     def n(self) -> int:
@@ -150,7 +157,8 @@ def findings(runs: Sequence[Run], claims: Iterable[Claim]) -> Iterator[Finding]:
             }
             settings = settings_of(case, claim.within)
             names = tuple(dict.fromkeys(play.problem.name for play in case.plays))
-            yield Finding(claim, verdict_of(parts), case.where, names, tuple(parts), axes, settings, costs)
+            suites = tuple(dict.fromkeys(play.run.record.suite for play in case.plays))
+            yield Finding(claim, verdict_of(parts), case.where, suites, names, tuple(parts), axes, settings, costs)
         if count == 0:
             yield Finding(claim, "not in these runs", "", note=_missing(runs, claim))
 
@@ -205,7 +213,15 @@ def _pooled(runs: Sequence[Run], claim: Claim) -> Iterator[tuple[Case, dict[str,
     options = [[play for play in plays if play.algorithm.name == name] for name in claim.algorithms]
     for combination in itertools.product(*options):
         if all(_alike(a, b, claim.within) for a, b in itertools.combinations(combination, 2)):
-            yield Case(combination), {}
+            axes: dict[str, Any] = {}
+            for play in combination:
+                for variant, every in (
+                    (play.problem, {p.problem.key: p.problem for p in plays if p.problem.name == play.problem.name}),
+                    (play.algorithm, {p.algorithm.key: p.algorithm for p in plays}),
+                ):
+                    some = varying(named(list(every.values()), variant.name), claim.within)
+                    axes |= {f"{variant.name}.{p}": variant.values.get(p) for p in some}
+            yield Case(combination), axes
 
 
 def _alike(a: Play, b: Play, within: Sequence[str]) -> bool:
@@ -233,7 +249,8 @@ def settings_of(case: Case, within: Sequence[str] = ()) -> str:
                 continue
             if name == "data" and not any(value.startswith("look-alike") for value in values.values()):
                 continue  # the paper's own
-            if len(set(values.values())) == 1:
+            theirs = what == "algorithms" and any(name in play.problem.values for play in case.plays)
+            if len(set(values.values())) == 1 and not theirs:
                 words.append(f"{name} {next(iter(values.values()))}")
             else:
                 words += [f"{who}: {name} {value}" for who, value in values.items()]

@@ -175,8 +175,8 @@ def command(
     if maps is not None:
         from cbobench.report.claimmap import draw_maps
 
-        for id, paths, minutes in draw_maps(found, maps):
-            print(f"{paths[0].with_suffix('')} ({minutes:.1f} CPU-minutes): {id}", file=sys.stderr)
+        for map, paths in draw_maps(found, maps):
+            print(f"{paths[0].with_suffix('')} ({map.minutes:.2g} CPU-minutes): {map.claim}", file=sys.stderr)
     for words in left_out:
         print(visible(words), file=sys.stderr)
     if not strict:

@@ -62,18 +62,21 @@ def choices(variants: Sequence[Variant], within: Sequence[str] = ()) -> Iterator
             kinds[variant.name].append(known := _Kind(variant.name, shared, own, []))
         known.variants.append(variant)
     first = {(name, short(k.shared)): k for name in names for k in reversed(kinds[name])}
-    seen: list[tuple[_Kind, ...]] = []
-    for chosen in itertools.product(*kinds.values()):
-        others = sum(k is not first[k.name, short(k.shared)] for k in chosen)
-        if others <= 1 and all(
-            _agree(a, b) == len(a.shared.keys() & b.shared) for a, b in itertools.combinations(chosen, 2)
-        ):
-            seen.append(chosen)
+    seen: list[tuple[_Kind, ...]] = [()]
+    for name in names:  # one name after the other: the product of all would be long
+        seen = [(*chosen, kind) for chosen in seen for kind in kinds[name] if _go_together((*chosen, kind), first)]
     for kind in itertools.chain(*kinds.values()):
         if not any(kind in chosen for chosen in seen):
             near = [kind if name == kind.name else max(kinds[name], key=lambda k: _agree(k, kind)) for name in names]
             seen.append(tuple(near))
     yield from ({k.name: k.variants for k in chosen} for chosen in seen)
+
+
+def _go_together(chosen: Sequence[_Kind], first: Mapping[tuple[str, str], _Kind]) -> bool:
+    """Whether the last agrees with all before, and at most one of all is another than the first of its name."""
+    *before, last = chosen
+    others = sum(kind is not first[kind.name, short(kind.shared)] for kind in chosen)
+    return others <= 1 and all(_agree(kind, last) == len(kind.shared.keys() & last.shared) for kind in before)
 
 
 def _agree(a: _Kind, b: _Kind) -> int:

@@ -63,8 +63,7 @@ def figures():
         "medians": Figure("medians", "m", [Panel(m, THRESHOLD, statistic="median") for m in ("reward", "regret_plus")]),
         "boxes": Figure("boxes", "boxes", boxes, columns=2),
         "trade": Figure("trade", "trade", [trade]),
-        "planes": Figure("planes", "planes", [Plane("regret", "violation_hard", p) for p in (INDEPENDENT, THRESHOLD)]),
-        "profiles": Figure("profiles", "profiles", [Profile("performance"), Profile("data")]),
+        "finals": Figure("finals", "f", [Plane("regret", "violation", THRESHOLD), Profile("performance")]),
         "mixed": Figure("mixed", "mixed", [curves[0], trade, boxes[0], Panel("reward", THRESHOLD, log="xy")]),
     }
 

@@ -69,6 +69,31 @@ def test_readings_of_one_method_are_not_multiplied():
     )  # fmt: skip
 
 
+def test_claims_across_runs_know_their_axes_and_whose_a_setting_is(tmp_path):
+    """Methods from two runs go together where they agree; a name that a problem has, too, is said with its owner."""
+    for name, algorithm in (("one", "rpol-ucb"), ("two", "admmbo")):
+        (tmp_path / f"{name}.yaml").write_text(
+            f"suite: {name}\nhorizon: 5\nseeds: 2\nproblems:\n  - feasible-pocket: {{scaled: true}}\n"
+            f"algorithms:\n  - {algorithm}: {{lam: {{sweep: [0.1, 1.0]}}}}\n"
+        )
+        cbobench.run(tmp_path / f"{name}.yaml", out=tmp_path / name, cpus=0)
+    wanted = Claim("X", "", "", "", ("feasible-pocket",), ("rpol-ucb", "admmbo"), lambda case: [
+        below("regret", case.of("rpol-ucb")[0], case.of("admmbo")[0])
+    ], across=True)  # fmt: skip
+    found = list(findings([Run(tmp_path / "one"), Run(tmp_path / "two")], [wanted]))
+    assert [dict(f.axes) for f in found] == [{"rpol-ucb.lam": lam, "admmbo.lam": lam} for lam in (0.1, 1.0)]
+    assert [f.suites for f in found] == [("one", "two")] * 2
+    words = found[0].settings.split(", ")
+    assert words.count("scaled true") == words.count("admmbo: scaled true") == 1
+
+
+def test_many_readings_take_no_product():
+    """Sixty readings of each of five methods: their product has 8e8 choices, those that agree are 60."""
+    names = [f"{i % 3}.{j}" for i in range(3) for j in range(20)]
+    some = [made_up(name, x=word[0], y=word[2:]) for name in "abcde" for word in names]
+    assert len(list(choices(some))) == 60
+
+
 def test_the_map_of_what_was_swept(tmp_path, capsys):
     (tmp_path / "s.yaml").write_text(
         "suite: s\nhorizon: 5\nseeds: 2\nproblems:\n  - rkhs-1d: {label: p}\nalgorithms:\n"
@@ -81,8 +106,8 @@ def test_the_map_of_what_was_swept(tmp_path, capsys):
     assert main(words) == 0
     assert "map_mine" in capsys.readouterr().err
     assert {path.suffix for path in (tmp_path / "map").iterdir()} == {".pdf", ".png", ".csv", ".txt"}
-    rows = list(csv.DictReader((tmp_path / "map" / "map_mine.csv").read_text().splitlines()))
+    rows = list(csv.DictReader((tmp_path / "map" / "map_mine_s.csv").read_text().splitlines()))
     assert {(row["beta_scale"], row["expand_rounds"]) for row in rows} == set(
         itertools.product(["0.1", "0.5", "1.0"], "12")
     )
-    assert "CPU-minutes" in (tmp_path / "map" / "map_mine.txt").read_text()
+    assert "CPU-minutes" in (tmp_path / "map" / "map_mine_s.txt").read_text()

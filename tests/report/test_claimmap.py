@@ -1,0 +1,110 @@
+"""The map of a claim: hand-made findings whose rows, columns and cells are known."""
+
+from __future__ import annotations
+
+import csv
+
+import pytest
+
+from cbobench.report.claimmap import Map, axes_of, draw_maps, maps_of
+from cbobench.report.claims import Claim, Finding
+from cbobench.report.evidence import Part
+
+CLAIM = Claim("X1", "A is below B", "me", "", ("p",), ("a", "b"), lambda case: [])
+
+
+def part(verdict):
+    return Part("R", "", verdict, 0.0, -1.0, 1.0, 10, 10)
+
+
+def found(
+    axes, verdict="holds", *, parts=("holds",), suites=("map-one",), where=None, claim=CLAIM, costs=None, words=""
+):
+    place = where or f"{suites[0]} (p)"
+    some = tuple(part(v) for v in parts)
+    return Finding(claim, verdict, place, suites, ("p",), some, axes, f"T 9, {words}k se", costs or {"r: p/a": 60.0})
+
+
+def axes(beta, window="-", **others):
+    both = {"a.beta": beta, "b.beta": beta, "b.B": 1, "a.window": window}
+    return both | others
+
+
+GRID = [found(axes(beta, window)) for beta in (3.0, "theory", 0.5) for window in (25, 100)]
+
+
+def test_rows_columns_and_cells_are_known():
+    """The axis with the most values is across, numbers in order; rows say what differs from the first."""
+    made = Map.of(GRID)
+    assert (made.across, made.columns, made.rows) == ("beta", ["theory", "0.5", "3.0"], ["window 25", "window 100"])
+    assert {place: f.axes["a.beta"] for place, f in made.cells.items()} == {
+        (row, column): value for row in (0, 1) for column, value in enumerate(("theory", 0.5, 3.0))
+    }
+    assert all(f.axes["a.window"] == (25, 100)[row] for (row, _), f in made.cells.items())
+
+
+def test_what_methods_share_is_said_once():
+    same = [found({"a.B": v, "a.G": v, "b.B": v, "b.G": v, "b.lam": 1}) for v in ("norm", "sup")]
+    assert axes_of(same) == [{"B, G": "norm"}, {"B, G": "sup"}], "what never differs is left out"
+    apart = [
+        found({"a.pending": a, "b.pending": b, "c.pending": b}) for a, b in (("no", "no"), ("no", "yes"), ("yes", "no"))
+    ]
+    assert axes_of(apart)[1] == {"pending of a": "no", "pending of b, c": "yes"}
+    assert axes_of(apart)[2] == {"pending of a": "yes", "pending of b, c": "no"}
+    assert axes_of([found({"a.w": 1})]) == [{}]
+    assert axes_of([found({}, where="map-one (left)"), found({}, where="map-one (right)")]) == [
+        {"problem": "left"}, {"problem": "right"},
+    ]  # fmt: skip
+
+
+def test_one_choice_at_a_time_leaves_few_cells_empty():
+    """Choices beside a base become rows under the axis that all of them have, whatever the number of their values."""
+    base = {"a.R": "true", "a.lam": "theory", "a.gain": "played"}
+    points = [
+        base,
+        *({**base, k: v} for k, v in (("a.R", 1), ("a.R", 2), ("a.R", 3), ("a.lam", 0.1), ("a.gain", "rate"))),
+    ]
+    made = Map.of([found(point | {"a.scale": scale}) for point in points for scale in (1.0, 0.1)])
+    assert (made.across, made.columns) == ("scale", ["0.1", "1.0"])
+    assert made.rows == ["R true, lam theory, gain played", "R 1", "R 2", "R 3", "lam 0.1", "gain rate"]
+    assert len(made.cells) == 12, "no two settings share a cell"
+
+
+def test_maps_are_apart_by_claim_and_suite():
+    other = Claim("X2", "", "me", "", ("p",), ("a",), lambda case: [])
+    missing = Finding(CLAIM, "not in these runs", "", note="needs a")
+    two = ("map-you-left-noisy", "map-you-left-quiet")
+    made = maps_of([*GRID, missing, found({}, suites=two), found({}, claim=other)])
+    assert [(map.claim, map.suite) for map in made] == [("X1", "one"), ("X1", "you-left-noisy-quiet"), ("X2", "one")]
+    assert (made[1].across, made[1].columns, made[1].rows, list(made[1].cells)) == ("", [""], [""], [(0, 0)])
+
+
+def test_every_cell_is_paid_once():
+    shared = [found({"a.w": w}, costs={"r: p/a": 60.0, f"r: p/{w}": 30.0}, words=f"w {w}, ") for w in (1, 2)]
+    (made,) = maps_of(shared)
+    assert made.minutes == pytest.approx(2.0, rel=1e-12), "not 3.0, with what both settings use counted twice"
+    assert made.common == ["T 9", "k se"]
+    assert "All have T 9, k se. 10 seeds; 2 CPU-minutes" in made.caption().replace("\n", " ")
+
+
+def test_two_builds_are_the_same_and_tell_verdicts_apart(tmp_path):
+    mixed = [
+        found({"a.w": w}, verdict, parts=parts)
+        for w, verdict, parts in (
+            (1, "holds", ("holds", "holds")), (2, "does not hold", ("holds", "does not hold")),
+            (3, "undecided", ("undecided", "holds")),
+        )
+    ]  # fmt: skip
+    builds = []
+    for folder in (tmp_path / "a", tmp_path / "b"):
+        ((_, paths),) = draw_maps(mixed, folder)
+        assert [path.name for path in paths] == [f"map_X1_one.{kind}" for kind in ("pdf", "png", "csv", "txt")]
+        builds.append([path.read_bytes() for path in paths[1:]])
+    assert builds[0] == builds[1]
+    rows = list(csv.DictReader(builds[0][1].decode().splitlines()))
+    assert [(row["w"], row["verdict"], row["parts_that_hold"], row["parts"]) for row in rows] == [
+        ("1", "holds", "2", "2"), ("2", "does not hold", "1", "2"), ("3", "undecided", "1", "2"),
+    ]  # fmt: skip
+    ((_, paths),) = draw_maps([*mixed[:2], found({"a.w": 3}, "holds", parts=("holds", "holds"))], tmp_path / "c")
+    changed = [path.read_bytes() for path in paths[1:]]
+    assert (changed[0] != builds[0][0], changed[1] != builds[0][1]) == (True, True), "negative control"

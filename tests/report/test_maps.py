@@ -1,0 +1,67 @@
+"""docs/maps.md is what its stored findings say, and they are of the claims and suites as they are."""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+
+import pytest
+
+from cbobench import resources
+from cbobench.cli import main
+from cbobench.report.claimtable import claims_of
+from tests.conftest import ROOT
+
+WANTED = {"ZJ1", "ZJ2", "ZJ3", "ZJ4", "ZJ5", "SE1", "SE3", "SE4", "GZL1", "GZL2", "GZL3"}  # those with a map
+
+
+@pytest.fixture(scope="module")
+def script():
+    spec = importlib.util.spec_from_file_location("maps", ROOT / "docs" / "maps.py")
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+@pytest.fixture(scope="module")
+def stored(script):
+    return json.loads(script.STORED.read_text())
+
+
+def test_the_page_is_current(script, stored):
+    text = script.PAGE.read_text()
+    assert script.page(stored) == text, "docs/maps.md is stale: python docs/maps.py --render"
+    assert script.page(stored | {"maps": stored["maps"][1:]}) != text, "negative control"
+
+
+def test_the_tables_of_the_papers_notes_are_current(script, stored):
+    findings = json.loads(script.SUITES.read_text())
+    for paper, path in script.NOTES.items():
+        text = path.read_text()
+        assert f"| {paper}1: " in text
+        assert script.concluded(paper, text, stored, findings) == text, "stale: python docs/maps.py --render"
+        assert script.concluded(paper, text, stored, findings[::2]) != text, "negative control"
+
+
+def test_the_map_is_of_these_claims_and_suites(script, stored):
+    claims = {claim.id: claim.statement for claim in claims_of()}
+    assert {map["id"]: map["statement"] for map in stored["maps"]}.items() <= claims.items(), "stale: make maps"
+    assert {map["id"] for map in stored["maps"]} >= WANTED
+    assert {name.replace("-", "_") for name in stored["suites"]} <= set(script.suites()) <= set(resources.suites())
+    assert all(map["cpu_minutes"] > 0 and map["seeds"][0] == map["seeds"][1] for map in stored["maps"])
+
+
+def test_counts_of_a_short_run(script, tmp_path):
+    """Every setting of a suite is counted once per axis, and every cell of a claim paid once."""
+    words = ["--seeds", "2", "--horizon", "20", "--cpus", "0", "--only", "*B=norm*"]
+    assert main(["run", "map_zhou_ji_synthetic", "--out", str(tmp_path / "run"), *words]) == 0
+    stored = script.measured([tmp_path / "run"])
+    three = next(map for map in stored["maps"] if map["id"] == "ZJ3")
+    assert len(three["settings"]) == 2 * 3 * 3, "h, β scale, stages: both as they are, or one of them short"
+    assert {tuple(setting["axes"]) for setting in three["settings"]} == {
+        ("h", "beta_scale", "expand_rounds", "seed_rounds")
+    }
+    lines = [line.split(" | ") for line in script.table([three])[2:]]
+    assert sum(int(n) for line in lines for n in line[3:6]) == 4 * 18
+    assert three["cpu_minutes"] == pytest.approx(stored["suites"]["map-zhou-ji-synthetic"], abs=0.02)
+    assert script.seeds(three) == "2 seeds"
