@@ -1,5 +1,5 @@
 """`python -m cbobench`."""
 
-from cbobench.cli import main
+from cbobench.cli import entry
 
-raise SystemExit(main())
+entry()

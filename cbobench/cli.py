@@ -12,6 +12,7 @@ from typing import Any, NoReturn
 from cbobench import __version__
 from cbobench.errors import CbobenchError, Misuse, nearest, one_line
 from cbobench.report.formats import FORMATS
+from cbobench.threads import leave
 from cbobench.words import visible
 
 STOPPED = 130
@@ -203,3 +204,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except KeyboardInterrupt:
         print("cbobench: stopped", file=sys.stderr)
         return STOPPED
+
+
+def entry() -> NoReturn:
+    """The program `cbobench`."""
+    leave(main())

@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, TextIO
 
 from cbobench.catalogue import do_data, do_list, do_show
+from cbobench.errors import CbobenchError, Misuse
 from cbobench.words import counted, visible
 
 if TYPE_CHECKING:
@@ -35,13 +36,15 @@ def do_run(options: argparse.Namespace, given: list[str]) -> int:
     pin_threads()
     from cbobench.sweep import run as sweep
     from cbobench.sweep.estimate import estimate
+    from cbobench.sweep.interrupt import interruptible
     from cbobench.sweep.progress import Progress
 
-    todo = sweep.plan(
-        options.suite, out=options.out, seeds=options.seeds, horizon=options.horizon, only=options.only,
-        data=options.data, cpus=options.cpus, address=options.address, block=options.block, again=options.again,
-        imports=not options.no_imports, command=["cbobench", *given],
-    )  # fmt: skip
+    with interruptible():
+        todo = sweep.plan(
+            options.suite, out=options.out, seeds=options.seeds, horizon=options.horizon, only=options.only,
+            data=options.data, cpus=options.cpus, address=options.address, block=options.block, again=options.again,
+            imports=not options.no_imports, command=["cbobench", *given],
+        )  # fmt: skip
     if options.dry_run:
         print(estimate(todo, options.cpus))
         return 0
@@ -53,19 +56,36 @@ def do_run(options: argparse.Namespace, given: list[str]) -> int:
         def finish(outcome: sweep.Outcome) -> None:
             nonlocal code
             progress.close()
-            code = _report(outcome, todo.done, shlex.join(again), options.fail_fast, out)
+            try:
+                code = _report(outcome, todo.done, shlex.join(again), options.fail_fast, out)
+            except OSError:
+                if not outcome.stopped:
+                    raise
+                code = 130  # the terminal that was closed takes no last words
 
-        sweep.execute(
-            todo, cpus=options.cpus, address=options.address, fail_fast=options.fail_fast,
-            on_receipt=progress.add, on_note=progress.note, when_played=finish,
-        )  # fmt: skip
+        try:
+            sweep.execute(
+                todo, cpus=options.cpus, address=options.address, fail_fast=options.fail_fast,
+                on_receipt=progress.add, on_note=progress.note, when_played=finish,
+            )  # fmt: skip
+        except CbobenchError as error:
+            progress.close()
+            if isinstance(error, Misuse):
+                raise
+            print(f"cbobench: {error}; what is published stays, to go on: {shlex.join(again)}", file=sys.stderr)
+            return error.exit_code
     return code
 
 
 def _report(outcome: Outcome, done: int, command: str, fail_fast: bool, out: TextIO) -> int:
     """Print what a sweep came to, its table to `out`; the exit code."""
-    for error in outcome.errors[:SHOWN_FAILURES]:
+    from cbobench.sweep.tally import Tally
+
+    tally = Tally(outcome.errors)
+    for error in tally.examples():
         print(f"failed: {visible(error)}", file=sys.stderr)
+    if tally.total > 1:
+        print(tally, file=sys.stderr)
     if outcome.stopped:
         good = done + outcome.played - outcome.failed
         bad = f", {outcome.failed} failed" if outcome.failed else ""

@@ -5,8 +5,11 @@ from __future__ import annotations
 import importlib
 import pkgutil
 import re
+import warnings
 from collections.abc import Callable
 from typing import Any, TypeVar
+
+import numpy as np
 
 from cbobench.errors import Misuse, unknown
 
@@ -90,7 +93,8 @@ def import_object(path: str, where: str = "") -> Any:
     """
     module_name, _, attribute = path.partition(":")
     try:
-        module = importlib.import_module(module_name)
+        with np.errstate(), warnings.catch_warnings():  # its rules are not those of the other cells
+            module = importlib.import_module(module_name)
     except (Exception, SystemExit) as error:  # a user's module may fail in any way
         reason = (str(error).splitlines() or [""])[0]
         raise Misuse(f"{where}cannot import {module_name!r}: {type(error).__name__}: {reason}") from error

@@ -1,10 +1,16 @@
-"""One BLAS thread per process: threads of several workers multiply, and a product cut over threads has other bits."""
+"""One BLAS thread per process: threads of several workers multiply, and a product cut over threads has other bits.
+
+And threads that a user's code leaves behind keep no process alive.
+"""
 
 from __future__ import annotations
 
 import os
+import sys
+import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import NoReturn
 
 THREAD_VARIABLES = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
 
@@ -22,3 +28,18 @@ def single_thread() -> Iterator[None]:
 
     with threadpool_limits(1):
         yield
+
+
+def lingering() -> bool:
+    """Whether threads are left that would keep this process alive."""
+    mine = (threading.main_thread(), threading.current_thread())
+    return any(not thread.daemon and thread not in mine for thread in threading.enumerate())
+
+
+def leave(code: int) -> NoReturn:
+    """End this process, whatever threads are left."""
+    if lingering():
+        for stream in (sys.stdout, sys.stderr):
+            stream.flush()
+        os._exit(code)
+    sys.exit(code)

@@ -72,8 +72,8 @@ def small_suite(write_suite: Callable[..., Path]) -> Callable[..., Path]:
 
 PLAYERS = {
     "as it comes": "",
-    "fresh workers": "from cbobench.sweep import workers; workers._alone = lambda: False",
-    "ray": "from cbobench.sweep import crew; crew.started = lambda: True",
+    "fresh workers": "from cbobench.sweep import spawn; spawn._alone = lambda: False",
+    "ray": "from cbobench.sweep import crew; crew.on_ray_alone = lambda address: True",
     "ray takes over": """from cbobench.sweep import crew
 crew.PATIENCE = crew.RAY_PAYS = 0.0
 given, give, room = [], crew.Workers.give, crew.Workers.room

@@ -82,6 +82,7 @@ class Play:
         self.recommendations = Recommendations(problem.actions, self.instances, {*asked, horizon})
         self.dual_rounds: NDArray[np.int64] | None = None
         self.seconds = 0.0  # of this thread on a CPU: a busy machine does not count
+        self.round = 0  # that is played now
         self.watch: Callable[[int], None] | None = None  # called when the actions of a round are chosen; only looks
 
     @property
@@ -113,7 +114,7 @@ class Play:
         told = 0
         try:
             for i in range(rounds):
-                t = first + i
+                t = self.round = first + i
                 shown = channel.before(t)
                 if shown is not None:
                     algorithm.see(t, shown)
@@ -141,8 +142,9 @@ class Play:
                     has_duals = True
                 if t in self.recommendations.rounds:
                     answers[i] = algorithm.recommend(t)
-        except Exception as error:  # a user's algorithm or channel may raise anything
-            _check_observed(observed_f[:told], observed_g[:told], first)
+        except BaseException as error:  # a user's algorithm or channel may raise anything
+            if isinstance(error, Exception):
+                _check_observed(observed_f[:told], observed_g[:told], first)
             if isinstance(error, CellFailure):
                 raise CellFailure(f"round {t}: {error}") from error
             error.add_note(f"round {t}")

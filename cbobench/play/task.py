@@ -5,10 +5,12 @@ from __future__ import annotations
 import hashlib
 import platform
 import re
-import traceback
-from collections.abc import Sequence
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import cached_property
+from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
@@ -16,6 +18,9 @@ import pyarrow as pa
 from cbobench.errors import CbobenchError
 from cbobench.play.audit import Audit
 from cbobench.play.block import start, summaries
+from cbobench.play.failure import described, is_overdue, reraise_the_users, safe_text
+from cbobench.play.isolation import isolated, standard_rules
+from cbobench.play.watch import Unwatched, Watch, report_of, reported, watched
 from cbobench.problems.base import Problem
 from cbobench.results.folder import RunFolder
 from cbobench.results.schema import footer, open_writer, schema
@@ -36,6 +41,7 @@ class Task:
         source, libraries: the code that must play it (see `cbobench.results.source`).
         attempt: 1, or more where cells are played again.
         audit: whether the theory is audited beside the play.
+        timeout: seconds that a cell may take, None where the suite does not say.
     """
 
     pair: Pair
@@ -45,6 +51,7 @@ class Task:
     libraries: str
     attempt: int = 1
     audit: bool = False
+    timeout: float | None = None
 
     @cached_property
     def name(self) -> str:
@@ -71,20 +78,46 @@ class Task:
 
 @dataclass(frozen=True)
 class Receipt:
-    """What the driver learns of a task: counts and one line per failure, never data."""
+    """What the driver learns of a task: counts and one line per failure, never data; how long it took, where known."""
 
     task: str
     ok: int
     failed: int
     rounds: int
     errors: tuple[str, ...]
+    seconds: float | None = None
+
+
+@dataclass(frozen=True)
+class Crashed:
+    """A task that came to nothing: its worker died while it played, or it took too long.
+
+    Attributes:
+        how: what its cell did, if there is but one.
+        trace: stacks, where they are known.
+        hung: whether it was ended for that.
+    """
+
+    how: str
+    trace: str = ""
+    hung: bool = False
 
 
 class OtherCode(CbobenchError):
     """A worker has other code or libraries than the driver that planned the sweep."""
 
 
-def carry_out_there(problem: Problem, task: Task, folder: RunFolder) -> Receipt:
+def crashed(folder: RunFolder, task: Task, how: str) -> Crashed:
+    """What became of a task whose process ended: it hung, where it says so itself, and else died as told."""
+    stacks = reported(folder, task.name)
+    if not stacks:
+        return Crashed(how)
+    hours, minutes, seconds = map(int, re.findall(r"\d+", stacks)[:3])  # "Timeout (0:10:10)!"
+    after = 3600 * hours + 60 * minutes + seconds
+    return Crashed(f"timed out after {after} s, and could not be interrupted", stacks, hung=True)
+
+
+def carry_out_there(problem: Problem, task: Task, folder: RunFolder) -> Receipt | Crashed:
     """`carry_out` on a worker, which first proves that it has the driver's code.
 
     Raises:
@@ -97,33 +130,66 @@ def carry_out_there(problem: Problem, task: Task, folder: RunFolder) -> Receipt:
                 f"worker {platform.node()} has other {what} for {task.pair.label}: {mine}, the driver has {wanted}; "
                 "install the same on every machine, then run again"
             )
-    return carry_out(problem, task, folder)
+    with standard_rules():
+        return carry_out(problem, task, folder, report_of(folder, task.name))
 
 
-def carry_out(problem: Problem, task: Task, folder: RunFolder) -> Receipt:
+def carry_out(problem: Problem, task: Task, folder: RunFolder, report: Path | None = None) -> Receipt | Crashed:
     """Play a task and publish its rounds, then its cells.
 
     The cells advance in lock step. If anything is raised, each cell is played alone (the results are the same bits),
-    so that one bad cell becomes one failed row and the others stand.
+    so that one bad cell becomes one failed row and the others stand. What a play changes in this process is put back.
+    Several cells that hang are given back (`Crashed`), one that does is a failed row.
+
+    Args:
+        report: where to write what this process did as it ended a play that cannot be interrupted; None where it must
+            not end.
     """
+    began = time.monotonic()
     audited: list[dict[str, Any]] = []
     with single_thread():
         try:
-            rows = _play_block(problem, task, folder, audited)
-        except (Exception, SystemExit):  # an algorithm may raise anything; who is at fault is found one by one
+            with _guarded(task, task.cells, report) as watch:
+                rows = _play_block(problem, task, folder, audited, watch)
+        except BaseException as error:  # an algorithm may raise anything; who is at fault is found one by one
+            reraise_the_users(error)
+            if is_overdue(error) and len(task.cells) > 1:
+                return Crashed(described(error)[0])
             audited.clear()
-            rows = _play_one_by_one(problem, task, folder, audited)
+            if is_overdue(error):
+                rows = [failed_row(task.cells[0], task, error)]
+            else:
+                rows = _play_one_by_one(problem, task, folder, audited, report)
     if task.audit:
         _publish(folder, "audit", task, audited)
-    return publish_cells(folder, task, rows)
+    return replace(publish_cells(folder, task, rows), seconds=time.monotonic() - began)
+
+
+@contextmanager
+def _guarded(task: Task, cells: Sequence[Cell], report: Path | None) -> Iterator[Watch | Unwatched]:
+    """Around the play of some cells: what they change is put back, and if they hang they are ended."""
+    names = (task.pair.problem.name, task.pair.algorithm.name)
+    seeds = (cell.seed for cell in cells)
+    with isolated(*names, *seeds), watched(task.timeout, len(cells), task.horizon, report) as watch:
+        yield watch
 
 
 def publish_cells(folder: RunFolder, task: Task, rows: Sequence[dict[str, Any]]) -> Receipt:
     """Publish the cells table of a task."""
     _publish(folder, "cells", task, rows)
     failures = [row for row in rows if row["status"] == "failed"]
-    errors = tuple(f"{task.pair.label} seed {row['seed']}: {row['error']}" for row in failures)
-    return Receipt(task.name, len(rows) - len(failures), len(failures), task.rounds, errors)
+    return Receipt(task.name, len(rows) - len(failures), len(failures), task.rounds, _lines(task, failures))
+
+
+def published_receipt(folder: RunFolder, task: Task) -> Receipt:
+    """The receipt of a task whose results are there, though no worker said so."""
+    rows = folder.read("cells", task.name, ["seed", "status", "error"]).to_pylist()
+    failures = [row for row in rows if row["status"] == "failed"]
+    return Receipt(task.name, len(rows) - len(failures), len(failures), task.rounds, _lines(task, failures))
+
+
+def _lines(task: Task, failures: Sequence[dict[str, Any]]) -> tuple[str, ...]:
+    return tuple(f"{task.pair.label} seed {row['seed']}: {row['error']}" for row in failures)
 
 
 def _publish(folder: RunFolder, kind: str, task: Task, rows: Sequence[dict[str, Any]]) -> None:
@@ -139,8 +205,11 @@ def _publish(folder: RunFolder, kind: str, task: Task, rows: Sequence[dict[str, 
     folder.publish(f"{kind}/{task.name}.parquet", write)
 
 
-def _play_block(problem: Problem, task: Task, folder: RunFolder, audited: list[dict[str, Any]]) -> list[dict[str, Any]]:
+def _play_block(
+    problem: Problem, task: Task, folder: RunFolder, audited: list[dict[str, Any]], watch: Watch | Unwatched
+) -> list[dict[str, Any]]:
     play, rows = start(problem, task.cells, task.horizon, task.keep)
+    watch.play = play
     audit = Audit(play, task.keep) if task.audit else None
 
     found: list[dict[str, Any]] = []
@@ -165,20 +234,23 @@ def _play_block(problem: Problem, task: Task, folder: RunFolder, audited: list[d
 
 
 def _play_one_by_one(
-    problem: Problem, task: Task, folder: RunFolder, audited: list[dict[str, Any]]
+    problem: Problem, task: Task, folder: RunFolder, audited: list[dict[str, Any]], report: Path | None
 ) -> list[dict[str, Any]]:
     rows: list[dict[str, Any]] = []
     tables: list[pa.Table] = []
     good: list[str] = []
     for cell in task.cells:
         try:
-            play, collected = start(problem, [cell], task.horizon, task.keep)
-            audit = Audit(play, task.keep) if task.audit else None
-            for chunk in play:
-                collected.add(chunk)
-            found, table = summaries(play), collected.table()
-            seen = [] if audit is None else [_identity(cell, task) | audit.rows()[0]]
-        except (Exception, SystemExit) as error:
+            with _guarded(task, [cell], report) as watch:
+                play, collected = start(problem, [cell], task.horizon, task.keep)
+                watch.play = play
+                audit = Audit(play, task.keep) if task.audit else None
+                for chunk in play:
+                    collected.add(chunk)
+                found, table = summaries(play), collected.table()
+                seen = [] if audit is None else [_identity(cell, task) | audit.rows()[0]]
+        except BaseException as error:
+            reraise_the_users(error)
             rows.append(failed_row(cell, task, error))
         else:
             rows.append(_identity(cell, task) | found[0])
@@ -196,12 +268,10 @@ def _play_one_by_one(
     return rows
 
 
-def failed_row(cell: Cell, task: Task, error: BaseException) -> dict[str, Any]:
-    """The row of a cell that could not be played."""
-    message = str(error).splitlines()[0] if str(error) else ""
-    text = message if isinstance(error, CbobenchError) else f"{type(error).__name__}: {message}"
-    text = ": ".join([*getattr(error, "__notes__", ()), text])  # the round
-    trace = "".join(traceback.format_exception(error))
+def failed_row(cell: Cell, task: Task, error: BaseException, stacks: str = "") -> dict[str, Any]:
+    """The row of a cell that could not be played; `stacks` stand for the traceback of what did not end by itself."""
+    text, trace = described(error)
+    trace = safe_text(stacks) if stacks else trace
     return _identity(cell, task) | {"status": "failed", "error": text, "traceback": trace}
 
 

@@ -155,6 +155,7 @@ class Suite:
         grid: what is asked for.
         problems: the prepared problems by title.
         audit: whether the theory is audited beside the play, which it does not change.
+        timeout: seconds that a cell may take, None where the suite does not say.
     """
 
     name: str
@@ -163,3 +164,4 @@ class Suite:
     grid: Grid
     problems: dict[str, Problem]
     audit: bool = False
+    timeout: float | None = None

@@ -23,7 +23,7 @@ from cbobench.suite.checks import check_pairs, check_shared, unique
 from cbobench.suite.variants import Variant, short
 from cbobench.threads import single_thread
 
-KEYS = ("suite", "about", "horizon", "seeds", "record", "audit", "shared", "problems", "algorithms")
+KEYS = ("suite", "about", "horizon", "seeds", "record", "audit", "timeout", "shared", "problems", "algorithms")
 DEFAULT_KEEP = 1000
 NAME = re.compile(r"[A-Za-z0-9][\w .-]*")
 MAX_HORIZON, MAX_SEED, MAX_SEEDS = 10**9, 2**62, 10**6
@@ -101,6 +101,10 @@ def load(
     audit = content.get("audit", False)
     if not isinstance(audit, bool):
         raise Misuse(f"{at(content.lines['audit'])}audit is {audit!r}; allowed: true, false")
+    timeout = content.get("timeout")
+    number = isinstance(timeout, int | float) and not isinstance(timeout, bool)
+    if timeout is not None and not (number and 0 < timeout < float("inf")):
+        raise Misuse(f"{at(content.lines['timeout'])}timeout is {timeout!r}; allowed: a number of seconds per cell")
     name, about = content["suite"], content.get("about") or ""
     if not isinstance(name, str) or not NAME.fullmatch(name):
         raise Misuse(
@@ -109,7 +113,7 @@ def load(
     if not isinstance(about, str):
         raise Misuse(f"{at(content.lines['about'])}about is {about!r}; it must be text")
     grid = Grid(tuple(v for v, _ in found), tuple(algorithms), T, chosen, tuple(pairs), tuple(command))
-    return Suite(name, about, keep, grid, problems, audit)
+    return Suite(name, about, keep, grid, problems, audit, timeout)
 
 
 @dataclass(frozen=True)

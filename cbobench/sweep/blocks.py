@@ -75,6 +75,7 @@ def tasks(
     done: Collection[str] = (),
     attempts: Mapping[str, int] | None = None,
     audit: bool = False,
+    timeout: float | None = None,
 ) -> list[Task]:
     """The tasks that play every cell not in `done`.
 
@@ -84,6 +85,7 @@ def tasks(
         done: ids of cells that need not be played.
         attempts: how often each cell was played before, by id.
         audit: whether the theory is audited.
+        timeout: seconds that a cell may take, None where the suite does not say.
     """
     played = attempts or {}
     order = {id(pair): position for position, pair in enumerate(grid.pairs)}
@@ -98,5 +100,5 @@ def tasks(
         names = pair.problem.name, pair.algorithm.name
         refuse_edits(*names)
         source = source_hash(*names)
-        result.append(Task(pair, tuple(members), keep, source, libraries(), attempt, audit))
+        result.append(Task(pair, tuple(members), keep, source, libraries(), attempt, audit, timeout))
     return result

@@ -4,8 +4,8 @@ On this machine worker processes begin at once. Where they would be at it for mo
 meanwhile and takes over, a worker at a time: at no moment are there more tasks in play than CPUs were asked for. A
 cluster, or a Ray that the program has started itself, plays all.
 
-A task that loses its node is queued again; one that crashes its worker (or runs out of memory) is cut in two until the
-cell at fault is alone, and that cell fails after three tries.
+A task that loses its node is queued again; one that crashes its worker, runs out of memory or hangs is cut in two until
+the cell at fault is alone. That cell fails: after three crashes, or two hangs.
 """
 
 from __future__ import annotations
@@ -15,14 +15,17 @@ from collections import deque
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Protocol
 
-from cbobench.errors import CbobenchError, CellFailure, one_line
-from cbobench.play.task import Receipt, Task, failed_row, publish_cells
+from cbobench.errors import CbobenchError, CellFailure
+from cbobench.play.task import Crashed, Receipt, Task, carry_out, failed_row, publish_cells
 from cbobench.problems.base import Problem
 from cbobench.results.folder import RunFolder
-from cbobench.sweep.raysweep import Crashed, Lost, RaySweep, Starting, started
+from cbobench.sweep.overdue import Overdue
+from cbobench.sweep.rayhost import RayHost
+from cbobench.sweep.raysweep import Lost, RaySweep, started
 from cbobench.sweep.workers import Workers, usable_cpus
 
 CRASHES_OF_A_CELL = 3
+HANGS_OF_A_CELL = 2  # a process that was suspended may seem to hang, once
 LOST_NODES_PER_TASK = 20
 PATIENCE = 3.0  # seconds of play before the rest is estimated
 RAY_PAYS = 60.0  # seconds of play left above which Ray is started: it takes several of two CPUs
@@ -30,14 +33,46 @@ SHORT, LONG = 0.1, 5.0  # seconds to wait for a task, where there is something e
 
 
 class Players(Protocol):
-    """What plays tasks: worker processes, or Ray."""
+    """What plays tasks: worker processes, Ray, or this process."""
 
     @property
     def pending(self) -> Collection[Task]: ...
     def room(self) -> int: ...
     def give(self, task: Task) -> None: ...
     def take(self, seconds: float) -> Iterable[tuple[Task, Receipt | Crashed | Lost]]: ...
+    def recall(self, task: Task) -> None: ...
     def stop(self) -> None: ...
+
+
+class Here:
+    """Plays in this process, one task at a time."""
+
+    def __init__(self, problems: Mapping[str, Problem], folder: RunFolder) -> None:
+        self.problems, self.folder = problems, folder
+        self.pending: list[Task] = []
+
+    def room(self) -> int:
+        return 1 - len(self.pending)
+
+    def give(self, task: Task) -> None:
+        self.pending.append(task)
+
+    def take(self, seconds: float) -> Iterator[tuple[Task, Receipt | Crashed]]:
+        """Play what was given."""
+        for task in self.pending:
+            yield task, carry_out(self.problems[task.pair.problem.title], task, self.folder)
+        self.pending.clear()
+
+    def recall(self, task: Task) -> None:
+        """Nothing is under way between two calls."""
+
+    def stop(self) -> None:
+        """Nothing is left behind."""
+
+
+def on_ray_alone(address: str | None) -> bool:
+    """Whether Ray plays from the beginning."""
+    return address is not None
 
 
 class Crew:
@@ -47,9 +82,9 @@ class Crew:
         problems: the suite's prepared problems, by title.
         folder: the run.
         tasks: to play.
-        cpus: how many at a time on this machine, None for all its CPUs.
+        cpus: how many at a time on this machine, None for all its CPUs; 0 to play in this process.
         address: of a Ray cluster, instead.
-        note: told in one line who plays.
+        note: told in one line who plays, and what is overdue.
     """
 
     def __init__(
@@ -68,10 +103,23 @@ class Crew:
         self.crashes: dict[str, int] = {}
         self.cpus = cpus or usable_cpus()
         self.workers: Workers | None = None
-        self.starting: Starting | None = None
-        self.ray: RaySweep | None = None
-        if address is not None or started():
+        self.starting: RayHost | None = None
+        self.ray: Players | None = None
+        self.refused = False
+        self.overdue = Overdue(folder, note)
+        if cpus == 0:
+            self.ray = Here(problems, folder)
+            note("played by this process")
+        elif started():
             self.ray = RaySweep(problems, folder, cpus, address)
+            note("played on Ray")
+        elif on_ray_alone(address):
+            self.ray = self.starting = RayHost(problems, folder, cpus, address)
+            try:
+                self.starting.wait()
+            except BaseException:
+                self.starting.stop()
+                raise
             note("played on Ray")
         else:
             self.workers = Workers(problems, folder, min(self.cpus, len(tasks)))
@@ -81,7 +129,7 @@ class Crew:
         """Receipts of all tasks, as they come; `stop` ends what is in play.
 
         Raises:
-            CbobenchError: a worker has other code, cannot write, or cannot start; too many nodes were lost.
+            CbobenchError: a worker has other code, cannot write, or cannot start; too many nodes were lost; Ray died.
         """
         self.began = time.monotonic()
         while self.waiting or any(player.pending for player in self._players()):
@@ -90,21 +138,26 @@ class Crew:
                 while self.waiting and self._room(player) > 0:
                     task = self.waiting.popleft()
                     self.given += task.rounds
+                    self.overdue.given(task)
                     player.give(task)
             for player in self._players():
                 for task, answer in player.take(LONG if self.workers is None else SHORT):
+                    self.overdue.heard(task, answer)
                     receipt = self._settle(task, answer)
                     if receipt is not None:
+                        yield receipt
+            for player in self._players():
+                for task, receipt in self.overdue.look(player.pending):
+                    player.recall(task)
+                    if receipt is None:
+                        self.waiting.appendleft(task)
+                    else:
                         yield receipt
 
     def stop(self) -> None:
         """End what is in play; wait for a Ray that is starting."""
-        if self.workers is not None:
-            self.workers.stop()
-        if self.starting is not None:
-            self.starting.stop()
-        elif self.ray is not None:
-            self.ray.stop()
+        for player in {id(one): one for one in (self.workers, self.starting, self.ray) if one is not None}.values():
+            player.stop()
 
     def _players(self) -> list[Players]:
         return [player for player in (self.ray, self.workers) if player is not None]
@@ -122,17 +175,17 @@ class Crew:
         if self.ray is not None:
             if not self.workers.pending:
                 self.workers = None
-        elif self.starting is None:
-            if self._left() > RAY_PAYS:
-                self.starting = Starting(self.problems, self.folder, self.cpus)
-        elif self.starting.done.is_set() and self.waiting:
-            if self.starting.sweep is not None:
-                self.workers.retire()
-                self.ray = self.starting.sweep
-                self.note("played on Ray from here on")
-            elif self.starting.error is not None:
-                self.note(f"Ray did not start ({one_line(self.starting.error)}); the workers play on")
-                self.starting.error = None
+        elif not self.refused:
+            try:
+                if self.starting is None and self._left() > RAY_PAYS:
+                    self.starting = RayHost(self.problems, self.folder, self.cpus, None)
+                elif self.starting is not None and self.waiting and self.starting.ready():
+                    self.workers.retire()
+                    self.ray = self.starting
+                    self.note("played on Ray from here on")
+            except CbobenchError as error:
+                self.refused = True
+                self.note(f"Ray did not start ({error}); the workers play on")
 
     def _left(self) -> float:
         """Seconds that the waiting tasks will take at least, if their rounds take as long as those given so far."""
@@ -153,8 +206,8 @@ class Crew:
             self.waiting.extendleft(reversed(task.halves()))
             return None
         self.crashes[task.name] = self.crashes.get(task.name, 0) + 1
-        if self.crashes[task.name] < CRASHES_OF_A_CELL:
+        if self.crashes[task.name] < (HANGS_OF_A_CELL if answer.hung else CRASHES_OF_A_CELL):
             self.waiting.appendleft(task)
             return None
-        failure = CellFailure(f"the cell {answer.how} {CRASHES_OF_A_CELL} times")
-        return publish_cells(self.folder, task, [failed_row(task.cells[0], task, failure)])
+        how = answer.how if answer.hung else f"the cell {answer.how} {CRASHES_OF_A_CELL} times"
+        return publish_cells(self.folder, task, [failed_row(task.cells[0], task, CellFailure(how), answer.trace)])

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import sys
+from contextlib import suppress
 from types import TracebackType
 from typing import TYPE_CHECKING, Self
 
+from cbobench.sweep.tally import SHOWN, Tally
 from cbobench.words import counted
 
 if TYPE_CHECKING:
@@ -21,7 +23,8 @@ class Progress:
     def __init__(self, todo: Plan) -> None:
         self.todo = todo
         self.total = sum(task.rounds for task in todo.tasks)
-        self.failed = 0
+        self.failed = Tally()
+        self.said = 0
         self.bar: Bar | None = None
 
     def __enter__(self) -> Self:
@@ -51,17 +54,24 @@ class Progress:
             self.task = self.bar.add_task("playing", total=self.total)
 
     def add(self, receipt: Receipt) -> None:
-        """Account for a finished task."""
-        self.failed += receipt.failed
+        """Account for a finished task; say how many have failed when they are the first, or twice as many."""
+        kinds = len(self.failed.counts)
+        for error in receipt.errors:
+            self.failed.add(error)
+        total = self.failed.total
         if self.bar is not None:
-            text = "playing" if not self.failed else f"playing ({self.failed} failed)"
+            text = "playing" if not total else f"playing ({total} failed)"
             self.bar.update(self.task, advance=receipt.rounds, description=text)
+        if total >= 2 * self.said + 1 or kinds < len(self.failed.counts) <= SHOWN:
+            self.said = total
+            self.note(str(self.failed))
 
     def close(self) -> None:
         """Take the bar down."""
-        if self.bar is not None:
-            self.bar.stop()
-            self.bar = None
+        bar, self.bar = self.bar, None
+        if bar is not None:
+            with suppress(OSError):  # a terminal that is gone
+                bar.stop()
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None

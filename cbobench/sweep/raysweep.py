@@ -11,13 +11,13 @@ import pickle
 import secrets
 import socket
 import sys
-import threading
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from cbobench.errors import CbobenchError, Misuse
-from cbobench.play.task import Receipt, Task, carry_out_there
+from cbobench.play.failure import described
+from cbobench.play.task import Crashed, Receipt, Task, carry_out_there, crashed
 from cbobench.problems.base import Problem
 from cbobench.results.folder import RunFolder
 from cbobench.threads import pin_threads
@@ -26,13 +26,6 @@ IN_FLIGHT = 256  # whatever a cluster has today: Ray's autoscaler sees demand in
 IN_FLIGHT_PER_CPU = 2
 MAX_IN_FLIGHT = 10_000
 OBJECT_STORE = 256 * 2**20  # problems are small; results do not pass through it
-
-
-@dataclass(frozen=True)
-class Crashed:
-    """A task whose worker died while it played, and how."""
-
-    how: str
 
 
 @dataclass(frozen=True)
@@ -143,11 +136,23 @@ class RaySweep:
         """What Ray holds."""
         return self.flight.values()
 
-    def room(self) -> int:
-        """How many more tasks may be in flight; as many as CPUs were asked for on a Ray that is not ours."""
+    def dead(self) -> list[str]:
+        """Which of the processes that Ray cannot do without have died, of those started here.
+
+        Ray itself notices after up to a minute.
+        """
+        node = getattr(self.ray._private.worker, "_global_node", None)
+        found: list[tuple[str, Any]] = getattr(node, "dead_processes", list)()
+        return [kind for kind, _ in found if kind in ("raylet", "gcs_server")]
+
+    def window(self) -> int:
+        """How many tasks may be in flight; as many as CPUs were asked for on a Ray that is not ours."""
         now = int(self.ray.cluster_resources().get("CPU", 1))
-        most = self.cpus or min(MAX_IN_FLIGHT, max(IN_FLIGHT, IN_FLIGHT_PER_CPU * now))
-        return most - len(self.flight)
+        return self.cpus or min(MAX_IN_FLIGHT, max(IN_FLIGHT, IN_FLIGHT_PER_CPU * now))
+
+    def room(self) -> int:
+        """How many more tasks may be in flight."""
+        return self.window() - len(self.flight)
 
     def give(self, task: Task) -> None:
         """Hand over a task."""
@@ -166,19 +171,25 @@ class RaySweep:
         for reference in ready:
             task = self.flight.pop(reference)
             try:
-                receipt: Receipt = self.ray.get(reference)
-                yield task, receipt
-            except errors.NodeDiedError:
+                answer: Receipt | Crashed = self.ray.get(reference)
+                yield task, answer
+            except (errors.NodeDiedError, errors.ObjectLostError):
                 yield task, Lost()
-            except errors.OutOfMemoryError:
-                yield task, Crashed("ran out of memory")
-            except errors.WorkerCrashedError:
-                yield task, Crashed("crashed its worker")
+            except (errors.OutOfMemoryError, errors.WorkerCrashedError) as error:
+                memory = isinstance(error, errors.OutOfMemoryError)
+                yield task, crashed(self.folder, task, "ran out of memory" if memory else "crashed its worker")
+                self.folder.forget([task.name])
             except errors.RayTaskError as error:
                 cause = getattr(error, "cause", None) or error
                 if isinstance(cause, CbobenchError):
                     raise cause from error
                 raise CbobenchError(f"task {task.name} could not be carried out: {_line(cause)}") from error
+
+    def recall(self, task: Task) -> None:
+        """End a task, wherever it is."""
+        for reference in [reference for reference, its in self.flight.items() if its is task]:
+            del self.flight[reference]
+            self.ray.cancel(reference, force=True)
 
     def stop(self) -> None:
         """Leave Ray, which ends the workers of a driver that leaves; cancelling a task as it ends would abort us.
@@ -191,47 +202,11 @@ class RaySweep:
         self.flight.clear()
 
 
-class Starting:
-    """Ray on this machine, started and ended by a thread of its own, so that tasks can be played meanwhile.
-
-    The thread stays until the end: the kernel ends Ray's processes with the thread that started them.
-
-    Attributes:
-        done: set when Ray has started, or failed to.
-        sweep: then Ray, or None.
-        error: then why it failed, or None.
-    """
-
-    def __init__(self, problems: Mapping[str, Problem], folder: RunFolder, cpus: int) -> None:
-        self.done, self._over = threading.Event(), threading.Event()
-        self.sweep: RaySweep | None = None
-        self.error: BaseException | None = None
-        self._thread = threading.Thread(target=self._live, args=(problems, folder, cpus), daemon=True)
-        self._thread.start()
-
-    def _live(self, problems: Mapping[str, Problem], folder: RunFolder, cpus: int) -> None:
-        sweep = None
-        try:
-            sweep = RaySweep(problems, folder, cpus, None)
-            sweep.warm(cpus)
-            self.sweep = sweep
-        except BaseException as error:
-            self.error = error
-        self.done.set()
-        if sweep is not None:
-            self._over.wait()
-            sweep.stop()
-
-    def stop(self) -> None:
-        """End Ray, once it has started."""
-        self._over.set()
-        self._thread.join()
-
-
 def _import_pandas() -> None:
     import pandas as pandas  # Arrow does when it makes its first table
 
 
 def _line(error: BaseException) -> str:
-    text = str(error).strip().splitlines()
-    return f"{type(error).__name__}: {text[-1] if text else ''}"
+    """What a task of Ray's raised: its text begins with a traceback."""
+    text = described(error)[0] if not str(error).strip() else str(error).strip().splitlines()[-1]
+    return f"{type(error).__name__}: {text}"

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import inspect
 import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
 from cbobench import resources
 from cbobench.errors import Misuse, one_line, unknown
-from cbobench.play.task import Receipt, Task, carry_out
+from cbobench.play.task import Receipt, Task
 from cbobench.results.folder import RunFolder
 from cbobench.results.provenance import invocation
 from cbobench.results.record import FILE, RunRecord
@@ -140,7 +140,7 @@ def plan(
     stale = sum(freshness.stale(c.pair, rows[c.id]) for c in grid.cells if c.id in done)
     attempts = {row.cell: row.attempt for row in rows.values()}
 
-    tasks = blocks.tasks(grid, record.block, record.keep, done, attempts, record.audit)
+    tasks = blocks.tasks(grid, record.block, record.keep, done, attempts, record.audit, loaded.timeout)
     return Plan(loaded, folder, record, tasks, len(done), stale)
 
 
@@ -173,7 +173,7 @@ def execute(
         on_note: called with one line on who plays, at the start and when Ray takes over.
         when_played: called with the outcome as soon as it is known, before Ray is shut down (which takes a second).
 
-    Ctrl-C or SIGTERM stops it: what is published stays, and the same command resumes (`stopped` is then true).
+    Ctrl-C, SIGTERM or SIGHUP stops it: what is published stays, and the same command resumes (`stopped` is then true).
     """
     receipts: list[Receipt] = []
     stopped = False
@@ -193,15 +193,12 @@ def execute(
     with interruptible() as interrupted:
         crew: Crew | None = None
         try:
-            if cpus != 0:
-                crew = Crew(todo.suite.problems, todo.folder, todo.tasks, cpus, address, on_note)
-                interrupted.arm()  # once more: joining a cluster takes SIGTERM for itself
-            else:
-                on_note("played by this process")
+            crew = Crew(todo.suite.problems, todo.folder, todo.tasks, cpus, address, on_note)
             _write_record(todo)
-            for receipt in _here(todo) if crew is None else crew.play():
+            for receipt in crew.play():
                 receipts.append(receipt)
                 on_receipt(receipt)
+                interrupted.check()
                 if fail_fast and receipt.failed:
                     stopped = True
                     break
@@ -216,12 +213,6 @@ def execute(
                 if crew is not None:
                     crew.stop()
     return outcome()
-
-
-def _here(todo: Plan) -> Iterator[Receipt]:
-    """Play in this process."""
-    for task in todo.tasks:
-        yield carry_out(todo.suite.problems[task.pair.problem.title], task, todo.folder)
 
 
 def _write_record(todo: Plan) -> None:

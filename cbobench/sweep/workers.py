@@ -1,45 +1,29 @@
-"""Worker processes on this machine, which begin to play at once.
-
-A process that has no other threads is forked, which takes milliseconds; another one (a notebook's) starts fresh
-interpreters. Tasks and receipts pass through one socket per worker. A worker ends when its driver's end of the socket
-closes, however the driver went; signals from a terminal do not reach it.
-"""
+"""Worker processes on this machine, which begin to play at once (see `cbobench.sweep.spawn`)."""
 
 from __future__ import annotations
 
-import json
 import os
 import pickle
 import signal
-import subprocess
-import sys
-import threading
-import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
+from functools import partial
 from math import ceil
-from multiprocessing.connection import Connection, Pipe, wait
+from multiprocessing.connection import wait
 from pathlib import Path
-from queue import SimpleQueue
 from typing import Any
 
-from cbobench.errors import CbobenchError, one_line
-from cbobench.play.task import Receipt, Task, carry_out_there
+from cbobench.errors import CbobenchError
+from cbobench.play.failure import described
+from cbobench.play.task import Crashed, Receipt, Task, carry_out_there, crashed
 from cbobench.problems.base import Problem
 from cbobench.results.folder import RunFolder
-from cbobench.sweep.raysweep import Crashed, pickled
-from cbobench.threads import THREAD_VARIABLES
+from cbobench.sweep.raysweep import pickled
+from cbobench.sweep.spawn import Child, ignore_signals, inbox, spawn
+from cbobench.threads import lingering
 
 READY = "ready"
-SIGNALS = {signal.SIGINT, signal.SIGTERM}
-FORK_SAFE = {"jemalloc_bg_thd"}  # Arrow's allocator, which starts its thread again in a fork
-BOOT = """\
-import json, sys
-sys.path[:] = json.loads(sys.argv[1])
-from cbobench.sweep.workers import serve_at
-serve_at(int(sys.argv[2]))
-"""
 
 
 def usable_cpus() -> int:
@@ -54,25 +38,12 @@ def usable_cpus() -> int:
 
 @dataclass
 class _Worker:
-    """One process as its driver sees it: `known` are the problems that it holds, `task` what it plays."""
+    """A process, the problems that it holds, and what it plays."""
 
-    pid: int
-    process: subprocess.Popen[bytes] | None
-    link: Connection[Any, Any]
+    child: Child
     known: set[str]
     task: Task | None = None
     ready: bool = False
-
-    def end(self) -> None:
-        """End it, if it has not ended, and forget it."""
-        with suppress(ProcessLookupError):
-            os.kill(self.pid, signal.SIGKILL)
-        if self.process is not None:
-            self.process.wait()
-        else:
-            with suppress(ChildProcessError):  # a program of the user's may wait for all its children
-                os.waitpid(self.pid, 0)
-        self.link.close()
 
 
 @dataclass
@@ -117,7 +88,7 @@ class Workers:
         problem = None if title in worker.known else pickled(self.problems[title])
         worker.known.add(title)
         with suppress(BrokenPipeError, ConnectionResetError):
-            worker.link.send((title, problem, task, self.folder))
+            worker.child.link.send((title, problem, task, self.folder))
 
     def take(self, seconds: float) -> Iterator[tuple[Task, Receipt | Crashed]]:
         """Tasks that ended, waiting up to some seconds for one.
@@ -125,15 +96,16 @@ class Workers:
         Raises:
             CbobenchError: a worker cannot start, or refuses its task.
         """
-        links = {worker.link: worker for worker in self.crew}
+        links = {worker.child.link: worker for worker in self.crew}
         for link in wait(list(links), seconds):
             worker = links[link]  # type: ignore[index]
             try:
-                answer = worker.link.recv()
+                answer, spent = worker.child.link.recv()
             except (EOFError, ConnectionResetError):
-                task = self._gone(worker)
+                task, how = self._gone(worker)
                 if task is not None:
-                    yield task, Crashed("crashed its worker")
+                    yield task, crashed(self.folder, task, how)
+                    self.folder.forget([task.name])
                 continue
             if isinstance(answer, CbobenchError):
                 raise answer
@@ -141,115 +113,70 @@ class Workers:
                 worker.ready = True
                 continue
             task, worker.task = worker.task, None
-            if len(self.crew) > self.size:
-                self.crew.remove(worker)
-                worker.end()
+            if spent or len(self.crew) > self.size:
+                self._gone(worker)
             assert task is not None
             yield task, answer
+
+    def recall(self, task: Task) -> None:
+        """End the worker that plays a task, and start another."""
+        for worker in [worker for worker in self.crew if worker.task is task]:
+            self._gone(worker)
+            self.folder.forget([task.name])
 
     def retire(self) -> None:
         """Take no more tasks: idle workers end now, the others after what they play."""
         self.size = 0
         for worker in [worker for worker in self.crew if worker.task is None]:
-            self.crew.remove(worker)
-            worker.end()
+            self._gone(worker)
 
     def stop(self) -> None:
         """End all workers, in the middle of what they play."""
         for worker in self.crew:
-            worker.end()
+            worker.child.end()
         self.folder.forget([task.name for task in self.pending])
         self.crew.clear()
 
-    def _gone(self, worker: _Worker) -> Task | None:
-        """Replace a worker that has ended; the task that it took with it."""
+    def _gone(self, worker: _Worker) -> tuple[Task | None, str]:
+        """Replace a worker that has ended, or that is to end; the task that it took with it, and how it ended."""
         self.crew.remove(worker)
-        worker.end()
-        if worker.task is not None:
-            self.folder.forget([worker.task.name])
-        if not worker.ready:
+        code = worker.child.end()
+        if not worker.ready and self.size:
             raise CbobenchError("a worker process ended before it began; --cpus 0 plays in this process")
-        if self.size:
+        if len(self.crew) < self.size:
             self._start()
-        return worker.task
+        return worker.task, _how(code)
 
     def _start(self) -> None:
-        mine, theirs = Pipe()
-        with theirs:
-            if _alone():
-                self.crew.append(_Worker(self._fork(mine, theirs), None, mine, {*self.problems}))
-                return
-            words = [sys.executable, "-c", BOOT, json.dumps([*filter(lambda p: isinstance(p, str), sys.path)])]
-            process = subprocess.Popen(
-                [*words, str(theirs.fileno())], pass_fds=[theirs.fileno()], start_new_session=True,
-                stdin=subprocess.DEVNULL, stdout=2, env=os.environ | dict.fromkeys(THREAD_VARIABLES, "1"),
-            )  # fmt: skip
-            self.crew.append(_Worker(process.pid, process, mine, set()))
-
-    def _fork(self, mine: Connection[Any, Any], theirs: Connection[Any, Any]) -> int:
-        for stream in (sys.stdout, sys.stderr):
-            with suppress(AttributeError, OSError, ValueError):  # none, or closed
-                stream.flush()
-        before = signal.pthread_sigmask(signal.SIG_BLOCK, SIGNALS)  # none may unwind the driver's stack in the worker
-        try:
-            with warnings.catch_warnings():
-                warnings.simplefilter("ignore", DeprecationWarning)  # Python 3.12 counts the threads of FORK_SAFE, too
-                pid = os.fork()
-            if pid == 0:
-                try:
-                    os.setsid()
-                    os.dup2(2, 1)  # standard output is the table's
-                    sys.stdout = sys.stderr
-                    for link in (mine, *(worker.link for worker in self.crew)):
-                        link.close()  # else this worker would keep the others alive when the driver goes
-                    _serve(theirs, dict(self.problems))
-                finally:
-                    os._exit(1)
-        finally:
-            signal.pthread_sigmask(signal.SIG_SETMASK, before)
-        return pid
+        child = spawn(f"{__name__}:serve", partial(serve, problems=dict(self.problems)))
+        self.crew.append(_Worker(child, {*self.problems} if child.process is None else set()))
 
 
-def _alone() -> bool:
-    """Whether this process has no thread that a fork would cut off."""
-    threads = []
-    for name in Path("/proc/self/task").glob("*/comm"):
-        with suppress(OSError):  # a thread that has just ended
-            threads.append(name.read_text().strip())
-    return len([name for name in threads if name not in FORK_SAFE]) == 1
+def _how(code: int | None) -> str:
+    """What a cell did to its worker, from the way that ended."""
+    if code == -signal.SIGKILL:
+        return "had its worker killed (SIGKILL: did the machine run out of memory?)"
+    if code is not None and code < 0:
+        return f"crashed its worker ({signal.Signals(-code).name})"
+    return "crashed its worker"
 
 
-def serve_at(descriptor: int) -> None:
-    """The whole life of a worker in a fresh interpreter."""
-    os.set_inheritable(descriptor, False)
-    _serve(Connection(descriptor), {})
-
-
-def _serve(link: Connection[Any, Any], problems: dict[str, Problem]) -> None:
-    """Play what comes until the driver goes."""
-    for number in SIGNALS:
-        signal.signal(number, signal.SIG_IGN)  # the driver is told, too, and ends us
-    signal.pthread_sigmask(signal.SIG_UNBLOCK, SIGNALS)
-    inbox: SimpleQueue[Any] = SimpleQueue()
-    threading.Thread(target=_listen, args=(link, inbox), daemon=True).start()
-    link.send(READY)
+def serve(link: Any, problems: dict[str, Problem] | None = None) -> None:
+    """Play what comes until the driver goes; with each answer, whether this process should play on."""
+    ignore_signals()
+    with suppress(OSError):
+        Path("/proc/self/oom_score_adj").write_text("1000")  # where memory runs out, before its driver
+    known = {} if problems is None else problems
+    messages = inbox(link)
+    link.send((READY, False))
     while True:
-        title, problem, task, folder = inbox.get()
+        title, problem, task, folder = messages.get()
         try:
             if problem is not None:
-                problems[title] = pickle.loads(problem)  # noqa: S301 - from our own driver
-            answer: Any = carry_out_there(problems[title], task, folder)
+                known[title] = pickle.loads(problem)  # noqa: S301 - from our own driver
+            answer: Any = carry_out_there(known[title], task, folder)
         except CbobenchError as error:
             answer = error
         except BaseException as error:
-            answer = CbobenchError(f"task {task.name} could not be carried out: {one_line(error)}")
-        link.send(answer)
-
-
-def _listen(link: Connection[Any, Any], inbox: SimpleQueue[Any]) -> None:
-    """Pass on what the driver sends; end this process when the driver has gone, even in the middle of a task."""
-    while True:
-        try:
-            inbox.put(link.recv())
-        except BaseException:
-            os._exit(1)
+            answer = CbobenchError(f"task {task.name} could not be carried out: {described(error)[0]}")
+        link.send((answer, lingering()))

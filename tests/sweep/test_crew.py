@@ -7,16 +7,15 @@ import subprocess
 import sys
 import time
 from pathlib import Path
-from types import SimpleNamespace
 
 import pytest
 
 import cbobench
 from cbobench.errors import CbobenchError
-from cbobench.play.task import Receipt
+from cbobench.play.task import Crashed, Receipt
 from cbobench.sweep import crew as crews
 from cbobench.sweep.crew import Crew
-from cbobench.sweep.raysweep import IN_FLIGHT, Crashed, Lost, RaySweep
+from cbobench.sweep.raysweep import IN_FLIGHT, Lost, RaySweep
 from cbobench.sweep.run import plan
 from cbobench.sweep.workers import usable_cpus
 from tests.conftest import PLAYERS
@@ -74,8 +73,8 @@ def test_workers_end_with_a_driver_that_is_killed(write_suite, tmp_path, players
 
 def test_a_worker_that_cannot_start_is_no_fault_of_its_task(small_suite, tmp_path, monkeypatch):
     todo = plan(small_suite(), out=tmp_path / "run", cpus=2)
-    monkeypatch.setattr("cbobench.sweep.workers.BOOT", "raise SystemExit(3)")
-    monkeypatch.setattr("cbobench.sweep.workers._alone", lambda: False)
+    monkeypatch.setattr("cbobench.sweep.spawn.BOOT", "raise SystemExit(3)")
+    monkeypatch.setattr("cbobench.sweep.spawn._alone", lambda: False)
     crew = Crew(todo.suite.problems, todo.folder, todo.tasks, cpus=2)
     with pytest.raises(CbobenchError, match="ended before it began; --cpus 0 plays in this process"):
         list(crew.play())
@@ -84,7 +83,7 @@ def test_a_worker_that_cannot_start_is_no_fault_of_its_task(small_suite, tmp_pat
 
 def test_a_problem_that_python_cannot_pickle_reaches_its_worker(small_suite, tmp_path, monkeypatch):
     """Ray's pickler takes functions within functions, too."""
-    monkeypatch.setattr("cbobench.sweep.workers._alone", lambda: False)
+    monkeypatch.setattr("cbobench.sweep.spawn._alone", lambda: False)
     todo = plan(small_suite(), out=tmp_path / "run", cpus=1)
     next(iter(todo.suite.problems.values())).hook = lambda: None
     crew = Crew(todo.suite.problems, todo.folder, todo.tasks, cpus=1)
@@ -140,7 +139,8 @@ def test_never_more_in_play_than_cpus_while_ray_takes_over(small_suite, tmp_path
     crew = crew_of(todo, monkeypatch, workers)
     crew.note = notes.append
     ready = [False] * 4 + [True] * 100
-    crew.starting = SimpleNamespace(sweep=ray, done=SimpleNamespace(is_set=lambda: ready.pop(0)))
+    ray.ready = lambda: ready.pop(0)
+    crew.starting = ray
     assert len(list(crew.play())) == len(todo.tasks) == 60
     assert max(a + b for a, b in both if a) == 3
     assert any(a and b for a, b in both), "they played side by side"
@@ -152,11 +152,12 @@ def test_ray_that_does_not_start_is_said_and_the_workers_play_on(small_suite, tm
     def refuse(*given):
         raise RuntimeError("no room in /dev/shm\nat all")
 
-    monkeypatch.setattr("cbobench.sweep.raysweep.RaySweep", refuse)
+    monkeypatch.setattr("cbobench.sweep.rayhost.RaySweep", refuse)
+    monkeypatch.setattr("cbobench.sweep.spawn._alone", lambda: True)
     monkeypatch.setattr(crews, "PATIENCE", 0.0)
     monkeypatch.setattr(crews, "RAY_PAYS", 0.0)
     todo = plan(small_suite(seeds=20), out=tmp_path / "run", cpus=3, block=1)
-    crew, notes = crew_of(todo, monkeypatch, Fake(3)), []
+    crew, notes = crew_of(todo, monkeypatch, Fake(3, watch=lambda: time.sleep(0.05))), []
     crew.note = notes.append
     assert len(list(crew.play())) == 60
     crew.stop()
@@ -210,7 +211,7 @@ class FakeRay:
         return Receipt(str(reference), 1, 0, 1, ())
 
     class exceptions:
-        NodeDiedError = WorkerCrashedError = OutOfMemoryError = RayTaskError = ZeroDivisionError
+        NodeDiedError = ObjectLostError = WorkerCrashedError = OutOfMemoryError = RayTaskError = ZeroDivisionError
 
 
 def test_a_small_cluster_sees_the_demand_of_a_large_sweep(small_suite, tmp_path, monkeypatch):

@@ -1,0 +1,82 @@
+"""What a failed cell leaves: one line and a traceback that can be stored, printed and compared whatever was raised."""
+
+from __future__ import annotations
+
+import traceback
+from collections.abc import Iterator
+
+from cbobench.errors import CbobenchError
+
+LONGEST_LINE = 300
+LONGEST_TRACE = 20_000
+
+
+class Interrupted(KeyboardInterrupt):
+    """The user stops the sweep. A KeyboardInterrupt of another kind was raised by a cell, and is its failure."""
+
+
+class TimedOut(BaseException):
+    """A cell took too long. No Exception, so that a cell that catches those does not catch this."""
+
+
+def reraise_the_users(error: BaseException) -> None:
+    """Raise `Interrupted` where that is behind an error: a cell may turn it into another one, or fail in its course."""
+    for one in _behind(error):
+        if isinstance(one, Interrupted):
+            raise one
+
+
+def is_overdue(error: BaseException) -> bool:
+    """Whether `TimedOut` is behind an error."""
+    return any(isinstance(one, TimedOut) for one in _behind(error))
+
+
+def _behind(error: BaseException) -> Iterator[BaseException]:
+    """An error, and those in whose course or because of which it was raised."""
+    seen, waiting = set(), [error]
+    while waiting:
+        one = waiting.pop()
+        if id(one) not in seen:
+            seen.add(id(one))
+            yield one
+            waiting += [other for other in (one.__cause__, one.__context__) if other is not None]
+
+
+def described(error: BaseException) -> tuple[str, str]:
+    """One line that says what was raised, with the round, and the traceback."""
+    kind = type(error).__name__
+    try:
+        lines = str(error)[: 10 * LONGEST_LINE].strip().splitlines()
+        message = lines[0] if lines else ""
+    except BaseException as another:  # its text is code of the user's, too
+        reraise_the_users(another)
+        message = "(its text cannot be shown)"
+    text = message
+    if not isinstance(error, CbobenchError | TimedOut):
+        text = f"{kind}: {message}" if message else kind
+    notes = getattr(error, "__notes__", ())
+    rounds = [note for note in notes if isinstance(note, str)] if isinstance(notes, list) else []
+    try:
+        trace = "".join(traceback.format_exception(error))
+    except BaseException as another:
+        reraise_the_users(another)
+        trace = f"{kind} (its traceback cannot be shown)"
+    return safe_line(": ".join([*rounds, text])), safe_text(trace)
+
+
+def safe_line(text: str) -> str:
+    """A line that any terminal and any file takes: what cannot be printed is escaped, what is too long is cut."""
+    shown = "".join(map(_escaped, text[: LONGEST_LINE + 1]))
+    return shown if len(shown) <= LONGEST_LINE else shown[: LONGEST_LINE - 4] + " ..."
+
+
+def safe_text(text: str) -> str:
+    """The same of several lines; of a long text its beginning and its end."""
+    if len(text) > LONGEST_TRACE:
+        half = LONGEST_TRACE // 2
+        text = f"{text[:half]}\n... {len(text) - 2 * half} characters left out ...\n{text[-half:]}"
+    return "".join(c if c == "\n" else _escaped(c) for c in text)
+
+
+def _escaped(character: str) -> str:
+    return character if character.isprintable() else character.encode("unicode_escape").decode()

@@ -1,0 +1,131 @@
+"""What a cell's code changes in its process ends with the cell: the next one meets what this one met.
+
+Algorithms and problems are a user's code, and many cells share a worker. What belongs to the process and not to the
+cell (floating-point rules, warnings, the working folder, environment, signal handlers, streams, global generators) is
+put back after each play. The global generators of Python and NumPy begin each play from a stream that its cells name.
+"""
+
+from __future__ import annotations
+
+import os
+import random
+import signal
+import sys
+import threading
+import warnings
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from cbobench.rng import Part, generator
+
+QUIET = (DeprecationWarning, PendingDeprecationWarning, ImportWarning, ResourceWarning)
+HANDLED = tuple(
+    getattr(signal, f"SIG{name}") for name in ("INT", "TERM", "HUP", "ALRM", "USR1", "USR2", "CHLD", "PIPE")
+)
+
+
+@contextmanager
+def isolated(*name: Part) -> Iterator[None]:
+    """Within, global generators begin from the stream of that name; after it the process is as it was before.
+
+    Threads and memory are not put back (see `cbobench.threads.lingering`).
+    """
+    before = [(put_back, look()) for look, put_back in _STATE]
+    with np.errstate(), warnings.catch_warnings():
+        seed = generator(*name, "global")
+        _set_generator(np.random.MT19937(int(seed.integers(2**32))))
+        random.seed(int(seed.integers(2**32)))
+        try:
+            yield
+        finally:
+            for put_back, value in before:
+                with suppress(OSError, ValueError):  # a folder that has been removed
+                    put_back(value)
+
+
+@contextmanager
+def standard_rules() -> Iterator[None]:
+    """Python's and NumPy's own rules for warnings and floating-point errors, whatever an imported module has set."""
+    with np.errstate(divide="warn", over="warn", invalid="warn", under="ignore"), warnings.catch_warnings():
+        warnings.resetwarnings()
+        for category in QUIET:
+            warnings.simplefilter("ignore", category)
+        yield
+
+
+def _folder() -> str | None:
+    try:
+        return str(Path.cwd())
+    except OSError:  # it has been removed
+        return None
+
+
+def _set_folder(folder: str | None) -> None:
+    if folder is not None:
+        os.chdir(folder)
+
+
+def _set_environment(values: dict[str, str]) -> None:
+    if dict(os.environ) != values:
+        for name in [name for name in os.environ if name not in values]:
+            del os.environ[name]
+        os.environ.update(values)
+
+
+def _mask() -> int:
+    mask = os.umask(0o077)
+    os.umask(mask)
+    return mask
+
+
+def _handlers() -> dict[signal.Signals, Any]:
+    """Handlers that Python knows, where it may set them again."""
+    if threading.current_thread() is not threading.main_thread():
+        return {}
+    known = {number: signal.getsignal(number) for number in HANDLED}
+    return {number: handler for number, handler in known.items() if handler is not None}
+
+
+def _set_handlers(handlers: dict[signal.Signals, Any]) -> None:
+    for number, handler in handlers.items():
+        if signal.getsignal(number) is not handler:
+            signal.signal(number, handler)
+
+
+def _set_timer(timer: tuple[float, float]) -> None:
+    if timer == (0.0, 0.0):  # one that was running runs on
+        signal.setitimer(signal.ITIMER_REAL, 0.0)
+
+
+def _streams() -> tuple[Any, Any, Any]:
+    return sys.stdin, sys.stdout, sys.stderr
+
+
+def _set_streams(streams: tuple[Any, Any, Any]) -> None:
+    sys.stdin, sys.stdout, sys.stderr = streams
+
+
+def _generator() -> Any:
+    return np.random.get_bit_generator()  # type: ignore[attr-defined]
+
+
+def _set_generator(bits: Any) -> None:
+    np.random.set_bit_generator(bits)  # type: ignore[attr-defined]
+
+
+_STATE: list[tuple[Callable[[], Any], Callable[[Any], Any]]] = [
+    (lambda: signal.getitimer(signal.ITIMER_REAL), _set_timer),
+    (_handlers, _set_handlers),
+    (_streams, _set_streams),
+    (_folder, _set_folder),
+    (lambda: dict(os.environ), _set_environment),
+    (_mask, os.umask),
+    (sys.getrecursionlimit, sys.setrecursionlimit),
+    (random.getstate, random.setstate),
+    (_generator, _set_generator),
+]
+"""What is looked at before a play, and how it is put back."""

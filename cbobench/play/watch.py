@@ -1,0 +1,146 @@
+"""Cells that hang: a thread looks whether rounds pass, and ends a play in which none does.
+
+First `TimedOut` is raised where the play is, so that its traceback says where that was. Code that does not let itself
+be interrupted (a loop in C, a cell that catches everything) loses its process, which writes its stacks down as it ends.
+"""
+
+from __future__ import annotations
+
+import faulthandler
+import os
+import signal
+import tempfile
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager, suppress
+from pathlib import Path
+from types import FrameType
+from typing import IO
+
+from cbobench.play.failure import TimedOut
+from cbobench.play.play import Play
+from cbobench.results.folder import RunFolder
+
+STALL = 600.0  # seconds without a round that are never too long, where the suite says no `timeout`
+SLOWER = 20.0  # how many times the longest round so far a round may take
+GRACE = 10.0  # seconds until what is not interrupted is ended
+TICK = 5.0
+SIGNAL = getattr(signal, "SIGRTMAX", signal.SIGALRM)  # one that no one else uses
+
+
+class Watch:
+    """Looks at a play of some cells.
+
+    Args:
+        timeout: seconds that a cell may take, None where none was given.
+        cells, horizon: how many cells are played in lock step, and for how many rounds.
+        report: open, for the stacks of a process that has to end; None where it is not ours to end.
+    """
+
+    def __init__(self, timeout: float | None, cells: int, horizon: int, report: IO[str] | None) -> None:
+        self.timeout, self.report = timeout, report
+        self.whole = float("inf") if timeout is None else timeout * cells
+        self.stall = STALL if timeout is None else timeout * max(1.0, cells / horizon)
+        self.grace = min(GRACE, max(1.0, self.stall))
+        self.play: Play | None = None
+        self.late = 0.0  # seconds after which the signal was sent
+        self.stalled = self.played = 0.0  # seconds since the last round, and in all
+        self.seen = -1
+        self.live = True
+        self._over = threading.Event()
+        self._thread = threading.Thread(target=self._look, daemon=True)
+
+    def __enter__(self) -> Watch:
+        self._before = signal.signal(SIGNAL, self._interrupt)
+        self._arm()
+        self._thread.start()
+        return self
+
+    def __exit__(self, *raised: object) -> None:
+        self.live = False
+        self._over.set()
+        self._thread.join()
+        if self.report is not None:
+            faulthandler.cancel_dump_traceback_later()
+        signal.signal(SIGNAL, self._before)
+
+    def _arm(self) -> None:
+        """Let the process end some time after the play should have been interrupted, even if no Python runs by then."""
+        if self.report is not None:
+            left = max(0.0, min(self.stall - self.stalled, self.whole - self.played))
+            faulthandler.dump_traceback_later(left + self.grace, exit=True, file=self.report)
+
+    def _look(self) -> None:
+        main, told = threading.main_thread().ident, -self.grace
+        assert main is not None
+        tick, last = min(TICK, self.stall / 8), time.monotonic()
+        while not self._over.wait(tick):
+            now = time.monotonic()
+            passed, last = min(now - last, 2 * tick), now  # a process that was suspended has not hung
+            self.stalled, self.played = self.stalled + passed, self.played + passed
+            here = -1 if self.play is None else self.play.round
+            if here != self.seen:
+                if self.timeout is None:
+                    self.stall = max(self.stall, SLOWER * self.stalled)
+                self.seen, self.stalled = here, 0.0
+                self._arm()
+            late = self.stalled > self.stall or self.played > self.whole
+            if late and self.played - told > self.grace / 2:
+                self.late, told = self.stalled if self.stalled > self.stall else self.played, self.played
+                with suppress(ProcessLookupError):
+                    signal.pthread_kill(main, SIGNAL)
+
+    def _interrupt(self, number: int, frame: FrameType | None) -> None:
+        if self.live and self.late:
+            raise TimedOut(f"timed out after {self.late:.0f} s")
+
+
+class Unwatched:
+    """Stands for a watch where signals cannot be taken: not in the main thread."""
+
+    play: Play | None = None
+
+
+@contextmanager
+def watched(timeout: float | None, cells: int, horizon: int, report: Path | None) -> Iterator[Watch | Unwatched]:
+    """A watch over what is played within; see `Watch`.
+
+    Args:
+        report: a file for the stacks; not there after a play that ended by itself.
+    """
+    if threading.current_thread() is not threading.main_thread():
+        yield Unwatched()
+        return
+    with ExitStack() as stack:
+        file = None
+        if report is not None:
+            try:
+                report.parent.mkdir(exist_ok=True)
+                _remove(report)
+                file = stack.enter_context(report.open("x"))  # and no link that someone else has laid there
+                stack.callback(_remove, report)
+            except OSError:  # the process can still end, without last words
+                file = stack.enter_context(Path(os.devnull).open("w"))
+        yield stack.enter_context(Watch(timeout, cells, horizon, file))
+
+
+def _remove(report: Path) -> None:
+    with suppress(OSError):
+        report.unlink()
+
+
+def report_of(folder: RunFolder, task: str) -> Path:
+    """Where a worker writes the stacks of what hangs, for a driver that shares the run's folder or its machine."""
+    if folder.local:
+        return Path(folder.path(f"cells/.{task}.parquet.hung.tmp"))
+    return Path(tempfile.gettempdir()) / f"{task}.hung.tmp"
+
+
+def reported(folder: RunFolder, task: str) -> str:
+    """The stacks of a task whose process had to end, and nothing of one that died of something else."""
+    path, text = report_of(folder, task), ""
+    with suppress(OSError):
+        text = path.read_text(errors="replace")
+        path.unlink()
+    return text

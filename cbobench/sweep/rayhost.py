@@ -1,0 +1,192 @@
+"""Ray in a process of its own, so that whatever becomes of it the driver lives to say so.
+
+Ray takes a program's signal handlers, prints what it likes, and ends the program when its raylet has died. Here it has
+no terminal, no signal reaches it, and the driver sees a socket that closes.
+"""
+
+from __future__ import annotations
+
+import os
+import pickle
+import time
+from collections.abc import Collection, Iterator, Mapping
+from contextlib import suppress
+from queue import Empty
+from typing import Any
+
+from cbobench.errors import CbobenchError
+from cbobench.play.failure import described
+from cbobench.play.task import Crashed, Receipt, Task
+from cbobench.problems.base import Problem
+from cbobench.results.folder import RunFolder
+from cbobench.sweep.raysweep import Lost, RaySweep, pickled
+from cbobench.sweep.spawn import ignore_signals, inbox, spawn
+
+PATIENCE = 0.02  # seconds for which the process listens to Ray alone
+LOOK = 2.0  # seconds between two looks at how large a cluster is, and whether it is well
+LEAVING = 20.0  # seconds in which Ray shuts down
+
+
+class Ended(CbobenchError):
+    """What plays has ended, and not by our doing; what is published stays."""
+
+
+class RayHost:
+    """Plays tasks on a Ray that is started, or joined, by another process.
+
+    Args:
+        problems: the suite's prepared problems, by title.
+        folder: the run.
+        cpus: CPUs to use on this machine, None for all; ignored with an address.
+        address: of a Ray cluster, or None.
+    """
+
+    def __init__(
+        self, problems: Mapping[str, Problem], folder: RunFolder, cpus: int | None, address: str | None
+    ) -> None:
+        self.folder, self.address = folder, address
+        self.flight: dict[str, Task] = {}
+        self.window: int | None = None
+        self.child = spawn(f"{__name__}:serve", serve)
+        self._send(({title: pickled(problem) for title, problem in problems.items()}, folder, cpus, address))
+
+    @property
+    def pending(self) -> Collection[Task]:
+        """What Ray holds."""
+        return self.flight.values()
+
+    def ready(self, seconds: float = 0.0) -> bool:
+        """Whether Ray has started, waiting up to some seconds for that.
+
+        Raises:
+            CbobenchError: why it did not.
+        """
+        while self.window is None and self.child.link.poll(seconds):
+            self._heard(self._receive())
+        return self.window is not None
+
+    def wait(self) -> None:
+        """Until Ray has started; raises as `ready` does."""
+        while not self.ready(1.0):
+            pass
+
+    def room(self) -> int:
+        """How many more tasks may be in flight."""
+        return 0 if self.window is None else self.window - len(self.flight)
+
+    def give(self, task: Task) -> None:
+        """Hand over a task."""
+        self.flight[task.name] = task
+        self._send(task)
+
+    def take(self, seconds: float) -> Iterator[tuple[Task, Receipt | Crashed | Lost]]:
+        """Tasks that ended, waiting up to some seconds for one.
+
+        Raises:
+            CbobenchError: a worker refused its task. Ended: Ray has died.
+        """
+        while self.child.link.poll(seconds):
+            message = self._receive()
+            if isinstance(message, tuple):
+                name, answer = message
+                task = self.flight.pop(name, None)
+                if task is not None:
+                    yield task, answer
+            else:
+                self._heard(message)
+            seconds = 0.0
+
+    def recall(self, task: Task) -> None:
+        """End a task, wherever it is."""
+        if self.flight.pop(task.name, None) is not None:
+            self._send(task.name)
+
+    def stop(self) -> None:
+        """End Ray, once it has started, and what it plays; a cluster that was joined is left."""
+        with suppress(Ended):
+            self._send(None)
+            deadline = time.monotonic() + LEAVING
+            while (left := deadline - time.monotonic()) > 0 and self.child.link.poll(left):
+                self._receive()
+        self.child.end()
+        if self.address is None:
+            self.folder.forget([task.name for task in self.pending])
+        self.flight.clear()
+
+    def _heard(self, message: Any) -> None:
+        if isinstance(message, CbobenchError):
+            raise message
+        self.window = message
+
+    def _send(self, message: Any) -> None:
+        try:
+            self.child.link.send(message)
+        except (BrokenPipeError, ConnectionResetError):
+            raise self._ended() from None
+
+    def _receive(self) -> Any:
+        try:
+            return self.child.link.recv()
+        except (EOFError, ConnectionResetError):
+            raise self._ended() from None
+
+    def _ended(self) -> Ended:
+        where = "on this machine" if self.address is None else f"at {self.address}"
+        return Ended(f"Ray {where} has ended (its raylet or its GCS died)")
+
+
+def serve(link: Any) -> None:
+    """Start Ray, and pass on what the driver and Ray have for each other until one of them goes."""
+    ignore_signals()
+    nowhere = os.open(os.devnull, os.O_WRONLY)
+    for descriptor in (1, 2):
+        os.dup2(nowhere, descriptor)
+    messages = inbox(link)
+    sent, folder, cpus, address = messages.get()
+    try:
+        sweep = RaySweep(_unpickled(sent), folder, cpus, address)
+        ignore_signals()  # once more: Ray takes SIGTERM for itself
+        if address is None and cpus is not None:
+            sweep.warm(cpus)
+        link.send(sweep.window())
+    except BaseException as error:
+        link.send(error if isinstance(error, CbobenchError) else CbobenchError(described(error)[0]))
+        os._exit(1)
+    try:
+        _pass_on(sweep, link, messages)
+    except BaseException as error:
+        link.send(error if isinstance(error, CbobenchError) else Ended(f"Ray has ended ({described(error)[0]})"))
+    finally:
+        os._exit(0)
+
+
+def _unpickled(problems: Mapping[str, bytes]) -> dict[str, Problem]:
+    return {title: pickle.loads(problem) for title, problem in problems.items()}  # noqa: S301 - from our own driver
+
+
+def _pass_on(sweep: RaySweep, link: Any, messages: Any) -> None:
+    looked, known = time.monotonic(), sweep.window()
+    tasks: dict[str, Task] = {}
+    while True:
+        with suppress(Empty):
+            message = messages.get(timeout=None if not sweep.flight else 0.0001)
+            while True:
+                if message is None:
+                    sweep.stop()
+                    return
+                if isinstance(message, Task):
+                    tasks[message.name] = message
+                    sweep.give(message)
+                elif message in tasks:
+                    sweep.recall(tasks.pop(message))
+                message = messages.get_nowait()
+        for task, answer in sweep.take(PATIENCE):
+            tasks.pop(task.name, None)
+            link.send((task.name, answer))
+        if time.monotonic() - looked > LOOK:
+            if dead := sweep.dead():
+                raise Ended(f"Ray has ended (its {' and '.join(dead)} died)")
+            looked, now = time.monotonic(), sweep.window()
+            if now != known:
+                link.send(now)
+                known = now

@@ -1,0 +1,127 @@
+"""Whatever ends a sweep, its last line says so and names the command that resumes it; Ray's words reach no one."""
+
+from __future__ import annotations
+
+import os
+import pty
+import signal
+import subprocess
+import time
+from pathlib import Path
+
+import pytest
+
+from cbobench.report.load import Run
+from tests.conftest import cbobench_words
+from tests.sweep.test_cluster import below
+from tests.sweep.test_run import SLOW, start_and_wait
+
+
+def alive(pids):
+    return [pid for pid in pids if Path(f"/proc/{pid}").exists()]
+
+
+def assert_gone(pids):
+    deadline = time.monotonic() + 20
+    while alive(pids):
+        assert time.monotonic() < deadline, alive(pids)
+        time.sleep(0.05)
+
+
+def assert_one_line_that_resumes(errors, code, out):
+    """After the two lines that say what is played and by whom."""
+    lines = errors.strip().splitlines()
+    said = [line for line in lines if "to go on: cbobench run " in line]
+    assert len(said) == 1, errors
+    assert lines[-1] == said[0]
+    assert said[0].startswith("stopped: " if code == 130 else "cbobench: Ray has ended (its ")
+    assert len([line for line in lines if not line.startswith(("slow: ", "played "))]) == 1, errors
+    assert not list(out.rglob("*.tmp"))
+    assert 0 < len(Run(out).cells) < 24
+
+
+@pytest.mark.parametrize("cpus", [0, 2])
+def test_a_closed_terminal_ends_a_sweep_as_ctrl_c_does(write_suite, tmp_path, cpus):
+    driver = start_and_wait(write_suite(SLOW), tmp_path / "cut", cpus, 2)
+    children = below(driver.pid)
+    driver.send_signal(signal.SIGHUP)
+    _, errors = driver.communicate(timeout=60)
+    assert driver.returncode == 130, errors
+    assert_one_line_that_resumes(errors, 130, tmp_path / "cut")
+    assert_gone(children)
+
+
+@pytest.mark.slow
+def test_a_signal_while_ray_is_starting(write_suite, tmp_path):
+    words = [*cbobench_words("ray takes over"), "run", write_suite(SLOW), "--out", "cut", "--cpus", "2"]
+    driver = subprocess.Popen(
+        list(map(str, [*words, "--block", "1"])), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    )
+    deadline = time.monotonic() + 60
+    while not any(b"gcs_server" in (Path("/proc") / str(p) / "cmdline").read_bytes() for p in below(driver.pid)):
+        assert time.monotonic() < deadline
+        time.sleep(0.01)
+    children = below(driver.pid)
+    driver.send_signal(signal.SIGTERM)
+    _, errors = driver.communicate(timeout=60)
+    assert driver.returncode == 130, errors
+    assert errors.strip().splitlines()[-1].startswith("stopped: ")
+    assert_gone(children)
+
+
+def test_nohup_is_respected(write_suite, tmp_path):
+    """A sweep that was started to outlive its terminal does."""
+    suite = write_suite(SLOW.replace("3000", "300").replace("12", "2"))
+    words = ["nohup", *cbobench_words(), "run", str(suite), "--out", "whole", "--cpus", "2", "--block", "1"]
+    driver = subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    for _ in range(200):
+        time.sleep(0.01)
+        driver.send_signal(signal.SIGHUP)
+    _, errors = driver.communicate(timeout=60)
+    assert driver.returncode == 0, errors
+    assert len(Run(tmp_path / "whole").cells) == 4
+
+
+def test_a_terminal_that_is_gone(write_suite, tmp_path):
+    """Nothing can be said any more: the exit code is that of a sweep that was stopped, and no worker is left."""
+    ours, theirs = pty.openpty()
+    words = [*cbobench_words(), "run", str(write_suite(SLOW)), "--out", "cut", "--cpus", "2", "--block", "1"]
+    driver = subprocess.Popen(words, stdin=theirs, stdout=theirs, stderr=theirs, start_new_session=True)
+    os.close(theirs)
+    deadline = time.monotonic() + 60
+    while not list(tmp_path.glob("cut/cells/*.parquet")):
+        assert time.monotonic() < deadline
+        time.sleep(0.02)
+    children = below(driver.pid)
+    os.close(ours)
+    driver.send_signal(signal.SIGHUP)
+    assert driver.wait(60) == 130
+    assert_gone(children)
+
+
+@pytest.mark.slow
+def test_ray_that_dies(write_suite, tmp_path):
+    driver = start_and_wait(write_suite(SLOW), tmp_path / "cut", 2, 2, "ray")
+    children = below(driver.pid)
+    programs = {pid: (Path("/proc") / str(pid) / "cmdline").read_bytes().split(b"\0")[0].decode() for pid in children}
+    (found,) = [pid for pid, program in programs.items() if program.endswith("/raylet")]
+    os.kill(found, signal.SIGKILL)
+    _, errors = driver.communicate(timeout=90)
+    assert driver.returncode == 1, errors
+    assert_one_line_that_resumes(errors, 1, tmp_path / "cut")
+    assert "its raylet died" in errors
+
+
+def test_a_signal_while_a_sweep_is_planned(write_suite, tmp_path):
+    (tmp_path / "slowly.py").write_text(
+        "import time\nfrom cbobench.algorithms.references import Random\nprint('here', flush=True)\ntime.sleep(30)\n"
+    )
+    suite = write_suite("suite: s\nhorizon: 5\nseeds: 1\nproblems: [rkhs-1d]\nalgorithms: [slowly:Random]\n")
+    environment = os.environ | {"PYTHONPATH": os.pathsep.join([str(tmp_path), os.environ.get("PYTHONPATH", "")])}
+    words = [*cbobench_words(), "run", str(suite), "--out", "no"]
+    driver = subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment)
+    assert driver.stdout.readline() == "here\n"
+    driver.send_signal(signal.SIGTERM)
+    _, errors = driver.communicate(timeout=60)
+    assert (driver.returncode, errors) == (130, "cbobench: stopped\n")
+    assert not (tmp_path / "no").exists()
