@@ -10,10 +10,9 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 from cbobench import __version__
-from cbobench.errors import CbobenchError, Misuse, nearest, one_line
+from cbobench.errors import CbobenchError, Misuse, masked, nearest, one_line, printable, refuse_strange, show
 from cbobench.report.formats import FORMATS
 from cbobench.threads import leave
-from cbobench.words import visible
 
 STOPPED = 130
 
@@ -60,7 +59,7 @@ class Once(argparse.Action):
     def __call__(self, parser: Any, namespace: Any, values: Any, option: str | None = None) -> None:
         if getattr(namespace, self.dest) is not None:
             raise Misuse(
-                f"{option} is given twice ({getattr(namespace, self.dest)!r}, {values!r}); use * to match both"
+                f"{option} is given twice ({show(getattr(namespace, self.dest))}, {show(values)}); use * to match both"
             )
         setattr(namespace, self.dest, values)
 
@@ -170,6 +169,12 @@ def parser() -> Parser:
     audit.add_argument("--format", choices=FORMATS, default="table")
     audit.add_argument("--figures", type=folder, metavar="FOLDER", help="draw the bounds of R₊ and V over the curves")
 
+    for sub in (status, compare, figures, claims, audit):
+        sub.add_argument(
+            "--imports", action="store_true",
+            help="import the modules of your own that the run names, to tell whether their cells are stale",
+        )  # fmt: skip
+
     data = command("data", "the original data sets: where they are looked for, and fetching them")
     actions = data.add_subparsers(dest="action", required=True, metavar="ACTION", parser_class=Parser)
     fetch = actions.add_parser("fetch", help="download original data sets and check their hashes")
@@ -189,17 +194,19 @@ def main(arguments: Sequence[str] | None = None) -> int:
         sys.stdout.reconfigure(errors="replace")  # a terminal that knows no Greek still gets the table
     given = list(sys.argv[1:] if arguments is None else arguments)
     try:
+        for word in given:
+            refuse_strange(word, "the argument")
         options = parser().parse(given)
         handler = getattr(commands, f"do_{options.command}")
         return int(handler(options, given))
     except CbobenchError as error:
-        print(f"cbobench: {visible(str(error))}", file=sys.stderr)
+        print(f"cbobench: {printable(masked(str(error)))}", file=sys.stderr)
         return error.exit_code
     except (OSError, MemoryError, RecursionError) as error:
         if isinstance(error, BrokenPipeError):  # the reader (head, less) has gone
             sys.stderr.close()
             return 0
-        print(f"cbobench: {visible(one_line(error))}", file=sys.stderr)
+        print(f"cbobench: {masked(one_line(error))}", file=sys.stderr)
         return 1
     except KeyboardInterrupt:
         print("cbobench: stopped", file=sys.stderr)

@@ -16,8 +16,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, TextIO
 
 from cbobench.catalogue import do_data, do_list, do_show
-from cbobench.errors import CbobenchError, Misuse
-from cbobench.words import counted, visible
+from cbobench.errors import CbobenchError, Misuse, masked, printable
+from cbobench.words import counted
 
 if TYPE_CHECKING:
     from cbobench.results.record import RunRecord
@@ -57,7 +57,7 @@ def do_run(options: argparse.Namespace, given: list[str]) -> int:
             nonlocal code
             progress.close()
             try:
-                code = _report(outcome, todo.done, shlex.join(again), options.fail_fast, out)
+                code = _report(outcome, todo.done, masked(shlex.join(again)), options.fail_fast, out)
             except OSError:
                 if not outcome.stopped:
                     raise
@@ -83,32 +83,43 @@ def _report(outcome: Outcome, done: int, command: str, fail_fast: bool, out: Tex
 
     tally = Tally(outcome.errors)
     for error in tally.examples():
-        print(f"failed: {visible(error)}", file=sys.stderr)
+        print(f"failed: {printable(masked(error))}", file=sys.stderr)
     if tally.total > 1:
-        print(tally, file=sys.stderr)
+        print(printable(masked(str(tally))), file=sys.stderr)
     if outcome.stopped:
         good = done + outcome.played - outcome.failed
         bad = f", {outcome.failed} failed" if outcome.failed else ""
         cells = counted(outcome.cells, "cell")
-        print(f"stopped: {good} of {cells} done{bad}; to go on: {visible(command)}", file=sys.stderr)
+        print(f"stopped: {good} of {cells} done{bad}; to go on: {printable(command)}", file=sys.stderr)
         return 1 if fail_fast and outcome.failed else 130
     from cbobench.report.compare import compare
     from cbobench.report.load import Run
 
     finished = Run(outcome.folder.uri)
     print(compare(finished), file=out)
-    print(f"results: {outcome.folder.uri}", file=out, flush=True)
-    see = f"see: cbobench status {shlex.quote(outcome.folder.uri)}"
+    print(f"results: {outcome.folder}", file=out, flush=True)
+    see = f"see: cbobench status {shlex.quote(str(outcome.folder))}"
     failed = int((finished.cells["status"] == "failed").sum())
     if failed:
         print(f"{counted(failed, 'cell')} failed; {see}", file=sys.stderr)
     if outcome.absent:
-        some = f"{len(outcome.absent)} of {counted(outcome.tasks, 'task')} played but not in {outcome.folder.uri}"
+        some = f"{len(outcome.absent)} of {counted(outcome.tasks, 'task')} played but not in {outcome.folder}"
         print(
             f"absent: {some} (first {outcome.absent[0]}); does every worker reach the same folder? {see}",
             file=sys.stderr,
         )
     return 1 if failed or outcome.absent else 0
+
+
+def _import_if_asked(options: argparse.Namespace, *runs: str) -> None:
+    """With `--imports`, import the modules that runs name, so that their cells can be compared with the code now."""
+    if options.imports:
+        from cbobench.results.folder import RunFolder
+        from cbobench.results.record import RunRecord
+        from cbobench.results.staleness import import_named
+
+        for run in runs:
+            import_named(pair for grid in RunRecord.read(RunFolder.at(run)).grids for pair in grid.pairs)
 
 
 def do_status(options: argparse.Namespace, given: list[str]) -> int:
@@ -117,26 +128,27 @@ def do_status(options: argparse.Namespace, given: list[str]) -> int:
     from cbobench.results.source import libraries
     from cbobench.results.status import status as read
 
+    _import_if_asked(options, options.run)
     folder = RunFolder.at(options.run)
     record, state = read(folder)
-    hints = [visible(hint) for hint in _finishing(record, state)]
+    hints = [printable(hint) for hint in _finishing(record, state)]
     failures = [
         {
             "cell": c.id,
-            "problem": visible(c.pair.problem.title),
-            "algorithm": visible(c.pair.algorithm.title),
+            "problem": printable(c.pair.problem.title),
+            "algorithm": printable(c.pair.algorithm.title),
             "seed": c.seed,
-            "error": visible(e),
+            "error": printable(e),
         }
         for c, e in state.failed
     ]
     if options.format == "json":
-        content = {"suite": record.suite, "folder": folder.uri, "expected": len(record.cells), **state.counts()}
+        content = {"suite": record.suite, "folder": str(folder), "expected": len(record.cells), **state.counts()}
         content |= {"unchecked": len(state.unchecked), "other_libraries": len(state.other)}
         print(json.dumps(content | {"failures": failures, "finish": hints}, indent=1, ensure_ascii=False))
         return 1 if failures else 0
     cells = counted(len(record.cells), "cell")
-    print(visible(f"{record.suite}: {len(state.done)} of {cells} done, {len(state.failed)} failed, "
+    print(printable(f"{record.suite}: {len(state.done)} of {cells} done, {len(state.failed)} failed, "
                   f"{len(state.missing)} missing, {len(state.stale)} stale"))  # fmt: skip
     for failure in failures[:SHOWN_FAILURES]:
         pair = f"{failure['problem']} / {failure['algorithm']}"
@@ -149,12 +161,13 @@ def do_status(options: argparse.Namespace, given: list[str]) -> int:
         names = {name for c in state.unchecked for name in (c.pair.problem.name, c.pair.algorithm.name)}
         absent = ", ".join(sorted(name for name in names if ":" in name))
         cells = counted(len(state.unchecked), "cell")
-        print(f"  {cells} could not be checked for staleness: {absent} cannot be imported here")
+        why = "cannot be imported here" if options.imports else "is not imported to read a run, unless with --imports"
+        print(f"  {cells} could not be checked for staleness: {absent} {why}")
     if state.other:
         cells = counted(len(state.other), "cell")
         print(f"  {cells} played with another NumPy or SciPy than this machine's {libraries()}")
     for hint in hints:
-        print(f"  to go on: {hint}")
+        print(f"  to go on: {printable(hint)}")
     return 1 if failures else 0
 
 
@@ -167,7 +180,7 @@ def _finishing(record: RunRecord, state: Status) -> list[str]:
         held = {cell.id for cell in grid.cells}
         wanted = [word for word, some in open_ids.items() if held & some]
         command = _without_again(list(grid.command))
-        if wanted and command:
+        if wanted and command[:2] == ["cbobench", "run"]:  # nothing else that a folder holds is a command to advise
             hints.append(shlex.join([*command, *[part for word in wanted if word for part in ("--again", word)]]))
     return hints
 
@@ -203,12 +216,13 @@ def do_compare(options: argparse.Namespace, given: list[str]) -> int:
     """`cbobench compare`."""
     from cbobench.report.compare import compare
 
-    asked = {k: v for k, v in vars(options).items() if k not in ("command", "format", "run", "other")}
+    _import_if_asked(options, *filter(None, (options.run, options.other)))
+    asked = {k: v for k, v in vars(options).items() if k not in ("command", "format", "run", "other", "imports")}
     found = compare(options.run, options.other, **asked)
     print(found.render(options.format))
     if found.nothing:
-        both = visible(f"{options.run} and {options.other}")
-        print(f"nothing of {both} can be compared: {visible(found.nothing)}", file=sys.stderr)
+        both = printable(f"{options.run} and {options.other}")
+        print(f"nothing of {both} can be compared: {printable(found.nothing)}", file=sys.stderr)
     return 1 if found.worse or found.nothing else 0
 
 
@@ -217,6 +231,7 @@ def do_audit(options: argparse.Namespace, given: list[str]) -> int:
     from cbobench.report.audit import audit
     from cbobench.report.load import Run
 
+    _import_if_asked(options, options.run)
     finished = Run(options.run)
     print(audit(finished, options.format))
     if options.figures is not None:
@@ -232,6 +247,7 @@ def do_figures(options: argparse.Namespace, given: list[str]) -> int:
     from cbobench.report.figures import draw_all, problems_played
     from cbobench.report.load import Run
 
+    _import_if_asked(options, options.run)
     finished = Run(options.run)
     out = options.out
     if out is None:
@@ -255,6 +271,7 @@ def do_claims(options: argparse.Namespace, given: list[str]) -> int:
     """`cbobench claims`."""
     from cbobench.report.claimtable import command
 
+    _import_if_asked(options, *options.runs)
     return command(
         options.runs, options.format, options.recipe, options.only, options.parts, options.strict, options.map
     )

@@ -1,9 +1,30 @@
-"""Errors a user can meet: one line each, saying what was given, what is allowed, and what to do next."""
+"""Errors a user can meet: one line each, saying what was given, what is allowed, and what to do next.
+
+What was given may be huge, hold control characters or a secret: it is shown through `show`, `printable` and `masked`.
+"""
 
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterable
+import re
+import unicodedata
+from collections.abc import Iterable, Mapping
+from itertools import islice
+from reprlib import Repr
+from typing import Any
+
+MOST_NAMES = 150  # that an error lists
+LONGEST = 500  # characters of the first line of what an error says
+STRANGE = re.compile(
+    "[\x00-\x1f\x7f-\x9f"  # control characters, among them the escape of terminals
+    "\u2028\u2029\u202a-\u202e\u2066-\u2069"  # ends of lines, and what turns the direction of text
+    "\ud800-\udfff\ue000-\uf8ff\ufff9-\uffff]"  # halves of surrogate pairs, private use, no characters
+)
+SECRET = re.compile(
+    r"(?P<user>(?<=://)[^/\s'\"@:]*:[^\s'\"]*(?=@))"
+    r"|(?P<name>[?&;][^=&\s]*(?:key|secret|token|passw|credential|sas|sig)[^=&\s]*=)[^&\s'\"]*",
+    re.IGNORECASE,
+)
 
 
 class CbobenchError(Exception):
@@ -26,17 +47,76 @@ class CellFailure(CbobenchError):
     """An algorithm or a problem broke its contract while a cell was played; the cell becomes a failed row."""
 
 
+class _Shown(Repr):
+    """The bounded `repr`, of subclasses of dict and list and of huge numbers, too."""
+
+    def repr1(self, x: Any, level: int) -> str:
+        if isinstance(x, dict):
+            return self.repr_dict(x, level)
+        if isinstance(x, list):
+            return self.repr_list(x, level)
+        return self.repr_str(x, level) if isinstance(x, str) else super().repr1(x, level)
+
+    def repr_dict(self, x: Mapping[Any, Any], level: int) -> str:
+        if level <= 0:
+            return "{...}"
+        parts = [f"{self.repr1(k, level - 1)}: {self.repr1(v, level - 1)}" for k, v in islice(x.items(), self.maxdict)]
+        return f"{{{', '.join([*parts, *['...'] * (len(x) > self.maxdict)])}}}"
+
+    def repr_int(self, x: int, level: int) -> str:
+        return super().repr_int(x, level) if x.bit_length() < 4000 else f"a number of {x.bit_length()} bits"
+
+
+_shown = _Shown()
+_shown.maxlevel, _shown.maxdict, _shown.maxlist = 3, 6, 8
+_shown.maxstring, _shown.maxother, _shown.maxlong = 120, 120, 60
+
+
+def show(value: object) -> str:
+    """`repr`, cut where it is long or deep."""
+    return _shown.repr(value)
+
+
+def printable(text: str) -> str:
+    """A text on one line, with escapes in the place of characters that a terminal would act on or cannot show."""
+    return STRANGE.sub(lambda found: found.group().encode("unicode_escape").decode(), text)
+
+
+def masked(text: str) -> str:
+    """A text with *** in the place of secrets in addresses: `s3://KEY:SECRET@bucket`, `?secret_key=SECRET`."""
+    return SECRET.sub(lambda found: f"{found['name']}***" if found["name"] else "***", text)
+
+
+def refuse_strange(text: str, what: str, *, lines: bool = False) -> None:
+    """Raises `Misuse` for a text with characters that are not for reading.
+
+    Args:
+        what: the text's name, with its place.
+        lines: whether it may have several lines, and tabs.
+    """
+    found = STRANGE.search(text.replace("\n", " ").replace("\t", " ") if lines else text)
+    if found is not None:
+        kinds = {"Cc": "control character", "Cs": "half of a surrogate pair: bytes that are no UTF-8"}
+        name = kinds.get(unicodedata.category(found.group()), "not for reading")
+        name = unicodedata.name(found.group(), name)
+        raise Misuse(f"{what} {show(text)} holds U+{ord(found.group()):04X} ({name}); allowed: printable text")
+
+
 def one_line(error: BaseException) -> str:
-    """The kind of an error and the first line of what it says."""
-    lines = str(error).strip().splitlines()
-    return f"{type(error).__name__}: {lines[0]}" if lines else type(error).__name__
+    """The kind of an error and the first line of what it says, whatever that is."""
+    kind = type(error).__name__
+    try:
+        lines = str(error).strip().splitlines()
+    except Exception:  # a user's error may fail to say anything
+        return f"{kind} (its text cannot be had)"
+    return printable(masked(f"{kind}: {lines[0][:LONGEST]}")) if lines else kind
 
 
 def nearest(given: str, allowed: Iterable[str]) -> str | None:
     """The allowed name most like the given one, or None when nothing is close."""
     names = list(allowed)
     lower = {name.lower(): name for name in names}
-    close = difflib.get_close_matches(str(given).lower(), list(lower), n=1, cutoff=0.6)
+    close = difflib.get_close_matches(str(given)[:LONGEST].lower(), list(lower), n=1, cutoff=0.6)
     return lower[close[0]] if close else None
 
 
@@ -44,11 +124,11 @@ def unknown(what: str, given: object, allowed: Iterable[str], *, where: str = ""
     """A `Misuse` for a name that does not exist, with the nearest one and the allowed ones."""
     names = sorted(str(name) for name in allowed)
     close = nearest(given, names) if isinstance(given, str) else None
-    parts = [f"{where}unknown {what} {given!r}"]
+    parts = [f"{where}unknown {what} {show(given)}"]
     if close not in (None, given):
         parts.append(f"did you mean {close!r}?")
-    shown = ", ".join(names) if names else "none"
-    parts.append(f"allowed: {shown}")
+    listed = ", ".join(names[:MOST_NAMES]) if names else "none"
+    parts.append(f"allowed: {listed}" + (f" and {len(names) - MOST_NAMES} more" if len(names) > MOST_NAMES else ""))
     if then:
         parts.append(then)
     return Misuse("; ".join(parts))

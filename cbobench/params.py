@@ -15,7 +15,7 @@ from collections.abc import Mapping
 from dataclasses import MISSING, Field, dataclass
 from typing import Any, Literal, TypeVar
 
-from cbobench.errors import Misuse, one_line, unknown
+from cbobench.errors import Misuse, one_line, show, unknown
 
 T = TypeVar("T")
 LARGEST = 1e100  # beyond that, products overflow
@@ -114,7 +114,7 @@ def _check_bounds(name: str, value: Any, metadata: Mapping[str, Any], where: str
         for key, keeps in BOUNDS.items():
             bound = metadata.get(key)
             if bound is not None and not keeps(number, bound):
-                raise Misuse(f"{where}{name} is {number}; it must be {key.replace('_', ' ')} {bound:g}")
+                raise Misuse(f"{where}{name} is {show(number)}; it must be {key.replace('_', ' ')} {bound:g}")
 
 
 def resolve(cls: type, given: Mapping[str, Any], *, where: str = "") -> dict[str, Any]:
@@ -135,7 +135,7 @@ def resolve(cls: type, given: Mapping[str, Any], *, where: str = "") -> dict[str
             continue
         fits, value = _coerce(given[name], hints[name])
         if not fits:
-            raise Misuse(f"{where}{name} is {given[name]!r}; allowed: {describe(hints[name])}")
+            raise Misuse(f"{where}{name} is {show(given[name])}; allowed: {describe(hints[name])}")
         _check_bounds(name, value, f.metadata, where)
         values[name] = value
     return values

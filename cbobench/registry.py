@@ -11,10 +11,10 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from cbobench.errors import Misuse, unknown
+from cbobench.errors import Misuse, one_line, show, unknown
 
 C = TypeVar("C", bound=type)
-IMPORT_PATH = re.compile(r"^[A-Za-z_][\w.]*:[A-Za-z_]\w*$")
+IMPORT_PATH = re.compile(r"[A-Za-z_][\w.]*:[A-Za-z_]\w*")
 
 
 class Registry:
@@ -64,16 +64,16 @@ class Registry:
         return self._classes[name]
 
     def _imported(self, path: str, where: str, imports: bool) -> type[Any]:
-        if not IMPORT_PATH.match(path):
-            raise Misuse(f"{where}{path!r} is not an import path; write package.module:Class")
+        if not IMPORT_PATH.fullmatch(path):
+            raise Misuse(f"{where}{show(path)} is not an import path; write package.module:Class")
         if path.startswith("__main__:"):
-            raise Misuse(f"{where}{path!r} lies in the script that runs; put the class into a module of its own")
+            raise Misuse(f"{where}{show(path)} lies in the script that runs; put the class into a module of its own")
         if not imports:
-            raise Misuse(f"{where}{path!r} would import code, which --no-imports refuses; allowed: registered names")
+            raise Misuse(f"{where}{show(path)} would import code; --no-imports refuses it; allowed: registered names")
         cls = import_object(path, where)
         base = import_object(self.base, where)
         if not (isinstance(cls, type) and issubclass(cls, base)):
-            raise Misuse(f"{where}{path!r} is not a subclass of {self.base}; derive it to use it as {self.what}")
+            raise Misuse(f"{where}{show(path)} is not a subclass of {self.base}; derive it to use it as {self.what}")
         return cls
 
     def _discover(self) -> None:
@@ -96,8 +96,7 @@ def import_object(path: str, where: str = "") -> Any:
         with np.errstate(), warnings.catch_warnings():  # its rules are not those of the other cells
             module = importlib.import_module(module_name)
     except (Exception, SystemExit) as error:  # a user's module may fail in any way
-        reason = (str(error).splitlines() or [""])[0]
-        raise Misuse(f"{where}cannot import {module_name!r}: {type(error).__name__}: {reason}") from error
+        raise Misuse(f"{where}cannot import {show(module_name)}: {one_line(error)}") from error
     try:
         return getattr(module, attribute)
     except AttributeError:

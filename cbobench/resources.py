@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from cbobench.errors import Misuse, unknown
+from cbobench.errors import Misuse, show, unknown
 
 PACKAGE = Path(__file__).parent
 
@@ -39,6 +39,6 @@ def find_suite(name: str | Path) -> Path:
         return shipped[str(name)]
     if path.suffix in (".yaml", ".yml") or path.parent != Path():
         raise Misuse(
-            f"there is no suite file {str(name)!r}; give the path of a YAML file, or a name: {', '.join(shipped)}"
+            f"there is no suite file {show(str(name))}; give the path of a YAML file, or a name: {', '.join(shipped)}"
         )
     raise unknown("suite", str(name), shipped, then="or give the path of a YAML file")

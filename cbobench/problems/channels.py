@@ -156,7 +156,9 @@ class FeedbackModel(Problem):
     law: Law = param("gaussian", "law of the noise, scaled to its standard deviation R")
     tail: float = param(3.0, "degrees of freedom (student-t) or exponent (pareto) of the law", above=2.0)
     full_information: bool = param(False, "show g_t(.) = g(.) + the round's noise before acting")
-    delay: float | None = param(None, "mean of independent Poisson delays of f and each g; null: told at once", above=0)
+    delay: float | None = param(
+        None, "mean of independent Poisson delays of f and each g; null: told at once", above=0, at_most=1e9
+    )
 
     def offers(self) -> frozenset[Ability]:
         found = set(super().offers())

@@ -72,7 +72,9 @@ class DelayedPocket(FeasiblePocket):
 
     noise_f: float = param(0.05**0.5, "standard deviation of the noise on f", at_least=0.0)
     noise_g: float = param(0.05**0.5, "standard deviation of the noise on g", at_least=0.0)
-    delay: float | None = param(15.0, "mean of independent Poisson delays of f and g; null: told at once", above=0)
+    delay: float | None = param(
+        15.0, "mean of independent Poisson delays of f and g; null: told at once", above=0, at_most=1e9
+    )
 
 
 DRIFT = (  # shifts, level and optimum of the three phases

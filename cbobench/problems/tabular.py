@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
-from cbobench.errors import Misuse
+from cbobench.errors import Misuse, one_line, show
 from cbobench.gp.actions import Finite
 from cbobench.gp.kernels import Array, check_covariance
 from cbobench.params import LARGEST, param
@@ -157,19 +157,21 @@ def read_table(file: Path, what: str) -> pd.DataFrame:
     import pandas as pd
 
     if not file.is_file():
-        raise Misuse(f"{what} {str(file)!r} does not exist; give the path of a CSV or Parquet file")
+        raise Misuse(f"{what} {show(str(file))} does not exist; give the path of a CSV or Parquet file")
     readers: dict[str, Any] = {".csv": pd.read_csv, ".parquet": pd.read_parquet}
     if file.suffix.lower() not in readers:
         raise Misuse(f"{what} {file.name!r} is a {file.suffix or 'nameless'} file; allowed: .csv, .parquet")
     try:
         frame = readers[file.suffix.lower()](file)
     except Exception as error:  # pandas and pyarrow raise many kinds
-        raise Misuse(f"{what} {file.name!r} cannot be read: {str(error).splitlines()[0]}") from error
+        raise Misuse(f"{what} {file.name!r} cannot be read: {one_line(error)}") from error
     numeric = frame.select_dtypes("number")
     for name in frame.columns.difference(numeric.columns):  # dates and names may stand beside the arms; numbers may not
         texts = frame[name].astype(str).str.replace(",", ".")
         if pd.to_numeric(texts, errors="coerce").notna().mean() > 0.5:
-            raise Misuse(f"{what} {file.name!r}: column {name!r} is mostly numbers but holds text; repair or drop it")
+            raise Misuse(
+                f"{what} {file.name!r}: column {show(name)} is mostly numbers but holds text; repair or drop it"
+            )
     names = [str(name) for name in frame.columns]
     unnamed = [str(i) for i in range(len(names))]  # what pandas writes for columns without names
     if file.suffix.lower() == ".csv" and names != unnamed and all(_is_number(name) for name in names):

@@ -80,10 +80,10 @@ def _measured(row: dict[str, Any]) -> list[str]:
 def findings(run: Run) -> list[dict[str, Any]]:
     """Every line of every pair that was asked for, as plain dictionaries."""
     if not run.record.audit:
-        raise Misuse(f"{run.folder.uri} is not audited; add `audit: true` to its suite and run it with another --out")
+        raise Misuse(f"{run.folder} is not audited; add `audit: true` to its suite and run it with another --out")
     seen = run.audit
     if seen.empty:
-        raise Misuse(f"{run.folder.uri} holds no audited cell yet; run its suite to the end")
+        raise Misuse(f"{run.folder} holds no audited cell yet; run its suite to the end")
     measured = run.cells[["cell", "regret_plus", "violation"]]
     frame = seen.merge(measured, on="cell", how="left", validate="one_to_one")
     rows = []

@@ -55,9 +55,7 @@ def draw_bounds(run: Run, folder: Path) -> Iterator[Path]:
     known = rows[rows["curve_t"].notna() & (rows["horizon"] == run.horizon)]
     pairs = [(str(p), str(a)) for p, a in known[["problem", "algorithm"]].drop_duplicates().to_numpy().tolist()]
     if not pairs:
-        raise Misuse(
-            f"{run.folder.uri} has no pair with a bound to draw; audit ckb-ucb on a problem that stays the same"
-        )
+        raise Misuse(f"{run.folder} has no pair with a bound to draw; audit ckb-ucb on a problem that stays the same")
     problems, algorithms = run.record.labels("problems"), run.record.labels("algorithms")
     for problem, algorithm in pairs:
         name = f"bounds_{slug(problems[problem])}_{slug(algorithms[algorithm])}"

@@ -150,9 +150,7 @@ def findings(runs: Sequence[Run], claims: Iterable[Claim]) -> Iterator[Finding]:
                 continue
             count += 1
             costs = {
-                f"{play.run.folder.uri}: {play.problem.title}/{play.algorithm.title}": float(
-                    play.final("seconds").sum()
-                )
+                f"{play.run.folder}: {play.problem.title}/{play.algorithm.title}": float(play.final("seconds").sum())
                 for play in case.plays
             }
             settings = settings_of(case, claim.within)

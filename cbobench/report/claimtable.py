@@ -9,13 +9,13 @@ from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
-from cbobench.errors import CbobenchError, Misuse, one_line, unknown
+from cbobench.errors import CbobenchError, Misuse, one_line, printable, unknown
 from cbobench.report.claims import Claim, Finding, findings
 from cbobench.report.evidence import Part, Verdict
 from cbobench.report.figures import find_recipes
 from cbobench.report.formats import TextTable, number, records, render
 from cbobench.report.load import Run
-from cbobench.words import counted, visible
+from cbobench.words import counted
 
 VERDICTS: dict[Verdict, tuple[str, str]] = {  # of one, of several
     "holds": ("holds", "hold"), "does not hold": ("does not hold", "do not hold"),
@@ -69,7 +69,7 @@ def evaluate(
     if len(every) < len(runs):
         raise Misuse("a run is given twice; its claims would count twice")
     read = {place: run for place, run in every.items() if (run.cells["status"] == "ok").any()}
-    if empty := ", ".join(place for place in every if place not in read):
+    if empty := ", ".join(str(run.folder) for place, run in every.items() if place not in read):
         if not read:
             raise CbobenchError(f"{empty} has no good cell yet, so no claim can be tested; see cbobench status")
         note(f"left out, without a good cell yet: {empty}")
@@ -178,7 +178,7 @@ def command(
         for map, paths in draw_maps(found, maps):
             print(f"{paths[0].with_suffix('')} ({map.minutes:.2g} CPU-minutes): {map.claim}", file=sys.stderr)
     for words in left_out:
-        print(visible(words), file=sys.stderr)
+        print(printable(words), file=sys.stderr)
     if not strict:
         return 0
     untested = [f for f in found if f.verdict == "not in these runs"]

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from cbobench.errors import Misuse
+from cbobench.errors import Misuse, show
 from cbobench.report import pairs, ranking, runs
 from cbobench.report.aggregate import gathered, summarised
 from cbobench.report.formats import CARRIED, FORMATS, MEAN, Marked, TextTable, bracket, number, records, render
@@ -47,7 +47,7 @@ class Comparison:
     def render(self, style: str = "table", width: int | None = None) -> str:
         """The comparison in one of `formats.FORMATS`; a table fits `width`, by default the terminal."""
         if style not in FORMATS:
-            raise Misuse(f"format is {style!r}; allowed: {', '.join(FORMATS)}")
+            raise Misuse(f"format is {show(style)}; allowed: {', '.join(FORMATS)}")
         if style in ("csv", "json"):
             floats = set(self.frame.select_dtypes("float"))  # of these NaN is a value, elsewhere there is none
             rows = [
@@ -134,7 +134,7 @@ def compare(
             order = list(dict.fromkeys(group.algorithm for group in found))
             frame = frame.sort_values("algorithm", key=lambda a: a.map(order.index), kind="stable", ignore_index=True)
         if frame.empty:
-            raise Misuse(f"{one.folder.uri} holds no two algorithms with values on one problem: nothing to pair")
+            raise Misuse(f"{one.folder} holds no two algorithms with values on one problem: nothing to pair")
         return Comparison(frame, pairs.table(frame, main, title, PAIRED, by == "algorithm"))
     if ranks:
         return Comparison(*ranking.ranked(found, main, title))

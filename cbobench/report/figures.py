@@ -19,7 +19,7 @@ from typing import Any
 import pandas as pd
 
 from cbobench import resources
-from cbobench.errors import CbobenchError, Misuse, unknown
+from cbobench.errors import CbobenchError, Misuse, one_line, unknown
 from cbobench.metrics import METRICS
 from cbobench.report.behind import Rows
 from cbobench.report.captions import Shown, caption, identity
@@ -177,7 +177,7 @@ def load_recipe(path: Path) -> ModuleType:
     try:
         spec.loader.exec_module(module)
     except Exception as error:  # a recipe of the user's may fail in any way
-        raise Misuse(f"{path} cannot be run: {type(error).__name__}: {str(error).splitlines()[0]}") from error
+        raise Misuse(f"{path} cannot be run: {one_line(error)}") from error
     if not (hasattr(module, "figures") or hasattr(module, "claims")):
         raise Misuse(f"{path} is not a recipe: it has no function figures(run) and no list claims")
     return module
@@ -223,7 +223,7 @@ def draw_all(
             has no good cell to draw.
     """
     if not (run.cells["status"] == "ok").any():
-        raise CbobenchError(f"{run.folder.uri} has no good cell yet, so there is nothing to draw; see cbobench status")
+        raise CbobenchError(f"{run.folder} has no good cell yet, so there is nothing to draw; see cbobench status")
     chosen = metrics_of(kind, metrics)
     if kind == "profile" and statistic:
         raise Misuse("profiles are shares of cells, of which there is neither mean nor median; leave --statistic out")

@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from cbobench.words import visible
+from cbobench.errors import printable
 
 FORMATS = ("table", "markdown", "latex", "csv", "json")
 
@@ -136,9 +136,9 @@ def render(table: TextTable, style: str, width: int | None = None) -> str:
 
 def _shown(table: TextTable) -> TextTable:
     """The table without control characters."""
-    title, note = ("\n".join(map(visible, text.split("\n"))) for text in (table.title, table.note))
-    rows = [[type(cell)(visible(cell)) for cell in row] for row in table.rows]
-    return replace(table, columns=[visible(name) for name in table.columns], rows=rows, title=title, note=note)
+    title, note = ("\n".join(map(printable, text.split("\n"))) for text in (table.title, table.note))
+    rows = [[type(cell)(printable(cell)) for cell in row] for row in table.rows]
+    return replace(table, columns=[printable(name) for name in table.columns], rows=rows, title=title, note=note)
 
 
 def _fitted(table: TextTable, width: int) -> TextTable:
@@ -193,7 +193,7 @@ def records(rows: Sequence[dict[str, Any]], style: str) -> str:
     if rows:
         writer = csv.DictWriter(text, list(rows[0]), lineterminator="\n")
         writer.writeheader()
-        writer.writerows({k: visible(v) if isinstance(v, str) else v for k, v in row.items()} for row in rows)
+        writer.writerows({k: printable(v) if isinstance(v, str) else v for k, v in row.items()} for row in rows)
     return text.getvalue().rstrip("\n")
 
 
@@ -201,7 +201,7 @@ def _plain(value: Any) -> Any:
     """What JSON can say of a value."""
     if isinstance(value, float) and not math.isfinite(value):
         return None if math.isnan(value) else str(float(value))
-    return visible(value) if isinstance(value, str) else value
+    return printable(value) if isinstance(value, str) else value
 
 
 def _terminal(table: TextTable, width: int) -> str:

@@ -76,10 +76,10 @@ class Run:
         A cell's id does not depend on how they were spelt when it was played, so the files' titles are not read.
         """
         codes = codes_of(table)
-        known = [self.record.cells[cell] for cell in codes.dictionary.to_pylist()]
+        known = [self.record.cells.get(cell) for cell in codes.dictionary.to_pylist()]  # None: no row has it
         titles = {
-            "problem": [cell.pair.problem.title for cell in known],
-            "algorithm": [cell.pair.algorithm.title for cell in known],
+            "problem": [cell and cell.pair.problem.title for cell in known],
+            "algorithm": [cell and cell.pair.algorithm.title for cell in known],
         }
         for name, words in titles.items():
             column = pa.DictionaryArray.from_arrays(codes.indices, pa.array(words, pa.string())).cast(pa.string())

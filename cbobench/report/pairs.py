@@ -14,7 +14,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from cbobench.errors import Misuse
+from cbobench.errors import Misuse, show
 from cbobench.report.formats import Marked, TextTable, bracket, number
 from cbobench.report.groups import Group, arenas
 from cbobench.report.load import Run
@@ -182,7 +182,7 @@ def named(run: Run, word: str) -> str:
     """
     titles = run.titles("algorithm", word)
     if len(titles) > 1:
-        raise Misuse(f"{word!r} names {len(titles)} algorithms of this run; give one of: {', '.join(titles)}")
+        raise Misuse(f"{show(word)} names {len(titles)} algorithms of this run; give one of: {', '.join(titles)}")
     return titles[0]
 
 

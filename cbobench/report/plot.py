@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Any, get_args
 
-from cbobench.errors import CbobenchError, Misuse
+from cbobench.errors import CbobenchError, Misuse, show
 from cbobench.metrics import METRICS
 from cbobench.report.figures import Figure, compose, problems_played
 from cbobench.report.groups import Where, opened
@@ -63,14 +63,14 @@ def plot(
     """
     names = metrics_of(kind, metric or ("regret" if kind == "curves" else None))
     if kind == "curves" and len(names) != 1:
-        raise Misuse(f"metric is {metric!r}; a plot of curves is of one metric")
+        raise Misuse(f"metric is {show(metric)}; a plot of curves is of one metric")
     given = {"average": average, "last": last is not None, "statistic": statistic is not None, "log": bool(log)}
     if alien := [word for word in ALIEN[kind] if given[word]]:
         raise Misuse(f"{' and '.join(alien)} says nothing of a {kind}; leave it out")
     statistic = statistic or "median"
     for word, value, allowed in (("log", log, ("", "x", "y", "xy")), ("statistic", statistic, get_args(Statistic))):
         if value not in allowed:
-            raise Misuse(f"{word} is {value!r}; allowed: {', '.join(map(repr, allowed))}")
+            raise Misuse(f"{word} is {show(value)}; allowed: {', '.join(map(repr, allowed))}")
     if average and (levels := [name for name in names if not METRICS[name].cumulative]):
         raise Misuse(f"{levels[0]} is no sum over rounds, so there is no average of it; leave out average")
     one = opened(run)
@@ -80,7 +80,7 @@ def plot(
     shown = [title for title in wanted if title in played]
     if not shown:
         raise CbobenchError(
-            f"{one.folder.uri} has no good cell of {', '.join(titles[t] for t in wanted)} yet: nothing to draw"
+            f"{one.folder} has no good cell of {', '.join(titles[t] for t in wanted)} yet: nothing to draw"
         )
     known = list(one.record.labels("algorithms")) if algorithm is None else one.titles("algorithm", algorithm)
     panels: Sequence[AnyPanel]

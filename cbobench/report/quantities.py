@@ -13,7 +13,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from cbobench.errors import Misuse, unknown
+from cbobench.errors import Misuse, show, unknown
 from cbobench.metrics import METRICS
 
 Array = NDArray[np.float64]
@@ -115,7 +115,7 @@ def chosen(given: str | Iterable[str] | None) -> list[Quantity]:
     result: dict[str, Quantity] = {}
     for word in [given] if isinstance(given, str) else given:
         if not isinstance(word, str):
-            raise Misuse(f"metric is {word!r}; give names such as {', '.join(HEADLINE[1:])}")
+            raise Misuse(f"metric is {show(word)}; give names such as {', '.join(HEADLINE[1:])}")
         quantity = words.get(word, words.get(word.lower()))
         if quantity is None:
             raise unknown("metric", word, known)

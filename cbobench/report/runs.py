@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from cbobench.errors import Misuse
+from cbobench.errors import Misuse, show
 from cbobench.report.formats import TextTable, bracket, number
 from cbobench.report.groups import Group, groups
 from cbobench.report.load import Run
@@ -42,7 +42,7 @@ def compared(
         worse or newly failing; and why nothing at all can be compared, empty where something can.
     """
     if isinstance(factor, bool) or not isinstance(factor, (int, float)) or not 1 <= factor < np.inf:
-        raise Misuse(f"factor is {factor!r}; it must be a number of at least 1")
+        raise Misuse(f"factor is {show(factor)}; it must be a number of at least 1")
     rows = _rows(before, after, only, shown, float(factor))
     frame = pd.DataFrame(rows)
     worse = bool(frame["verdict"].isin(["worse", "newly failing"]).any())
@@ -50,7 +50,7 @@ def compared(
     nothing = ", ".join(f"{reason} ({count})" for reason, count in reasons.items())
     hidden = frame[~frame["verdict"].isin(CHANGED)] if only_changed else frame.iloc[:0]
     frame = frame.drop(hidden.index).reset_index(drop=True)
-    title = f"{before.record.suite}: {before.folder.uri} -> {after.folder.uri}"
+    title = f"{before.record.suite}: {before.folder} -> {after.folder}"
     table = _table(frame, shown, title, Counter(hidden["verdict"]))
     counts = [name for name in COUNTS if name in frame]  # some rows have none: without this they would be 8.0
     return frame.astype(dict.fromkeys(counts, "Int64")), table, worse, nothing

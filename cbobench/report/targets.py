@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping
 import numpy as np
 import pandas as pd
 
-from cbobench.errors import Misuse
+from cbobench.errors import Misuse, show
 from cbobench.report.groups import Group
 from cbobench.report.load import Run, codes_of
 from cbobench.report.quantities import Array, Quantity
@@ -45,7 +45,7 @@ def reach(run: Run, found: list[Group], target: float) -> None:
     """
     number = isinstance(target, (int, float)) and not isinstance(target, bool) and math.isfinite(target)
     if not number or target < 0:
-        raise Misuse(f"target is {target!r}; simple regret is never negative: give 0 or more, in the units of f")
+        raise Misuse(f"target is {show(target)}; simple regret is never negative: give 0 or more, in the units of f")
     goals = {cell: np.array([float(target)]) for group in found for cell in group.good["cell"]}
     first = first_rounds(run, goals)
     for group in found:

@@ -21,15 +21,20 @@ import pyarrow as pa
 import pyarrow.fs as pafs
 import pyarrow.parquet as pq
 
-from cbobench.errors import DamagedRun, Misuse
+from cbobench.errors import DamagedRun, Misuse, masked, one_line, refuse_strange, show
 from cbobench.results.schema import FOOTER, SCHEMA_VERSION, required, schema
 
 
 @dataclass(frozen=True)
 class RunFolder:
-    """A run folder, given as a local path or a URI such as s3://bucket/prefix. Picklable."""
+    """A run folder, given as a local path or a URI such as s3://bucket/prefix. Picklable; secrets are not shown."""
 
     uri: str
+
+    def __str__(self) -> str:
+        return masked(self.uri)
+
+    __repr__ = __str__
 
     @classmethod
     def at(cls, where: str | Path | Any) -> RunFolder:
@@ -38,9 +43,11 @@ class RunFolder:
         if isinstance(folder := getattr(where, "folder", where), cls):
             return folder
         if not isinstance(where, (str, Path)):
-            raise Misuse(f"{where!r} is no run; give a path, a URI, or what cbobench.run returned")
+            raise Misuse(f"{show(where)} is no run; give a path, a URI, or what cbobench.run returned")
         text = str(where).removeprefix("file://").removeprefix("file:")
-        return cls(text if "://" in text else str(Path(text).absolute()))
+        place = text if "://" in text else str(Path(text).absolute())
+        refuse_strange(masked(place), "the run folder's name")
+        return cls(place)
 
     @cached_property
     def _place(self) -> tuple[pafs.FileSystem, str]:
@@ -49,7 +56,7 @@ class RunFolder:
         try:
             fs, base = pafs.FileSystem.from_uri(self.uri)
         except (pa.ArrowInvalid, OSError) as error:
-            raise Misuse(f"cannot use {self.uri!r} as a run folder: {error}") from error
+            raise Misuse(masked(f"cannot use {self.uri!r} as a run folder: {error}")) from None
         return fs, base
 
     @property
@@ -103,12 +110,14 @@ class RunFolder:
 
     def read_json(self, relative: str) -> dict[str, Any]:
         try:
+            if self.local and not self.exists(relative):  # a pipe or a device would be read for ever
+                raise FileNotFoundError
             with self.fs.open_input_stream(self.path(relative)) as stream:
                 content = json.loads(stream.read())
         except (FileNotFoundError, NotADirectoryError):
-            raise Misuse(f"{self.uri} is not a run folder: it has no {relative}; give the folder of a run") from None
-        except (json.JSONDecodeError, UnicodeDecodeError) as error:
-            raise DamagedRun(f"{self.path(relative)} is not JSON: {error}") from error
+            raise Misuse(f"{self} is not a run folder: it has no {relative}; give the folder of a run") from None
+        except (ValueError, RecursionError) as error:
+            raise DamagedRun(f"{self.path(relative)} is not JSON: {one_line(error)}") from error
         if not isinstance(content, dict):
             raise DamagedRun(f"{self.path(relative)} is not what cbobench writes")
         return content
@@ -127,29 +136,31 @@ class RunFolder:
         try:
             with self.fs.open_input_file(path) as source:
                 metadata = pq.read_metadata(source)
-        except (pa.ArrowException, OSError) as error:
+            columns = metadata.schema.to_arrow_schema()
+        except (pa.ArrowException, OSError, UnicodeDecodeError) as error:
             raise DamagedRun(f"{path} is not a whole Parquet file ({_first(error)}); {_REPAIR}") from error
         written = (metadata.metadata or {}).get(FOOTER)
         if written is None:
             raise DamagedRun(f"{path} was not written by cbobench; {_REPAIR}")
         try:
             footer: dict[str, Any] = json.loads(written)
-            recognised = {"schema", "kind", "rows", "cells", "task"} <= set(footer)
-        except (ValueError, TypeError):
+            recognised = isinstance(footer, dict) and {"schema", "kind", "rows", "cells", "task"} <= set(footer)
+        except (ValueError, RecursionError):
             recognised = False
         if not recognised:
             raise DamagedRun(f"{path} has a footer that cbobench did not write; {_REPAIR}")
         if footer["schema"] != SCHEMA_VERSION:
             raise DamagedRun(
-                f"{path} has schema version {footer['schema']}, this cbobench reads {SCHEMA_VERSION}; "
+                f"{path} has schema version {show(footer['schema'])}, this cbobench reads {SCHEMA_VERSION}; "
                 "use the version that wrote it, or a new run folder"
             )
         if footer["kind"] != kind or footer["rows"] != metadata.num_rows:
             rows = metadata.num_rows
-            raise DamagedRun(f"{path} should hold {footer['rows']} rows of {footer['kind']}, it has {rows}; {_REPAIR}")
+            raise DamagedRun(f"{path} should hold {show(footer['rows'])} rows of {kind}, it has {rows}; {_REPAIR}")
         if footer["task"] != task:
-            raise DamagedRun(f"{path} holds the task {footer['task']}; {_REPAIR}")
-        if not required(kind) <= set(metadata.schema.to_arrow_schema().names):
+            raise DamagedRun(f"{path} holds the task {show(footer['task'])}; {_REPAIR}")
+        types = {field.name: field.type for field in columns}
+        if not required(kind) <= set(types) or any(types.get(f.name, f.type) != f.type for f in schema(kind)):
             raise DamagedRun(f"{path} has other columns than cbobench writes; {_REPAIR}")
         return footer
 
@@ -171,6 +182,7 @@ class RunFolder:
                 file = pq.ParquetFile(source, read_dictionary=["cell"])
                 for number in range(file.num_row_groups):
                     part = file.read_row_group(number, names)
+                    part.validate(full=True)
                     found = set(part.column_names)
                     yield pa.table(
                         [part[f.name] if f.name in found else pa.nulls(len(part), f.type) for f in wanted], names=names

@@ -7,12 +7,13 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, Literal
 
-from cbobench.errors import DamagedRun, Misuse, unknown
+from cbobench.errors import DamagedRun, Misuse, one_line, printable, refuse_strange, show, unknown
 from cbobench.results.folder import RunFolder
 from cbobench.results.schema import SCHEMA_VERSION
 from cbobench.suite.cells import Cell, Grid, Pair, Suite
+from cbobench.suite.limits import texts
 from cbobench.suite.variants import Variant as Variant
-from cbobench.words import counted, visible
+from cbobench.words import counted
 
 FILE = "run.json"
 What = Literal["problems", "algorithms"]
@@ -51,25 +52,37 @@ class RunRecord:
         version = content.get("schema")
         if version != SCHEMA_VERSION:
             raise DamagedRun(
-                f"{folder.path(FILE)} has schema version {version!r}, this cbobench reads {SCHEMA_VERSION}; "
+                f"{folder.path(FILE)} has schema version {show(version)}, this cbobench reads {SCHEMA_VERSION}; "
                 "use the version that wrote it, or a new run folder"
             )
         try:
-            grids = tuple(Grid.from_json(g) for g in content["grids"])
-            if not grids:
-                raise ValueError("no grid")
-            numbers = [content["block"], *(n for g in grids for n in (g.horizon, *g.seeds, len(g.seeds)))]
-            if not all(type(n) is int and n >= 0 for n in numbers) or 0 in (
-                content["block"],
-                *(g.horizon for g in grids),
-            ):
-                raise ValueError("block, horizons and seeds are whole numbers")
-            return cls(
-                content["suite"], content["about"], content["keep"], content["block"], grids,
-                tuple(content["invocations"]), content.get("audit", False),
-            )  # fmt: skip
-        except (KeyError, TypeError, ValueError) as error:
-            raise DamagedRun(f"{folder.path(FILE)} is not what cbobench writes ({error!r})") from error
+            return cls._of(content)
+        except (KeyError, TypeError, ValueError, RecursionError, Misuse) as error:
+            reason = one_line(error)
+            raise DamagedRun(f"{folder.path(FILE)} is not what cbobench writes ({reason})") from error
+
+    @classmethod
+    def _of(cls, content: dict[str, Any]) -> RunRecord:
+        for what, text, _ in texts(content):
+            refuse_strange(text, what, lines=True)
+        found = cls(
+            content["suite"], content["about"], content["keep"], content["block"],
+            tuple(Grid.from_json(g) for g in content["grids"]), tuple(content["invocations"]),
+            content.get("audit", False),
+        )  # fmt: skip
+        keep = 1 if found.keep is None else found.keep
+        for name, good in (
+            ("suite", isinstance(found.suite, str)),
+            ("about", isinstance(found.about, str)),
+            ("keep", type(keep) is int and keep > 0),
+            ("block", type(found.block) is int and found.block > 0),
+            ("grids", found.grids),
+            ("invocations", all(isinstance(call, dict) for call in found.invocations)),
+            ("audit", isinstance(found.audit, bool)),
+        ):
+            if not good:
+                raise ValueError(f"{name} is {show(content.get(name))}")
+        return found
 
     def write(self, folder: RunFolder) -> None:
         """Publish it."""
@@ -169,6 +182,6 @@ class RunRecord:
 
         A label's control characters are shown as escapes.
         """
-        result = {title: visible(variant.label) for title, variant in self.variants(what).items()}
+        result = {title: printable(variant.label) for title, variant in self.variants(what).items()}
         twins = {label for label in result.values() if list(result.values()).count(label) > 1}
         return {t: f"{label} ({t})" if label in twins and label != t else label for t, label in result.items()}

@@ -1,10 +1,18 @@
-"""The one place that decides whether a result is stale: `status`, tables, `run --again stale` and reports ask it."""
+"""The one place that decides whether a result is stale: `status`, tables, `run --again stale` and reports ask it.
+
+Nothing is imported because a run folder names it: a user's module is looked at where this process has imported it for
+a reason of its own (the suite that it plays, a notebook's import), or was asked to (`import_named`).
+"""
 
 from __future__ import annotations
 
+import sys
+from collections.abc import Iterable
+from contextlib import suppress
 from typing import Protocol
 
 from cbobench.errors import CbobenchError
+from cbobench.registry import import_object
 from cbobench.results.source import libraries, look_again, source_hash
 from cbobench.suite.cells import Pair
 
@@ -19,6 +27,19 @@ class Made(Protocol):
     def libraries(self) -> str: ...
 
 
+def _at_hand(name: str) -> bool:
+    """Whether a class can be looked at without importing anything of a user's."""
+    return ":" not in name or name.partition(":")[0] in sys.modules
+
+
+def import_named(pairs: Iterable[Pair]) -> None:
+    """Import the modules that pairs name, as far as that is possible: what `--imports` of the reading commands does."""
+    for name in sorted({name for pair in pairs for name in (pair.problem.name, pair.algorithm.name)}):
+        with suppress(CbobenchError):
+            if not _at_hand(name):
+                import_object(name)
+
+
 class Freshness:
     """Compares published cells with the code at hand; looks at the code of a pair once."""
 
@@ -27,11 +48,11 @@ class Freshness:
         self._current: dict[tuple[str, str], str | None] = {}
 
     def current(self, pair: Pair) -> str | None:
-        """Hash of the code that would play a pair now; None where it is not at hand (a user's module elsewhere)."""
+        """Hash of the code that would play a pair now; None where it is not at hand (a user's module, not imported)."""
         names = pair.problem.name, pair.algorithm.name
         if names not in self._current:
             try:
-                self._current[names] = source_hash(*names)
+                self._current[names] = source_hash(*names) if all(map(_at_hand, names)) else None
             except CbobenchError:
                 self._current[names] = None
         return self._current[names]

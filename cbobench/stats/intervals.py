@@ -9,7 +9,7 @@ from typing import Literal
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from cbobench.errors import Misuse
+from cbobench.errors import Misuse, show
 from cbobench.rng import generator
 
 Array = NDArray[np.float64]
@@ -31,7 +31,7 @@ def numbers(values: ArrayLike, what: str = "values") -> Array:
 def level(confidence: float) -> float:
     """A confidence strictly between 0 and 1."""
     if not 0 < confidence < 1:
-        raise Misuse(f"confidence is {confidence!r}; allowed: strictly between 0 and 1, such as 0.95")
+        raise Misuse(f"confidence is {show(confidence)}; allowed: strictly between 0 and 1, such as 0.95")
     return float(confidence)
 
 
@@ -58,7 +58,7 @@ def interval(
         Misuse: an infinite value, an unknown statistic, a confidence outside (0, 1).
     """
     if statistic not in METHODS:
-        raise Misuse(f"statistic is {statistic!r}; allowed: {', '.join(METHODS)}")
+        raise Misuse(f"statistic is {show(statistic)}; allowed: {', '.join(METHODS)}")
     confidence, array = level(confidence), np.moveaxis(numbers(values), axis, 0)
     n, shape = array.shape[0], array.shape[1:]
     columns = array.reshape(n, math.prod(shape)).T
@@ -186,7 +186,7 @@ def proportion(successes: int, n: int, confidence: float = CONFIDENCE) -> tuple[
 
     tail = (1 - level(confidence)) / 2
     if not 0 <= successes <= n or successes != int(successes) or n != int(n):
-        raise Misuse(f"{successes!r} successes of {n!r} trials; allowed: whole numbers, 0 <= successes <= n")
+        raise Misuse(f"{show(successes)} successes of {n!r} trials; allowed: whole numbers, 0 <= successes <= n")
     if n == 0:
         return np.nan, np.nan
     low = betaincinv(successes, n - successes + 1, tail) if successes > 0 else 0.0

@@ -8,7 +8,7 @@ from typing import Literal
 import numpy as np
 from numpy.typing import ArrayLike
 
-from cbobench.errors import Misuse
+from cbobench.errors import Misuse, show
 from cbobench.stats.intervals import Array, interval, numbers
 
 Better = Literal["lower", "higher"]
@@ -46,7 +46,7 @@ class Difference:
 def signs(better: Better) -> int:
     """-1 where lower values are better, 1 where higher ones are."""
     if better not in ("lower", "higher"):
-        raise Misuse(f"better is {better!r}; allowed: lower, higher")
+        raise Misuse(f"better is {show(better)}; allowed: lower, higher")
     return 1 if better == "higher" else -1
 
 

@@ -14,7 +14,9 @@ from dataclasses import asdict, dataclass
 from functools import cached_property
 from typing import Any
 
+from cbobench.errors import show
 from cbobench.problems.base import Problem
+from cbobench.suite.limits import MAX_CELLS, MAX_HORIZON, MAX_SEED
 from cbobench.suite.variants import Variant
 
 
@@ -132,17 +134,36 @@ class Grid:
 
     @classmethod
     def from_json(cls, content: dict[str, Any]) -> Grid:
-        """Raises `KeyError`, `TypeError` or `ValueError` where the content is not what `to_json` writes."""
-        problems = {v.title: v for v in (Variant(**one) for one in content["problems"])}
-        algorithms = {v.title: v for v in (Variant(**one) for one in content["algorithms"])}
-        return cls(
-            tuple(problems.values()),
-            tuple(algorithms.values()),
-            content["horizon"],
-            tuple(content["seeds"]),
-            tuple(Pair(problems[p], algorithms[a]) for p, a in content["pairs"]),
-            tuple(content["command"]),
-        )
+        """A grid from what `to_json` wrote, whoever may have edited it since.
+
+        Raises:
+            KeyError, TypeError, ValueError, RecursionError, Misuse: it is not what `to_json` writes.
+        """
+        problems = {v.title: v for v in map(_variant, content["problems"])}
+        algorithms = {v.title: v for v in map(_variant, content["algorithms"])}
+        horizon, seeds, command = (content[name] for name in ("horizon", "seeds", "command"))
+        if type(horizon) is not int or not 0 < horizon <= MAX_HORIZON:
+            raise ValueError(f"horizon is {show(horizon)}")
+        whole = all(type(seed) is int and 0 <= seed <= MAX_SEED for seed in seeds)
+        if not whole or not 0 < len({*seeds}) == len(seeds):
+            raise ValueError(f"seeds is {show(seeds)}")
+        if not isinstance(command, list) or not all(isinstance(word, str) for word in command):
+            raise ValueError(f"command is {show(command)}")
+        pairs = tuple(Pair(problems[p], algorithms[a]) for p, a in content["pairs"])
+        if not 0 < len(pairs) * len(seeds) <= MAX_CELLS:
+            raise ValueError(f"{len(pairs)} pairs x {len(seeds)} seeds")
+        return cls(tuple(problems.values()), tuple(algorithms.values()), horizon, tuple(seeds), pairs, tuple(command))
+
+
+def _variant(content: dict[str, Any]) -> Variant:
+    """A problem or an algorithm of a stored grid."""
+    made = Variant(**content)
+    kinds = {"name": str, "label": str, "given": dict, "values": dict, "settings": dict}
+    for name, kind in kinds.items():
+        if not isinstance(getattr(made, name), kind):
+            raise ValueError(f"{name} is {show(getattr(made, name))}")
+    made.key, made.title  # noqa: B018 - raise where a value is no JSON
+    return made
 
 
 @dataclass(frozen=True)

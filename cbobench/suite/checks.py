@@ -10,7 +10,7 @@ from cbobench import params
 from cbobench.algorithms import ALGORITHMS
 from cbobench.algorithms.base import Algorithm, Setting
 from cbobench.algorithms.score import ScoreAlgorithm
-from cbobench.errors import CbobenchError, Misuse, one_line, unknown
+from cbobench.errors import CbobenchError, Misuse, one_line, show, unknown
 from cbobench.gp.actions import Finite, Scattered
 from cbobench.gp.kernels import refuse_covariance
 from cbobench.gp.posteriors import choice
@@ -100,9 +100,11 @@ def unique(variants: list[Variant], what: str, path: Path) -> None:
             value = getattr(variant, attribute)
             if value in seen:
                 hint = "remove one" if attribute != "label" else "give them different labels"
-                raise Misuse(f"{path}: {what} {variant.label!r} stands twice; {hint}")
+                raise Misuse(f"{path}: {what} {show(variant.label)} stands twice; {hint}")
             seen[value] = variant
     titles = {variant.title: variant for variant in variants}
     for variant in variants:
         if titles.get(variant.label, variant) is not variant:
-            raise Misuse(f"{path}: the label {variant.label!r} is the name of another {what}; give it another label")
+            raise Misuse(
+                f"{path}: the label {show(variant.label)} is the name of another {what}; give it another label"
+            )

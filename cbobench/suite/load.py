@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import itertools
+import math
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -13,20 +14,29 @@ import numpy as np
 
 from cbobench import params
 from cbobench.algorithms import ALGORITHMS
-from cbobench.errors import CbobenchError, Misuse, nearest, one_line, unknown
+from cbobench.errors import CbobenchError, Misuse, nearest, one_line, refuse_strange, show, unknown
 from cbobench.problems import PROBLEMS
 from cbobench.problems.base import Problem
 from cbobench.problems.data import DataFolder
 from cbobench.suite import yamlio
 from cbobench.suite.cells import Grid, Pair, Suite
 from cbobench.suite.checks import check_pairs, check_shared, unique
+from cbobench.suite.limits import (
+    MAX_CELLS,
+    MAX_HORIZON,
+    MAX_PAIRS,
+    MAX_SEED,
+    MAX_SEEDS,
+    MAX_VARIANTS,
+    check_texts,
+    refuse_product,
+)
 from cbobench.suite.variants import Variant, short
 from cbobench.threads import single_thread
 
 KEYS = ("suite", "about", "horizon", "seeds", "record", "audit", "timeout", "shared", "problems", "algorithms")
 DEFAULT_KEEP = 1000
 NAME = re.compile(r"[A-Za-z0-9][\w .-]*")
-MAX_HORIZON, MAX_SEED, MAX_SEEDS = 10**9, 2**62, 10**6
 
 
 def load(
@@ -56,6 +66,9 @@ def load(
     content = yamlio.read(source) if isinstance(source, Path) else yamlio.located(source)
     path = source if isinstance(source, Path) else Path("the suite")
     at = _Where(path)
+    check_texts(content, at)
+    for word in command:
+        refuse_strange(word, "the command line:")
     for key in content:
         if key not in KEYS:
             raise unknown("key", key, KEYS, where=at(content.lines[key]))
@@ -65,24 +78,24 @@ def load(
     T = horizon if horizon is not None else content["horizon"]
     if not _whole(T) or not 1 <= T <= MAX_HORIZON:
         line = at(content.lines["horizon"])
-        raise Misuse(f"{line}horizon is {T!r}; it must be a whole number of at least 1, at most {MAX_HORIZON}")
+        raise Misuse(f"{line}horizon is {show(T)}; it must be a whole number of at least 1, at most {MAX_HORIZON}")
     chosen = _seeds(content["seeds"] if seeds is None else seeds, at(content.lines["seeds"]))
     shared = content.get("shared", {})
     if shared is None:
         shared = {}
     if not isinstance(shared, Mapping):
-        raise Misuse(f"{at(content.lines['shared'])}shared is {shared!r}; it must map parameters to values")
-    algorithms = [
-        variant
-        for entry in _entries(content, "algorithms", at)
-        for variant in _algorithm_variants(entry, at, shared, imports)
-    ]
+        raise Misuse(f"{at(content.lines['shared'])}shared is {show(shared)}; it must map parameters to values")
+    asked = {key: _entries(content, key, at) for key in ("problems", "algorithms")}
+    refuse_product(
+        {key: sum(entry.count for entry in some) for key, some in asked.items()}, MAX_PAIRS, "pairs", f"{path}: "
+    )
+    algorithms = [v for entry in asked["algorithms"] for v in _algorithm_variants(entry, at, shared, imports)]
     check_shared(shared, algorithms, at(content.lines.get("shared", 0)), imports)
     unique(algorithms, "algorithm", path)
     folder = DataFolder(data, path.parent)
     found = [
         one
-        for entry in _entries(content, "problems", at)
+        for entry in asked["problems"]
         for one in _problem_variants(
             entry, at, folder, imports, lambda v: any(Pair(v, a).matches(only) for a in algorithms)
         )
@@ -95,23 +108,24 @@ def load(
         close = nearest(str(only), [word for p in every for word in (p.title, *p.problem.words, *p.algorithm.words)])
         some = ", ".join(pair.title for pair in every[:6])
         hint = f"did you mean {close!r}? " if close else ""
-        raise Misuse(f"--only {only!r} matches nothing; {hint}pairs are {some}, ... (use * as a wildcard)")
+        raise Misuse(f"--only {show(only)} matches nothing; {hint}pairs are {some}, ... (use * as a wildcard)")
+    refuse_product({"pairs": len(pairs), "seeds": len(chosen)}, MAX_CELLS, "cells", f"{path}: ")
     check_pairs(pairs, problems, T, path)
     keep = _keep(content.get("record", {"rounds": DEFAULT_KEEP}), at(content.lines.get("record", 0)))
     audit = content.get("audit", False)
     if not isinstance(audit, bool):
-        raise Misuse(f"{at(content.lines['audit'])}audit is {audit!r}; allowed: true, false")
+        raise Misuse(f"{at(content.lines['audit'])}audit is {show(audit)}; allowed: true, false")
     timeout = content.get("timeout")
     number = isinstance(timeout, int | float) and not isinstance(timeout, bool)
     if timeout is not None and not (number and 0 < timeout < float("inf")):
-        raise Misuse(f"{at(content.lines['timeout'])}timeout is {timeout!r}; allowed: a number of seconds per cell")
+        raise Misuse(f"{at(content.lines['timeout'])}timeout is {show(timeout)}; allowed: a number of seconds per cell")
     name, about = content["suite"], content.get("about") or ""
     if not isinstance(name, str) or not NAME.fullmatch(name):
         raise Misuse(
-            f"{at(content.lines['suite'])}suite is {name!r}; allowed: a name of letters, digits, - _ . and spaces"
+            f"{at(content.lines['suite'])}suite is {show(name)}; allowed: a name of letters, digits, - _ . and spaces"
         )
     if not isinstance(about, str):
-        raise Misuse(f"{at(content.lines['about'])}about is {about!r}; it must be text")
+        raise Misuse(f"{at(content.lines['about'])}about is {show(about)}; it must be text")
     grid = Grid(tuple(v for v, _ in found), tuple(algorithms), T, chosen, tuple(pairs), tuple(command))
     return Suite(name, about, keep, grid, problems, audit, timeout)
 
@@ -126,11 +140,23 @@ class _Where:
 
 @dataclass(frozen=True)
 class _Entry:
+    """A name with the values that each of its settings is to take: one, or those of its `{sweep: [...]}`."""
+
     name: str
-    settings: dict[str, Any]
+    axes: dict[str, list[Any]]
+    swept: frozenset[str]
     label: str | None
     line: int
-    lines: dict[str, int]
+
+    @property
+    def count(self) -> int:
+        """How many variants it stands for."""
+        return math.prod(map(len, self.axes.values()))
+
+    def settings(self) -> Iterator[dict[str, Any]]:
+        """Those of every variant: the axes multiplied out."""
+        for values in itertools.product(*self.axes.values()):
+            yield dict(zip(self.axes, values, strict=True))
 
 
 def _entries(content: yamlio.Located, key: str, at: _Where) -> list[_Entry]:
@@ -140,35 +166,34 @@ def _entries(content: yamlio.Located, key: str, at: _Where) -> list[_Entry]:
     result = []
     for item, line in zip(items, items.lines, strict=True):
         if isinstance(item, str):
-            result.append(_Entry(item, {}, None, line, {}))
+            result.append(_Entry(item, {}, frozenset(), None, line))
         elif isinstance(item, yamlio.Located) and len(item) == 1:
             name, settings = next(iter(item.items()))
             if settings is None:
-                settings = yamlio.Located()
-                settings.lines = {}
+                settings = yamlio.located({})
             if not isinstance(settings, yamlio.Located):
-                raise Misuse(f"{at(line)}parameters of {name!r} must be a mapping, not {settings!r}")
-            label = settings.pop("label", None)
+                raise Misuse(f"{at(line)}parameters of {show(name)} must be a mapping, not {show(settings)}")
+            label = settings.get("label")
             if label is not None and (not isinstance(label, str) or not label.strip()):
-                raise Misuse(f"{at(line)}label is {label!r}; it must be text")
-            result.append(_Entry(name, dict(settings), label, line, settings.lines))
+                raise Misuse(f"{at(line)}label is {show(label)}; it must be text")
+            result.append(_entry(name, settings, label, line, at))
         else:
-            raise Misuse(f"{at(line)}{item!r} is not an entry; write a name, or name: {{parameters}}")
+            raise Misuse(f"{at(line)}{show(item)} is not an entry; write a name, or name: {{parameters}}")
     return result
 
 
-def _sweeps(entry: _Entry, at: _Where) -> list[dict[str, Any]]:
-    """The settings of an entry, multiplied out over `{sweep: [...]}`."""
-    axes = []
-    for name, value in entry.settings.items():
-        if isinstance(value, Mapping):
-            if list(value) != ["sweep"] or not isinstance(value["sweep"], list) or not value["sweep"]:
-                line = entry.lines.get(name, entry.line)
-                raise Misuse(f"{at(line)}{name} is {dict(value)!r}; allowed: a value, or {{sweep: [values]}}")
-            axes.append([(name, v) for v in value["sweep"]])
-        else:
-            axes.append([(name, list(value) if isinstance(value, list) else value)])
-    return [dict(combination) for combination in itertools.product(*axes)]
+def _entry(name: str, settings: yamlio.Located, label: str | None, line: int, at: _Where) -> _Entry:
+    axes = {}
+    for key, value in settings.items():
+        swept = isinstance(value, Mapping)
+        if swept and (list(value) != ["sweep"] or not isinstance(value["sweep"], list) or not value["sweep"]):
+            place = at(settings.lines[key])
+            raise Misuse(f"{place}{key} is {show(value)}; allowed: a value, or {{sweep: [values]}}")
+        if key != "label":
+            axes[key] = value["sweep"] if swept else [list(value) if isinstance(value, list) else value]
+    counts = {key: len(values) for key, values in axes.items()}
+    refuse_product(counts, MAX_VARIANTS, f"variants of {show(name)}", at(line))
+    return _Entry(name, axes, frozenset(key for key in axes if isinstance(settings[key], Mapping)), label, line)
 
 
 def _problem_variants(
@@ -178,7 +203,7 @@ def _problem_variants(
     where = at(entry.line)
     cls = PROBLEMS.get(entry.name, where=where, imports=imports)
     result = []
-    for settings in _sweeps(entry, at):
+    for settings in entry.settings():
         problem: Problem = params.build(cls, settings, where=where)
         resolved = params.resolve(cls, settings)
         try:
@@ -204,7 +229,7 @@ def _algorithm_variants(entry: _Entry, at: _Where, shared: Mapping[str, Any], im
     known = {p.name for p in params.params_of(cls)}
     common = {name: value for name, value in shared.items() if name in known}
     result = []
-    for settings in _sweeps(entry, at):
+    for settings in entry.settings():
         params.build(cls, common | settings, where=where)
         resolved = params.resolve(cls, common | settings, where=where)
         result.append(_variant(entry, settings, resolved, resolved))
@@ -214,25 +239,24 @@ def _algorithm_variants(entry: _Entry, at: _Where, shared: Mapping[str, Any], im
 def _variant(entry: _Entry, given: dict[str, Any], values: dict[str, Any], settings: dict[str, Any]) -> Variant:
     given = {name: settings[name] for name in given}  # as resolved: 1 and 1.0 are one number
     label = entry.label if entry.label is not None else Variant(entry.name, given, values, "", settings).title
-    swept = {k: v for k, v in given.items() if isinstance(entry.settings[k], Mapping)}
+    swept = {k: v for k, v in given.items() if k in entry.swept}
     if entry.label is not None and swept:
         label += f" ({', '.join(f'{k} = {short(v)}' for k, v in swept.items())})"
     return Variant(entry.name, given, values, label, settings)
 
 
 def _seeds(given: Any, where: str) -> tuple[int, ...]:
-    wrong = Misuse(f"{where}seeds is {given!r}; allowed: a count, a list of whole numbers, or {{first: a, count: n}}")
     if _whole(given) and 0 < given <= MAX_SEEDS:
         return tuple(range(given))
     if isinstance(given, list) and given and all(_whole(s) and 0 <= s <= MAX_SEED for s in given):
         if len(set(given)) < len(given):
-            raise Misuse(f"{where}seeds holds a number twice: {given!r}")
+            raise Misuse(f"{where}seeds holds a number twice: {show(given)}")
         return tuple(given)
     if isinstance(given, Mapping) and set(given) == {"first", "count"}:
         first, count = given["first"], given["count"]
-        if _whole(first) and _whole(count) and 0 <= first <= MAX_SEED and 0 < count <= MAX_SEEDS:
+        if _whole(first) and _whole(count) and 0 <= first <= MAX_SEED - count and 0 < count <= MAX_SEEDS:
             return tuple(range(first, first + count))
-    raise wrong
+    raise Misuse(f"{where}seeds is {show(given)}; allowed: a count, a list of whole numbers, or {{first: a, count: n}}")
 
 
 def _keep(given: Any, where: str) -> int | None:
@@ -240,7 +264,7 @@ def _keep(given: Any, where: str) -> int | None:
         return None
     if isinstance(given, Mapping) and set(given) == {"rounds"} and _whole(given["rounds"]) and given["rounds"] > 0:
         return int(given["rounds"])
-    raise Misuse(f"{where}record is {given!r}; allowed: all, or {{rounds: a whole number}}")
+    raise Misuse(f"{where}record is {show(given)}; allowed: all, or {{rounds: a whole number}}")
 
 
 def _whole(value: Any) -> bool:

@@ -7,14 +7,15 @@ booleans (so `no` and `on` stay words), and 10:30 is text. Mappings and lists re
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import yaml
 
-from cbobench.errors import Misuse, one_line
+from cbobench.errors import Misuse, one_line, refuse_strange, show
+from cbobench.suite.limits import MAX_BYTES, refuse_size
 
 
 class Located(dict[str, Any]):
@@ -31,57 +32,126 @@ class LocatedList(list[Any]):
 
 
 class _Loader(yaml.SafeLoader):
+    """The tags of JSON alone, within limits that hold before anything is made of what was read."""
+
     yaml_implicit_resolvers: dict[str, Any] = {}  # filled below  # noqa: RUF012
+    yaml_constructors: ClassVar[dict[Any, Any]] = {}
+    nodes = depth = 0
+
+    def compose_node(self, parent: yaml.Node | None, index: Any) -> yaml.Node | None:
+        self.nodes, self.depth = self.nodes + 1, self.depth + 1
+        refuse_size(self.nodes, self.depth, _place(self.peek_event()))  # type: ignore[no-untyped-call]
+        node = super().compose_node(parent, index)
+        self.depth -= 1
+        return node
 
 
-_Loader.add_implicit_resolver("tag:yaml.org,2002:bool", re.compile(r"^(true|false)$"), list("tf"))
-_Loader.add_implicit_resolver("tag:yaml.org,2002:null", re.compile(r"^(null|~|)$"), ["n", "~", ""])
-_Loader.add_implicit_resolver("tag:yaml.org,2002:int", re.compile(r"^[-+]?(0|[1-9][0-9]*)$"), list("-+0123456789"))
+_TAG = "tag:yaml.org,2002:"
+_Loader.add_implicit_resolver(f"{_TAG}bool", re.compile(r"^(true|false)$"), list("tf"))
+_Loader.add_implicit_resolver(f"{_TAG}null", re.compile(r"^(null|~|)$"), ["n", "~", ""])
+_Loader.add_implicit_resolver(f"{_TAG}int", re.compile(r"^[-+]?(0|[1-9][0-9]*)$"), list("-+0123456789"))
 _Loader.add_implicit_resolver(
-    "tag:yaml.org,2002:float",
+    f"{_TAG}float",
     re.compile(r"^[-+]?([0-9]+\.[0-9]*|\.[0-9]+|[0-9]+(?=[eE]))([eE][-+]?[0-9]+)?$"),
     list("-+0123456789."),
 )
 
 
-def _mapping(loader: _Loader, node: yaml.MappingNode) -> Located:
+def _measure(node: yaml.Node, known: dict[int, tuple[int, int] | None]) -> tuple[int, int]:
+    """(nodes, depth) below a node and with it, as if every alias were written out."""
+    if id(node) in known:
+        found = known[id(node)]
+        if found is None:
+            raise _wrong(node, "an alias within what it stands for")
+        return found
+    known[id(node)] = None
+    children = node.value if isinstance(node, yaml.CollectionNode) else ()
+    parts = [_measure(one, known) for child in children for one in (child if isinstance(child, tuple) else (child,))]
+    nodes, depth = 1 + sum(n for n, _ in parts), 1 + max((d for _, d in parts), default=0)
+    refuse_size(nodes, depth, _place(node))
+    known[id(node)] = nodes, depth
+    return nodes, depth
+
+
+def _place(found: yaml.Node | yaml.Event) -> str:
+    mark = found.start_mark
+    return f"{mark.name}:{mark.line + 1}: " if mark is not None else ""
+
+
+def _wrong(node: yaml.Node, problem: str) -> yaml.MarkedYAMLError:
+    return yaml.constructor.ConstructorError(None, None, problem, node.start_mark)
+
+
+def _mapping(loader: _Loader, node: yaml.Node) -> Located:
+    if not isinstance(node, yaml.MappingNode):
+        raise _wrong(node, "expected a mapping")
     result = Located()
     result.lines, result.line = {}, node.start_mark.line + 1
     for key_node, value_node in node.value:
-        key = str(loader.construct_object(key_node, deep=True))
+        if not isinstance(key_node, yaml.ScalarNode):
+            raise _wrong(key_node, "a key must be text")
+        key = str(loader.construct_object(key_node))
         if key in result:
-            raise yaml.constructor.ConstructorError(None, None, f"key {key!r} is given twice", key_node.start_mark)
+            raise _wrong(key_node, f"key {show(key)} is given twice")
         result[key] = loader.construct_object(value_node, deep=True)
         result.lines[key] = key_node.start_mark.line + 1
     return result
 
 
-def _sequence(loader: _Loader, node: yaml.SequenceNode) -> LocatedList:
+def _sequence(loader: _Loader, node: yaml.Node) -> LocatedList:
+    if not isinstance(node, yaml.SequenceNode):
+        raise _wrong(node, "expected a list")
     result = LocatedList(loader.construct_object(item, deep=True) for item in node.value)
     result.lines = [item.start_mark.line + 1 for item in node.value]
     return result
 
 
-_Loader.add_constructor("tag:yaml.org,2002:map", _mapping)
-_Loader.add_constructor("tag:yaml.org,2002:seq", _sequence)
+def _scalar(kind: str) -> Callable[[_Loader, yaml.Node], Any]:
+    make = getattr(yaml.SafeLoader, f"construct_yaml_{kind}")
+
+    def construct(loader: _Loader, node: yaml.Node) -> Any:
+        try:
+            return make(loader, node)
+        except (ValueError, LookupError):
+            raise _wrong(node, f"{show(node.value)} is not of the kind {kind}") from None
+
+    return construct
 
 
-def located(value: Any) -> Any:
+def _undefined(loader: _Loader, node: yaml.Node) -> None:
+    raise _wrong(node, f"could not determine a constructor for the tag {show(node.tag)}")
+
+
+_Loader.add_constructor(f"{_TAG}map", _mapping)
+_Loader.add_constructor(f"{_TAG}seq", _sequence)
+for _name in ("null", "bool", "int", "float", "str"):
+    _Loader.add_constructor(f"{_TAG}{_name}", _scalar(_name))
+_Loader.add_constructor(None, _undefined)
+
+
+def located(value: Any, depth: int = 1, count: list[int] | None = None) -> Any:
     """Mappings and lists of Python, copied, as if they had been read; nothing in them has a line (0).
 
+    Args:
+        depth, count: how deep this is, and how much there was so far.
+
     Raises:
-        Misuse: a key that is no text.
+        Misuse: a key that is no text, or more than a suite may hold.
     """
+    count = [0] if count is None else count
+    count[0] += 1
+    refuse_size(count[0], depth, "the suite: ")
     if isinstance(value, Mapping):
         result = Located()
         result.lines, result.line = dict.fromkeys(value, 0), 0
         for key, one in value.items():
             if not isinstance(key, str):
-                raise Misuse(f"the suite: the key {key!r} is no text; name it as in a suite file")
-            result[key] = located(one)
+                raise Misuse(f"the suite: the key {show(key)} is no text; name it as in a suite file")
+            count[0] += 1
+            result[key] = located(one, depth + 1, count)
         return result
     if isinstance(value, (list, tuple)):
-        some = LocatedList(located(one) for one in value)
+        some = LocatedList(located(one, depth + 1, count) for one in value)
         some.lines = [0] * len(some)
         return some
     return value.item() if isinstance(value, np.generic) else value
@@ -91,18 +161,30 @@ def read(path: Path) -> Located:
     """The mapping in a YAML file.
 
     Raises:
-        Misuse: no such file, not YAML, or not a mapping.
+        Misuse: no such file, not YAML, not a mapping, or more than a suite may hold (see `suite.limits`).
     """
+    refuse_strange(str(path), "the suite's file name")
     try:
-        content = yaml.load(path.read_text(encoding="utf-8"), Loader=_Loader)  # noqa: S506  (derives SafeLoader)
+        with path.open("rb") as stream:
+            text = stream.read(MAX_BYTES + 1)
+        if len(text) > MAX_BYTES:
+            raise Misuse(f"{path} is larger than a suite may be; allowed: {MAX_BYTES:,} bytes")
+        loader = _Loader(text.decode())
+        loader.name = str(path)
+        node = loader.get_single_node()
+        if node is not None:
+            _measure(node, {})
+        content = None if node is None else loader.construct_document(node)
+    except Misuse:
+        raise
     except OSError as error:
         raise Misuse(f"cannot read {path}: {error.strerror}") from error
     except UnicodeDecodeError as error:
-        raise Misuse(f"{path} is not text in UTF-8") from error
+        raise Misuse(f"{path} is not text in UTF-8: byte {error.start} is 0x{text[error.start]:02x}") from error
     except yaml.MarkedYAMLError as error:
         line = f":{error.problem_mark.line + 1}" if error.problem_mark else ""
         raise Misuse(f"{path}{line}: not valid YAML: {error.problem}") from error
-    except (yaml.YAMLError, ValueError, KeyError, AttributeError, RecursionError) as error:
+    except Exception as error:  # PyYAML lets what its constructors raise pass
         raise Misuse(f"{path}: not valid YAML: {one_line(error)}") from error
     if not isinstance(content, Located):
         raise Misuse(f"{path}: a suite is a mapping with the keys suite, horizon, seeds, problems, algorithms")

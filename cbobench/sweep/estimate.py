@@ -42,7 +42,7 @@ def estimate(todo: Plan, cpus: int | None) -> str:
     return "\n".join(
         [
             f"{todo.suite.name}: {new} of {todo.cells} cells to play, in {counted(len(todo.tasks), 'task')}"
-            f" -> {todo.folder.uri}",
+            f" -> {todo.folder}",
             f"time: about {_duration(wall)} on {workers} CPU(s){startup} ({_duration(seconds)} of work{some})",
             f"disk: about {_size(size)}",
         ]

@@ -9,12 +9,15 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
+import pyarrow.fs as pafs
+
 from cbobench import resources
-from cbobench.errors import Misuse, one_line, unknown
+from cbobench.errors import Misuse, masked, one_line, show, unknown
 from cbobench.play.task import Receipt, Task
 from cbobench.results.folder import RunFolder
 from cbobench.results.provenance import invocation
 from cbobench.results.record import FILE, RunRecord
+from cbobench.results.schema import KINDS
 from cbobench.results.staleness import Freshness
 from cbobench.results.status import Played, played
 from cbobench.suite.cells import Pair, Suite
@@ -112,7 +115,8 @@ def plan(
         if word not in ("failed", "stale"):
             raise unknown("kind of cell to play again", word, ("failed", "stale"))
     if not isinstance(suite, str | Path | Mapping):
-        raise Misuse(f"{suite!r} is no suite; give a file, the name of a shipped suite, or a mapping")
+        raise Misuse(f"{show(suite)} is no suite; give a file, the name of a shipped suite, or a mapping")
+    command = [masked(word) for word in command]
     source = suite if isinstance(suite, Mapping) else resources.find_suite(suite)
     loaded = load(source, data=data, horizon=horizon, seeds=seeds, only=only, imports=imports, command=command)
     grid = loaded.grid
@@ -120,7 +124,7 @@ def plan(
     call = invocation(list(command))
     limit = blocks.memory_limit(loaded, here=address is None)
     if folder.exists(FILE):
-        record = RunRecord.read(folder).extended(grid, loaded, call, folder.uri)
+        record = RunRecord.read(folder).extended(grid, loaded, call, str(folder))
         rows = played(folder)
     else:
         _refuse_foreign(folder)
@@ -145,12 +149,21 @@ def plan(
 
 
 def _refuse_foreign(folder: RunFolder) -> None:
-    """A folder without run.json must be empty or not there."""
-    if folder.local and Path(folder.uri).exists():
-        if not Path(folder.uri).is_dir():
-            raise Misuse(f"{folder.uri} is a file; give a folder for the run")
-        if any(not entry.name.startswith(".run.json.") for entry in Path(folder.uri).iterdir()):
-            raise Misuse(f"{folder.uri} is not empty and not a run folder; give another --out")
+    """A folder, or a prefix of a bucket, without run.json must be empty or not there."""
+    place = folder.path("").rstrip("/")
+
+    def within(path: str) -> list[pafs.FileInfo]:
+        found = folder.fs.get_file_info(pafs.FileSelector(path, allow_not_found=True))
+        return [info for info in found if not info.base_name.startswith(".run.json.")]
+
+    try:
+        if folder.fs.get_file_info(place).type == pafs.FileType.File:
+            raise Misuse(f"{folder} is a file; give a folder for the run")
+        others = [info.base_name for info in within(place) if info.base_name not in KINDS or within(info.path)]
+    except OSError as error:
+        raise Misuse(f"cannot read {folder}: {one_line(error)}; give another --out") from error
+    if others:
+        raise Misuse(f"{folder} is not empty and not a run folder: it holds {show(min(others))}; give another --out")
 
 
 def execute(
@@ -221,11 +234,11 @@ def _write_record(todo: Plan) -> None:
     if todo.folder.exists(FILE):
         now = RunRecord.read(todo.folder)
         if len(now.invocations) >= len(record.invocations):
-            record = now.extended(todo.suite.grid, todo.suite, record.invocations[-1], todo.folder.uri)
+            record = now.extended(todo.suite.grid, todo.suite, record.invocations[-1], str(todo.folder))
     try:
         record.write(todo.folder)
     except OSError as error:
-        raise Misuse(f"cannot write to {todo.folder.uri}: {one_line(error)}; give another --out") from error
+        raise Misuse(f"cannot write to {todo.folder}: {one_line(error)}; give another --out") from error
 
 
 def run(suite: str | Path | Mapping[str, Any], *, out: str | Path | None = None, **options: Any) -> Outcome:
@@ -258,7 +271,7 @@ def run(suite: str | Path | Mapping[str, Any], *, out: str | Path | None = None,
         if name not in known:
             raise unknown("option", name, known)
         if name in ("seeds", "horizon", "cpus", "block") and not (value is None or isinstance(value, int)):
-            raise Misuse(f"{name} is {value!r}; it must be a whole number")
+            raise Misuse(f"{name} is {show(value)}; it must be a whole number")
     if isinstance(options.get("again"), str):
         options["again"] = (options["again"],)
     executing = {k: options.pop(k) for k in of_execute if k in options}

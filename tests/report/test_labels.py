@@ -12,8 +12,9 @@ import pytest
 
 import cbobench
 from cbobench.cli import main
+from cbobench.errors import printable
 from cbobench.report.formats import Code, Marked, TextTable, markdown, render
-from cbobench.words import counted, visible
+from cbobench.words import counted
 from tests.report.made import make
 
 HOSTILE = "_<b>x</b> a|b _i_ *j* `c` [t](u) ~s~ $_$ &lt; \\ 50 % #1 {y} ^ & 1"
@@ -25,9 +26,9 @@ def test_counted():
     assert [counted(n, "claim") for n in (0, 1, 2)] == ["0 claims", "1 claim", "2 claims"]
 
 
-def test_visible():
-    assert visible("κ = 1/2, é\xa0ß 語 🙂") == "κ = 1/2, é\xa0ß 語 🙂"
-    assert visible(OBEYED) == r"\x1b[31mred\x1b[0m\x07\x9b2J\r\u202eoverride\ue000\n"
+def test_printable():
+    assert printable("κ = 1/2, é\xa0ß 語 🙂") == "κ = 1/2, é\xa0ß 語 🙂"
+    assert printable(OBEYED) == r"\x1b[31mred\x1b[0m\x07\x9b2J\r\u202eoverride\ue000\n"
 
 
 def unescaped(text):

@@ -124,7 +124,7 @@ def test_code_that_is_not_at_hand_is_said(project, write_suite, tmp_path, comman
     project({"mine.py": PLAIN.format(1)})
     cbobench.run(write_suite(SUITE), out=tmp_path / "m", cpus=0)
     (tmp_path / "mine.py").unlink()
-    out = command("status", tmp_path / "m").stdout
+    out = command("status", tmp_path / "m", "--imports").stdout
     assert "0 stale" in out
     assert "2 cells could not be checked for staleness: mine:Mine cannot be imported here" in out
     assert "2/2 (2 unchecked)" in command("compare", tmp_path / "m").stdout

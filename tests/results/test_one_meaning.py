@@ -54,11 +54,11 @@ def test_a_label_is_nobody_elses_name(write_suite):
     ("only", "pairs"),
     [
         ("quarter/random", 1), ("rkhs-1d/oracle", 2), ("rkhs-1d[h=0.25]/*", 2), ("*/random", 2), ("quarter", 2),
-        ("two\nlines/oracle", 1),
+        ("two lines/oracle", 1),
     ],
 )  # fmt: skip
 def test_only_takes_names_labels_and_titles(write_suite, only, pairs):
-    problems = '  - rkhs-1d: {h: 0.25, label: quarter}\n  - rkhs-1d: {label: "two\\nlines"}\n'
+    problems = '  - rkhs-1d: {h: 0.25, label: quarter}\n  - rkhs-1d: {label: "two lines"}\n'
     path = write_suite(SUITE.format(seeds=2, problems=problems))
     assert len(load(path, only=only).grid.pairs) == pairs
     with pytest.raises(Misuse, match=r"--only 'orcale' matches nothing; did you mean 'oracle'\? pairs are"):
@@ -80,7 +80,7 @@ def test_a_file_under_another_tasks_name_is_refused(write_suite, tmp_path):
     cbobench.run(write_suite(SUITE.format(seeds=2, problems="  - rkhs-1d\n")), out=tmp_path / "o", cpus=0)
     one, other = sorted((tmp_path / "o" / "rounds").iterdir())
     one.write_bytes(other.read_bytes())
-    with pytest.raises(DamagedRun, match=f"holds the task {other.stem}"):
+    with pytest.raises(DamagedRun, match=f"holds the task '{other.stem}'"):
         Run(tmp_path / "o")
 
 

@@ -183,7 +183,7 @@ def test_a_users_module_and_what_it_imports_count(command, write_suite, tmp_path
     environment = os.environ | {"PYTHONPATH": os.pathsep.join([str(tmp_path), os.environ.get("PYTHONPATH", "")])}
 
     def status():
-        return command("status", tmp_path / "m", env=environment).stdout.splitlines()[0]
+        return command("status", tmp_path / "m", "--imports", env=environment).stdout.splitlines()[0]
 
     first = command("run", suite, "--out", tmp_path / "m", "--cpus", 0, env=environment)
     assert first.returncode == 0, first.stderr

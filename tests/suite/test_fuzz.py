@@ -1,0 +1,285 @@
+"""Suites and run folders changed at random: each is taken, or refused in one line with exit code 1 or 2.
+
+Never a traceback, never a change on disk. The examples are the same in every run.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import json
+import re
+import shutil
+from pathlib import Path
+from unittest import mock
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from cbobench.cli import main
+from cbobench.errors import printable
+
+SUITES = 2000
+FOLDERS = 500
+ALIKE = {"derandomize": True, "database": None, "deadline": None, "suppress_health_check": list(HealthCheck)}
+
+SUITE = """\
+suite: s
+about: words
+horizon: 5
+seeds: {first: 0, count: 2}
+record: {rounds: 3}
+shared: {beta_scale: 0.2}
+problems:
+  - rkhs-1d: {h: 0.25, tail: 4.0, label: "one [h]"}
+  - rkhs: {d: 1, n: 12, m: 2, kernel: matern32}
+algorithms:
+  - random
+  - ckb-rand: {beta_scale: {sweep: [0.2, 1.0]}, lam: theory}
+"""
+TOKENS = (
+    "[", "]", "{", "}", ": ", "- ", ", ", "&a ", "*a", "<<: *a", "!!map ", "!!seq ", "!!int ", "!!binary ", "!!set ",
+    "!!python/name:os.system ", "---\n", "...\n", "%YAML 9.9\n", "\t", "\n", "\n  ", "#", "'", '"', "|\n", ">\n", "? ",
+    "@", "`", "~", "null", "true", "no", ".nan", ".inf", "-1", "0", "1e400", "1e-400", "9" * 30, "9" * 5000,
+    "1.5", "label: ", "sweep: ", "{sweep: []}", "{sweep: [1, [2], {a: 3}]}", "theory", "oracle", "stocks", "evil:X",
+    "a.b:", ":", "ckb-ucb", "../..", "/etc/passwd", "\\", '"\\e[31m"', '"\\ud800"', '"\\0"', "\x1b", "\x85", "\u2028",
+    "\u202e", "\ufeff", "é", "漢", "😀", "x" * 300, "[" * 50, "grid: 9999", "d: 50", "n: 100000000",
+)  # fmt: skip
+BOMB = "&l0 [x, x, x, x, x, x, x, x, x]"
+for _level in range(1, 9):
+    BOMB = f"&l{_level} [{BOMB}, {', '.join([f'*l{_level - 1}'] * 8)}]"
+HAZARDS = (
+    BOMB, "!!map [1]", "!!seq {a: 1}", "!!int ''", "!!float ''", "!!binary aGk=", "!!set {a}", "!!timestamp 2001-01-01",
+    "&a [*a]", "&a {b: *a}", '"a\\ud800"', '"\\e[31m"', '"a\\nb"', '"\\0"', "9" * 5000, "[" * 5000, "x" * 20_000,
+    "{sweep: [{a: 1}]}", "{sweep: {sweep: [1]}}", "{first: 0, count: 99999999}",
+    "../../x", "[[], [[]], null]", "? [a, b]\n: 1",
+)  # fmt: skip
+VALUES_AT = [found.span() for found in re.finditer(r"(?<=: )[^,}\n]+|(?<=- )\w[\w-]+", SUITE)]
+CUTS = st.one_of(
+    st.tuples(st.integers(0, len(SUITE)), st.integers(0, 30), st.sampled_from(["", *TOKENS])),
+    st.tuples(st.sampled_from([(start, end - start) for start, end in VALUES_AT]), st.sampled_from(HAZARDS)).map(
+        lambda found: (*found[0], found[1])
+    ),
+)
+LEAVES = st.one_of(
+    st.none(), st.booleans(), st.integers(), st.floats(), st.text(max_size=10), st.sampled_from(TOKENS),
+    st.sampled_from([0, 1, 2, 10**6, 2**62, 2**70, -0.0, 1e101, 1e-320, "rkhs", "random", "ckb-ts", "norm", "label"]),
+)  # fmt: skip
+VALUES = st.recursive(
+    LEAVES, lambda s: st.lists(s, max_size=3) | st.dictionaries(st.text(max_size=4), s, max_size=3), max_leaves=6
+)  # fmt: skip
+
+
+def cut(text, cuts):
+    """A text with pieces taken out and others put in."""
+    for start, length, token in cuts:
+        text = text[:start] + token + text[start + length :]
+    return text
+
+
+def places(value, path=()):
+    """The path of everything within a value of JSON."""
+    yield path
+    for key, one in value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ():
+        yield from places(one, (*path, key))
+
+
+def replaced(value, path, new):
+    if not path:
+        return new
+    copy = dict(value) if isinstance(value, dict) else list(value)
+    copy[path[0]] = replaced(copy[path[0]], path[1:], new)
+    return copy
+
+
+def contents(folder: Path):
+    return {path: path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+
+
+def called(words):
+    """Exit code and what was printed of a command in this process; whatever it raises fails the test."""
+    out, err = io.StringIO(), io.StringIO()
+    with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
+        code = main([str(word) for word in words])
+    return code, out.getvalue(), err.getvalue()
+
+
+def one_line_or_nothing(words):
+    code, out, err = called(words)
+    assert code in (0, 1, 2)
+    assert code or not err
+    if err:
+        assert err.startswith("cbobench: ")
+        assert len(err) < 5000
+        assert printable(err[:-1]) + "\n" == err
+    assert "\x1b" not in out
+    return code
+
+
+@pytest.fixture(scope="module")
+def place(tmp_path_factory):
+    return tmp_path_factory.mktemp("fuzz")
+
+
+def dry_run(place, suite):
+    """What is asked of a suite: everything but to play it."""
+    (place / "suite.yaml").write_bytes(suite)
+
+    def named(todo, cpus):
+        """All that would be written and shown of it."""
+        text = json.dumps(todo.suite.grid.to_json(), ensure_ascii=False)
+        assert printable(text) == text.encode().decode()
+        return text
+
+    with mock.patch("cbobench.sweep.estimate.estimate", named):
+        code = one_line_or_nothing(["run", place / "suite.yaml", "--out", place / "run", "--dry-run", "--no-imports"])
+    assert [path.name for path in place.iterdir()] == ["suite.yaml"]
+    return code
+
+
+def test_the_suite_that_is_changed_is_good(place):
+    assert dry_run(place, SUITE.encode()) == 0
+
+
+@pytest.mark.slow
+@settings(max_examples=SUITES // 2, **ALIKE)
+@given(st.lists(CUTS, min_size=1, max_size=3))
+def test_texts_changed_at_random(place, cuts):
+    assert dry_run(place, cut(SUITE, cuts).encode()) in (0, 2)
+
+
+PARSED = {
+    "suite": "s", "about": "words", "horizon": 5, "seeds": {"first": 0, "count": 2}, "record": {"rounds": 3},
+    "shared": {"beta_scale": 0.2}, "audit": False,
+    "problems": [{"rkhs-1d": {"h": 0.25, "tail": 4.0, "label": "one"}}, {"rkhs": {"d": 1, "n": 12, "m": 2}}],
+    "algorithms": ["random", {"ckb-rand": {"beta_scale": {"sweep": [0.2, 1.0]}, "lam": "theory"}}],
+}  # fmt: skip
+
+
+@pytest.mark.slow
+@settings(max_examples=SUITES // 2, **ALIKE)
+@given(st.sampled_from(sorted(places(PARSED), key=str)), VALUES)
+def test_values_changed_at_random(place, path, value):
+    """JSON is YAML: escapes that JSON writes for half a surrogate pair come as they are."""
+    assert dry_run(place, json.dumps(replaced(PARSED, path, value)).encode()) in (0, 2)
+
+
+RUN = {
+    "suite": "s", "horizon": 5, "seeds": 2, "audit": True,
+    "problems": [{"rkhs-1d": {"h": 0.25}}], "algorithms": ["ckb-ucb", "random"],
+}  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def played(tmp_path_factory):
+    """A run folder: its files by path, and the suite of it."""
+    folder = tmp_path_factory.mktemp("played")
+    (folder / "suite.yaml").write_text(json.dumps(RUN))
+    assert called(["run", folder / "suite.yaml", "--out", folder / "run", "--cpus", "0"])[0] == 0
+    files = contents(folder / "run").items()
+    return lambda: {path.relative_to(folder / "run"): content for path, content in files}
+
+
+def flipped(content, position, bits):
+    if not content:
+        return content
+    changed = bytearray(content)
+    changed[position % len(content)] ^= bits
+    return bytes(changed)
+
+
+def table_changed(content, how, number):
+    """A Parquet file that says something else, and is one."""
+    table = pq.read_table(io.BytesIO(content))
+    meta, name = table.schema.metadata, table.column_names[number % table.num_columns]
+    at = table.column_names.index(name)
+    if how == "column away":
+        table = table.drop_columns([name])
+    elif how == "column of texts":
+        table = table.set_column(at, name, pa.array(["a\x1b[31m"] * len(table)))
+    elif how == "column of nulls":
+        table = table.set_column(at, name, pa.nulls(len(table), table.schema.field(name).type))
+    elif how == "column of lists":
+        table = table.set_column(at, name, pa.array([[1.5]] * len(table)))
+    elif how == "rows twice":
+        table = pa.concat_tables([table, table])
+    elif how == "no rows":
+        table = table.slice(0, 0)
+    footer = {b"cbobench": [b"[]", b"{}", b"\xff", b"1", b"[" * 5000, meta[b"cbobench"]][number % 6]}
+    table = table.replace_schema_metadata(footer if how == "footer" else meta)
+    sink = io.BytesIO()
+    pq.write_table(table, sink)
+    return sink.getvalue()
+
+
+TABLES = ["column away", "column of texts", "column of nulls", "column of lists", "rows twice", "no rows", "footer"]
+PLACE, NUMBER = st.integers(0, 10**6), st.integers(0, 255)
+CHANGES = st.one_of(
+    st.tuples(st.just("flip"), PLACE, st.integers(1, 255)),
+    st.tuples(st.just("cut"), PLACE, NUMBER),
+    st.tuples(st.just("zero"), PLACE, st.integers(1, 64)),
+    st.tuples(st.sampled_from(["swap", "away", "renamed", "folder", "text"]), PLACE, NUMBER),
+    st.tuples(st.sampled_from(TABLES), PLACE, NUMBER),
+    st.tuples(st.just("json"), PLACE, VALUES),
+)
+COMMANDS = ("status", "compare", "audit", "claims", "run")
+
+
+def changed(files, which, change):
+    """The files of a run with one of them changed."""
+    how, where, what = change
+    path = sorted(files)[which % len(files)]
+    content = files.pop(path)
+    if how == "flip":
+        files[path] = flipped(content, where, what)
+    elif how == "cut":
+        files[path] = content[: where % (len(content) + 1)]
+    elif how == "zero":
+        start = where % (len(content) + 1)
+        files[path] = content[:start] + bytes(what) + content[start + what :]
+    elif how == "swap" and files:
+        other = sorted(files)[where % len(files)]
+        files[path], files[other] = files[other], content
+    elif how == "renamed":
+        files[path.with_name(f"other{path.suffix}")] = content
+    elif how == "folder":
+        files[path / "within"] = content
+    elif how == "text":
+        files[path] = TOKENS[what % len(TOKENS)].encode()
+    elif how in TABLES and path.suffix == ".parquet" and content[-4:] == b"PAR1":
+        with contextlib.suppress(pa.ArrowException, OSError, KeyError, TypeError):
+            content = table_changed(content, how, where)
+        files[path] = content
+    elif how == "json" and (record := Path("run.json")) in {*files, path}:
+        files.setdefault(path, content)
+        with contextlib.suppress(ValueError):
+            found = json.loads(files[record])
+            spots = sorted(places(found), key=str)
+            files[record] = json.dumps(replaced(found, spots[where % len(spots)], what)).encode()
+    return files
+
+
+@pytest.mark.slow
+@settings(max_examples=FOLDERS, **ALIKE)
+@given(st.lists(st.tuples(st.integers(0, 20), CHANGES), min_size=1, max_size=2), st.sampled_from(COMMANDS))
+def test_run_folders_changed_at_random(place, played, changes, command):
+    files = played()
+    for which, change in changes:
+        if files:
+            files = changed(files, which, change)
+    shutil.rmtree(place / "run", ignore_errors=True)
+    for path, content in files.items():
+        (place / "run" / path).parent.mkdir(parents=True, exist_ok=True)
+        (place / "run" / path).write_bytes(content)
+    before = contents(place)
+    words = [command, place / "run"]
+    if command == "run":
+        (place / "suite.yaml").write_text(json.dumps(RUN))
+        words = ["run", place / "suite.yaml", "--out", place / "run", "--dry-run"]
+        before = contents(place)
+    with mock.patch("cbobench.sweep.estimate.estimate", return_value=""):
+        one_line_or_nothing(words)
+    assert contents(place) == before

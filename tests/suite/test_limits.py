@@ -1,0 +1,222 @@
+"""Suites that mean harm, or were made by accident: one line, within a second, with nothing expanded or written."""
+
+from __future__ import annotations
+
+import os
+import time
+
+import pytest
+
+from cbobench.cli import main
+from cbobench.errors import Misuse, masked, one_line, printable, refuse_strange, show
+from cbobench.suite import limits, yamlio
+from cbobench.suite.load import load
+from cbobench.sweep import blocks
+from tests.conftest import ROOT
+
+GOOD = """\
+suite: s
+horizon: 10
+seeds: 3
+problems:
+  - rkhs-1d: {h: 0.25}
+algorithms:
+  - ckb-ucb
+"""
+
+
+def bomb(levels=8):
+    """A list of 9^levels texts in a few hundred characters."""
+    text = "&l0 [x, x, x, x, x, x, x, x, x]"
+    for i in range(1, levels + 1):
+        text = f"&l{i} [{text}, {', '.join([f'*l{i - 1}'] * 8)}]"
+    return text
+
+
+BOMBS = {
+    "horizon": ("horizon: 10", "horizon: {}"), "seeds": ("seeds: 3", "seeds: {}"), "suite": ("suite: s", "suite: {}"),
+    "record": ("seeds: 3", "seeds: 3\nrecord: {}"), "shared": ("seeds: 3", "seeds: 3\nshared: {}"),
+    "audit": ("seeds: 3", "seeds: 3\naudit: {}"), "about": ("seeds: 3", "seeds: 3\nabout: {}"),
+    "unknown": ("seeds: 3", "seeds: 3\nseds: {}"), "key": ("horizon: 10", "? {}\n: 10"),
+    "label": ("h: 0.25", "label: {}"), "parameter": ("0.25", "{}"), "sweep": ("0.25", "{{sweep: {}}}"),
+    "in a sweep": ("0.25", "{{sweep: [{}]}}"), "entry": ("- ckb-ucb", "- {}"), "settings": ("{h: 0.25}", "{}"),
+}  # fmt: skip
+AXES = ("h", "lengthscale", "B", "G", "noise_f")
+SWEEP = "{sweep: [" + ", ".join(str(i / 100) for i in range(1, 101)) + "]}"
+WRONG = {
+    "a sweep of 100^5": (
+        ("{h: 0.25}", "{" + ", ".join(f"{axis}: {SWEEP}" for axis in AXES) + "}"),
+        r"suite.yaml:5: 100 h x 100 lengthscale x .* = 10,000,000,000 variants of 'rkhs-1d'; allowed: 10,000",
+    ),
+    "pairs": (
+        ("0.25}\nalgorithms:\n", f"{SWEEP}, B: {SWEEP}}}\nalgorithms:\n  - ckb-rand: {{beta_scale: {SWEEP}}}\n"),
+        "10,000 problems x 101 algorithms = 1,010,000 pairs; allowed: 100,000",
+    ),
+    "cells": (
+        ("seeds: 3\nproblems:\n  - rkhs-1d: {h: 0.25}",
+         "seeds: {first: 0, count: 1000000}\nproblems:\n  - rkhs-1d: {h: {sweep: [" + "0.1, 0.2, 0.3, 0.4, 0.5, 0.6, "
+         "0.7, 0.8, 0.9, 0.11, 0.12]}}"),
+        "11 pairs x 1,000,000 seeds = 11,000,000 cells; allowed: 10,000,000",
+    ),
+    "a list as a mapping": (("{h: 0.25}", "!!map [1]"), "suite.yaml:5: not valid YAML: expected a mapping"),
+    "a mapping as a list": (("seeds: 3", "seeds: !!seq {a: 1}"), "suite.yaml:3: not valid YAML: expected a list"),
+    "an empty int": (("seeds: 3", "seeds: !!int ''"), "suite.yaml:3: not valid YAML: '' is not of the kind int"),
+    "an empty float": (("0.25", "!!float ''"), "'' is not of the kind float"),
+    "a number of 5,000 digits": (("seeds: 3", "seeds: 1" + 5000 * "0"), "not valid YAML: '1000.*000' is not of the"),
+    "a number of 4,000 digits": (("seeds: 3", "seeds: 1" + 4000 * "0"), "seeds is a number of 13288 bits; allowed"),
+    "bytes": (("0.25", "!!binary aGk="), "could not determine a constructor for the tag '.*binary'"),
+    "a set": (("seeds: 3", "seeds: !!set {a}"), "could not determine a constructor"),
+    "a date": (("suite: s", "suite: !!timestamp 2001-01-01"), "could not determine a constructor"),
+    "itself": (("seeds: 3", "seeds: &a [*a]"), "suite.yaml:3: not valid YAML: an alias within what it stands for"),
+    "deep": (("seeds: 3", "seeds: " + 3000 * "[" + 3000 * "]"), "suite.yaml:3: nested more than 20 deep"),
+    "deep by aliases": (
+        ("seeds: 3", "about: [&a0 [], " + ", ".join(f"&a{i} [*a{i - 1}]" for i in range(1, 40)) + "]\nseeds: 3"),
+        "suite.yaml:3: nested more than 20 deep",
+    ),
+    "many": (("seeds: 3", f"seeds: [{', '.join(map(str, range(30_000)))}]"), "more than 20,000 keys and values"),
+    "large": (("seeds: 3", "seeds: 3\n#" + 10**6 * "#"), "is larger than a suite may be; allowed: 1,000,000"),
+    "half a surrogate": (("h: 0.25", r'label: "a\ud800"'), r"suite.yaml:5: label 'a\\ud800' holds U\+D800 \(half of"),
+    "an escape": (("h: 0.25", r'label: "\e[31mred"'), r"label '\\x1b\[31mred' holds U\+001B \(control character\)"),
+    "two lines": (("h: 0.25", r'label: "a\nb"'), r"holds U\+000A \(control character\)"),
+    "a direction": (("h: 0.25", r'label: "a\u202eb"'), r"holds U\+202E \(RIGHT-TO-LEFT OVERRIDE\)"),
+    "private use": (("h: 0.25", r'label: "\ue000"'), r"holds U\+E000 \(not for reading\)"),
+    "an escape in a name": (("- ckb-ucb", r'- "ckb\e[1m"'), r"suite.yaml:7: algorithms 'ckb\\x1b\[1m' holds U\+001B"),
+    "an escape in a key": (("h: 0.25", r'"h\e": 1'), r"suite.yaml:5: the key 'h\\x1b' holds U\+001B"),
+    "an escape in words": (("seeds: 3", 'seeds: 3\nabout: "\\e[2J"'), r"suite.yaml:4: about '\\x1b\[2J' holds U\+001B"),
+    "no character": (("rkhs-1d: {h: 0.25}", r'table: {rows: "a\0b.csv"}'), r"rows 'a\\x00b.csv' holds U\+0000"),
+    "a long label": (("h: 0.25", f"label: {201 * 'x'}"), "suite.yaml:5: 'label' has 201 characters; allowed: 200"),
+    "a long name": (("suite: s", f"suite: {101 * 's'}"), "suite.yaml:1: 'suite' has 101 characters; allowed: 100"),
+    "a path as a name": (("suite: s", "suite: ../../s"), "suite is '../../s'; allowed: a name of letters"),
+    "an absolute name": (("suite: s", "suite: /tmp/s"), "suite is '/tmp/s'; allowed: a name of letters"),
+    "a seed past the last": (("seeds: 3", f"seeds: {{first: {2**62}, count: 2}}"), "allowed: a count, a list"),
+    "code with an end of line": (("- ckb-ucb", r'- "evil:X\n"'), r"holds U\+000A"),
+}  # fmt: skip
+
+
+def refused(path, message):
+    start = time.process_time()
+    with pytest.raises(Misuse, match=message) as error:
+        load(path, imports=False)
+    assert time.process_time() - start < 1
+    text = str(error.value)
+    assert len(text) < 2000
+    assert printable(text) == text, "one line, which a terminal may see"
+
+
+@pytest.mark.parametrize("where", BOMBS)
+def test_an_alias_bomb_is_counted_and_not_expanded(write_suite, where):
+    old, new = BOMBS[where]
+    assert old in GOOD
+    refused(write_suite(GOOD.replace(old, new.format(bomb()), 1)), r"suite.yaml:\d: more than 20,000 keys and values")
+
+
+def test_mappings_may_be_bombs_too(write_suite):
+    lines = ["l0: &l0 {a: x, b: x, c: x}"]
+    lines += [f"l{i}: &l{i} {{a: *l{i - 1}, b: *l{i - 1}, c: *l{i - 1}}}" for i in range(1, 18)]
+    refused(write_suite(GOOD + "\n".join(lines)), "more than 20,000 keys and values")
+
+
+@pytest.mark.parametrize("how", WRONG)
+def test_what_is_refused(write_suite, how):
+    (old, new), message = WRONG[how]
+    assert old in GOOD
+    refused(write_suite(GOOD.replace(old, new, 1)), message)
+
+
+def test_an_alias_that_is_small_may_be_used_twice(write_suite):
+    twice = GOOD.replace("- rkhs-1d: {h: 0.25}", "- rkhs-1d: &h {h: 0.25}").replace("0.25}", "0.25, label: L}")
+    twice = twice.replace("algorithms", "  - mine_not_asked: *h\nalgorithms")
+    found = yamlio.read(write_suite(twice))
+    assert found["problems"][0]["rkhs-1d"] == found["problems"][1]["mine_not_asked"] == {"h": 0.25, "label": "L"}
+    with pytest.raises(Misuse, match="unknown problem 'mine_not_asked'"):
+        load(write_suite(twice))
+
+
+def test_words_about_a_suite_may_have_lines(write_suite):
+    assert load(write_suite(GOOD + "about: |\n  one\n  two\n")).about == "one\ntwo\n"
+
+
+def test_mappings_of_python_have_the_same_limits():
+    round_about: dict = {"suite": "s"}
+    round_about["shared"] = round_about
+    with pytest.raises(Misuse, match="the suite: nested more than 20 deep"):
+        load(round_about)
+    with pytest.raises(Misuse, match="more than 20,000 keys and values"):
+        load({"seeds": [0] * 30_000})
+    with pytest.raises(Misuse, match=r"the suite: about 'a\\x1b' holds U\+001B"):
+        load({"about": "a\x1b"})
+    with pytest.raises(Misuse, match=r"command line: 'a\\udcff' holds U\+DCFF"):
+        load({"suite": "s"}, command=["a\udcff"])
+
+
+def test_bytes_that_are_no_utf8(tmp_path, capsys):
+    path = tmp_path / "latin.yaml"
+    path.write_bytes(GOOD.encode() + b"about: caf\xe9\n")
+    with pytest.raises(Misuse, match=r"latin.yaml is not text in UTF-8: byte \d+ is 0xe9"):
+        load(path)
+    named = tmp_path / os.fsdecode(b"caf\xe9.yaml")
+    named.write_text(GOOD)
+    with pytest.raises(Misuse, match=r"the suite's file name .*caf\\udce9.yaml' holds U\+DCE9 \(half of"):
+        load(named)
+    for words in (
+        ["run", str(named)],
+        ["run", "quickstart", "--out", str(tmp_path / "r\udce9")],
+        ["status", "\x1b[2J"],
+    ):
+        assert main(words) == 2
+        text = capsys.readouterr().err
+        assert text.startswith("cbobench: the argument ")
+        assert printable(text[:-1]) == text[:-1]
+    assert sorted(p.name for p in tmp_path.iterdir()) == ["caf\udce9.yaml", "latin.yaml"]
+
+
+def test_what_is_shown_is_bounded():
+    tree = yamlio.located({"a": {"b": {"c": {"d": 1}}}, **{str(i): list(range(100)) for i in range(100)}})
+    assert len(show(tree)) < 1000
+    assert show(tree).startswith("{'a': {'b': {'c': {...}}}, '0': [0, 1,")
+    assert len(show("x" * 10**6)) == 120
+    assert show("a\x1b") == r"'a\x1b'"
+    assert show(10**5000) == "a number of 16610 bits"
+    assert show([1, "a", None, 0.5]) == "[1, 'a', None, 0.5]"
+
+    class Mute(Exception):
+        def __str__(self):
+            raise ValueError("nothing")
+
+    assert one_line(Mute()) == "Mute (its text cannot be had)"
+    assert one_line(ValueError("a\x1b[1m\nb")) == r"ValueError: a\x1b[1m"
+    refuse_strange("λ₊ é 漢字 👩‍💻", "a label")
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("s3://KEY:SECRET@bucket/run", "s3://***@bucket/run"),
+        ("cannot use 's3://K:SE/CR+ET@b/x' as a", "cannot use 's3://***@b/x' as a"),
+        ("s3://b/x?region=eu&secret_key=SECRET&access_key=K", "s3://b/x?region=eu&secret_key=***&access_key=***"),
+        ("gs://b?Session_Token=T&scheme=http", "gs://b?Session_Token=***&scheme=http"),
+        ("s3://bucket/a@b and file:///tmp/a@b", "s3://bucket/a@b and file:///tmp/a@b"),
+    ],
+)
+def test_secrets_of_addresses_are_masked(text, shown):
+    assert masked(text) == shown
+
+
+def test_the_limits_are_where_they_are_said_to_be(write_suite):
+    """One less than what is refused is taken."""
+    depth = limits.MAX_DEPTH - 2  # below the suite, and the list itself
+    yamlio.read(write_suite(f"a: {'[' * depth}x{']' * depth}\n"))
+    count = limits.MAX_NODES - 3
+    assert len(yamlio.read(write_suite(f"a: [{', '.join(['1'] * count)}]\n"))["a"]) == count
+
+
+def test_the_page_on_security_tells_the_limits():
+    text = " ".join((ROOT / "SECURITY.md").read_text().split())
+    for number, what in (
+        (limits.MAX_BYTES, "bytes"), (limits.MAX_NODES, "keys and values"), (limits.MAX_DEPTH, "levels"),
+        (limits.MAX_TEXT, "characters per text"), (limits.MAX_LABEL, "per label"),
+        (limits.MAX_NAME, "in the suite's name"), (limits.MAX_VARIANTS, "variants per entry"),
+        (limits.MAX_PAIRS, "pairs"), (limits.MAX_CELLS, "cells"),
+    ):  # fmt: skip
+        assert f"{number:,} {what}" in text
+    assert (limits.MAX_HORIZON, blocks.CELL_MEMORY // 10**9) == (10**9, 4)
