@@ -146,6 +146,13 @@ def parser() -> Parser:
         "--statistic", choices=("mean", "median"), help="means with intervals, or medians with quartiles, everywhere"
     )
 
+    verify = command("verify", "read every file of a run, name all that are damaged, and move them away on request")
+    verify.add_argument("run", metavar="RUN", help="run folder, path or URI")
+    verify.add_argument(
+        "--repair", action="store_true", help="move what is damaged into RUN/quarantine; deletes nothing"
+    )
+    verify.add_argument("--format", choices=("table", "json"), default="table")
+
     claims = command("claims", "test the papers' claims on runs: verdict, the paper's numbers and ours, settings, n")
     claims.add_argument("runs", metavar="RUN", nargs="+", help="run folders, paths or URIs")
     claims.add_argument("--format", choices=("table", "markdown", "json"), default="table")

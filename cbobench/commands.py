@@ -24,7 +24,18 @@ if TYPE_CHECKING:
     from cbobench.results.status import Status
     from cbobench.sweep.run import Outcome
 
-__all__ = ["do_audit", "do_claims", "do_compare", "do_data", "do_figures", "do_list", "do_run", "do_show", "do_status"]
+__all__ = [
+    "do_audit",
+    "do_claims",
+    "do_compare",
+    "do_data",
+    "do_figures",
+    "do_list",
+    "do_run",
+    "do_show",
+    "do_status",
+    "do_verify",
+]
 
 SHOWN_FAILURES = 5
 
@@ -72,7 +83,7 @@ def do_run(options: argparse.Namespace, given: list[str]) -> int:
             progress.close()
             if isinstance(error, Misuse):
                 raise
-            print(f"cbobench: {error}; what is published stays, to go on: {shlex.join(again)}", file=sys.stderr)
+            print(f"cbobench: {error}; what is published stays, to go on: {masked(shlex.join(again))}", file=sys.stderr)
             return error.exit_code
     return code
 
@@ -169,6 +180,37 @@ def do_status(options: argparse.Namespace, given: list[str]) -> int:
     for hint in hints:
         print(f"  to go on: {printable(hint)}")
     return 1 if failures else 0
+
+
+def do_verify(options: argparse.Namespace, given: list[str]) -> int:
+    """`cbobench verify`."""
+    from cbobench.results.folder import RunFolder
+    from cbobench.results.status import status
+    from cbobench.results.verify import repair, verify
+
+    folder = RunFolder.at(options.run)
+    found = verify(folder)
+    moved = repair(folder, found) if options.repair else []
+    if options.format == "json":
+        content = {"folder": str(folder), "files": found.files, "cells": found.cells, "expected": found.asked}
+        content |= {"damaged": [vars(damage) for damage in found.damaged], "orphans": found.orphans, "moved": moved}
+        print(json.dumps(content, indent=1, ensure_ascii=False))
+        return 1 if found.damaged and not options.repair else 0
+    print(f"{len(found.damaged)} of {found.files} files are damaged; {found.cells} of {found.asked} cells are whole")
+    for damage in found.damaged:
+        print(f"  {damage.file}: {damage.why}")
+    if found.twice:
+        print(f"  {found.twice} cells were played twice, with the same results; each counts once")
+    if found.orphans:
+        print(f"  {len(found.orphans)} tasks have rounds and no cells yet; they do not count, and the next run goes on")
+    if not options.repair:
+        if found.damaged:
+            print(f"  to move them into quarantine/: {masked(shlex.join(['cbobench', *given, '--repair']))}")
+        return 1 if found.damaged else 0
+    print(f"  moved into quarantine/: {len(moved)} files")
+    for hint in _finishing(*status(folder)) if moved else ():
+        print(f"  to go on: {hint}")
+    return 0
 
 
 def _finishing(record: RunRecord, state: Status) -> list[str]:

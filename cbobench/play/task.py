@@ -22,9 +22,11 @@ from cbobench.play.failure import described, is_overdue, reraise_the_users, safe
 from cbobench.play.isolation import isolated, standard_rules
 from cbobench.play.watch import Unwatched, Watch, report_of, reported, watched
 from cbobench.problems.base import Problem
+from cbobench.results.drivers import refuse_unshared
 from cbobench.results.folder import RunFolder
 from cbobench.results.schema import footer, open_writer, schema
 from cbobench.results.source import libraries, source_hash
+from cbobench.results.store import StoreFailure
 from cbobench.suite.cells import Cell, Pair
 from cbobench.suite.variants import canonical
 from cbobench.threads import single_thread
@@ -122,7 +124,9 @@ def carry_out_there(problem: Problem, task: Task, folder: RunFolder) -> Receipt 
 
     Raises:
         OtherCode: another cbobench, another module of the user's, another NumPy or SciPy.
+        StoreFailure: another folder than the driver's.
     """
+    refuse_unshared(folder)
     found = (source_hash(task.pair.problem.name, task.pair.algorithm.name), libraries())
     for what, mine, wanted in zip(("code", "libraries"), found, (task.source, task.libraries), strict=True):
         if mine != wanted:
@@ -151,6 +155,8 @@ def carry_out(problem: Problem, task: Task, folder: RunFolder, report: Path | No
         try:
             with _guarded(task, task.cells, report) as watch:
                 rows = _play_block(problem, task, folder, audited, watch)
+        except StoreFailure:  # no fault of a cell
+            raise
         except BaseException as error:  # an algorithm may raise anything; who is at fault is found one by one
             reraise_the_users(error)
             if is_overdue(error) and len(task.cells) > 1:
@@ -228,6 +234,7 @@ def _play_block(
             audited.extend(_identity(cell, task) | row for cell, row in zip(task.cells, audit.rows(), strict=True))
         if rows.written != rows.expected:
             raise RuntimeError(f"{rows.written} rows were recorded, {rows.expected} were expected")
+        watch.rest()
 
     folder.publish(f"rounds/{task.name}.parquet", write)
     return [_identity(cell, task) | known for cell, known in zip(task.cells, found, strict=True)]

@@ -57,12 +57,16 @@ class Watch:
         self._thread.start()
         return self
 
-    def __exit__(self, *raised: object) -> None:
+    def rest(self) -> None:
+        """The play is over: what is left is the store's, which may take its time."""
         self.live = False
         self._over.set()
         self._thread.join()
         if self.report is not None:
             faulthandler.cancel_dump_traceback_later()
+
+    def __exit__(self, *raised: object) -> None:
+        self.rest()
         signal.signal(SIGNAL, self._before)
 
     def _arm(self) -> None:
@@ -100,6 +104,9 @@ class Unwatched:
     """Stands for a watch where signals cannot be taken: not in the main thread."""
 
     play: Play | None = None
+
+    def rest(self) -> None:
+        """Nothing to end."""
 
 
 @contextmanager

@@ -8,14 +8,12 @@ from __future__ import annotations
 
 import glob
 import json
-import os
-import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import pyarrow as pa
 import pyarrow.fs as pafs
@@ -23,13 +21,31 @@ import pyarrow.parquet as pq
 
 from cbobench.errors import DamagedRun, Misuse, masked, one_line, refuse_strange, show
 from cbobench.results.schema import FOOTER, SCHEMA_VERSION, required, schema
+from cbobench.results.store import Sink, Steady, failure, first, patient, written
+
+T = TypeVar("T")
+_UNREADABLE = (pa.ArrowException, OSError, UnicodeDecodeError)
+
+
+class Vanished(DamagedRun):
+    """A file that was listed is not there any more."""
+
+
+class Unfinished(DamagedRun):
+    """A file without an end: a store kept the beginning of an upload that broke off, or it was cut short later."""
 
 
 @dataclass(frozen=True)
 class RunFolder:
-    """A run folder, given as a local path or a URI such as s3://bucket/prefix. Picklable; secrets are not shown."""
+    """A run folder, given as a local path or a URI such as s3://bucket/prefix. Picklable; secrets are not shown.
+
+    Attributes:
+        uri: where it is.
+        driver: the call that plays there, once it does (see `results.drivers`).
+    """
 
     uri: str
+    driver: str = ""
 
     def __str__(self) -> str:
         return masked(self.uri)
@@ -54,9 +70,9 @@ class RunFolder:
         if "://" not in self.uri:
             return pafs.LocalFileSystem(), self.uri
         try:
-            fs, base = pafs.FileSystem.from_uri(self.uri)
+            fs, base = patient(lambda: pafs.FileSystem.from_uri(self.uri), str(self), True)
         except (pa.ArrowInvalid, OSError) as error:
-            raise Misuse(masked(f"cannot use {self.uri!r} as a run folder: {error}")) from None
+            raise Misuse(masked(f"cannot use {self.uri!r} as a run folder: {first(error)}")) from None
         return fs, base
 
     @property
@@ -70,37 +86,91 @@ class RunFolder:
     def path(self, relative: str) -> str:
         return f"{self._place[1].rstrip('/')}/{relative}"
 
+    def _patient(self, call: Callable[[], T], what: str = "reach") -> T:
+        """The answer of the store, however often it has to be asked; what does not pass is said in one line."""
+        try:
+            return patient(call, str(self), not self.local)
+        except (FileNotFoundError, NotADirectoryError):
+            raise
+        except OSError as error:
+            raise failure(what, str(self), error) from error
+
     def exists(self, relative: str) -> bool:
-        return bool(self.fs.get_file_info(self.path(relative)).type == pafs.FileType.File)
+        place = self.path(relative).rstrip("/")
+        return bool(self._patient(lambda: self.fs.get_file_info(place)).type == pafs.FileType.File)
+
+    def listing(self, kind: str) -> dict[str, pafs.FileInfo]:
+        """What lies in a folder of the run ("" for the run's own), by name; nothing where there is none."""
+        selector = pafs.FileSelector(self.path(kind), allow_not_found=True)
+        return {info.base_name: info for info in self._patient(lambda: self.fs.get_file_info(selector))}
 
     def names(self, kind: str) -> list[str]:
         """Task names with a published file of that kind ("rounds" or "cells"), sorted."""
-        selector = pafs.FileSelector(self.path(kind), allow_not_found=True)
-        files = [info.base_name for info in self.fs.get_file_info(selector) if info.type == pafs.FileType.File]
-        return sorted(name[: -len(".parquet")] for name in files if name.endswith(".parquet") and name[0] not in "._")
+        return self._named(kind, ".parquet")
+
+    def calls(self, kind: str) -> list[str]:
+        """Names of calls with a file of that kind ("invocations" or "drivers"), sorted."""
+        return self._named(kind, ".json")
+
+    def _named(self, kind: str, suffix: str) -> list[str]:
+        files = [name for name, info in self.listing(kind).items() if info.type == pafs.FileType.File]
+        return sorted(name[: -len(suffix)] for name in files if name.endswith(suffix) and name[0] not in "._")
 
     def publish(self, relative: str, write: Callable[[Any], None]) -> None:
-        """Write a file so that it appears whole or not at all. `write` gets a binary sink."""
+        """Write a file so that it appears whole or not at all. `write` gets a binary sink, and is called once.
+
+        Raises:
+            StoreFailure: it cannot be written; what `write` raises comes as it is.
+        """
         target = self.path(relative)
         if not self.local:
             sink = pa.BufferOutputStream()
             write(sink)
-            with self.fs.open_output_stream(target) as stream:
-                stream.write(sink.getvalue())
+            value = sink.getvalue()
+            self._patient(lambda: self._upload(target, value), "write to")
             return
         folder = Path(target).parent
-        folder.mkdir(parents=True, exist_ok=True)
-        temporary = folder / f".{Path(target).name}.{os.getpid()}.{time.monotonic_ns()}.tmp"
+        with written(str(self)):
+            if not self.driver:
+                folder.parent.mkdir(parents=True, exist_ok=True)
+            folder.mkdir(exist_ok=True)  # a run folder that is removed while it is played is not made again
+        stream = Sink(Path(target), str(self))
         try:
-            with temporary.open("wb") as stream:
-                write(stream)
-                stream.flush()
-                os.fsync(stream.fileno())
-            temporary.replace(target)
+            write(stream)
+            stream.publish()
         except BaseException:
-            with suppress(FileNotFoundError):
-                temporary.unlink()
+            stream.discard()
             raise
+
+    def _upload(self, target: str, value: pa.Buffer) -> None:
+        """Upload a file, and look whether all of it is there: a stream that breaks off may publish its beginning."""
+        try:
+            stream = self.fs.open_output_stream(target)
+        except FileNotFoundError:  # a store with folders
+            self.fs.create_dir(target.rpartition("/")[0], recursive=True)
+            stream = self.fs.open_output_stream(target)
+        with stream:
+            stream.write(value)
+        size = self.fs.get_file_info(target).size
+        if size != value.size:
+            raise OSError(f"{size} of {value.size} bytes were stored")
+
+    def move(self, relative: str, to: str) -> None:
+        """Give a file another name."""
+
+        def call() -> None:
+            try:
+                self.fs.move(self.path(relative), self.path(to))
+            except FileNotFoundError:  # a store with folders
+                self.fs.create_dir(self.path(to).rpartition("/")[0], recursive=True)
+                self.fs.move(self.path(relative), self.path(to))
+
+        self._patient(call, "write to")
+
+    def remove(self, relative: str) -> None:
+        """Remove a file, if it is there."""
+        with suppress(FileNotFoundError):
+            self._patient(lambda: self.fs.delete_file(self.path(relative)), "write to")
 
     def forget(self, tasks: Sequence[str]) -> None:
         """Remove temporary files of tasks that were stopped while they wrote."""
@@ -109,11 +179,14 @@ class RunFolder:
                 left.unlink(missing_ok=True)
 
     def read_json(self, relative: str) -> dict[str, Any]:
-        try:
+        def call() -> bytes:
             if self.local and not self.exists(relative):  # a pipe or a device would be read for ever
                 raise FileNotFoundError
             with self.fs.open_input_stream(self.path(relative)) as stream:
-                content = json.loads(stream.read())
+                return bytes(stream.read())
+
+        try:
+            content = json.loads(self._patient(call))
         except (FileNotFoundError, NotADirectoryError):
             raise Misuse(f"{self} is not a run folder: it has no {relative}; give the folder of a run") from None
         except (ValueError, RecursionError) as error:
@@ -126,6 +199,12 @@ class RunFolder:
         text = json.dumps(content, indent=1, sort_keys=True, ensure_ascii=False) + "\n"
         self.publish(relative, lambda sink: sink.write(text.encode()))
 
+    @contextmanager
+    def _opened(self, path: str) -> Iterator[Any]:
+        """A file to read; what fails in passing is repeated, so that what is raised is the file's own fault."""
+        with self._patient(lambda: self.fs.open_input_file(path)) as source:
+            yield source if self.local else pa.PythonFile(Steady(source, path), mode="r")
+
     def footer(self, kind: str, task: str) -> dict[str, Any]:
         """The footer of a published file, checked against the file.
 
@@ -134,21 +213,23 @@ class RunFolder:
         """
         path = self.path(f"{kind}/{task}.parquet")
         try:
-            with self.fs.open_input_file(path) as source:
+            with self._opened(path) as source:
                 metadata = pq.read_metadata(source)
             columns = metadata.schema.to_arrow_schema()
-        except (pa.ArrowException, OSError, UnicodeDecodeError) as error:
-            raise DamagedRun(f"{path} is not a whole Parquet file ({_first(error)}); {_REPAIR}") from error
-        written = (metadata.metadata or {}).get(FOOTER)
-        if written is None:
-            raise DamagedRun(f"{path} was not written by cbobench; {_REPAIR}")
+            content = (metadata.metadata or {}).get(FOOTER)
+        except FileNotFoundError as error:
+            raise Vanished(f"{path} is missing") from error
+        except _UNREADABLE as error:
+            raise Unfinished(f"{path} is not a whole Parquet file ({first(error)}); {REPAIR}") from error
+        if content is None:
+            raise DamagedRun(f"{path} was not written by cbobench; {REPAIR}")
         try:
-            footer: dict[str, Any] = json.loads(written)
+            footer: dict[str, Any] = json.loads(content)
             recognised = isinstance(footer, dict) and {"schema", "kind", "rows", "cells", "task"} <= set(footer)
         except (ValueError, RecursionError):
             recognised = False
         if not recognised:
-            raise DamagedRun(f"{path} has a footer that cbobench did not write; {_REPAIR}")
+            raise DamagedRun(f"{path} has a footer that cbobench did not write; {REPAIR}")
         if footer["schema"] != SCHEMA_VERSION:
             raise DamagedRun(
                 f"{path} has schema version {show(footer['schema'])}, this cbobench reads {SCHEMA_VERSION}; "
@@ -156,12 +237,12 @@ class RunFolder:
             )
         if footer["kind"] != kind or footer["rows"] != metadata.num_rows:
             rows = metadata.num_rows
-            raise DamagedRun(f"{path} should hold {show(footer['rows'])} rows of {kind}, it has {rows}; {_REPAIR}")
+            raise DamagedRun(f"{path} should hold {show(footer['rows'])} rows of {kind}, it has {rows}; {REPAIR}")
         if footer["task"] != task:
-            raise DamagedRun(f"{path} holds the task {show(footer['task'])}; {_REPAIR}")
+            raise DamagedRun(f"{path} holds the task {show(footer['task'])}; {REPAIR}")
         types = {field.name: field.type for field in columns}
         if not required(kind) <= set(types) or any(types.get(f.name, f.type) != f.type for f in schema(kind)):
-            raise DamagedRun(f"{path} has other columns than cbobench writes; {_REPAIR}")
+            raise DamagedRun(f"{path} has other columns than cbobench writes; {REPAIR}")
         return footer
 
     def read(self, kind: str, task: str, columns: list[str] | None = None) -> pa.Table:
@@ -178,8 +259,8 @@ class RunFolder:
         wanted = _fields(kind, columns)
         names = [field.name for field in wanted]
         try:
-            with self.fs.open_input_file(path) as source:
-                file = pq.ParquetFile(source, read_dictionary=["cell"])
+            with self._opened(path) as source:
+                file = pq.ParquetFile(source, read_dictionary=["cell"], page_checksum_verification=True)
                 for number in range(file.num_row_groups):
                     part = file.read_row_group(number, names)
                     part.validate(full=True)
@@ -187,16 +268,14 @@ class RunFolder:
                     yield pa.table(
                         [part[f.name] if f.name in found else pa.nulls(len(part), f.type) for f in wanted], names=names
                     )
-        except (pa.ArrowException, OSError) as error:
-            raise DamagedRun(f"{path} cannot be read ({_first(error)}); {_REPAIR}") from error
+        except FileNotFoundError as error:
+            raise Vanished(f"{path} is missing") from error
+        except _UNREADABLE as error:
+            raise DamagedRun(f"{path} cannot be read ({first(error)}); {REPAIR}") from error
 
 
 def _fields(kind: str, columns: list[str] | None) -> list[pa.Field]:
     return [field for field in schema(kind) if columns is None or field.name in columns]
 
 
-_REPAIR = "move it and its namesake in cells/ or rounds/ away, and run the suite again to play what is missing"
-
-
-def _first(error: BaseException) -> str:
-    return str(error).splitlines()[0] if str(error) else type(error).__name__
+REPAIR = "cbobench verify RUN names all that is damaged, with --repair it is moved away and the next run plays it again"

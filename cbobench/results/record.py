@@ -1,4 +1,7 @@
-"""`run.json`: the grids that a run folder holds, and how each invocation came about."""
+"""`run.json`: the grids that a run folder holds, and how each invocation came about.
+
+Each call also leaves a file of its own in `invocations/`, so that none is lost where many begin at once.
+"""
 
 from __future__ import annotations
 
@@ -15,7 +18,10 @@ from cbobench.suite.limits import texts
 from cbobench.suite.variants import Variant as Variant
 from cbobench.words import counted
 
-FILE = "run.json"
+FILE, CALLS = "run.json", "invocations"
+TRIES = 20
+UNKNOWN = ""
+"""The name of a suite whose record was rebuilt from its cells, which do not hold it: that of the next call."""
 What = Literal["problems", "algorithms"]
 WHATS: tuple[What, What] = ("problems", "algorithms")
 
@@ -43,23 +49,37 @@ class RunRecord:
 
     @classmethod
     def read(cls, folder: RunFolder) -> RunRecord:
-        """The record of a run.
+        """The record of a run: `run.json`, and what calls in `invocations/` it does not know (of two calls that write
+        it at once one is the last, and it may be removed).
 
         Raises:
             Misuse: no run there. DamagedRun: not what cbobench writes, or another schema.
         """
-        content = folder.read_json(FILE)
+        calls = folder.calls(CALLS)
+        content = None if calls and not folder.exists(FILE) else folder.read_json(FILE)
+        record = None if content is None else cls.from_json(content, folder.path(FILE))
+        known = set() if record is None else record.calls
+        for name in calls:
+            if name not in known:
+                one = cls.from_json(folder.read_json(f"{CALLS}/{name}.json"), folder.path(f"{CALLS}/{name}.json"))
+                record = one if record is None else record.joined(one.grids[-1], one.about, one.invocations[-1])
+        assert record is not None
+        return record
+
+    @classmethod
+    def from_json(cls, content: dict[str, Any], path: str) -> RunRecord:
+        """The record that a file holds. Raises `DamagedRun` where it is not what cbobench writes."""
         version = content.get("schema")
         if version != SCHEMA_VERSION:
             raise DamagedRun(
-                f"{folder.path(FILE)} has schema version {show(version)}, this cbobench reads {SCHEMA_VERSION}; "
+                f"{path} has schema version {show(version)}, this cbobench reads {SCHEMA_VERSION}; "
                 "use the version that wrote it, or a new run folder"
             )
         try:
             return cls._of(content)
         except (KeyError, TypeError, ValueError, RecursionError, Misuse) as error:
             reason = one_line(error)
-            raise DamagedRun(f"{folder.path(FILE)} is not what cbobench writes ({reason})") from error
+            raise DamagedRun(f"{path} is not what cbobench writes ({reason})") from error
 
     @classmethod
     def _of(cls, content: dict[str, Any]) -> RunRecord:
@@ -84,14 +104,44 @@ class RunRecord:
                 raise ValueError(f"{name} is {show(content.get(name))}")
         return found
 
-    def write(self, folder: RunFolder) -> None:
-        """Publish it."""
+    def to_json(self) -> dict[str, Any]:
+        """As `run.json` holds it."""
         content = {
             "schema": SCHEMA_VERSION, "suite": self.suite, "about": self.about, "keep": self.keep,
             "block": self.block, "grids": [g.to_json() for g in self.grids], "invocations": list(self.invocations),
         }  # fmt: skip
-        content |= {"audit": True} if self.audit else {}
-        folder.write_json(FILE, content)
+        return content | ({"audit": True} if self.audit else {})
+
+    def write(self, folder: RunFolder) -> None:
+        """Publish it as `run.json`."""
+        folder.write_json(FILE, self.to_json())
+
+    def announce(self, folder: RunFolder, name: str) -> None:
+        """Publish the latest call, in a file that no other call writes, then `run.json` with all that are known.
+
+        Args:
+            name: of the call.
+        """
+        call = self.invocations[-1] | {"id": name}
+        mine = replace(self, invocations=(*self.invocations[:-1], call))
+        folder.write_json(f"{CALLS}/{name}.json", replace(mine, grids=self.grids[-1:], invocations=(call,)).to_json())
+        if not folder.exists(FILE):
+            mine.write(folder)
+        for _ in range(TRIES):  # calls may come at once: who writes last has seen all, or writes again
+            now = RunRecord.read(folder)
+            now.write(folder)
+            if now.calls.issuperset(folder.calls(CALLS)):
+                break
+
+    @property
+    def calls(self) -> set[str]:
+        """Names of the calls that it knows."""
+        return {str(call.get("id")) for call in self.invocations}
+
+    @staticmethod
+    def exists(folder: RunFolder) -> bool:
+        """Whether a folder has a record."""
+        return folder.exists(FILE) or bool(folder.calls(CALLS))
 
     def extended(self, new: Grid, suite: Suite, invocation: dict[str, Any], where: str) -> RunRecord:
         """This record with another call added.
@@ -99,7 +149,11 @@ class RunRecord:
         Raises:
             Misuse: the call is of another suite, or records other rounds.
         """
-        if self.suite != suite.name:
+        if self.suite == UNKNOWN and all(
+            _kept(g.horizon, self.keep) == _kept(g.horizon, suite.keep) for g in self.grids
+        ):
+            return replace(self, suite=suite.name, keep=suite.keep).extended(new, suite, invocation, where)
+        if self.suite not in (suite.name, UNKNOWN):
             raise Misuse(f"{where} holds the suite {self.suite!r}, not {suite.name!r}; give another --out")
         if self.keep != suite.keep:
             kept = "all rounds" if self.keep is None else counted(self.keep, "round")
@@ -110,9 +164,13 @@ class RunRecord:
             now = "is audited" if self.audit else "is not audited"
             raise Misuse(f"{where} {now}, the suite now asks otherwise; restore `audit:` or give another --out")
         self._refuse_namesakes(new, where)
+        return self.joined(new, suite.about, invocation)
+
+    def joined(self, new: Grid, about: str, invocation: dict[str, Any]) -> RunRecord:
+        """This record with another call's grid, as its latest."""
         earlier = tuple(g for g in self.grids if not new.covers(g))
         grids, calls = (*earlier, new), (*self.invocations, invocation)
-        return RunRecord(self.suite, suite.about, self.keep, self.block, grids, calls, self.audit)
+        return replace(self, about=about, grids=grids, invocations=calls)
 
     def _refuse_namesakes(self, new: Grid, where: str) -> None:
         """A title stands for one thing in a run: tables and figures group by it."""
@@ -185,3 +243,7 @@ class RunRecord:
         result = {title: printable(variant.label) for title, variant in self.variants(what).items()}
         twins = {label for label in result.values() if list(result.values()).count(label) > 1}
         return {t: f"{label} ({t})" if label in twins and label != t else label for t, label in result.items()}
+
+
+def _kept(horizon: int, keep: int | None) -> int:
+    return horizon if keep is None else min(horizon, keep)

@@ -13,7 +13,7 @@ from cbobench.results.audited import AUDITED
 
 SCHEMA_VERSION = 4
 FOOTER = b"cbobench"
-COMPRESSION: dict[str, Any] = {"compression": "zstd", "compression_level": 3}
+COMPRESSION: dict[str, Any] = {"compression": "zstd", "compression_level": 3, "write_page_checksum": True}
 KINDS = ("rounds", "cells", "audit")
 DICTIONARY = ["cell", "problem", "algorithm", "status", "spec", "host", "source", "libraries"]
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from cbobench.errors import DamagedRun
-from cbobench.results.folder import RunFolder
+from cbobench.results.folder import REPAIR, RunFolder, Unfinished, Vanished
 from cbobench.results.record import RunRecord
 from cbobench.results.staleness import Freshness
 from cbobench.suite.cells import Cell
@@ -30,28 +30,41 @@ def played(folder: RunFolder) -> dict[str, Played]:
     """The row that counts of every published cell, by id. A cell played twice counts once, by its latest attempt.
 
     Cells are listed before rounds, and a task publishes its rounds before its cells: whatever is published while this
-    reads, the rounds of every cell that it has seen are there.
+    reads, the rounds of every cell that it has seen are there. A file that goes meanwhile was never listed.
 
     Raises:
         DamagedRun: a file of the run is truncated or foreign, or a task's rounds are missing.
     """
-    tasks = folder.names("cells")
-    rounds = folder.names("rounds")
-    for task in rounds:
-        folder.footer("rounds", task)
-    known = set(rounds)
+    tasks = dict.fromkeys(folder.names("cells"))
+    known = set()
+    for task in folder.names("rounds"):
+        try:
+            folder.footer("rounds", task)
+            known.add(task)
+        except Vanished:
+            pass
+        except Unfinished:
+            if task in tasks:
+                raise  # else its cells are played again, and it is written again
     result: dict[str, Played] = {}
+    bare: dict[str, tuple[str, int]] = {}
     for task in tasks:
-        folder.footer("cells", task)
-        columns = folder.read("cells", task, COLUMNS).to_pydict()
-        if task not in known and "ok" in columns["status"]:
+        try:
+            folder.footer("cells", task)
+            columns = folder.read("cells", task, COLUMNS).to_pydict()
+        except Vanished:
+            continue
+        for cell, state, error, source, libraries, attempt in zip(*columns.values(), strict=True):
+            if state == "ok" and task not in known:
+                bare[cell] = task, attempt
+            elif cell not in result or attempt > result[cell].attempt:
+                result[cell] = Played(cell, task, state, error, source, libraries, attempt)
+    for cell, (task, attempt) in bare.items():
+        if cell not in result or attempt > result[cell].attempt:  # else a straggler of a call that died
             raise DamagedRun(
                 f"{folder.path('rounds')}/{task}.parquet is missing, its cells are there; restore it, or, when nothing "
-                f"writes to the run, move cells/{task}.parquet away and run the suite again"
+                f"writes to the run: {REPAIR}"
             )
-        for cell, state, error, source, libraries, attempt in zip(*columns.values(), strict=True):
-            if cell not in result or attempt > result[cell].attempt:
-                result[cell] = Played(cell, task, state, error, source, libraries, attempt)
     return result
 
 

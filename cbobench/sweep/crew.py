@@ -18,6 +18,7 @@ from typing import Protocol
 from cbobench.errors import CbobenchError, CellFailure
 from cbobench.play.task import Crashed, Receipt, Task, carry_out, failed_row, publish_cells
 from cbobench.problems.base import Problem
+from cbobench.results.drivers import beat
 from cbobench.results.folder import RunFolder
 from cbobench.sweep.overdue import Overdue
 from cbobench.sweep.rayhost import RayHost
@@ -134,6 +135,7 @@ class Crew:
         self.began = time.monotonic()
         while self.waiting or any(player.pending for player in self._players()):
             self._call_ray()
+            beat(self.folder)
             for player in self._players():
                 while self.waiting and self._room(player) > 0:
                     task = self.waiting.popleft()

@@ -5,21 +5,21 @@ from __future__ import annotations
 import inspect
 import sys
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal
 
-import pyarrow.fs as pafs
-
 from cbobench import resources
-from cbobench.errors import Misuse, masked, one_line, show, unknown
+from cbobench.errors import Misuse, masked, show, unknown
 from cbobench.play.task import Receipt, Task
+from cbobench.results.drivers import Claim, new_id
 from cbobench.results.folder import RunFolder
 from cbobench.results.provenance import invocation
+from cbobench.results.rebuild import rebuilt
 from cbobench.results.record import FILE, RunRecord
-from cbobench.results.schema import KINDS
 from cbobench.results.staleness import Freshness
 from cbobench.results.status import Played, played
+from cbobench.results.tidy import refuse_foreign, sweep_up
 from cbobench.suite.cells import Pair, Suite
 from cbobench.suite.load import load
 from cbobench.sweep import blocks
@@ -42,6 +42,7 @@ class Plan:
         tasks: still to play.
         done: cells of this call that need not be played.
         stale: those of them that other code played.
+        notes: what a reader should know of the folder, a line each.
     """
 
     suite: Suite
@@ -50,6 +51,7 @@ class Plan:
     tasks: list[Task]
     done: int
     stale: int
+    notes: tuple[str, ...] = ()
 
     @property
     def cells(self) -> int:
@@ -123,11 +125,16 @@ def plan(
     folder = RunFolder.at(Path("runs") / loaded.name if out is None else out)
     call = invocation(list(command))
     limit = blocks.memory_limit(loaded, here=address is None)
-    if folder.exists(FILE):
+    notes: tuple[str, ...] = ()
+    if RunRecord.exists(folder):
         record = RunRecord.read(folder).extended(grid, loaded, call, str(folder))
         rows = played(folder)
+    elif folder.names("cells"):
+        notes = (f"{folder.path(FILE)} is missing: it is made again from what the published cells say",)
+        record = rebuilt(folder).extended(grid, loaded, call, str(folder))
+        rows = played(folder)
     else:
-        _refuse_foreign(folder)
+        refuse_foreign(folder)
         workers = CLUSTER_CPUS if address is not None else cpus or usable_cpus()
         wanted = blocks.block_size(len(grid.pairs), len(grid.seeds), workers)
         size = block or min(wanted, limit)
@@ -145,25 +152,7 @@ def plan(
     attempts = {row.cell: row.attempt for row in rows.values()}
 
     tasks = blocks.tasks(grid, record.block, record.keep, done, attempts, record.audit, loaded.timeout)
-    return Plan(loaded, folder, record, tasks, len(done), stale)
-
-
-def _refuse_foreign(folder: RunFolder) -> None:
-    """A folder, or a prefix of a bucket, without run.json must be empty or not there."""
-    place = folder.path("").rstrip("/")
-
-    def within(path: str) -> list[pafs.FileInfo]:
-        found = folder.fs.get_file_info(pafs.FileSelector(path, allow_not_found=True))
-        return [info for info in found if not info.base_name.startswith(".run.json.")]
-
-    try:
-        if folder.fs.get_file_info(place).type == pafs.FileType.File:
-            raise Misuse(f"{folder} is a file; give a folder for the run")
-        others = [info.base_name for info in within(place) if info.base_name not in KINDS or within(info.path)]
-    except OSError as error:
-        raise Misuse(f"cannot read {folder}: {one_line(error)}; give another --out") from error
-    if others:
-        raise Misuse(f"{folder} is not empty and not a run folder: it holds {show(min(others))}; give another --out")
+    return Plan(loaded, folder, record, tasks, len(done), stale, notes)
 
 
 def execute(
@@ -190,6 +179,9 @@ def execute(
     """
     receipts: list[Receipt] = []
     stopped = False
+    folder = todo.folder
+    for note in todo.notes:
+        on_note(note)
 
     def outcome() -> Outcome:
         errors = tuple(error for receipt in receipts for error in receipt.errors)
@@ -197,17 +189,21 @@ def execute(
         count = sum(receipt.ok for receipt in receipts) + failed
         published = set(todo.folder.names("cells")) if receipts else set()
         absent = tuple(receipt.task for receipt in receipts if receipt.task not in published)
-        return Outcome(todo.folder, todo.cells, count, failed, errors, stopped, len(receipts), absent)
+        return Outcome(folder, todo.cells, count, failed, errors, stopped, len(receipts), absent)
 
     if not todo.tasks:
-        _write_record(todo)
+        _write_record(todo, new_id())
         when_played(outcome())
         return outcome()
-    with interruptible() as interrupted:
+    cells = [cell for task in todo.tasks for cell in task.cells]
+    with interruptible() as interrupted, Claim(todo.folder, cells, on_note) as claim:
         crew: Crew | None = None
         try:
+            todo = _still_to_play(todo, claim)
             crew = Crew(todo.suite.problems, todo.folder, todo.tasks, cpus, address, on_note)
-            _write_record(todo)
+            if cpus == 0:
+                claim.beat_by_itself()
+            _write_record(todo, claim.id)
             for receipt in crew.play():
                 receipts.append(receipt)
                 on_receipt(receipt)
@@ -215,6 +211,8 @@ def execute(
                 if fail_fast and receipt.failed:
                     stopped = True
                     break
+            if not stopped:
+                sweep_up(todo.folder, claim.id, over=True)
         except KeyboardInterrupt:
             stopped = True
         finally:
@@ -228,17 +226,23 @@ def execute(
     return outcome()
 
 
-def _write_record(todo: Plan) -> None:
+def _still_to_play(todo: Plan, claim: Claim) -> Plan:
+    """The plan into the folder that was claimed, without what another call has published since it was made."""
+    removed = sweep_up(todo.folder, claim.id)
+    if removed:
+        claim.note(f"removed {removed} unfinished files of calls that were killed")
+    published = set(todo.folder.names("cells"))
+    return replace(todo, folder=claim.there, tasks=[task for task in todo.tasks if task.name not in published])
+
+
+def _write_record(todo: Plan, name: str) -> None:
     """Write run.json, keeping what another call may have added since the plan was made."""
     record = todo.record
-    if todo.folder.exists(FILE):
+    if RunRecord.exists(todo.folder):
         now = RunRecord.read(todo.folder)
         if len(now.invocations) >= len(record.invocations):
             record = now.extended(todo.suite.grid, todo.suite, record.invocations[-1], str(todo.folder))
-    try:
-        record.write(todo.folder)
-    except OSError as error:
-        raise Misuse(f"cannot write to {todo.folder}: {one_line(error)}; give another --out") from error
+    record.announce(todo.folder, name)
 
 
 def run(suite: str | Path | Mapping[str, Any], *, out: str | Path | None = None, **options: Any) -> Outcome:

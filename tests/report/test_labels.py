@@ -6,6 +6,7 @@ import csv
 import io
 import json
 import re
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -18,6 +19,7 @@ from cbobench.words import counted
 from tests.report.made import make
 
 HOSTILE = "_<b>x</b> a|b _i_ *j* `c` [t](u) ~s~ $_$ &lt; \\ 50 % #1 {y} ^ & 1"
+BROKEN = "red\nand\ttabbed"
 OBEYED = "\x1b[31mred\x1b[0m\x07\x9b2J\r\u202eoverride\ue000\n"
 SEEDS = range(6)
 
@@ -62,11 +64,11 @@ def test_latex_shows_labels_to_the_letter():
 def hostile(tmp_path_factory):
     folder = tmp_path_factory.mktemp("labels")
     cells = {
-        (OBEYED, algorithm): {"regret": np.arange(6.0) + i, "simple_regret": [np.nan] * 4 + [0.5] * 2}
-        for i, algorithm in enumerate((HOSTILE, OBEYED))
+        (BROKEN, algorithm): {"regret": np.arange(6.0) + i, "simple_regret": [np.nan] * 4 + [0.5] * 2}
+        for i, algorithm in enumerate((HOSTILE, BROKEN))
     }
     rounds = {key: {"t": [1, 100], "regret": [[0.0, 1.0]] * 6} for key in cells}
-    return [str(make(folder / name, cells, seeds=SEEDS, failed={(OBEYED, OBEYED): lost}, rounds=rounds))
+    return [str(make(folder / name, cells, seeds=SEEDS, failed={(BROKEN, BROKEN): lost}, rounds=rounds))
             for name, lost in (("a", [0]), ("b", [0, 1]))]  # fmt: skip
 
 
@@ -87,6 +89,18 @@ def test_status_and_errors_print_nothing_of_the_kind(hostile, style, capsys):
     seen = capsys.readouterr()
     assert not [c for c in seen.out + seen.err if not c.isprintable() and c != "\n"]
     assert seen.err.count("\n") == 2
+
+
+def test_a_run_whose_labels_a_terminal_would_obey_is_refused(hostile, tmp_path, capsys):
+    record = Path(hostile[0], "run.json").read_text()
+    (tmp_path / "run.json").write_text(record.replace(json.dumps(BROKEN), json.dumps(OBEYED)))
+    for command in ("status", "compare", "figures"):
+        assert main([command, str(tmp_path)]) in (1, 2)
+        seen = capsys.readouterr()
+        assert seen.out == ""
+        assert seen.err.count("\n") == 1
+        assert seen.err.rstrip("\n").isprintable()
+        assert "U+001B" in seen.err
 
 
 def test_a_figure_shows_labels_to_the_letter(hostile):

@@ -17,6 +17,7 @@ from cbobench.report.compare import compare
 from cbobench.report.load import Run
 from cbobench.results.folder import RunFolder
 from cbobench.results.status import played, status
+from cbobench.results.verify import verify
 from cbobench.sweep.run import plan
 from tests.sweep.test_run import SLOW, start_and_wait
 
@@ -63,6 +64,8 @@ def test_a_live_run_can_be_read_at_any_time(write_suite, tmp_path, command):
     folder, seen = RunFolder.at(tmp_path / "live"), set()
     while driver.poll() is None and len(seen) < 12:
         seen.add(status(folder)[1].counts()["done"])
+        assert len(Run(folder).cells) >= max(seen)
+        assert verify(folder).damaged == []
     driver.kill()
     driver.communicate(timeout=120)
     assert len(seen) > 2, "it grew while it was read"

@@ -1,0 +1,212 @@
+"""A store that fails: asked again for as long as it may be away, then one line; no cell is played for it twice."""
+
+from __future__ import annotations
+
+import random
+import shutil
+import subprocess
+from functools import cached_property
+
+import pyarrow as pa
+import pyarrow.fs as pafs
+import pytest
+
+import cbobench
+from cbobench.errors import Misuse
+from cbobench.play import task
+from cbobench.results import store
+from cbobench.results.folder import RunFolder
+from cbobench.results.status import played
+from cbobench.results.store import StoreFailure
+from cbobench.results.verify import verify
+from cbobench.sweep.run import execute, plan
+from tests.conftest import cbobench_words
+from tests.sweep.test_run import assert_same_rows
+
+
+def passed_on(name):
+    """A method that asks whether it may, and then asks the disk."""
+
+    def method(self, *args, **options):
+        self._ask(name)
+        return getattr(self.disk, name.removesuffix("_selector"))(*args, **options)
+
+    return method
+
+
+class Failing(pafs.FileSystemHandler):
+    """A bucket on a local disk, whose calls fail when told to.
+
+    Args:
+        fails: takes the number of a call and its name, and says what it raises, or None.
+    """
+
+    def __init__(self, fails):
+        self.disk, self.fails, self.count = pafs.LocalFileSystem(), fails, 0
+
+    def _ask(self, name):
+        self.count += 1
+        error = self.fails(self.count, name)
+        if error is not None:
+            raise error
+
+    def get_type_name(self):
+        return "bucket"
+
+    def normalize_path(self, path):
+        return path
+
+    def create_dir(self, path, recursive):
+        self._ask("create_dir")
+        self.disk.create_dir(path, recursive=recursive)
+
+    def open_input_file(self, path):
+        self._ask("open")
+        return pa.PythonFile(_Read(self, self.disk.open_input_file(path)), mode="r")
+
+    open_input_stream = open_input_file
+    get_file_info, get_file_info_selector = passed_on("get_file_info"), passed_on("get_file_info_selector")
+    move, delete_file = passed_on("move"), passed_on("delete_file")
+    copy_file = delete_dir = delete_dir_contents = delete_root_dir_contents = open_append_stream = None
+
+    def open_output_stream(self, path, metadata):
+        self._ask("upload")
+        return pa.PythonFile(_Write(self, self.disk.open_output_stream(path)), mode="w")
+
+
+class _Read:
+    def __init__(self, bucket, file):
+        self.bucket, self.file = bucket, file
+
+    def __getattr__(self, name):
+        return getattr(self.file, name)
+
+    def read(self, size=-1):
+        self.bucket._ask("read")
+        return self.file.read(size if size >= 0 else None)
+
+
+class _Write(_Read):
+    """An upload that breaks off has stored its beginning."""
+
+    def write(self, data):
+        data = bytes(data)
+        try:
+            self.bucket._ask("write")
+        except OSError:
+            self.file.write(data[: len(data) // 2])
+            raise
+        return self.file.write(data)
+
+
+AWAY = OSError("When uploading key 'x': AWS Error SERVICE_UNAVAILABLE during PutObject operation: HTTP status 503")
+
+
+@pytest.fixture
+def bucket(monkeypatch):
+    """Makes every run folder lie in a bucket that fails as it is told; pauses are short."""
+    monkeypatch.setattr(store, "FIRST_PAUSE", 1e-4)
+    monkeypatch.setattr(store, "LONGEST_PAUSE", 1e-3)
+
+    def make(fails):
+        handler = Failing(fails)
+        place = cached_property(lambda self: (pafs.PyFileSystem(handler), self.uri))
+        place.__set_name__(RunFolder, "_place")
+        monkeypatch.setattr(RunFolder, "_place", place)
+        return handler
+
+    return make
+
+
+@pytest.fixture
+def starts(monkeypatch):
+    """How many blocks began to be played."""
+    count = []
+    begin = task.start
+    monkeypatch.setattr(task, "start", lambda *args: count.append(1) or begin(*args))
+    return count
+
+
+@pytest.mark.parametrize("seed", [0, 1])
+def test_a_fifth_of_all_calls_may_fail(small_suite, tmp_path, bucket, starts, seed):
+    suite = small_suite(horizon=20)
+    cbobench.run(suite, out=tmp_path / "disk", cpus=0)
+    rng = random.Random(seed)
+    starts.clear()
+    failing = bucket(lambda count, name: AWAY if rng.random() < 0.2 else None)
+    outcome = cbobench.run(suite, out=tmp_path / "run", cpus=0, block=2)
+    assert (outcome.played, outcome.failed, outcome.absent) == (12, 0, ())
+    assert len(starts) == 6, "no block was played twice"
+    assert failing.count > 60
+    assert_same_rows(tmp_path / "disk", tmp_path / "run")
+    assert verify(RunFolder.at(tmp_path / "run")).damaged == []
+
+
+@pytest.mark.parametrize("name", ["upload", "write", "read", "open", "get_file_info", "get_file_info_selector"])
+def test_a_store_that_stays_away_ends_the_run_in_one_line(small_suite, tmp_path, bucket, starts, monkeypatch, name):
+    """Away from the middle on; what is complete stays, and the same call resumes."""
+    suite, run = small_suite(horizon=20), tmp_path / "run"
+    todo = plan(suite, out=run, cpus=0, block=1)
+    receipts = []
+    monkeypatch.setenv(store.PATIENCE, "0.02")
+    bucket(lambda count, what: AWAY if len(receipts) >= 3 and what == name else None)
+
+    def play_and_read():
+        execute(todo, cpus=0, on_receipt=receipts.append)
+        cbobench.load_cells(run)
+
+    with pytest.raises(StoreFailure, match="when that is mended the same command resumes") as error:
+        play_and_read()
+    assert "\n" not in str(error.value)
+    assert "SERVICE_UNAVAILABLE" in str(error.value)
+    bucket(lambda count, what: None)
+    complete = len(played(RunFolder.at(run)))
+    assert complete >= 3
+    assert len(starts) <= complete + 1, "a store's failure is no cell's: nothing is played again one by one"
+    assert cbobench.run(suite, out=run, cpus=0, block=1).played == 12 - complete
+    assert len(cbobench.load_cells(run)) == 12
+
+
+def test_what_waiting_does_not_mend_is_said_at_once(small_suite, tmp_path, bucket):
+    denied = OSError("When uploading key 'x': AWS Error ACCESS_DENIED during PutObject operation: Access Denied")
+    failing = bucket(lambda count, name: denied if name == "upload" else None)
+    with pytest.raises(Misuse, match="cannot write to .*ACCESS_DENIED.*; give another --out"):
+        cbobench.run(small_suite(), out=tmp_path / "run", cpus=0)
+    assert failing.count < 20
+
+
+@pytest.mark.parametrize("given", ["a while", "-1", "inf"])
+def test_patience_is_a_number_of_seconds(monkeypatch, given):
+    monkeypatch.setenv(store.PATIENCE, given)
+    with pytest.raises(Misuse, match="CBOBENCH_STORE_PATIENCE is .*; it must be a number of seconds"):
+        store.patience()
+
+
+FULL = "import resource; resource.setrlimit(resource.RLIMIT_FSIZE, (9000, 9000)); "
+
+
+@pytest.mark.parametrize("cpus", [0, 2])
+def test_a_disk_that_is_full(write_suite, tmp_path, cpus):
+    """The kernel refuses to write on in the middle of a file: one line, and the same command resumes."""
+    run = tmp_path / "run"
+    suite = write_suite("suite: full\nhorizon: 400\nseeds: 6\nproblems: [rkhs-1d]\nalgorithms: [random]\n")
+    cbobench.run(suite, out=run, cpus=0, horizon=5, seeds=1)
+    program, option, code = cbobench_words()
+    words = [program, option, FULL + code, "run", str(suite), "--out", str(run), "--cpus", str(cpus)]
+    done = subprocess.run(words, capture_output=True, text=True, timeout=60, check=False)
+    assert done.returncode == 1, done.stderr
+    assert f"cbobench: cannot write to {run}: File too large; when that is mended the same command" in done.stderr
+    assert "; what is published stays, to go on: cbobench run" in done.stderr
+    assert "Traceback" not in done.stderr
+    assert not list(tmp_path.rglob("*.tmp"))
+    assert not list((run / "drivers").iterdir())
+    assert cbobench.run(suite, out=run, cpus=0).played == 6
+    assert len(cbobench.load_cells(run)) == 7
+
+
+def test_a_run_folder_that_is_removed_is_not_made_again(small_suite, tmp_path):
+    run = tmp_path / "run"
+    todo = plan(small_suite(horizon=20), out=run, cpus=0, block=1)
+    with pytest.raises(StoreFailure, match=f"cannot write to {run}: No such file or directory"):
+        execute(todo, cpus=0, on_receipt=lambda receipt: shutil.rmtree(run))
+    assert not run.exists()

@@ -1,0 +1,245 @@
+"""Several calls on one run folder: each is remembered, none plays what another plays, and what the dead left goes."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+import threading
+import time
+from dataclasses import asdict, replace
+
+import pytest
+
+import cbobench
+from cbobench.errors import Misuse
+from cbobench.play.task import carry_out_there
+from cbobench.results import drivers
+from cbobench.results.drivers import Claim
+from cbobench.results.folder import RunFolder
+from cbobench.results.record import RunRecord
+from cbobench.results.status import played, status
+from cbobench.results.store import StoreFailure, machine
+from cbobench.results.verify import repair, verify
+from cbobench.sweep.run import execute, plan
+from tests.sweep.test_run import assert_same_rows
+
+
+@pytest.fixture
+def run(tmp_path):
+    return tmp_path / "run"
+
+
+def all_cells(todo):
+    return [cell for task in todo.tasks for cell in task.cells]
+
+
+def content(run):
+    return {p: p.read_bytes() for p in run.rglob("*") if p.is_file()}
+
+
+def test_two_calls_for_the_same_cells(small_suite, run):
+    """The second is refused and told who plays; other cells, and the same ones later, are played."""
+    suite = small_suite(horizon=20)
+    cbobench.run(suite, out=run, cpus=0, seeds=1)
+    todo = plan(suite, out=run, cpus=0)
+    with Claim(todo.folder, all_cells(todo)):
+        before = content(run)
+        with pytest.raises(Misuse) as error:
+            cbobench.run(suite, out=run, cpus=0, only="ckb-ts")
+        who = f"are played by process {os.getpid()} on {os.uname().nodename} (since 20"
+        assert str(error.value).startswith(f"3 of the 3 cells to play in {run} {who}")
+        assert str(error.value).endswith("wait for it, or end it, or ask for other cells with --only")
+        assert content(run) == before
+        assert cbobench.run(suite, out=run, cpus=0, seeds=1).played == 0, "nothing to play, nothing in the way"
+        assert cbobench.run(suite, out=run, cpus=0, horizon=10).played == 12, "other cells"
+    assert cbobench.run(suite, out=run, cpus=0).played == 9
+    assert not list((run / "drivers").iterdir())
+
+
+def test_of_calls_that_come_at_once_one_plays(small_suite, run):
+    todo = plan(small_suite(), out=run, cpus=0)
+    tried, won, refused = threading.Barrier(6), [], []
+
+    def call():
+        try:
+            with Claim(todo.folder, all_cells(todo)) as claim:
+                won.append(claim)
+                tried.wait(20)
+        except Misuse:
+            refused.append(1)
+            tried.wait(20)
+
+    threads = [threading.Thread(target=call) for _ in range(6)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert (len(won), len(refused)) == (1, 5)
+
+
+def left(run, todo, **other):
+    """The file of a call that is there no more, or is elsewhere."""
+    claim = Claim(todo.folder, all_cells(todo))
+    file = run / "drivers" / f"{claim.id}.json"
+    file.parent.mkdir(parents=True, exist_ok=True)
+    file.write_text(json.dumps(asdict(replace(claim.mine, holds=True, **other))))
+    return file
+
+
+@pytest.mark.parametrize(
+    ("other", "silent", "holds"),
+    [
+        ({}, 0, True),
+        ({}, 9999, True),  # alive, however busy
+        ({"born": "1"}, 0, False),  # its number is another process's now
+        ({"machine": "elsewhere-1"}, 0, True),
+        ({"machine": "elsewhere-1"}, drivers.SILENCE + 5, False),
+    ],
+)
+def test_calls_that_died_do_not_hold(small_suite, run, other, silent, holds):
+    todo = plan(small_suite(horizon=20), out=run, cpus=0)
+    file = left(run, todo, **other)
+    at = time.time() - silent
+    os.utime(file, (at, at))
+    notes = []
+    if holds:
+        with pytest.raises(Misuse, match="12 of the 12 cells to play .* are played by process"):
+            execute(todo, cpus=0)
+        return
+    assert execute(todo, cpus=0, on_note=notes.append).played == 12
+    assert [note for note in notes if "ended without a word" in note]
+    assert not file.exists()
+
+
+def test_what_another_call_has_published_meanwhile_is_not_played_again(small_suite, run):
+    first, second = (plan(small_suite(horizon=20), out=run, cpus=0) for _ in range(2))
+    assert execute(first, cpus=0).played == 12
+    assert execute(second, cpus=0).played == 0
+
+
+def test_a_call_gives_signs_of_life(small_suite, run, monkeypatch):
+    todo = plan(small_suite(horizon=20), out=run, cpus=0, block=1)
+    monkeypatch.setattr(drivers, "BEAT", 0.0)
+    seen = set()
+
+    def look(receipt):
+        (file,) = (run / "drivers").glob("*.json")
+        drivers.beat(RunFolder(str(run), file.stem))
+        seen.add(file.stat().st_mtime_ns)
+
+    execute(todo, cpus=0, on_receipt=look)
+    assert len(seen) > 3
+
+
+def test_no_call_is_lost_whoever_writes_last(small_suite, run):
+    """Two calls read the same run.json, and the second to write knows nothing of the first."""
+    suite = small_suite(horizon=20)
+    cbobench.run(suite, out=run, cpus=0, only="ckb-ucb")
+    early = (run / "run.json").read_bytes()
+    cbobench.run(suite, out=run, cpus=0, only="ckb-ts")
+    (run / "run.json").write_bytes(early)
+    assert len(status(RunFolder.at(run))[0].grids) == 2
+    assert len(cbobench.load_cells(run)) == 8
+    (run / "run.json").unlink()
+    assert len(cbobench.load_cells(run)) == 8
+    cbobench.run(suite, out=run, cpus=0, only="stageopt")
+    on_disk = RunRecord.from_json(json.loads((run / "run.json").read_text()), "run.json")
+    assert len(on_disk.grids) == len(on_disk.invocations) == 3, "run.json alone says all, as older readers need it"
+
+
+def test_a_record_is_made_again_from_the_cells(small_suite, run, tmp_path):
+    """Nothing but rounds and cells is left: the next call, or verify --repair, finds all of them."""
+    suite = small_suite(horizon=20, extra="shared: {beta_scale: 0.5}\nrecord: {rounds: 7}\n")
+    cbobench.run(suite, out=run, cpus=0, block=2)
+    shutil.copytree(run, tmp_path / "whole")
+
+    def lose():
+        (run / "run.json").unlink()
+        shutil.rmtree(run / "invocations")
+
+    lose()
+    with pytest.raises(Misuse, match="is not a run folder: it has no run.json"):
+        cbobench.load_cells(run)
+    notes = []
+    assert cbobench.run(suite, out=run, cpus=0, on_note=notes.append).played == 0
+    assert "run.json is missing: it is made again from what the published cells say" in notes[0]
+    assert_same_rows(tmp_path / "whole", run)
+    lose()
+    folder = RunFolder.at(run)
+    found = verify(folder)
+    assert [(damage.file, damage.why) for damage in found.damaged] == [("run.json", "is missing")]
+    assert repair(folder, found) == []
+    assert verify(folder).damaged == []
+    assert_same_rows(tmp_path / "whole", run)
+    record, before = RunRecord.read(folder), RunRecord.read(RunFolder.at(tmp_path / "whole"))
+    assert {*record.cells} == {*before.cells}
+    assert (record.keep, record.block) == (7, 2)
+    assert cbobench.run(suite, out=run, cpus=0, seeds=5).played == 3
+    lose()
+    with pytest.raises(Misuse, match="records 7 rounds, the suite now asks otherwise"):
+        cbobench.run(small_suite(horizon=20, extra="shared: {beta_scale: 0.5}\n"), out=run, cpus=0)
+
+
+def test_a_worker_that_sees_another_folder_is_refused(small_suite, tmp_path, monkeypatch):
+    """The same path on a machine that does not share it; nothing is played there."""
+    monkeypatch.setattr(drivers, "UNSEEN", 0.0)
+    todo = plan(small_suite(horizon=20), out=tmp_path / "run", cpus=0)
+    problem, task = next(iter(todo.suite.problems.values())), todo.tasks[0]
+    with Claim(todo.folder, all_cells(todo)) as claim:
+        elsewhere = replace(claim.there, uri=str(tmp_path / "elsewhere"))
+        with pytest.raises(
+            StoreFailure, match=f"does not see the driver's folder {tmp_path}/elsewhere: .* all machines share"
+        ):
+            carry_out_there(problem, task, elsewhere)
+        assert not (tmp_path / "elsewhere").exists()
+        assert carry_out_there(problem, task, claim.there).ok == 4
+
+
+def test_what_killed_calls_left_is_swept_up(small_suite, run):
+    """Rounds whose cells were played again by other tasks, and temporary files; nothing of a live writer."""
+    suite = small_suite(horizon=20)
+    cbobench.run(suite, out=run, cpus=0, block=1, seeds=2)
+    orphans = sorted(run.glob("cells/*.0-0.*"))
+    for file in orphans:
+        file.unlink()  # killed between rounds and cells
+    mine, there = f".x.parquet.{machine()}", ".x.parquet.elsewhere-1"
+    for name in (f"{mine}.999999999.1.tmp", f"{there}.1.2.tmp", ".x.parquet.1.2.tmp", f"{mine}.{os.getpid()}.1.tmp"):
+        (run / "rounds" / name).write_text("half")
+    todo = plan(suite, out=run, cpus=0, seeds=2)
+    cut = replace(todo, tasks=[replace(t, cells=t.cells, attempt=2) for t in todo.tasks])
+    with Claim(todo.folder, []):  # someone else is there: only what is surely dead goes
+        assert execute(replace(cut, tasks=cut.tasks[:1]), cpus=0).played == 1
+        kept = sorted(p.name for p in run.glob("rounds/.*"))
+        assert kept == sorted([f"{there}.1.2.tmp", ".x.parquet.1.2.tmp", f"{mine}.{os.getpid()}.1.tmp"])
+    notes = []
+    execute(replace(cut, tasks=cut.tasks[1:]), cpus=0, on_note=notes.append)
+    assert "removed 2 unfinished files of calls that were killed" in notes
+    assert [p.name for p in run.glob("rounds/.*")] == [f"{mine}.{os.getpid()}.1.tmp"], "its process lives"
+    assert sorted(p.name for p in run.glob("rounds/*.parquet")) == sorted(p.name for p in run.glob("cells/*.parquet"))
+    assert len(played(RunFolder.at(run))) == 6
+
+
+def test_cells_of_a_straggler_do_not_count(small_suite, run):
+    """It publishes them after its rounds were swept up: the cells were played again by others."""
+    suite = small_suite(horizon=20)
+    cbobench.run(suite, out=run, cpus=0, block=4)
+    shutil.move(run / "cells", run.parent / "late")
+    cbobench.run(suite, out=run, cpus=0, block=1)
+    for file in (run.parent / "late").iterdir():
+        if not (run / "rounds" / file.name).exists():
+            shutil.copy(file, run / "cells")
+    assert len(cbobench.load_cells(run)) == 12
+
+
+@pytest.mark.slow
+def test_the_jobs_of_an_array_begin_at_once(small_suite, run):
+    names = ["ckb-ts", "ckb-ucb", "stageopt"]
+    words = [sys.executable, "-m", "cbobench", "run", str(small_suite(horizon=20)), "--out", str(run), "--cpus", "0"]
+    jobs = [subprocess.Popen([*words, "--only", name], stdout=subprocess.DEVNULL) for name in names]
+    assert [job.wait(60) for job in jobs] == [0, 0, 0]
+    on_disk = json.loads((run / "run.json").read_text())
+    assert sorted(pair[1] for grid in on_disk["grids"] for pair in grid["pairs"]) == names
+    assert len(cbobench.load_cells(run)) == 12

@@ -1,0 +1,237 @@
+"""`cbobench verify`: every damaged file is found and named at once, moved away on request, and played again."""
+
+from __future__ import annotations
+
+import json
+import random
+import re
+import shutil
+from types import SimpleNamespace
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+import cbobench
+from cbobench.cli import main
+from cbobench.errors import DamagedRun, Misuse
+from cbobench.results import schema
+from cbobench.results.drivers import Claim
+from cbobench.results.folder import RunFolder
+from cbobench.results.schema import FOOTER
+from cbobench.results.verify import repair, verify
+from tests.conftest import SMALL
+from tests.sweep.test_run import assert_same_rows
+
+
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory):
+    """A suite and its run: three tasks of four cells."""
+    folder = tmp_path_factory.mktemp("whole")
+    (folder / "suite.yaml").write_text(SMALL.format(horizon=20, seeds=4))
+    cbobench.run(folder / "suite.yaml", out=folder / "run", cpus=0)
+    return folder / "suite.yaml", folder / "run"
+
+
+@pytest.fixture
+def played(whole, tmp_path):
+    """The suite, and a copy of the run to damage."""
+    shutil.copytree(whole[1], tmp_path / "run")
+    return whole[0], tmp_path / "run"
+
+
+def files(run, kind="rounds"):
+    return sorted((run / kind).glob("*.parquet"))
+
+
+def rewrite(file, change, footer=None):
+    """Write a file again with other rows, its checksums in order, and optionally another footer."""
+    table = change(pq.read_table(file))
+    known = json.loads(table.schema.metadata[FOOTER])
+    content = json.dumps(known | {"rows": len(table)} | (footer or {})).encode()
+    pq.write_table(table.replace_schema_metadata({FOOTER: content}), file, write_page_checksum=True)
+
+
+def put(table, name, values):
+    return table.set_column(table.column_names.index(name), table.schema.field(name), [pa.array(values)])
+
+
+def test_flipped_bits_are_no_numbers(played):
+    """What is read is what was written, or refused; `verify` finds every change that a reader could see."""
+    _, run = played
+    rng, folder = random.Random(0), RunFolder.at(run)
+    before = cbobench.load_rounds(run).map(str)
+    changed = refused = 0
+    for _ in range(40):
+        file = rng.choice(files(run))
+        data = bytearray(file.read_bytes())
+        whole, position = bytes(data), rng.randrange(len(data))
+        data[position] ^= 1 << rng.randrange(8)
+        file.write_bytes(data)
+        try:
+            same = cbobench.load_rounds(run).map(str).equals(before)
+            changed += not same
+        except DamagedRun:
+            same = False
+            refused += 1
+        found = [damage.file.partition("/")[2] for damage in verify(folder).damaged]
+        assert same or found == [file.name]
+        file.write_bytes(whole)
+    assert refused > 25
+    assert changed <= 1, "footers have no checksum"
+    assert verify(folder).damaged == []
+
+
+def test_without_checksums_damage_passes(played, monkeypatch):
+    """The negative control, and files of older versions: they are read as before."""
+    suite, run = played
+    shutil.rmtree(run)
+    monkeypatch.setitem(schema.COMPRESSION, "write_page_checksum", False)
+    cbobench.run(suite, out=run, cpus=0)
+    before, rng, changed = cbobench.load_rounds(run).map(str), random.Random(0), 0
+    assert verify(RunFolder.at(run)).damaged == []
+    file = files(run)[0]
+    whole = file.read_bytes()
+    for _ in range(12):
+        data = bytearray(whole)
+        data[rng.randrange(4, len(data) // 2)] ^= 4
+        file.write_bytes(data)
+        try:
+            changed += not cbobench.load_rounds(run).map(str).equals(before)
+        except DamagedRun:
+            continue
+    assert changed > 0
+
+
+def swap(run):
+    one, other = files(run)[:2]
+    held = one.read_bytes()
+    one.write_bytes(other.read_bytes())
+    other.write_bytes(held)
+
+
+def swap_with_footers(run):
+    """As if two tasks had written to each other's file."""
+    one, other = files(run)[:2]
+    tasks = [json.loads(pq.read_schema(file).metadata[FOOTER])["task"] for file in (one, other)]
+    swap(run)
+    rewrite(one, lambda table: table, {"task": tasks[0]})
+    rewrite(other, lambda table: table, {"task": tasks[1]})
+
+
+def swap_values(run):
+    """The rounds of two cells of a task change places: every footer is in order."""
+
+    def change(table):
+        order = np.arange(len(table)).reshape(4, -1)[[1, 0, 2, 3]].reshape(-1)
+        names = [name for name in table.column_names if name not in ("cell", "seed", "t")]
+        for name in names:
+            table = table.set_column(table.column_names.index(name), name, table[name].take(pa.array(order)))
+        return table
+
+    rewrite(files(run)[0], change)
+
+
+def another_run(run):
+    file = files(run, "cells")[0]
+    spec = pq.read_table(file)["spec"].to_pylist()
+    rewrite(file, lambda table: put(table, "spec", [s.replace('"seed":', '"seed":1') for s in spec]))
+
+
+def not_finite(run):
+    rewrite(files(run)[0], lambda table: put(table, "regret", [float("inf"), *table["regret"].to_pylist()[1:]]))
+
+
+def other_result(run):
+    rewrite(files(run, "cells")[0], lambda t: put(t, "regret", [v + 1e-12 for v in t["regret"].to_pylist()]))
+
+
+def missing_rounds(run):
+    files(run)[0].unlink()
+
+
+@pytest.mark.parametrize(
+    ("damage", "count", "why"),
+    [
+        (swap, 2, "holds the task"),
+        (swap_with_footers, 2, "its rounds are of other cells"),
+        (swap_values, 1, "its cell .* ends with regret = .*, its rounds with"),
+        (another_run, 1, "that does not say what it is"),
+        (not_finite, 1, "holds regret that is not finite"),
+        (other_result, 1, "its cell .* ends with regret = "),
+        (missing_rounds, 1, "its rounds are missing"),
+    ],
+)
+def test_what_does_not_belong_together_is_found_moved_and_played_again(played, whole, damage, count, why):
+    suite, run = played
+    damage(run)
+    folder = RunFolder.at(run)
+    before = {p: p.read_bytes() for p in run.rglob("*.parquet")}
+    found = verify(folder)
+    assert len(found.damaged) == count
+    for one in found.damaged:
+        assert re.search(why, one.why), one
+    assert {p: p.read_bytes() for p in run.rglob("*.parquet")} == before, "looking changes nothing"
+    moved = repair(folder, found)
+    assert set(before.values()) == {p.read_bytes() for p in run.rglob("*.parquet")}, "nothing is lost"
+    assert all((run / "quarantine" / file).is_file() for file in moved)
+    assert verify(folder).damaged == []
+    assert cbobench.run(suite, out=run, cpus=0).played == 4 * count
+    assert_same_rows(whole[1], run)
+    assert verify(folder).cells == 12
+
+
+def test_all_damaged_files_are_named_at_once(played, capsys):
+    suite, run = played
+
+    def command(*words):
+        code = main([*map(str, words)])
+        return SimpleNamespace(returncode=code, stdout=capsys.readouterr().out)
+
+    assert command("verify", run).stdout.splitlines() == ["0 of 8 files are damaged; 12 of 12 cells are whole"]
+    files(run)[0].write_bytes(b"")
+    files(run)[1].write_bytes(files(run)[1].read_bytes()[:-9])
+    files(run, "cells")[2].write_bytes(b"PAR1 not")
+    done = command("verify", run)
+    assert done.returncode == 1
+    head, *lines, hint = done.stdout.splitlines()
+    assert head == "3 of 8 files are damaged; 0 of 12 cells are whole"
+    assert [line.split(":")[0].strip().split("/")[0] for line in lines] == ["rounds", "rounds", "cells"]
+    assert hint == f"  to move them into quarantine/: cbobench verify {run} --repair"
+    with pytest.raises(DamagedRun, match="cbobench verify RUN names all"):
+        cbobench.load_cells(run)
+    assert len(json.loads(command("verify", run, "--format", "json").stdout)["damaged"]) == 3
+    done = command("verify", run, "--repair")
+    assert done.returncode == 0
+    assert "moved into quarantine/: 6 files" in done.stdout
+    assert command("verify", run).stdout == "0 of 2 files are damaged; 0 of 12 cells are whole\n"
+    assert cbobench.run(suite, out=run, cpus=0).played == 12
+
+
+def test_cells_played_twice_count_once_and_must_agree(small_suite, tmp_path):
+    suite, run, folder = small_suite(horizon=20), tmp_path / "run", RunFolder.at(tmp_path / "run")
+    cbobench.run(suite, out=run, cpus=0, block=1)
+    cbobench.run(suite, out=tmp_path / "blocks", cpus=0, block=2)
+    for kind in ("rounds", "cells"):
+        shutil.copy(files(tmp_path / "blocks", kind)[0], run / kind)
+    assert (verify(folder).damaged, verify(folder).twice) == ([], 2)
+    assert len(cbobench.load_cells(run)) == 12
+    for kind in ("rounds", "cells"):
+        rewrite(files(run, kind)[0], lambda t: put(t, "regret", [v + 1 for v in t["regret"].to_pylist()]))
+    assert [d.file.split("/")[0] for d in verify(folder).damaged] == ["cells"]
+    assert "has another result in" in verify(folder).damaged[0].why
+
+
+def test_nobody_repairs_a_run_that_is_played(played):
+    suite, run = played
+    files(run)[0].unlink()
+    folder = RunFolder.at(run)
+    with Claim(folder, []), pytest.raises(Misuse, match="is played by process .*; repair it when that has ended"):
+        repair(folder, verify(folder))
+    assert len(repair(folder, verify(folder))) == 1
+
+
+def test_a_folder_of_nothing_is_no_run(tmp_path):
+    with pytest.raises(Misuse, match="is not a run folder"):
+        verify(RunFolder.at(tmp_path))
