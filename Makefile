@@ -7,7 +7,7 @@ RUN    ?= runs/quickstart
 WORKERS ?= auto
 PYTEST  = OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n $(WORKERS) --maxprocesses 8 --dist loadgroup
 
-.PHONY: demo test fast lint hooks bench maximiser paper-figures claims maps reference readme wheel dist wheel-test lowest clean
+.PHONY: demo test fast lint hooks bench scale maximiser paper-figures claims maps reference readme wheel dist wheel-test lowest clean
 
 demo: .make/install  ## play the quickstart suite, print its table, draw its figures
 	$(BIN)/cbobench run quickstart --out $(RUN)
@@ -30,6 +30,9 @@ hooks: .make/lint  ## run style, types and house rules before every commit
 
 bench: .make/test  ## µs per seed-round against the bare-NumPy floor (ARGS=--quick for the main case only)
 	$(BIN)/python benchmarks/bench.py $(ARGS)
+
+scale: .make/test  ## a million cells through plan and scheduler on 1, 100 and 10,000 virtual CPUs with faults
+	$(BIN)/python benchmarks/scale.py $(ARGS)
 
 maximiser: .make/test  ## how often a dense search beats the maximiser on boxes (ARGS="gramacy --rounds 400": some, longer)
 	$(BIN)/python benchmarks/maximiser.py $(ARGS)

@@ -98,6 +98,7 @@ def parser() -> Parser:
         "--again", choices=("failed", "stale"), action="append", default=[],
         help="play again the cells that failed, or that other code played (may be given twice)",
     )  # fmt: skip
+    run.add_argument("--budget", metavar="B", help="begin nothing more once so much CPU time is spent, such as 2cpuh")
     run.add_argument("--fail-fast", action="store_true", help="stop at the first failed cell")
     run.add_argument("--no-imports", action="store_true", help="refuse suites that import code")
     run.add_argument("--dry-run", action="store_true", help="say what would be played, how long and how large")
@@ -145,6 +146,9 @@ def parser() -> Parser:
     figures.add_argument(
         "--statistic", choices=("mean", "median"), help="means with intervals, or medians with quartiles, everywhere"
     )
+
+    merge = command("compact", "merge the many small files of a run into few; large runs are merged when they end")
+    merge.add_argument("run", metavar="RUN", help="run folder, path or URI")
 
     verify = command("verify", "read every file of a run, name all that are damaged, and move them away on request")
     verify.add_argument("run", metavar="RUN", help="run folder, path or URI")

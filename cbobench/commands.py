@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 __all__ = [
     "do_audit",
     "do_claims",
+    "do_compact",
     "do_compare",
     "do_data",
     "do_figures",
@@ -76,7 +77,7 @@ def do_run(options: argparse.Namespace, given: list[str]) -> int:
 
         try:
             sweep.execute(
-                todo, cpus=options.cpus, address=options.address, fail_fast=options.fail_fast,
+                todo, cpus=options.cpus, address=options.address, fail_fast=options.fail_fast, budget=options.budget,
                 on_receipt=progress.add, on_note=progress.note, when_played=finish,
             )  # fmt: skip
         except CbobenchError as error:
@@ -111,6 +112,9 @@ def _report(outcome: Outcome, done: int, command: str, fail_fast: bool, out: Tex
     print(f"results: {outcome.folder}", file=out, flush=True)
     see = f"see: cbobench status {shlex.quote(str(outcome.folder))}"
     failed = int((finished.cells["status"] == "failed").sum())
+    if outcome.spent:
+        good = done + outcome.played - outcome.failed
+        print(f"the budget is spent: {good} of {outcome.cells} cells are done; to go on: {command}", file=sys.stderr)
     if failed:
         print(f"{counted(failed, 'cell')} failed; {see}", file=sys.stderr)
     if outcome.absent:
@@ -152,7 +156,7 @@ def do_status(options: argparse.Namespace, given: list[str]) -> int:
             "error": printable(e),
         }
         for c, e in state.failed
-    ]
+    ]  # fmt: skip
     if options.format == "json":
         content = {"suite": record.suite, "folder": str(folder), "expected": len(record.cells), **state.counts()}
         content |= {"unchecked": len(state.unchecked), "other_libraries": len(state.other)}
@@ -180,6 +184,16 @@ def do_status(options: argparse.Namespace, given: list[str]) -> int:
     for hint in hints:
         print(f"  to go on: {printable(hint)}")
     return 1 if failures else 0
+
+
+def do_compact(options: argparse.Namespace, given: list[str]) -> int:
+    """`cbobench compact`."""
+    from cbobench.results.compact import compact
+    from cbobench.results.folder import RunFolder
+
+    folder = RunFolder.at(options.run)
+    print("{}: {} files of cells, now {}".format(folder, *compact(folder)))
+    return 0
 
 
 def do_verify(options: argparse.Namespace, given: list[str]) -> int:
@@ -215,12 +229,13 @@ def do_verify(options: argparse.Namespace, given: list[str]) -> int:
 
 def _finishing(record: RunRecord, state: Status) -> list[str]:
     """The commands that finish a run: those of the grids that hold what is missing, failed or stale."""
-    open_cells = {"": state.missing, "failed": [c for c, _ in state.failed], "stale": state.stale}
-    open_ids = {word: {c.id for c in some} for word, some in open_cells.items() if some}
+    from cbobench.results.asked import as_numbers
+
+    failed = as_numbers([c.id for c, _ in state.failed])
+    open_ids = {"": state.missing.ids, "failed": failed, "stale": state.stale.ids}
     hints = []
-    for grid in record.grids if open_ids else ():
-        held = {cell.id for cell in grid.cells}
-        wanted = [word for word, some in open_ids.items() if held & some]
+    for grid in record.grids if any(map(len, open_ids.values())) else ():
+        wanted = [word for word, some in open_ids.items() if grid.cells.hold_any(some)]
         command = _without_again(list(grid.command))
         if wanted and command[:2] == ["cbobench", "run"]:  # nothing else that a folder holds is a command to advise
             hints.append(shlex.join([*command, *[part for word in wanted if word for part in ("--again", word)]]))

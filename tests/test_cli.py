@@ -145,7 +145,7 @@ def test_the_estimate_tries_no_more_pairs_than_it_has_time_for(run, tmp_path, mo
         "suite: s\nhorizon: 40\nseeds: 2\nproblems:\n  - rkhs-1d: {h: {sweep: [0.25, 0.5]}}\nalgorithms:\n"
         "  - random\n  - ckb-ucb: {beta_scale: {sweep: [0.1, 1.0]}}\n"
     )
-    costs = {"random": (1e-3, 10.0), "ckb-ucb": (2e-3, 20.0)}
+    costs = {"random": estimate.Sample(1e-3, 0.1, 10.0), "ckb-ucb": estimate.Sample(2e-3, 0.2, 20.0)}
     tried = []
 
     def sample(todo, task):
@@ -161,7 +161,7 @@ def test_the_estimate_tries_no_more_pairs_than_it_has_time_for(run, tmp_path, mo
     assert len(tried) == 2
     assert "; 2 of 6 pairs were tried)" in few
     assert few.replace("; 2 of 6 pairs were tried", "") == said
-    costs["random"] = (1.0, 10.0)
+    costs["random"] = estimate.Sample(1.0, 0.1, 10.0)
     assert run("run", suite, "--out", tmp_path / "r", "--dry-run", "--cpus", 1)[1] != few, "negative control"
 
 

@@ -9,6 +9,7 @@ from typing import Any
 import pandas as pd
 
 from cbobench.report.load import Run
+from cbobench.results.asked import as_words
 
 WORDS = {True: "binds", False: "does not bind"}
 Where = Any
@@ -91,8 +92,9 @@ def groups(run: Run, only: str | None = None, by: str = "problem") -> list[Group
     """
     labels = run.record.labels("problems"), run.record.labels("algorithms")
     asked: dict[tuple[str, str, int], dict[str, int]] = {}
-    for cell in (run.record if only is None else run.record.only(only)).cells.values():
-        asked.setdefault((cell.pair.problem.title, cell.pair.algorithm.title, cell.horizon), {})[cell.id] = cell.seed
+    for strip in (run.record if only is None else run.record.only(only)).cells.strips:
+        key = strip.pair.problem.title, strip.pair.algorithm.title, strip.horizon
+        asked.setdefault(key, {}).update(zip(as_words(strip.ids), map(int, strip.seeds), strict=True))
     parts = dict(list(run.cells.groupby(["problem", "algorithm", "horizon"], sort=False)))
     found = []
     for (problem, algorithm, horizon), seeds in asked.items():

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import itertools
-from collections.abc import Iterable, Iterator
-from functools import cached_property
+from collections.abc import Callable, Iterable, Iterator
+from functools import cached_property, partial
 from pathlib import Path
 from typing import Any
 
@@ -15,11 +14,13 @@ from numpy.typing import NDArray
 
 from cbobench.errors import unknown
 from cbobench.report.columns import entries, labelled, source
+from cbobench.results.asked import Pair, as_numbers, as_words
 from cbobench.results.folder import RunFolder
+from cbobench.results.published import ABSENT, looked, played
 from cbobench.results.record import RunRecord, What
+from cbobench.results.rows import codes_of, in_order, only_of
 from cbobench.results.schema import schema
 from cbobench.results.staleness import Freshness
-from cbobench.results.status import Played, played
 
 WHAT: dict[str, What] = {"problem": "problems", "algorithm": "algorithms"}
 
@@ -37,7 +38,7 @@ class Run:
     def __init__(self, where: str | Path) -> None:
         self.folder = RunFolder.at(where)
         self.record = self.whole = RunRecord.read(self.folder)
-        self.played: dict[str, Played] = played(self.folder)
+        self.played = played(self.folder, None)
 
     def only(self, glob: str) -> Run:
         """The same run with the matching pairs alone (see `RunRecord.only`); `whole` still holds all."""
@@ -49,26 +50,36 @@ class Run:
     @cached_property
     def cells(self) -> pd.DataFrame:
         """One row per published cell that was asked for, in the suite's order (columns: `results.schema`)."""
-        return self._rows("cells")
+        return self._counting(self.played.table, self.played.find(self.record.cells.ids))
 
     @cached_property
     def audit(self) -> pd.DataFrame:
         """One row per cell of an audited run that was played to its end (columns: `results.audited`)."""
-        return self._rows("audit")
+        table = looked(self._audited)
+        numbers, attempt = as_numbers(table["cell"].to_pylist()), table["attempt"].to_numpy()
+        rows = {cell: row for row, cell in enumerate(zip(numbers.tolist(), attempt.tolist(), strict=True))}
+        ids = self.record.cells.ids
+        at = self.played.find(ids)
+        latest = np.where(at == ABSENT, 0, self.played.attempt[at] if len(self.played) else 0)
+        wanted = [rows.get(one, ABSENT) for one in zip(ids.tolist(), latest.tolist(), strict=True)]
+        return self._counting(table, np.array(wanted, dtype=np.int64))
 
-    def _rows(self, kind: str) -> pd.DataFrame:
-        """The rows that count of a kind of file with one row per cell."""
-        asked = {cell: position for position, cell in enumerate(self.record.cells)}
-        latest = {(p.cell, p.attempt) for p in self.played.values() if p.cell in asked}
-        tasks = sorted({p.task for p in self.played.values()} & set(self.folder.names(kind)))
-        for task in tasks if kind != "cells" else ():  # `played` has looked at those
-            self.folder.footer(kind, task)
-        tables = [self.folder.read(kind, task) for task in tasks]
-        joined = pa.concat_tables(tables) if tables else schema(kind).empty_table()
-        pairs = zip(joined["cell"].to_pylist(), joined["attempt"].to_pylist(), strict=True)
-        keep = pa.array([pair in latest for pair in pairs], pa.bool_())
-        frame = self._named(joined.filter(keep)).drop_duplicates("cell")
-        return frame.sort_values("cell", key=lambda column: column.map(asked), ignore_index=True)
+    def _audited(self) -> pa.Table:
+        files = {self.played.tasks[i] for i in np.unique(self.played.task[self.played.rows])}
+        if files - {*self.folder.names("audit")}:  # of cells that crashed, or what a shard has replaced meanwhile
+            now = self.folder.replacements()
+            files = {now.get(task, task) for task in files} & {*self.folder.names("audit")}
+        tables = [self.folder.checked("audit", task)[1] for task in sorted(files)]
+        return pa.concat_tables([schema("audit").empty_table(), *tables])
+
+    def _counting(self, table: pa.Table, rows: NDArray[np.int64]) -> pd.DataFrame:
+        """Some rows of a table in their order, without those that are `ABSENT`."""
+        rows = rows[rows != ABSENT]
+        keep = np.zeros(len(table), dtype=bool)
+        keep[rows] = True
+        frame = self._named(table.filter(pa.array(keep)))  # long columns of text can be filtered, not taken
+        order = np.cumsum(keep)[rows] - 1
+        return frame if (np.diff(order) == 1).all() else frame.take(order).reset_index(drop=True)
 
     def _named(self, table: pa.Table) -> pd.DataFrame:
         """A frame whose problems and algorithms are named by the run's record.
@@ -76,10 +87,10 @@ class Run:
         A cell's id does not depend on how they were spelt when it was played, so the files' titles are not read.
         """
         codes = codes_of(table)
-        known = [self.record.cells.get(cell) for cell in codes.dictionary.to_pylist()]  # None: no row has it
+        known = self.record.cells.pairs(codes.dictionary.to_pylist())
         titles = {
-            "problem": [cell and cell.pair.problem.title for cell in known],
-            "algorithm": [cell and cell.pair.algorithm.title for cell in known],
+            "problem": [pair.problem.title for pair in known],
+            "algorithm": [pair.algorithm.title for pair in known],
         }
         for name, words in titles.items():
             column = pa.DictionaryArray.from_arrays(codes.indices, pa.array(words, pa.string())).cast(pa.string())
@@ -89,14 +100,23 @@ class Run:
     @cached_property
     def stale(self) -> set[str]:
         """Ids of cells that were played by code that has changed since."""
-        cells = self.record.cells
-        return {p.cell for p in self.played.values() if p.cell in cells and self._code.stale(cells[p.cell].pair, p)}
+        return self._where(lambda pair, rows: self.played.made_by(rows, partial(self._code.stale, pair)))
 
     @cached_property
     def unchecked(self) -> set[str]:
         """Ids of cells whose code cannot be imported here, so that nothing is known of their freshness."""
-        cells = self.record.cells
-        return {p.cell for p in self.played.values() if p.cell in cells and self._code.unknown(cells[p.cell].pair)}
+        return self._where(lambda pair, rows: np.full(len(rows), self._code.unknown(pair)))
+
+    def _where(self, holds: Callable[[Pair, NDArray[np.int64]], NDArray[np.bool_]]) -> set[str]:
+        """Ids of the published cells for whose pair and rows something holds."""
+        found: set[str] = set()
+        for strip in self.record.cells.strips:
+            rows = self.played.find(strip.ids)
+            there = rows != ABSENT
+            if there.any():
+                wanted = strip.ids[there][holds(strip.pair, rows[there])]
+                found.update(as_words(wanted))
+        return found
 
     @cached_property
     def _code(self) -> Freshness:
@@ -138,9 +158,9 @@ class Run:
                 does not know.
         """
         frame = self.cells
-        cells = self.record.cells.values()
+        strips = self.record.cells.strips if "seed" in filters else ()
         known: dict[str, set[Any]] = {
-            "seed": {cell.seed for cell in cells} if "seed" in filters else set(),
+            "seed": {seed for seeds in {id(s.seeds): s.seeds for s in strips}.values() for seed in seeds},
             "horizon": {grid.horizon for grid in self.record.grids},
             "status": {"ok", "failed"},
         }
@@ -176,15 +196,13 @@ class Run:
             sources = {name: source(name, names) for name in columns}
             wanted = [n for n in names if n in {*sources.values(), "cell", "problem", "algorithm", "seed", "t"}]
         cells = self.select(**filters)
-        tasks: dict[str, list[str]] = {}
-        for cell in cells.loc[cells["status"] == "ok", "cell"]:
-            tasks.setdefault(self.played[cell].task, []).append(cell)
+        tasks = self.played.by_task(cells.loc[cells["status"] == "ok", "cell"])
         if not tasks:
             return self._shown(schema("rounds").empty_table().select(wanted or names), columns)
         order = {cell: position for position, cell in enumerate(self.cells["cell"])}
         parts: list[tuple[int, pa.Table]] = []
         for task, some in tasks.items():
-            parts += _in_order(_only(self.folder.read("rounds", task, wanted), some), order)
+            parts += in_order(pa.concat_tables(only_of(part, some) for part in self._parts(task, wanted)), order)
         joined = pa.concat_tables([table for _, table in sorted(parts, key=lambda part: part[0])])
         parts.clear()
         return self._shown(joined, columns)
@@ -208,32 +226,32 @@ class Run:
             The recorded rounds (rounds,) and the values (rounds, cells), cells by id; both empty where none is good.
         """
         cells = self.good(problem, algorithm)["cell"]
-        rows: dict[str, dict[str, int]] = {}
-        for position, cell in enumerate(sorted(cells)):
-            rows.setdefault(self.played[cell].task, {})[cell] = position
-        first = (part["t"].unique().to_numpy() for task in [*rows][:1] for part in self._parts(task, ["t"]))
+        positions = {cell: position for position, cell in enumerate(sorted(cells))}
+        rows = {task: {cell: positions[cell] for cell in some} for task, some in self.played.by_task(positions).items()}
+        some = [(task, [*cells][:1]) for task, cells in rows.items()][:1]
+        first = [only_of(part, one)["t"] for task, one in some for part in self._parts(task, ["cell", "t"])]
         t = np.unique(np.concatenate([np.empty(0, dtype=np.int64), *first]))  # the same for all cells of a horizon
         values = np.empty((len(t), len(cells)))
-        for task, some in rows.items():
+        for task, mine in rows.items():
             for part in self._parts(task, ["cell", "t", metric]):
                 codes = codes_of(part)
-                of = np.array([some.get(cell, -1) for cell in codes.dictionary.to_pylist()], dtype=np.int64)
+                of = np.array([mine.get(cell, -1) for cell in codes.dictionary.to_pylist()], dtype=np.int64)
                 column = of[codes.indices.to_numpy()]
                 wanted = column >= 0
                 row = np.searchsorted(t, part["t"].to_numpy()[wanted])
                 values[row, column[wanted]] = part[metric].to_numpy()[wanted]
         return t, values
 
-    def _parts(self, task: str, columns: list[str]) -> Iterator[pa.Table]:
+    def _parts(self, task: str, columns: list[str] | None) -> Iterator[pa.Table]:
         return self.folder.row_groups("rounds", task, columns)
 
     @cached_property
     def expected(self) -> pd.DataFrame:
         """One row per (problem, algorithm, horizon) that was asked for, with the number of cells `expected`."""
         counts: dict[tuple[str, str, int], int] = {}
-        for cell in self.record.cells.values():
-            key = cell.pair.problem.title, cell.pair.algorithm.title, cell.horizon
-            counts[key] = counts.get(key, 0) + 1
+        for strip in self.record.cells.strips:
+            key = strip.pair.problem.title, strip.pair.algorithm.title, strip.horizon
+            counts[key] = counts.get(key, 0) + len(strip)
         rows = [(*key, count) for key, count in counts.items()]
         return pd.DataFrame(rows, columns=["problem", "algorithm", "horizon", "expected"])
 
@@ -246,32 +264,6 @@ class Run:
         """Titles of every "problem" or "algorithm" variant with one of these registered names, in the suite's order."""
         wanted = set(names)
         return [title for title, variant in self.record.variants(WHAT[what]).items() if variant.name in wanted]
-
-
-def _only(table: pa.Table, cells: list[str]) -> pa.Table:
-    """The rows of some cells."""
-    codes = codes_of(table)
-    kept = np.isin(codes.dictionary.to_numpy(zero_copy_only=False), cells)
-    return table if kept.all() else table.filter(pa.array(kept[codes.indices.to_numpy()]))
-
-
-def _in_order(table: pa.Table, order: dict[str, int]) -> list[tuple[int, pa.Table]]:
-    """The rows of a table by the cells' order and t, cut where cells of other tables may lie between."""
-    codes = codes_of(table)
-    ranks = np.array([order.get(cell, -1) for cell in codes.dictionary.to_pylist()])[codes.indices.to_numpy()]
-    index = np.lexsort((table["t"].to_numpy(), ranks))
-    table, ranks = table.take(pa.array(index)), ranks[index]
-    cuts = np.flatnonzero(np.diff(ranks) > 1) + 1
-    bounds = [0, *cuts.tolist(), len(ranks)]
-    return [(int(ranks[a]), table.slice(a, b - a)) for a, b in itertools.pairwise(bounds) if b > a]
-
-
-def codes_of(table: pa.Table) -> pa.DictionaryArray:
-    """The cells of a table, as codes into their ids."""
-    column = table["cell"]
-    if not pa.types.is_dictionary(column.type):
-        column = column.dictionary_encode()
-    return column.unify_dictionaries().combine_chunks()
 
 
 def load_cells(run: str | Path, **filters: Any) -> pd.DataFrame:

@@ -10,8 +10,9 @@ import pandas as pd
 
 from cbobench.errors import Misuse, show
 from cbobench.report.groups import Group
-from cbobench.report.load import Run, codes_of
+from cbobench.report.load import Run
 from cbobench.report.quantities import Array, Quantity
+from cbobench.results.rows import codes_of
 from cbobench.results.schema import schema
 
 CURVE = "simple_regret"
@@ -63,11 +64,8 @@ def first_rounds(run: Run, goals: Mapping[str, Array]) -> dict[str, Array]:
     """
     if CURVE not in schema("rounds").names:
         raise Misuse("rounds to a target need the metric simple_regret, which this run does not record")
-    tasks: dict[str, list[str]] = {}
-    for cell in goals:
-        tasks.setdefault(run.played[cell].task, []).append(cell)
     result: dict[str, Array] = {}
-    for task, cells in tasks.items():
+    for task, cells in run.played.by_task(goals).items():
         position = {cell: i for i, cell in enumerate(cells)}
         wanted = np.array([goals[cell] for cell in cells])
         first = np.full(wanted.shape, np.inf)

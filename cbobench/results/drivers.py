@@ -12,7 +12,7 @@ import os
 import platform
 import threading
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, fields, replace
 from datetime import UTC, datetime
@@ -20,10 +20,12 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self
 
+import numpy as np
+
 from cbobench.errors import CbobenchError, DamagedRun, Misuse
 from cbobench.results.folder import RunFolder
 from cbobench.results.store import StoreFailure, born, machine
-from cbobench.suite.cells import Cell
+from cbobench.suite.cells import Cells
 from cbobench.suite.variants import canonical
 
 FOLDER = "drivers"
@@ -101,9 +103,7 @@ class Claim:
         Misuse: another call plays some of them, or the folder cannot be written.
     """
 
-    def __init__(
-        self, folder: RunFolder, cells: Iterable[Cell], note: Callable[[str], None] = lambda text: None
-    ) -> None:
+    def __init__(self, folder: RunFolder, cells: Cells, note: Callable[[str], None] = lambda text: None) -> None:
         self.id, self.note = new_id(), note
         self.folder, self.there = folder, replace(folder, driver=self.id)
         since = datetime.now(UTC).isoformat(timespec="seconds")
@@ -216,10 +216,11 @@ def _write(folder: RunFolder, driver: Driver) -> None:
     folder.write_json(_file(driver.id), {**driver.__dict__})
 
 
-def _seeds(cells: Iterable[Cell]) -> Seeds:
+def _seeds(cells: Cells) -> Seeds:
     found: dict[tuple[tuple[str, str], int], list[int]] = {}
-    for cell in cells:
-        found.setdefault((cell.pair.key, cell.horizon), []).append(cell.seed)
+    for strip in cells.strips:
+        seeds = np.asarray(strip.seeds).tolist()
+        found.setdefault((strip.pair.key, strip.horizon), []).extend(seeds)
     result = {}
     for (key, horizon), seeds in found.items():
         ranges: list[list[int]] = []

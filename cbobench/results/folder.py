@@ -20,10 +20,13 @@ import pyarrow.fs as pafs
 import pyarrow.parquet as pq
 
 from cbobench.errors import DamagedRun, Misuse, masked, one_line, refuse_strange, show
-from cbobench.results.schema import FOOTER, SCHEMA_VERSION, required, schema
+from cbobench.results.files import REPAIR as REPAIR
+from cbobench.results.files import fields, footer_of, row_groups_of
 from cbobench.results.store import Sink, Steady, failure, first, patient, written
 
 T = TypeVar("T")
+SHARD = "shard-"
+"""How the names of files begin that hold what several tasks published; those of tasks hold a dot."""
 _UNREADABLE = (pa.ArrowException, OSError, UnicodeDecodeError)
 
 
@@ -211,39 +214,28 @@ class RunFolder:
         Raises:
             DamagedRun: truncated, foreign, of another schema version, or with another number of rows.
         """
-        path = self.path(f"{kind}/{task}.parquet")
+        return self.checked(kind, task, [])[0]
+
+    def replacements(self) -> dict[str, str]:
+        """The shard that has replaced what a task published (see `results.compact`), by task."""
+        shards = (name for name in self.names("cells") if name.startswith(SHARD))
+        return {task: name for name in shards for task in self.footer("cells", name).get("replaces", ())}
+
+    def checked(self, kind: str, task: str, columns: list[str] | None = None) -> tuple[dict[str, Any], pa.Table]:
+        """Footer (see `footer`) and rows (see `read`) of a published file, which is opened once."""
+        damaged: type[DamagedRun] = Unfinished
+        path, fault = self.path(f"{kind}/{task}.parquet"), "is not a whole Parquet file"
         try:
             with self._opened(path) as source:
-                metadata = pq.read_metadata(source)
-            columns = metadata.schema.to_arrow_schema()
-            content = (metadata.metadata or {}).get(FOOTER)
+                file = pq.ParquetFile(source, page_checksum_verification=True)
+                footer = footer_of(path, kind, task, file.metadata)
+                damaged, fault = DamagedRun, "cannot be read"
+                tables = list(row_groups_of(file, kind, columns)) if columns != [] else []
         except FileNotFoundError as error:
             raise Vanished(f"{path} is missing") from error
         except _UNREADABLE as error:
-            raise Unfinished(f"{path} is not a whole Parquet file ({first(error)}); {REPAIR}") from error
-        if content is None:
-            raise DamagedRun(f"{path} was not written by cbobench; {REPAIR}")
-        try:
-            footer: dict[str, Any] = json.loads(content)
-            recognised = isinstance(footer, dict) and {"schema", "kind", "rows", "cells", "task"} <= set(footer)
-        except (ValueError, RecursionError):
-            recognised = False
-        if not recognised:
-            raise DamagedRun(f"{path} has a footer that cbobench did not write; {REPAIR}")
-        if footer["schema"] != SCHEMA_VERSION:
-            raise DamagedRun(
-                f"{path} has schema version {show(footer['schema'])}, this cbobench reads {SCHEMA_VERSION}; "
-                "use the version that wrote it, or a new run folder"
-            )
-        if footer["kind"] != kind or footer["rows"] != metadata.num_rows:
-            rows = metadata.num_rows
-            raise DamagedRun(f"{path} should hold {show(footer['rows'])} rows of {kind}, it has {rows}; {REPAIR}")
-        if footer["task"] != task:
-            raise DamagedRun(f"{path} holds the task {show(footer['task'])}; {REPAIR}")
-        types = {field.name: field.type for field in columns}
-        if not required(kind) <= set(types) or any(types.get(f.name, f.type) != f.type for f in schema(kind)):
-            raise DamagedRun(f"{path} has other columns than cbobench writes; {REPAIR}")
-        return footer
+            raise damaged(f"{path} {fault} ({first(error)}); {REPAIR}") from error
+        return footer, pa.concat_tables(tables) if tables else pa.schema(fields(kind, columns)).empty_table()
 
     def read(self, kind: str, task: str, columns: list[str] | None = None) -> pa.Table:
         """The rows of a published file; cells' ids are dictionary-encoded, as they are on disk.
@@ -251,31 +243,22 @@ class RunFolder:
         A metric that was not there when the file was written is null, and one that is not there now is left out.
         """
         tables = list(self.row_groups(kind, task, columns))
-        return pa.concat_tables(tables) if tables else pa.schema(_fields(kind, columns)).empty_table()
+        return pa.concat_tables(tables) if tables else pa.schema(fields(kind, columns)).empty_table()
 
     def row_groups(self, kind: str, task: str, columns: list[str] | None = None) -> Iterator[pa.Table]:
-        """The same, a part of the file at a time: memory does not grow with what was recorded."""
+        """The same, a part of the file at a time: memory does not grow with what was recorded.
+
+        Where a shard has replaced the file since it was listed, the rows of the shard, which are more.
+        """
         path = self.path(f"{kind}/{task}.parquet")
-        wanted = _fields(kind, columns)
-        names = [field.name for field in wanted]
         try:
             with self._opened(path) as source:
                 file = pq.ParquetFile(source, read_dictionary=["cell"], page_checksum_verification=True)
-                for number in range(file.num_row_groups):
-                    part = file.read_row_group(number, names)
-                    part.validate(full=True)
-                    found = set(part.column_names)
-                    yield pa.table(
-                        [part[f.name] if f.name in found else pa.nulls(len(part), f.type) for f in wanted], names=names
-                    )
+                yield from row_groups_of(file, kind, columns)
         except FileNotFoundError as error:
-            raise Vanished(f"{path} is missing") from error
+            shard = self.replacements().get(task)
+            if shard is None:
+                raise Vanished(f"{path} is missing") from error
+            yield from self.row_groups(kind, shard, columns)
         except _UNREADABLE as error:
             raise DamagedRun(f"{path} cannot be read ({first(error)}); {REPAIR}") from error
-
-
-def _fields(kind: str, columns: list[str] | None) -> list[pa.Field]:
-    return [field for field in schema(kind) if columns is None or field.name in columns]
-
-
-REPAIR = "cbobench verify RUN names all that is damaged, with --repair it is moved away and the next run plays it again"

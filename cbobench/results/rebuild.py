@@ -28,8 +28,9 @@ def rebuilt(folder: RunFolder) -> RunRecord:
     block = 1
     kept: dict[int, int] = {}
     for task in folder.names("cells"):
-        rows = folder.read("cells", task, COLUMNS).to_pylist()
-        block = max(block, len(rows))
+        footer, table = folder.checked("cells", task, COLUMNS)
+        rows = table.to_pylist()
+        block = max(block, footer.get("block", len(rows)))
         good = sum(row["status"] == "ok" for row in rows)
         for row in rows:
             cell = cell_of(row, folder.path(f"cells/{task}.parquet"))

@@ -10,10 +10,13 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, Literal
 
+import numpy as np
+
 from cbobench.errors import DamagedRun, Misuse, one_line, printable, refuse_strange, show, unknown
+from cbobench.results.asked import Asked
 from cbobench.results.folder import RunFolder
 from cbobench.results.schema import SCHEMA_VERSION
-from cbobench.suite.cells import Cell, Grid, Pair, Suite
+from cbobench.suite.cells import Grid, Pair, Strip, Suite
 from cbobench.suite.limits import texts
 from cbobench.suite.variants import Variant as Variant
 from cbobench.words import counted
@@ -188,19 +191,23 @@ class RunRecord:
                     )
 
     @cached_property
-    def cells(self) -> dict[str, Cell]:
+    def cells(self) -> Asked:
         """Every cell that was asked for, by id; what two grids spell otherwise is spelt as in the later one."""
         latest = {what: {v.key: v for v in self.variants(what).values()} for what in WHATS}
-        keys = {pair.key for g in self.grids for pair in g.pairs}
-        pairs = {key: Pair(latest["problems"][key[0]], latest["algorithms"][key[1]]) for key in keys}
-        found: dict[object, Cell] = {}
+        strips: list[Strip] = []
+        before: dict[tuple[tuple[str, str], int], list[Strip]] = {}
         for g in self.grids:
-            for cell in g.cells:
-                key = cell.pair.key
-                if (key, cell.horizon, cell.seed) not in found:
-                    same = pairs[key] == cell.pair
-                    found[key, cell.horizon, cell.seed] = cell if same else Cell(pairs[key], cell.horizon, cell.seed)
-        return {cell.id: cell for cell in found.values()}
+            for strip in g.cells.strips:
+                key = strip.pair.key
+                earlier = before.setdefault((key, g.horizon), [])
+                if earlier:
+                    known = np.concatenate([np.asarray(other.seeds, dtype=np.int64) for other in earlier])
+                    strip = strip.only(~np.isin(np.asarray(strip.seeds, dtype=np.int64), known))
+                if len(strip):
+                    pair = Pair(latest["problems"][key[0]], latest["algorithms"][key[1]])
+                    earlier.append(strip if pair == strip.pair else replace(strip, pair=pair))
+                    strips.append(earlier[-1])
+        return Asked(strips)
 
     def only(self, glob: str) -> RunRecord:
         """The record of the matching pairs alone.

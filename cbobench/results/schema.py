@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from functools import cache
 from typing import Any
 
 import pyarrow as pa
@@ -28,11 +29,16 @@ def required(kind: str) -> set[str]:
 
 def schema(kind: str) -> pa.Schema:
     """The columns of "rounds", "cells" or "audit". Problem and algorithm are titles as they were spelt when played."""
+    return _schema(kind, tuple(METRICS))
+
+
+@cache
+def _schema(kind: str, measured: tuple[str, ...]) -> pa.Schema:
     if kind == "audit":
         return pa.schema(
             [*_KEYS, ("horizon", pa.int64()), ("attempt", pa.int64()), *((c.name, c.type) for c in AUDITED)]
         )
-    metrics = [(name, pa.float64()) for name in METRICS]
+    metrics = [(name, pa.float64()) for name in measured]
     if kind == "rounds":
         return pa.schema(
             [
@@ -78,12 +84,12 @@ def schema(kind: str) -> pa.Schema:
     )
 
 
-def footer(kind: str, task: str, cells: list[str], rows: int, attempt: int) -> dict[bytes, bytes]:
-    """Schema metadata that makes a file recognisable."""
+def footer(kind: str, task: str, cells: list[str], rows: int, attempt: int, **more: Any) -> dict[bytes, bytes]:
+    """Schema metadata that makes a file recognisable; `more` is said of shards (see `results.compact`)."""
     content = {
         "schema": SCHEMA_VERSION, "kind": kind, "task": task, "cells": cells, "rows": rows, "attempt": attempt
     }  # fmt: skip
-    return {FOOTER: json.dumps(content).encode()}
+    return {FOOTER: json.dumps(content | more).encode()}
 
 
 def open_writer(sink: Any, kind: str, metadata: dict[bytes, bytes]) -> pq.ParquetWriter:

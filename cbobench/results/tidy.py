@@ -8,7 +8,7 @@ from pathlib import Path
 
 from cbobench.errors import DamagedRun, Misuse, show
 from cbobench.results.drivers import drivers
-from cbobench.results.folder import RunFolder
+from cbobench.results.folder import SHARD, RunFolder
 from cbobench.results.record import FILE
 from cbobench.results.schema import KINDS
 from cbobench.results.status import played
@@ -69,7 +69,7 @@ def sweep_up(folder: RunFolder, call: str, over: bool = False) -> int:
     for path in files:
         path.unlink(missing_ok=True)
     removed = len(files)
-    lost = orphans(folder) if over else []
+    lost = [task for task in orphans(folder) if not task.startswith(SHARD)] if over else []  # a shard's cells come
     with suppress(DamagedRun):  # not ours to judge: `verify` names what is damaged
         rows = played(folder) if lost else {}
         for task in lost:

@@ -9,10 +9,14 @@ from __future__ import annotations
 import hashlib
 import itertools
 import re
-from collections.abc import Iterator
-from dataclasses import asdict, dataclass
+from bisect import bisect_right
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, dataclass, replace
 from functools import cached_property
-from typing import Any
+from typing import Any, overload
+
+import numpy as np
+from numpy.typing import NDArray
 
 from cbobench.errors import show
 from cbobench.problems.base import Problem
@@ -86,6 +90,101 @@ def _digest(spec: str) -> str:
     return hashlib.sha256(spec.encode()).hexdigest()[:16]
 
 
+@dataclass(frozen=True, eq=False)
+class Strip:
+    """Cells of one pair and horizon.
+
+    Attributes:
+        seeds: in order.
+    """
+
+    pair: Pair
+    horizon: int
+    seeds: Sequence[int] | NDArray[np.int64]
+
+    def __len__(self) -> int:
+        return len(self.seeds)
+
+    def cell(self, i: int) -> Cell:
+        """One of them."""
+        return Cell(self.pair, self.horizon, int(self.seeds[i]))
+
+    @cached_property
+    def ids(self) -> NDArray[np.uint64]:
+        """(n,) the cells' ids as numbers (see `as_numbers`): what they share is hashed once."""
+        head = hashlib.sha256(self.pair.spec(self.horizon, "")[:-1].encode())
+        digests = []
+        for seed in self.seeds:
+            one = head.copy()
+            one.update(b"%d}" % seed)
+            digests.append(one.digest()[:8])
+        return np.frombuffer(b"".join(digests), ">u8").astype(np.uint64)
+
+    def only(self, wanted: NDArray[Any]) -> Strip:
+        """Some of them, by their indices or by a mask."""
+        seeds = np.asarray(self.seeds, dtype=np.int64)[wanted]
+        part = replace(self, seeds=seeds)
+        if "ids" in self.__dict__:
+            part.__dict__["ids"] = self.ids[wanted]
+        return part
+
+
+@dataclass(frozen=True, eq=False)
+class Cells(Sequence[Cell]):
+    """Cells in order, each made when it is asked for: a million of them take the memory of their seeds.
+
+    Attributes:
+        strips: pair by pair.
+    """
+
+    strips: tuple[Strip, ...] = ()
+
+    @cached_property
+    def _ends(self) -> list[int]:
+        return list(itertools.accumulate(len(strip) for strip in self.strips))
+
+    def __len__(self) -> int:
+        return self._ends[-1] if self.strips else 0
+
+    @overload
+    def __getitem__(self, index: int) -> Cell: ...
+    @overload
+    def __getitem__(self, index: slice) -> list[Cell]: ...
+    def __getitem__(self, index: int | slice) -> Cell | list[Cell]:
+        if isinstance(index, slice):
+            return [self[i] for i in range(*index.indices(len(self)))]
+        index = range(len(self))[index]
+        which = bisect_right(self._ends, index)
+        strip = self.strips[which]
+        return strip.cell(index - self._ends[which] + len(strip))
+
+    def __iter__(self) -> Iterator[Cell]:
+        for strip in self.strips:
+            for i in range(len(strip)):
+                yield strip.cell(i)
+
+    @cached_property
+    def ids(self) -> NDArray[np.uint64]:
+        """(n,) their ids as numbers."""
+        return np.concatenate([np.empty(0, np.uint64), *(strip.ids for strip in self.strips)])
+
+    def hold_any(self, ids: NDArray[np.uint64]) -> bool:
+        """Whether one of some ids is theirs."""
+        return len(ids) > 0 and bool(np.isin(ids, self.ids).any())
+
+
+def as_numbers(ids: Sequence[str]) -> NDArray[np.uint64]:
+    """(n,) ids of cells as numbers: sixteen hexadecimal digits are 64 bits. Raises `ValueError` where one is not."""
+    if {*map(len, ids)} - {16}:
+        raise ValueError("an id has sixteen digits")
+    return np.frombuffer(bytes.fromhex("".join(ids)), ">u8").astype(np.uint64)
+
+
+def as_words(ids: NDArray[np.uint64]) -> list[str]:
+    """Ids of cells as they are written, from their numbers."""
+    return [f"{number:016x}" for number in ids.tolist()]
+
+
 @dataclass(frozen=True)
 class Grid:
     """A resolved grid: everything needed to name its cells, without prepared problems or code.
@@ -106,14 +205,9 @@ class Grid:
     command: tuple[str, ...] = ()
 
     @cached_property
-    def cells(self) -> tuple[Cell, ...]:
-        """Every cell, pair by pair and by seeds within; made when first asked for."""
-        return tuple(self._cells())
-
-    def _cells(self) -> Iterator[Cell]:
-        for pair in self.pairs:
-            for seed in self.seeds:
-                yield Cell(pair, self.horizon, seed)
+    def cells(self) -> Cells:
+        """Every cell, pair by pair and by seeds within."""
+        return Cells(tuple(Strip(pair, self.horizon, self.seeds) for pair in self.pairs))
 
     def covers(self, other: Grid) -> bool:
         """Whether every cell of the other grid is one of this grid's, whatever its problems are called."""

@@ -8,14 +8,23 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Collection, Mapping
+from collections import deque
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from copy import copy
+from functools import partial
+from typing import overload
+
+import numpy as np
+from numpy.typing import NDArray
 
 from cbobench.errors import Misuse
 from cbobench.gp.actions import Finite
 from cbobench.gp.posteriors import choice
 from cbobench.play.task import Task
+from cbobench.results.published import ABSENT, Published
 from cbobench.results.source import libraries, refuse_edits, source_hash
-from cbobench.suite.cells import Cell, Grid, Suite
+from cbobench.results.staleness import Freshness
+from cbobench.suite.cells import Cells, Grid, Strip, Suite
 from cbobench.suite.checks import memory_of
 
 MAX_BLOCK = 100  # 10 % faster per seed-round than 50 on finite sets
@@ -68,37 +77,161 @@ def machine_memory() -> int:
     return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
 
 
-def tasks(
-    grid: Grid,
-    block: int,
-    keep: int | None,
-    done: Collection[str] = (),
-    attempts: Mapping[str, int] | None = None,
-    audit: bool = False,
-    timeout: float | None = None,
-) -> list[Task]:
-    """The tasks that play every cell not in `done`.
+def undone(
+    grid: Grid, found: Published, again: Collection[str]
+) -> tuple[list[Strip], list[NDArray[np.int64]] | None, int]:
+    """What of a grid is still to be played.
 
     Args:
+        found: what is published.
+        again: "failed" and "stale" cells are played again.
+
+    Returns:
+        The cells by pair; (n,) how often those of each pair were played before, or None where nothing is published;
+        how many of the others are stale.
+    """
+    if not len(found):
+        return list(grid.cells.strips), None, 0
+    freshness = Freshness()
+    strips, attempts, stale = [], [], 0
+    for strip in grid.cells.strips:
+        rows = found.find(strip.ids)
+        there = rows != ABSENT
+        old = there & found.made_by(rows, partial(freshness.stale, strip.pair))
+        anew = (found.failed[rows] & ("failed" in again)) | (old & ("stale" in again))
+        play = ~there | anew
+        stale += int((old & ~play).sum())
+        strips.append(strip.only(play))
+        attempts.append(np.where(there, found.attempt[rows], 0)[play])
+    return strips, attempts, stale
+
+
+class Tasks(Sequence[Task]):
+    """Tasks that play some cells, each made when it is asked for: a million cells take the memory of their seeds.
+
+    Args:
+        strips: the cells to play, pair by pair.
         block: seeds per task.
         keep: how many rounds are recorded, None for all.
-        done: ids of cells that need not be played.
-        attempts: how often each cell was played before, by id.
+        attempts: (n,) how often each cell of a strip was played before; None: never.
         audit: whether the theory is audited.
         timeout: seconds that a cell may take, None where the suite does not say.
+
+    Attributes:
+        strips: those with cells, each in the order in which it is played.
     """
-    played = attempts or {}
-    order = {id(pair): position for position, pair in enumerate(grid.pairs)}
-    blocks: dict[tuple[int, int], list[Cell]] = {}
-    for cell in grid.cells:
-        if cell.id not in done:
-            blocks.setdefault((cell.seed // block, order[id(cell.pair)]), []).append(cell)
-    result = []
-    for _, members in sorted(blocks.items()):
-        attempt = 1 + max(played.get(cell.id, 0) for cell in members)
-        pair = members[0].pair
-        names = pair.problem.name, pair.algorithm.name
-        refuse_edits(*names)
-        source = source_hash(*names)
-        result.append(Task(pair, tuple(members), keep, source, libraries(), attempt, audit, timeout))
-    return result
+
+    def __init__(
+        self,
+        strips: Iterable[Strip],
+        block: int,
+        keep: int | None,
+        attempts: Iterable[NDArray[np.int64]] | None = None,
+        audit: bool = False,
+        timeout: float | None = None,
+    ) -> None:
+        self.keep, self.audit, self.timeout = keep, audit, timeout
+        self.strips: list[Strip] = []
+        self._attempts: list[NDArray[np.int64] | None] = []
+        cuts: list[NDArray[np.int64]] = []
+        listed = [strip for strip in strips if len(strip)]
+        before = [None] * len(listed) if attempts is None else [some for some in attempts if len(some)]
+        for strip, played in zip(listed, before, strict=True):
+            number = np.asarray(strip.seeds, dtype=np.int64) // block
+            order = np.argsort(number, kind="stable")
+            first = np.flatnonzero(np.diff(number[order], prepend=-1))
+            ends = np.append(first[1:], len(order))
+            which = np.full(len(first), len(self.strips))
+            cuts.append(np.stack([number[order][first], which, first, ends]))
+            self.strips.append(strip.only(order))
+            self._attempts.append(None if played is None else played[order])
+        found = np.concatenate(cuts, axis=1) if cuts else np.empty((4, 0), dtype=np.int64)
+        self._cuts = found[1:, np.lexsort((found[1], found[0]))]
+        self._sources: dict[tuple[str, str], str] = {}
+        for pair in (strip.pair for strip in self.strips):
+            names = pair.problem.name, pair.algorithm.name
+            if names not in self._sources:
+                refuse_edits(*names)
+                self._sources[names] = source_hash(*names)
+
+    def __len__(self) -> int:
+        return self._cuts.shape[1]
+
+    @overload
+    def __getitem__(self, index: int) -> Task: ...
+    @overload
+    def __getitem__(self, index: slice) -> list[Task]: ...
+    def __getitem__(self, index: int | slice) -> Task | list[Task]:
+        if isinstance(index, slice):
+            return [self[i] for i in range(*index.indices(len(self)))]
+        return self._task(*self._cuts[:, range(len(self))[index]].tolist())
+
+    def _task(self, which: int, first: int, end: int) -> Task:
+        strip, attempts = self.strips[which], self._attempts[which]
+        cells = tuple(strip.cell(i) for i in range(first, end))
+        attempt = 1 if attempts is None else 1 + int(attempts[first:end].max())
+        source = self._sources[strip.pair.problem.name, strip.pair.algorithm.name]
+        return Task(strip.pair, cells, self.keep, source, libraries(), attempt, self.audit, self.timeout)
+
+    def of_pairs(self) -> list[Task]:
+        """The first task of every strip."""
+        _, first = np.unique(self._cuts[0], return_index=True)
+        return [self[i] for i in first.tolist()]
+
+    def without(self, names: Collection[str]) -> Tasks:
+        """Those that have other names."""
+        part = copy(self)
+        part._cuts = self._cuts[:, [task.name not in names for task in self]]
+        return part
+
+    @property
+    def rounds(self) -> int:
+        """Seed-rounds of all tasks."""
+        which, first, end = self._cuts
+        horizons = np.array([strip.horizon for strip in self.strips], dtype=np.int64)
+        return int(((end - first) * horizons[which]).sum())
+
+    @property
+    def cells(self) -> Cells:
+        """Every cell of the plan."""
+        return Cells(tuple(self.strips))
+
+
+def rounds_of(tasks: Sequence[Task]) -> int:
+    """Seed-rounds of some tasks."""
+    return tasks.rounds if isinstance(tasks, Tasks) else sum(task.rounds for task in tasks)
+
+
+class Queue:
+    """Tasks that wait, in order; those that come back are first again.
+
+    Args:
+        tasks: made one by one as they are taken.
+    """
+
+    def __init__(self, tasks: Sequence[Task]) -> None:
+        self._tasks, self._taken = tasks, 0
+        self._back: deque[Task] = deque()
+
+    def __len__(self) -> int:
+        return len(self._tasks) - self._taken + len(self._back)
+
+    def __iter__(self) -> Iterator[Task]:
+        """They stay where they are."""
+        yield from self._back
+        yield from (self._tasks[i] for i in range(self._taken, len(self._tasks)))
+
+    def popleft(self) -> Task:
+        """The next one."""
+        if self._back:
+            return self._back.popleft()
+        self._taken += 1
+        return self._tasks[self._taken - 1]
+
+    def appendleft(self, task: Task) -> None:
+        """Put one back."""
+        self._back.appendleft(task)
+
+    def extendleft(self, tasks: Iterable[Task]) -> None:
+        """Put some back, the last of them first."""
+        self._back.extendleft(tasks)

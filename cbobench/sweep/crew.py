@@ -11,7 +11,6 @@ the cell at fault is alone. That cell fails: after three crashes, or two hangs.
 from __future__ import annotations
 
 import time
-from collections import deque
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Protocol
 
@@ -20,6 +19,7 @@ from cbobench.play.task import Crashed, Receipt, Task, carry_out, failed_row, pu
 from cbobench.problems.base import Problem
 from cbobench.results.drivers import beat
 from cbobench.results.folder import RunFolder
+from cbobench.sweep.blocks import Queue, rounds_of
 from cbobench.sweep.overdue import Overdue
 from cbobench.sweep.rayhost import RayHost
 from cbobench.sweep.raysweep import Lost, RaySweep, started
@@ -98,8 +98,8 @@ class Crew:
         note: Callable[[str], None] = lambda text: None,
     ) -> None:
         self.problems, self.folder, self.note = problems, folder, note
-        self.waiting = deque(tasks)
-        self.rounds, self.given = sum(task.rounds for task in tasks), 0
+        self.waiting = Queue(tasks)
+        self.rounds, self.given = rounds_of(tasks), 0
         self.allowed_losses = LOST_NODES_PER_TASK * max(1, len(tasks))
         self.crashes: dict[str, int] = {}
         self.cpus = cpus or usable_cpus()
@@ -155,6 +155,12 @@ class Crew:
                         self.waiting.appendleft(task)
                     else:
                         yield receipt
+
+    def hold(self) -> bool:
+        """Hand out nothing more than what has begun; whether something is left."""
+        left = len(self.waiting) > 0
+        self.waiting = Queue(())
+        return left
 
     def stop(self) -> None:
         """End what is in play; wait for a Ray that is starting."""

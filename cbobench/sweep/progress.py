@@ -7,6 +7,7 @@ from contextlib import suppress
 from types import TracebackType
 from typing import TYPE_CHECKING, Self
 
+from cbobench.sweep.blocks import rounds_of
 from cbobench.sweep.tally import SHOWN, Tally
 from cbobench.words import counted
 
@@ -22,7 +23,7 @@ class Progress:
 
     def __init__(self, todo: Plan) -> None:
         self.todo = todo
-        self.total = sum(task.rounds for task in todo.tasks)
+        self.total = rounds_of(todo.tasks)
         self.failed = Tally()
         self.said = 0
         self.bar: Bar | None = None

@@ -11,6 +11,7 @@ import pickle
 import secrets
 import socket
 import sys
+import time
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -25,6 +26,7 @@ from cbobench.threads import pin_threads
 IN_FLIGHT = 256  # whatever a cluster has today: Ray's autoscaler sees demand in tasks that wait
 IN_FLIGHT_PER_CPU = 2
 MAX_IN_FLIGHT = 10_000
+LOOK = 1.0  # seconds between two looks at how large a cluster is
 OBJECT_STORE = 256 * 2**20  # problems are small; results do not pass through it
 
 
@@ -116,6 +118,8 @@ class RaySweep:
         address: of a Ray cluster, or None.
     """
 
+    looked, size = -LOOK, 1  # when, and how many CPUs there were
+
     def __init__(
         self, problems: Mapping[str, Problem], folder: RunFolder, cpus: int | None, address: str | None
     ) -> None:
@@ -147,8 +151,11 @@ class RaySweep:
 
     def window(self) -> int:
         """How many tasks may be in flight; as many as CPUs were asked for on a Ray that is not ours."""
-        now = int(self.ray.cluster_resources().get("CPU", 1))
-        return self.cpus or min(MAX_IN_FLIGHT, max(IN_FLIGHT, IN_FLIGHT_PER_CPU * now))
+        if self.cpus:
+            return self.cpus
+        if time.monotonic() - self.looked > LOOK:  # it is a call to another process
+            self.looked, self.size = time.monotonic(), int(self.ray.cluster_resources().get("CPU", 1))
+        return min(MAX_IN_FLIGHT, max(IN_FLIGHT, IN_FLIGHT_PER_CPU * self.size))
 
     def room(self) -> int:
         """How many more tasks may be in flight."""
@@ -159,7 +166,7 @@ class RaySweep:
         self.flight[self.remote.remote(self.problems[task.pair.problem.title], task, self.folder)] = task
 
     def take(self, seconds: float) -> Iterator[tuple[Task, Receipt | Crashed | Lost]]:
-        """A task that ended, waiting up to some seconds for it.
+        """Tasks that ended, waiting up to some seconds for one.
 
         Raises:
             CbobenchError: a worker refused its task.
@@ -167,7 +174,10 @@ class RaySweep:
         errors = self.ray.exceptions
         if not self.flight:
             return
-        ready, _ = self.ray.wait(list(self.flight), num_returns=1, timeout=seconds, fetch_local=False)
+        flight = list(self.flight)
+        ready, _ = self.ray.wait(flight, num_returns=1, timeout=seconds, fetch_local=False)
+        if ready:  # a look at thousands takes milliseconds: all that have ended are taken at once
+            ready, _ = self.ray.wait(flight, num_returns=len(flight), timeout=0, fetch_local=False)
         for reference in ready:
             task = self.flight.pop(reference)
             try:

@@ -11,18 +11,19 @@ from typing import Any, Literal
 
 from cbobench import resources
 from cbobench.errors import Misuse, masked, show, unknown
-from cbobench.play.task import Receipt, Task
+from cbobench.play.task import Receipt
+from cbobench.results.compact import compact_large
 from cbobench.results.drivers import Claim, new_id
 from cbobench.results.folder import RunFolder
 from cbobench.results.provenance import invocation
+from cbobench.results.published import nothing, played
 from cbobench.results.rebuild import rebuilt
 from cbobench.results.record import FILE, RunRecord
-from cbobench.results.staleness import Freshness
-from cbobench.results.status import Played, played
 from cbobench.results.tidy import refuse_foreign, sweep_up
-from cbobench.suite.cells import Pair, Suite
+from cbobench.suite.cells import Suite
 from cbobench.suite.load import load
 from cbobench.sweep import blocks
+from cbobench.sweep.budget import Budget
 from cbobench.sweep.crew import Crew
 from cbobench.sweep.interrupt import interruptible
 from cbobench.sweep.workers import usable_cpus
@@ -39,19 +40,21 @@ class Plan:
         suite: validated.
         folder: the run.
         record: what `run.json` will say.
-        tasks: still to play.
+        tasks: still to play, each made when it is asked for.
         done: cells of this call that need not be played.
         stale: those of them that other code played.
         notes: what a reader should know of the folder, a line each.
+        known: files that were published when the plan was made.
     """
 
     suite: Suite
     folder: RunFolder
     record: RunRecord
-    tasks: list[Task]
+    tasks: blocks.Tasks
     done: int
     stale: int
     notes: tuple[str, ...] = ()
+    known: frozenset[str] = frozenset()
 
     @property
     def cells(self) -> int:
@@ -61,7 +64,10 @@ class Plan:
 
 @dataclass(frozen=True)
 class Outcome:
-    """What a sweep did; of its `tasks`, the `absent` ones said that they were done and are not in the folder."""
+    """What a sweep did; of its `tasks`, the `absent` ones said that they were done and are not in the folder.
+
+    Where its budget was `spent`, cells are left to play.
+    """
 
     folder: RunFolder
     cells: int
@@ -71,6 +77,7 @@ class Outcome:
     stopped: bool
     tasks: int
     absent: tuple[str, ...]
+    spent: bool = False
 
 
 def plan(
@@ -128,31 +135,22 @@ def plan(
     notes: tuple[str, ...] = ()
     if RunRecord.exists(folder):
         record = RunRecord.read(folder).extended(grid, loaded, call, str(folder))
-        rows = played(folder)
+        found = played(folder)
     elif folder.names("cells"):
         notes = (f"{folder.path(FILE)} is missing: it is made again from what the published cells say",)
         record = rebuilt(folder).extended(grid, loaded, call, str(folder))
-        rows = played(folder)
+        found = played(folder)
     else:
         refuse_foreign(folder)
         workers = CLUSTER_CPUS if address is not None else cpus or usable_cpus()
         wanted = blocks.block_size(len(grid.pairs), len(grid.seeds), workers)
         size = block or min(wanted, limit)
         record = RunRecord(loaded.name, loaded.about, loaded.keep, size, (grid,), (call,), loaded.audit)
-        rows = {}
-    freshness = Freshness()
-
-    def need_not_be_played(pair: Pair, row: Played) -> bool:
-        if row.status == "failed" and "failed" in again:
-            return False
-        return "stale" not in again or not freshness.stale(pair, row)
-
-    done = {c.id for c in grid.cells if c.id in rows and need_not_be_played(c.pair, rows[c.id])}
-    stale = sum(freshness.stale(c.pair, rows[c.id]) for c in grid.cells if c.id in done)
-    attempts = {row.cell: row.attempt for row in rows.values()}
-
-    tasks = blocks.tasks(grid, record.block, record.keep, done, attempts, record.audit, loaded.timeout)
-    return Plan(loaded, folder, record, tasks, len(done), stale, notes)
+        found = nothing()
+    strips, attempts, stale = blocks.undone(grid, found, again)
+    tasks = blocks.Tasks(strips, record.block, record.keep, attempts, record.audit, loaded.timeout)
+    done = len(grid.cells) - len(tasks.cells)
+    return Plan(loaded, folder, record, tasks, done, stale, notes, frozenset(found.tasks))
 
 
 def execute(
@@ -161,6 +159,7 @@ def execute(
     cpus: int | None = None,
     address: str | None = None,
     fail_fast: bool = False,
+    budget: str | None = None,
     on_receipt: Callable[[Receipt], None] = lambda receipt: None,
     on_note: Callable[[str], None] = lambda text: None,
     when_played: Callable[[Outcome], None] = lambda outcome: None,
@@ -171,6 +170,7 @@ def execute(
         cpus: how many tasks at a time on this machine (None: as many as CPUs), or 0 to play in this process.
         address: of a Ray cluster, instead of this machine.
         fail_fast: stop at the first failed cell.
+        budget: begin no further task once those that ended have taken so long, such as "2cpuh".
         on_receipt: called with each receipt as it comes.
         on_note: called with one line on who plays, at the start and when Ray takes over.
         when_played: called with the outcome as soon as it is known, before Ray is shut down (which takes a second).
@@ -178,7 +178,7 @@ def execute(
     Ctrl-C, SIGTERM or SIGHUP stops it: what is published stays, and the same command resumes (`stopped` is then true).
     """
     receipts: list[Receipt] = []
-    stopped = False
+    stopped, spent, limit = False, False, Budget(budget)
     folder = todo.folder
     for note in todo.notes:
         on_note(note)
@@ -187,32 +187,35 @@ def execute(
         errors = tuple(error for receipt in receipts for error in receipt.errors)
         failed = sum(receipt.failed for receipt in receipts)
         count = sum(receipt.ok for receipt in receipts) + failed
-        published = set(todo.folder.names("cells")) if receipts else set()
+        published = {*todo.folder.names("cells"), *todo.folder.replacements()} if receipts else set()
         absent = tuple(receipt.task for receipt in receipts if receipt.task not in published)
-        return Outcome(folder, todo.cells, count, failed, errors, stopped, len(receipts), absent)
+        return Outcome(folder, todo.cells, count, failed, errors, stopped, len(receipts), absent, spent)
 
     if not todo.tasks:
         _write_record(todo, new_id())
         when_played(outcome())
         return outcome()
-    cells = [cell for task in todo.tasks for cell in task.cells]
-    with interruptible() as interrupted, Claim(todo.folder, cells, on_note) as claim:
+    with interruptible() as interrupted, Claim(todo.folder, todo.tasks.cells, on_note) as claim:
         crew: Crew | None = None
         try:
             todo = _still_to_play(todo, claim)
-            crew = Crew(todo.suite.problems, todo.folder, todo.tasks, cpus, address, on_note)
             if cpus == 0:
                 claim.beat_by_itself()
+            if todo.tasks:
+                crew = Crew(todo.suite.problems, todo.folder, todo.tasks, cpus, address, on_note)
             _write_record(todo, claim.id)
-            for receipt in crew.play():
+            for receipt in () if crew is None else crew.play():
                 receipts.append(receipt)
                 on_receipt(receipt)
                 interrupted.check()
+                if limit.over(receipt) and crew is not None:
+                    spent = crew.hold() or spent
                 if fail_fast and receipt.failed:
                     stopped = True
                     break
             if not stopped:
                 sweep_up(todo.folder, claim.id, over=True)
+                compact_large(todo.folder, on_note)
         except KeyboardInterrupt:
             stopped = True
         finally:
@@ -231,8 +234,8 @@ def _still_to_play(todo: Plan, claim: Claim) -> Plan:
     removed = sweep_up(todo.folder, claim.id)
     if removed:
         claim.note(f"removed {removed} unfinished files of calls that were killed")
-    published = set(todo.folder.names("cells"))
-    return replace(todo, folder=claim.there, tasks=[task for task in todo.tasks if task.name not in published])
+    new = {*todo.folder.names("cells")} - todo.known
+    return replace(todo, folder=claim.there, tasks=todo.tasks.without(new) if new else todo.tasks)
 
 
 def _write_record(todo: Plan, name: str) -> None:
@@ -252,7 +255,7 @@ def run(suite: str | Path | Mapping[str, Any], *, out: str | Path | None = None,
         suite: a file, the name of a shipped suite, or what would be in the file, as a mapping.
         out: run folder (path or URI); `runs/<suite>` by default.
         options: those of `plan` (seeds, horizon, only, data, cpus, address, block, again, imports) and of `execute`
-            (fail_fast, on_receipt, on_note).
+            (fail_fast, budget, on_receipt, on_note).
 
     Returns:
         What was done. `cbobench.compare`, `summary`, `plot`, `load_cells` and `load_rounds` take it as the run.
@@ -269,7 +272,7 @@ def run(suite: str | Path | Mapping[str, Any], *, out: str | Path | None = None,
         >>> done = cbobench.run(suite, out="runs/my-study")  # doctest: +SKIP
         >>> print(cbobench.compare(done))  # doctest: +SKIP
     """
-    of_execute = ("fail_fast", "on_receipt", "on_note")
+    of_execute = ("fail_fast", "budget", "on_receipt", "on_note")
     known = {*inspect.signature(plan).parameters, *of_execute} - {"suite", "out", "command"}
     for name, value in options.items():
         if name not in known:

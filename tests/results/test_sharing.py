@@ -11,6 +11,7 @@ import threading
 import time
 from dataclasses import asdict, replace
 
+import numpy as np
 import pytest
 
 import cbobench
@@ -23,6 +24,8 @@ from cbobench.results.record import RunRecord
 from cbobench.results.status import played, status
 from cbobench.results.store import StoreFailure, machine
 from cbobench.results.verify import repair, verify
+from cbobench.suite.cells import Cells
+from cbobench.sweep.blocks import Tasks
 from cbobench.sweep.run import execute, plan
 from tests.sweep.test_run import assert_same_rows
 
@@ -33,7 +36,7 @@ def run(tmp_path):
 
 
 def all_cells(todo):
-    return [cell for task in todo.tasks for cell in task.cells]
+    return todo.tasks.cells
 
 
 def content(run):
@@ -209,13 +212,15 @@ def test_what_killed_calls_left_is_swept_up(small_suite, run):
     for name in (f"{mine}.999999999.1.tmp", f"{there}.1.2.tmp", ".x.parquet.1.2.tmp", f"{mine}.{os.getpid()}.1.tmp"):
         (run / "rounds" / name).write_text("half")
     todo = plan(suite, out=run, cpus=0, seeds=2)
-    cut = replace(todo, tasks=[replace(t, cells=t.cells, attempt=2) for t in todo.tasks])
-    with Claim(todo.folder, []):  # someone else is there: only what is surely dead goes
-        assert execute(replace(cut, tasks=cut.tasks[:1]), cpus=0).played == 1
+    strips = todo.tasks.strips
+    tasks = Tasks(strips, 1, None, [np.ones(len(strip), dtype=np.int64) for strip in strips])  # a second attempt
+    first, rest = tasks.without({task.name for task in tasks[1:]}), tasks.without({tasks[0].name})
+    with Claim(todo.folder, Cells()):  # someone else is there: only what is surely dead goes
+        assert execute(replace(todo, tasks=first), cpus=0).played == 1
         kept = sorted(p.name for p in run.glob("rounds/.*"))
         assert kept == sorted([f"{there}.1.2.tmp", ".x.parquet.1.2.tmp", f"{mine}.{os.getpid()}.1.tmp"])
     notes = []
-    execute(replace(cut, tasks=cut.tasks[1:]), cpus=0, on_note=notes.append)
+    execute(replace(todo, tasks=rest), cpus=0, on_note=notes.append)
     assert "removed 2 unfinished files of calls that were killed" in notes
     assert [p.name for p in run.glob("rounds/.*")] == [f"{mine}.{os.getpid()}.1.tmp"], "its process lives"
     assert sorted(p.name for p in run.glob("rounds/*.parquet")) == sorted(p.name for p in run.glob("cells/*.parquet"))

@@ -21,6 +21,7 @@ from cbobench.results.drivers import Claim
 from cbobench.results.folder import RunFolder
 from cbobench.results.schema import FOOTER
 from cbobench.results.verify import repair, verify
+from cbobench.suite.cells import Cells
 from tests.conftest import SMALL
 from tests.sweep.test_run import assert_same_rows
 
@@ -227,7 +228,7 @@ def test_nobody_repairs_a_run_that_is_played(played):
     suite, run = played
     files(run)[0].unlink()
     folder = RunFolder.at(run)
-    with Claim(folder, []), pytest.raises(Misuse, match="is played by process .*; repair it when that has ended"):
+    with Claim(folder, Cells()), pytest.raises(Misuse, match="is played by process .*; repair it when that has ended"):
         repair(folder, verify(folder))
     assert len(repair(folder, verify(folder))) == 1
 

@@ -4,15 +4,19 @@ from __future__ import annotations
 
 import json
 import pickle
+import time
+import tracemalloc
 
+import numpy as np
 import pytest
 
 from cbobench.report.compare import compare
 from cbobench.report.load import Run
 from cbobench.results.record import RunRecord
 from cbobench.suite import cells as identity
-from cbobench.suite.cells import Cell, Grid, Pair
+from cbobench.suite.cells import Cell, Cells, Grid, Pair, Strip, as_numbers
 from cbobench.suite.variants import Variant, canonical
+from cbobench.sweep.blocks import Queue, Tasks
 from cbobench.sweep.run import execute, plan
 
 
@@ -68,18 +72,68 @@ def test_a_cell_of_two_grids_is_one_cell_spelt_as_in_the_later(grid):
     assert record.cells[Cell(later.pairs[0], 7, 3).id].pair.problem.title == "p[a=1]"
 
 
-def test_each_id_is_hashed_once_by_a_plan_and_once_by_a_table(small_suite, tmp_path, monkeypatch):
+def test_a_strip_hashes_the_ids_of_its_cells(grid):
+    """What the cells of a pair share is hashed once; the ids are those that each cell has by itself."""
+    odd = Pair(variant("p", word="läuft\0"), variant("a"))
+    strip = Strip(odd, 10**6, (5, 0, 2**62, 17))
+    alone = [Cell(odd, 10**6, seed).id for seed in strip.seeds]
+    assert [f"{number:016x}" for number in strip.ids.tolist()] == alone
+    assert as_numbers(alone).tolist() == strip.ids.tolist()
+    part = strip.only(np.array([2, 0]))
+    assert [cell.id for cell in Cells((part,))] == [alone[2], alone[0]]
+    assert [f"{number:016x}" for number in grid.cells.ids.tolist()] == [cell.id for cell in grid.cells]
+    for wrong in (["0"], ["g" * 16]):
+        with pytest.raises(ValueError, match="digits|hexadecimal"):
+            as_numbers(wrong)
+
+
+def test_cells_are_a_sequence_that_makes_them(grid):
+    assert len(grid.cells) == 8
+    assert list(grid.cells) == [grid.cells[i] for i in range(8)] == grid.cells[:]
+    assert grid.cells[-1] == grid.cells[7] == Cell(grid.pairs[-1], 7, 1)
+    with pytest.raises(IndexError):
+        grid.cells[8]
+
+
+def test_a_record_finds_cells_by_id(grid):
+    asked = RunRecord("s", "", None, 1, (grid,), ()).cells
+    assert [*asked] == [cell.id for cell in grid.cells]
+    assert list(asked.values()) == list(grid.cells)
+    assert asked[grid.cells[5].id] == grid.cells[5]
+    for other in ("0" * 16, "no id", ""):
+        assert other not in asked
+        with pytest.raises(KeyError):
+            asked[other]
+
+
+def test_plans_and_tables_hash_no_cell_by_itself(small_suite, tmp_path, monkeypatch):
     digest, hashed = identity._digest, []
     monkeypatch.setattr(identity, "_digest", lambda spec: hashed.append(spec) or digest(spec))
     todo = plan(small_suite(seeds=20), out=tmp_path / "run", cpus=0)
-    assert len(hashed) == len(set(hashed)) == 60
+    assert not hashed
     execute(todo, cpus=0)
-    assert len(hashed) == 60, "a task knows the ids of its cells"
+    assert len(hashed) == len(set(hashed)) == 60, "a task knows the ids of its cells"
     hashed.clear()
     run = Run(tmp_path / "run")
     compare(run)
     run.rounds(["regret"], seed=3)
-    assert len(hashed) == len(set(hashed)) == 60
-    hashed.clear()
-    plan(small_suite(seeds=20), out=tmp_path / "run", cpus=0)
-    assert len(hashed) == 60
+    assert plan(small_suite(seeds=20), out=tmp_path / "run", cpus=0).done == 60
+    assert not hashed
+
+
+def test_a_million_cells_are_planned_in_the_memory_of_their_seeds():
+    pairs = tuple(Pair(variant("rkhs-1d", h=i), variant("random")) for i in range(20))
+    grid = Grid((), (), 10, tuple(range(50_000)), pairs)
+    tracemalloc.start()
+    began = time.process_time()
+    tasks = Tasks(grid.cells.strips, 10, None)
+    assert len(tasks) == 100_000
+    assert tasks.rounds == 10**7
+    assert [c.seed for c in tasks[-1].cells] == list(range(49_990, 50_000))
+    waiting = Queue(tasks)
+    for _ in range(1000):
+        waiting.popleft()
+    assert len(waiting) == 99_000
+    assert tracemalloc.get_traced_memory()[1] < 100e6
+    tracemalloc.stop()
+    assert time.process_time() - began < 20

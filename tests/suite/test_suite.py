@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 
 from cbobench import resources
@@ -232,10 +233,12 @@ def test_blocks():
 
 def test_tasks_are_seed_first_and_stable(write_suite):
     grid = load(write_suite(GOOD), seeds=10).grid
-    tasks = blocks.tasks(grid, 4, None)
+    strips = grid.cells.strips
+    tasks = blocks.Tasks(strips, 4, None)
     assert [t.cells[0].seed for t in tasks] == [0, 0, 0, 4, 4, 4, 8, 8, 8]
-    done = {c.id for c in tasks[0].cells} | {tasks[4].cells[1].id}
-    again = {t.name: t for t in blocks.tasks(grid, 4, None, done)}
+    done = {tasks[0].pair.title: [0, 1, 2, 3], tasks[4].pair.title: [5]}
+    left = [strip.only(~np.isin(strip.seeds, done.get(strip.pair.title, []))) for strip in strips]
+    again = {t.name: t for t in blocks.Tasks(left, 4, None)}
     assert len(again) == 8
     assert {t.name for t in tasks} - set(again) == {tasks[0].name, tasks[4].name}
     halves = tasks[0].halves()

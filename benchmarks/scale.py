@@ -1,0 +1,189 @@
+"""A million cells through the real plan and scheduler, on virtual machines that are lost and workers that crash.
+
+    python benchmarks/scale.py [--cells 1000000] [--cpus 1 100 10000] [--seconds 10] [--lost 2000] [--crashes 1e-4]
+
+`plan`, `Crew` and `RaySweep` are those of a sweep; only Ray is a stub that plays nothing, in virtual time. The driver's
+own work counts in it as it is measured here, and so do the calls of Ray, at what they were measured to cost: 0.45 ms
+for a task's way there and back, 0.4 µs per task in flight for a look at all of them. Each size runs in a process of its
+own, whose largest memory is told. Columns:
+
+- `tasks`, `again`: tasks of the plan, and how many more were played because a machine was lost or a worker crashed;
+- `plan`: seconds of this CPU; `driver`: the same for handing out, and `MB` the most memory of both;
+- `cells/s`: how many cells the driver could hand out per second of its own time, with and without Ray's;
+- `efficiency`: virtual CPU time of the tasks that were done, of what the machines had from the first task to the last.
+"""
+
+from __future__ import annotations
+
+import argparse
+import heapq
+import resource
+import subprocess
+import sys
+import tempfile
+import time
+from collections import deque
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from cbobench.play.task import Receipt, Task
+from cbobench.sweep import crew as crews
+from cbobench.sweep.crew import Crew
+from cbobench.sweep.raysweep import RaySweep
+from cbobench.sweep.run import plan
+
+TASK, LOOK = 0.45e-3, 0.4e-6  # seconds of the driver per task, and per task in flight when it looks at them
+MACHINE = 50  # CPUs
+GONE = 60.0  # seconds until a lost machine is replaced
+CHUNKS = 50  # tasks per CPU at least: the last ones leave CPUs idle
+HEAD = "   CPUs block     tasks  again  plan s  driver s    MB   cells/s  with Ray  efficiency"
+
+
+class NodeDiedError(Exception):
+    """As Ray's."""
+
+
+class WorkerCrashedError(Exception):
+    """As Ray's."""
+
+
+class _Never(Exception):
+    """What this stub does not raise."""
+
+
+class VirtualRay:
+    """What `RaySweep` needs of Ray, in virtual time.
+
+    Args:
+        cpus: of the cluster.
+        seconds: per cell, give or take 20 %.
+        lost: seconds that a machine lives, on average.
+        crashes: share of the cells whose worker dies with them, always.
+    """
+
+    class exceptions:
+        OutOfMemoryError = RayTaskError = ObjectLostError = _Never
+        NodeDiedError, WorkerCrashedError = NodeDiedError, WorkerCrashedError
+
+    def __init__(self, cpus: int, seconds: float, lost: float, crashes: float) -> None:
+        self.cpus, self.seconds, self.crashes = cpus, seconds, crashes
+        self.draws = np.random.default_rng(1)
+        self.free = [(0.0, cpu) for cpu in range(cpus)]
+        self.next_loss = self.draws.exponential(lost, size=-(-cpus // MACHINE)) if lost else np.full(cpus, np.inf)
+        self.lost = lost
+        self.ends: list[tuple[float, int]] = []
+        self.ended: deque[int] = deque()
+        self.fates: dict[int, tuple[Task, str]] = {}
+        self.now = self.useful = self.gone = self.last = 0.0
+        self.submitted = 0
+        self.mark = time.process_time()
+
+    def _driver(self, calls: float = 0.0) -> None:
+        """The driver's time passes: what it has computed since, and calls of Ray."""
+        mark = time.process_time()
+        self.now += mark - self.mark + calls
+        self.mark = mark
+
+    def cluster_resources(self) -> dict[str, float]:
+        """Its CPUs."""
+        self._driver(TASK)
+        return {"CPU": float(self.cpus)}
+
+    def remote(self, problem: Any, task: Task, folder: Any) -> int:
+        """Give a task to the CPU that is free first."""
+        self._driver(TASK)
+        self.submitted += 1
+        ready, cpu = heapq.heappop(self.free)
+        start, machine = max(self.now, ready), cpu // MACHINE
+        took = self.seconds * len(task.cells) * self.draws.uniform(0.8, 1.2)
+        while self.next_loss[machine] + GONE <= start:
+            self.gone += GONE * min(MACHINE, self.cpus)
+            self.next_loss[machine] += GONE + self.draws.exponential(self.lost)
+        start = max(start, self.next_loss[machine] + GONE if self.next_loss[machine] <= start else start)
+        end, fate = start + took, "done"
+        if any(int(cell.id[:8], 16) < self.crashes * 2**32 for cell in task.cells):
+            end, fate = start + took / 2, "crashed"
+        if start < self.next_loss[machine] <= end:
+            end, fate = float(self.next_loss[machine]), "lost"
+        self.useful += took if fate == "done" else 0.0
+        self.last = max(self.last, end)
+        heapq.heappush(self.free, (end + (GONE if fate == "lost" else 0.0), cpu))
+        heapq.heappush(self.ends, (end, self.submitted))
+        self.fates[self.submitted] = task, fate
+        return self.submitted
+
+    def wait(
+        self, references: Sequence[int], num_returns: int, timeout: float, fetch_local: bool
+    ) -> tuple[list[int], list[int]]:
+        """Those that have ended; if none has, time passes until one does."""
+        self._driver(LOOK * len(references))
+        if timeout and not self.ended and self.ends:
+            self.now = max(self.now, min(self.ends[0][0], self.now + timeout))
+        while self.ends and self.ends[0][0] <= self.now:
+            self.ended.append(heapq.heappop(self.ends)[1])
+        found = [self.ended[i] for i in range(min(num_returns, len(self.ended)))]
+        return found, []
+
+    def get(self, reference: int) -> Receipt:
+        """What became of a task."""
+        self.ended.popleft()
+        task, fate = self.fates.pop(reference)
+        if fate == "done":
+            return Receipt(task.name, len(task.cells), 0, task.rounds, ())
+        raise NodeDiedError if fate == "lost" else WorkerCrashedError
+
+
+def measure(cells: int, cpus: int, seconds: float, lost: float, crashes: float) -> str:
+    """Plan and play on virtual CPUs; a line of the table."""
+    algorithms = [{"ckb-ucb": {"V": float(v)}} for v in range(1, 101)]
+    seeds = max(1, cells // len(algorithms))
+    suite = {"suite": "scale", "horizon": 10, "seeds": seeds, "problems": ["rkhs-1d"], "algorithms": algorithms}
+    block = max(1, min(100, cells // (CHUNKS * cpus)))
+    with tempfile.TemporaryDirectory() as place:
+        began = time.process_time()
+        todo = plan(suite, out=Path(place) / "run", cpus=cpus, block=block)
+        planned = time.process_time() - began
+        ray, sweep = VirtualRay(cpus, seconds / block, lost, crashes), object.__new__(RaySweep)
+        sweep.ray, sweep.remote, sweep.problems = ray, ray, dict.fromkeys(todo.suite.problems)
+        sweep.folder, sweep.flight, sweep.cpus, sweep.ours = todo.folder, {}, None, False
+        crews.started, crews.RaySweep = lambda: True, lambda *given: sweep  # type: ignore[assignment,misc]
+        began = time.process_time()
+        done = failed = 0
+        for receipt in Crew(todo.suite.problems, todo.folder, todo.tasks).play():
+            done, failed = done + receipt.ok, failed + receipt.failed
+        driver = time.process_time() - began
+    if done + failed != todo.cells:
+        raise AssertionError(f"{done} cells were done and {failed} failed, of {todo.cells}")
+    memory = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+    tasks, again = len(todo.tasks), ray.submitted - len(todo.tasks)
+    with_ray = todo.cells / (driver + TASK * ray.submitted)
+    efficiency = ray.useful / (cpus * ray.last - ray.gone)
+    return (
+        f"{cpus:>7,} {block:>5} {tasks:>9,} {again:>6,} {planned:>7.1f} {driver:>9.1f} {memory:>5.0f}"
+        f" {todo.cells / driver:>9,.0f} {with_ray:>9,.0f} {100 * efficiency:>9.1f} %"
+    )
+
+
+def main() -> None:
+    """Print the table."""
+    options = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    options.add_argument("--cells", type=int, default=1_000_000)
+    options.add_argument("--cpus", type=int, nargs="+", default=[1, 100, 10_000])
+    options.add_argument("--seconds", type=float, default=10.0, help="of a block")
+    options.add_argument("--lost", type=float, default=2000.0, help="seconds that a machine of 50 CPUs lives; 0: ever")
+    options.add_argument("--crashes", type=float, default=1e-4, help="share of the cells that crash their worker")
+    given = options.parse_args()
+    if len(given.cpus) == 1:
+        print(measure(given.cells, given.cpus[0], given.seconds, given.lost, given.crashes), flush=True)
+        return
+    print(HEAD, flush=True)
+    same = ["--cells", given.cells, "--seconds", given.seconds, "--lost", given.lost, "--crashes", given.crashes]
+    for cpus in given.cpus:
+        subprocess.run([sys.executable, __file__, *map(str, same), "--cpus", str(cpus)], check=True)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,200 @@
+"""Many small files of a run made into few: `cbobench compact`, and by itself at the end of a large run.
+
+A shard holds what several tasks published, under one name as a task's files do: `rounds/shard-<hash>`, `cells/...`, and
+`audit/...` of an audited run, with the columns and footers of theirs. It holds cells of one horizon and attempt, and
+about a million rounds. The footer of its cells says which tasks (and shards) it `replaces`.
+
+A shard is published whole, its cells last, and looked at again; only then go the files that it replaces, their cells
+first. At every moment each cell is in a file of its task, in a shard, or in both: readers take what a shard replaces
+from the shard, look again where a file goes while they read (`results.published`), and find what they had listed in its
+shard (`RunFolder.row_groups`). So a compaction that is killed loses and doubles nothing: the next one, or the same
+again, takes away what was left. Rows of attempts that do not count any more are left out.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import time
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from cbobench.errors import CbobenchError, DamagedRun
+from cbobench.results.drivers import drivers
+from cbobench.results.folder import SHARD, RunFolder
+from cbobench.results.published import COLUMNS, Published, played
+from cbobench.results.record import RunRecord
+from cbobench.results.rows import only_of
+from cbobench.results.schema import footer, open_writer, schema
+from cbobench.suite.cells import as_words
+
+ROWS = 1_000_000  # recorded rounds of a shard
+CELLS = 50_000  # where few rounds are recorded
+ROW_GROUP = 250_000
+OLD = 86_400.0  # seconds after which nobody completes a shard
+MANY = 100  # small files above which a run is compacted by itself
+KINDS = ("rounds", "audit", "cells")  # in the order in which they are published
+
+
+@dataclass
+class _Small:
+    """A file that is smaller than half a shard, and the ids of its cells that count."""
+
+    task: str
+    cells: list[str]
+    good: list[str]
+    rows: int
+
+
+@dataclass
+class _Group:
+    """Files that become one."""
+
+    attempt: int
+    members: list[_Small] = field(default_factory=list)
+
+    @property
+    def full(self) -> bool:
+        return sum(one.rows for one in self.members) >= ROWS or sum(len(one.cells) for one in self.members) >= CELLS
+
+
+def compact(folder: RunFolder, above: int = 1) -> tuple[int, int]:
+    """Merge the small files of a run; what is published meanwhile stays as it is.
+
+    Args:
+        above: do nothing unless there are more small files than that.
+
+    Returns:
+        How many files of cells there were, and how many there are.
+
+    Raises:
+        Misuse: no run there. DamagedRun: a file that is not whole. StoreFailure: it cannot be written.
+    """
+    record = RunRecord.read(folder)
+    before = folder.names("cells")
+    if len(before) > above:
+        _sweep(folder)
+        groups = _groups(folder, played(folder, [*COLUMNS, "horizon"]))
+        if sum(len(group.members) for group in groups) > above:
+            for group in groups:
+                _merge(folder, group, record.block)
+    return len(before), len(folder.names("cells"))
+
+
+def compact_large(folder: RunFolder, note: Callable[[str], None]) -> None:
+    """Merge what a large run has published, unless others play it yet: the last of them does it.
+
+    What is in the way is said, and leaves the run as it is.
+    """
+    try:
+        if any(alive and driver.id != folder.driver for driver, alive in drivers(folder)):
+            return
+        before, after = compact(folder, above=MANY)
+    except CbobenchError as error:
+        note(f"its files were not merged ({error}); cbobench compact does that later")
+    else:
+        if after < before:
+            note(f"merged {before} files of cells into {after}")
+
+
+def _sweep(folder: RunFolder) -> None:
+    """Take away what shards have replaced and a compaction that was killed has left."""
+    replaced = folder.replacements()
+    _remove(folder, {task for kind in KINDS for task in folder.names(kind)} & {*replaced})
+    for kind in ("rounds", "audit"):
+        old = time.time_ns() - int(OLD * 1e9)
+        begun = {n.removesuffix(".parquet") for n, info in folder.listing(kind).items() if (info.mtime_ns or old) < old}
+        for name in sorted(begun - {*folder.names("cells")}):
+            if name.startswith(SHARD):
+                folder.remove(f"{kind}/{name}.parquet")
+
+
+def _remove(folder: RunFolder, tasks: Iterable[str]) -> None:
+    for task in sorted(tasks):
+        for kind in reversed(KINDS):
+            folder.remove(f"{kind}/{task}.parquet")
+
+
+def _groups(folder: RunFolder, found: Published) -> list[_Group]:
+    """The small files, by the shards that they become; one alone stays."""
+    horizon = np.array(found.table["horizon"].to_pylist(), dtype=np.int64)
+    counts = found.rows[np.argsort(found.rows)]
+    ids = dict(zip(found.rows.tolist(), as_words(found.ids), strict=True))
+    cuts = np.searchsorted(found.task[counts], np.arange(len(found.tasks) + 1))
+    open_groups: dict[tuple[int, int], _Group] = {}
+    groups: list[_Group] = []
+    first = np.searchsorted(found.task, np.arange(len(found.tasks)))
+    for position in sorted(range(len(found.tasks)), key=lambda i: found.tasks[i]):
+        rows = counts[cuts[position] : cuts[position + 1]]
+        cells = [ids[row] for row in rows.tolist()]
+        good = [ids[row] for row in rows[~found.failed[rows]].tolist()]
+        task, start = found.tasks[position], int(first[position])
+        whole: dict[str, Any] = folder.footer("rounds", task) if good else {"rows": 0, "cells": []}
+        if whole["rows"] >= ROWS // 2 or start >= len(found.task) or len(cells) >= CELLS // 2:
+            continue
+        key = int(horizon[start]), int(found.attempt[start])
+        group = open_groups.setdefault(key, _Group(key[1]))
+        group.members.append(_Small(task, cells, good, _count(folder, task, good, whole)))
+        if group.full:
+            groups.append(open_groups.pop(key))
+    return [group for group in (*groups, *open_groups.values()) if len(group.members) > 1]
+
+
+def _count(folder: RunFolder, task: str, good: list[str], whole: dict[str, Any]) -> int:
+    """Recorded rounds of some cells of a file."""
+    if len(good) == len(whole["cells"]):
+        return int(whole["rows"])
+    return sum(len(only_of(part, good)) for part in folder.row_groups("rounds", task, ["cell"]))
+
+
+def _merge(folder: RunFolder, group: _Group, block: int) -> None:
+    """Publish a shard, look at it, and take away what it replaces."""
+    now = folder.replacements()
+    names = [one.task for one in group.members]
+    replaces = sorted({*names, *(task for task, shard in now.items() if shard in names)})
+    name = SHARD + hashlib.sha256("\n".join(replaces).encode()).hexdigest()[:16]
+    wanted = [cell for one in group.members for cell in one.cells]
+    good = [cell for one in group.members for cell in one.good]
+    audited = {*folder.names("audit")} & {*names}
+    empty = schema("audit").empty_table()
+    audit = pa.concat_tables([empty, *_parts(folder, group, "audit", audited)])
+    cells = {"rounds": good, "cells": wanted, "audit": audit["cell"].to_pylist()}
+    rows = {"rounds": sum(one.rows for one in group.members), "cells": len(wanted), "audit": len(audit)}
+    kinds = [kind for kind in KINDS if kind != "audit" or audited]
+    for kind in kinds:
+        metadata = footer(kind, name, cells[kind], rows[kind], group.attempt, replaces=replaces, block=block)
+        parts = iter([audit]) if kind == "audit" else _parts(folder, group, kind, audited)
+        folder.publish(f"{kind}/{name}.parquet", partial(_write, kind, metadata, parts, rows[kind]))
+    for kind in kinds:
+        folder.footer(kind, name)
+    _remove(folder, names)
+
+
+def _parts(folder: RunFolder, group: _Group, kind: str, audited: set[str]) -> Iterator[pa.Table]:
+    """The rows that count of a group's files of a kind."""
+    for one in group.members:
+        ids = one.good if kind == "rounds" else one.cells
+        if ids and (kind != "audit" or one.task in audited):
+            for part in folder.row_groups(kind, one.task):
+                yield only_of(part, ids).cast(schema(kind))
+
+
+def _write(kind: str, metadata: dict[bytes, bytes], parts: Iterator[pa.Table], expected: int, sink: Any) -> None:
+    """Write the parts of a shard; what is raised here is never published."""
+    written = 0
+    with open_writer(sink, kind, metadata) as writer:
+        waiting = [schema(kind).empty_table()]
+        for part in parts:
+            waiting.append(part)
+            written += len(part)
+            if sum(map(len, waiting)) >= ROW_GROUP:
+                writer.write_table(pa.concat_tables(waiting).combine_chunks())
+                waiting = waiting[:1]
+        if len(waiting) > 1 or not written:
+            writer.write_table(pa.concat_tables(waiting).combine_chunks())
+    if written != expected:
+        raise DamagedRun(f"{written} rows of {kind} were merged, {expected} were expected; nothing was changed")

@@ -1,0 +1,241 @@
+"""Merging the files of a run: nothing is lost or doubled wherever it is killed, and no reader fails meanwhile."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import time
+
+import pandas as pd
+import pytest
+
+import cbobench
+from cbobench.report.compare import compare
+from cbobench.report.load import Run
+from cbobench.results import compact as merging
+from cbobench.results.compact import compact
+from cbobench.results.drivers import Claim
+from cbobench.results.folder import SHARD, RunFolder
+from cbobench.results.published import played
+from cbobench.results.rebuild import rebuilt
+from cbobench.results.record import FILE, RunRecord
+from cbobench.results.status import status
+from cbobench.results.tidy import sweep_up
+from cbobench.results.verify import verify
+from cbobench.suite.cells import Cells
+from cbobench.sweep.run import plan
+
+SUITE = """\
+suite: many
+horizon: {horizon}
+seeds: {seeds}
+record: {{rounds: 5}}
+audit: true
+problems:
+  - rkhs-1d
+algorithms:
+  - ckb-ucb
+  - random
+"""
+
+
+class Killed(BaseException):
+    """What ends a compaction in the middle."""
+
+
+@pytest.fixture(scope="module")
+def played_once(tmp_path_factory):
+    """Two horizons, 14 tasks of one cell each."""
+    folder = tmp_path_factory.mktemp("many")
+    run = folder / "run"
+    for horizon, seeds in ((12, 3), (20, 4)):
+        path = folder / "suite.yaml"
+        path.write_text(SUITE.format(horizon=horizon, seeds=seeds))
+        cbobench.run(path, out=run, cpus=0, block=1)
+    return folder
+
+
+def contents(run):
+    """Everything that readers see, without the names of files."""
+    opened = Run(run)
+    record, state = status(opened.folder)
+    frames = [opened.cells, opened.audit, opened.rounds()]
+    series = opened.series("regret", opened.expected["problem"].iloc[0], "random")
+    return frames, series, state.counts(), len(record.cells), str(compare(opened))
+
+
+def same(one, other):
+    for mine, theirs in zip(one[0], other[0], strict=True):
+        pd.testing.assert_frame_equal(mine, theirs)
+    assert all((a == b).all() for a, b in zip(one[1], other[1], strict=True))
+    assert one[2:] == other[2:]
+
+
+def test_a_merged_run_reads_the_same_from_few_files(played_once, tmp_path):
+    run = tmp_path / "run"
+    shutil.copytree(played_once / "run", run)
+    before = contents(run)
+    folder = RunFolder.at(run)
+    assert compact(folder) == (14, 2), "one for each horizon"
+    assert {name[: len(SHARD)] for kind in ("cells", "rounds", "audit") for name in folder.names(kind)} == {SHARD}
+    same(before, contents(run))
+    found = verify(folder)
+    assert (found.damaged, found.orphans, found.twice) == ([], [], 0)
+    assert found.cells == found.asked == 14
+    assert compact(folder) == (2, 2)
+    todo = plan(played_once / "suite.yaml", out=run, cpus=0)
+    assert (todo.done, len(todo.tasks)) == (8, 0)
+    block = RunRecord.read(folder).block
+    shutil.rmtree(run / "invocations")
+    (run / FILE).unlink()
+    assert rebuilt(folder).block == block == 1
+
+
+def test_a_merged_run_is_extended_and_merged_again(played_once, tmp_path):
+    run, folder = tmp_path / "run", RunFolder.at(tmp_path / "run")
+    shutil.copytree(played_once / "run", run)
+    compact(folder)
+    done = cbobench.run(played_once / "suite.yaml", out=run, cpus=0, seeds=6)
+    assert (done.played, done.absent) == (4, ())
+    before = contents(run)
+    assert compact(folder) == (6, 2)
+    same(before, contents(run))
+    assert not verify(folder).damaged
+
+
+def test_attempts_stay(small_suite, tmp_path, monkeypatch):
+    """Cells that were played again: the latest attempt counts, its number stays, earlier rows go."""
+    run, folder = tmp_path / "run", RunFolder.at(tmp_path / "run")
+    cbobench.run(small_suite(), out=run, cpus=0, block=2)
+    with monkeypatch.context() as patch:
+        patch.setattr("cbobench.results.staleness.source_hash", lambda problem, algorithm: "changed")
+        assert cbobench.run(small_suite(), out=run, cpus=0, again="stale", only="ckb-ts").played == 4
+    before = Run(run).cells
+    assert sorted(before["attempt"]) == [1] * 8 + [2] * 4
+    assert compact(folder) == (8, 2)
+    pd.testing.assert_frame_equal(before, Run(run).cells)
+    assert not verify(folder).damaged
+    with monkeypatch.context() as patch:
+        patch.setattr("cbobench.results.staleness.source_hash", lambda problem, algorithm: "changed")
+        assert cbobench.run(small_suite(), out=run, cpus=0, again="stale", only="ckb-ts").played == 4
+    assert sorted(Run(run).cells["attempt"]) == [1] * 8 + [3] * 4
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("call", "kills"), [("publish", range(7)), ("remove", (0, 1, 2, 21, 41, 42))])
+def test_wherever_it_is_killed_nothing_is_lost_or_doubled(played_once, tmp_path, monkeypatch, call, kills):
+    before = contents(played_once / "run")
+    original = getattr(RunFolder, call)
+    for kill in kills:
+        run = tmp_path / f"run{kill}"
+        shutil.copytree(played_once / "run", run)
+        calls = iter(range(10**6))
+
+        def killed(self, *arguments, kill=kill, calls=calls):
+            if next(calls) == kill:
+                raise Killed
+            original(self, *arguments)
+
+        with monkeypatch.context() as patch:
+            patch.setattr(RunFolder, call, killed)
+            try:
+                compact(RunFolder.at(run))
+            except Killed:
+                pass
+            else:
+                assert kill == kills[-1], "one after the last"
+        same(before, contents(run))
+        assert not verify(RunFolder.at(run)).damaged
+        compact(RunFolder.at(run))
+        files = [path for kind in ("cells", "rounds", "audit") for path in (run / kind).iterdir()]
+        assert len(files) == 6
+        assert len(played(RunFolder.at(run))) == 14
+        shutil.rmtree(run)
+
+
+@pytest.mark.parametrize("moment", [*range(5), 20])
+def test_a_reader_beside_it_sees_every_cell(played_once, tmp_path, monkeypatch, moment):
+    """The files go between two looks of a reader, wherever that is."""
+    run, names, calls = tmp_path / "run", RunFolder.names, iter(range(10**6))
+    shutil.copytree(played_once / "run", run)
+    before = contents(run)
+    busy = []
+
+    def meanwhile(self, kind):
+        found = names(self, kind)
+        if not busy and next(calls) == moment:
+            busy.append(True)
+            compact(RunFolder.at(run))
+        return found
+
+    monkeypatch.setattr(RunFolder, "names", meanwhile)
+    same(before, contents(run))
+    same(before, contents(run))
+
+
+def test_a_run_that_was_opened_before_reads_on(played_once, tmp_path):
+    run = tmp_path / "run"
+    shutil.copytree(played_once / "run", run)
+    before, opened = contents(run), Run(run)
+    compact(RunFolder.at(run))
+    pd.testing.assert_frame_equal(opened.rounds(), before[0][2])
+    pd.testing.assert_frame_equal(opened.audit, before[0][1])
+    t, values = opened.series("regret", opened.expected["problem"].iloc[0], "random")
+    assert (values == before[1][1]).all()
+
+
+def test_a_large_run_is_merged_when_it_ends(small_suite, tmp_path, monkeypatch):
+    monkeypatch.setattr(merging, "MANY", 5)
+    notes: list[str] = []
+    done = cbobench.run(small_suite(), out=tmp_path / "run", cpus=0, block=1, on_note=notes.append)
+    assert (done.played, done.absent) == (12, ())
+    assert "merged 12 files of cells into 1" in notes
+    assert len(list((tmp_path / "run" / "cells").iterdir())) == 1
+    assert cbobench.run(small_suite(), out=tmp_path / "run", cpus=0).played == 0
+    plain = cbobench.run(small_suite(), out=tmp_path / "plain", cpus=0)
+    pd.testing.assert_frame_equal(cbobench.load_rounds(done), cbobench.load_rounds(plain))
+
+
+def test_shards_have_a_size(played_once, tmp_path, monkeypatch):
+    run, folder = tmp_path / "run", RunFolder.at(tmp_path / "run")
+    shutil.copytree(played_once / "run", run)
+    before = contents(run)
+    monkeypatch.setattr(merging, "ROWS", 15)
+    assert compact(folder) == (14, 5), "three tasks of five rounds each"
+    assert max(folder.footer("rounds", name)["rows"] for name in folder.names("rounds")) == 15
+    same(before, contents(run))
+    assert compact(folder) == (5, 5), "those that are full stay"
+
+
+def test_a_shard_that_is_being_made_is_nobodys_leftover(played_once, tmp_path, monkeypatch):
+    """Its rounds are there, its cells not yet: a call that ends meanwhile leaves them alone; a day later they go."""
+    run, folder = tmp_path / "run", RunFolder.at(tmp_path / "run")
+    shutil.copytree(played_once / "run", run)
+    before = contents(run)
+    publish = RunFolder.publish
+
+    def meanwhile(self, relative, write):
+        if relative.startswith("cells/"):
+            sweep_up(self, "", over=True)
+        publish(self, relative, write)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(RunFolder, "publish", meanwhile)
+        assert compact(folder) == (14, 2)
+    same(before, contents(run))
+    left = next((run / "rounds").glob(f"{SHARD}*"))
+    (run / "cells" / left.name).unlink()
+    for age, there in ((3600, True), (100_000, False)):
+        os.utime(left, (time.time() - age,) * 2)
+        compact(folder, above=0)
+        assert left.exists() == there
+
+
+def test_who_ends_first_leaves_merging_to_the_last(small_suite, tmp_path, monkeypatch):
+    monkeypatch.setattr(merging, "MANY", 5)
+    run = tmp_path / "run"
+    with Claim(RunFolder.at(run), Cells()):
+        cbobench.run(small_suite(), out=run, cpus=0, block=1, only="ckb-*")
+        assert len(list((run / "cells").iterdir())) == 8
+    cbobench.run(small_suite(), out=run, cpus=0)
+    assert len(list((run / "cells").iterdir())) == 1

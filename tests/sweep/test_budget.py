@@ -1,0 +1,56 @@
+"""`--budget`: what is there when it is spent is balanced over pairs, and the same command goes on."""
+
+from __future__ import annotations
+
+import pytest
+
+import cbobench
+from cbobench.cli import main
+from cbobench.errors import Misuse
+from cbobench.play.task import Receipt
+from cbobench.sweep.budget import Budget
+
+
+def test_units_and_what_is_no_budget():
+    assert [Budget(word).limit for word in ("90cpus", "1.5cpumin", "2cpuh")] == [90, 90, 7200]
+    assert not Budget(None).over(Receipt("t", 1, 0, 1, (), 1e12))
+    one = Budget("10cpus")
+    assert [one.over(Receipt("t", 1, 0, 1, (), seconds)) for seconds in (6.0, None, 3.9, 0.2)] == [0, 0, 0, 1]
+    for wrong in ("2h", "cpuh", "0cpuh", "-1cpuh", "2 cpuh", "", "1e3cpus", 7):
+        with pytest.raises(Misuse, match="give a number above 0 with its unit: cpus, cpumin, cpuh"):
+            Budget(wrong)
+
+
+@pytest.mark.parametrize("cpus", [0, 2])
+def test_a_budget_ends_a_run_between_seeds_and_the_same_command_goes_on(small_suite, tmp_path, capsys, cpus):
+    suite, run = small_suite(seeds=12), tmp_path / "run"
+    words = ["run", str(suite), "--out", str(run), "--cpus", str(cpus), "--block", "1", "--budget", "0.000001cpus"]
+    done = 0
+    for _ in range(2):
+        assert main(words) == 0
+        err = capsys.readouterr().err
+        counts = cbobench.load_cells(run).groupby("algorithm").size()
+        assert done < counts.sum() < 36
+        done = int(counts.sum())
+        assert f"the budget is spent: {done} of 36 cells are done; to go on: cbobench run" in err
+    full = cbobench.run(suite, out=run, cpus=cpus, budget="1cpuh")
+    assert (full.spent, full.played) == (False, 36 - done)
+    frame = cbobench.load_rounds(run)
+    assert frame.equals(cbobench.load_rounds(cbobench.run(suite, out=tmp_path / "plain", cpus=0)))
+
+
+def test_what_a_budget_leaves_is_balanced(small_suite, tmp_path):
+    """Tasks are handed out seed by seed: no algorithm is a block ahead."""
+    suite, ended = small_suite(seeds=12), []
+
+    class Enough(Budget):
+        def over(self, receipt):
+            ended.append(receipt)
+            return len(ended) >= 7
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("cbobench.sweep.run.Budget", Enough)
+        done = cbobench.run(suite, out=tmp_path / "run", cpus=0, block=1)
+    assert done.spent
+    assert not done.stopped
+    assert sorted(cbobench.load_cells(done).groupby("algorithm").size()) == [2, 2, 3]
