@@ -1,0 +1,147 @@
+"""Commands about the state of a run folder: what is done, whether its files are whole, and merging small ones."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import shlex
+from typing import TYPE_CHECKING
+
+from cbobench.errors import masked, printable
+from cbobench.words import counted
+
+if TYPE_CHECKING:
+    from cbobench.results.record import RunRecord
+    from cbobench.results.status import Status
+
+SHOWN_FAILURES = 5
+
+
+def import_if_asked(options: argparse.Namespace, *runs: str) -> None:
+    """With `--imports`, import the modules that runs name, so that their cells can be compared with the code now."""
+    if options.imports:
+        from cbobench.results.folder import RunFolder
+        from cbobench.results.record import RunRecord
+        from cbobench.results.staleness import import_named
+
+        for run in runs:
+            import_named(pair for grid in RunRecord.read(RunFolder.at(run)).grids for pair in grid.pairs)
+
+
+def do_status(options: argparse.Namespace, given: list[str]) -> int:
+    """`cbobench status`."""
+    from cbobench.results.folder import RunFolder
+    from cbobench.results.source import libraries
+    from cbobench.results.status import status as read
+
+    import_if_asked(options, options.run)
+    folder = RunFolder.at(options.run)
+    record, state = read(folder)
+    hints = [printable(hint) for hint in _finishing(record, state)]
+    failures = [
+        {
+            "cell": c.id,
+            "problem": printable(c.pair.problem.title),
+            "algorithm": printable(c.pair.algorithm.title),
+            "seed": c.seed,
+            "error": printable(e),
+        }
+        for c, e in state.failed
+    ]  # fmt: skip
+    if options.format == "json":
+        content = {"suite": record.suite, "folder": str(folder), "expected": len(record.cells), **state.counts()}
+        content |= {"unchecked": len(state.unchecked), "other_libraries": len(state.other)}
+        print(json.dumps(content | {"failures": failures, "finish": hints}, indent=1, ensure_ascii=False))
+        return 1 if failures else 0
+    cells = counted(len(record.cells), "cell")
+    print(printable(f"{record.suite}: {len(state.done)} of {cells} done, {len(state.failed)} failed, "
+                  f"{len(state.missing)} missing, {len(state.stale)} stale"))  # fmt: skip
+    for failure in failures[:SHOWN_FAILURES]:
+        pair = f"{failure['problem']} / {failure['algorithm']}"
+        print(f"  failed: {pair} seed {failure['seed']}: {failure['error']}")
+    if len(failures) > SHOWN_FAILURES:
+        print(f"  ... and {len(failures) - SHOWN_FAILURES} more (--format json lists all)")
+    if state.stale:
+        print("  stale: the code that plays these cells has changed since")
+    if state.unchecked:
+        names = {name for c in state.unchecked for name in (c.pair.problem.name, c.pair.algorithm.name)}
+        absent = ", ".join(sorted(name for name in names if ":" in name))
+        cells = counted(len(state.unchecked), "cell")
+        why = "cannot be imported here" if options.imports else "is not imported to read a run, unless with --imports"
+        print(f"  {cells} could not be checked for staleness: {absent} {why}")
+    if state.other:
+        cells = counted(len(state.other), "cell")
+        print(f"  {cells} played with another NumPy or SciPy than this machine's {libraries()}")
+    for hint in hints:
+        print(f"  to go on: {printable(hint)}")
+    return 1 if failures else 0
+
+
+def do_compact(options: argparse.Namespace, given: list[str]) -> int:
+    """`cbobench compact`."""
+    from cbobench.results.compact import compact
+    from cbobench.results.folder import RunFolder
+
+    folder = RunFolder.at(options.run)
+    print("{}: {} files of cells, now {}".format(folder, *compact(folder)))
+    return 0
+
+
+def do_verify(options: argparse.Namespace, given: list[str]) -> int:
+    """`cbobench verify`."""
+    from cbobench.results.folder import RunFolder
+    from cbobench.results.status import status
+    from cbobench.results.verify import repair, verify
+
+    folder = RunFolder.at(options.run)
+    found = verify(folder)
+    moved = repair(folder, found) if options.repair else []
+    if options.format == "json":
+        content = {"folder": str(folder), "files": found.files, "cells": found.cells, "expected": found.asked}
+        content |= {"damaged": [vars(damage) for damage in found.damaged], "orphans": found.orphans, "moved": moved}
+        print(json.dumps(content, indent=1, ensure_ascii=False))
+        return 1 if found.damaged and not options.repair else 0
+    print(f"{len(found.damaged)} of {found.files} files are damaged; {found.cells} of {found.asked} cells are whole")
+    for damage in found.damaged:
+        print(f"  {damage.file}: {damage.why}")
+    if found.twice:
+        print(f"  {found.twice} cells were played twice, with the same results; each counts once")
+    if found.orphans:
+        print(f"  {len(found.orphans)} tasks have rounds and no cells yet; they do not count, and the next run goes on")
+    if not options.repair:
+        if found.damaged:
+            print(f"  to move them into quarantine/: {masked(shlex.join(['cbobench', *given, '--repair']))}")
+        return 1 if found.damaged else 0
+    print(f"  moved into quarantine/: {len(moved)} files")
+    for hint in _finishing(*status(folder)) if moved else ():
+        print(f"  to go on: {hint}")
+    return 0
+
+
+def _finishing(record: RunRecord, state: Status) -> list[str]:
+    """The commands that finish a run: those of the grids that hold what is missing, failed or stale."""
+    from cbobench.results.asked import as_numbers
+
+    failed = as_numbers([c.id for c, _ in state.failed])
+    open_ids = {"": state.missing.ids, "failed": failed, "stale": state.stale.ids}
+    hints = []
+    for grid in record.grids if any(map(len, open_ids.values())) else ():
+        wanted = [word for word, some in open_ids.items() if grid.cells.hold_any(some)]
+        command = _without_again(list(grid.command))
+        if wanted and command[:2] == ["cbobench", "run"]:  # nothing else that a folder holds is a command to advise
+            hints.append(shlex.join([*command, *[part for word in wanted if word for part in ("--again", word)]]))
+    return hints
+
+
+def _without_again(command: list[str]) -> list[str]:
+    """A command line without what concerned that call only."""
+    kept: list[str] = []
+    skip = False
+    for word in command:
+        if skip or word in ("--fail-fast", "--dry-run") or word.startswith("--again="):
+            skip = False
+        elif word == "--again":
+            skip = True  # its value, too
+        else:
+            kept.append(word)
+    return kept
