@@ -7,7 +7,7 @@ RUN    ?= runs/quickstart
 WORKERS ?= auto
 PYTEST  = OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n $(WORKERS) --maxprocesses 8 --dist loadgroup
 
-.PHONY: demo test fast lint hooks bench scale maximiser paper-figures claims maps reference readme wheel dist wheel-test lowest clean
+.PHONY: demo test fast lint hooks bench chaos scale maximiser paper-figures claims maps reference readme wheel dist wheel-test lowest clean
 
 demo: .make/install  ## play the quickstart suite, print its table, draw its figures
 	$(BIN)/cbobench run quickstart --out $(RUN)
@@ -31,9 +31,7 @@ hooks: .make/lint  ## run style, types and house rules before every commit
 bench: .make/test  ## µs per seed-round against the bare-NumPy floor (ARGS=--quick for the main case only)
 	$(BIN)/python benchmarks/bench.py $(ARGS)
 
-scale: .make/test  ## a million cells through plan and scheduler on 1, 100 and 10,000 virtual CPUs with faults
-	$(BIN)/python benchmarks/scale.py $(ARGS)
-
+ot
 maximiser: .make/test  ## how often a dense search beats the maximiser on boxes (ARGS="gramacy --rounds 400": some, longer)
 	$(BIN)/python benchmarks/maximiser.py $(ARGS)
 
@@ -74,7 +72,7 @@ wheel-test: .make/install  ## the demo and every test again, from the built whee
 	$(WHEEL_TEST)/venv/bin/pip install --quiet --disable-pip-version-check $(WHEEL_TEST)/dist/*.whl
 	cd $(WHEEL_TEST)/elsewhere && ../venv/bin/cbobench run quickstart && ../venv/bin/cbobench figures runs/quickstart
 	$(WHEEL_TEST)/venv/bin/pip install --quiet --disable-pip-version-check "$$(echo $(WHEEL_TEST)/dist/*.whl)[test]"
-	cp -r tests .ci .github .pre-commit-config.yaml suites analysis benchmarks docs *.md *.yaml LICENSE Makefile pyproject.toml $(WHEEL_TEST)/elsewhere
+	cp -r tests .ci .github .pre-commit-config.yaml suites analysis benchmarks deploy docs *.md *.yaml LICENSE Makefile pyproject.toml $(WHEEL_TEST)/elsewhere
 	cd $(WHEEL_TEST)/elsewhere && $(PYTEST:$(BIN)/%=../venv/bin/%) $(ARGS)
 
 lowest: .make/venv  ## every test with the oldest versions that pyproject.toml allows (their warnings are not errors)

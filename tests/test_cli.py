@@ -270,7 +270,7 @@ def test_help_of_a_command_is_plain_text(command):
 
 
 def test_the_hint_keeps_what_belongs_to_the_suite():
-    from cbobench.commands import _without_again
+    from cbobench.condition import _without_again
 
     words = ["cbobench", "run", "s", "--again", "failed", "--seeds", "3", "--fail-fast", "--again=stale", "--dry-run"]
     assert _without_again(words) == ["cbobench", "run", "s", "--seeds", "3"]

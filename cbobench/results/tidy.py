@@ -14,7 +14,7 @@ from cbobench.results.schema import KINDS
 from cbobench.results.status import played
 from cbobench.results.store import born, machine
 
-OURS = {FILE, *KINDS, "drivers", "invocations", "quarantine"}
+OURS = {FILE, *KINDS, "drivers", "invocations", "log", "quarantine"}
 TEMPORARY = re.compile(r"\..+\.([\w-]+)\.(\d+)\.\d+\.tmp")
 """Name of a file that is being written: whose machine, which process."""
 

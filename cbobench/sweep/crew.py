@@ -28,6 +28,7 @@ from cbobench.sweep.workers import Workers, usable_cpus
 CRASHES_OF_A_CELL = 3
 HANGS_OF_A_CELL = 2  # a process that was suspended may seem to hang, once
 LOST_NODES_PER_TASK = 20
+BURST = 10.0  # seconds in which lost tasks are told of once: a machine has many
 PATIENCE = 3.0  # seconds of play before the rest is estimated
 RAY_PAYS = 60.0  # seconds of play left above which Ray is started: it takes several of two CPUs
 SHORT, LONG = 0.1, 5.0  # seconds to wait for a task, where there is something else to look after, and where not
@@ -107,6 +108,7 @@ class Crew:
         self.starting: RayHost | None = None
         self.ray: Players | None = None
         self.refused = False
+        self.told = -BURST
         self.overdue = Overdue(folder, note)
         if cpus == 0:
             self.ray = Here(problems, folder)
@@ -209,6 +211,9 @@ class Crew:
             if self.allowed_losses < 0:
                 raise CbobenchError("too many tasks lost their node; run again when the cluster is well")
             self.waiting.appendleft(task)
+            if time.monotonic() - self.told >= BURST:
+                self.told = time.monotonic()
+                self.note(f"a machine was lost that played {task.name}; its tasks are queued again")
             return None
         if len(task.cells) > 1:
             self.waiting.extendleft(reversed(task.halves()))

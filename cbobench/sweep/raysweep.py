@@ -21,6 +21,7 @@ from cbobench.play.failure import described
 from cbobench.play.task import Crashed, Receipt, Task, carry_out_there, crashed
 from cbobench.problems.base import Problem
 from cbobench.results.folder import RunFolder
+from cbobench.sweep.meters import Meters
 from cbobench.threads import pin_threads
 
 IN_FLIGHT = 256  # whatever a cluster has today: Ray's autoscaler sees demand in tasks that wait
@@ -129,6 +130,9 @@ class RaySweep:
         self.problems = {title: self.ray.put(problem) for title, problem in problems.items()}
         self.remote = self.ray.remote(carry_out_there).options(max_retries=0, num_cpus=1)
         self.flight: dict[Any, Task] = {}
+        from ray.util import metrics
+
+        self.meters = Meters(metrics, folder.uri)
 
     def warm(self, cpus: int) -> None:
         """Let workers import what every task needs, before they are given one."""
@@ -164,6 +168,7 @@ class RaySweep:
     def give(self, task: Task) -> None:
         """Hand over a task."""
         self.flight[self.remote.remote(self.problems[task.pair.problem.title], task, self.folder)] = task
+        self.meters.in_flight(len(self.flight))
 
     def take(self, seconds: float) -> Iterator[tuple[Task, Receipt | Crashed | Lost]]:
         """Tasks that ended, waiting up to some seconds for one.
@@ -180,8 +185,11 @@ class RaySweep:
             ready, _ = self.ray.wait(flight, num_returns=len(flight), timeout=0, fetch_local=False)
         for reference in ready:
             task = self.flight.pop(reference)
+            self.meters.in_flight(len(self.flight))
             try:
                 answer: Receipt | Crashed = self.ray.get(reference)
+                if isinstance(answer, Receipt):
+                    self.meters.played(answer)
                 yield task, answer
             except (errors.NodeDiedError, errors.ObjectLostError):
                 yield task, Lost()

@@ -26,6 +26,7 @@ from cbobench.sweep import blocks
 from cbobench.sweep.budget import Budget
 from cbobench.sweep.crew import Crew
 from cbobench.sweep.interrupt import interruptible
+from cbobench.sweep.journal import Journal
 from cbobench.sweep.workers import usable_cpus
 
 CLUSTER_CPUS = 64  # a guess, as a cluster may grow: it only decides how finely a run is cut
@@ -177,6 +178,7 @@ def execute(
 
     Ctrl-C, SIGTERM or SIGHUP stops it: what is published stays, and the same command resumes (`stopped` is then true).
     """
+    on_receipt, on_note, when_played = Journal(todo).beside(on_receipt, on_note, when_played)
     receipts: list[Receipt] = []
     stopped, spent, limit = False, False, Budget(budget)
     folder = todo.folder

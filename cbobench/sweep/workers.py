@@ -24,6 +24,7 @@ from cbobench.sweep.spawn import Child, ignore_signals, inbox, spawn
 from cbobench.threads import lingering
 
 READY = "ready"
+STILLBORN = 3  # processes in a row that end before they begin: none will; a single one may have been killed
 
 
 def usable_cpus() -> int:
@@ -60,6 +61,7 @@ class Workers:
     folder: RunFolder
     size: int
     crew: list[_Worker] = field(default_factory=list)
+    stillborn: int = 0
 
     def __post_init__(self) -> None:
         import pandas as pandas  # Arrow does when it makes its first table: once here, not in every fork
@@ -110,7 +112,7 @@ class Workers:
             if isinstance(answer, CbobenchError):
                 raise answer
             if answer == READY:
-                worker.ready = True
+                worker.ready, self.stillborn = True, 0
                 continue
             task, worker.task = worker.task, None
             if spent or len(self.crew) > self.size:
@@ -142,6 +144,8 @@ class Workers:
         self.crew.remove(worker)
         code = worker.child.end()
         if not worker.ready and self.size:
+            self.stillborn += 1
+        if self.stillborn == STILLBORN:
             raise CbobenchError("a worker process ended before it began; --cpus 0 plays in this process")
         if len(self.crew) < self.size:
             self._start()
@@ -168,7 +172,7 @@ def serve(link: Any, problems: dict[str, Problem] | None = None) -> None:
         Path("/proc/self/oom_score_adj").write_text("1000")  # where memory runs out, before its driver
     known = {} if problems is None else problems
     messages = inbox(link)
-    link.send((READY, False))
+    _answer(link, (READY, False))
     while True:
         title, problem, task, folder = messages.get()
         try:
@@ -179,4 +183,12 @@ def serve(link: Any, problems: dict[str, Problem] | None = None) -> None:
             answer = error
         except BaseException as error:
             answer = CbobenchError(f"task {task.name} could not be carried out: {described(error)[0]}")
-        link.send((answer, lingering()))
+        _answer(link, (answer, lingering()))
+
+
+def _answer(link: Any, message: tuple[Any, bool]) -> None:
+    """Tell the driver, and end where it has gone."""
+    try:
+        link.send(message)
+    except OSError:
+        os._exit(1)

@@ -132,7 +132,7 @@ def test_a_signal_that_a_cell_swallows_still_ends_the_sweep(write_suite, tmp_pat
     text = "suite: s\nhorizon: 5\nseeds: 3\nproblems: [rkhs-1d]\nalgorithms: [swallowing:Swallowing, random]\n"
     done = command("run", write_suite(text), "--out", "s", "--cpus", 0, env=environment)
     assert done.returncode == 130, done.stderr
-    assert "stopped: 3 of 6 cells are done; to go on: cbobench run" in done.stderr
+    assert "stopped: 3 of 6 cells done; to go on: cbobench run" in done.stderr
 
 
 TENDER = "  - poison_plugin:Tender\n"
