@@ -31,7 +31,13 @@ hooks: .make/lint  ## run style, types and house rules before every commit
 bench: .make/test  ## µs per seed-round against the bare-NumPy floor (ARGS=--quick for the main case only)
 	$(BIN)/python benchmarks/bench.py $(ARGS)
 
-ot
+scale: .make/test  ## a million cells through plan and scheduler on 1, 100 and 10,000 virtual CPUs with faults
+	$(BIN)/python benchmarks/scale.py $(ARGS)
+
+# The long form: make chaos ARGS="--faults 300 --seconds 7200 --only poison storm nodes disk hosts"
+chaos: .make/test  ## play a suite under 60 faults (killed workers, drivers and nodes, full disks), compare bit by bit
+	$(BIN)/python benchmarks/chaos $(ARGS)
+
 maximiser: .make/test  ## how often a dense search beats the maximiser on boxes (ARGS="gramacy --rounds 400": some, longer)
 	$(BIN)/python benchmarks/maximiser.py $(ARGS)
 
