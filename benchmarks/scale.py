@@ -25,6 +25,7 @@ import time
 from collections import deque
 from collections.abc import Sequence
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -32,6 +33,7 @@ import numpy as np
 from cbobench.play.task import Receipt, Task
 from cbobench.sweep import crew as crews
 from cbobench.sweep.crew import Crew
+from cbobench.sweep.meters import Meters
 from cbobench.sweep.raysweep import RaySweep
 from cbobench.sweep.run import plan
 
@@ -52,6 +54,18 @@ class WorkerCrashedError(Exception):
 
 class _Never(Exception):
     """What this stub does not raise."""
+
+
+class NoMeter:
+    """A counter that nobody reads."""
+
+    def __init__(self, *name: str, tag_keys: tuple[str, ...]) -> None:
+        pass
+
+    def set(self, value: float, tags: dict[str, str]) -> None:
+        """As Ray's gauges."""
+
+    inc = set
 
 
 class VirtualRay:
@@ -149,6 +163,7 @@ def measure(cells: int, cpus: int, seconds: float, lost: float, crashes: float) 
         ray, sweep = VirtualRay(cpus, seconds / block, lost, crashes), object.__new__(RaySweep)
         sweep.ray, sweep.remote, sweep.problems = ray, ray, dict.fromkeys(todo.suite.problems)
         sweep.folder, sweep.flight, sweep.cpus, sweep.ours = todo.folder, {}, None, False
+        sweep.meters = Meters(SimpleNamespace(Counter=NoMeter, Gauge=NoMeter), "run")
         crews.started, crews.RaySweep = lambda: True, lambda *given: sweep  # type: ignore[assignment,misc]
         began = time.process_time()
         done = failed = 0

@@ -109,6 +109,7 @@ class Crew:
         self.ray: Players | None = None
         self.refused = False
         self.told = -BURST
+        self.machines = address is not None or started()  # whether there may be others than this one
         self.overdue = Overdue(folder, note)
         if cpus == 0:
             self.ray = Here(problems, folder)
@@ -211,7 +212,7 @@ class Crew:
             if self.allowed_losses < 0:
                 raise CbobenchError("too many tasks lost their node; run again when the cluster is well")
             self.waiting.appendleft(task)
-            if time.monotonic() - self.told >= BURST:
+            if self.machines and time.monotonic() - self.told >= BURST:
                 self.told = time.monotonic()
                 self.note(f"a machine was lost that played {task.name}; its tasks are queued again")
             return None
