@@ -183,19 +183,20 @@ def _guarded(task: Task, cells: Sequence[Cell], report: Path | None) -> Iterator
 def publish_cells(folder: RunFolder, task: Task, rows: Sequence[dict[str, Any]]) -> Receipt:
     """Publish the cells table of a task."""
     _publish(folder, "cells", task, rows)
-    failures = [row for row in rows if row["status"] == "failed"]
-    return Receipt(task.name, len(rows) - len(failures), len(failures), task.rounds, _lines(task, failures))
+    return _receipt(task, rows)
 
 
 def published_receipt(folder: RunFolder, task: Task) -> Receipt:
     """The receipt of a task whose results are there, though no worker said so."""
-    rows = folder.read("cells", task.name, ["seed", "status", "error"]).to_pylist()
+    mine = {cell.id for cell in task.cells}  # a shard may have replaced them, which holds others, too
+    rows = folder.read("cells", task.name, ["cell", "seed", "status", "error"]).to_pylist()
+    return _receipt(task, [row for row in rows if row["cell"] in mine])
+
+
+def _receipt(task: Task, rows: Sequence[dict[str, Any]]) -> Receipt:
     failures = [row for row in rows if row["status"] == "failed"]
-    return Receipt(task.name, len(rows) - len(failures), len(failures), task.rounds, _lines(task, failures))
-
-
-def _lines(task: Task, failures: Sequence[dict[str, Any]]) -> tuple[str, ...]:
-    return tuple(f"{task.pair.label} seed {row['seed']}: {row['error']}" for row in failures)
+    errors = tuple(f"{task.pair.label} seed {row['seed']}: {row['error']}" for row in failures)
+    return Receipt(task.name, len(rows) - len(failures), len(failures), task.rounds, errors)
 
 
 def _publish(folder: RunFolder, kind: str, task: Task, rows: Sequence[dict[str, Any]]) -> None:

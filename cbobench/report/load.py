@@ -15,8 +15,8 @@ from numpy.typing import NDArray
 from cbobench.errors import unknown
 from cbobench.report.columns import entries, labelled, source
 from cbobench.results.asked import Pair, as_numbers, as_words
-from cbobench.results.folder import RunFolder
-from cbobench.results.published import ABSENT, looked, played
+from cbobench.results.folder import RunFolder, looked
+from cbobench.results.published import ABSENT, played
 from cbobench.results.record import RunRecord, What
 from cbobench.results.rows import codes_of, in_order, only_of
 from cbobench.results.schema import schema

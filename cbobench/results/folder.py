@@ -25,6 +25,7 @@ from cbobench.results.files import fields, footer_of, row_groups_of
 from cbobench.results.store import Sink, Steady, failure, first, patient, written
 
 T = TypeVar("T")
+LOOKS = 20
 SHARD = "shard-"
 """How the names of files begin that hold what several tasks published; those of tasks hold a dot."""
 _UNREADABLE = (pa.ArrowException, OSError, UnicodeDecodeError)
@@ -32,6 +33,14 @@ _UNREADABLE = (pa.ArrowException, OSError, UnicodeDecodeError)
 
 class Vanished(DamagedRun):
     """A file that was listed is not there any more."""
+
+
+def looked(read: Callable[[], T]) -> T:
+    """What a reader found, who looks again where files go while he reads."""
+    for _ in range(LOOKS):
+        with suppress(Vanished):
+            return read()
+    return read()
 
 
 class Unfinished(DamagedRun):
@@ -218,8 +227,16 @@ class RunFolder:
 
     def replacements(self) -> dict[str, str]:
         """The shard that has replaced what a task published (see `results.compact`), by task."""
-        shards = (name for name in self.names("cells") if name.startswith(SHARD))
-        return {task: name for name in shards for task in self.footer("cells", name).get("replaces", ())}
+
+        def read() -> dict[str, str]:
+            shards = (name for name in self.names("cells") if name.startswith(SHARD))
+            return {task: name for name in shards for task in self.footer("cells", name).get("replaces", ())}
+
+        return looked(read)  # shards are merged, too
+
+    def published(self) -> set[str]:
+        """Names of the tasks whose cells are published, and of what shards have replaced."""
+        return {*self.names("cells"), *self.replacements()}
 
     def checked(self, kind: str, task: str, columns: list[str] | None = None) -> tuple[dict[str, Any], pa.Table]:
         """Footer (see `footer`) and rows (see `read`) of a published file, which is opened once."""

@@ -5,21 +5,19 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import NamedTuple, TypeVar
+from typing import NamedTuple
 
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
 from cbobench.errors import DamagedRun
-from cbobench.results.folder import REPAIR, SHARD, RunFolder, Unfinished, Vanished
+from cbobench.results.folder import REPAIR, SHARD, RunFolder, Unfinished, Vanished, looked
 from cbobench.results.schema import schema
 from cbobench.suite.cells import as_numbers, as_words
 
 COLUMNS = ["cell", "status", "error", "source", "libraries", "attempt"]
-T = TypeVar("T")
 ABSENT = -1
-LOOKS = 20
 
 
 class Maker(NamedTuple):
@@ -119,14 +117,6 @@ def played(folder: RunFolder, columns: list[str] | None = COLUMNS) -> Published:
         DamagedRun: a file of the run is truncated or foreign, or a task's rounds are missing.
     """
     return looked(lambda: _published(folder, columns))
-
-
-def looked(read: Callable[[], T]) -> T:
-    """What a reader found, who looks again where files go while he reads."""
-    for _ in range(LOOKS):
-        with suppress(Vanished):
-            return read()
-    return read()
 
 
 def _published(folder: RunFolder, columns: list[str] | None) -> Published:

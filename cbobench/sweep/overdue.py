@@ -61,7 +61,7 @@ class Overdue:
         self.looked = now
         minutes = f"{(now - self.last) / 60:.0f} min"
         try:
-            there = set(self.folder.names("cells"))
+            there = self.folder.published()
         except (OSError, CbobenchError):  # the store does not answer either
             there = set()
         late = []

@@ -189,14 +189,15 @@ def execute(
         errors = tuple(error for receipt in receipts for error in receipt.errors)
         failed = sum(receipt.failed for receipt in receipts)
         count = sum(receipt.ok for receipt in receipts) + failed
-        published = {*todo.folder.names("cells"), *todo.folder.replacements()} if receipts else set()
+        published = folder.published() if receipts else set()
         absent = tuple(receipt.task for receipt in receipts if receipt.task not in published)
         return Outcome(folder, todo.cells, count, failed, errors, stopped, len(receipts), absent, spent)
 
     if not todo.tasks:
         _write_record(todo, new_id())
-        when_played(outcome())
-        return outcome()
+        done = outcome()
+        when_played(done)
+        return done
     with interruptible() as interrupted, Claim(todo.folder, todo.tasks.cells, on_note) as claim:
         crew: Crew | None = None
         try:
@@ -224,11 +225,12 @@ def execute(
             interrupted.deaf = True
             try:
                 if sys.exception() is None:
-                    when_played(outcome())
+                    done = outcome()
+                    when_played(done)
             finally:
                 if crew is not None:
                     crew.stop()
-    return outcome()
+    return done
 
 
 def _still_to_play(todo: Plan, claim: Claim) -> Plan:
@@ -236,7 +238,7 @@ def _still_to_play(todo: Plan, claim: Claim) -> Plan:
     removed = sweep_up(todo.folder, claim.id)
     if removed:
         claim.note(f"removed {removed} unfinished files of calls that were killed")
-    new = {*todo.folder.names("cells")} - todo.known
+    new = todo.folder.published() - todo.known
     return replace(todo, folder=claim.there, tasks=todo.tasks.without(new) if new else todo.tasks)
 
 

@@ -16,8 +16,9 @@ import pytest
 
 import cbobench
 from cbobench.errors import Misuse
-from cbobench.play.task import carry_out_there
+from cbobench.play.task import carry_out_there, published_receipt
 from cbobench.results import drivers
+from cbobench.results.compact import compact
 from cbobench.results.drivers import Claim
 from cbobench.results.folder import RunFolder
 from cbobench.results.record import RunRecord
@@ -117,9 +118,13 @@ def test_calls_that_died_do_not_hold(small_suite, run, other, silent, holds):
     assert not file.exists()
 
 
-def test_what_another_call_has_published_meanwhile_is_not_played_again(small_suite, run):
+@pytest.mark.parametrize("merged", [False, True])
+def test_what_another_call_has_published_meanwhile_is_not_played_again(small_suite, run, merged):
     first, second = (plan(small_suite(horizon=20), out=run, cpus=0) for _ in range(2))
     assert execute(first, cpus=0).played == 12
+    if merged:
+        assert compact(first.folder) == (3, 1)
+    assert [published_receipt(first.folder, task).ok for task in first.tasks] == [4, 4, 4]
     assert execute(second, cpus=0).played == 0
 
 
