@@ -24,13 +24,13 @@ import numpy as np
 import pyarrow as pa
 
 from cbobench.errors import CbobenchError, DamagedRun
-from cbobench.results.drivers import drivers
+from cbobench.results.drivers import Claim, drivers
 from cbobench.results.folder import SHARD, RunFolder
 from cbobench.results.published import COLUMNS, Published, played
 from cbobench.results.record import RunRecord
 from cbobench.results.rows import only_of
 from cbobench.results.schema import footer, open_writer, schema
-from cbobench.suite.cells import as_words
+from cbobench.suite.cells import Cells, as_words
 
 ROWS = 1_000_000  # recorded rounds of a shard
 CELLS = 50_000  # where few rounds are recorded
@@ -65,6 +65,8 @@ class _Group:
 def compact(folder: RunFolder, above: int = 1) -> tuple[int, int]:
     """Merge the small files of a run; what is published meanwhile stays as it is.
 
+    It counts as a call that plays no cells: who looks for leftovers, or repairs, sees that someone is there.
+
     Args:
         above: do nothing unless there are more small files than that.
 
@@ -75,6 +77,10 @@ def compact(folder: RunFolder, above: int = 1) -> tuple[int, int]:
         Misuse: no run there. DamagedRun: a file that is not whole. StoreFailure: it cannot be written.
     """
     record = RunRecord.read(folder)
+    if not folder.driver:
+        with Claim(folder, Cells()) as claim:
+            claim.beat_by_itself()
+            return compact(claim.there, above)
     before = folder.names("cells")
     if len(before) > above:
         _sweep(folder)
@@ -153,9 +159,10 @@ def _count(folder: RunFolder, task: str, good: list[str], whole: dict[str, Any])
 
 def _merge(folder: RunFolder, group: _Group, block: int) -> None:
     """Publish a shard, look at it, and take away what it replaces."""
-    now = folder.replacements()
     names = [one.task for one in group.members]
-    replaces = sorted({*names, *(task for task, shard in now.items() if shard in names)})
+    shards = [name for name in names if name.startswith(SHARD)]
+    before = [task for shard in shards for task in folder.footer("cells", shard)["replaces"]]
+    replaces = sorted({*names, *before})
     name = SHARD + hashlib.sha256("\n".join(replaces).encode()).hexdigest()[:16]
     wanted = [cell for one in group.members for cell in one.cells]
     good = [cell for one in group.members for cell in one.good]

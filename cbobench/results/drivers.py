@@ -92,7 +92,7 @@ class Claim:
 
     Args:
         folder: the run.
-        cells: what this call plays.
+        cells: what this call plays; none where it does something else that others should see.
         note: told in one line of calls that died.
 
     Attributes:
@@ -100,7 +100,7 @@ class Claim:
         there: the folder to play into.
 
     Raises:
-        Misuse: another call plays some of them, or the folder cannot be written.
+        Misuse: another call plays some of them, or the folder cannot be written. StoreFailure: the same, of no cells.
     """
 
     def __init__(self, folder: RunFolder, cells: Cells, note: Callable[[str], None] = lambda text: None) -> None:
@@ -117,6 +117,8 @@ class Claim:
         try:
             _write(self.folder, self.mine)
         except StoreFailure as error:
+            if not self.mine.cells:
+                raise
             raise Misuse(f"{str(error).partition(';')[0]}; give another --out") from error
         try:
             self._take()

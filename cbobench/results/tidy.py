@@ -59,7 +59,9 @@ def sweep_up(folder: RunFolder, call: str, over: bool = False) -> int:
     """Remove what nobody will miss; returns how many files.
 
     Rounds without cells go when each of their cells is published by another task, by the same attempt or a later one:
-    what a straggler then publishes does not count (see `played`).
+    what a straggler then publishes does not count (see `played`). Tasks whose cells other tasks have published, too,
+    stay: each cell counts once, a call that played one looks for it at its end, and a reader who has listed one is led
+    on by a shard only. `cbobench compact` makes one row of each.
 
     Args:
         call: the one that asks.

@@ -7,9 +7,12 @@ import shutil
 import time
 
 import pandas as pd
+import pyarrow.parquet as pq
 import pytest
 
 import cbobench
+from cbobench.errors import Misuse
+from cbobench.play.task import carry_out
 from cbobench.report.compare import compare
 from cbobench.report.load import Run
 from cbobench.results import compact as merging
@@ -21,7 +24,7 @@ from cbobench.results.rebuild import rebuilt
 from cbobench.results.record import FILE, RunRecord
 from cbobench.results.status import status
 from cbobench.results.tidy import sweep_up
-from cbobench.results.verify import verify
+from cbobench.results.verify import repair, verify
 from cbobench.suite.cells import Cells
 from cbobench.sweep.run import plan
 
@@ -121,6 +124,23 @@ def test_attempts_stay(small_suite, tmp_path, monkeypatch):
     assert sorted(Run(run).cells["attempt"]) == [1] * 8 + [3] * 4
 
 
+def test_cells_that_were_published_twice_are_there_once(small_suite, tmp_path):
+    """A task is played whole by one call, and in halves by another; who opened the run before reads on."""
+    run = tmp_path / "run"
+    todo = plan(small_suite(seeds=4), out=run, cpus=0, block=4)
+    cbobench.run(small_suite(seeds=4), out=run, cpus=0, block=4)
+    opened, plain = Run(run), cbobench.load_rounds(run)
+    for half in (half for task in todo.tasks for half in task.halves()):
+        carry_out(todo.suite.problems[half.pair.problem.title], half, todo.folder)
+    sweep_up(todo.folder, "", over=True)
+    assert verify(todo.folder).twice == 12, "they are not swept up: someone may be about to read either"
+    pd.testing.assert_frame_equal(cbobench.load_rounds(run), plain)
+    assert compact(todo.folder) == (9, 1)
+    assert sum(pq.read_metadata(path).num_rows for path in (run / "rounds").iterdir()) == len(plain)
+    pd.testing.assert_frame_equal(opened.rounds(), plain)
+    pd.testing.assert_frame_equal(cbobench.load_rounds(run), plain)
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize(("call", "kills"), [("publish", range(7)), ("remove", (0, 1, 2, 21, 41, 42))])
 def test_wherever_it_is_killed_nothing_is_lost_or_doubled(played_once, tmp_path, monkeypatch, call, kills):
@@ -211,18 +231,23 @@ def test_a_shard_that_is_being_made_is_nobodys_leftover(played_once, tmp_path, m
     """Its rounds are there, its cells not yet: a call that ends meanwhile leaves them alone; a day later they go."""
     run, folder = tmp_path / "run", RunFolder.at(tmp_path / "run")
     shutil.copytree(played_once / "run", run)
-    before = contents(run)
-    publish = RunFolder.publish
+    before, publish = contents(run), RunFolder.publish
+    half = run / "rounds" / ".shard-x.parquet.elsewhere-1.1.2.tmp"
 
     def meanwhile(self, relative, write):
         if relative.startswith("cells/"):
+            half.write_text("half")
             sweep_up(self, "", over=True)
+            assert half.exists(), "on another machine"
+            with pytest.raises(Misuse, match="is played by process .*; repair it when that has ended"):
+                repair(self, verify(self))
         publish(self, relative, write)
 
     with monkeypatch.context() as patch:
         patch.setattr(RunFolder, "publish", meanwhile)
         assert compact(folder) == (14, 2)
     same(before, contents(run))
+    assert not list((run / "drivers").iterdir())
     left = next((run / "rounds").glob(f"{SHARD}*"))
     (run / "cells" / left.name).unlink()
     for age, there in ((3600, True), (100_000, False)):
