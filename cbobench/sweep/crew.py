@@ -24,6 +24,7 @@ from cbobench.sweep.overdue import Overdue
 from cbobench.sweep.rayhost import RayHost
 from cbobench.sweep.raysweep import Lost, RaySweep, started
 from cbobench.sweep.workers import Workers, usable_cpus
+from cbobench.words import counted
 
 CRASHES_OF_A_CELL = 3
 HANGS_OF_A_CELL = 2  # a process that was suspended may seem to hang, once
@@ -127,7 +128,7 @@ class Crew:
             note("played on Ray")
         else:
             self.workers = Workers(problems, folder, min(self.cpus, len(tasks)))
-            note(f"played by {self.workers.size} worker process{'' if self.workers.size == 1 else 'es'}")
+            note(f"played by {counted(self.workers.size, 'worker process')}")
 
     def play(self) -> Iterator[Receipt]:
         """Receipts of all tasks, as they come; `stop` ends what is in play.

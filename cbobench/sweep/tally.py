@@ -6,6 +6,8 @@ import re
 from collections import Counter
 from collections.abc import Iterable
 
+from cbobench.words import counted
+
 SHOWN = 5
 LONGEST = 80
 _CELL = re.compile(r".*? seed \d+: (?:round \d+: )*")
@@ -35,7 +37,7 @@ class Tally:
         """How many failed, and of what, the commonest first: "12 failed: 10 x ValueError: no, 2 x timed out"."""
         words = [f"{count} x {self._words(kind)}" for kind, count in self.counts.most_common(SHOWN)]
         others = len(self.counts) - len(words)
-        more = [f"{others} other kind{'s' if others > 1 else ''}"] if others else []
+        more = [counted(others, "other kind")] if others else []
         return f"{self.total} failed: {', '.join([*words, *more])}"
 
     def examples(self) -> list[str]:
