@@ -14,9 +14,11 @@ from cbobench.sweep.raysweep import start_ray
 ray, ours = start_ray(1, None)
 address = ray.get_runtime_context().gcs_address
 bare = {name: value for name, value in os.environ.items() if not name.startswith("RAY_AUTH")}
-for more in ({"RAY_AUTH_MODE": "disabled"}, {"RAY_AUTH_MODE": "token", "RAY_AUTH_TOKEN": "0" * 32}, dict(os.environ)):
-    words = [sys.executable, "-c", sys.argv[1], address]
-    print(subprocess.run(words, env=bare | more, capture_output=True, text=True).stdout.strip(), flush=True)
+words, to = [sys.executable, "-c", sys.argv[1], address], {"stdout": subprocess.PIPE, "stderr": subprocess.DEVNULL}
+tokens = ({"RAY_AUTH_MODE": "disabled"}, {"RAY_AUTH_MODE": "token", "RAY_AUTH_TOKEN": "0" * 32}, dict(os.environ))
+peers = [subprocess.Popen(words, env=bare | more, text=True, **to) for more in tokens]
+for peer in peers:
+    print(peer.communicate()[0].strip(), flush=True)
 ray.shutdown()
 """
 PEER = """
