@@ -21,6 +21,7 @@ from cbobench.play.failure import described
 from cbobench.play.task import Crashed, Receipt, Task, carry_out_there, crashed
 from cbobench.problems.base import Problem
 from cbobench.results.folder import RunFolder
+from cbobench.results.store import first
 from cbobench.sweep.meters import Meters
 from cbobench.threads import pin_threads
 
@@ -93,8 +94,8 @@ def start_ray(cpus: int | None, address: str | None) -> tuple[Any, bool]:
     try:
         ray.init(**options)
     except (ConnectionError, RuntimeError, ValueError) as error:
-        reason = str(error).splitlines()[0]
-        raise Misuse(f"cannot start on Ray at {address or 'this machine'}: {reason}; is the cluster up?") from error
+        where = address or "this machine"
+        raise Misuse(f"cannot start on Ray at {where}: {first(error)}; is the cluster up?") from error
     return ray, True
 
 
