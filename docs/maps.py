@@ -17,8 +17,9 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
+from paper_figures import play
+
 from cbobench import resources
-from cbobench.cli import main
 from cbobench.report.claimmap import draw_maps, maps_of
 from cbobench.report.claimtable import claims_of, evaluate
 from cbobench.report.load import Run
@@ -45,12 +46,6 @@ No setting was chosen because it makes a claim hold.
 def suites() -> list[str]:
     """The suites of the map."""
     return [name for name in resources.suites() if name.startswith("map_")]
-
-
-def play(out: Path, data: Path | None, seeds: int | None = None) -> list[str]:
-    """Play what is missing; those that could not be played."""
-    extra = [*(["--data", str(data)] if data else []), *(["--seeds", str(seeds)] if seeds else [])]
-    return [suite for suite in suites() if main(["run", suite, "--out", str(out / suite), *extra])]
 
 
 def measured(runs: Iterable[Path], figures: Path | None = None) -> dict[str, Any]:
@@ -205,7 +200,7 @@ if __name__ == "__main__":
     if options.render:
         write(json.loads(STORED.read_text(encoding="utf-8")))
     else:
-        missing = [] if options.no_play else play(options.out, options.data)
+        missing = [] if options.no_play else [s for s in suites() if not play(s, options.out, data=options.data)]
         there = [options.out / name for name in suites() if (options.out / name / "run.json").is_file()]
         write(measured(there, options.figures))
     print(PAGE)
