@@ -217,6 +217,8 @@ def execute(
                     stopped = True
                     break
             if not stopped:
+                if cpus != 0:
+                    claim.beat_by_itself()  # nobody forks any more, and to merge takes minutes
                 sweep_up(todo.folder, claim.id, over=True)
                 compact_large(todo.folder, on_note)
         except KeyboardInterrupt:

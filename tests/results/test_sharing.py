@@ -142,6 +142,22 @@ def test_a_call_gives_signs_of_life(small_suite, run, monkeypatch):
     assert len(seen) > 3
 
 
+def test_a_call_that_merges_gives_signs_of_life(small_suite, run, monkeypatch):
+    monkeypatch.setattr(drivers, "BEAT", 0.05)
+    seen = []
+
+    def merge(folder, note):
+        (file,) = (run / "drivers").glob("*.json")
+        before, deadline = file.stat().st_mtime_ns, time.monotonic() + 5
+        while file.stat().st_mtime_ns == before and time.monotonic() < deadline:
+            time.sleep(0.02)
+        seen.append(file.stat().st_mtime_ns > before)
+
+    monkeypatch.setattr("cbobench.sweep.run.compact_large", merge)
+    cbobench.run(small_suite(horizon=20), out=run, cpus=1)
+    assert seen == [True]
+
+
 def test_no_call_is_lost_whoever_writes_last(small_suite, run):
     """Two calls read the same run.json, and the second to write knows nothing of the first."""
     suite = small_suite(horizon=20)
