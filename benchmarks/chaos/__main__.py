@@ -70,8 +70,8 @@ SUITES = {
 class Chaos:
     """All trials, in one folder of their own."""
 
-    def __init__(self, folder: Path, seed: int) -> None:
-        self.folder, self.seed = folder, seed
+    def __init__(self, folder: Path, seed: int, wanted: int) -> None:
+        self.folder, self.seed, self.wanted = folder, seed, wanted
         path = os.pathsep.join(filter(None, [str(HERE), str(HERE.parents[1]), os.environ.get("PYTHONPATH")]))
         self.environment = os.environ | {"PYTHONPATH": path, "OMP_NUM_THREADS": "1", "COLUMNS": "200"}
         self.environment.pop("CHAOS_WELL", None)
@@ -119,7 +119,7 @@ class Chaos:
         sweep.start()
         if sweep.moment() and sweep.generator.random() < 0.5:
             sweep.start_second()
-        while sweep.faults.total() < FAULTS["storm"] and sweep.moment():
+        while sweep.faults.total() < min(FAULTS["storm"], self.wanted) and sweep.moment():
             LOCAL[sweep.generator.integers(len(LOCAL))](sweep)
             sweep.read_beside()
         sweep.finish(0)
@@ -240,7 +240,7 @@ def main() -> int:
     with tempfile.TemporaryDirectory(prefix="chaos-") as temporary:
         folder = options.keep or Path(temporary)
         folder.mkdir(parents=True, exist_ok=True)
-        chaos, began = Chaos(folder.resolve(), seed), time.monotonic()
+        chaos, began = Chaos(folder.resolve(), seed, options.faults), time.monotonic()
         order = [kind for kind in ORDER if kind in options.only]
         for number, kind in enumerate(itertools.cycle(order)):
             if chaos.faults.total() >= options.faults or time.monotonic() - began > options.seconds:
