@@ -32,6 +32,8 @@ class Parser(argparse.ArgumentParser):
     def parse(self, given: Sequence[str]) -> argparse.Namespace:
         """Parse a command line; an unknown option is refused with the nearest one of its command, or whose it is."""
         options, left = self.parse_known_args(given)
+        if len(left) == 1 and not left[0].startswith("-") and getattr(options, "other", "") is None:
+            options.other, left = left[0], []  # the second run, after an option
         if not left:
             return options
         word, known = left[0].split("=")[0], self._options()

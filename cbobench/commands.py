@@ -43,10 +43,12 @@ def do_run(options: argparse.Namespace, given: list[str]) -> int:
 
     pin_threads()
     from cbobench.sweep import run as sweep
+    from cbobench.sweep.budget import Budget
     from cbobench.sweep.estimate import estimate
     from cbobench.sweep.interrupt import interruptible
     from cbobench.sweep.progress import Progress
 
+    Budget(options.budget)  # a wrong one is refused before anything is read
     with interruptible():
         todo = sweep.plan(
             options.suite, out=options.out, seeds=options.seeds, horizon=options.horizon, only=options.only,

@@ -5,12 +5,14 @@ from __future__ import annotations
 import argparse
 import json
 import shlex
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from cbobench.errors import masked, printable
-from cbobench.words import counted
+from cbobench.words import counted, part_of
 
 if TYPE_CHECKING:
+    from cbobench.results.folder import RunFolder
     from cbobench.results.record import RunRecord
     from cbobench.results.status import Status
 
@@ -37,7 +39,7 @@ def do_status(options: argparse.Namespace, given: list[str]) -> int:
     import_if_asked(options, options.run)
     folder = RunFolder.at(options.run)
     record, state = read(folder)
-    hints = [printable(hint) for hint in _finishing(record, state)]
+    hints = [printable(hint) for hint in _finishing(record, state, folder)]
     failures = [
         {
             "cell": c.id,
@@ -83,7 +85,8 @@ def do_compact(options: argparse.Namespace, given: list[str]) -> int:
     from cbobench.results.folder import RunFolder
 
     folder = RunFolder.at(options.run)
-    print("{}: {} files of cells, now {}".format(folder, *compact(folder)))
+    before, now = compact(folder)
+    print(f"{folder}: {counted(before, 'file')} of cells, now {now}")
     return 0
 
 
@@ -91,7 +94,7 @@ def do_verify(options: argparse.Namespace, given: list[str]) -> int:
     """`cbobench verify`."""
     from cbobench.results.folder import RunFolder
     from cbobench.results.status import status
-    from cbobench.results.verify import repair, verify
+    from cbobench.results.verify import ABSENT, repair, verify
 
     folder = RunFolder.at(options.run)
     found = verify(folder)
@@ -101,24 +104,28 @@ def do_verify(options: argparse.Namespace, given: list[str]) -> int:
         content |= {"damaged": [vars(damage) for damage in found.damaged], "orphans": found.orphans, "moved": moved}
         print(json.dumps(content, indent=1, ensure_ascii=False))
         return 1 if found.damaged and not options.repair else 0
-    print(f"{len(found.damaged)} of {found.files} files are damaged; {found.cells} of {found.asked} cells are whole")
+    whole = part_of(found.cells, found.asked, "cell")
+    print(f"{part_of(len(found.damaged), found.files, 'file')} damaged; {whole} whole")
     for damage in found.damaged:
         print(f"  {damage.file}: {damage.why}")
     if found.twice:
         print(f"  {found.twice} cells were played twice, with the same results; each counts once")
     if found.orphans:
         print(f"  {len(found.orphans)} tasks have rounds and no cells yet; they do not count, and the next run goes on")
+    absent = [damage.file for damage in found.damaged if damage.why == ABSENT]
+    if absent:
+        print(f"  made again by the next run: {', '.join(absent)}")
     if not options.repair:
-        if found.damaged:
+        if len(found.damaged) > len(absent):
             print(f"  to move them into quarantine/: {masked(shlex.join(['cbobench', *given, '--repair']))}")
         return 1 if found.damaged else 0
-    print(f"  moved into quarantine/: {len(moved)} files")
-    for hint in _finishing(*status(folder)) if moved else ():
+    print(f"  moved into quarantine/: {counted(len(moved), 'file')}")
+    for hint in _finishing(*status(folder), folder) if moved else ():
         print(f"  to go on: {hint}")
     return 0
 
 
-def _finishing(record: RunRecord, state: Status) -> list[str]:
+def _finishing(record: RunRecord, state: Status, folder: RunFolder) -> list[str]:
     """The commands that finish a run: those of the grids that hold what is missing, failed or stale."""
     from cbobench.results.asked import as_numbers
 
@@ -127,10 +134,26 @@ def _finishing(record: RunRecord, state: Status) -> list[str]:
     hints = []
     for grid in record.grids if any(map(len, open_ids.values())) else ():
         wanted = [word for word, some in open_ids.items() if grid.cells.hold_any(some)]
-        command = _without_again(list(grid.command))
+        command = _into(_without_again(list(grid.command)), folder, record.suite)
         if wanted and command[:2] == ["cbobench", "run"]:  # nothing else that a folder holds is a command to advise
             hints.append(shlex.join([*command, *[part for word in wanted if word for part in ("--again", word)]]))
     return hints
+
+
+def _into(command: list[str], folder: RunFolder, suite: str) -> list[str]:
+    """A command line that plays into this folder, also where it was moved, or looked at from elsewhere."""
+    if command[:2] != ["cbobench", "run"] or not folder.local:
+        return command
+    out = [i for i, word in enumerate(command) if word == "--out" or word.startswith("--out=")]
+    if not out:
+        there, at, width = f"runs/{suite}", len(command), 0
+    elif command[out[-1]] == "--out":
+        there, at, width = "".join(command[out[-1] + 1 :][:1]), out[-1], 2
+    else:
+        there, at, width = command[out[-1]].removeprefix("--out="), out[-1], 1
+    if Path(there).absolute() == Path(folder.uri):
+        return command
+    return [*command[:at], "--out", folder.uri, *command[at + width :]]
 
 
 def _without_again(command: list[str]) -> list[str]:

@@ -34,7 +34,7 @@ INTRODUCTION = """\
 
 Each claim tested over the choices that its paper leaves open, in the suites `map_*`. Written by `make maps` from
 `docs/maps.json`; `cbobench claims RUN... --map FOLDER` draws the same. What the verdicts mean is said in
-[what of the papers is reproduced](reproduction.md), where seeds are more and settings are few.
+[what of the papers is reproduced](reproduction.md), where seeds are at least as many and settings are few.
 
 Some choices are multiplied out, most are swept one at a time beside the letter of the paper; seeds and horizon are
 below each table. A row counts the settings that have its value, whatever the others are, and then says how many parts
@@ -176,6 +176,8 @@ def verdicts(settings: list[dict[str, Any]]) -> str:
     if any(setting["verdict"] == "holds" for setting in settings):
         return said
     most = max(settings, key=lambda setting: setting["held"] / setting["parts"])
+    if most["parts"] == 1:
+        return said  # none of one part is what the verdict says
     return f"{said}; {'at most ' if most['held'] else ''}{most['held'] or 'none'} of {most['parts']} parts hold"
 
 

@@ -235,6 +235,14 @@ def test_a_problem_by_import_path_can_be_shown(run):
     assert json.loads(run("show", "quickstart", "--format", "json")[1])["suite"] == "quickstart"
 
 
+def test_the_second_run_may_stand_after_an_option(run, small_suite, tmp_path):
+    run("run", small_suite(seeds=3), "--out", tmp_path / "r", "--cpus", 0)
+    code, out, _ = run("compare", tmp_path / "r", "--only-changed", tmp_path / "r")
+    assert (code, out.count("nothing changed")) == (0, 1)
+    code, _, err = run("compare", tmp_path / "r", tmp_path / "r", "--only-changed", tmp_path / "r")
+    assert (code, "unrecognized arguments" in err) == (2, True)
+
+
 def test_the_hint_finishes_what_another_call_left(run, small_suite, tmp_path):
     suite = small_suite(seeds=3)
     run("run", suite, "--out", tmp_path / "r", "--cpus", 0)

@@ -19,7 +19,7 @@ from cbobench.report.quantities import HEADLINE, SHARE, Quantity, chosen
 
 ABOUT = "median [95 % interval] over seeds"
 MARKED = "* best of its problem by the median, or not separable from the best (paired Wilcoxon, Holm per column, 5 %)"
-NEVER = "k/n: only k seeds got there; the others count as worse than any value"
+NEVER = "k/n: only k seeds got there; the others count as worse than any value, the mean is of these k"
 PAIRED = (
     "algorithm - against, seed by seed, with 95 % intervals; n: seeds that both have, of those asked for; k/n beside a "
     "difference: in k of them both got there, the mean is of these, the median counts the others as lost; p: "

@@ -112,6 +112,7 @@ def chosen(given: str | Iterable[str] | None) -> list[Quantity]:
         return [q for q in known.values() if q.tabled]
     words = {word.lower(): q for q in known.values() for word in (q.label, q.name)}
     words |= {q.symbol: q for q in known.values()}
+    words |= {q.symbol.replace("⁺", "+").replace("₊", "+"): q for q in known.values()}  # as a keyboard has it
     result: dict[str, Quantity] = {}
     for word in [given] if isinstance(given, str) else given:
         if not isinstance(word, str):

@@ -26,6 +26,7 @@ from cbobench.results.schema import KINDS
 from cbobench.results.tidy import orphans
 
 QUARANTINE = "quarantine"
+ABSENT = "is missing"
 FINITE = ["f", *(name for name, metric in METRICS.items() if not metric.nullable)]
 """Columns of rounds that hold a number in every row."""
 KEPT = [name for name in METRICS if not name.startswith("recommended_")]
@@ -126,7 +127,7 @@ def _record(folder: RunFolder, found: Verified) -> RunRecord | None:
         if folder.exists(FILE):
             RunRecord.from_json(folder.read_json(FILE), FILE)
         elif folder.calls(CALLS) or any(folder.names(kind) for kind in KINDS):
-            found.damaged.append(Damage(FILE, "is missing"))
+            found.damaged.append(Damage(FILE, ABSENT))
         else:
             raise Misuse(f"{folder} is not a run folder: it has no {FILE}; give the folder of a run")
     except DamagedRun as error:

@@ -256,7 +256,10 @@ def _seeds(given: Any, where: str) -> tuple[int, ...]:
         first, count = given["first"], given["count"]
         if _whole(first) and _whole(count) and 0 <= first <= MAX_SEED - count and 0 < count <= MAX_SEEDS:
             return tuple(range(first, first + count))
-    raise Misuse(f"{where}seeds is {show(given)}; allowed: a count, a list of whole numbers, or {{first: a, count: n}}")
+    most = f"at most {MAX_SEEDS:,} of them, none above {MAX_SEED:,}"
+    raise Misuse(
+        f"{where}seeds is {show(given)}; allowed: a count, a list of whole numbers, or {{first: a, count: n}}; {most}"
+    )
 
 
 def _keep(given: Any, where: str) -> int | None:

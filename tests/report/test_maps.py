@@ -43,6 +43,12 @@ def test_the_tables_of_the_papers_notes_are_current(script, stored):
         assert script.concluded(paper, text, stored, findings[::2]) != text, "negative control"
 
 
+def test_of_one_part_the_verdict_says_all(script):
+    setting = {"verdict": "does not hold", "held": 0, "parts": 1}
+    assert script.verdicts([setting]) == "does not hold in 1"
+    assert script.verdicts([setting | {"parts": 4}]) == "does not hold in 1; none of 4 parts hold"
+
+
 def test_the_map_is_of_these_claims_and_suites(script, stored):
     claims = {claim.id: claim.statement for claim in claims_of()}
     assert {map["id"]: map["statement"] for map in stored["maps"]}.items() <= claims.items(), "stale: make maps"

@@ -208,6 +208,37 @@ def test_all_damaged_files_are_named_at_once(played, capsys):
     assert "moved into quarantine/: 6 files" in done.stdout
     assert command("verify", run).stdout == "0 of 2 files are damaged; 0 of 12 cells are whole\n"
     assert cbobench.run(suite, out=run, cpus=0).played == 12
+    files(run)[0].write_bytes(b"")
+    assert command("verify", run).stdout.startswith("1 of 9 files is damaged; 8 of 12 cells are whole\n")
+
+
+def test_a_record_that_is_missing_is_not_to_be_moved_away(played, capsys):
+    suite, run = played
+    (run / "run.json").unlink()
+    assert main(["verify", str(run)]) == 1
+    said = capsys.readouterr().out
+    assert "  made again by the next run: run.json\n" in said
+    assert "--repair" not in said
+    cbobench.run(suite, out=run, cpus=0)
+    assert main(["verify", str(run)]) == 0
+
+
+def test_the_hint_is_about_the_folder_that_was_asked_for(small_suite, tmp_path, capsys, monkeypatch):
+    suite = small_suite(horizon=20)
+    monkeypatch.chdir(tmp_path)
+    for words in (["--out", "one"], ["--out=one"], []):
+        assert main(["run", str(suite), "--cpus", "0", "--only", "stageopt", *words]) == 0
+        there = tmp_path / ("one" if words else "runs/small")
+        files(there, "cells")[0].unlink()
+        shutil.copytree(there, tmp_path / "two")
+        capsys.readouterr()
+        main(["status", str(there)])
+        begin = f"to go on: cbobench run {suite} --cpus 0 --only stageopt"
+        assert capsys.readouterr().out.endswith(f"{' '.join([begin, *words])}\n")
+        main(["status", str(tmp_path / "two")])
+        assert capsys.readouterr().out.endswith(f"{begin} --out {tmp_path / 'two'}\n")
+        shutil.rmtree(tmp_path / "two")
+        shutil.rmtree(there)
 
 
 def test_cells_played_twice_count_once_and_must_agree(small_suite, tmp_path):

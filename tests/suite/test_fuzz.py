@@ -22,8 +22,8 @@ from hypothesis import strategies as st
 from cbobench.cli import main
 from cbobench.errors import printable
 
-SUITES = 600
-FOLDERS = 150
+SUITES = 2000
+FOLDERS = 500
 ALIKE = {"derandomize": True, "database": None, "deadline": None, "suppress_health_check": list(HealthCheck)}
 
 SUITE = """\

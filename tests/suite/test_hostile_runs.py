@@ -208,7 +208,7 @@ def test_no_command_but_ours_is_advised(edited, capsys):
     assert "rm -rf" not in capsys.readouterr().out
     run = edited(lambda content: more(content, ["cbobench", "run", "s.yaml", "--only", "a\nb"]))
     main(["status", str(run)])
-    assert "to go on: cbobench run s.yaml --only 'a\\nb'\n" in capsys.readouterr().out
+    assert f"to go on: cbobench run s.yaml --only 'a\\nb' --out {run}\n" in capsys.readouterr().out
 
 
 def test_fewer_cells_than_files_hold(edited):

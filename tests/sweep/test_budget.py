@@ -21,6 +21,16 @@ def test_units_and_what_is_no_budget():
             Budget(wrong)
 
 
+@pytest.mark.parametrize("extra", [[], ["--dry-run"]])
+def test_a_wrong_budget_is_refused_before_anything_is_said(small_suite, tmp_path, capsys, extra):
+    assert main(["run", str(small_suite()), "--out", str(tmp_path / "run"), "--budget", "2h", *extra]) == 2
+    said = capsys.readouterr()
+    assert said.out == ""
+    assert (
+        said.err == "cbobench: budget is '2h'; give a number above 0 with its unit: cpus, cpumin, cpuh (as in 2cpuh)\n"
+    )
+
+
 @pytest.mark.parametrize("cpus", [0, 2])
 def test_a_budget_ends_a_run_between_seeds_and_the_same_command_goes_on(small_suite, tmp_path, capsys, cpus):
     suite, run = small_suite(seeds=6), tmp_path / "run"

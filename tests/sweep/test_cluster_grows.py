@@ -86,16 +86,16 @@ def most_at_once(log):
 
 @pytest.mark.slow
 def test_a_cluster_that_starts_without_cpus_grows_to_all_it_may_have(write_suite, tmp_path, command):
-    """6 CPUs on three nodes that come one by one; the driver must ask for more than it is given."""
+    """16 CPUs on four nodes that come one by one; the driver must ask for more than it is given."""
     (tmp_path / "sleepy.py").write_text(SLEEPY)
-    suite = write_suite("suite: s\nhorizon: 2\nseeds: 18\nproblems: [rkhs-1d]\nalgorithms: [sleepy:Sleepy]\n")
+    suite = write_suite("suite: s\nhorizon: 2\nseeds: 48\nproblems: [rkhs-1d]\nalgorithms: [sleepy:Sleepy]\n")
     log = tmp_path / "spans"
     environment = os.environ | {
         "PYTHONPATH": os.pathsep.join([str(tmp_path), os.environ.get("PYTHONPATH", "")]), "SLEEPY": "6",
         "SLEEPY_LOG": str(log), "RAY_AUTH_MODE": "token", "RAY_AUTH_TOKEN": secrets.token_hex(16),
         "RAY_USAGE_STATS_ENABLED": "0",
     }  # fmt: skip
-    with growing(3, 2, tmp_path, environment) as address:
+    with growing(4, 4, tmp_path, environment) as address:
         done = command("run", suite, "--out", tmp_path / "run", "--address", address, "--block", 1, env=environment)
     assert done.returncode == 0, done.stderr
-    assert most_at_once(log) == (18, 6)
+    assert most_at_once(log) == (48, 16)
