@@ -165,9 +165,8 @@ class Chaos:
                         pass
                 except OSError:
                     pass
-        else:  # by a mount above it, because the one below is busy while a file is open for writing
-            subprocess.run(["mount", "--bind", str(place), str(place)], check=True)
-            subprocess.run(["mount", "-o", "remount,ro,bind", str(place)], check=True)
+        else:
+            _read_only(place)
         was_there = sweep.alive
         code, last = sweep.end(), (sweep.log.read_text(errors="replace").splitlines() or ["no line"])[-1]
         if was_there and (code or not sweep.log.with_suffix(".out").read_text()):
@@ -225,6 +224,21 @@ class Chaos:
         finally:
             sweep.kill()
             pair.close()
+
+
+def _read_only(place: Path) -> None:
+    """Mount a folder read-only above itself: below, it is busy while a file is open for writing.
+
+    So is the mount above it where a file is opened before it has become read-only: then once more.
+    """
+    for _ in range(50):
+        subprocess.run(["mount", "--bind", str(place), str(place)], check=True)
+        done = subprocess.run(["mount", "-o", "remount,ro,bind", str(place)], capture_output=True, check=False)
+        if not done.returncode:
+            return
+        subprocess.run(["umount", "-l", str(place)], check=True)
+        time.sleep(0.02)
+    raise RuntimeError(f"{place} cannot be made read-only: {done.stderr.decode().strip()}")
 
 
 def main() -> int:
