@@ -75,7 +75,7 @@ def do_status(options: argparse.Namespace, given: list[str]) -> int:
         cells = counted(len(state.other), "cell")
         print(f"  {cells} played with another NumPy or SciPy than this machine's {libraries()}")
     for hint in hints:
-        print(f"  to go on: {printable(hint)}")
+        print(f"  to go on: {hint}")
     return 1 if failures else 0
 
 
@@ -136,7 +136,9 @@ def _finishing(record: RunRecord, state: Status, folder: RunFolder) -> list[str]
         wanted = [word for word, some in open_ids.items() if grid.cells.hold_any(some)]
         command = _into(_without_again(list(grid.command)), folder, record.suite)
         if wanted and command[:2] == ["cbobench", "run"]:  # nothing else that a folder holds is a command to advise
-            hints.append(shlex.join([*command, *[part for word in wanted if word for part in ("--again", word)]]))
+            hints.append(
+                printable(shlex.join([*command, *[part for word in wanted if word for part in ("--again", word)]]))
+            )
     return hints
 
 

@@ -13,7 +13,15 @@ from cbobench.suite.cells import Pair as Pair
 from cbobench.suite.cells import as_numbers as as_numbers
 from cbobench.suite.cells import as_words as as_words
 
-NOT_ASKED = -1
+ABSENT = -1
+
+
+def located(ids: NDArray[np.uint64], known: NDArray[np.uint64], places: NDArray[np.int64]) -> NDArray[np.int64]:
+    """(k,) the places of ids among the (n,) known ones, which ascend; `ABSENT` where one is not known."""
+    if not len(known):
+        return np.full(len(ids), ABSENT)
+    at = np.minimum(np.searchsorted(known, ids), len(known) - 1)
+    return np.where(known[at] == ids, places[at], ABSENT)
 
 
 class Asked(Mapping[str, Cell]):
@@ -41,10 +49,10 @@ class Asked(Mapping[str, Cell]):
         return iter(as_words(self.ids))
 
     def __getitem__(self, cell: str) -> Cell:
-        position = NOT_ASKED
+        position = ABSENT
         with suppress(ValueError, TypeError):  # no id at all
             position = int(self.where([cell])[0])
-        if position == NOT_ASKED:
+        if position == ABSENT:
             raise KeyError(cell)
         return self._cells[position]
 
@@ -58,12 +66,8 @@ class Asked(Mapping[str, Cell]):
         return self._cells.ids
 
     def where(self, ids: Sequence[str] | NDArray[np.uint64]) -> NDArray[np.int64]:
-        """(k,) positions of cells by their ids, `NOT_ASKED` where one was not asked for."""
-        numbers = ids if isinstance(ids, np.ndarray) else as_numbers(ids)
-        if not len(self):
-            return np.full(len(numbers), NOT_ASKED)
-        at = np.minimum(np.searchsorted(self._sorted, numbers), len(self) - 1)
-        return np.where(self._sorted[at] == numbers, self._order[at], NOT_ASKED)
+        """(k,) positions of cells by their ids, `ABSENT` where one was not asked for."""
+        return located(ids if isinstance(ids, np.ndarray) else as_numbers(ids), self._sorted, self._order)
 
     def pairs(self, ids: Sequence[str]) -> list[Pair]:
         """The pairs of cells that were asked for."""

@@ -12,12 +12,13 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from cbobench.errors import DamagedRun
+from cbobench.results.asked import ABSENT as ABSENT
+from cbobench.results.asked import located
 from cbobench.results.folder import REPAIR, SHARD, RunFolder, Unfinished, Vanished, looked
 from cbobench.results.schema import schema
 from cbobench.suite.cells import as_numbers, as_words
 
 COLUMNS = ["cell", "status", "error", "source", "libraries", "attempt"]
-ABSENT = -1
 
 
 class Maker(NamedTuple):
@@ -84,10 +85,7 @@ class Published(Mapping[str, Played]):
 
     def find(self, ids: NDArray[np.uint64]) -> NDArray[np.int64]:
         """(k,) rows of cells, `ABSENT` where one is not published."""
-        if not len(self.ids):
-            return np.full(len(ids), ABSENT)
-        at = np.minimum(np.searchsorted(self.ids, ids), len(self.ids) - 1)
-        return np.where(self.ids[at] == ids, self.rows[at], ABSENT)
+        return located(ids, self.ids, self.rows)
 
     def made_by(self, rows: NDArray[np.int64], holds: Callable[[Maker], bool]) -> NDArray[np.bool_]:
         """(k,) whether something holds of who played some rows."""
