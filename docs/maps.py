@@ -10,14 +10,13 @@ page from the stored findings alone.
 
 from __future__ import annotations
 
-import argparse
 import json
 import re
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
-from paper_figures import play
+from paper_figures import findings, leave, page_options
 
 from cbobench import resources
 from cbobench.report.claimmap import draw_maps, maps_of
@@ -191,21 +190,10 @@ def write(stored: dict[str, Any]) -> None:
 
 
 if __name__ == "__main__":
-    parser = argparse.ArgumentParser(description="The papers' claims over the choices that the papers leave open.")
-    parser.add_argument("--out", type=Path, default=Path("runs/maps"))
-    parser.add_argument("--data", type=Path)
+    parser = page_options("The papers' claims over the choices that the papers leave open.", "runs/maps")
     parser.add_argument("--figures", type=Path)
-    parser.add_argument("--no-play", action="store_true")
-    parser.add_argument("--render", action="store_true")
     options = parser.parse_args()
-    missing: list[str] = []
-    if options.render:
-        write(json.loads(STORED.read_text(encoding="utf-8")))
-    else:
-        missing = [] if options.no_play else [s for s in suites() if not play(s, options.out, data=options.data)]
-        there = [options.out / name for name in suites() if (options.out / name / "run.json").is_file()]
-        write(measured(there, options.figures))
+    rows, missing = findings(options, suites(), STORED, lambda runs: measured(runs, options.figures))
+    write(rows)
     print(PAGE)
-    if missing:
-        print(f"not played: {', '.join(missing)} (see above)")
-    raise SystemExit(1 if missing else 0)
+    leave(missing)

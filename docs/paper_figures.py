@@ -9,13 +9,17 @@ its recorded data are not there, is named at the end (exit code 1).
 from __future__ import annotations
 
 import argparse
+import json
 import time
+from collections.abc import Callable, Iterable
 from pathlib import Path
+from typing import Any, NoReturn
 
 from cbobench import resources
 from cbobench.cli import main
 
 CLAIMS_ONLY = ("_cost", "_slack", "_full_information", "_fixed_penalty")  # of what the papers say without a figure
+Rows = list[dict[str, Any]]
 PAPERS = ("zhou_ji_2022", "shi_eryilmaz_2022", "guo_zhu_liu_2022")
 
 
@@ -32,6 +36,34 @@ def play(suite: str, out: Path, **options: object) -> bool:
     """
     words = [word for name, value in options.items() if value is not None for word in (f"--{name}", str(value))]
     return main(["run", suite, "--out", str(out / suite), *words]) == 0
+
+
+def page_options(about: str, out: str) -> argparse.ArgumentParser:
+    """The options of a page that is written from the findings in runs."""
+    parser = argparse.ArgumentParser(description=about)
+    parser.add_argument("--out", type=Path, default=Path(out))
+    parser.add_argument("--data", type=Path)
+    parser.add_argument("--no-play", action="store_true")
+    parser.add_argument("--render", action="store_true")
+    return parser
+
+
+def findings(
+    options: argparse.Namespace, names: Iterable[str], stored: Path, measured: Callable[[list[Path]], Rows]
+) -> tuple[Rows, list[str]]:
+    """A page's findings, as they are stored or measured in runs; and the suites that could not be played."""
+    if options.render:
+        return json.loads(stored.read_text(encoding="utf-8")), []
+    missing = [] if options.no_play else [name for name in names if not play(name, options.out, data=options.data)]
+    there = [options.out / name for name in names if (options.out / name / "run.json").is_file()]
+    return measured(there), missing
+
+
+def leave(missing: list[str]) -> NoReturn:
+    """End the program: with exit code 1, and their names, where suites could not be played."""
+    if missing:
+        print(f"not played: {', '.join(missing)} (see above)")
+    raise SystemExit(1 if missing else 0)
 
 
 def paper_figures(
@@ -60,6 +92,4 @@ if __name__ == "__main__":
     options = parser.parse_args()
     _, left_out = paper_figures(options.out, options.seeds, options.data)
     print(f"{len(list((options.out / 'figures').glob('*.png')))} figures in {options.out / 'figures'}")
-    if left_out:
-        print(f"not played: {', '.join(left_out)} (see above)")
-    raise SystemExit(1 if left_out else 0)
+    leave(left_out)

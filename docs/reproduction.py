@@ -8,14 +8,13 @@ from the stored findings alone.
 
 from __future__ import annotations
 
-import argparse
 import json
 import math
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from paper_figures import play, suites
+from paper_figures import findings, leave, page_options, suites
 
 from cbobench.report.claimtable import as_record, claims_of, evaluate, ours
 from cbobench.report.claimtable import tally as verdicts
@@ -170,19 +169,8 @@ def write(rows: list[dict[str, Any]]) -> None:
 
 
 if __name__ == "__main__":
-    parser = argparse.ArgumentParser(description="The papers' claims, tested.")
-    parser.add_argument("--out", type=Path, default=Path("runs/paper"))
-    parser.add_argument("--data", type=Path)
-    parser.add_argument("--no-play", action="store_true")
-    parser.add_argument("--render", action="store_true")
-    options = parser.parse_args()
-    missing: list[str] = []
-    if options.render:
-        write(json.loads(STORED.read_text(encoding="utf-8")))
-    else:
-        missing = [] if options.no_play else [s for s in suites() if not play(s, options.out, data=options.data)]
-        write(measured(run for run in (options.out / name for name in suites()) if (run / "run.json").is_file()))
-    print(f"{PAGE}: {tally(json.loads(STORED.read_text(encoding='utf-8'))).strip()}")
-    if missing:
-        print(f"not played: {', '.join(missing)} (see above)")
-    raise SystemExit(1 if missing else 0)
+    options = page_options("The papers' claims, tested.", "runs/paper").parse_args()
+    rows, missing = findings(options, suites(), STORED, measured)
+    write(rows)
+    print(f"{PAGE}: {tally(rows).strip()}")
+    leave(missing)

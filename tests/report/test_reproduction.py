@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 
 import reproduction as script
+from paper_figures import play
 
 from cbobench import resources
 from cbobench.report.claimtable import claims_of
@@ -33,8 +34,8 @@ def test_the_findings_are_of_these_claims_and_suites():
 
 def test_a_short_run_of_it(tmp_path):
     """A suite played short gives findings of its claims, all others are not in these runs."""
-    assert script.play("zhou_ji_2022_slack", tmp_path, seeds=2, horizon=20, cpus=0)
-    assert not script.play("zhou_ji_2022_slack", tmp_path, seeds=0), "refused"
+    assert play("zhou_ji_2022_slack", tmp_path, seeds=2, horizon=20, cpus=0)
+    assert not play("zhou_ji_2022_slack", tmp_path, seeds=0), "refused"
     rows = script.measured([tmp_path / "zhou_ji_2022_slack"])
     assert {row["id"] for row in rows if row["parts"]} == {"ZJ1", "ZJ6", "ZJ8"}
     assert "GZL1: not in these runs" in script.page(rows)
