@@ -119,6 +119,13 @@ def below(pid: int) -> list[int]:
     return found[1:]
 
 
+def program(pid: int) -> str:
+    """What a process runs, as it was called; nothing where it has ended."""
+    with contextlib.suppress(OSError):
+        return (Path("/proc") / str(pid) / "cmdline").read_bytes().split(b"\0")[0].decode()
+    return ""
+
+
 @pytest.mark.slow
 def test_a_cluster_with_other_code_is_refused(small_suite, tmp_path, command):
     """Its workers have another gp/width.py: one line, exit code 1, and not one cell."""

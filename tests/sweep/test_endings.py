@@ -13,7 +13,7 @@ import pytest
 
 from cbobench.report.load import Run
 from tests.conftest import cbobench_words
-from tests.sweep.test_cluster import below
+from tests.sweep.test_cluster import below, program
 from tests.sweep.test_run import SLOW, start_and_wait
 
 
@@ -58,7 +58,7 @@ def test_a_signal_while_ray_is_starting(write_suite, tmp_path):
         list(map(str, [*words, "--block", "1"])), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
     )
     deadline = time.monotonic() + 60
-    while not any(b"gcs_server" in (Path("/proc") / str(p) / "cmdline").read_bytes() for p in below(driver.pid)):
+    while not any("gcs_server" in program(pid) for pid in below(driver.pid)):
         assert time.monotonic() < deadline
         time.sleep(0.01)
     children = below(driver.pid)
@@ -103,8 +103,7 @@ def test_a_terminal_that_is_gone(write_suite, tmp_path):
 def test_ray_that_dies(write_suite, tmp_path):
     driver = start_and_wait(write_suite(SLOW), tmp_path / "cut", 2, 2, "ray")
     children = below(driver.pid)
-    programs = {pid: (Path("/proc") / str(pid) / "cmdline").read_bytes().split(b"\0")[0].decode() for pid in children}
-    (found,) = [pid for pid, program in programs.items() if program.endswith("/raylet")]
+    (found,) = [pid for pid in children if program(pid).endswith("/raylet")]
     os.kill(found, signal.SIGKILL)
     _, errors = driver.communicate(timeout=90)
     assert driver.returncode == 1, errors
