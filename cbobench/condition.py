@@ -33,6 +33,7 @@ def import_if_asked(options: argparse.Namespace, *runs: str) -> None:
 def do_status(options: argparse.Namespace, given: list[str]) -> int:
     """`cbobench status`."""
     from cbobench.results.folder import RunFolder
+    from cbobench.results.provenance import rounding
     from cbobench.results.source import libraries
     from cbobench.results.status import status as read
 
@@ -53,6 +54,7 @@ def do_status(options: argparse.Namespace, given: list[str]) -> int:
     if options.format == "json":
         content = {"suite": record.suite, "folder": str(folder), "expected": len(record.cells), **state.counts()}
         content |= {"unchecked": len(state.unchecked), "other_libraries": len(state.other)}
+        content["cpus"] = sorted(state.cpus)
         print(json.dumps(content | {"failures": failures, "finish": hints}, indent=1, ensure_ascii=False))
         return 1 if failures else 0
     cells = counted(len(record.cells), "cell")
@@ -74,6 +76,8 @@ def do_status(options: argparse.Namespace, given: list[str]) -> int:
     if state.other:
         cells = counted(len(state.other), "cell")
         print(f"  {cells} played with another NumPy or SciPy than this machine's {libraries()}")
+    if mixed := rounding(state.cpus):
+        print(printable(f"  {mixed}"))
     for hint in hints:
         print(f"  to go on: {hint}")
     return 1 if failures else 0

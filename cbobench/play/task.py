@@ -24,6 +24,7 @@ from cbobench.play.watch import Unwatched, Watch, report_of, reported, watched
 from cbobench.problems.base import Problem
 from cbobench.results.drivers import refuse_unshared
 from cbobench.results.folder import RunFolder
+from cbobench.results.provenance import cpu
 from cbobench.results.schema import footer, open_writer, schema
 from cbobench.results.source import libraries, source_hash
 from cbobench.results.store import StoreFailure
@@ -292,6 +293,7 @@ def _identity(cell: Cell, task: Task) -> dict[str, Any]:
         "horizon": cell.horizon,
         "spec": cell.spec,
         "host": platform.node(),
+        "cpu": cpu(),
         "source": task.source,
         "libraries": task.libraries,
         "attempt": task.attempt,

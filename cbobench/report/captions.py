@@ -10,10 +10,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from cbobench.report.groups import binding, groups
+from cbobench.report.groups import binding, cpus, groups
 from cbobench.report.kinds import AnyPanel
 from cbobench.report.load import Run
 from cbobench.report.targets import CURVE, undefined
+from cbobench.results.provenance import rounding
 from cbobench.results.record import WHATS
 from cbobench.words import counted
 
@@ -111,6 +112,8 @@ def _notes(run: Run, panels: Sequence[AnyPanel], shown: Shown) -> list[str]:
     old = int(good["cell"][mine].isin(run.stale).sum())
     if old:
         notes.append(f"Stale: {old} of {counted(sum(mine), 'cell')}, played by code that has changed since.")
+    if mixed := rounding(cpus(group for group in found if (group.problem, group.algorithm) in shown.pairs)):
+        notes.append(f"The cells were {mixed}.")
     return notes
 
 

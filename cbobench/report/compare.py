@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -13,9 +13,10 @@ from cbobench.errors import Misuse, show
 from cbobench.report import pairs, ranking, runs
 from cbobench.report.aggregate import gathered, summarised
 from cbobench.report.formats import CARRIED, FORMATS, MEAN, Marked, TextTable, bracket, number, records, render
-from cbobench.report.groups import Group, Where, binding, opened
+from cbobench.report.groups import Group, Where, binding, cpus, groups, opened
 from cbobench.report.load import Run
 from cbobench.report.quantities import HEADLINE, SHARE, Quantity, chosen
+from cbobench.results.provenance import rounding
 
 ABOUT = "median [95 % interval] over seeds"
 MARKED = "* best of its problem by the median, or not separable from the best (paired Wilcoxon, Holm per column, 5 %)"
@@ -121,7 +122,9 @@ def compare(
     if asked and (neither := [q.symbol for q in main if q.better is None]):
         raise Misuse(f"of {', '.join(neither)} neither side is better: it is in the table of one run only")
     if other is not None:
-        return Comparison(*runs.compared(opened(run), opened(other), only, main, only_changed, factor))
+        two = opened(run), opened(other)
+        changes = Comparison(*runs.compared(*two, only, main, only_changed, factor))
+        return _rounded(changes, [group for each in two for group in groups(each, only)])
     one = opened(run)
     found, every = gathered(one, only, by, target)
     if target is not None:
@@ -135,13 +138,21 @@ def compare(
             frame = frame.sort_values("algorithm", key=lambda a: a.map(order.index), kind="stable", ignore_index=True)
         if frame.empty:
             raise Misuse(f"{one.folder} holds no two algorithms with values on one problem: nothing to pair")
-        return Comparison(frame, pairs.table(frame, main, title, PAIRED, by == "algorithm"))
-    if ranks:
-        return Comparison(*ranking.ranked(found, main, title))
-    if profile:
-        return Comparison(*ranking.profiled(one, found, title))
-    frame = summarised(found, every)
-    return Comparison(frame, _text(title, found, frame, picked, main, named=metric is not None, by=by))
+        made = Comparison(frame, pairs.table(frame, main, title, PAIRED, by == "algorithm"))
+    elif ranks:
+        made = Comparison(*ranking.ranked(found, main, title))
+    elif profile:
+        made = Comparison(*ranking.profiled(one, found, title))
+    else:
+        frame = summarised(found, every)
+        made = Comparison(frame, _text(title, found, frame, picked, main, named=metric is not None, by=by))
+    return _rounded(made, found)
+
+
+def _rounded(made: Comparison, found: Iterable[Group]) -> Comparison:
+    """With a line below the table where cells were played on several kinds of CPU."""
+    mixed = rounding(cpus(found))
+    return replace(made, table=replace(made.table, note=f"{made.table.note}\n{mixed}")) if mixed else made
 
 
 def _title(run: Run, found: list[Group]) -> str:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Set
+from collections.abc import Iterable, Set
 from dataclasses import dataclass, replace
 from typing import Any
+from weakref import WeakKeyDictionary
 
 import pandas as pd
 
@@ -90,6 +91,23 @@ def groups(run: Run, only: str | None = None, by: str = "problem") -> list[Group
     Raises:
         Misuse: the glob matches nothing.
     """
+    known = _found.setdefault(run, {})
+    if only not in known:
+        known[only] = _grouped(run, only)
+    found = [replace(group, good=group.good.copy(deep=False)) for group in known[only]]  # callers add columns
+    if by == "binds":
+        return _apart(found)
+    if by == "algorithm":
+        order = list(run.record.labels("algorithms"))
+        found.sort(key=lambda group: order.index(group.algorithm))
+    return found
+
+
+_found: WeakKeyDictionary[Run, dict[str | None, list[Group]]] = WeakKeyDictionary()
+"""What `groups` has found of runs that are open: a figure asks several times."""
+
+
+def _grouped(run: Run, only: str | None) -> list[Group]:
     labels = run.record.labels("problems"), run.record.labels("algorithms")
     asked: dict[tuple[str, str, int], dict[str, int]] = {}
     for strip in (run.record if only is None else run.record.only(only)).cells.strips:
@@ -105,12 +123,12 @@ def groups(run: Run, only: str | None = None, by: str = "problem") -> list[Group
         outdated, unknown = (frozenset(seeds[i] for i in some & seeds.keys()) for some in (run.stale, run.unchecked))
         names = problem, algorithm, labels[0][problem], labels[1][algorithm]
         found.append(Group(*names, horizon, frozenset(seeds.values()), failures, outdated, unknown, good))
-    if by == "binds":
-        return _apart(found)
-    if by == "algorithm":
-        order = list(labels[1])
-        found.sort(key=lambda group: order.index(group.algorithm))
     return found
+
+
+def cpus(found: Iterable[Group]) -> set[str]:
+    """The kinds of CPU that played the good cells of some groups, as far as they are known."""
+    return {kind for group in found for kind in group.good["cpu"].dropna().unique()}
 
 
 def _apart(found: list[Group]) -> list[Group]:

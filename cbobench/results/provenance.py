@@ -1,11 +1,15 @@
-"""Where results come from: versions, commit, machine and threads of an invocation."""
+"""Where results come from: versions, commit, machine and threads of an invocation, and the CPU of a cell."""
 
 from __future__ import annotations
 
 import os
 import platform
 import subprocess
+import sys
+from collections.abc import Collection
+from contextlib import suppress
 from datetime import UTC, datetime
+from functools import cache
 from importlib import metadata
 from pathlib import Path
 from typing import Any
@@ -17,6 +21,7 @@ from cbobench.threads import THREAD_VARIABLES
 
 PACKAGES = ("cbobench", "numpy", "scipy", "pandas", "pyarrow", "ray")
 ROOT = Path(cbobench.__file__).parent
+SHOWN = 4  # kinds of CPU that a line names
 
 
 def invocation(command: list[str]) -> dict[str, Any]:
@@ -28,7 +33,7 @@ def invocation(command: list[str]) -> dict[str, Any]:
         "versions": {name: _version(name) for name in PACKAGES},
         "commit": _git("rev-parse", "HEAD"),
         "dirty": bool(_git("status", "--porcelain")),
-        "cpu": _cpu(),
+        "cpu": cpu(),
         "cpus": os.cpu_count(),
         "blas": _blas(),
         "threads": {name: os.environ.get(name) for name in THREAD_VARIABLES},
@@ -54,12 +59,48 @@ def _git(*arguments: str) -> str | None:
     return done.stdout.strip()
 
 
-def _cpu() -> str:
-    try:
-        lines = Path("/proc/cpuinfo").read_text().splitlines()
-    except OSError:
-        return platform.processor()
-    return next((line.split(":", 1)[1].strip() for line in lines if line.startswith("model name")), "unknown")
+@cache
+def cpu() -> str:
+    """The kind of this machine's CPU, as far as it decides how results are rounded.
+
+    That is its model, the kernel that NumPy's BLAS has chosen for it, and the widest instructions that NumPy uses.
+    """
+    return ", ".join(filter(None, (_model(), *_kernels(), _simd())))
+
+
+def rounding(cpus: Collection[str]) -> str:
+    """What a reader must know of cells that were played on several kinds of CPU (see `cpu`); empty for one kind."""
+    if len(cpus) < 2:
+        return ""
+    kinds = sorted(cpus)
+    more = [f"{len(kinds) - SHOWN} more"] if len(kinds) > SHOWN else []
+    return f"played on {len(kinds)} kinds of CPU ({'; '.join([*kinds[:SHOWN], *more])}): the last bits may differ"
+
+
+def _model() -> str:
+    with suppress(OSError), Path("/proc/cpuinfo").open() as lines:  # no further than the first: there may be hundreds
+        for line in lines:
+            if line.startswith("model name"):
+                return line.split(":", 1)[1].strip()
+    return platform.processor() or platform.machine()
+
+
+def _kernels() -> list[str]:
+    """Of the BLAS that NumPy brings or, where it uses the system's, of all that are loaded."""
+    from threadpoolctl import threadpool_info
+
+    found = [library for library in threadpool_info() if library["user_api"] == "blas"]
+    own = [library for library in found if {*Path(library["filepath"]).parts} & {"numpy", "numpy.libs"}]
+    names = {f"{library['internal_api']} {library.get('architecture') or ''}".strip() for library in own or found}
+    return sorted(names)
+
+
+def _simd() -> str:
+    """The last of NumPy's targets that this CPU has; what `numpy.show_runtime` prints, which does not return it."""
+    core = sys.modules.get("numpy._core._multiarray_umath") or sys.modules.get("numpy.core._multiarray_umath")
+    targets = (*getattr(core, "__cpu_baseline__", ()), *getattr(core, "__cpu_dispatch__", ()))
+    features = getattr(core, "__cpu_features__", {})
+    return next((name for name in reversed(targets) if features.get(name)), "")
 
 
 def _blas() -> dict[str, Any]:

@@ -18,14 +18,15 @@ from cbobench.results.folder import REPAIR, SHARD, RunFolder, Unfinished, Vanish
 from cbobench.results.schema import schema
 from cbobench.suite.cells import as_numbers, as_words
 
-COLUMNS = ["cell", "status", "error", "source", "libraries", "attempt"]
+COLUMNS = ["cell", "status", "error", "source", "libraries", "cpu", "attempt"]
 
 
 class Maker(NamedTuple):
-    """Code and libraries that played a cell."""
+    """Code, libraries and CPU that played a cell; of cells of older versions the CPU is not known."""
 
     source: str
     libraries: str
+    cpu: str | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,6 +93,11 @@ class Published(Mapping[str, Played]):
         known = np.array([holds(maker) for maker in self.makers], dtype=bool)
         return known[self.made[rows]]
 
+    def cpus(self, rows: NDArray[np.int64]) -> set[str]:
+        """The kinds of CPU that played some rows, as far as they are known."""
+        kinds = [self.makers[i].cpu for i in np.flatnonzero(np.bincount(self.made[rows])).tolist()]
+        return {kind for kind in kinds if kind is not None}
+
     def by_task(self, cells: Iterable[str]) -> dict[str, list[str]]:
         """Published cells by the file that holds them."""
         listed = list(cells)
@@ -144,7 +150,7 @@ def _published(folder: RunFolder, columns: list[str] | None) -> Published:
     makers: dict[Maker, int] = {}
     try:
         numbers = as_numbers(table["cell"].to_pylist())
-        said = map(Maker, table["source"].to_pylist(), table["libraries"].to_pylist())
+        said = map(Maker, *(table[name].to_pylist() for name in Maker._fields))
         made = np.array([makers.setdefault(maker, len(makers)) for maker in said], dtype=np.int64)
         attempt = np.array(table["attempt"].to_pylist(), dtype=np.int64)  # its own arrays would import pandas
         failed = np.array([state != "ok" for state in table["status"].to_pylist()], dtype=bool)

@@ -16,7 +16,9 @@ SCHEMA_VERSION = 4
 FOOTER = b"cbobench"
 COMPRESSION: dict[str, Any] = {"compression": "zstd", "compression_level": 3, "write_page_checksum": True}
 KINDS = ("rounds", "cells", "audit")
-DICTIONARY = ["cell", "problem", "algorithm", "status", "spec", "host", "source", "libraries"]
+DICTIONARY = ["cell", "problem", "algorithm", "status", "spec", "host", "cpu", "source", "libraries"]
+LATER = {"cpu"}
+"""Columns that came after the first files of this version: null where a file has none, which means unknown."""
 
 _KEYS = [("cell", pa.string()), ("problem", pa.string()), ("algorithm", pa.string()), ("seed", pa.int64())]
 _VECTOR = pa.list_(pa.float64())
@@ -24,7 +26,7 @@ _VECTOR = pa.list_(pa.float64())
 
 def required(kind: str) -> set[str]:
     """Columns that every file has, whatever metrics there were when it was written."""
-    return set(schema(kind).names) - set(METRICS)
+    return set(schema(kind).names) - set(METRICS) - LATER
 
 
 def schema(kind: str) -> pa.Schema:
@@ -77,6 +79,7 @@ def _schema(kind: str, measured: tuple[str, ...]) -> pa.Schema:
             ("seconds_per_round", pa.float64()),
             ("peak_memory_mb", pa.float64()),
             ("host", pa.string()),
+            ("cpu", pa.string()),
             ("source", pa.string()),
             ("libraries", pa.string()),
             ("attempt", pa.int64()),

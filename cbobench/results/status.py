@@ -22,11 +22,13 @@ class Status:
     """Cells of a run by state.
 
     Of those that are done, `stale` ones were played by code that has changed since, `unchecked` ones by code that
-    cannot be imported here, `other` ones with another NumPy or SciPy than this machine's.
+    cannot be imported here, `other` ones with another NumPy or SciPy than this machine's. `cpus`: the kinds of CPU that
+    played them, where they are known.
     """
 
     done: Cells
     failed: list[tuple[Cell, str]]
+    cpus: set[str]
     stale: Cells
     missing: Cells
     unchecked: Cells
@@ -56,6 +58,7 @@ def status(folder: RunFolder) -> tuple[RunRecord, Status]:
     found, freshness = played(folder), Freshness()
     done, stale, missing, unchecked, other = (_Some() for _ in range(5))
     failures: list[tuple[Cell, str]] = []
+    cpus: set[str] = set()
     for strip in record.cells.strips:
         rows = found.find(strip.ids)
         there = rows != ABSENT
@@ -68,6 +71,7 @@ def status(folder: RunFolder) -> tuple[RunRecord, Status]:
         if good.any():
             stale.add(strip, good & found.made_by(rows, partial(freshness.stale, strip.pair)))
             unchecked.add(strip, good & freshness.unknown(strip.pair))
+            cpus |= found.cpus(rows[good])
             other.add(strip, good & found.made_by(rows, freshness.other_libraries))
     some = [one.cells() for one in (stale, missing, unchecked, other)]
-    return record, Status(done.cells(), failures, *some)
+    return record, Status(done.cells(), failures, cpus, *some)

@@ -16,7 +16,7 @@ from cbobench.errors import Misuse
 from cbobench.report.load import Run
 from tests.conftest import cbobench_words
 
-VOLATILE = {"seconds", "seconds_per_round", "peak_memory_mb", "host", "attempt"}
+VOLATILE = {"seconds", "seconds_per_round", "peak_memory_mb", "host", "cpu", "attempt"}
 
 
 def assert_same_rows(first, second):
