@@ -58,7 +58,7 @@ def do_status(options: argparse.Namespace, given: list[str]) -> int:
         print(json.dumps(content | {"failures": failures, "finish": hints}, indent=1, ensure_ascii=False))
         return 1 if failures else 0
     cells = counted(len(record.cells), "cell")
-    print(printable(f"{record.suite}: {len(state.done)} of {cells} done, {len(state.failed)} failed, "
+    print(printable(f"{record.suite or folder}: {len(state.done)} of {cells} done, {len(state.failed)} failed, "
                   f"{len(state.missing)} missing, {len(state.stale)} stale"))  # fmt: skip
     for failure in failures[:SHOWN_FAILURES]:
         pair = f"{failure['problem']} / {failure['algorithm']}"
@@ -108,17 +108,23 @@ def do_verify(options: argparse.Namespace, given: list[str]) -> int:
         content |= {"damaged": [vars(damage) for damage in found.damaged], "orphans": found.orphans, "moved": moved}
         print(json.dumps(content, indent=1, ensure_ascii=False))
         return 1 if found.damaged and not options.repair else 0
-    whole = part_of(found.cells, found.asked, "cell")
-    print(f"{part_of(len(found.damaged), found.files, 'file')} damaged; {whole} whole")
+    if found.asked is None:
+        whole = f"whole cells: {found.cells} (no record says how many were asked for)"
+    else:
+        whole = f"{part_of(found.cells, found.asked, 'cell')} whole"
+    print(f"{part_of(len(found.damaged), found.files, 'file')} damaged; {whole}")
     for damage in found.damaged:
         print(f"  {damage.file}: {damage.why}")
     if found.twice:
         print(f"  {found.twice} cells were played twice, with the same results; each counts once")
+    if found.late:
+        print(f"  cells without rounds that another task has played, too: {counted(len(found.late), 'file')}; "
+              "they do not count")  # fmt: skip
     if found.orphans:
         print(f"  {len(found.orphans)} tasks have rounds and no cells yet; they do not count, and the next run goes on")
     absent = [damage.file for damage in found.damaged if damage.why == ABSENT]
     if absent:
-        print(f"  made again by the next run: {', '.join(absent)}")
+        print(f"  made again{'' if options.repair else ' by the next run, or with --repair'}: {', '.join(absent)}")
     if not options.repair:
         if len(found.damaged) > len(absent):
             print(f"  to move them into quarantine/: {masked(shlex.join(['cbobench', *given, '--repair']))}")

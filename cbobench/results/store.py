@@ -29,6 +29,7 @@ FIRST_PAUSE, LONGEST_PAUSE = 0.1, 20.0  # seconds
 SAID_AFTER = 5.0  # seconds of pauses
 FINAL = (FileNotFoundError, NotADirectoryError, IsADirectoryError, FileExistsError, PermissionError)
 FINAL_WORDS = ("ACCESS_DENIED", "NO_SUCH_BUCKET", "INVALID_ACCESS_KEY", "SIGNATURE_DOES_NOT_MATCH", "NOT FOUND")
+GONE_WORDS = ("NO_SUCH_KEY", "NOSUCHKEY", "NO SUCH OBJECT")  # of an object that was there when it was opened
 PASSING = {errno.ESTALE, errno.ETIMEDOUT, errno.EAGAIN, errno.EBUSY, errno.EREMOTEIO}  # of network file systems
 
 JITTER = random.SystemRandom()  # no stream of anybody's moves with it
@@ -65,13 +66,16 @@ def patient(call: Callable[[], T], where: str, remote: bool) -> T:
     """The answer of a call to a store, which is repeated while it fails in passing.
 
     Raises:
-        StoreFailure: the store stayed away for too long. OSError: what does not pass, as it came.
+        StoreFailure: the store stayed away for too long. FileNotFoundError: an object that was removed meanwhile.
+        OSError: what else does not pass, as it came.
     """
     deadline, pause, waited, said = time.monotonic() + patience(), FIRST_PAUSE, 0.0, False
     while True:
         try:
             return call()
         except OSError as error:
+            if remote and any(word in str(error).upper() for word in GONE_WORDS):
+                raise FileNotFoundError(first(error)) from error
             if not passes(error, remote):
                 raise
             left = deadline - time.monotonic()

@@ -18,12 +18,13 @@ import pyarrow.compute as pc
 
 from cbobench.errors import DamagedRun, Misuse
 from cbobench.metrics import METRICS
-from cbobench.results.drivers import drivers
+from cbobench.results.drivers import Claim, drivers
 from cbobench.results.folder import REPAIR, RunFolder, Vanished
 from cbobench.results.rebuild import cell_of, rebuilt
 from cbobench.results.record import CALLS, FILE, RunRecord
 from cbobench.results.schema import KINDS
 from cbobench.results.tidy import orphans
+from cbobench.suite.cells import Cells
 
 QUARANTINE = "quarantine"
 ABSENT = "is missing"
@@ -50,15 +51,18 @@ class Verified:
         damaged: those that are not what they should be.
         orphans: tasks with rounds and without cells: someone is writing them, or was ended while he did.
         twice: how many cells are published by several tasks with the same attempt, and the same results.
-        cells, asked: published cells that are whole, and cells asked for.
+        late: tasks with cells and without rounds, whose cells others have played, too: of a worker that outlived its
+            call, and whose rounds were taken for leftovers. They do not count.
+        cells, asked: published cells that are whole, and cells asked for (None: no record says).
     """
 
     files: int = 0
     damaged: list[Damage] = field(default_factory=list)
     orphans: list[str] = field(default_factory=list)
+    late: list[str] = field(default_factory=list)
     twice: int = 0
     cells: int = 0
-    asked: int = 0
+    asked: int | None = None
 
     @property
     def tasks(self) -> list[str]:
@@ -81,7 +85,8 @@ def verify(folder: RunFolder) -> Verified:
     record = _record(folder, found)
     tasks = {kind: folder.names(kind) for kind in ("cells", "audit", "rounds")}  # in this order nothing is torn
     counted: dict[tuple[str, int], tuple[str, Any]] = {}
-    whole: set[str] = set()
+    whole: dict[str, int] = {}
+    bare: dict[str, Rows] = {}
     for task in tasks["cells"]:
         said = _checked(folder, found, "cells", task, record)
         played = _checked(folder, found, "rounds", task, record) if task in tasks["rounds"] else None
@@ -89,11 +94,10 @@ def verify(folder: RunFolder) -> Verified:
         if said is None:
             continue
         good = {cell: row for cell, row in said.items() if row["status"] == "ok"}
-        why = None
-        if task not in tasks["rounds"]:
-            why = "its rounds are missing" if good else None
-        elif played is not None:
-            why = _disagree(good, played)
+        if task not in tasks["rounds"] and good:
+            bare[task] = good
+            continue
+        why = None if played is None else _disagree(good, played)
         if why is None and audited is not None and not {*audited} <= {*good}:
             why = "its audit is of other cells"
         for cell, row in said.items() if why is None else ():
@@ -105,12 +109,19 @@ def verify(folder: RunFolder) -> Verified:
         if why is not None:
             found.damaged.append(Damage(f"cells/{task}.parquet", why))
         elif played is not None or not good:
-            whole |= {*said}
+            for cell, row in said.items():
+                whole[cell] = max(whole.get(cell, 0), row["attempt"])
+    for task, good in bare.items():
+        if all(whole.get(cell, 0) >= row["attempt"] for cell, row in good.items()):
+            found.late.append(task)
+        else:
+            found.damaged.append(Damage(f"cells/{task}.parquet", "its rounds are missing"))
     found.orphans = [task for task in orphans(folder) if task in tasks["rounds"] and task not in tasks["cells"]]
     for task in found.orphans:
         _checked(folder, found, "rounds", task, record)
+    found.cells = len(whole)
     if record is not None:
-        found.asked, found.cells = len(record.cells), len(whole & {*record.cells})
+        found.asked, found.cells = len(record.cells), len({*whole} & {*record.cells})
     return found
 
 
@@ -221,7 +232,8 @@ def _same(one: tuple[Any, ...], other: tuple[Any, ...]) -> bool:
 def repair(folder: RunFolder, found: Verified) -> list[str]:
     """Move what is damaged, with the other files of its task, into `quarantine/`, and make a lost run.json again.
 
-    Nothing is deleted; the next run plays the cells again.
+    Nothing is deleted; the next run plays the cells again. No call can begin meanwhile, and what one has played since
+    the run was verified stays.
 
     Returns:
         The files that were moved.
@@ -232,6 +244,22 @@ def repair(folder: RunFolder, found: Verified) -> list[str]:
     for driver, alive in drivers(folder):
         if alive:
             raise Misuse(f"{folder} is played by {driver}; repair it when that has ended")
+    if not found.damaged:
+        return []
+    with Claim(folder, _asked(folder)) as claim:
+        claim.beat_by_itself()
+        return _moved(claim.there, verify(folder))
+
+
+def _asked(folder: RunFolder) -> Cells:
+    """What any call may play, as far as the run says; where neither record nor cells can be read, none can begin."""
+    with suppress(DamagedRun, Misuse):
+        record = RunRecord.read(folder) if RunRecord.exists(folder) else rebuilt(folder)
+        return Cells(record.cells.strips)
+    return Cells()
+
+
+def _moved(folder: RunFolder, found: Verified) -> list[str]:
     records = [damage.file for damage in found.damaged if damage.file.partition("/")[0] not in KINDS]
     files = [f"{kind}/{task}.parquet" for task in found.tasks for kind in ("cells", "rounds", "audit")]
     moved = [file for file in (*files, *records) if folder.exists(file)]
