@@ -67,7 +67,7 @@ def do_run(options: argparse.Namespace, given: list[str]) -> int:
             nonlocal code
             progress.close()
             try:
-                code = _report(outcome, todo.done, masked(shlex.join(again)), options.fail_fast, out)
+                code = _report(outcome, todo.done, masked(shlex.join(again)), options.fail_fast, progress.said, out)
             except OSError:
                 if not outcome.stopped:
                     raise
@@ -82,19 +82,20 @@ def do_run(options: argparse.Namespace, given: list[str]) -> int:
             progress.close()
             if isinstance(error, Misuse):
                 raise
-            print(f"cbobench: {error}; what is published stays, to go on: {masked(shlex.join(again))}", file=sys.stderr)
+            words = f"{error}; what is published stays, to go on: {shlex.join(again)}"
+            print(f"cbobench: {printable(masked(words))}", file=sys.stderr)
             return error.exit_code
     return code
 
 
-def _report(outcome: Outcome, done: int, command: str, fail_fast: bool, out: TextIO) -> int:
-    """Print what a sweep came to, its table to `out`; the exit code."""
+def _report(outcome: Outcome, done: int, command: str, fail_fast: bool, said: int, out: TextIO) -> int:
+    """Print what a sweep came to, its table to `out`; the exit code. Of `said` failures the kinds were told before."""
     from cbobench.sweep.tally import Tally
 
     tally = Tally(outcome.errors)
     for error in tally.examples():
         print(f"failed: {printable(masked(error))}", file=sys.stderr)
-    if tally.total > 1:
+    if tally.total > max(1, said):
         print(printable(masked(str(tally))), file=sys.stderr)
     if outcome.stopped:
         good = done + outcome.played - outcome.failed

@@ -112,6 +112,14 @@ def one_line(error: BaseException) -> str:
     return printable(masked(f"{kind}: {lines[0][:LONGEST]}")) if lines else kind
 
 
+def words_of(what: str, given: Any) -> list[str]:
+    """What a reader names: one word, or several. Raises `Misuse` where it is neither."""
+    words: list[Any] = [given] if isinstance(given, str) else list(given) if isinstance(given, Iterable) else [None]
+    if not all(isinstance(word, str) for word in words):
+        raise Misuse(f"{what} is {show(given)}; give a name, or a list of names")
+    return words
+
+
 def nearest(given: str, allowed: Iterable[str]) -> str | None:
     """The allowed name most like the given one, or None when nothing is close."""
     names = list(allowed)

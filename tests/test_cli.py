@@ -11,6 +11,7 @@ import pytest
 from cbobench import cli, resources
 from cbobench.algorithms import ALGORITHMS
 from cbobench.problems import PROBLEMS
+from cbobench.results.store import StoreFailure
 from cbobench.sweep import estimate
 
 
@@ -97,6 +98,16 @@ def test_status_of_an_unfinished_run(run, small_suite, tmp_path):
     }  # fmt: skip
 
 
+def test_what_ends_a_sweep_is_made_safe(run, small_suite, monkeypatch):
+    def fails(*args, **options):
+        raise StoreFailure("s3://KEY:SECRET@bucket\x1b[31m is away")
+
+    monkeypatch.setattr("cbobench.sweep.run.execute", fails)
+    code, _, err = run("run", small_suite(), "--cpus", 0)
+    assert code == 1
+    assert "cbobench: s3://***@bucket\\x1b[31m is away; what is published stays, to go on: cbobench run " in err
+
+
 def test_failed_cells_give_exit_code_1(run, write_suite, tmp_path, monkeypatch):
     (tmp_path / "mine_failing.py").write_text(
         "from cbobench.algorithms.references import Random\n\n\nclass Failing(Random):\n"
@@ -109,6 +120,7 @@ def test_failed_cells_give_exit_code_1(run, write_suite, tmp_path, monkeypatch):
     code, out, err = run("run", suite, "--out", tmp_path / "r", "--cpus", 0)
     assert code == 1
     assert "0/3 (3 failed)" in out
+    assert err.count("3 failed: 3 x RuntimeError: no idea\n") == 1
     assert "failed: rkhs-1d / mine_failing:Failing seed 0: round 1: RuntimeError: no idea" in err
     code, out, _ = run("status", tmp_path / "r")
     assert code == 1

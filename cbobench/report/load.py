@@ -12,7 +12,7 @@ import pandas as pd
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from cbobench.errors import unknown
+from cbobench.errors import unknown, words_of
 from cbobench.report.columns import entries, labelled, source
 from cbobench.results.asked import Pair, as_numbers, as_words
 from cbobench.results.folder import RunFolder, looked
@@ -143,7 +143,8 @@ class Run:
             {title: {variant.name} for title, variant in variants.items()},
         ]
         found: list[str] = []
-        for word in [given] if isinstance(given, str) else given:
+        several = isinstance(given, Iterable) and not isinstance(given, str)
+        for word in given if several else [given]:
             meant = next((m for r in readings if (m := [title for title, said in r.items() if word in said])), [])
             if not meant:
                 raise unknown(what, word, set().union(*(said for reading in readings for said in reading.values())))
@@ -192,7 +193,7 @@ class Run:
         names = schema("rounds").names
         wanted = None
         if columns is not None:
-            columns = [columns] if isinstance(columns, str) else list(columns)
+            columns = words_of("columns", columns)
             sources = {name: source(name, names) for name in columns}
             wanted = [n for n in names if n in {*sources.values(), "cell", "problem", "algorithm", "seed", "t"}]
         cells = self.select(**filters)

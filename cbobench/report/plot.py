@@ -71,6 +71,8 @@ def plot(
     for word, value, allowed in (("log", log, ("", "x", "y", "xy")), ("statistic", statistic, get_args(Statistic))):
         if value not in allowed:
             raise Misuse(f"{word} is {show(value)}; allowed: {', '.join(map(repr, allowed))}")
+    if last is not None and (isinstance(last, bool) or not isinstance(last, int) or last < 1):
+        raise Misuse(f"last is {show(last)}; it must be a round, a whole number of at least 1")
     if average and (levels := [name for name in names if not METRICS[name].cumulative]):
         raise Misuse(f"{levels[0]} is no sum over rounds, so there is no average of it; leave out average")
     one = opened(run)

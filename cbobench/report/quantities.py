@@ -13,7 +13,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from cbobench.errors import Misuse, show, unknown
+from cbobench.errors import unknown, words_of
 from cbobench.metrics import METRICS
 
 Array = NDArray[np.float64]
@@ -114,9 +114,7 @@ def chosen(given: str | Iterable[str] | None) -> list[Quantity]:
     words |= {q.symbol: q for q in known.values()}
     words |= {q.symbol.replace("⁺", "+").replace("₊", "+"): q for q in known.values()}  # as a keyboard has it
     result: dict[str, Quantity] = {}
-    for word in [given] if isinstance(given, str) else given:
-        if not isinstance(word, str):
-            raise Misuse(f"metric is {show(word)}; give names such as {', '.join(HEADLINE[1:])}")
+    for word in words_of("metric", given):
         quantity = words.get(word, words.get(word.lower()))
         if quantity is None:
             raise unknown("metric", word, known)

@@ -5,6 +5,7 @@ Each call also leaves a file of its own in `invocations/`, so that none is lost 
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -12,7 +13,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from cbobench.errors import DamagedRun, Misuse, one_line, printable, refuse_strange, show, unknown
+from cbobench.errors import DamagedRun, Misuse, masked, one_line, printable, refuse_strange, show, unknown
 from cbobench.results.asked import Asked
 from cbobench.results.folder import RunFolder
 from cbobench.results.schema import SCHEMA_VERSION
@@ -59,6 +60,11 @@ class RunRecord:
             Misuse: no run there. DamagedRun: not what cbobench writes, or another schema.
         """
         calls = folder.calls(CALLS)
+        if not calls and not folder.exists(FILE) and folder.names("cells"):
+            raise DamagedRun(
+                f"{folder.path(FILE)} is missing, its cells are there; the next cbobench run makes it again from them, "
+                f"or: {masked(shlex.join(['cbobench', 'verify', folder.uri, '--repair']))}"
+            )
         content = None if calls and not folder.exists(FILE) else folder.read_json(FILE)
         record = None if content is None else cls.from_json(content, folder.path(FILE))
         known = set() if record is None else record.calls
@@ -193,7 +199,6 @@ class RunRecord:
     @cached_property
     def cells(self) -> Asked:
         """Every cell that was asked for, by id; what two grids spell otherwise is spelt as in the later one."""
-        latest = {what: {v.key: v for v in self.variants(what).values()} for what in WHATS}
         strips: list[Strip] = []
         before: dict[tuple[tuple[str, str], int], list[Strip]] = {}
         for g in self.grids:
@@ -204,13 +209,21 @@ class RunRecord:
                     known = np.concatenate([np.asarray(other.seeds, dtype=np.int64) for other in earlier])
                     strip = strip.only(~np.isin(np.asarray(strip.seeds, dtype=np.int64), known))
                 if len(strip):
-                    pair = Pair(latest["problems"][key[0]], latest["algorithms"][key[1]])
+                    pair = self._latest(strip.pair)
                     earlier.append(strip if pair == strip.pair else replace(strip, pair=pair))
                     strips.append(earlier[-1])
         return Asked(strips)
 
+    @cached_property
+    def _spelt(self) -> dict[str, dict[str, Variant]]:
+        return {what: {v.key: v for v in self.variants(what).values()} for what in WHATS}
+
+    def _latest(self, pair: Pair) -> Pair:
+        """A pair under its latest spelling."""
+        return Pair(self._spelt["problems"][pair.problem.key], self._spelt["algorithms"][pair.algorithm.key])
+
     def only(self, glob: str) -> RunRecord:
-        """The record of the matching pairs alone.
+        """The record of the matching pairs alone, by what they are called now.
 
         Args:
             glob: "problem/algorithm", or one of them, each by title, name or label; * and ? are wildcards.
@@ -218,7 +231,9 @@ class RunRecord:
         Raises:
             Misuse: it matches nothing.
         """
-        kept = [(grid, tuple(pair for pair in grid.pairs if pair.matches(glob))) for grid in self.grids]
+        if not isinstance(glob, str):
+            raise Misuse(f"only is {show(glob)}; give a glob over problem/algorithm, such as 'rkhs-1d/*'")
+        kept = [(grid, tuple(pair for pair in grid.pairs if self._latest(pair).matches(glob))) for grid in self.grids]
         grids = tuple(
             replace(
                 grid, pairs=pairs, problems=tuple(p for p in grid.problems if p in [pair.problem for pair in pairs]),
@@ -227,7 +242,8 @@ class RunRecord:
             for grid, pairs in kept if pairs
         )  # fmt: skip
         if not grids:
-            words = {word for g in self.grids for p in g.pairs for word in (*p.problem.words, *p.algorithm.words)}
+            pairs = (self._latest(pair) for grid in self.grids for pair in grid.pairs)
+            words = {word for pair in pairs for word in (*pair.problem.words, *pair.algorithm.words)}
             raise unknown("pair", glob, words, then="* and ? are wildcards")
         return replace(self, grids=grids)
 

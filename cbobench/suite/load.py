@@ -118,7 +118,8 @@ def load(
     timeout = content.get("timeout")
     number = isinstance(timeout, int | float) and not isinstance(timeout, bool)
     if timeout is not None and not (number and 0 < timeout < float("inf")):
-        raise Misuse(f"{at(content.lines['timeout'])}timeout is {show(timeout)}; allowed: a number of seconds per cell")
+        where = at(content.lines["timeout"])
+        raise Misuse(f"{where}timeout is {show(timeout)}; allowed: a number of seconds per cell, above 0")
     name, about = content["suite"], content.get("about") or ""
     if not isinstance(name, str) or not NAME.fullmatch(name):
         raise Misuse(
@@ -267,7 +268,7 @@ def _keep(given: Any, where: str) -> int | None:
         return None
     if isinstance(given, Mapping) and set(given) == {"rounds"} and _whole(given["rounds"]) and given["rounds"] > 0:
         return int(given["rounds"])
-    raise Misuse(f"{where}record is {show(given)}; allowed: all, or {{rounds: a whole number}}")
+    raise Misuse(f"{where}record is {show(given)}; allowed: all, or {{rounds: a whole number of at least 1}}")
 
 
 def _whole(value: Any) -> bool:

@@ -73,6 +73,22 @@ def test_what_is_no_run_is_refused():
         cbobench.load_cells(3)
 
 
+@pytest.mark.parametrize(
+    ("ask", "options", "message"),
+    [
+        (cbobench.plot, {"metric": 3}, "metric is 3; give a name, or a list of names"),
+        (cbobench.plot, {"problem": 3.5}, "unknown problem 3.5; allowed: "),
+        (cbobench.plot, {"last": "x"}, "last is 'x'; it must be a round, a whole number of at least 1"),
+        (cbobench.compare, {"only": 3}, "only is 3; give a glob over problem/algorithm, such as 'rkhs-1d/"),
+        (cbobench.compare, {"against": 3}, "unknown algorithm 3; allowed: "),
+        (cbobench.load_rounds, {"columns": [3]}, "columns is .3.; give a name, or a list of names"),
+    ],
+)
+def test_what_is_no_word_is_refused(done, ask, options, message):
+    with pytest.raises(Misuse, match=message):
+        ask(done, **options)
+
+
 def test_plot(done, tmp_path):
     import matplotlib as mpl
 

@@ -26,6 +26,22 @@ def test_cells_of_two_spellings_are_named_alike(write_suite, tmp_path):
     assert len(cbobench.load_cells(tmp_path / "o", problem="rkhs-1d")) == 12
 
 
+def test_what_is_chosen_goes_by_todays_labels(write_suite, tmp_path):
+    """Another horizon, and the label has gone to another problem: it stands for that one alone."""
+    problem = "  - rkhs-1d: {{h: {}, label: {}}}\n".format
+    suite = SUITE.replace("horizon: 5", "horizon: {horizon}")
+    first = suite.format(horizon=5, seeds=1, problems=problem(0.25, "syn"))
+    second = suite.format(horizon=6, seeds=1, problems=problem(0.25, "old") + problem(0.5, "syn"))
+    for name, text in (("one.yaml", first), ("two.yaml", second)):
+        cbobench.run(write_suite(text, name), out=tmp_path / "o", cpus=0)
+    run = Run(tmp_path / "o")
+    assert {*run.only("syn").cells["problem"]} == {"rkhs-1d[h=0.5]"}
+    assert {*run.only("old/*").cells["horizon"]} == {5, 6}
+    assert len(run.only("rkhs-1d").cells) == len(run.cells) == 6
+    with pytest.raises(Misuse, match="unknown pair 'sin'; did you mean 'syn'"):
+        run.only("sin")
+
+
 def test_a_value_that_disappears_is_a_change(write_suite, tmp_path, monkeypatch):
     """A tolerance that a class no longer declares: the same title would stand for two problems."""
     (tmp_path / "toy_tolerant.py").write_text(
