@@ -170,7 +170,7 @@ def do_audit(options: argparse.Namespace, given: list[str]) -> int:
 
 def do_figures(options: argparse.Namespace, given: list[str]) -> int:
     """`cbobench figures`."""
-    from cbobench.report.figures import draw_all, problems_played
+    from cbobench.report.figures import draw_all, problems_played, written
     from cbobench.report.load import Run
 
     import_if_asked(options, options.run)
@@ -183,7 +183,7 @@ def do_figures(options: argparse.Namespace, given: list[str]) -> int:
     drawn = False
     for figure, paths in draw_all(part, out, options.recipe, **look):
         drawn = True
-        print(f"{figure.name}: {paths[0].with_suffix('')} {' '.join(path.suffix for path in paths)}")
+        print(written(figure, paths))
     good, labels = problems_played(part), part.record.labels("problems")
     if absent := [label for title, label in labels.items() if title not in good]:
         print(f"not drawn, without a good cell of T = {part.horizon:,}: {', '.join(absent)}", file=sys.stderr)

@@ -19,7 +19,7 @@ from typing import Any
 import pandas as pd
 
 from cbobench import resources
-from cbobench.errors import CbobenchError, Misuse, one_line, unknown
+from cbobench.errors import CbobenchError, Misuse, masked, one_line, printable, unknown
 from cbobench.metrics import METRICS
 from cbobench.report.behind import Rows
 from cbobench.report.captions import Shown, caption, identity
@@ -251,6 +251,11 @@ def draw_all(
                 yield unique, paths
 
 
+def written(figure: Figure, paths: Sequence[Path]) -> str:
+    """A line on the files of a figure."""
+    return f"{figure.name}: {paths[0].with_suffix('')} {' '.join(path.suffix for path in paths)}"
+
+
 def main(recipe: str, before: Callable[[Run], None] = lambda run: None) -> None:
     """A recipe run as a script: `python analysis/NAME.py RUN [OUT]`; `before` may print something of the run first."""
     import sys
@@ -262,7 +267,7 @@ def main(recipe: str, before: Callable[[Run], None] = lambda run: None) -> None:
         before(run)
         out = Path(sys.argv[2] if len(sys.argv) == 3 else "figures")
         for figure, paths in draw_all(run, out, recipe):
-            print(f"{figure.name}: {paths[0].with_suffix('')} {' '.join(path.suffix for path in paths)}")
+            print(written(figure, paths))
     except CbobenchError as error:
-        print(f"cbobench: {error}", file=sys.stderr)
+        print(f"cbobench: {printable(masked(str(error)))}", file=sys.stderr)
         raise SystemExit(error.exit_code) from None

@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from cbobench.errors import DamagedRun, show
-from cbobench.results.schema import FOOTER, SCHEMA_VERSION, required, schema
+from cbobench.results.schema import FOOTER, refuse_version, required, schema
 
 REPAIR = "cbobench verify RUN names all that is damaged, with --repair it is moved away and the next run plays it again"
 SMALL = 20_000  # rows below which threads cost more than they save
@@ -45,11 +45,7 @@ def footer_of(path: str, kind: str, task: str, metadata: pq.FileMetaData) -> dic
         recognised = False
     if not recognised:
         raise DamagedRun(f"{path} has a footer that cbobench did not write; {REPAIR}")
-    if footer["schema"] != SCHEMA_VERSION:
-        raise DamagedRun(
-            f"{path} has schema version {show(footer['schema'])}, this cbobench reads {SCHEMA_VERSION}; "
-            "use the version that wrote it, or a new run folder"
-        )
+    refuse_version(path, footer["schema"])
     if footer["kind"] != kind or footer["rows"] != metadata.num_rows:
         rows = metadata.num_rows
         raise DamagedRun(f"{path} should hold {show(footer['rows'])} rows of {kind}, it has {rows}; {REPAIR}")

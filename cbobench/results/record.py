@@ -16,7 +16,7 @@ import numpy as np
 from cbobench.errors import DamagedRun, Misuse, masked, one_line, printable, refuse_strange, show, unknown
 from cbobench.results.asked import Asked
 from cbobench.results.folder import RunFolder
-from cbobench.results.schema import SCHEMA_VERSION
+from cbobench.results.schema import SCHEMA_VERSION, refuse_version
 from cbobench.suite.cells import Grid, Pair, Strip, Suite
 from cbobench.suite.limits import texts
 from cbobench.suite.variants import Variant as Variant
@@ -78,12 +78,7 @@ class RunRecord:
     @classmethod
     def from_json(cls, content: dict[str, Any], path: str) -> RunRecord:
         """The record that a file holds. Raises `DamagedRun` where it is not what cbobench writes."""
-        version = content.get("schema")
-        if version != SCHEMA_VERSION:
-            raise DamagedRun(
-                f"{path} has schema version {show(version)}, this cbobench reads {SCHEMA_VERSION}; "
-                "use the version that wrote it, or a new run folder"
-            )
+        refuse_version(path, content.get("schema"))
         try:
             return cls._of(content)
         except (KeyError, TypeError, ValueError, RecursionError, Misuse) as error:

@@ -9,6 +9,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from cbobench.errors import DamagedRun, show
 from cbobench.metrics import METRICS
 from cbobench.results.audited import AUDITED
 
@@ -22,6 +23,15 @@ LATER = {"cpu"}
 
 _KEYS = [("cell", pa.string()), ("problem", pa.string()), ("algorithm", pa.string()), ("seed", pa.int64())]
 _VECTOR = pa.list_(pa.float64())
+
+
+def refuse_version(path: str, given: object) -> None:
+    """Raises `DamagedRun` for a file of another version than this one's."""
+    if given != SCHEMA_VERSION:
+        raise DamagedRun(
+            f"{path} has schema version {show(given)}, this cbobench reads {SCHEMA_VERSION}; "
+            "use the version that wrote it, or a new run folder"
+        )
 
 
 def required(kind: str) -> set[str]:

@@ -9,9 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cbobench.results.folder import RunFolder
-from cbobench.results.published import ABSENT
-from cbobench.results.published import Played as Played
-from cbobench.results.published import played as played
+from cbobench.results.published import ABSENT, played
 from cbobench.results.record import RunRecord
 from cbobench.results.staleness import Freshness
 from cbobench.suite.cells import Cell, Cells, Strip

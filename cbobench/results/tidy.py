@@ -9,9 +9,9 @@ from pathlib import Path
 from cbobench.errors import DamagedRun, Misuse, show
 from cbobench.results.drivers import drivers
 from cbobench.results.folder import SHARD, RunFolder
+from cbobench.results.published import played
 from cbobench.results.record import FILE
 from cbobench.results.schema import KINDS
-from cbobench.results.status import played
 from cbobench.results.store import born, machine
 
 OURS = {FILE, *KINDS, "drivers", "invocations", "log", "quarantine"}

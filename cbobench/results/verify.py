@@ -135,12 +135,10 @@ def _record(folder: RunFolder, found: Verified) -> RunRecord | None:
             found.damaged.append(Damage(f"{CALLS}/{name}.json", str(error)))
     found.files += 1
     try:
-        if folder.exists(FILE):
-            RunRecord.from_json(folder.read_json(FILE), FILE)
-        elif folder.calls(CALLS) or any(folder.names(kind) for kind in KINDS):
+        if not folder.exists(FILE) and (folder.calls(CALLS) or any(folder.names(kind) for kind in KINDS)):
             found.damaged.append(Damage(FILE, ABSENT))
         else:
-            raise Misuse(f"{folder} is not a run folder: it has no {FILE}; give the folder of a run")
+            RunRecord.from_json(folder.read_json(FILE), FILE)
     except DamagedRun as error:
         found.damaged.append(Damage(FILE, str(error)))
     try:

@@ -15,7 +15,6 @@ from PIL import Image
 import cbobench
 from cbobench.cli import main
 from cbobench.errors import Misuse
-from cbobench.report import groups
 from cbobench.report.captions import identity
 from cbobench.report.curves import centre
 from cbobench.report.figures import Boxes, Figure, Panel, Plane, Profile, TradeOff, compose, draw, numbered
@@ -299,18 +298,3 @@ def test_the_latest_horizon_is_shown_and_others_are_named(small_suite, tmp_path)
     words = " ".join(draw(Run(tmp_path / "run"), figure, tmp_path / "out")[3].read_text().split())
     assert "Means over one seed; bars: 95 % intervals of the mean, which one seed does not have." in words
     assert "T = 1,200 (the run also holds T = 20, not shown)." in words
-
-
-def test_the_groups_of_a_run_are_made_once(folder, tmp_path, monkeypatch):
-    """However often the panels and the caption of a figure ask; what a table adds to them stays its own."""
-    made, grouped = [], groups._grouped
-    monkeypatch.setattr(groups, "_grouped", lambda run, only: made.append(only) or grouped(run, only))
-    run = Run(folder)
-    for name in ("one", "two"):
-        assert draw(run, Figure(name, name, [Profile("performance"), Profile("data")]), tmp_path)
-    assert made == [None]
-    cbobench.compare(run, target=1.0)
-    assert "rounds_to_target" not in groups.groups(run)[0].good
-    assert made == [None]
-    groups.groups(run.only("*"))
-    assert len(made) == 2

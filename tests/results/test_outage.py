@@ -16,7 +16,7 @@ from cbobench.errors import DamagedRun, Misuse
 from cbobench.play import task
 from cbobench.results import store
 from cbobench.results.folder import RunFolder
-from cbobench.results.status import played
+from cbobench.results.published import played
 from cbobench.results.store import StoreFailure
 from cbobench.results.verify import verify
 from cbobench.sweep.run import execute, plan

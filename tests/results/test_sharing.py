@@ -15,14 +15,15 @@ import numpy as np
 import pytest
 
 import cbobench
-from cbobench.errors import Misuse
+from cbobench.errors import DamagedRun, Misuse
 from cbobench.play.task import carry_out_there, published_receipt
 from cbobench.results import drivers
 from cbobench.results.compact import compact
 from cbobench.results.drivers import Claim
 from cbobench.results.folder import RunFolder
+from cbobench.results.published import played
 from cbobench.results.record import RunRecord
-from cbobench.results.status import played, status
+from cbobench.results.status import status
 from cbobench.results.store import StoreFailure, machine
 from cbobench.results.verify import repair, verify
 from cbobench.suite.cells import Cells
@@ -185,7 +186,7 @@ def test_a_record_is_made_again_from_the_cells(small_suite, run, tmp_path):
         shutil.rmtree(run / "invocations")
 
     lose()
-    with pytest.raises(Misuse, match="is not a run folder: it has no run.json"):
+    with pytest.raises(DamagedRun, match="run.json is missing, its cells are there; the next cbobench run makes it"):
         cbobench.load_cells(run)
     notes = []
     assert cbobench.run(suite, out=run, cpus=0, on_note=notes.append).played == 0

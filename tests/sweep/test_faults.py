@@ -16,7 +16,8 @@ from cbobench.play.task import OtherCode, carry_out_there
 from cbobench.report.compare import compare
 from cbobench.report.load import Run
 from cbobench.results.folder import RunFolder
-from cbobench.results.status import played, status
+from cbobench.results.published import played
+from cbobench.results.status import status
 from cbobench.results.verify import verify
 from cbobench.sweep.run import plan
 from tests.sweep.test_run import SLOW, start_and_wait
