@@ -101,18 +101,16 @@ def _notes(run: Run, panels: Sequence[AnyPanel], shown: Shown) -> list[str]:
     found = [group for group in groups(run) if group.horizon == run.horizon and group.problem in problems]
     if any(CURVE in (panel.metric, *panel.centres.values()) for panel in panels) and (moving := undefined(found)):
         notes.append(f"Simple regret is not defined where functions move: {', '.join(moving)}.")
-    cells = run.cells
-    good = cells[(cells["status"] == "ok") & (cells["horizon"] == run.horizon)]
     known, labels = binding(found), run.record.labels("problems")
     for problem in problems:
         if (problem, run.horizon, None) in known:
             count, of = known[problem, run.horizon, None]
             notes.append(f"The constraint binds in {count} of {counted(of, 'seed')} ({labels[problem]}).")
-    mine = [p in shown.pairs for p in zip(good["problem"], good["algorithm"], strict=True)]
-    old = int(good["cell"][mine].isin(run.stale).sum())
-    if old:
-        notes.append(f"Stale: {old} of {counted(sum(mine), 'cell')}, played by code that has changed since.")
-    if mixed := rounding(cpus(group for group in found if (group.problem, group.algorithm) in shown.pairs)):
+    drawn = [group for group in found if (group.problem, group.algorithm) in shown.pairs]
+    if old := sum(len(group.outdated & {*group.good.index}) for group in drawn):
+        cells = counted(sum(len(group.good) for group in drawn), "cell")
+        notes.append(f"Stale: {old} of {cells}, played by code that has changed since.")
+    if mixed := rounding(cpus(drawn)):
         notes.append(f"The cells were {mixed}.")
     return notes
 

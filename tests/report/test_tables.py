@@ -195,7 +195,7 @@ def test_every_format_holds_the_same_numbers(run):
     ("options", "message"),
     [
         ({"metric": "regrt"}, "unknown metric 'regrt'; did you mean 'regret'"),
-        ({"metric": [3]}, "metric is [3]; give a name, or a list of names"),
+        ({"metric": [3]}, "metric is .3.; give a name, or a list of names"),
         ({"only": "Z*"}, "unknown pair 'Z.'; .*wildcards"),
         ({"against": "D"}, "unknown algorithm 'D'; allowed: A, B, C"),
         ({"against": "random"}, "'random' names 3 algorithms of this run; give one of"),
