@@ -6,26 +6,30 @@ import os
 import shutil
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
+from tests.processes import ended_with_the_test
+
 np.seterr(divide="raise", over="raise", invalid="raise")
 
 ROOT = Path(__file__).parents[1]
 
 
-ALONE = {"sweep", "report"}
+SHARING = {"play", "report", "results", "suite", "sweep"}  # folders whose files share a dear fixture among their tests
 
 
+@pytest.hookimpl(tryfirst=True)  # before pytest-xdist, which writes the groups into the tests' names
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Folders whose tests start Ray, or share a dear fixture, keep to one worker of a parallel run each."""
+    """A file keeps to one worker of a parallel run where its tests share a fixture; so do all that start a cluster."""
     for item in items:
-        if item.path.parent.name in ALONE:
-            item.add_marker(pytest.mark.xdist_group(item.path.parent.name))
+        if item.path.parent.name in SHARING:
+            clusters = item.path.stem.startswith(("test_cluster", "test_token"))
+            item.add_marker(pytest.mark.xdist_group("clusters" if clusters else item.path.stem))
 
 
 @pytest.fixture
@@ -95,9 +99,16 @@ def command() -> Callable[..., subprocess.CompletedProcess[str]]:
     def run(*arguments: Any, players: str | None = None, **options: Any) -> subprocess.CompletedProcess[str]:
         program = [sys.executable, "-m", "cbobench"] if players is None else cbobench_words(players)
         words = [*program, *map(str, arguments)]
-        return subprocess.run(words, capture_output=True, text=True, timeout=300, check=False, **options)
+        return subprocess.run(words, capture_output=True, text=True, timeout=600, check=False, **options)
 
     return run
+
+
+@pytest.fixture(autouse=True)
+def _no_process_is_left(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """A test that fails leaves neither process nor open pipe to those after it."""
+    with ended_with_the_test(monkeypatch):
+        yield
 
 
 @pytest.fixture

@@ -21,7 +21,7 @@ from cbobench.results.folder import RunFolder
 from cbobench.results.status import status
 
 MARK = "CBOBENCH_CHAOS"  # in the environment of every process that a sweep starts, with the sweep's own word
-GRACE = 30.0  # seconds that workers may outlive their driver: one writes what it has, one is being forked
+GRACE = 90.0  # seconds that workers may outlive their driver: one writes what it has, one is being forked
 STOPPED = re.compile(r"stopped: .*; to go on: cbobench run ")
 SIGNALS = {"SIGINT": signal.SIGINT, "SIGTERM": signal.SIGTERM, "SIGHUP": signal.SIGHUP}
 

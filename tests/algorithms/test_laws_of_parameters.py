@@ -43,6 +43,8 @@ HINTS: dict[str, list[dict[str, Any]]] = {  # by a parameter's name: beside whic
     "longest": [{"length": 0.3, "successes": 1}],
     "subtract_mean": [{"points": 1}],
     "threshold": [{"beta_scale": 0.03}],
+    "G": [{"lam": 0.3}],
+    "stop_when_infeasible": [{"beta": 0.3}],
 }
 EVERY = [(name, p.name) for name in ALGORITHMS.names() for p in params_of(ALGORITHMS.get(name))]
 
@@ -89,7 +91,7 @@ def others(cls: type, name: str) -> tuple[list[Any], list[Any]]:
 def contexts(cls: type, name: str) -> Iterator[tuple[dict[str, Any], int]]:
     """Settings beside which to look, and for how many rounds."""
     rest = [p.name for p in params_of(cls) if p.name != name]
-    yield from ((hint, SHORT) for hint in HINTS.get(name, []))
+    yield from ((hint, horizon) for hint in HINTS.get(name, []) for horizon in (SHORT, LONG))
     yield {}, SHORT
     yield from (({other: value}, SHORT) for other in rest for value in others(cls, other)[0])
     yield {}, LONG

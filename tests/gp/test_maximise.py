@@ -22,9 +22,9 @@ def dense_best(algorithm, replicate):
         mean, variance = algorithm.posterior.at(everywhere)
         return algorithm.parts(algorithm.view(mean, variance, everywhere)).total()[replicate]
 
-    axis = np.linspace(0, 1, 201)
+    axis = np.linspace(0, 1, 101)
     grid = np.stack(np.meshgrid(axis, axis), axis=-1).reshape(-1, 2)
-    scores = np.concatenate([total(part) for part in np.array_split(grid, 20)])
+    scores = np.concatenate([total(part) for part in np.array_split(grid, 5)])
     best = scores.max()
     for start in np.argsort(-scores)[:40:8]:
         point, value, side = grid[start], scores[start], 0.01

@@ -21,6 +21,7 @@ from cbobench.results.store import StoreFailure
 from cbobench.results.verify import verify
 from cbobench.sweep.run import execute, plan
 from tests.conftest import cbobench_words
+from tests.processes import PATIENCE
 from tests.sweep.test_run import assert_same_rows
 
 
@@ -209,7 +210,7 @@ def test_a_disk_that_is_full(write_suite, tmp_path, cpus):
     cbobench.run(suite, out=run, cpus=0, horizon=5, seeds=1)
     program, option, code = cbobench_words()
     words = [program, option, FULL + code, "run", str(suite), "--out", str(run), "--cpus", str(cpus)]
-    done = subprocess.run(words, capture_output=True, text=True, timeout=60, check=False)
+    done = subprocess.run(words, capture_output=True, text=True, timeout=PATIENCE, check=False)
     assert done.returncode == 1, done.stderr
     assert f"cbobench: cannot write to {run}: File too large; when that is mended the same command" in done.stderr
     assert "; what is published stays, to go on: cbobench run" in done.stderr

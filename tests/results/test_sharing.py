@@ -29,6 +29,7 @@ from cbobench.results.verify import repair, verify
 from cbobench.suite.cells import Cells
 from cbobench.sweep.blocks import Tasks
 from cbobench.sweep.run import execute, plan
+from tests.processes import PATIENCE
 from tests.sweep.test_run import assert_same_rows
 
 
@@ -72,10 +73,10 @@ def test_of_calls_that_come_at_once_one_plays(small_suite, run):
         try:
             with Claim(todo.folder, all_cells(todo)) as claim:
                 won.append(claim)
-                tried.wait(20)
+                tried.wait(PATIENCE)
         except Misuse:
             refused.append(1)
-            tried.wait(20)
+            tried.wait(PATIENCE)
 
     threads = [threading.Thread(target=call) for _ in range(6)]
     for thread in threads:
@@ -149,7 +150,7 @@ def test_a_call_that_merges_gives_signs_of_life(small_suite, run, monkeypatch):
 
     def merge(folder, note):
         (file,) = (run / "drivers").glob("*.json")
-        before, deadline = file.stat().st_mtime_ns, time.monotonic() + 5
+        before, deadline = file.stat().st_mtime_ns, time.monotonic() + PATIENCE
         while file.stat().st_mtime_ns == before and time.monotonic() < deadline:
             time.sleep(0.02)
         seen.append(file.stat().st_mtime_ns > before)
@@ -266,7 +267,7 @@ def test_the_jobs_of_an_array_begin_at_once(small_suite, run):
     names = ["ckb-ts", "ckb-ucb", "stageopt"]
     words = [sys.executable, "-m", "cbobench", "run", str(small_suite(horizon=20)), "--out", str(run), "--cpus", "0"]
     jobs = [subprocess.Popen([*words, "--only", name], stdout=subprocess.DEVNULL) for name in names]
-    assert [job.wait(60) for job in jobs] == [0, 0, 0]
+    assert [job.wait(PATIENCE) for job in jobs] == [0, 0, 0]
     on_disk = json.loads((run / "run.json").read_text())
     assert sorted(pair[1] for grid in on_disk["grids"] for pair in grid["pairs"]) == names
     assert len(cbobench.load_cells(run)) == 12

@@ -8,11 +8,8 @@ import json
 import os
 import re
 import shutil
-import signal
-import socket
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import jsonschema
@@ -21,6 +18,7 @@ import yaml
 
 import cbobench
 from tests.conftest import ROOT
+from tests.sweep.heads import free_port, head
 from tests.sweep.test_run import assert_same_rows
 
 PACKAGE = Path(cbobench.__file__).parent
@@ -73,57 +71,12 @@ def test_what_rays_validator_does_not_look_at():
 
 
 @contextlib.contextmanager
-def cluster(**more: str):
-    """A Ray head on 127.0.0.1 in a process group of its own; ended by its id (`ray stop` would end every Ray here).
-
-    Args:
-        more: environment variables of its workers.
-    """
-    environment = os.environ | {"RAY_USAGE_STATS_ENABLED": "0", "RAY_AUTH_MODE": "disabled"}
-    with socket.create_server(("127.0.0.1", 0)) as free:
-        port = free.getsockname()[1]  # of its own: another head may still be leaving
-    words = [sys.executable, "-m", "ray.scripts.scripts", "start", "--head", "--block", "--node-ip-address=127.0.0.1"]
-    words += [f"--port={port}", "--num-cpus=2", "--include-dashboard=false", "--object-store-memory=100000000"]
-    head = subprocess.Popen(
-        words, env=environment | more, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
-        start_new_session=True,
-    )  # fmt: skip
-    deadline = time.monotonic() + 60
-    for line in head.stdout:
-        if "Ray runtime started" in line:
-            break
-        assert time.monotonic() < deadline
-    try:
+def cluster(folder, **more):
+    """A Ray cluster on 127.0.0.1; more are environment variables of its workers."""
+    environment, port = os.environ | {"RAY_AUTH_MODE": "disabled"}, free_port()
+    words = ["--node-ip-address=127.0.0.1", f"--port={port}", "--num-cpus=2", "--object-store-memory=100000000"]
+    with head(words, environment | more, folder / "head.log"):
         yield f"127.0.0.1:{port}", environment
-    finally:
-        daemons = below(head.pid)
-        head.terminate()
-        with contextlib.suppress(subprocess.TimeoutExpired):
-            head.wait(20)  # it drains for up to 30 seconds on a busy machine, and then ends its daemons
-        for pid in (head.pid, *daemons):
-            with contextlib.suppress(ProcessLookupError):
-                os.kill(pid, signal.SIGKILL)
-        head.wait(30)
-        head.stdout.close()
-
-
-def below(pid: int) -> list[int]:
-    """Processes that a process has started, and those that they have started."""
-    parents = []
-    for stat in Path("/proc").glob("[0-9]*/stat"):
-        with contextlib.suppress(OSError):  # it has ended meanwhile
-            parents.append((int(stat.parent.name), int(stat.read_text().rpartition(")")[2].split()[1])))
-    found = [pid]
-    for parent in found:
-        found += [child for child, its in parents if its == parent]
-    return found[1:]
-
-
-def program(pid: int) -> str:
-    """What a process runs, as it was called; nothing where it has ended."""
-    with contextlib.suppress(OSError):
-        return (Path("/proc") / str(pid) / "cmdline").read_bytes().split(b"\0")[0].decode()
-    return ""
 
 
 @pytest.mark.slow
@@ -132,7 +85,7 @@ def test_a_cluster_with_other_code_is_refused(small_suite, tmp_path, command):
     shutil.copytree(PACKAGE, tmp_path / "there" / "cbobench", ignore=shutil.ignore_patterns("__pycache__"))
     width = tmp_path / "there" / "cbobench" / "gp" / "width.py"
     width.write_text(width.read_text() + "\n_OTHER = 1\n")
-    with cluster(PYTHONPATH=str(tmp_path / "there")) as (address, environment):
+    with cluster(tmp_path, PYTHONPATH=str(tmp_path / "there")) as (address, environment):
         done = command("run", small_suite(), "--out", tmp_path / "run", "--address", address, env=environment)
     assert done.returncode == 1
     assert re.search(r"cbobench: worker \S+ has other code for rkhs-1d\[h=0.25\] / ckb-", done.stderr), done.stderr
@@ -144,7 +97,7 @@ def test_a_cluster_with_other_code_is_refused(small_suite, tmp_path, command):
 def test_joining_a_cluster_by_address(small_suite, tmp_path, command):
     suite = small_suite()
     cbobench.run(suite, out=tmp_path / "here", cpus=0)
-    with cluster() as (address, environment):
+    with cluster(tmp_path) as (address, environment):
         done = command("run", suite, "--out", tmp_path / "there", "--address", address, env=environment)
     assert done.returncode == 0, done.stderr
     assert_same_rows(tmp_path / "here", tmp_path / "there")

@@ -10,7 +10,6 @@ import shutil
 import signal
 import subprocess
 import sys
-import time
 
 import pytest
 import yaml
@@ -18,6 +17,7 @@ import yaml
 import cbobench
 from cbobench.errors import Misuse
 from tests.conftest import ROOT
+from tests.processes import PATIENCE, until
 from tests.sweep.test_run import assert_same_rows
 
 DEPLOY = ROOT / "deploy"
@@ -238,16 +238,12 @@ def test_the_slurm_script_plays_stops_in_time_and_resumes(small_suite, tmp_path)
             return subprocess.Popen(words, env=environment, cwd=tmp_path, stdout=log, stderr=log)
 
     batch = start()
-    deadline = time.monotonic() + 120
-    while len(list((tmp_path / "there" / "cells").glob("*.parquet"))) < 2:
-        assert batch.poll() is None, (tmp_path / "log").read_text()
-        assert time.monotonic() < deadline, (tmp_path / "log").read_text()
-        time.sleep(0.1)
+    until(lambda: len(list(tmp_path.glob("there/cells/*.parquet"))) >= 2, (tmp_path / "log").read_text, batch)
     batch.send_signal(signal.SIGTERM)
-    assert batch.wait(90) == 130, (tmp_path / "log").read_text()
+    assert batch.wait(PATIENCE) == 130, (tmp_path / "log").read_text()
     assert "to go on: cbobench run " in (tmp_path / "log").read_text()
     assert (tmp_path / "requeued").read_text() == f"requeue {number}\n"
     again = start()
-    assert again.wait(180) == 0, (tmp_path / "log").read_text()
+    assert again.wait(PATIENCE) == 0, (tmp_path / "log").read_text()
     assert_same_rows(tmp_path / "here", tmp_path / "there")
     shutil.rmtree(f"/tmp/ray-{number}", ignore_errors=True)

@@ -7,7 +7,7 @@ import signal
 import subprocess
 import sys
 import time
-from pathlib import Path
+from types import SimpleNamespace
 from unittest.mock import Mock
 
 import pytest
@@ -21,7 +21,8 @@ from cbobench.sweep.raysweep import IN_FLIGHT, Lost, RaySweep
 from cbobench.sweep.run import plan
 from cbobench.sweep.workers import Workers, usable_cpus
 from tests.conftest import PLAYERS
-from tests.sweep.test_run import assert_same_rows, cells
+from tests.processes import assert_gone, below
+from tests.sweep.test_run import SLOW, assert_same_rows, cells, start_and_wait
 
 
 @pytest.mark.slow
@@ -59,18 +60,12 @@ def test_a_short_plan_does_not_start_ray(small_suite, tmp_path, command):
 
 @pytest.mark.parametrize("players", ["as it comes", "fresh workers"])
 def test_workers_end_with_a_driver_that_is_killed(write_suite, tmp_path, players):
-    from tests.sweep.test_cluster import below
-    from tests.sweep.test_run import SLOW, start_and_wait
-
     driver = start_and_wait(write_suite(SLOW), tmp_path / "cut", 2, 1, players)
     workers = below(driver.pid)
     assert len(workers) >= 2  # and Ray, on a machine that is busy
     driver.kill()
     driver.communicate()
-    deadline = time.monotonic() + 20
-    while any(Path(f"/proc/{pid}").exists() for pid in workers):
-        assert time.monotonic() < deadline, "a worker outlived its driver"
-        time.sleep(0.05)
+    assert_gone(workers)
 
 
 def test_a_worker_that_cannot_start_is_no_fault_of_its_task(small_suite, tmp_path, monkeypatch):
@@ -178,8 +173,20 @@ def test_ray_that_does_not_start_is_said_and_the_workers_play_on(small_suite, tm
     monkeypatch.setattr("cbobench.sweep.spawn._alone", lambda: True)
     monkeypatch.setattr(crews, "PATIENCE", 0.0)
     monkeypatch.setattr(crews, "RAY_PAYS", 0.0)
-    todo = plan(small_suite(seeds=20), out=tmp_path / "run", cpus=3, block=1)
-    crew, notes = crew_of(todo, monkeypatch, Fake(3, watch=lambda: time.sleep(0.05))), []
+    todo, notes = plan(small_suite(seeds=20), out=tmp_path / "run", cpus=3, block=1), []
+
+    class Slow(Fake):
+        """They take no second task before it has been tried."""
+
+        def room(self):
+            return super().room() if notes or not given else 0
+
+        def take(self, seconds):
+            time.sleep(0.01)
+            return super().take(seconds)
+
+    given = []
+    crew = crew_of(todo, monkeypatch, Slow(3, watch=lambda: given.append(1)))
     crew.note = notes.append
     assert len(list(crew.play())) == 60
     crew.stop()
@@ -189,9 +196,9 @@ def test_ray_that_does_not_start_is_said_and_the_workers_play_on(small_suite, tm
 def test_ray_is_called_where_it_pays(small_suite, tmp_path, monkeypatch):
     todo = plan(small_suite(seeds=20), out=tmp_path / "run", cpus=3, block=1)
     crew = crew_of(todo, monkeypatch, Fake(3))
-    crew.given = crew.rounds // 10
+    crew.given, crew.began = crew.rounds // 10, 0.0
     for elapsed, pays in ((1, False), (5, False), (6, False), (7, True), (60, True)):
-        crew.began = time.monotonic() - elapsed
+        monkeypatch.setattr(crews, "time", SimpleNamespace(monotonic=lambda now=elapsed: now))
         assert (crew._left() > crews.RAY_PAYS) == pays
 
 

@@ -14,6 +14,7 @@ from cbobench.play import watch as watching
 from cbobench.play.task import Receipt, carry_out
 from cbobench.sweep import overdue as looks
 from cbobench.sweep.run import plan
+from tests.processes import until
 from tests.sweep.poison import write_poison
 from tests.sweep.test_crew import Fake, crew_of
 from tests.sweep.test_poison import rows_of
@@ -49,7 +50,7 @@ def test_a_cell_that_hangs_is_a_row_with_its_stack(write_suite, tmp_path, comman
     assert set(failed["seed"]) == {2}
     assert failed.loc["hang", "error"] == "round 3: timed out after 2 s"
     if cpus:
-        assert re.fullmatch("timed out after [34] s, and could not be interrupted", failed.loc["deaf hang", "error"])
+        assert re.fullmatch(r"timed out after \d+ s, and could not be interrupted", failed.loc["deaf hang", "error"])
     for trace in failed["traceback"]:
         assert 'poison_plugin.py", line' in trace
         assert "in harm" in trace
@@ -60,15 +61,14 @@ def test_a_cell_that_hangs_is_a_row_with_its_stack(write_suite, tmp_path, comman
 
 
 def test_without_a_timeout_a_round_may_take_minutes(monkeypatch):
-    monkeypatch.setattr(watching, "STALL", 0.4)
-    monkeypatch.setattr(watching, "SLOWER", 5.0)
+    monkeypatch.setattr(watching, "STALL", 1.0)
     play = SimpleNamespace(round=0)
     with watching.watched(None, 1, 10, None) as watch:
         watch.play = play
         for play.round in range(1, 4):
-            time.sleep(0.3)
-        assert watch.stall > 5 * 0.25, "rounds may take a multiple of the longest so far"
-    with pytest.raises(watching.TimedOut, match="timed out after 0 s"), watching.watched(None, 1, 10, None):
+            time.sleep(0.2)
+        assert watch.stall > 1.2, "rounds may take a multiple of the longest so far"
+    with pytest.raises(watching.TimedOut, match="timed out after 1 s"), watching.watched(None, 1, 10, None):
         time.sleep(30)
 
     def rounds_without_end():
@@ -99,15 +99,18 @@ def test_who_was_suspended_has_not_hung(monkeypatch):
     clock = SimpleNamespace(monotonic=lambda: time.monotonic() + jump)
     jump = 0.0
     monkeypatch.setattr(watching, "time", clock)
-    with watching.watched(1.0, 1, 1, None) as watch:
+    with watching.watched(4.0, 1, 1, None) as watch:
         watch.play = SimpleNamespace(round=1)
-        time.sleep(0.3)
         jump = 3600.0
-        time.sleep(0.4)
-        assert 0.3 < watch.played < 1.0
+        until(lambda: watch.played, lambda: "the watch does not look")
+        before = watch.played
+        until(lambda: watch.played > before, lambda: "the watch does not look again")
+        assert watch.played < 4.0
 
 
 def silent(monkeypatch, todo, players, **limits):
+    """A crew whose clock goes on when its players are waited for, however long that takes here."""
+    monkeypatch.setattr(looks, "time", SimpleNamespace(monotonic=lambda: players.now))
     for name, value in {"QUIET": 0.2, "LOOK": 0.1, "SAY": 1e9, "PATIENCE": 1e9, **limits}.items():
         monkeypatch.setattr(looks, name, value)
     crew = crew_of(todo, monkeypatch, players)
@@ -122,13 +125,13 @@ class Deaf(Fake):
 
     def __init__(self, size, lost, publish):
         super().__init__(size)
-        self.lost, self.publish, self.held, self.recalled = lost, publish, [], []
+        self.lost, self.publish, self.held, self.recalled, self.now = lost, publish, [], [], 0.0
 
     def give(self, task):
         self.pending.append(task)
 
     def take(self, seconds):
-        time.sleep(0.01)
+        self.now += 0.01
         for task in list(self.pending):
             if self.lost and task not in self.held:
                 self.lost -= 1
@@ -176,11 +179,10 @@ def test_long_silence_names_what_is_in_play(small_suite, tmp_path, monkeypatch):
     crew, notes = silent(monkeypatch, todo, Deaf(3, 3, None), SAY=0.5)
     names = [task.name for task in crew.waiting]
     receipts = crew.play()
-    ended = time.monotonic() + 10
 
     def note(text):
         notes.append(text)
-        if len(notes) == 2 or time.monotonic() > ended:
+        if len(notes) == 2:
             raise KeyboardInterrupt
 
     crew.overdue.note = note

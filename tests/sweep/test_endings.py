@@ -6,26 +6,13 @@ import os
 import pty
 import signal
 import subprocess
-import time
-from pathlib import Path
 
 import pytest
 
 from cbobench.report.load import Run
 from tests.conftest import cbobench_words
-from tests.sweep.test_cluster import below, program
+from tests.processes import PATIENCE, assert_gone, below, program, until
 from tests.sweep.test_run import SLOW, start_and_wait
-
-
-def alive(pids):
-    return [pid for pid in pids if Path(f"/proc/{pid}").exists()]
-
-
-def assert_gone(pids):
-    deadline = time.monotonic() + 20
-    while alive(pids):
-        assert time.monotonic() < deadline, alive(pids)
-        time.sleep(0.05)
 
 
 def assert_one_line_that_resumes(errors, code, out):
@@ -45,7 +32,7 @@ def test_a_closed_terminal_ends_a_sweep_as_ctrl_c_does(write_suite, tmp_path, cp
     driver = start_and_wait(write_suite(SLOW), tmp_path / "cut", cpus, 2)
     children = below(driver.pid)
     driver.send_signal(signal.SIGHUP)
-    _, errors = driver.communicate(timeout=60)
+    _, errors = driver.communicate(timeout=PATIENCE)
     assert driver.returncode == 130, errors
     assert_one_line_that_resumes(errors, 130, tmp_path / "cut")
     assert_gone(children)
@@ -57,13 +44,10 @@ def test_a_signal_while_ray_is_starting(write_suite, tmp_path):
     driver = subprocess.Popen(
         list(map(str, [*words, "--block", "1"])), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
     )
-    deadline = time.monotonic() + 60
-    while not any("gcs_server" in program(pid) for pid in below(driver.pid)):
-        assert time.monotonic() < deadline
-        time.sleep(0.01)
+    until(lambda: any("gcs_server" in program(pid) for pid in below(driver.pid)), lambda: "no Ray is started", driver)
     children = below(driver.pid)
     driver.send_signal(signal.SIGTERM)
-    _, errors = driver.communicate(timeout=60)
+    _, errors = driver.communicate(timeout=PATIENCE)
     assert driver.returncode == 130, errors
     assert errors.strip().splitlines()[-1].startswith("stopped: ")
     assert_gone(children)
@@ -74,10 +58,9 @@ def test_nohup_is_respected(write_suite, tmp_path):
     suite = write_suite(SLOW.replace("3000", "300").replace("12", "2"))
     words = ["nohup", *cbobench_words(), "run", str(suite), "--out", "whole", "--cpus", "2", "--block", "1"]
     driver = subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
-    for _ in range(200):
-        time.sleep(0.01)
-        driver.send_signal(signal.SIGHUP)
-    _, errors = driver.communicate(timeout=60)
+    until(lambda: program(driver.pid) == words[1], lambda: "nohup has not begun", driver)
+    until(lambda: driver.send_signal(signal.SIGHUP) or driver.poll() is not None, lambda: "it does not end")
+    _, errors = driver.communicate(timeout=PATIENCE)
     assert driver.returncode == 0, errors
     assert len(Run(tmp_path / "whole").cells) == 4
 
@@ -88,14 +71,11 @@ def test_a_terminal_that_is_gone(write_suite, tmp_path):
     words = [*cbobench_words(), "run", str(write_suite(SLOW)), "--out", "cut", "--cpus", "2", "--block", "1"]
     driver = subprocess.Popen(words, stdin=theirs, stdout=theirs, stderr=theirs, start_new_session=True)
     os.close(theirs)
-    deadline = time.monotonic() + 60
-    while not list(tmp_path.glob("cut/cells/*.parquet")):
-        assert time.monotonic() < deadline
-        time.sleep(0.02)
+    until(lambda: list(tmp_path.glob("cut/cells/*.parquet")), lambda: "no cell is played", driver)
     children = below(driver.pid)
     os.close(ours)
     driver.send_signal(signal.SIGHUP)
-    assert driver.wait(60) == 130
+    assert driver.wait(PATIENCE) == 130
     assert_gone(children)
 
 
@@ -105,7 +85,7 @@ def test_ray_that_dies(write_suite, tmp_path):
     children = below(driver.pid)
     (found,) = [pid for pid in children if program(pid).endswith("/raylet")]
     os.kill(found, signal.SIGKILL)
-    _, errors = driver.communicate(timeout=90)
+    _, errors = driver.communicate(timeout=PATIENCE)
     assert driver.returncode == 1, errors
     assert_one_line_that_resumes(errors, 1, tmp_path / "cut")
     assert "its raylet died" in errors
@@ -121,6 +101,6 @@ def test_a_signal_while_a_sweep_is_planned(write_suite, tmp_path):
     driver = subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment)
     assert driver.stdout.readline() == "here\n"
     driver.send_signal(signal.SIGTERM)
-    _, errors = driver.communicate(timeout=60)
+    _, errors = driver.communicate(timeout=PATIENCE)
     assert (driver.returncode, errors) == (130, "cbobench: stopped\n")
     assert not (tmp_path / "no").exists()

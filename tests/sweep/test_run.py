@@ -6,7 +6,6 @@ import os
 import signal
 import subprocess
 import sys
-import time
 
 import pandas as pd
 import pytest
@@ -15,6 +14,7 @@ import cbobench
 from cbobench.errors import Misuse
 from cbobench.report.load import Run
 from tests.conftest import cbobench_words
+from tests.processes import PATIENCE, until
 
 VOLATILE = {"seconds", "seconds_per_round", "peak_memory_mb", "host", "cpu", "attempt"}
 
@@ -137,11 +137,8 @@ def start_and_wait(suite, out, cpus, cells, players="as it comes"):
     """A driver in its own process that has published at least so many cells (one per file), and is not done."""
     words = [*cbobench_words(players), "run", suite, "--out", out, "--cpus", cpus, "--block", 1]
     driver = subprocess.Popen(list(map(str, words)), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
-    deadline = time.monotonic() + 60
-    while len(list((out / "cells").glob("*.parquet"))) < cells:
-        assert time.monotonic() < deadline, "the run did not start"
-        assert driver.poll() is None, "the run ended too early to be stopped"
-        time.sleep(0.02)
+    until(lambda: len(list((out / "cells").glob("*.parquet"))) >= cells, lambda: "too few cells are played", driver)
+    assert driver.poll() is None, "the run ended too early to be stopped"
     return driver
 
 
@@ -169,7 +166,7 @@ def test_a_signal_leaves_a_resumable_run_and_no_half_written_file(write_suite, t
     """Ctrl-C, and what Slurm and Kubernetes send (starting Ray replaces the handler of SIGTERM)."""
     driver = start_and_wait(write_suite(SLOW), tmp_path / "cut", cpus, 2, players)
     driver.send_signal(number)
-    _, errors = driver.communicate(timeout=60)
+    _, errors = driver.communicate(timeout=PATIENCE)
     assert driver.returncode == 130, errors
     assert "stopped: " in errors
     assert "to go on: cbobench run" in errors
@@ -194,7 +191,7 @@ def test_a_program_that_uses_ray_itself(reference, tmp_path, ray_is):
     """Ray imported, or started, before a sweep; one that was started is still up afterwards."""
     suite, run = reference
     words = [sys.executable, "-c", NOTEBOOK, str(suite), str(tmp_path / "out"), ray_is]
-    done = subprocess.run(words, capture_output=True, text=True, timeout=120, check=False)
+    done = subprocess.run(words, capture_output=True, text=True, timeout=PATIENCE, check=False)
     assert done.stdout.splitlines()[-1:] == [f"24 0 {ray_is == 'started'}"], done.stderr
     assert_same_rows(run, tmp_path / "out")
 
