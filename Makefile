@@ -34,7 +34,7 @@ bench: .make/test  ## µs per seed-round against the bare-NumPy floor (ARGS=--qu
 scale: .make/test  ## a million cells through plan and scheduler on 1, 100 and 10,000 virtual CPUs with faults
 	$(BIN)/python benchmarks/scale.py $(ARGS)
 
-# The long form: make chaos ARGS="--faults 300 --seconds 7200 --only poison storm nodes disk hosts"
+# The long form: make chaos ARGS="--faults 300 --seconds 7200 --only poison storm nodes disk hosts bucket"
 chaos: .make/test  ## play a suite under 60 faults (killed workers, drivers and nodes, full disks), compare bit by bit
 	$(BIN)/python benchmarks/chaos $(ARGS)
 

@@ -75,8 +75,8 @@ def do_run(options: argparse.Namespace, given: list[str]) -> int:
 
         try:
             sweep.execute(
-                todo, cpus=options.cpus, address=options.address, fail_fast=options.fail_fast, budget=options.budget,
-                on_receipt=progress.add, on_note=progress.note, when_played=finish,
+                todo, cpus=options.cpus, address=options.address, ship=options.ship, fail_fast=options.fail_fast,
+                budget=options.budget, on_receipt=progress.add, on_note=progress.note, when_played=finish,
             )  # fmt: skip
         except CbobenchError as error:
             progress.close()

@@ -7,7 +7,8 @@
 - `poison`: cells that raise, exit, abort, crash, hang, eat memory, print, change directory, start threads;
 - `disk`: a small file system fills up, and becomes read-only (needs the right to mount; else it is left out, and said);
 - `nodes`: a Ray cluster of three nodes that loses them, with killed workers and drivers;
-- `hosts`, where it is asked for: two hosts in network namespaces, the link between them cut for 5, 30 and 120 seconds.
+- `hosts`, where it is asked for: two hosts in network namespaces, the link between them cut for 5, 30 and 120 seconds;
+- `bucket`, where it is asked for: the same, the run folder on an S3 server on a third host, cut off for 5 and 30 s.
 
 After each, every cell must be there once, equal to the last bit; each poisoned cell a failed row with its reason and no
 other; nothing may hang, be left over, or dump a stack. Exit code 1 if anything is otherwise. It ends only processes
@@ -39,7 +40,7 @@ from chaos_sweep import Hung, Sweep
 HERE = Path(__file__).resolve().parent
 TRIAL = 300.0  # seconds that a trial may take before it hangs: it takes 10 to 30 on two quiet cores
 # Storms and poison more often than the others, which take longer for fewer faults.
-ORDER = ("poison", "storm", "nodes", "disk", "poison", "storm", "storm", "hosts")
+ORDER = ("poison", "storm", "nodes", "disk", "poison", "storm", "storm", "hosts", "bucket")
 FAULTS = {"storm": 12, "nodes": 5}  # per trial, at most
 LOCAL = [*[faults.kill_worker] * 4, faults.pause_worker, faults.kill_driver, faults.interrupt]
 CUTS = (5, 30, 120)  # seconds
@@ -64,6 +65,7 @@ SUITES = {
     "nodes": HEALTHY
     | {"algorithms": ["ckb-ucb", "ckb-ts", {"chaos_cells:Poison": {"how": {"sweep": ["raise", "os-exit"]}}}]},
     "hosts": HEALTHY | {"horizon": 6000, "seeds": 16},
+    "bucket": HEALTHY | {"horizon": 6000, "seeds": 16},
 }
 
 
@@ -201,29 +203,42 @@ class Chaos:
             sweep.kill()
             cluster.close()
 
-    def hosts(self, sweep: Sweep) -> None:
-        """A driver and a worker on two hosts, and the link between them cut for 5, 30 or 120 seconds."""
+    def hosts(self, sweep: Sweep, in_bucket: bool = False) -> None:
+        """A driver and a worker on two hosts, and the link between them cut, or those of a third with the bucket."""
+        pair = None
         try:
             pair = Hosts(self.environment, self.folder / f"{sweep.name}.cluster")
+            store = pair.add_store(self.folder / f"{sweep.name}.store") if in_bucket else None
         except NoRight as error:
-            print(f"{sweep.name}: left out, no network namespaces: {str(error).strip()}")
-            sweep.out = self.well("hosts")
+            if pair is not None:
+                pair.close()
+            print(f"{sweep.name}: left out, no network namespaces, or no S3 server: {str(error).strip()}")
+            sweep.out = self.well("bucket" if in_bucket else "hosts")
             return
         sweep.words[1:3] = ["--address", pair.address]
-        sweep.environment, sweep.host = self.environment | pair.token, pair.there(0)
+        sweep.environment, sweep.host = pair.environment, pair.there(0)
         sweep.deadline = time.monotonic() + LINK
+        if store is not None:
+            sweep.bucket, sweep.published = store.address, store.published  # type: ignore[method-assign]
         try:
-            for seconds in CUTS:
+            what, cut, cuts = ("link", pair.cut, CUTS) if store is None else ("store", store.cut, CUTS[:2])
+            for seconds in cuts:
                 if not sweep.alive:
                     sweep.start()
                 if sweep.moment():
-                    pair.cut(seconds)
+                    cut(seconds)
                     sweep.read_beside()
-                    sweep.faults[f"link cut for {seconds} s"] += 1
+                    sweep.faults[f"{what} cut for {seconds} s"] += 1
             sweep.finish(0)
+            if store is not None:
+                store.fetch(sweep.out)
         finally:
             sweep.kill()
             pair.close()
+
+    def bucket(self, sweep: Sweep) -> None:
+        """The same with the run folder in a bucket on a third host, which cannot be reached for 5 and 30 seconds."""
+        self.hosts(sweep, in_bucket=True)
 
 
 def _read_only(place: Path) -> None:
@@ -246,7 +261,7 @@ def main() -> int:
     parser.add_argument("--faults", type=int, default=60, help="trials go on until so many have been injected")
     parser.add_argument("--seconds", type=float, default=290.0, help="no trial begins after so long")
     parser.add_argument("--seed", type=int, default=None, help="of the trials (drawn, and printed, by default)")
-    parser.add_argument("--only", nargs="+", choices=SUITES, default=[kind for kind in SUITES if kind != "hosts"])
+    parser.add_argument("--only", nargs="+", choices=SUITES, default=[*SUITES][:-2])
     parser.add_argument("--keep", type=Path, help="a folder that is kept (what went wrong is in it)")
     options = parser.parse_args()
     seed = options.seed if options.seed is not None else int(np.random.SeedSequence().generate_state(1)[0])

@@ -1,7 +1,7 @@
 """Two hosts on one machine, in network namespaces with addresses of their own, and a link between them that can be cut.
 
-Head and driver are on the first, a worker on the second; all see the same files, as on a shared file system. It takes
-the right to make namespaces (root).
+Head and driver are on the first, a worker on the second; all see the same files, as on a shared file system, or write
+into a bucket on a third. It takes the right to make namespaces (root).
 """
 
 from __future__ import annotations
@@ -12,7 +12,10 @@ import signal
 import subprocess
 import sys
 import time
+from dataclasses import dataclass
 from pathlib import Path
+
+import chaos_store
 
 PORT = 6379
 RAY = [
@@ -30,24 +33,57 @@ class NoRight(Exception):
     """This user, or this machine, cannot make network namespaces."""
 
 
+def ip(*words: str) -> None:
+    subprocess.run(["ip", *words], check=True, capture_output=True, text=True)
+
+
+@dataclass
+class Store:
+    """A bucket on a third host.
+
+    Attributes:
+        address: of a run folder in it.
+        keys: a file with a line for each object that was stored.
+    """
+
+    hosts: Hosts
+    address: str
+    keys: Path
+
+    def cut(self, seconds: float) -> None:
+        """No packet passes between the store and the two hosts for a while."""
+        self.hosts._cut(self.hosts.names[2], ["to-0", "to-1"], seconds)
+
+    def published(self) -> int:
+        """Files of cells that are there."""
+        return len({line for line in self.keys.read_text().splitlines() if "/cells/" in line})
+
+    def fetch(self, folder: Path) -> None:
+        """Copy the run to this machine."""
+        code = "import sys; from pyarrow import fs; fs.copy_files(sys.argv[1], sys.argv[2])"
+        words = [*self.hosts.there(0), sys.executable, "-c", code, self.address, str(folder)]
+        subprocess.run(words, env=self.hosts.environment | chaos_store.KEYS, check=True, timeout=120)
+
+
 class Hosts:
     """The two hosts and their Ray cluster.
 
     Args:
         environment: of its processes.
         log: a file for what Ray says.
-        network: the first three numbers of their addresses.
+        network: the first two numbers of their addresses.
 
     Raises:
         NoRight: no network namespaces here.
     """
 
-    def __init__(self, environment: dict[str, str], log: Path, network: str = "10.213.77") -> None:
+    def __init__(self, environment: dict[str, str], log: Path, network: str = "10.213") -> None:
+        self.network = network
         self.names = [f"cbo{os.getpid()}{word}" for word in ("a", "b")]
-        self.addresses = [f"{network}.{number}" for number in (1, 2)]
+        self.addresses = [f"{network}.77.{number}" for number in (1, 2)]
         self.address = f"{self.addresses[0]}:{PORT}"
         self.token = {"RAY_AUTH_MODE": "token", "RAY_AUTH_TOKEN": secrets.token_hex(16)}
-        self.environment = environment | self.token | {"RAY_USAGE_STATS_ENABLED": "0"}
+        self.environment = environment | self.token | chaos_store.KEYS | {"RAY_USAGE_STATS_ENABLED": "0"}
         self.daemons: list[subprocess.Popen[str]] = []
         try:
             self._wire()
@@ -74,9 +110,6 @@ class Hosts:
                 raise RuntimeError(f"Ray did not start on host {number}: see {log}")
 
     def _wire(self) -> None:
-        def ip(*words: str) -> None:
-            subprocess.run(["ip", *words], check=True, capture_output=True, text=True)
-
         for name in self.names:
             ip("netns", "add", name)
             ip("-n", name, "link", "set", "lo", "up")
@@ -94,12 +127,42 @@ class Hosts:
 
     def cut(self, seconds: float) -> None:
         """No packet passes between the hosts for a while."""
-        self._link("down")
-        time.sleep(seconds)
-        self._link("up")
+        self._cut(self.names[1], ["to-a"], seconds)
 
-    def _link(self, state: str) -> None:
-        subprocess.run(["ip", "-n", self.names[1], "link", "set", "to-a", state], check=True)
+    @staticmethod
+    def _cut(name: str, devices: list[str], seconds: float) -> None:
+        for state, wait in (("down", seconds), ("up", 0.0)):
+            for device in devices:
+                ip("-n", name, "link", "set", device, state)
+            time.sleep(wait)
+
+    def add_store(self, log: Path) -> Store:
+        """A third host with an S3 server, to which both others have a link of their own."""
+        name, host = f"cbo{os.getpid()}c", f"{self.network}.80.1"
+        self.names.append(name)
+        ip("netns", "add", name)
+        ip("-n", name, "link", "set", "lo", "up")
+        ip("-n", name, "address", "add", f"{host}/32", "dev", "lo")
+        for number, other in enumerate(self.names[:2]):
+            ip("link", "add", "to-c", "netns", other, "type", "veth", "peer", "name", f"to-{number}", "netns", name)
+            for where, device, last in ((other, "to-c", 1), (name, f"to-{number}", 2)):
+                ip("-n", where, "address", "add", f"{self.network}.{78 + number}.{last}/24", "dev", device)
+                ip("-n", where, "link", "set", device, "up")
+            ip("-n", other, "route", "add", f"{host}/32", "dev", "to-c")
+        keys, script = log.with_suffix(".keys"), Path(__file__).with_name("chaos_store.py")
+        words = [*self.there(2), sys.executable, str(script), "--host", host, "--keys", str(keys)]
+        with log.open("a") as errors:
+            server = subprocess.Popen(
+                words, env=self.environment, text=True, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=errors,
+                start_new_session=True,
+            )  # fmt: skip
+        self.daemons.append(server)
+        assert server.stdout is not None
+        port = server.stdout.readline().strip()
+        if not port:
+            self.close()
+            raise NoRight(f"moto's S3 server did not start: see {log} (pip install 'cbobench[s3test]')")
+        return Store(self, chaos_store.address(host, int(port)), keys)
 
     def processes(self) -> list[int]:
         """All that runs on the two hosts."""

@@ -15,18 +15,17 @@ from typing import Any
 
 import pyarrow as pa
 
-from cbobench.errors import CbobenchError
 from cbobench.play.audit import Audit
 from cbobench.play.block import start, summaries
 from cbobench.play.failure import described, is_overdue, reraise_the_users, safe_text
 from cbobench.play.isolation import isolated, standard_rules
+from cbobench.play.proof import prove
 from cbobench.play.watch import Unwatched, Watch, report_of, reported, watched
 from cbobench.problems.base import Problem
 from cbobench.results.drivers import refuse_unshared
 from cbobench.results.folder import RunFolder
 from cbobench.results.provenance import cpu
 from cbobench.results.schema import footer, open_writer, schema
-from cbobench.results.source import libraries, source_hash
 from cbobench.results.store import StoreFailure
 from cbobench.suite.cells import Cell, Pair
 from cbobench.suite.variants import canonical
@@ -106,10 +105,6 @@ class Crashed:
     hung: bool = False
 
 
-class OtherCode(CbobenchError):
-    """A worker has other code or libraries than the driver that planned the sweep."""
-
-
 def crashed(folder: RunFolder, task: Task, how: str) -> Crashed:
     """What became of a task whose process ended: it hung, where it says so itself, and else died as told."""
     stacks = reported(folder, task.name)
@@ -128,13 +123,8 @@ def carry_out_there(problem: Problem, task: Task, folder: RunFolder) -> Receipt 
         StoreFailure: another folder than the driver's.
     """
     refuse_unshared(folder)
-    found = (source_hash(task.pair.problem.name, task.pair.algorithm.name), libraries())
-    for what, mine, wanted in zip(("code", "libraries"), found, (task.source, task.libraries), strict=True):
-        if mine != wanted:
-            raise OtherCode(
-                f"worker {platform.node()} has other {what} for {task.pair.label}: {mine}, the driver has {wanted}; "
-                "install the same on every machine, then run again"
-            )
+    names = (task.pair.problem.name, task.pair.algorithm.name)
+    prove(*names, task.pair.label, task.source, task.libraries)
     with standard_rules():
         return carry_out(problem, task, folder, report_of(folder, task.name))
 

@@ -105,7 +105,7 @@ def _reachable(start: str) -> dict[str, Path]:
 def own_file(name: str, family: str) -> Path | None:
     """The file of a module if its code is looked at: of the package, of a user's, or of the same installed family."""
     top, *rest = name.split(".")
-    file, folders = _top(top)
+    file, folders = top_level(top)
     own = top in (PACKAGE, family)
     if not own and any(_is_installed(place) for place in (*folders, *([file] if file else []))):
         return None
@@ -117,7 +117,7 @@ def own_file(name: str, family: str) -> Path | None:
 
 
 @cache
-def _top(name: str) -> tuple[Path | None, tuple[Path, ...]]:
+def top_level(name: str) -> tuple[Path | None, tuple[Path, ...]]:
     """The file of a top-level module, and the folders of its submodules; neither for what is built in, or in a zip."""
     try:
         module = sys.modules.get(name)
@@ -186,7 +186,7 @@ def _imports(nodes: Iterable[ast.AST]) -> Iterator[ast.Import | ast.ImportFrom]:
 
 def look_again() -> None:
     """Read files again that have changed on disk, in a process that outlives an edit (a notebook)."""
-    for cached in (source_hash, _reachable, own_file, _top, _look):
+    for cached in (source_hash, _reachable, own_file, top_level, _look):
         cached.cache_clear()
 
 

@@ -119,6 +119,7 @@ class Tasks(Sequence[Task]):
 
     Attributes:
         strips: those with cells, each in the order in which it is played.
+        sources: hash of the code by the names of problem and algorithm.
     """
 
     def __init__(
@@ -147,12 +148,12 @@ class Tasks(Sequence[Task]):
             self._attempts.append(None if played is None else played[order])
         found = np.concatenate(cuts, axis=1) if cuts else np.empty((4, 0), dtype=np.int64)
         self._cuts = found[1:, np.lexsort((found[1], found[0]))]
-        self._sources: dict[tuple[str, str], str] = {}
+        self.sources: dict[tuple[str, str], str] = {}
         for pair in (strip.pair for strip in self.strips):
             names = pair.problem.name, pair.algorithm.name
-            if names not in self._sources:
+            if names not in self.sources:
                 refuse_edits(*names)
-                self._sources[names] = source_hash(*names)
+                self.sources[names] = source_hash(*names)
 
     def __len__(self) -> int:
         return self._cuts.shape[1]
@@ -170,7 +171,7 @@ class Tasks(Sequence[Task]):
         strip, attempts = self.strips[which], self._attempts[which]
         cells = tuple(strip.cell(i) for i in range(first, end))
         attempt = 1 if attempts is None else 1 + int(attempts[first:end].max())
-        source = self._sources[strip.pair.problem.name, strip.pair.algorithm.name]
+        source = self.sources[strip.pair.problem.name, strip.pair.algorithm.name]
         return Task(strip.pair, cells, self.keep, source, libraries(), attempt, self.audit, self.timeout)
 
     def of_pairs(self) -> list[Task]:

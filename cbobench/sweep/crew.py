@@ -11,18 +11,19 @@ the cell at fault is alone. That cell fails: after three crashes, or two hangs.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from typing import Protocol
 
-from cbobench.errors import CbobenchError, CellFailure
+from cbobench.errors import CbobenchError, CellFailure, Misuse
 from cbobench.play.task import Crashed, Receipt, Task, carry_out, failed_row, publish_cells
 from cbobench.problems.base import Problem
 from cbobench.results.drivers import beat
 from cbobench.results.folder import RunFolder
-from cbobench.sweep.blocks import Queue, rounds_of
+from cbobench.sweep.blocks import Queue, Tasks, rounds_of
 from cbobench.sweep.overdue import Overdue
 from cbobench.sweep.rayhost import RayHost
 from cbobench.sweep.raysweep import Lost, RaySweep, started
+from cbobench.sweep.ship import code
 from cbobench.sweep.workers import Workers, usable_cpus
 from cbobench.words import counted
 
@@ -88,16 +89,18 @@ class Crew:
         cpus: how many at a time on this machine, None for all its CPUs; 0 to play in this process.
         address: of a Ray cluster, instead.
         note: told in one line who plays, and what is overdue.
+        ship: whether this machine's code is sent to the cluster.
     """
 
     def __init__(
         self,
         problems: Mapping[str, Problem],
         folder: RunFolder,
-        tasks: Sequence[Task],
+        tasks: Tasks,
         cpus: int | None = None,
         address: str | None = None,
         note: Callable[[str], None] = lambda text: None,
+        ship: bool = False,
     ) -> None:
         self.problems, self.folder, self.note = problems, folder, note
         self.waiting = Queue(tasks)
@@ -112,14 +115,17 @@ class Crew:
         self.told = -BURST
         self.machines = address is not None or started()  # whether there may be others than this one
         self.overdue = Overdue(folder, note)
+        if ship and address is None:
+            raise Misuse("--ship sends this machine's code to a cluster; give its --address, too")
         if cpus == 0:
             self.ray = Here(problems, folder)
             note("played by this process")
         elif started():
-            self.ray = RaySweep(problems, folder, cpus, address)
+            self.ray = RaySweep(problems, folder, cpus, address, code(tasks.sources, False), note)
             note("played on Ray")
         elif on_ray_alone(address):
-            self.ray = self.starting = RayHost(problems, folder, cpus, address)
+            wanted = code(tasks.sources, ship)
+            self.ray = self.starting = RayHost(problems, folder, cpus, address, wanted, note)
             try:
                 self.starting.wait()
             except BaseException:

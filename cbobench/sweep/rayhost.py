@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 import pickle
 import time
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import suppress
 from queue import Empty
 from typing import Any
@@ -20,6 +20,7 @@ from cbobench.play.task import Crashed, Receipt, Task
 from cbobench.problems.base import Problem
 from cbobench.results.folder import RunFolder
 from cbobench.sweep.raysweep import Lost, RaySweep, pickled
+from cbobench.sweep.ship import Code
 from cbobench.sweep.spawn import ignore_signals, inbox, spawn
 
 PATIENCE = 0.02  # seconds for which the process listens to Ray alone
@@ -39,16 +40,24 @@ class RayHost:
         folder: the run.
         cpus: CPUs to use on this machine, None for all; ignored with an address.
         address: of a Ray cluster, or None.
+        code: what must play there, None on this machine.
+        note: told in one line of nodes that were not asked.
     """
 
     def __init__(
-        self, problems: Mapping[str, Problem], folder: RunFolder, cpus: int | None, address: str | None
+        self,
+        problems: Mapping[str, Problem],
+        folder: RunFolder,
+        cpus: int | None,
+        address: str | None,
+        code: Code | None = None,
+        note: Callable[[str], None] = lambda text: None,
     ) -> None:
-        self.folder, self.address = folder, address
+        self.folder, self.address, self.note = folder, address, note
         self.flight: dict[str, Task] = {}
         self.window: int | None = None
         self.child = spawn(f"{__name__}:serve", serve)
-        self._send(({title: pickled(problem) for title, problem in problems.items()}, folder, cpus, address))
+        self._send(({title: pickled(problem) for title, problem in problems.items()}, folder, cpus, address, code))
 
     @property
     def pending(self) -> Collection[Task]:
@@ -116,7 +125,10 @@ class RayHost:
     def _heard(self, message: Any) -> None:
         if isinstance(message, CbobenchError):
             raise message
-        self.window = message
+        if isinstance(message, str):
+            self.note(message)
+        else:
+            self.window = message
 
     def _send(self, message: Any) -> None:
         try:
@@ -142,9 +154,9 @@ def serve(link: Any) -> None:
     for descriptor in (1, 2):
         os.dup2(nowhere, descriptor)
     messages = inbox(link)
-    sent, folder, cpus, address = messages.get()
+    sent, folder, cpus, address, code = messages.get()
     try:
-        sweep = RaySweep(_unpickled(sent), folder, cpus, address)
+        sweep = RaySweep(_unpickled(sent), folder, cpus, address, code, link.send)
         ignore_signals()  # once more: Ray takes SIGTERM for itself
         if address is None and cpus is not None:
             sweep.warm(cpus)

@@ -12,7 +12,7 @@ import secrets
 import socket
 import sys
 import time
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -23,6 +23,8 @@ from cbobench.problems.base import Problem
 from cbobench.results.folder import RunFolder
 from cbobench.results.store import first
 from cbobench.sweep.meters import Meters
+from cbobench.sweep.probe import ask
+from cbobench.sweep.ship import Code, shipped
 from cbobench.threads import pin_threads
 
 IN_FLIGHT = 256  # whatever a cluster has today: Ray's autoscaler sees demand in tasks that wait
@@ -69,7 +71,7 @@ def pickled(problem: Problem) -> bytes:
         return bytes(_import_ray(None).cloudpickle.dumps(problem))
 
 
-def start_ray(cpus: int | None, address: str | None) -> tuple[Any, bool]:
+def start_ray(cpus: int | None, address: str | None, code: Code | None = None) -> tuple[Any, bool]:
     """Start Ray on this machine, or join a cluster, or the Ray that this program has started already.
 
     Returns:
@@ -92,7 +94,8 @@ def start_ray(cpus: int | None, address: str | None) -> tuple[Any, bool]:
     else:
         options["address"] = address
     try:
-        ray.init(**options)
+        with shipped(code, options):
+            ray.init(**options)
     except (ConnectionError, RuntimeError, ValueError) as error:
         where = address or "this machine"
         raise Misuse(f"cannot start on Ray at {where}: {first(error)}; is the cluster up?") from error
@@ -118,19 +121,36 @@ class RaySweep:
         folder: the run.
         cpus: CPUs to use on this machine, None for all; ignored with an address.
         address: of a Ray cluster, or None.
+        code: what must play there, None on this machine.
+        note: told in one line of nodes that were not asked.
+
+    Raises:
+        Misuse: no Ray at the address, or a node of it has other code or another folder.
     """
 
     looked, size = -LOOK, 1  # when, and how many CPUs there were
 
     def __init__(
-        self, problems: Mapping[str, Problem], folder: RunFolder, cpus: int | None, address: str | None
+        self,
+        problems: Mapping[str, Problem],
+        folder: RunFolder,
+        cpus: int | None,
+        address: str | None,
+        code: Code | None = None,
+        note: Callable[[str], None] = lambda text: None,
     ) -> None:
         self.folder = folder
-        self.ray, self.ours = start_ray(cpus, address)
+        self.flight: dict[Any, Task] = {}
+        self.ray, self.ours = start_ray(cpus, address, code)
+        if code is not None:
+            try:
+                ask(self.ray, folder, code, note)
+            except BaseException:
+                self.stop()
+                raise
         self.cpus = None if self.ours else cpus  # our own Ray has no more CPUs than that
         self.problems = {title: self.ray.put(problem) for title, problem in problems.items()}
         self.remote = self.ray.remote(carry_out_there).options(max_retries=0, num_cpus=1)
-        self.flight: dict[Any, Task] = {}
         from ray.util import metrics
 
         self.meters = Meters(metrics, folder.uri)

@@ -159,6 +159,7 @@ def execute(
     *,
     cpus: int | None = None,
     address: str | None = None,
+    ship: bool = False,
     fail_fast: bool = False,
     budget: str | None = None,
     on_receipt: Callable[[Receipt], None] = lambda receipt: None,
@@ -170,6 +171,7 @@ def execute(
     Args:
         cpus: how many tasks at a time on this machine (None: as many as CPUs), or 0 to play in this process.
         address: of a Ray cluster, instead of this machine.
+        ship: send it this machine's cbobench, and the modules of the user's that the suite names.
         fail_fast: stop at the first failed cell.
         budget: begin no further task once those that ended have taken so long, such as "2cpuh".
         on_receipt: called with each receipt as it comes.
@@ -205,7 +207,7 @@ def execute(
             if cpus == 0:
                 claim.beat_by_itself()
             if todo.tasks:
-                crew = Crew(todo.suite.problems, todo.folder, todo.tasks, cpus, address, on_note)
+                crew = Crew(todo.suite.problems, todo.folder, todo.tasks, cpus, address, on_note, ship)
             _write_record(todo, claim.id)
             for receipt in () if crew is None else crew.play():
                 receipts.append(receipt)
@@ -261,7 +263,7 @@ def run(suite: str | Path | Mapping[str, Any], *, out: str | Path | None = None,
         suite: a file, the name of a shipped suite, or what would be in the file, as a mapping.
         out: run folder (path or URI); `runs/<suite>` by default.
         options: those of `plan` (seeds, horizon, only, data, cpus, address, block, again, imports) and of `execute`
-            (fail_fast, budget, on_receipt, on_note).
+            (ship, fail_fast, budget, on_receipt, on_note).
 
     Returns:
         What was done. `cbobench.compare`, `summary`, `plot`, `load_cells` and `load_rounds` take it as the run.
@@ -278,7 +280,7 @@ def run(suite: str | Path | Mapping[str, Any], *, out: str | Path | None = None,
         >>> done = cbobench.run(suite, out="runs/my-study")  # doctest: +SKIP
         >>> print(cbobench.compare(done))  # doctest: +SKIP
     """
-    of_execute = ("fail_fast", "budget", "on_receipt", "on_note")
+    of_execute = ("ship", "fail_fast", "budget", "on_receipt", "on_note")
     known = {*inspect.signature(plan).parameters, *of_execute} - {"suite", "out", "command"}
     for name, value in options.items():
         if name not in known:

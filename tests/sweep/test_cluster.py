@@ -79,18 +79,45 @@ def cluster(folder, **more):
         yield f"127.0.0.1:{port}", environment
 
 
+MINE = """
+import helper_of_mine
+from cbobench.algorithms.references import Random
+
+
+class X(Random):
+    def ask(self, t):
+        return helper_of_mine.same(super().ask(t))
+"""
+
+
 @pytest.mark.slow
-def test_a_cluster_with_other_code_is_refused(small_suite, tmp_path, command):
-    """Its workers have another gp/width.py: one line, exit code 1, and not one cell."""
+def test_other_code_is_refused_or_sent(small_suite, tmp_path, command):
+    """A cluster with another gp/width.py, and without a module of the user's: one line; with --ship the same rows."""
     shutil.copytree(PACKAGE, tmp_path / "there" / "cbobench", ignore=shutil.ignore_patterns("__pycache__"))
     width = tmp_path / "there" / "cbobench" / "gp" / "width.py"
     width.write_text(width.read_text() + "\n_OTHER = 1\n")
+    mine = tmp_path / "mine"
+    mine.mkdir()
+    (mine / "mine.py").write_text(MINE)
+    (mine / "helper_of_mine.py").write_text("def same(x):\n    return x\n")
+    suite = small_suite(extra="  - mine:X\n")
+    path = {"PYTHONPATH": os.pathsep.join([str(mine), str(PACKAGE.parent)])}
+    here = command("run", suite, "--out", tmp_path / "here", "--cpus", 0, env=os.environ | path)
+    assert here.returncode == 0, here.stderr
     with cluster(tmp_path, PYTHONPATH=str(tmp_path / "there")) as (address, environment):
-        done = command("run", small_suite(), "--out", tmp_path / "run", "--address", address, env=environment)
-    assert done.returncode == 1
-    assert re.search(r"cbobench: worker \S+ has other code for rkhs-1d\[h=0.25\] / ckb-", done.stderr), done.stderr
-    assert "Traceback" not in done.stderr
-    assert not (tmp_path / "run" / "cells").exists()
+        words = ["run", suite, "--out", tmp_path / "run", "--address", address]
+        plain = command(*words, env=environment | path, cwd=mine.parent)
+        shipped = command(*words, "--ship", env=environment | path)
+        drivers = sorted(path.name for path in (tmp_path / "run" / "drivers").iterdir())
+    assert plain.returncode == 2, plain.stderr
+    assert re.fullmatch(
+        r"cbobench: nothing is played: 1 of 1 node \(\S+\): worker \S+ has other code for rkhs-1d / ckb-.*, the driver "
+        r"has \w+; install the same on every machine, or send this machine's with --ship, then run again",
+        plain.stderr.splitlines()[-1],
+    ), plain.stderr
+    assert shipped.returncode == 0, shipped.stderr
+    assert drivers == []
+    assert_same_rows(tmp_path / "here", tmp_path / "run")
 
 
 @pytest.mark.slow

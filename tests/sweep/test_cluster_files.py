@@ -174,6 +174,12 @@ def commands():
     return [line.split("  #")[0].strip() for block in blocks for line in block.splitlines()] + inline
 
 
+def options(command, words, line):
+    """Those of a command line are the command's."""
+    known = {option for parameter in command.params for option in parameter.opts}
+    assert {word.split("=")[0] for word in words if word.startswith("--")} <= known, line
+
+
 def test_every_command_of_the_page_is_one():
     """Parsed by the programs themselves; what runs elsewhere (ray exec) is a command of its own."""
     from ray.scripts import scripts
@@ -187,13 +193,18 @@ def test_every_command_of_the_page_is_one():
             for inner in words[2:]:
                 parser().parse_args(shlex.split(inner)[1:])
             words = words[:2]
+        if "--" in words:
+            parser().parse_args(words[words.index("--") + 2 :])
+            words = words[: words.index("--")]
         if program == "cbobench":
             parser().parse_args(words)
+        elif program == "ray" and words[0] == "job":
+            assert words[1] in ("submit", "logs", "stop"), line
+            if "job" not in scripts.cli.commands:
+                continue  # Ray has them with ray[default] only
+            options(scripts.cli.commands["job"].commands[words[1]], words[2:], line)
         elif program == "ray":
-            command = scripts.cli.commands[words[0]]
-            known = {option for parameter in command.params for option in parameter.opts}
-            given = {word.split("=")[0] for word in words[1:] if word.startswith("--")}
-            assert given <= known, line
+            options(scripts.cli.commands[words[0]], words[1:], line)
         elif program in ("kubectl", "sbatch"):
             files = [word for word in words if word.startswith("deploy/")]
             assert all((ROOT / name).is_file() for name in files), line

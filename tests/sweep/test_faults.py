@@ -12,7 +12,8 @@ from pathlib import Path
 import pytest
 
 import cbobench
-from cbobench.play.task import OtherCode, carry_out_there
+from cbobench.play.proof import OtherCode
+from cbobench.play.task import carry_out_there
 from cbobench.report.compare import compare
 from cbobench.report.load import Run
 from cbobench.results.folder import RunFolder
@@ -74,7 +75,8 @@ def test_a_live_run_can_be_read_at_any_time(write_suite, tmp_path, command):
 
 THERE = """
 import pickle, sys
-from cbobench.play.task import OtherCode, carry_out_there
+from cbobench.play.proof import OtherCode
+from cbobench.play.task import carry_out_there
 problem, task, folder = pickle.load(open(sys.argv[1], "rb"))
 try:
     print("receipt", carry_out_there(problem, task, folder).ok)
@@ -110,7 +112,7 @@ def test_a_worker_with_other_code_is_refused(small_suite, tmp_path):
 
 def test_a_worker_with_another_numpy_is_refused(small_suite, tmp_path, monkeypatch):
     todo = plan(small_suite(), out=tmp_path / "run", cpus=0)
-    monkeypatch.setattr("cbobench.play.task.libraries", lambda: "numpy 1.0.0, scipy 1.0.0")
+    monkeypatch.setattr("cbobench.play.proof.libraries", lambda: "numpy 1.0.0, scipy 1.0.0")
     with pytest.raises(OtherCode, match="other libraries for .*: numpy 1.0.0, scipy 1.0.0, the driver has numpy"):
         carry_out_there(next(iter(todo.suite.problems.values())), todo.tasks[0], todo.folder)
 

@@ -1,0 +1,130 @@
+"""What `--ship` sends to a cluster: cbobench, and the user's modules that the cells depend on, as they are here.
+
+Of a package all files go but hidden ones and the folders that `LEFT_OUT` names, unless a cell's code is in them; of
+single modules those that the cells' code imports. What is installed from elsewhere (NumPy, say) does not.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sys
+import tempfile
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from cbobench.errors import Misuse, show
+from cbobench.results.source import PACKAGE, closure, libraries, top_level
+from cbobench.words import counted
+
+LEFT_OUT = {"__pycache__", "data", "runs", "figures", "tests", "venv", "env", "node_modules"}
+LIMIT = 512 * 2**20
+"""Bytes that Ray takes of a package, unless its `SETTING` says otherwise."""
+SETTING = "RAY_max_grpc_message_size"
+
+
+@dataclass(frozen=True)
+class Code:
+    """What must play, on every machine.
+
+    Attributes:
+        sources: hash of the code by the names of problem and algorithm (see `cbobench.results.source`).
+        libraries: NumPy's and SciPy's versions.
+        files: what is sent, by where it belongs below a folder of modules; nothing where nothing is.
+    """
+
+    sources: Mapping[tuple[str, str], str] = field(default_factory=dict)
+    libraries: str = field(default_factory=libraries)
+    files: Mapping[str, Path] = field(default_factory=dict)
+
+    def lay_out(self, folder: Path) -> list[str]:
+        """Copy what is sent; returns the paths of modules and packages."""
+        for name, path in self.files.items():
+            (folder / name).parent.mkdir(parents=True, exist_ok=True)
+            shutil.copyfile(path, folder / name)
+        return sorted({str(folder / Path(name).parts[0]) for name in self.files})
+
+
+@contextmanager
+def shipped(code: Code | None, options: dict[str, Any]) -> Iterator[None]:
+    """While Ray starts with some options, and uploads what is sent.
+
+    As modules, for a job of Ray's may have a working folder of its own. Workers look for modules where the driver is
+    first; they might find others of the same name there, so it is where nothing is.
+    """
+    if code is None or not code.files:
+        yield
+        return
+    before = Path.cwd()
+    with tempfile.TemporaryDirectory(prefix="cbobench-ship-") as folder:
+        options["runtime_env"] = {"py_modules": code.lay_out(Path(folder) / "modules")}
+        (empty := Path(folder) / "empty").mkdir()
+        os.chdir(empty)
+        sys.argv[0] = str(empty / Path(sys.argv[0]).name)
+        try:
+            yield
+        finally:
+            os.chdir(before)
+
+
+def code(sources: Mapping[tuple[str, str], str], ship: bool) -> Code:
+    """What must play some pairs.
+
+    Args:
+        sources: see `Code`.
+        ship: whether it is sent.
+
+    Raises:
+        Misuse: it cannot be sent: it is larger than Ray takes, or lies in an archive.
+    """
+    if not ship:
+        return Code(sources)
+    needed: dict[str, Path] = {}
+    for problem, algorithm in sources:
+        needed |= closure(problem, algorithm)
+        for name in (problem, algorithm):
+            module = name.partition(":")[0]
+            if ":" in name and module not in needed:
+                raise Misuse(f"--ship cannot send {show(module)}: it is no file here; install it on every machine")
+    files: dict[str, Path] = {}
+    for top in sorted({PACKAGE, *(name.partition(".")[0] for name in needed)}):
+        found = dict(_files(top, set(needed.values())))
+        size = sum(path.stat().st_size for path in found.values())
+        if size > limit():
+            largest = max(found.items(), key=lambda entry: entry[1].stat().st_size)[0]
+            raise Misuse(
+                f"--ship would send {counted(len(found), 'file')} of {top}, {size / 2**20:.1f} MiB (the largest is "
+                f"{largest}); Ray takes {limit() / 2**20:.0f} MiB: move what is no code into a folder data/, "
+                "or install it on every machine"
+            )
+        files |= found
+    return Code(sources, files=files)
+
+
+def limit() -> int:
+    """Bytes that this Ray takes."""
+    given = os.environ.get(SETTING, "")
+    return int(given) if given.isdecimal() else LIMIT
+
+
+def _files(top: str, needed: Collection[Path]) -> Iterator[tuple[str, Path]]:
+    """Files of a top-level module by their place beside it."""
+    file, folders = top_level(top)
+    if file is not None and not folders:
+        yield file.name, file
+    for folder in folders:
+        for path in _below(folder, needed):
+            yield f"{top}/{path.relative_to(folder)}", path
+
+
+def _below(folder: Path, needed: Collection[Path]) -> Iterable[Path]:
+    for path in sorted(folder.iterdir()):
+        if path.is_dir():
+            left_out = path.name in LEFT_OUT or path.name.startswith(".")
+            if not left_out or any(one.is_relative_to(path) for one in needed):
+                yield from _below(path, needed)
+        elif not path.name.startswith(".") and path.is_file():
+            yield path

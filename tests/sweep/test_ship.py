@@ -1,0 +1,130 @@
+"""What is sent to a cluster, and what its nodes answer before they play."""
+
+from __future__ import annotations
+
+import sys
+import zipfile
+
+import pytest
+
+import cbobench
+from cbobench.errors import Misuse
+from cbobench.results import drivers
+from cbobench.results.drivers import Claim
+from cbobench.results.source import libraries, look_again, source_hash
+from cbobench.sweep import probe, ship
+from cbobench.sweep.run import plan
+
+CLASS = "from cbobench.algorithms.references import Random\n{more}\n\nclass X(Random):\n    pass\n"
+
+
+@pytest.fixture
+def mine(tmp_path, monkeypatch):
+    """A folder of the user's own modules, forgotten afterwards."""
+    folder = tmp_path / "mine"
+    folder.mkdir()
+    monkeypatch.syspath_prepend(str(folder))
+    yield folder
+    for name in [name for name in sys.modules if name.partition(".")[0] in ("solo", "beside", "whole", "zipped")]:
+        del sys.modules[name]
+    look_again()
+
+
+def sources(name):
+    return {("rkhs-1d", name): source_hash("rkhs-1d", name)}
+
+
+def test_a_module_goes_with_what_it_imports_and_no_more(mine):
+    (mine / "solo.py").write_text(CLASS.format(more="import beside\nimport numpy\n"))
+    (mine / "beside.py").write_text("A = 1\n")
+    (mine / "other.py").write_text("A = 1\n")
+    (mine / "large.npz").write_bytes(bytes(100))
+    files = ship.code(sources("solo:X"), ship=True).files
+    assert {name for name in files if not name.startswith("cbobench/")} == {"solo.py", "beside.py"}
+    assert {"cbobench/gp/width.py", "cbobench/problems/measured/tuning.csv"} <= {*files}
+    assert not [name for name in files if "__pycache__" in name or name.endswith(".pyc")]
+    assert ship.code(sources("solo:X"), ship=False).files == {}
+
+
+def test_of_a_package_all_goes_that_may_be_code(mine, tmp_path):
+    package = mine / "whole"
+    for place in ("data", "runs/r", "tests", ".git", "venv/bin", "more", "code/data"):
+        (package / place).mkdir(parents=True)
+        (package / place / "file.py").write_text("A = 1\n")
+    (package / "__init__.py").write_text(CLASS.format(more="from whole.code.data import file\n"))
+    (package / "table.json").write_text("{}")
+    made = ship.code(sources("whole:X"), ship=True)
+    sent = {name for name in made.files if not name.startswith("cbobench/")}
+    assert sent == {f"whole/{name}" for name in ("__init__.py", "table.json", "more/file.py", "code/data/file.py")}
+    tops = made.lay_out(tmp_path / "out")
+    assert tops == [str(tmp_path / "out" / "cbobench"), str(tmp_path / "out" / "whole")]
+    assert (tmp_path / "out" / "whole" / "code" / "data" / "file.py").read_text() == "A = 1\n"
+
+
+def test_what_cannot_be_sent_is_said(mine, monkeypatch, small_suite):
+    (mine / "solo.py").write_text(CLASS.format(more=""))
+    monkeypatch.setenv(ship.SETTING, str(2**20))
+    with pytest.raises(Misuse, match=r"--ship would send \d+ files of cbobench, \d\.\d MiB .*; Ray takes 1 MiB: move"):
+        ship.code(sources("solo:X"), ship=True)
+    monkeypatch.delenv(ship.SETTING)
+    with zipfile.ZipFile(mine / "archive.zip", "w") as archive:
+        archive.writestr("zipped.py", CLASS.format(more=""))
+    monkeypatch.syspath_prepend(str(mine / "archive.zip"))
+    with pytest.raises(Misuse, match="--ship cannot send 'zipped': it is no file here; install it on every machine"):
+        ship.code({("rkhs-1d", "zipped:X"): ""}, ship=True)
+    with pytest.raises(Misuse, match="--ship sends this machine's code to a cluster; give its --address, too"):
+        cbobench.run(small_suite(), ship=True)
+
+
+@pytest.fixture
+def claimed(small_suite, tmp_path, monkeypatch):
+    """The folder of a run that is about to be played; nobody waits for files that do not come."""
+    monkeypatch.setattr(drivers, "UNSEEN", 0.0)
+    monkeypatch.setattr(probe, "UNSEEN", 0.0)
+    todo = plan(small_suite(), out=tmp_path / "run", cpus=0)
+    with Claim(todo.folder, todo.tasks.cells) as claim:
+        yield claim.there
+
+
+MINE = [("rkhs-1d", "ckb-ucb", source_hash("rkhs-1d", "ckb-ucb"))]
+
+
+def test_a_node_that_is_as_it_must_be(claimed):
+    answer = probe.look(claimed, "n1", MINE, libraries())
+    assert answer == ""
+    assert len(list(claimed.listing("drivers"))) == 2
+    probe.judge(claimed, {"n1": ("host-1", answer)})
+    assert [*claimed.listing("drivers")] == [f"{claimed.driver}.json"], "nothing is left"
+
+
+@pytest.mark.parametrize(
+    ("given", "says"),
+    [
+        ({"sources": [("rkhs-1d", "ckb-ucb", "0")]}, "has other code for rkhs-1d / ckb-ucb: .*--ship, then run again"),
+        ({"libraries": "numpy 1.0, scipy 1.0"}, "has other libraries .*; install the same on every machine, then run"),
+        ({"sources": [("rkhs-1d", "nowhere:X", "0")]}, "cannot play rkhs-1d / nowhere:X: cannot import 'nowh.*--ship"),
+    ],
+)  # fmt: skip
+def test_a_node_with_other_code(claimed, given, says):
+    answer = probe.look(claimed, "n1", **({"sources": MINE, "libraries": libraries()} | given))
+    with pytest.raises(Misuse, match=rf"nothing is played: 1 of 2 nodes \(host-1\): worker \S+ {says}"):
+        probe.judge(claimed, {"n1": ("host-1", answer), "n2": ("host-2", probe.look(claimed, "n2", MINE, libraries()))})
+    assert [*claimed.listing("drivers")] == [f"{claimed.driver}.json"]
+
+
+def test_a_node_with_another_folder(claimed, tmp_path):
+    """Neither sees the other's file: the worker says so, or the driver does where it was misled."""
+    from dataclasses import replace
+
+    elsewhere = replace(claimed, uri=str(tmp_path / "elsewhere"))
+    answer = probe.look(elsewhere, "n1", MINE, libraries())
+    assert f"does not see the driver's folder {elsewhere}" in answer
+    (tmp_path / "elsewhere" / "drivers").mkdir(parents=True)
+    (tmp_path / "elsewhere" / "drivers" / f"{claimed.driver}.json").write_text("{}")  # a copy of the folder
+    answers = {f"n{i}": (f"host-{i}", probe.look(elsewhere, f"n{i}", MINE, libraries())) for i in range(6)}
+    with pytest.raises(Misuse) as error:
+        probe.judge(claimed, answers)
+    assert str(error.value) == (
+        f"nothing is played: 6 of 6 nodes (host-0, host-1, host-2, host-3, …): what it writes into {claimed} is not "
+        "seen here; give --out on a file system that all share"
+    )
