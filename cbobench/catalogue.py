@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import argparse
 import json
+from pathlib import Path
 from typing import Any
 
 from cbobench.errors import unknown
@@ -74,7 +75,8 @@ def do_show(options: argparse.Namespace, given: list[str]) -> int:
     registries = {"algorithm": ALGORITHMS, "problem": PROBLEMS}
     what = next((w for w, registry in registries.items() if name in registry.names()), None)
     if what is None and ":" in name:
-        what = "problem" if issubclass(import_object(name), import_object(PROBLEMS.base)) else "algorithm"
+        cls = import_object(name, beside=[Path()])
+        what = "problem" if isinstance(cls, type) and issubclass(cls, import_object(PROBLEMS.base)) else "algorithm"
     if what is None:
         raise unknown("name", name, [*ALGORITHMS.names(), *PROBLEMS.names(), *resources.suites()])
     cls = registries[what].get(name)

@@ -71,7 +71,9 @@ def do_status(options: argparse.Namespace, given: list[str]) -> int:
         names = {name for c in state.unchecked for name in (c.pair.problem.name, c.pair.algorithm.name)}
         absent = ", ".join(sorted(name for name in names if ":" in name))
         cells = counted(len(state.unchecked), "cell")
-        why = "cannot be imported here" if options.imports else "is not imported to read a run, unless with --imports"
+        why = "is not imported to read a run, unless with --imports"
+        if options.imports:
+            why = "cannot be imported (from the path of Python, or this folder)"
         print(f"  {cells} could not be checked for staleness: {absent} {why}")
     if state.other:
         cells = counted(len(state.other), "cell")

@@ -7,11 +7,13 @@ declaration validates a suite file, names a cell, and prints `cbobench show`.
 from __future__ import annotations
 
 import dataclasses
+import functools
+import inspect
 import math
 import operator
 import types
 import typing
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import MISSING, Field, dataclass
 from typing import Any, Literal, TypeVar
 
@@ -41,6 +43,25 @@ def param(
 def state() -> Any:
     """A field that is not a parameter: set while a cell is played."""
     return dataclasses.field(init=False, repr=False, compare=False)
+
+
+def required(method: Callable[..., T]) -> Callable[..., T]:
+    """Of a base class, a method that its subclasses must write; `build` refuses one that has not."""
+
+    @functools.wraps(method)
+    def unwritten(self: Any, *args: Any, **options: Any) -> T:
+        raise _unwritten(type(self), method)
+
+    unwritten.required = True  # type: ignore[attr-defined]
+    return unwritten
+
+
+def _unwritten(cls: type, method: Any) -> Misuse:
+    words = ", ".join(inspect.signature(method).parameters)
+    about = (inspect.getdoc(method) or "").partition("\n")[0]
+    return Misuse(
+        f"{cls.__name__} does not define {method.__name__}({words}); write it" + (f": {about}" if about else "")
+    )
 
 
 @dataclass(frozen=True)
@@ -145,6 +166,11 @@ def build(cls: type[T], given: Mapping[str, Any], *, where: str = "") -> T:
     """An object of `cls` with checked parameters. Its own `validate()`, where it has one, sees the whole."""
     if not dataclasses.is_dataclass(cls):
         raise Misuse(f"{where}{cls.__name__} is not a dataclass; decorate it with @dataclass(kw_only=True)")
+    for name in dir(cls):
+        found = inspect.getattr_static(cls, name)
+        method = found.fget if isinstance(found, property) else found
+        if getattr(method, "required", False):
+            raise Misuse(f"{where}{_unwritten(cls, method)}")
     values = resolve(cls, given, where=where)
     try:
         made: T = cls(**values)

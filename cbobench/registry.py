@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 import importlib
+import importlib.util
 import pkgutil
 import re
+import sys
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from pathlib import Path
 from typing import Any, TypeVar
 
 import numpy as np
 
-from cbobench.errors import Misuse, one_line, show, unknown
+from cbobench.errors import Misuse, nearest, one_line, show, unknown
 
+PACKAGE = __name__.partition(".")[0]
 C = TypeVar("C", bound=type)
 IMPORT_PATH = re.compile(r"[A-Za-z_][\w.]*:[A-Za-z_]\w*")
 
@@ -50,27 +54,32 @@ class Registry:
         self._discover()
         return sorted(self._classes)
 
-    def get(self, name: str, *, where: str = "", imports: bool = True) -> type[Any]:
+    def get(self, name: str, *, where: str = "", imports: bool = True, beside: Sequence[Path] = ()) -> type[Any]:
         """The class of that name, or the one at an import path `package.module:Class`.
+
+        Args:
+            where: file and line, which lead an error.
+            imports: whether import paths are allowed.
+            beside: folders where its module is looked for, besides Python's path.
 
         Raises:
             Misuse: an unknown name, or an import path that fails, is not allowed, or is of the wrong kind.
         """
         if ":" in name:
-            return self._imported(name, where, imports)
+            return self._imported(name, where, imports, beside)
         self._discover()
         if name not in self._classes:
             raise unknown(self.what, name, self._classes, where=where, then="or your own as package.module:Class")
         return self._classes[name]
 
-    def _imported(self, path: str, where: str, imports: bool) -> type[Any]:
+    def _imported(self, path: str, where: str, imports: bool, beside: Sequence[Path]) -> type[Any]:
         if not IMPORT_PATH.fullmatch(path):
             raise Misuse(f"{where}{show(path)} is not an import path; write package.module:Class")
         if path.startswith("__main__:"):
             raise Misuse(f"{where}{show(path)} lies in the script that runs; put the class into a module of its own")
         if not imports:
             raise Misuse(f"{where}{show(path)} would import code; --no-imports refuses it; allowed: registered names")
-        cls = import_object(path, where)
+        cls = import_object(path, where, beside)
         base = import_object(self.base, where)
         if not (isinstance(cls, type) and issubclass(cls, base)):
             raise Misuse(f"{where}{show(path)} is not a subclass of {self.base}; derive it to use it as {self.what}")
@@ -85,20 +94,77 @@ class Registry:
         self._discovered = True
 
 
-def import_object(path: str, where: str = "") -> Any:
+def import_object(path: str, where: str = "", beside: Sequence[Path] = ()) -> Any:
     """The object at `package.module:name`.
 
+    Args:
+        where: file and line, which lead an error.
+        beside: folders where the module is looked for, besides Python's path (see `find_beside`).
+
     Raises:
-        Misuse: the module cannot be imported or has no such name.
+        Misuse: the module is not found, is found twice, cannot be imported, or has no such name.
     """
     module_name, _, attribute = path.partition(":")
+    find_beside(module_name, where, beside)
     try:
         with np.errstate(), warnings.catch_warnings():  # its rules are not those of the other cells
             module = importlib.import_module(module_name)
     except (Exception, SystemExit) as error:  # a user's module may fail in any way
+        if isinstance(error, ModuleNotFoundError) and f"{module_name}.".startswith(f"{error.name}."):
+            raise _missing(module_name, where, beside) from error
         raise Misuse(f"{where}cannot import {show(module_name)}: {one_line(error)}") from error
     try:
         return getattr(module, attribute)
     except AttributeError:
         names = [n for n in vars(module) if not n.startswith("_")]
         raise unknown(f"name in {module_name}", attribute, names, where=where) from None
+
+
+def find_beside(module: str, where: str, folders: Sequence[Path]) -> None:
+    """Let a module of one of some folders be imported, here and in workers, without running it.
+
+    Its folder joins Python's path, at its end, for the life of this process: what is installed stays what it is.
+
+    Raises:
+        Misuse: Python finds another module of that name, or two of the folders have one.
+    """
+    top = module.partition(".")[0]
+    if not folders or top == PACKAGE:
+        return
+    found = {place: folder for folder in folders if (place := _place(folder.resolve(), top)) is not None}
+    loaded = sys.modules.get(top)
+    try:
+        spec = importlib.util.find_spec(top) if loaded is None else loaded.__spec__
+    except (ImportError, ValueError):
+        spec = None
+    origins = [] if spec is None else [spec.origin or "built-in", *(spec.submodule_search_locations or ())]
+    known = [origin for origin in origins if origin not in ("built-in", "frozen", "namespace")]
+    other = [origin for origin in known[:1] or origins[:1] if not {Path(one).resolve() for one in known} & {*found}]
+    if found and len(places := [*map(str, found), *other]) > 1:
+        past = ", which Python has imported" if loaded is not None else ""
+        raise Misuse(f"{where}the module {show(top)} is {' and '.join(places)}{past}; give yours another name")
+    for folder in found.values():
+        if spec is None:
+            sys.path.append(str(folder.resolve()))
+            importlib.invalidate_caches()
+
+
+def _place(folder: Path, top: str) -> Path | None:
+    """Where a folder holds a module: a file, or a folder with Python in it."""
+    if (file := folder / f"{top}.py").is_file():
+        return file.resolve()
+    inner = folder / top
+    return inner.resolve() if any(inner.glob("*.py")) or any(inner.glob("*/*.py")) else None
+
+
+def _missing(module: str, where: str, folders: Sequence[Path]) -> Misuse:
+    """The error of a module that is nowhere: where it was looked for, and the nearest name there."""
+    looked = list(dict.fromkeys(str(folder.resolve()) for folder in folders))
+    near = {path.stem for folder in folders for path in folder.glob("*.py")}
+    near |= {path.parent.name for folder in folders for path in folder.glob("*/__init__.py")}
+    close = nearest(module, near)
+    parts = [f"{where}cannot import {show(module)}: there is no such module"]
+    if close is not None:
+        parts.append(f"did you mean {close!r}?")
+    parts.append(f"looked in {', '.join([*looked, 'the path of Python'])}")
+    return Misuse("; ".join([*parts, "put its file beside the suite, or its folder on PYTHONPATH"]))

@@ -123,3 +123,13 @@ def _no_runs_folder(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("COLUMNS", "200")
     shutil.rmtree(tmp_path / "runs", ignore_errors=True)
+
+
+@pytest.fixture(autouse=True)
+def _forgotten_modules(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[None]:
+    """What a test writes and imports is not imported by the next one, which writes another module of that name."""
+    monkeypatch.setattr(sys, "path", [*sys.path])
+    yield
+    for name, module in [*sys.modules.items()]:
+        if str(getattr(module, "__file__", None)).startswith(str(tmp_path)):
+            del sys.modules[name]

@@ -23,7 +23,7 @@ from cbobench.gp.actions import Finite
 from cbobench.gp.box import Box
 from cbobench.gp.kernels import Array
 from cbobench.gp.posteriors.choice import Kind
-from cbobench.params import state
+from cbobench.params import required, state
 from cbobench.problems.base import Ability, Actions, Drawn, Feedback, Instances, Problem, Shown
 from cbobench.rng import Streams
 
@@ -133,12 +133,14 @@ class Algorithm:
     def look(self, instances: Drawn) -> None:
         """See the drawn instances; called before `start`, for a reference only."""
 
+    @required
     def start(self, setting: Setting) -> None:
-        raise NotImplementedError
+        """Begin the runs of `setting`, in lock step."""
 
     def see(self, t: int, shown: Shown) -> None:
         """The constraint function g_t of the round to come, on problems with full information."""
 
+    @required
     def ask(self, t: int) -> Actions:
         """The actions of round t: indices (S,) of a finite set, or points (S, d) of a box."""
         raise NotImplementedError
@@ -187,13 +189,13 @@ class OneRun(Algorithm):
 
     setting: Setting = state()
 
+    @required
     def start_one(self, setting: Setting) -> None:
         """Begin a run; every array of `setting` has a leading axis of length 1."""
-        raise NotImplementedError
 
+    @required
     def ask_one(self, t: int) -> Any:
         """The action of round t: an index of a finite set, or a point (d,) of a box."""
-        raise NotImplementedError
 
     def tell_one(self, t: int, action: Any, f: float, g: Array) -> None:
         """Feedback of the run: the action as it was asked, its reward and its constraint values (m,)."""

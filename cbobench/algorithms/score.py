@@ -12,7 +12,7 @@ import numpy as np
 
 from cbobench.algorithms.base import NONE, Algorithm, Setting
 from cbobench.algorithms.pending import Pending, Wait, credited
-from cbobench.errors import Misuse
+from cbobench.errors import CellFailure, Misuse
 from cbobench.gp.actions import break_ties
 from cbobench.gp.beliefs import AtPlayed, Belief, FunctionBelief
 from cbobench.gp.box import Box
@@ -26,7 +26,7 @@ from cbobench.gp.posteriors.separate import SeparatePosterior
 from cbobench.gp.posteriors.shared import SharedPosterior
 from cbobench.gp.recommend import Goal, likely_best, likely_best_point
 from cbobench.gp.starts import Starts
-from cbobench.params import param, state
+from cbobench.params import param, required, state
 from cbobench.problems.base import Actions, Feedback, Problem, Shown
 from cbobench.rng import Draws, uniform
 
@@ -61,6 +61,7 @@ class ScoreAlgorithm(Algorithm):
 
     # What a subclass says -------------------------------------------------------------------------------------------
 
+    @required
     def lam_for(self, horizon: int) -> float:
         """λ of the model, for a horizon."""
         raise NotImplementedError
@@ -182,7 +183,7 @@ class ScoreAlgorithm(Algorithm):
         if self.box is not None:
             self.chosen, self.achieved = self.maximise(t, self.box, last)
         else:
-            score = self.score(self.belief)
+            score = _of_all(self.score(self.belief), self.belief)
             self.chosen = break_ties(score, self.ties.at(t))
             self.achieved = score[np.arange(len(score)), self.chosen]
         again = self.keeps()
@@ -197,7 +198,7 @@ class ScoreAlgorithm(Algorithm):
             also: points (S, d) to climb from as well; None while the prior is stationary, a tie of all points.
         """
         parts, coin = self.parts(self.belief).kinks(), self.ties.at(t)
-        total = parts.total()
+        total = _of_all(parts.total(), self.belief)
         best, rows = break_ties(total, coin), np.arange(len(total))
         candidate, achieved = box.candidates[best], total[rows, best]
         # While nothing is known all points tie; a mesh is denser at its sides, so that they are drawn elsewhere.
@@ -269,3 +270,10 @@ class ScoreAlgorithm(Algorithm):
             ignorant = ~(self.posterior.gain > 0).reshape(len(found), -1).any(axis=1)
             found[ignorant] = NONE if self.box is None else np.nan
         return found
+
+
+def _of_all(score: Array, belief: Belief) -> Array:
+    """A score, if it has a value for every candidate."""
+    if np.shape(score) != belief.f.mean.shape:
+        raise CellFailure(f"the score has shape {np.shape(score)}; it must be (S, k) = {belief.f.mean.shape}")
+    return score

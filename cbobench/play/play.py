@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cbobench.algorithms.base import Algorithm, Setting
-from cbobench.errors import CellFailure
+from cbobench.errors import CellFailure, show
 from cbobench.gp.box import Box
 from cbobench.gp.kernels import Array
 from cbobench.play.recommend import Recommendations
@@ -119,6 +119,7 @@ class Play:
                 if shown is not None:
                     algorithm.see(t, shown)
                 chosen = algorithm.ask(t)
+                _check_asked(chosen, actions)
                 if self.watch is not None:
                     self.watch(t)
                 feedback = channel.at(t, chosen)
@@ -138,6 +139,8 @@ class Play:
                 algorithm.tell(t, chosen, feedback)
                 dual = algorithm.duals
                 if dual is not None:
+                    if np.shape(dual) != (replicates, m):
+                        raise CellFailure(f"duals has shape {np.shape(dual)}; it must be {(replicates, m)}")
                     duals[i] = dual
                     has_duals = True
                 if t in self.recommendations.rounds:
@@ -163,7 +166,7 @@ class Play:
         allowed = self.problem.actions
         if isinstance(allowed, Box):
             outside = ~((actions >= allowed.low) & (actions <= allowed.high)).all(axis=2)
-            where = "not in the box"
+            where = f"not in the box from {allowed.low.tolist()} to {allowed.high.tolist()}"
         else:
             outside = (actions < 0) | (actions >= allowed.n)
             where = f"not in 0..{allowed.n - 1}"
@@ -173,6 +176,15 @@ class Play:
         if duals is not None and not np.isfinite(duals).all():
             t, s, _ = np.argwhere(~np.isfinite(duals))[0]
             raise CellFailure(f"round {first + t}: the dual variable of replicate {s} is not finite")
+
+
+def _check_asked(chosen: Actions, actions: Actions) -> None:
+    """Refuse actions that would be cast, or spread over replicates, as they are recorded among others."""
+    wanted, kinds = actions.shape[1:], "iu" if actions.dtype.kind == "i" else "fiu"
+    if not isinstance(chosen, np.ndarray) or chosen.shape != wanted or chosen.dtype.kind not in kinds:
+        found = f"{chosen.dtype} of shape {chosen.shape}" if isinstance(chosen, np.ndarray) else show(chosen)
+        what = "indices" if actions.dtype.kind == "i" else "points"
+        raise CellFailure(f"ask gave {found}; it must give an array of {what}, shape {wanted}")
 
 
 def _check_observed(f: Array, g: Array, first: int) -> None:

@@ -21,6 +21,7 @@ from cbobench.errors import Misuse
 from cbobench.gp.actions import Finite
 from cbobench.gp.box import Box
 from cbobench.gp.kernels import Array
+from cbobench.params import required
 from cbobench.problems.instances import Actions as Actions
 from cbobench.problems.instances import Drawn as Drawn
 from cbobench.problems.instances import Instances as Instances
@@ -152,18 +153,23 @@ class Problem:
         return {}
 
     @property
+    @required
     def actions(self) -> Finite | Box:
+        """The action set."""
         raise NotImplementedError
 
     @property
+    @required
     def constraints(self) -> int:
         """m."""
         raise NotImplementedError
 
+    @required
     def draw(self, generators: Sequence[np.random.Generator]) -> Drawn:
         """The instances of S seeds; replicate s uses only generators[s]."""
         raise NotImplementedError
 
+    @required
     def feedback(self, instances: Drawn, streams: Streams) -> Channel:
         """The noisy channel, from the feedback streams of the cells."""
         raise NotImplementedError

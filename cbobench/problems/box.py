@@ -15,7 +15,7 @@ from cbobench.errors import Misuse
 from cbobench.gp.actions import Finite
 from cbobench.gp.box import Box, finite, sobol
 from cbobench.gp.kernels import Array, StationaryName
-from cbobench.params import build, param
+from cbobench.params import build, param, required
 from cbobench.problems.base import Drawn, Instances, choose_seed_set
 from cbobench.problems.channels import Everywhere, FeedbackModel
 from cbobench.problems.data import DataFolder
@@ -158,6 +158,7 @@ class BoxProblem(FeedbackModel):
         """What holds one after the other, here one thing for ever: a formula, and what is stated of its optimum."""
         return [(self.formula, self.optimum)]
 
+    @required
     def formula(self, x: Array) -> Array:
         """(f, g_1, ..., g_m) at points (..., d): (..., 1 + m); maximise f, feasible where every g_j <= 0."""
         raise NotImplementedError

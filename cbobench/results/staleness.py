@@ -9,6 +9,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterable
 from contextlib import suppress
+from pathlib import Path
 from typing import Protocol
 
 from cbobench.errors import CbobenchError
@@ -37,7 +38,7 @@ def import_named(pairs: Iterable[Pair]) -> None:
     for name in sorted({name for pair in pairs for name in (pair.problem.name, pair.algorithm.name)}):
         with suppress(CbobenchError):
             if not _at_hand(name):
-                import_object(name)
+                import_object(name, beside=[Path()])
 
 
 class Freshness:

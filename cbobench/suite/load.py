@@ -57,7 +57,8 @@ def load(
         horizon, seeds: replace the file's T and number of seeds.
         only: a glob over "problem/algorithm" (see `Pair.matches`): the pairs that are played. What it leaves out need
             not be playable.
-        imports: whether import paths (`package.module:Class`) are allowed.
+        imports: whether import paths (`package.module:Class`) are allowed; their modules are looked for beside the
+            suite and in the current folder, too (see `registry.find_beside`).
         command: the command line, for the record.
 
     Raises:
@@ -89,7 +90,8 @@ def load(
     refuse_product(
         {key: sum(entry.count for entry in some) for key, some in asked.items()}, MAX_PAIRS, "pairs", f"{path}: "
     )
-    algorithms = [v for entry in asked["algorithms"] for v in _algorithm_variants(entry, at, shared, imports)]
+    beside = [path.parent, Path()]
+    algorithms = [v for entry in asked["algorithms"] for v in _algorithm_variants(entry, at, shared, imports, beside)]
     check_shared(shared, algorithms, at(content.lines.get("shared", 0)), imports)
     unique(algorithms, "algorithm", path)
     folder = DataFolder(data, path.parent)
@@ -97,7 +99,7 @@ def load(
         one
         for entry in asked["problems"]
         for one in _problem_variants(
-            entry, at, folder, imports, lambda v: any(Pair(v, a).matches(only) for a in algorithms)
+            entry, at, folder, imports, beside, lambda v: any(Pair(v, a).matches(only) for a in algorithms)
         )
     ]
     unique([variant for variant, _ in found], "problem", path)
@@ -198,11 +200,16 @@ def _entry(name: str, settings: yamlio.Located, label: str | None, line: int, at
 
 
 def _problem_variants(
-    entry: _Entry, at: _Where, folder: DataFolder, imports: bool, wanted: Callable[[Variant], bool]
+    entry: _Entry,
+    at: _Where,
+    folder: DataFolder,
+    imports: bool,
+    beside: Sequence[Path],
+    wanted: Callable[[Variant], bool],
 ) -> list[tuple[Variant, Problem]]:
     """The variants of an entry with their prepared problems; one that is not wanted may be left out for its failure."""
     where = at(entry.line)
-    cls = PROBLEMS.get(entry.name, where=where, imports=imports)
+    cls = PROBLEMS.get(entry.name, where=where, imports=imports, beside=beside)
     result = []
     for settings in entry.settings():
         problem: Problem = params.build(cls, settings, where=where)
@@ -224,9 +231,11 @@ def _problem_variants(
     return result
 
 
-def _algorithm_variants(entry: _Entry, at: _Where, shared: Mapping[str, Any], imports: bool) -> list[Variant]:
+def _algorithm_variants(
+    entry: _Entry, at: _Where, shared: Mapping[str, Any], imports: bool, beside: Sequence[Path]
+) -> list[Variant]:
     where = at(entry.line)
-    cls = ALGORITHMS.get(entry.name, where=where, imports=imports)
+    cls = ALGORITHMS.get(entry.name, where=where, imports=imports, beside=beside)
     known = {p.name for p in params.params_of(cls)}
     common = {name: value for name, value in shared.items() if name in known}
     result = []

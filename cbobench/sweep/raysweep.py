@@ -14,6 +14,7 @@ import sys
 import time
 from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 from cbobench.errors import CbobenchError, Misuse
@@ -89,6 +90,8 @@ def start_ray(cpus: int | None, address: str | None, code: Code | None = None) -
     ray = _import_ray(address)
     options: dict[str, Any] = {"log_to_driver": False, "logging_level": "ERROR"}
     if address is None:
+        # Workers find what the driver finds: a user's module may lie beside the suite.
+        os.environ["PYTHONPATH"] = os.pathsep.join(str(Path(p).resolve()) for p in sys.path if isinstance(p, str))
         options |= {"address": "local", "num_cpus": cpus, "include_dashboard": False}
         options |= {"object_store_memory": OBJECT_STORE}
     else:

@@ -126,7 +126,7 @@ def test_code_that_is_not_at_hand_is_said(project, write_suite, tmp_path, comman
     (tmp_path / "mine.py").unlink()
     out = command("status", tmp_path / "m", "--imports").stdout
     assert "0 stale" in out
-    assert "2 cells could not be checked for staleness: mine:Mine cannot be imported here" in out
+    assert "2 cells could not be checked for staleness: mine:Mine cannot be imported (from" in out
     assert "2/2 (2 unchecked)" in command("compare", tmp_path / "m").stdout
 
 

@@ -1,0 +1,226 @@
+"""Ask and tell: an optimiser of another library, or a few lines of your own, as an algorithm.
+
+    from dataclasses import dataclass
+
+    from cbobench.algorithms.asktell import AskTell, Given
+
+
+    class Uniform:
+        def __init__(self, given: Given):
+            self.given = given
+
+        def ask(self):
+            return self.given.generator.uniform(self.given.low, self.given.high)
+
+        def tell(self, x, f, g):
+            pass
+
+
+    @dataclass(kw_only=True)
+    class Mine(AskTell):
+        \"\"\"What it does, in a sentence.\"\"\"
+
+        source = "Author (year)"
+        about = "plays uniformly at random"
+
+        def optimiser(self, given):
+            return Uniform(given)
+
+In mine.py beside a suite, this is `mine:Mine` there.
+"""
+
+from __future__ import annotations
+
+import operator
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, NoReturn, Protocol
+
+import numpy as np
+
+from cbobench.algorithms.base import NONE, OneRun, Setting
+from cbobench.errors import CellFailure, show
+from cbobench.gp.box import Box
+from cbobench.gp.kernels import Array
+from cbobench.gp.posteriors.choice import Kind
+from cbobench.params import required, state
+
+ROUNDING = 1e-9  # of a side: so far outside a box a point may lie, and is moved onto its face
+
+
+class Optimiser(Protocol):
+    """One run's optimiser. It may also have `recommend() -> x` (None: nothing yet), which must change nothing."""
+
+    def ask(self) -> Any:
+        """The point x to play next, (d,), as numbers of any kind; on a finite set it may be an action's index."""
+        ...
+
+    def tell(self, x: Any, f: float, g: Array) -> None:
+        """What was observed at x: the objective f, to be maximised, and g (m,), feasible where all are <= 0.
+
+        x is the point that was played, (d,), or the index, where `ask` gave one. A round is one `ask` and one `tell`.
+        """
+        ...
+
+
+@dataclass(frozen=True)
+class Given:
+    """What one run's optimiser is given; never f or g without noise.
+
+    Attributes:
+        setting: all that a learner may know (see `Setting`), with one replicate.
+    """
+
+    setting: Setting
+
+    @property
+    def m(self) -> int:
+        """How many constraints."""
+        return self.setting.constraints
+
+    @property
+    def T(self) -> int:
+        """How many rounds will be played."""
+        return self.setting.horizon
+
+    @property
+    def d(self) -> int:
+        """How many coordinates."""
+        return self.setting.actions.d
+
+    @cached_property
+    def low(self) -> Array:
+        """The lower corner (d,) of the box, or of the finite set's points."""
+        actions = self.setting.actions
+        return np.array(actions.low if isinstance(actions, Box) else self._points.min(axis=0), dtype=np.float64)
+
+    @cached_property
+    def high(self) -> Array:
+        """The upper corner, (d,)."""
+        actions = self.setting.actions
+        return np.array(actions.high if isinstance(actions, Box) else self._points.max(axis=0), dtype=np.float64)
+
+    @cached_property
+    def points(self) -> Array | None:
+        """The points (n, d) of a finite set; None on a box, and of a finite set without coordinates."""
+        actions = self.setting.actions
+        return None if isinstance(actions, Box) or actions.points is None else actions.points.copy()
+
+    @property
+    def _points(self) -> Array:
+        if self.points is None:
+            raise CellFailure('the problem has no coordinates; name them in needs: frozenset({"coordinates", ...})')
+        return self.points
+
+    @property
+    def n(self) -> int | None:
+        """How many actions a finite set has; None on a box."""
+        return None if isinstance(self.setting.actions, Box) else self.setting.actions.n
+
+    @cached_property
+    def generator(self) -> np.random.Generator:
+        """The run's own generator: another seed, problem or method has another stream."""
+        return self.setting.streams.role("ask and tell")[0]
+
+    @cached_property
+    def seed(self) -> int:
+        """A number in [0, 2³¹) for a library that wants one, from a stream of its own."""
+        return int(self.setting.streams.role("seed of a library")[0].integers(2**31))
+
+
+@dataclass(kw_only=True)
+class AskTell(OneRun):
+    """Base of an algorithm that is an optimiser with `ask` and `tell`: a fresh one for every run, none shared.
+
+    Subclasses write `optimiser`; parameters are their fields. What `ask` returns is checked: d finite numbers inside
+    the box. On a finite set, points are moved to the nearest action, with sides of equal length.
+    """
+
+    needs = frozenset({"coordinates", "feedback at once"})
+
+    own: Optimiser = state()
+    given: Given = state()
+
+    @required
+    def optimiser(self, given: Given) -> Optimiser:
+        """The optimiser of one run, in its first state; its randomness is from `given.generator` or `given.seed`."""
+        raise NotImplementedError
+
+    def posterior_kind(self) -> Kind:
+        return "none"
+
+    def start_one(self, setting: Setting) -> None:
+        self.given = Given(setting)
+        self.own = self.optimiser(self.given)
+        for method in ("ask", "tell"):
+            if not callable(getattr(self.own, method, None)):
+                self._refuse(f"optimiser() gave {show(self.own)}, which has no method {method}(); give an optimiser")
+
+    def ask_one(self, t: int) -> Any:
+        asked = self.own.ask()
+        action = self._action(asked, "ask()")
+        self.told = action if isinstance(action, np.ndarray) or _index(asked) is not None else self._point(action)
+        return action
+
+    def tell_one(self, t: int, action: Any, f: float, g: Array) -> None:
+        told = self.told
+        self.own.tell(told.copy() if isinstance(told, np.ndarray) else told, f, g.copy())
+
+    def recommend_one(self, t: int) -> Any:
+        recommend = getattr(self.own, "recommend", None)
+        if recommend is None:
+            return None
+        asked = recommend()
+        if asked is None:
+            return NONE if self.given.n is not None else np.full(self.given.d, np.nan)
+        return self._action(asked, "recommend()")
+
+    def _point(self, index: int) -> Array:
+        points = self.given.points
+        assert points is not None
+        return points[index]
+
+    def _action(self, asked: Any, what: str) -> Any:
+        """What was asked as an action: an index of a finite set, or a point (d,) of a box."""
+        index = _index(asked)
+        if index is not None and self.given.n is not None:
+            if not 0 <= index < self.given.n:
+                self._refuse(f"{what} gave the index {index}; allowed: 0..{self.given.n - 1}")
+            return index
+        try:
+            x = np.array(asked, dtype=np.float64)
+        except (TypeError, ValueError):
+            self._refuse(f"{what} gave {show(asked)}; it must give {self._wanted}")
+        if self.given.n is not None and self.given.points is None:
+            self._refuse(f"{what} gave {show(asked)}; the actions have no coordinates: it must give {self._wanted}")
+        if x.shape != (self.given.d,):
+            self._refuse(f"{what} gave {show(asked)} of shape {x.shape}; it must give {self._wanted}")
+        if not np.isfinite(x).all():
+            self._refuse(f"{what} gave {show(x.tolist())}; every coordinate must be a finite number")
+        low, high = self.given.low, self.given.high
+        side = high - low
+        outside = (x < low - ROUNDING * side) | (x > high + ROUNDING * side)
+        if outside.any():
+            i = int(outside.argmax())
+            self._refuse(f"{what} gave x[{i}] = {x[i]:.10g}; allowed: {low[i]:.10g} to {high[i]:.10g}")
+        if self.given.points is None:
+            return np.clip(x, low, high)
+        away = (self.given.points - x) / np.where(side > 0, side, 1.0)
+        return int((away**2).sum(axis=1).argmin())
+
+    @property
+    def _wanted(self) -> str:
+        n, d = self.given.n, self.given.d
+        point = f"a point of shape {(d,)}"
+        return point if n is None else f"an index in 0..{n - 1}" + (f", or {point}" if d else "")
+
+    def _refuse(self, problem: str) -> NoReturn:
+        raise CellFailure(f"{self.name or type(self).__name__}: {problem}")
+
+
+def _index(asked: Any) -> int | None:
+    """The whole number that was asked, if it is one."""
+    try:
+        return None if isinstance(asked, bool | np.bool_) or np.ndim(asked) else operator.index(asked)
+    except (TypeError, ValueError):
+        return None

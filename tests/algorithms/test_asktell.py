@@ -1,0 +1,188 @@
+"""Optimisers with ask and tell: what they are given and told, what is refused, and that runs share nothing."""
+
+from __future__ import annotations
+
+import textwrap
+from dataclasses import dataclass
+
+import numpy as np
+import pytest
+from scipy.interpolate import RBFInterpolator
+
+from cbobench.algorithms import asktell
+from cbobench.algorithms.asktell import AskTell, Given
+from cbobench.algorithms.base import NONE
+from cbobench.errors import CellFailure
+from cbobench.params import build, param
+from tests.helpers import actions, play, problem
+
+BOX = problem("gardner-1")
+POINTS = problem("gardner-1", grid=7)
+SENSORS = problem("stocks", data="look-alike")  # without coordinates
+
+
+class Surrogate:
+    """scipy's radial basis functions on a penalised objective, over random points: a wrapped routine of a library."""
+
+    def __init__(self, given: Given, first: int) -> None:
+        self.given, self.first = given, first
+        self.random = np.random.default_rng(given.seed)
+        self.x, self.y = [], []
+
+    def ask(self):
+        some = self.random.uniform(self.given.low, self.given.high, (32, self.given.d))
+        if len(self.x) < self.first:
+            return some[0]
+        smooth = RBFInterpolator(np.array(self.x), np.array(self.y), smoothing=0.1, kernel="linear", degree=0)
+        return some[smooth(some).argmax()]
+
+    def tell(self, x, f, g):
+        self.x.append(x)
+        self.y.append(f - 10 * np.maximum(g, 0).sum())
+
+
+@dataclass(kw_only=True)
+class Wrapped(AskTell):
+    """Radial basis functions of scipy."""
+
+    first: int = param(5, "points before the first surrogate", at_least=3)
+
+    def optimiser(self, given):
+        return Surrogate(given, self.first)
+
+
+def asking(*answers, recommended=()):
+    """An algorithm whose optimiser gives these answers, the last one for ever, and keeps what it is told."""
+    told = []
+
+    class Scripted:
+        def __init__(self, given):
+            self.given, self.left = given, list(answers)
+
+        def ask(self):
+            return self.left.pop(0) if len(self.left) > 1 else self.left[0]
+
+        def tell(self, x, f, g):
+            told.append((x, f, g))
+
+    if recommended:
+        Scripted.recommend = lambda self: recommended[0]
+
+    @dataclass(kw_only=True)
+    class Asking(AskTell):
+        """Says what it is told to say."""
+
+        def optimiser(self, given):
+            return Scripted(given)
+
+    return build(Asking, {}), told
+
+
+@pytest.mark.parametrize("task", [BOX, POINTS])
+def test_a_routine_of_a_library_plays_the_same_alone_and_in_a_block(task):
+    _, whole = play(task, build(Wrapped, {}), seeds=4, horizon=20)
+    _, alone = play(task, build(Wrapped, {}), seeds=[2], horizon=20)
+    played = actions(whole)
+    np.testing.assert_array_equal(played[:, 2:3], actions(alone))
+    assert not np.array_equal(played[:, 0], played[:, 1]), "another seed plays otherwise"
+
+
+def test_a_method_finds_better_points_than_it_began_with():
+    cells, _ = play(BOX, build(Wrapped, {}), seeds=3, horizon=40)
+    random, _ = play(BOX, build(Wrapped, {"first": 40}), seeds=3, horizon=40)
+    assert cells.metrics.final["regret"].mean() < 0.8 * random.metrics.final["regret"].mean()
+
+
+def test_the_example_of_the_documentation_plays():
+    text = textwrap.dedent(asktell.__doc__.split("\n\n", 1)[1].rsplit("\n\n", 1)[0])
+    text = text.replace("    from dataclasses", "from dataclasses", 1)
+    space: dict = {"__name__": "mine"}
+    exec(textwrap.dedent(text), space)
+    _, chunks = play(BOX, build(space["Mine"], {}), seeds=2, horizon=10)
+    played = actions(chunks)
+    low, high = BOX.actions.low, BOX.actions.high
+    assert ((played >= low) & (played <= high)).all()
+    assert len(np.unique(played)) == played.size
+
+
+def test_what_is_given_and_told():
+    given = []
+
+    @dataclass(kw_only=True)
+    class Keeps(AskTell):
+        def optimiser(self, one):
+            given.append(one)
+            return asking(one.low)[0].optimiser(one)
+
+    play(BOX, build(Keeps, {}), seeds=2, horizon=3)
+    first, second = given
+    np.testing.assert_array_equal(first.low, BOX.actions.low)
+    np.testing.assert_array_equal(first.high, BOX.actions.high)
+    assert (first.m, first.T, first.d, first.n, first.points) == (1, 3, 2, None, None)
+    assert first.seed != second.seed
+    assert first.generator.random() != second.generator.random()
+    low = BOX.actions.low
+    algorithm, told = asking(low)
+    _, chunks = play(BOX, algorithm, seeds=1, horizon=3)
+    assert [f for _, f, _ in told] == list(chunks[0].observed_f[:, 0])
+    for x, _, g in told:
+        np.testing.assert_array_equal(x, low)
+        assert g.shape == (1,)
+
+
+def test_on_a_finite_set_points_are_moved_to_the_nearest_action():
+    points = POINTS.actions.points
+    algorithm, told = asking(points[10] + 0.01, np.int64(3), points[5])
+    _, chunks = play(POINTS, algorithm, seeds=1, horizon=3)
+    assert actions(chunks)[:, 0].tolist() == [10, 3, 5]
+    np.testing.assert_array_equal(told[0][0], points[10])
+    assert told[1][0] == 3, "an index is told as an index"
+
+
+def test_rounding_is_no_mistake():
+    high = BOX.actions.high
+    algorithm, told = asking(np.nextafter(high, np.inf))
+    play(BOX, algorithm, seeds=1, horizon=1)
+    np.testing.assert_array_equal(told[0][0], high)
+
+
+def test_a_recommendation_may_wait():
+    none = (BOX, None, np.full((2, 2), np.nan)), (POINTS, None, [NONE, NONE])
+    for task, answer, expected in ((BOX, BOX.actions.high, [BOX.actions.high] * 2), (POINTS, 4, [4, 4]), *none):
+        algorithm, _ = asking(task.actions.low if task is BOX else 0, recommended=[answer])
+        play(task, algorithm, seeds=2, horizon=3, asked=[1])
+        np.testing.assert_array_equal(algorithm.recommend(3), expected)
+
+
+WRONG = {
+    "shape (3,)": (BOX, [1, 2, 3]),
+    "shape (2,)": (BOX, 0.5),
+    "finite number": (BOX, [np.nan, 1.0]),
+    "x[1] = 99": (BOX, [1.0, 99.0]),
+    "it must give a point": (BOX, "here"),
+    "the index 49; allowed: 0..48": (POINTS, 49),
+    "an index in 0..48, or a point": (POINTS, None),
+    "no coordinates": (SENSORS, [1.0]),
+}
+
+
+@pytest.mark.parametrize("says", WRONG)
+def test_a_wrong_answer_is_one_line_with_method_and_round(says):
+    task, answer = WRONG[says]
+    right = 0 if task is not BOX else task.actions.low
+    algorithm, _ = asking(right, answer)
+    algorithm.needs = frozenset()
+    with pytest.raises(CellFailure) as caught:
+        play(task, algorithm, seeds=1, horizon=3)
+    assert str(caught.value).startswith("round 2: Asking: ask() gave")
+    assert says in str(caught.value)
+    assert "\n" not in str(caught.value)
+
+
+def test_an_optimiser_without_tell_is_refused():
+    class Half(AskTell):
+        def optimiser(self, given):
+            return object()
+
+    with pytest.raises(CellFailure, match=r"Half: optimiser\(\) gave .* has no method ask"):
+        play(BOX, Half(), seeds=1, horizon=1)

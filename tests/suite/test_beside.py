@@ -1,0 +1,130 @@
+"""A user's module beside the suite, or in the current folder, is found, by workers too; of two none is guessed."""
+
+from __future__ import annotations
+
+import sys
+
+import pytest
+
+import cbobench
+from cbobench.cli import main
+from cbobench.errors import Misuse
+from cbobench.suite.load import load
+
+MINE = "import {helper}\nfrom cbobench.algorithms.references import Random\n\n\nclass Mine(Random):\n    pass\n"
+SUITE = "suite: m\nhorizon: 5\nseeds: 2\nproblems: [rkhs-1d]\nalgorithms: [{name}:Mine, random]\n"
+
+
+@pytest.fixture
+def beside(tmp_path):
+    """Write a module, what it imports and a suite that names it into a folder."""
+
+    def write(name, folder="suites"):
+        place = tmp_path / folder
+        place.mkdir(exist_ok=True)
+        (place / f"{name}.py").write_text(MINE.format(helper=f"{name}_help"))
+        (place / f"{name}_help.py").write_text("")
+        (place / "suite.yaml").write_text(SUITE.format(name=name))
+        return place / "suite.yaml"
+
+    return write
+
+
+def forget():
+    """As if nothing of these tests had been imported."""
+    for module in [name for name in sys.modules if name.startswith("beside_")]:
+        del sys.modules[module]
+
+
+@pytest.mark.parametrize("players", ["fresh workers", pytest.param("ray", marks=pytest.mark.slow)])
+def test_a_module_beside_the_suite_is_found_by_workers(beside, command, tmp_path, players):
+    away = tmp_path / "away"
+    away.mkdir()
+    done = command("run", beside("beside_w"), "--out", tmp_path / "run", "--cpus", 2, players=players, cwd=away)
+    assert done.returncode == 0, done.stderr
+    frame = cbobench.load_cells(tmp_path / "run")
+    assert sorted(frame["algorithm"].unique()) == ["beside_w:Mine", "random"]
+    assert (frame["status"] == "ok").all()
+
+
+def test_reading_a_run_imports_nothing_and_imports_look_in_the_current_folder(beside, tmp_path, monkeypatch, capsys):
+    suite = beside("beside_r")
+    path = [*sys.path]
+    cbobench.run(suite, out=tmp_path / "run", cpus=0)
+    run = str(tmp_path / "run")
+
+    def said(*words):
+        forget()
+        sys.path[:] = path
+        assert main([words[0], run, *words[1:]]) == 0
+        return capsys.readouterr().out
+
+    monkeypatch.chdir(suite.parent)
+    assert "beside_r:Mine is not imported to read a run, unless with --imports" in said("status")
+    said("compare", run)
+    said("claims")
+    assert "beside_r" not in sys.modules
+    assert "could not be checked" not in said("status", "--imports")
+    monkeypatch.chdir(tmp_path)
+    assert "beside_r:Mine cannot be imported (from the path of Python, or this folder)" in said("status", "--imports")
+
+
+def test_a_module_in_the_current_folder_is_found(beside, tmp_path, monkeypatch):
+    suite = beside("beside_c")
+    moved = suite.rename(tmp_path / "suite.yaml")
+    monkeypatch.chdir(tmp_path / "suites")
+    assert [v.name for v in load(moved).grid.algorithms] == ["beside_c:Mine", "random"]
+
+
+def test_a_missing_module_is_said_with_where_it_was_looked_for(beside, tmp_path):
+    suite = beside("beside_here")
+    suite.write_text(SUITE.format(name="beside_hero"))
+    with pytest.raises(Misuse) as caught:
+        load(suite)
+    text = str(caught.value)
+    assert text.startswith(
+        f"{suite}:5: cannot import 'beside_hero': there is no such module; did you mean 'beside_here"
+    )
+    assert f"looked in {suite.parent}, {tmp_path}, the path of Python; put its file beside the suite" in text
+    (suite.parent / "beside_hero.py").write_text("import beside_nowhere")
+    with pytest.raises(Misuse, match="cannot import 'beside_hero': ModuleNotFoundError: No module named 'beside_now"):
+        load(suite)
+
+
+def test_two_modules_of_one_name_are_refused(beside, monkeypatch, tmp_path):
+    suite, other = beside("beside_two"), beside("beside_two", "other")
+    monkeypatch.chdir(other.parent)
+    with pytest.raises(
+        Misuse, match=r"the module 'beside_two' is .*suites/beside_two.py and .*other/beside_two.py; give"
+    ):
+        load(suite)
+    assert "beside_two" not in sys.modules, "neither was run"
+    monkeypatch.chdir(tmp_path)
+    load(suite)
+    with pytest.raises(Misuse, match=r"is .*other/beside_two.py and .*suites/beside_two.py, which Python has imported"):
+        load(other)
+    with pytest.raises(Misuse, match=r"the module 'random' is .*third/random.py and .*random.py, which Python has"):
+        load(beside("random", "third"))
+    assert load(suite), "the same one again is no second one"
+
+
+def test_what_is_on_pythons_path_already_is_no_second_one(beside, monkeypatch):
+    suite = beside("beside_path")
+    monkeypatch.syspath_prepend(str(suite.parent))
+    before = [*sys.path]
+    assert load(suite)
+    assert sys.path == before
+
+
+def test_no_imports_looks_nowhere(beside):
+    before = [*sys.path]
+    with pytest.raises(Misuse, match="--no-imports refuses it"):
+        load(beside("beside_none"), imports=False)
+    assert sys.path == before
+    assert "beside_none" not in sys.modules
+
+
+def test_show_finds_a_module_in_the_current_folder(beside, monkeypatch, capsys):
+    monkeypatch.chdir(beside("beside_show").parent)
+    assert main(["show", "beside_show:Mine"]) == 0
+    assert capsys.readouterr().out.startswith("beside_show:Mine (algorithm")
