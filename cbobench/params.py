@@ -32,9 +32,15 @@ def param(
     at_least: float | None = None,
     below: float | None = None,
     at_most: float | None = None,
+    called: str = "",
 ) -> Any:
-    """A constructor field with a default, one line of description, and bounds for its numeric values."""
+    """A constructor field with a default, one line of description, and bounds for its numeric values.
+
+    Args:
+        called: the parameter's name, where the class has another use for it.
+    """
     metadata = {"about": about, "above": above, "at_least": at_least, "below": below, "at_most": at_most}
+    metadata |= {"called": called}
     if isinstance(default, (list, dict)):
         return dataclasses.field(default_factory=lambda: default.copy(), metadata=metadata)
     return dataclasses.field(default=default, metadata=metadata)
@@ -75,7 +81,7 @@ class Param:
 
 
 def _fields(cls: type) -> dict[str, Field[Any]]:
-    return {f.name: f for f in dataclasses.fields(cls) if f.init}
+    return {f.metadata.get("called") or f.name: f for f in dataclasses.fields(cls) if f.init}
 
 
 def _default(f: Field[Any]) -> Any:
@@ -87,7 +93,9 @@ def _default(f: Field[Any]) -> Any:
 def params_of(cls: type) -> list[Param]:
     """Every parameter of a problem or algorithm class, in the order of declaration."""
     hints = typing.get_type_hints(cls)
-    return [Param(n, describe(hints[n]), _default(f), f.metadata.get("about", "")) for n, f in _fields(cls).items()]
+    return [
+        Param(n, describe(hints[f.name]), _default(f), f.metadata.get("about", "")) for n, f in _fields(cls).items()
+    ]
 
 
 def describe(annotation: Any) -> str:
@@ -99,8 +107,17 @@ def describe(annotation: Any) -> str:
         return " | ".join(describe(a) for a in typing.get_args(annotation))
     if origin is list:
         return f"list of {describe(typing.get_args(annotation)[0])}"
+    if origin is dict:
+        return "mapping"
     names = {float: "number", int: "whole number", str: "text", bool: "true | false", type(None): "null"}
     return names.get(annotation, getattr(annotation, "__name__", str(annotation)))
+
+
+def plain(value: Any) -> Any:
+    """Mappings and lists, however deep, as those of Python itself."""
+    if isinstance(value, Mapping):
+        return {key: plain(one) for key, one in value.items()}
+    return [plain(one) for one in value] if isinstance(value, list) else value
 
 
 def _coerce(value: Any, annotation: Any) -> tuple[bool, Any]:
@@ -119,6 +136,8 @@ def _coerce(value: Any, annotation: Any) -> tuple[bool, Any]:
             return False, value
         pairs = [_coerce(v, typing.get_args(annotation)[0]) for v in value]
         return all(ok for ok, _ in pairs), [v for _, v in pairs]
+    if origin is dict:
+        return isinstance(value, Mapping) and all(isinstance(key, str) for key in value), plain(value)
     if annotation is float:
         if not isinstance(value, (int, float)) or isinstance(value, bool) or abs(value) > LARGEST:
             return False, value
@@ -154,9 +173,11 @@ def resolve(cls: type, given: Mapping[str, Any], *, where: str = "") -> dict[str
         if name not in given:
             values[name] = _default(f)
             continue
-        fits, value = _coerce(given[name], hints[name])
+        annotation = hints[f.name]
+        fits, value = _coerce(given[name], annotation)
         if not fits:
-            raise Misuse(f"{where}{name} is {show(given[name])}; allowed: {describe(hints[name])}")
+            swept = ", or {sweep: [values]} in a suite" if isinstance(given[name], Mapping) else ""
+            raise Misuse(f"{where}{name} is {show(given[name])}; allowed: {describe(annotation)}{swept}")
         _check_bounds(name, value, f.metadata, where)
         values[name] = value
     return values
@@ -171,9 +192,9 @@ def build(cls: type[T], given: Mapping[str, Any], *, where: str = "") -> T:
         method = found.fget if isinstance(found, property) else found
         if getattr(method, "required", False):
             raise Misuse(f"{where}{_unwritten(cls, method)}")
-    values = resolve(cls, given, where=where)
+    values, fields = resolve(cls, given, where=where), _fields(cls)
     try:
-        made: T = cls(**values)
+        made: T = cls(**{fields[name].name: value for name, value in values.items()})
         validate = getattr(made, "validate", None)
         if validate is not None:
             validate()

@@ -12,7 +12,8 @@ from cbobench.gp.kernels import Array
 from cbobench.params import param
 from cbobench.problems import PROBLEMS
 from cbobench.problems.data import DATA_SETS, DataFolder
-from cbobench.problems.tabular import Normalise, Table, TabularProblem, normalised_covariance, read_table
+from cbobench.problems.files import read_table
+from cbobench.problems.tabular import Normalise, Table, TabularProblem, normalised_covariance
 from cbobench.rng import generator
 
 LOOK_ALIKE = "look-alike-1"  # enters a cell's id: raise the number when a look-alike's numbers change
@@ -125,7 +126,7 @@ class Stocks(Recorded):
         self.check()
 
     def _read(self, data: DataFolder) -> Table:
-        frame = read_table(data.find("stocks"), "prices")
+        frame = read_table(data.find("stocks"), "prices", ignore=["Date"])
         prices = frame.to_numpy(dtype=np.float64)
         names = tuple(map(str, frame.columns))
         return Table(prices.mean(axis=0), self.kernel(prices, "prices"), prices, names, None)

@@ -10,23 +10,16 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Literal
 
 import numpy as np
 
-from cbobench.errors import Misuse, one_line, show
+from cbobench.errors import Misuse
 from cbobench.gp.actions import Finite
-from cbobench.gp.kernels import Array, check_covariance
-from cbobench.params import LARGEST, param
-from cbobench.problems import PROBLEMS
+from cbobench.gp.kernels import Array
 from cbobench.problems.base import Channel, Drawn, Instances, Problem, choose_seed_set
 from cbobench.problems.channels import AdditiveNoise, ResampledRows
-from cbobench.problems.data import DataFolder, sha256
 from cbobench.rng import Draws, Streams, standard_normal
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 
 @dataclass(frozen=True)
@@ -146,103 +139,3 @@ class TabularProblem(Problem):
             draws = Draws(streams.role("noise"), standard_normal, (2,))
             return AdditiveNoise(instances, instances.noise, draws)
         return ResampledRows(self.table.rows, self.level, streams)
-
-
-def read_table(file: Path, what: str) -> pd.DataFrame:
-    """A CSV or Parquet table with its numeric columns.
-
-    Raises:
-        Misuse: missing, unreadable, another format, without numeric columns, or with missing or infinite entries.
-    """
-    import pandas as pd
-
-    if not file.is_file():
-        raise Misuse(f"{what} {show(str(file))} does not exist; give the path of a CSV or Parquet file")
-    readers: dict[str, Any] = {".csv": pd.read_csv, ".parquet": pd.read_parquet}
-    if file.suffix.lower() not in readers:
-        raise Misuse(f"{what} {file.name!r} is a {file.suffix or 'nameless'} file; allowed: .csv, .parquet")
-    try:
-        frame = readers[file.suffix.lower()](file)
-    except Exception as error:  # pandas and pyarrow raise many kinds
-        raise Misuse(f"{what} {file.name!r} cannot be read: {one_line(error)}") from error
-    numeric = frame.select_dtypes("number")
-    for name in frame.columns.difference(numeric.columns):  # dates and names may stand beside the arms; numbers may not
-        texts = frame[name].astype(str).str.replace(",", ".")
-        if pd.to_numeric(texts, errors="coerce").notna().mean() > 0.5:
-            raise Misuse(
-                f"{what} {file.name!r}: column {show(name)} is mostly numbers but holds text; repair or drop it"
-            )
-    names = [str(name) for name in frame.columns]
-    unnamed = [str(i) for i in range(len(names))]  # what pandas writes for columns without names
-    if file.suffix.lower() == ".csv" and names != unnamed and all(_is_number(name) for name in names):
-        raise Misuse(f"{what} {file.name!r} has no header: its first line is numbers; name the arms in the first line")
-    if numeric.empty:
-        raise Misuse(f"{what} {file.name!r} has no numbers: one row per reading, one column per arm")
-    broken = int((~(np.abs(numeric.to_numpy(dtype=np.float64)) < LARGEST)).sum())
-    if broken:
-        raise Misuse(
-            f"{what} {file.name!r} holds {broken} missing or infinite entries (or beyond 1e100); fill or drop them"
-        )
-    return numeric
-
-
-def _is_number(text: str) -> bool:
-    try:
-        float(text)
-    except ValueError:
-        return False
-    return True
-
-
-@PROBLEMS.register("table")
-@dataclass(kw_only=True)
-class UserTable(TabularProblem):
-    """Any table as a problem: rows x arms (`rows`), or a mean vector with a covariance (`mean` and `covariance`).
-
-    A covariance may be given with rows too; else it is the rows' empirical correlation.
-    """
-
-    source = "yours"
-    about = "your CSV or Parquet: readings (rows × arms), or mean and covariance, with a threshold"
-
-    threshold: float = param(0.0, "h of g = -f + h, in the table's units")
-    rows: str | None = param(None, "file of readings: one row per reading, one numeric column per arm")
-    mean: str | None = param(None, "file with one numeric column (or row): the mean of every arm")
-    covariance: str | None = param(None, "file with the kernel matrix, diagonal at most 1")
-    R: float | None = param(None, "noise constant R; null takes the largest residual of the rows", above=0.0)
-    seed_size: int = param(5, "how many random feasible arms a safe method may start from", at_least=1)
-
-    def validate(self) -> None:
-        if (self.rows is None) == (self.mean is None):
-            raise Misuse("table needs either rows: FILE, or mean: FILE with covariance: FILE")
-        if self.mean is not None and (self.covariance is None or self.R is None):
-            raise Misuse("mean: FILE also needs covariance: FILE and R (the noise standard deviation)")
-
-    @property
-    def level(self) -> float:
-        return self.threshold
-
-    def identity(self) -> dict[str, Any]:
-        return self.hashes
-
-    def prepare(self, data: DataFolder) -> None:
-        given = {name: getattr(self, name) for name in ("rows", "mean", "covariance")}
-        files = {name: data.resolve(file) for name, file in given.items() if file is not None}
-        frames = {name: read_table(file, name) for name, file in files.items()}
-        self.hashes = {name: sha256(file) for name, file in files.items()}
-        covariance = None
-        if self.covariance is not None:
-            covariance = check_covariance(frames["covariance"].to_numpy(dtype=np.float64), "covariance")
-        if self.rows is not None:
-            frame = frames["rows"]
-            rows = frame.to_numpy(dtype=np.float64)
-            mean, names = rows.mean(axis=0), tuple(str(c) for c in frame.columns)
-            covariance = correlation(rows, "rows") if covariance is None else covariance
-        else:
-            rows, mean = None, frames["mean"].to_numpy(dtype=np.float64).reshape(-1)
-            names = tuple(f"arm {i}" for i in range(len(mean)))
-        assert covariance is not None
-        if covariance.shape != (len(mean), len(mean)):
-            raise Misuse(f"covariance has shape {covariance.shape}, but there are {len(mean)} arms")
-        self.table = Table(mean, covariance, rows, names, None)
-        self.check()

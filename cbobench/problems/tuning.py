@@ -16,8 +16,8 @@ from cbobench.errors import Misuse
 from cbobench.params import param
 from cbobench.problems import PROBLEMS
 from cbobench.problems.data import sha256
+from cbobench.problems.files import read_table
 from cbobench.problems.readings import Readings, ReadingsProblem, unit_grid
-from cbobench.problems.tabular import read_table
 
 MEASURED = Path(__file__).parent / "measured" / "tuning.csv"
 AXES = ("hidden", "rate", "passes")

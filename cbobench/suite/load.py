@@ -188,15 +188,16 @@ def _entries(content: yamlio.Located, key: str, at: _Where) -> list[_Entry]:
 def _entry(name: str, settings: yamlio.Located, label: str | None, line: int, at: _Where) -> _Entry:
     axes = {}
     for key, value in settings.items():
-        swept = isinstance(value, Mapping)
+        swept = isinstance(value, Mapping) and "sweep" in value
         if swept and (list(value) != ["sweep"] or not isinstance(value["sweep"], list) or not value["sweep"]):
             place = at(settings.lines[key])
             raise Misuse(f"{place}{key} is {show(value)}; allowed: a value, or {{sweep: [values]}}")
         if key != "label":
-            axes[key] = value["sweep"] if swept else [list(value) if isinstance(value, list) else value]
+            axes[key] = params.plain(value["sweep"] if swept else [value])
     counts = {key: len(values) for key, values in axes.items()}
     refuse_product(counts, MAX_VARIANTS, f"variants of {show(name)}", at(line))
-    return _Entry(name, axes, frozenset(key for key in axes if isinstance(settings[key], Mapping)), label, line)
+    swept_keys = frozenset(k for k in axes if isinstance(settings[k], Mapping) and "sweep" in settings[k])
+    return _Entry(name, axes, swept_keys, label, line)
 
 
 def _problem_variants(

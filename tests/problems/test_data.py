@@ -15,7 +15,7 @@ from cbobench import params
 from cbobench.errors import CbobenchError, Misuse
 from cbobench.problems import data
 from cbobench.problems.data import DataFolder, DataSet, fetch
-from cbobench.problems.tabular import UserTable
+from cbobench.problems.table import UserTable
 
 ROWS = pd.DataFrame(np.random.default_rng(0).normal([1, 2, 3], 0.5, (40, 3)), columns=["a", "b", "c"])
 
@@ -31,10 +31,10 @@ def test_rows_as_csv_or_parquet(tmp_path, kind):
     path = tmp_path / f"rows.{kind}"
     frame = ROWS.assign(day="monday")
     frame.to_csv(path, index=False) if kind == "csv" else frame.to_parquet(path)
-    task = table(tmp_path, rows=path.name, threshold=1.5)
-    np.testing.assert_allclose(task.table.mean, ROWS.to_numpy().mean(axis=0))
+    task = table(tmp_path, rows=path.name, threshold=1.5, ignore=["day"])
+    np.testing.assert_allclose(task.played.table.mean, ROWS.to_numpy().mean(axis=0))
     np.testing.assert_allclose(task.actions.covariance, np.corrcoef(ROWS.to_numpy(), rowvar=False))
-    assert task.table.names == ("a", "b", "c")
+    assert task.actions.names == ("a", "b", "c")
     drawn = task.draw([np.random.default_rng(0)])
     assert (drawn.g <= 0)[0, 0].tolist() == [False, True, True]
     np.testing.assert_allclose(drawn.noise[0, 0], np.abs(ROWS.to_numpy() - ROWS.to_numpy().mean(axis=0)).max())

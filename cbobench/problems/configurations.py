@@ -1,0 +1,256 @@
+"""Tables of configurations: one row per measured configuration, columns by role (inputs, objective, constraints).
+
+Rows with equal inputs are repetitions of one configuration: f and g are their means, and a round's noise is one of
+them drawn at random, as tabular benchmarks do (NAS-Bench-101: Ying et al. 2019). One draw serves f and every g_j, so
+that what one measurement ties together stays together.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from cbobench.errors import Misuse, show, unknown
+from cbobench.gp.actions import LARGEST, Finite
+from cbobench.gp.kernels import Array, StationaryName, smooth_norm, stationary
+from cbobench.problems.base import Channel, Drawn, Feedback, Instances, Problem, Shown, choose_seed_set
+from cbobench.problems.channels import AdditiveNoise
+from cbobench.rng import Draws, Streams, standard_normal, uniform
+
+DIRECTIONS = {"maximise": 1.0, "minimise": -1.0, "maximize": 1.0, "minimize": -1.0}
+BOUNDS = {"at_most": 1.0, "at_least": -1.0}
+
+
+@dataclass(frozen=True)
+class Rule:
+    """One function of the problem, read off a column: sign · (value - bound).
+
+    Attributes:
+        column: its name.
+        sign: 1, or -1 where the column is minimised or has to be at least the bound.
+        bound: in the column's units; 0 for the objective.
+        noise: stated standard deviation of an observation in the column's units, None where none is stated.
+    """
+
+    column: str
+    sign: float
+    bound: float = 0.0
+    noise: float | None = None
+
+    @property
+    def words(self) -> str:
+        """What it asks for."""
+        return f"{self.column} {'at most' if self.sign > 0 else 'at least'} {self.bound:g}"
+
+
+def objective_of(given: str | Mapping[str, Any]) -> Rule:
+    """The objective: a column's name (maximised), or {maximise: name}, {minimise: name}.
+
+    Raises:
+        Misuse: anything else.
+    """
+    if isinstance(given, str):
+        return Rule(given, 1.0)
+    if len(given) == 1 and all(d in DIRECTIONS and isinstance(name, str) for d, name in given.items()):
+        ((direction, name),) = given.items()
+        return Rule(name, DIRECTIONS[direction])
+    raise Misuse(f"objective is {show(given)}; allowed: a column's name (maximised), or {{minimise: NAME}}")
+
+
+def constraints_of(given: Mapping[str, Any]) -> list[Rule]:
+    """The constraints, by column: {at_most: number}, {at_least: number} or both, each with its `noise` if it is stated.
+
+    Raises:
+        Misuse: anything else, or none.
+    """
+    found = []
+    for column, says in given.items():
+        what = f"constraints: {show(column)}"
+        if not isinstance(says, Mapping) or not says.keys() & BOUNDS:
+            raise Misuse(f"{what} is {show(says)}; allowed: {{at_most: NUMBER}}, {{at_least: NUMBER}} or both")
+        for key, value in says.items():
+            if key not in (*BOUNDS, "noise"):
+                raise unknown("key", key, [*BOUNDS, "noise"], where=f"{what}: ")
+            deviation(value, f"{what}: {key}", least=0.0 if key == "noise" else -np.inf)
+        found += [Rule(column, BOUNDS[key], float(says[key]), says.get("noise")) for key in BOUNDS if key in says]
+    if not found:
+        raise Misuse("constraints is empty; name at least one column, such as {latency_ms: {at_most: 60}}")
+    return found
+
+
+def deviation(value: Any, what: str, least: float = 0.0) -> float:
+    """A finite number of at least `least`. Raises `Misuse` for anything else."""
+    if isinstance(value, bool) or not isinstance(value, int | float) or not np.isfinite(value) or value < least:
+        above = "" if least == -np.inf else f" of at least {least:g}"
+        raise Misuse(f"{what} is {show(value)}; it must be a finite number{above}")
+    return float(value)
+
+
+@dataclass(frozen=True)
+class Measured:
+    """Rows of a table by configuration.
+
+    Attributes:
+        rows: the columns of the rules as they were read, (rows, 1 + m), those of a configuration one after the other.
+        counts: how many rows each configuration has, (n,).
+        points: coordinates in the unit cube, (n, d).
+        names: a name per configuration.
+    """
+
+    rows: Array
+    counts: NDArray[np.intp]
+    points: Array
+    names: tuple[str, ...]
+
+    @cached_property
+    def first(self) -> NDArray[np.intp]:
+        """The first row of each configuration, (n,)."""
+        return np.asarray(self.counts.cumsum() - self.counts)
+
+    @property
+    def repeated(self) -> bool:
+        """Whether any configuration has two rows."""
+        return bool((self.counts > 1).any())
+
+    def means(self, values: Array) -> Array:
+        """Means (n, p) of values of the rows (rows, p)."""
+        return np.asarray(np.add.reduceat(values, self.first, axis=0) / self.counts[:, None])
+
+    @staticmethod
+    def of(rows: Array, points: Array, names: Sequence[str]) -> Measured:
+        """Rows grouped by equal points, configurations in the order in which they first appear.
+
+        Args:
+            rows: (rows, 1 + m).
+            points: of every row, (rows, d).
+            names: of every row's configuration.
+        """
+        _, first, which = np.unique(points, axis=0, return_index=True, return_inverse=True)
+        rank = np.empty(len(first), dtype=np.intp)
+        rank[np.argsort(first)] = np.arange(len(first))
+        which = rank[which.reshape(-1)]
+        order, first = np.argsort(which, kind="stable"), np.sort(first)
+        return Measured(rows[order], np.bincount(which), points[first], tuple(names[i] for i in first))
+
+
+class MeasuredRows:
+    """Feedback from one of the rows of the configuration that is played, drawn at random each round.
+
+    One uniform number per round and replicate, whatever is played.
+    """
+
+    def __init__(self, measured: Measured, values: Array, streams: Streams) -> None:
+        self.measured, self.values = measured, values
+        self.draws = Draws(streams.role("rows"), uniform)
+
+    def before(self, t: int) -> Shown | None:
+        return None
+
+    def at(self, t: int, actions: NDArray[np.intp]) -> Feedback:
+        counts = self.measured.counts[actions]
+        told = self.values[self.measured.first[actions] + (self.draws.at(t) * counts).astype(np.intp)]
+        return Feedback(told[:, 0], told[:, 1:])
+
+
+class Configurations(Problem):
+    """A finite problem of measured configurations; `table` with `layout: configurations` is the one of suites.
+
+    Args:
+        measured: the table.
+        rules: the objective, then the constraints.
+        noise: standard deviations of Gaussian noise in the columns' units, (1 + m,), or None: rows are drawn.
+        kernel, lengthscale: of the learners' models, on the unit cube.
+        covariance: in their place, (n, n).
+        scaled: f shifted to mean 0, f and every g_j divided by their standard deviations over the configurations.
+        seed_size: how many random feasible configurations a safe method may start from.
+
+    Raises:
+        Misuse: no feasible configuration, too many of them, or an objective that never changes.
+    """
+
+    def __init__(
+        self,
+        measured: Measured,
+        rules: Sequence[Rule],
+        noise: Array | None,
+        kernel: StationaryName,
+        lengthscale: float,
+        covariance: Array | None = None,
+        scaled: bool = True,
+        seed_size: int = 5,
+    ) -> None:
+        self.measured, self.rules, self.noise = measured, list(rules), noise
+        self.kernel, self.lengthscale, self.covariance, self.seed_size = kernel, lengthscale, covariance, seed_size
+        signs, bounds = (np.array([getattr(rule, name) for rule in rules]) for name in ("sign", "bound"))
+        own = signs * (measured.rows - bounds)  # (f, g_1, ...) of every row, in the columns' units
+        means = measured.means(own)
+        self.refuse(means)
+        self.shift, self.divisor = np.zeros(len(rules)), np.ones(len(rules))
+        if scaled:
+            spread = means.std(axis=0)
+            self.shift[0], self.divisor = means[:, 0].mean(), np.where(spread > 0, spread, 1.0)
+        self.values = (own - self.shift) / self.divisor
+        self.means = measured.means(self.values)
+
+    def refuse(self, means: Array) -> None:
+        """Raises `Misuse` for means (n, 1 + m) that make no problem."""
+        n, rules = len(means), self.rules
+        if n > LARGEST:
+            raise Misuse(f"{n:,} configurations; allowed: {LARGEST:,}; take some of them")
+        if n < 2 or np.ptp(means[:, 0]) == 0:
+            raise Misuse(f"objective {rules[0].column!r} is the same in all {n} configurations: nothing to choose")
+        kept = self.settle(means[:, 1:]) <= 0
+        if not kept.all(axis=1).any():
+            least = means[:, 1:].min(axis=0)
+            each = [
+                f"{rule.words}: {int(k.sum())} of {n}, best {rule.bound + rule.sign * low:.6g}"
+                for rule, k, low in zip(rules[1:], kept.T, least, strict=True)
+            ]
+            raise Misuse(f"no feasible configuration: none keeps all constraints ({'; '.join(each)}); move a bound")
+
+    @cached_property
+    def actions(self) -> Finite:
+        points, names = self.measured.points, self.measured.names
+        if self.covariance is not None:
+            return Finite(self.covariance, points, "given", names)
+        return Finite.at(points, stationary(self.kernel, self.lengthscale), self.kernel, names)
+
+    @property
+    def constraints(self) -> int:
+        return len(self.rules) - 1
+
+    @cached_property
+    def _facts(self) -> tuple[Array, Array]:
+        """Regularised norms and noise constants, (1 + m,) each; of rows the largest residual, as in `tabular`."""
+        norm = smooth_norm(self.actions.covariance, self.means.T)
+        if self.noise is not None:
+            return norm, self.noise / self.divisor
+        residual = self.values - np.repeat(self.means, self.measured.counts, axis=0)
+        return norm, np.abs(residual).max(axis=0)
+
+    def known_instance(self) -> Instances:
+        return self.draw([np.random.default_rng(0)])
+
+    def draw(self, generators: Sequence[np.random.Generator]) -> Instances:
+        replicates = len(generators)
+        norm, noise = (np.tile(fact, (replicates, 1)) for fact in self._facts)
+        f, g = np.tile(self.means[:, 0], (replicates, 1)), np.tile(self.means[:, 1:].T, (replicates, 1, 1))
+        seeds = choose_seed_set(self.settle(g), self.seed_size, generators)
+        return Instances(f, g, norm, noise, seeds, np.zeros(replicates, dtype=np.intp))
+
+    def feedback(self, instances: Drawn, streams: Streams) -> Channel:
+        if self.noise is None:
+            return MeasuredRows(self.measured, self.values, streams)
+        draws = Draws(streams.role("noise"), standard_normal, (1 + self.constraints,))
+        return AdditiveNoise(instances, instances.noise, draws)
+
+    def pooled(self) -> Array:
+        """Standard deviations (1 + m,) of the rows about the means of their configurations, in the columns' units."""
+        residual = self.values - np.repeat(self.means, self.measured.counts, axis=0)
+        free = len(self.values) - len(self.means)
+        return np.asarray(np.sqrt((residual**2).sum(axis=0) / max(1, free)) * self.divisor)

@@ -1,0 +1,265 @@
+"""The problem `table`: a user's file, as readings of arms or as measured configurations."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Literal
+
+import numpy as np
+
+from cbobench.errors import Misuse, show, unknown
+from cbobench.gp.actions import Finite
+from cbobench.gp.kernels import Array, StationaryName, check_covariance
+from cbobench.params import param, state
+from cbobench.problems import PROBLEMS
+from cbobench.problems.base import Channel, Drawn, Problem
+from cbobench.problems.configurations import Configurations, Measured, Rule, constraints_of, deviation, objective_of
+from cbobench.problems.data import DataFolder, sha256
+from cbobench.problems.files import numbers, numeric, read_frame, refuse_ambiguous, refuse_unnamed
+from cbobench.problems.inputs import coordinates
+from cbobench.problems.tabular import Table, TabularProblem, correlation
+from cbobench.rng import Streams
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+ROLES = {"rows": "rows", "inputs": "inputs", "objective": "objective", "limits": "constraints"}
+OF_READINGS = ("threshold", "mean", "R")
+OF_CONFIGURATIONS = (*ROLES, "noise", "kernel", "lengthscale", "scaled", "log", "one_hot", "amounts")[1:]
+
+
+class ReadingsTable(TabularProblem):
+    """Readings of arms with a threshold."""
+
+    def __init__(self, table: Table, threshold: float, R: float | None, seed_size: int) -> None:
+        self.table, self.threshold, self.R, self.seed_size = table, threshold, R, seed_size
+
+    @property
+    def level(self) -> float:
+        return self.threshold
+
+
+@PROBLEMS.register("table")
+@dataclass(kw_only=True)
+class UserTable(Problem):
+    """A file of yours as a problem, in one of two layouts.
+
+    `layout: readings`: rows x arms (`rows`), or a mean vector with a covariance (`mean` and `covariance`); f is the
+    mean of an arm's column, g = -f + h, and the kernel the rows' empirical correlation unless a covariance is given.
+
+    `layout: configurations`: one row per configuration, columns by role. `inputs` are the coordinates, each scaled to
+    [0, 1] (`log`: its logarithm; `one_hot`: categories); `objective` is maximised, `{minimise: loss}` is f = -loss;
+    every constraint `{at_most: b}` is g = value - b, `{at_least: b}` is g = b - value. Rows with equal inputs are the
+    noise of one configuration: a round reads one of them, drawn at random (`noise: gaussian`: normal, with the rows'
+    pooled spread; or stated numbers). Without repetitions there is no noise, unless it is stated.
+
+    Every column has a role or stands in `ignore`; a file that could be either is refused without `layout`.
+    """
+
+    source = "yours"
+    about = "your CSV or Parquet: configurations with objective and constraints, or readings (rows × arms)"
+
+    layout: Literal["readings", "configurations"] | None = param(
+        None, "what the rows are; null: as the other parameters say, where the file leaves no doubt"
+    )
+    rows: str | None = param(None, "the file: one row per reading or per configuration, with a header")
+    ignore: list[str] | Literal["rest"] = param([], "columns without a role; rest: all that have none")
+    inputs: list[str] = param([], "columns that are a configuration's coordinates")
+    objective: str | dict[str, Any] | None = param(None, "the column of f: its name, or {minimise: name}")
+    limits: dict[str, Any] = param(
+        {}, "by column {at_most: b}, {at_least: b} or both, and noise if it is stated", called="constraints"
+    )
+    noise: Literal["rows", "gaussian"] | float | dict[str, Any] | None = param(
+        None,
+        "rows, gaussian, or standard deviations in the columns' units, by column or for all; null: rows",
+        at_least=0,
+    )
+    kernel: StationaryName = param(
+        "matern52", "kernel of the learners' models on the inputs, unless covariance is given"
+    )
+    lengthscale: float = param(0.3, "its lengthscale, in units of the sides", at_least=1e-4, at_most=1e4)
+    scaled: bool = param(True, "shift f to mean 0, divide f and every g_j by their spread over the configurations")
+    log: list[str] = param([], "inputs on a logarithmic axis")
+    one_hot: list[str] = param([], "inputs that are categories: text, or numbers that are codes")
+    amounts: list[str] = param([], "inputs whose whole numbers 0, 1, 2, ... are amounts and no codes")
+    threshold: float = param(0.0, "h of g = -f + h, in the table's units (readings)")
+    mean: str | None = param(None, "file with one numeric column (or row): the mean of every arm (readings)")
+    covariance: str | None = param(None, "file with the kernel matrix, diagonal at most 1")
+    R: float | None = param(None, "noise constant R; null takes the largest residual of the rows (readings)", above=0.0)
+    seed_size: int = param(5, "how many random feasible actions a safe method may start from", at_least=1)
+
+    played: Problem = state()
+    hashes: dict[str, str] = state()
+
+    @classmethod
+    def facts(cls) -> dict[str, str]:
+        return {"actions": "finite", "constraints": "any", "feasible": "varies", "best": "varies"}
+
+    @property
+    def arranged(self) -> str | None:
+        """The layout, as far as the parameters say."""
+        if self.layout is None and (self.inputs or self.objective or self.limits):
+            return "configurations"
+        return "readings" if self.layout is None and self.mean is not None else self.layout
+
+    def validate(self) -> None:
+        layout = self.arranged
+        alien = {"readings": OF_CONFIGURATIONS, "configurations": OF_READINGS}.get(layout or "", ())
+        blank = type(self)()
+        for name in alien:
+            if getattr(self, name) != getattr(blank, name):
+                word = ROLES.get(name, name)
+                raise Misuse(f"{word} is no parameter of layout: {layout}; leave it out, or write the other layout")
+        if layout == "configurations":
+            lacking = [word for name, word in ROLES.items() if not getattr(self, name)]
+            if lacking:
+                raise Misuse(
+                    f"layout: configurations needs {lacking[0]}; write rows: FILE, inputs: [columns], "
+                    "objective: column, constraints: {column: {at_most: number}}"
+                )
+            return
+        if (self.rows is None) == (self.mean is None):
+            raise Misuse("table needs either rows: FILE, or mean: FILE with covariance: FILE")
+        if self.mean is not None and (self.covariance is None or self.R is None):
+            raise Misuse("mean: FILE also needs covariance: FILE and R (the noise standard deviation)")
+
+    def identity(self) -> dict[str, Any]:
+        return self.hashes
+
+    def prepare(self, data: DataFolder) -> None:
+        given = {name: getattr(self, name) for name in ("rows", "mean", "covariance")}
+        files = {name: data.resolve(file) for name, file in given.items() if file is not None}
+        frames = {name: read_frame(file, name) for name, file in files.items()}
+        self.hashes = {name: sha256(file) for name, file in files.items()}
+        if self.ignore != "rest":
+            known = {column for frame in frames.values() for column in frame.columns}
+            for name in self.ignore:
+                if name not in known:
+                    raise unknown("column", name, known, where="ignore: ")
+        whole = {name: f"{name} {file.name!r}" for name, file in files.items()}
+        if self.arranged == "configurations":
+            self.played = self._configurations(frames, whole)
+            return
+        if self.ignore == "rest":
+            raise Misuse("ignore: rest is for layout: configurations; name the columns to leave out")
+        kept = {
+            name: frame.drop(columns=[c for c in frame.columns if c in self.ignore]) for name, frame in frames.items()
+        }
+        if self.arranged is None:
+            refuse_ambiguous(kept["rows"], whole["rows"])
+        self.played = self._readings({name: numeric(frame, whole[name]) for name, frame in kept.items()})
+
+    def _covariance(self, frames: dict[str, pd.DataFrame], n: int, what: str) -> Array | None:
+        if "covariance" not in frames:
+            return None
+        matrix = check_covariance(frames["covariance"].to_numpy(dtype=np.float64), "covariance")
+        if len(matrix) != n:
+            raise Misuse(f"covariance has shape {matrix.shape}, but there are {n} {what}")
+        return matrix
+
+    def _readings(self, frames: dict[str, pd.DataFrame]) -> Problem:
+        if "rows" in frames:
+            rows = frames["rows"].to_numpy(dtype=np.float64)
+            mean, names = rows.mean(axis=0), tuple(frames["rows"].columns)
+            covariance = self._covariance(frames, len(mean), "arms")
+            covariance = correlation(rows, "rows") if covariance is None else covariance
+        else:
+            rows, mean = None, frames["mean"].to_numpy(dtype=np.float64).reshape(-1)
+            names = tuple(f"arm {i}" for i in range(len(mean)))
+            covariance = self._covariance(frames, len(mean), "arms")
+            assert covariance is not None
+        made = ReadingsTable(Table(mean, covariance, rows, names, None), self.threshold, self.R, self.seed_size)
+        made.check()
+        return made
+
+    def _configurations(self, frames: dict[str, pd.DataFrame], whole: dict[str, str]) -> Problem:
+        assert self.objective is not None
+        frame, where = frames["rows"], whole["rows"]
+        rules = [objective_of(self.objective), *constraints_of(self.limits)]
+        self._check_roles(frame, where, rules)
+        columns = [rule.column for rule in rules]
+        points, names = coordinates(frame[self.inputs], where, self.log, self.one_hot, self.amounts)
+        values = numbers(frame[list(dict.fromkeys(columns))], where)
+        place = {column: i for i, column in enumerate(dict.fromkeys(columns))}
+        measured = Measured.of(values[:, [place[column] for column in columns]], points, names)
+        matrix = None
+        if "covariance" in frames:
+            frames = frames | {"covariance": numeric(frames["covariance"], whole["covariance"])}
+            matrix = self._covariance(frames, len(measured.counts), "configurations, in the order of the rows")
+        stated = self._stated(rules, measured)
+        made = Configurations(
+            measured, rules, stated, self.kernel, self.lengthscale, matrix, self.scaled, self.seed_size
+        )
+        if self.noise == "gaussian":
+            made.noise = made.pooled()
+        return made
+
+    def _check_roles(self, frame: pd.DataFrame, where: str, rules: Sequence[Rule]) -> None:
+        """Raises `Misuse` for a column that does not exist, has two roles, or none."""
+        roles = [("inputs", name) for name in self.inputs]
+        roles += [("objective", rules[0].column), *(("constraints", name) for name in self.limits)]
+        for role, name in roles:
+            if name not in frame.columns:
+                raise unknown("column", name, frame.columns, where=f"{where}: {role}: ")
+        told = {rule.column for rule in rules}
+        for option in ("log", "one_hot", "amounts"):
+            for name in getattr(self, option):
+                if name not in self.inputs:
+                    raise unknown("input", name, self.inputs, where=f"{option}: ")
+        twice = [name for i, name in enumerate(self.inputs) if name in told or name in self.inputs[:i]]
+        if self.ignore != "rest":
+            twice += [name for name in self.ignore if name in told or name in self.inputs]
+        if twice:
+            raise Misuse(f"{where}: column {show(twice[0])} has two roles; an input is neither told nor ignored")
+        named = {*self.inputs, *told, *(frame.columns if self.ignore == "rest" else self.ignore)}
+        left = frame[[name for name in frame.columns if name not in named]]
+        if len(left.columns):
+            refuse_unnamed(left, where)
+            some = ", ".join(show(name) for name in left.columns[:6])
+            raise Misuse(
+                f"{where}: no role for column {some}; name it in inputs, constraints or ignore (ignore: rest leaves "
+                "out all such): rows that differ there only would count as noise"
+            )
+
+    def _stated(self, rules: Sequence[Rule], measured: Measured) -> Array | None:
+        """Standard deviations of Gaussian noise, (1 + m,); None where rows are drawn."""
+        by_column = dict(self.noise) if isinstance(self.noise, dict) else {}
+        known = {rule.column for rule in rules}
+        for name, value in by_column.items():
+            if name not in known:
+                raise unknown("column", name, known, where="noise: ")
+            deviation(value, f"noise: {name}")
+        own = [rule for rule in rules if rule.noise is not None]
+        if isinstance(self.noise, str):
+            if not measured.repeated:
+                raise Misuse(f"noise: {self.noise} needs rows with equal inputs, and there are none; state numbers")
+            if own:
+                raise Misuse(f"noise of {own[0].column} is stated, but noise is {self.noise}; leave one of them out")
+            return None
+        if self.noise is None and not own:
+            return None if measured.repeated else np.zeros(len(rules))
+        for rule in own:
+            if by_column.setdefault(rule.column, rule.noise) != rule.noise:
+                raise Misuse(f"noise of {rule.column} is stated twice: {rule.noise} and {by_column[rule.column]}")
+        every = self.noise if isinstance(self.noise, float) else 0.0
+        return np.array([by_column.get(rule.column, every) for rule in rules], dtype=np.float64)
+
+    @property
+    def actions(self) -> Finite:
+        actions = self.played.actions
+        assert isinstance(actions, Finite)
+        return actions
+
+    @property
+    def constraints(self) -> int:
+        return self.played.constraints
+
+    def draw(self, generators: Sequence[np.random.Generator]) -> Drawn:
+        return self.played.draw(generators)
+
+    def feedback(self, instances: Drawn, streams: Streams) -> Channel:
+        return self.played.feedback(instances, streams)
+
+    def known_instance(self) -> Drawn | None:
+        return self.played.known_instance()

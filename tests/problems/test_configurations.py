@@ -1,0 +1,280 @@
+"""Tables of configurations: roles, units, noise from repetitions, and files that could be either of two layouts."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from cbobench import params
+from cbobench.algorithms import ALGORITHMS
+from cbobench.errors import Misuse
+from cbobench.problems.data import DataFolder
+from cbobench.problems.table import UserTable
+from tests.helpers import actions, make, play
+
+WIDTHS, RATES = (16, 64, 256), (0.001, 0.01, 0.1)
+ROLES = {
+    "layout": "configurations",
+    "rows": "c.csv",
+    "inputs": ["width", "rate"],
+    "objective": "accuracy",
+    "constraints": {"latency_ms": {"at_most": 40}, "spare_mb": {"at_least": 100}},
+}
+
+
+def grid(repeats=2):
+    """Nine configurations whose repetitions differ by known amounts."""
+    rows = [
+        {
+            "width": w,
+            "rate": r,
+            "accuracy": 0.7 + 0.05 * np.log2(w) + 0.01 * np.log10(r) ** 2 + 0.01 * k,
+            "latency_ms": 10 + w / 5 + 4 * k,
+            "spare_mb": 500 - w - 1000 * r + 10 * k,
+        }
+        for k in range(repeats)  # repetitions are not beside each other
+        for w in WIDTHS
+        for r in RATES
+    ]
+    return pd.DataFrame(rows)
+
+
+def table(base, frame=None, **settings):
+    (grid() if frame is None else frame).to_csv(base / "c.csv", index=False)
+    made = params.build(UserTable, {k: v for k, v in (ROLES | settings).items() if v is not ...})
+    made.prepare(DataFolder(base=base))
+    return made
+
+
+def by_hand(frame):
+    """(f, g_1, g_2) of every configuration in the file's units, in the order in which they first appear."""
+    means = frame.groupby(["width", "rate"], sort=False)[["accuracy", "latency_ms", "spare_mb"]].mean()
+    return means["accuracy"].to_numpy(), means["latency_ms"].to_numpy() - 40, 100 - means["spare_mb"].to_numpy()
+
+
+def test_roles_become_f_and_g(tmp_path):
+    task = table(tmp_path, scaled=False)
+    drawn = task.draw([np.random.default_rng(0)])
+    f, *g = by_hand(grid())
+    assert (task.constraints, task.actions.n, task.actions.d) == (2, 9, 2)
+    np.testing.assert_allclose(drawn.f[0], f)
+    np.testing.assert_allclose(drawn.g[0], g)
+    feasible = (np.array(g) <= 0).all(axis=0)
+    assert 0 < feasible.sum() < 9
+    assert drawn.f_star[0] == pytest.approx(f[feasible].max())
+    assert task.actions.names[3] == "width = 64, rate = 0.001"
+    np.testing.assert_allclose(task.actions.points[3], [48 / 240, 0.0])
+
+
+def test_scaled_units_are_those_of_the_spread(tmp_path):
+    drawn = table(tmp_path).draw([np.random.default_rng(0)])
+    f, *g = by_hand(grid())
+    np.testing.assert_allclose(drawn.f[0], (f - f.mean()) / f.std())
+    np.testing.assert_allclose(drawn.g[0], [one / one.std() for one in g])
+
+
+def test_minimise_is_a_sign_and_nothing_else(tmp_path):
+    up = table(tmp_path).draw([np.random.default_rng(0)])
+    frame = grid().assign(loss=-grid()["accuracy"]).drop(columns="accuracy")
+    for word in ("minimise", "minimize"):
+        down = table(tmp_path, frame, objective={word: "loss"}).draw([np.random.default_rng(0)])
+        np.testing.assert_allclose(down.f, up.f, atol=1e-12)
+
+
+def test_one_column_may_be_bounded_on_both_sides(tmp_path):
+    task = table(
+        tmp_path, constraints={"latency_ms": {"at_most": 40, "at_least": 20}}, ignore=["spare_mb"], scaled=False
+    )
+    drawn = task.draw([np.random.default_rng(0)])
+    np.testing.assert_allclose(drawn.g[0, 0] + drawn.g[0, 1], -20.0)
+
+
+def test_a_logarithmic_axis_is_even_in_powers(tmp_path):
+    points = table(tmp_path, log=["width", "rate"]).actions.points
+    np.testing.assert_allclose(np.unique(points[:, 1]), [0, 0.5, 1], atol=1e-12)
+    np.testing.assert_allclose(np.unique(points[:, 0]), [0, 0.5, 1], atol=1e-12)
+
+
+def test_categories_are_equally_far_apart(tmp_path):
+    frame = grid().assign(optimizer=["adam", "sgd", "lion"] * 6)
+    task = table(tmp_path, frame, inputs=["width", "optimizer"], one_hot=["optimizer"], ignore=["rate"])
+    points = task.actions.points
+    assert points.shape == (9, 4)
+    apart = np.linalg.norm(points[:, None, 1:] - points[None, :, 1:], axis=2)
+    np.testing.assert_allclose(np.unique(apart.round(12)), [0, 1])
+    assert task.actions.names[1] == "width = 16, optimizer = sgd"
+
+
+# Noise ----------------------------------------------------------------------------------------------------------------
+
+
+def observed(task, **options):
+    chunks = play(task, make("random"), seeds=20, horizon=60, **options)[1]
+    return actions(chunks), chunks[0].observed_f, chunks[0].observed_g
+
+
+def test_repetitions_are_drawn_whole(tmp_path):
+    """What is told is one of a configuration's rows, f and g of the same one, each about half of the time."""
+    task = table(tmp_path, scaled=False)
+    played, f, g = observed(task)
+    mean = grid().groupby(["width", "rate"], sort=False)[["accuracy", "latency_ms", "spare_mb"]].mean().to_numpy()
+    later = (f - mean[played, 0]) / 0.005
+    np.testing.assert_allclose(np.abs(later), 1.0)
+    np.testing.assert_allclose(g[..., 0], mean[played, 1] - 40 + 2 * later)
+    np.testing.assert_allclose(g[..., 1], 100 - mean[played, 2] - 5 * later)
+    assert abs(later.mean()) < 0.1
+    np.testing.assert_allclose(task.known_instance().noise[0], [0.005, 2.0, 5.0])
+
+
+def test_unequal_repetitions_are_drawn_evenly(tmp_path):
+    frame = pd.concat([grid(1), grid(4)[27:28]] * 1)  # the first configuration has its k = 0 and k = 3 rows
+    frame = pd.concat([frame, grid(3)[18:19]])  # and k = 2
+    task = table(tmp_path, frame, scaled=False)
+    values = task.played.values[:3, 0]
+    played, f, _ = observed(task)
+    there = f[played == 0]
+    counts = [(np.abs(there - value) < 1e-12).sum() for value in values]
+    assert sum(counts) == len(there)
+    assert min(counts) > 0.2 * len(there)
+    assert (np.ptp(f[played == 4]) if (played == 4).any() else 0) == 0
+
+
+@pytest.mark.parametrize(
+    ("noise", "expected"),
+    [
+        ("gaussian", np.array([0.01, 4.0, 10.0]) / np.sqrt(2)),
+        (0, np.zeros(3)),
+        ({"latency_ms": 3}, np.array([0.0, 3.0, 0.0])),
+    ],
+)
+def test_stated_and_pooled_noise(tmp_path, noise, expected):
+    task = table(tmp_path, scaled=False, noise=noise)
+    np.testing.assert_allclose(task.known_instance().noise[0], expected, atol=1e-12)
+    played, f, g = observed(task)
+    drawn = task.known_instance()
+    residual = np.concatenate([f[..., None], g], axis=2) - drawn.functions[0].T[played]
+    np.testing.assert_allclose(residual.std(axis=(0, 1)), expected, rtol=0.1, atol=1e-12)
+
+
+def test_every_constraint_may_state_its_own_noise(tmp_path):
+    own = {"latency_ms": {"at_most": 40, "noise": 2}, "spare_mb": {"at_least": 100, "noise": 7}}
+    task = table(tmp_path, grid(1), constraints=own, scaled=False)
+    np.testing.assert_allclose(task.known_instance().noise[0], [0, 2, 7])
+    scaled = table(tmp_path, grid(1), constraints=own)
+    np.testing.assert_allclose(scaled.known_instance().noise[0, 1], 2 / by_hand(grid(1))[1].std())
+
+
+def test_without_repetitions_there_is_no_noise(tmp_path):
+    task = table(tmp_path, grid(1))
+    played, f, _ = observed(task)
+    np.testing.assert_array_equal(f, task.known_instance().f[0][played])
+
+
+def test_a_kernel_matrix_of_ones_own(tmp_path):
+    matrix = 0.5 + 0.5 * np.eye(9)
+    pd.DataFrame(matrix).to_csv(tmp_path / "k.csv", index=False)
+    task = table(tmp_path, covariance="k.csv")
+    np.testing.assert_array_equal(task.actions.covariance, matrix)
+    assert set(task.identity()) == {"rows", "covariance"}
+    pd.DataFrame(np.eye(18)).to_csv(tmp_path / "k.csv", index=False)
+    with pytest.raises(Misuse, match="shape .18, 18., but there are 9 configurations"):
+        table(tmp_path, covariance="k.csv")
+
+
+@pytest.mark.parametrize("name", ["scbo", "admmbo", "bandit-oco", "safeopt", "ckb-ts", "cei"])
+def test_blocks_change_no_bit_and_coordinates_are_there(tmp_path, name):
+    task = table(tmp_path)
+    assert ALGORITHMS.get(name).needs <= task.offers()
+    _, chunks = play(task, make(name), seeds=3, horizon=15)
+    _, alone = play(task, make(name), seeds=[2], horizon=15)
+    np.testing.assert_array_equal(actions(chunks)[:, 2:], actions(alone))
+    np.testing.assert_array_equal(chunks[0].observed_g[:, 2:], alone[0].observed_g)
+
+
+# Wrong input ----------------------------------------------------------------------------------------------------------
+
+WRONG = {
+    "unknown input": ({"inputs": ["width", "rte"]}, "inputs: unknown column 'rte'; did you mean 'rate'"),
+    "unknown objective": ({"objective": "acuracy"}, "objective: unknown column 'acuracy'; did you mean 'accuracy'"),
+    "unknown constraint": ({"constraints": {"latency": {"at_most": 1}}}, "constraints: unknown column 'latency'"),
+    "no role": ({"constraints": {"latency_ms": {"at_most": 40}}}, "no role for column 'spare_mb'; name it in inputs"),
+    "two roles": ({"inputs": ["width", "rate", "accuracy"]}, "'accuracy' has two roles"),
+    "no input": ({"inputs": ...}, "needs inputs; write rows: FILE, inputs:"),
+    "no constraint": ({"constraints": ...}, "needs constraints; write"),
+    "no file": ({"rows": ...}, "needs rows; write rows: FILE"),
+    "no such file": ({"rows": "d.csv"}, "d.csv' does not exist"),
+    "no bound": ({"constraints": {"latency_ms": 40}}, r"'latency_ms' is 40; allowed: \{at_most: NUMBER\}"),
+    "word as bound": ({"constraints": {"latency_ms": {"at_most": "x"}}}, "at_most is 'x'; it must be a finite number"),
+    "unknown bound": ({"constraints": {"latency_ms": {"at_most": 4, "atleast": 1}}}, "unknown key 'atleast'; did you"),
+    "two aims": ({"objective": {"minimise": "a", "maximise": "b"}}, "objective is .*; allowed: a column's name"),
+    "infeasible": (
+        {"constraints": {"latency_ms": {"at_most": 5}}, "ignore": "rest"},
+        r"no feasible configuration: .*latency_ms at most 5: 0 of 9, best 15\.2",
+    ),
+    "jointly infeasible": (
+        {"constraints": {"latency_ms": {"at_most": 16}, "spare_mb": {"at_most": 300}}},
+        r"none keeps all constraints .*at most 16: 3 of 9.*at most 300: 3 of 9",
+    ),
+    "negative noise": ({"noise": {"accuracy": -1}}, "noise: accuracy is -1; it must be a finite number of at least 0"),
+    "noise of an input": ({"noise": {"width": 1}}, "noise: unknown column 'width'"),
+    "unknown log": ({"log": ["with"]}, "log: unknown input 'with'; did you mean 'width'"),
+    "alien": ({"threshold": 3.0}, "threshold is no parameter of layout: configurations"),
+    "alien, too": ({"layout": "readings"}, "inputs is no parameter of layout: readings"),
+    "ignored stranger": ({"ignore": ["days"]}, "ignore: unknown column 'days'"),
+    "list": ({"constraints": ["latency_ms"]}, "constraints is .*; allowed: mapping"),
+}
+
+
+@pytest.mark.parametrize("case", WRONG)
+def test_wrong_roles_are_one_line(tmp_path, case):
+    settings, message = WRONG[case]
+    with pytest.raises(Misuse, match=message) as caught:
+        table(tmp_path, **settings)
+    assert "\n" not in str(caught.value)
+
+
+FILES = {
+    "text in an input": ({"rate": ["low", "mid", "high"] * 6}, "input 'rate' holds text, such as 'low', which has no"),
+    "codes": (
+        {"rate": [0, 1, 2] * 6},
+        r"'rate' is 0, 1, ..., 2, numbers or codes of categories; say amounts: \[rate\]",
+    ),
+    "constant": ({"rate": 1.0}, "input 'rate' is 1 in every row"),
+    "text in the objective": ({"accuracy": "92 %"}, "column 'accuracy' holds text, such as '92 %'"),
+    "a hole": ({"latency_ms": [np.nan, *range(17)]}, "1 missing or infinite entries .* column 'latency_ms', row 1"),
+    "flat objective": ({"accuracy": 1.0}, "objective 'accuracy' is the same in all 9 configurations"),
+    "a text nobody named": ({"note": "x"}, "no role for column 'note'"),
+}
+
+
+@pytest.mark.parametrize("case", FILES)
+def test_wrong_files_are_one_line(tmp_path, case):
+    columns, message = FILES[case]
+    with pytest.raises(Misuse, match=message):
+        table(tmp_path, grid().assign(**columns))
+
+
+def test_what_was_refused_may_be_said(tmp_path):
+    assert table(tmp_path, grid().assign(rate=[0, 1, 2] * 6), amounts=["rate"]).actions.d == 2
+    assert table(tmp_path, grid().assign(rate=[0, 1, 2] * 6), one_hot=["rate"]).actions.d == 4
+    assert table(tmp_path, grid().assign(note="x"), ignore=["note"]).actions.n == 9
+    assert table(tmp_path, grid().assign(note="x"), ignore="rest").actions.n == 9
+    assert table(tmp_path, layout=...).actions.n == 9, "the roles say what the layout is"
+
+
+def test_nothing_logarithmic_is_zero(tmp_path):
+    with pytest.raises(Misuse, match="'rate' is 0 somewhere, which has no logarithm"):
+        table(tmp_path, grid().assign(rate=[0, 1, 10] * 6), log=["rate"])
+
+
+def test_row_numbers_are_not_played(tmp_path):
+    grid().to_csv(tmp_path / "i.csv")
+    with pytest.raises(
+        Misuse, match=r"a column has no name .read as 'Unnamed: 0'.*index=False.*ignore: \['Unnamed: 0'\]"
+    ):
+        table(tmp_path, rows="i.csv")
+    assert table(tmp_path, rows="i.csv", ignore=["Unnamed: 0"]).actions.n == 9
+    grid().set_index(pd.Index(np.arange(18) ** 2)).to_parquet(tmp_path / "i.parquet")
+    with pytest.raises(Misuse, match="a column has no name .read as 'index'"):
+        table(tmp_path, rows="i.parquet")
