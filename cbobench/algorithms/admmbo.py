@@ -62,7 +62,7 @@ class ADMMBO(OneRun):
     M: float = param(50.0, "price M of an infeasible z_i", above=0.0)
     side: float = param(6.0, "side of the cube in which distances are taken (the paper's toy: 6)", above=0.0)
     corner: Literal["upper", "lower"] = param("upper", "corner of the cube at which every z_i starts")
-    initial: int = param(2, "random points at the beginning", at_least=1)
+    initial: int = param(2, "random points at the beginning, after a suite's initial design", at_least=1)
     first_f: int = param(10, "queries of the first optimality step", at_least=1)
     first_g: int = param(50, "queries of the first feasibility step of each constraint", at_least=1)
     later_f: int = param(5, "queries of every later optimality step", at_least=1)
@@ -99,9 +99,12 @@ class ADMMBO(OneRun):
     def tell_one(self, t: int, action: Any, f: float, g: Array) -> None:
         self.model.tell(self.where, np.concatenate([[f], g]))
 
+    def observe_one(self, t: int, action: Any, f: float, g: Array) -> None:
+        self.model.tell(self.model.where(action), np.concatenate([[f], g]))
+
     def _plan(self) -> Iterator[NDArray[Any]]:
         """The queries one after another; between two of them the model learns what the first one told."""
-        for _ in range(self.initial):
+        for _ in range(self.initial - self.model.count):
             yield self.model.anywhere(self.generator)
         for k in range(self.iterations):
             for _ in range(self.later_f if k else self.first_f):

@@ -3,6 +3,7 @@
     start(setting)            once
     ask(t) -> actions         every round, t = 1, 2, ..., T
     tell(t, actions, feedback)
+    observe(t, actions, feedback) in place of both, in the rounds of a suite's initial design
 
 An algorithm sees its own past feedback and what `Setting` says a learner may know; never f or g. Most derive
 `score.ScoreAlgorithm`; one that thinks one run at a time derives `OneRun`.
@@ -12,7 +13,7 @@ from __future__ import annotations
 
 import copy
 import operator
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Literal
 
@@ -148,6 +149,10 @@ class Algorithm:
     def tell(self, t: int, actions: Actions, feedback: Feedback) -> None:
         """Feedback of round t."""
 
+    def observe(self, t: int, actions: Actions, feedback: Feedback) -> None:
+        """Feedback of a round of the suite's initial design, in place of `ask` and `tell`."""
+        self.tell(t, actions, feedback)
+
     def recommend(self, t: int) -> Actions | None:
         """What it would recommend after round t, if nothing more could be learnt: (S,), or points (S, d) of a box.
 
@@ -200,6 +205,10 @@ class OneRun(Algorithm):
     def tell_one(self, t: int, action: Any, f: float, g: Array) -> None:
         """Feedback of the run: the action as it was asked, its reward and its constraint values (m,)."""
 
+    def observe_one(self, t: int, action: Any, f: float, g: Array) -> None:
+        """Feedback of a round of the suite's initial design, which the run was not asked for."""
+        self.tell_one(t, action, f, g)
+
     def recommend_one(self, t: int) -> Any:
         """What the run would recommend after round t, as in `ask_one`; None for its incumbent by what it observed."""
         return None
@@ -227,9 +236,18 @@ class OneRun(Algorithm):
         return np.array([operator.index(action) for action in asked], dtype=np.intp)
 
     def tell(self, t: int, actions: Actions, feedback: Feedback) -> None:
+        for run, *told in self._each(actions, feedback):
+            run.tell_one(t, *told)
+
+    def observe(self, t: int, actions: Actions, feedback: Feedback) -> None:
+        for run, *told in self._each(actions, feedback):
+            run.observe_one(t, *told)
+
+    def _each(self, actions: Actions, feedback: Feedback) -> Iterator[tuple[Any, Any, float, Array]]:
+        """Every run with its action, its reward and its constraint values."""
         for s, run in enumerate(self.runs):
             action = actions[s] if actions.ndim == 2 else int(actions[s])
-            run.tell_one(t, action, float(feedback.f[s]), feedback.g[s])
+            yield run, action, float(feedback.f[s]), feedback.g[s]
 
     @property
     def duals(self) -> Array | None:

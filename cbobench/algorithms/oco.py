@@ -117,6 +117,10 @@ class BanditOCO(OneRun):
         self.total += values
         self.rounds += 1
 
+    def observe_one(self, t: int, action: Any, f: float, g: Array) -> None:
+        """Ranges alone: no gradient can be told from where it did not look."""
+        self.seen.add(np.concatenate([[-f], g])[None])
+
     def _divisors(self) -> Array:
         """What f and each g_j are divided by, (1 + m,); 1 while nothing is known."""
         if self.scale != "observed":

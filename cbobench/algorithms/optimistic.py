@@ -8,6 +8,7 @@ from typing import Any, Literal
 import numpy as np
 
 from cbobench.algorithms.base import NONE, Setting
+from cbobench.algorithms.fitting import check_fit, is_fitted
 from cbobench.algorithms.score import ScoreAlgorithm
 from cbobench.errors import CellFailure
 from cbobench.gp.beliefs import Belief
@@ -19,7 +20,7 @@ from cbobench.gp.posteriors import choice
 from cbobench.gp.posteriors.shared import SharedPosterior
 from cbobench.gp.width import Width, WidthForm
 from cbobench.params import param, state
-from cbobench.problems.base import Actions, Problem
+from cbobench.problems.base import Actions, Feedback, Problem
 
 Bound = float | Literal["norm", "sup"]
 
@@ -46,6 +47,7 @@ class OptimisticReward(ScoreAlgorithm):
 
     def check(self, problem: Problem) -> None:
         super().check(problem)
+        check_fit(self.kernel, problem, any(strategy.joint for strategy in self.strategies()))
         if self.gain == "rate":
             gain_rate(problem.actions, 1)
 
@@ -88,7 +90,10 @@ class OptimisticReward(ScoreAlgorithm):
         if self.joint and isinstance(setting.actions, Box):  # paths are maximised over the candidates, as in the theory
             setting = replace(setting, actions=setting.actions.grid)
             self.grid_points = setting.finite.points
-        rank = setting.finite.features.shape[1] if self.joint else 0
+        rank = 0
+        if self.joint:
+            fitted = is_fitted(self.kernel, setting.actions)
+            rank = setting.finite.n if fitted else setting.finite.features.shape[1]
         each = (("explore f", ()), ("explore g", (setting.constraints,)))
         for strategy, (role, shape) in zip(self.explorations, each, strict=False):
             strategy.start(setting.streams, role, shape, rank)
@@ -96,7 +101,8 @@ class OptimisticReward(ScoreAlgorithm):
         super().start(setting)
 
     def posterior_kind(self) -> choice.Kind:
-        return "features" if any(strategy.joint for strategy in self.strategies()) else "cheapest"
+        joint = any(strategy.joint for strategy in self.strategies())
+        return "features" if joint and self.kernel == "given" else super().posterior_kind()
 
     def set_bounds(self, setting: Setting) -> None:
         self.bound_f = read_bound("B", self.B, setting.norm[:, :1], setting.sup[:, :1])
@@ -145,6 +151,11 @@ class OptimisticReward(ScoreAlgorithm):
     def ask(self, t: int) -> Actions:
         action = super().ask(t)
         return action if self.grid_points is None else self.grid_points[action]
+
+    def observe(self, t: int, actions: Actions, feedback: Feedback) -> None:
+        if self.grid_points is not None:  # a design lies on these points
+            actions = np.array([((self.grid_points - x) ** 2).sum(axis=1).argmin() for x in actions])
+        super().observe(t, actions, feedback)
 
     def recommend(self, t: int) -> Actions | None:
         action = super().recommend(t)

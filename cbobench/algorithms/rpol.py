@@ -13,6 +13,7 @@ import numpy as np
 
 from cbobench.algorithms import ALGORITHMS
 from cbobench.algorithms.drift import theory_window
+from cbobench.algorithms.fitting import KernelChoice
 from cbobench.algorithms.optimistic import Optimistic
 from cbobench.algorithms.pending import Pending
 from cbobench.errors import CellFailure
@@ -104,7 +105,7 @@ class RPOLCensored(RPOL):
         if self.lag == 0 or not self.history or self.cutoff == 0:
             return widths
         recent = np.stack(self.history[-self.cutoff :], axis=1)  # (S, m) or (S, m, d)
-        under_way = np.sqrt(self.posterior.at(recent)[1]).sum(axis=1)[:, None]
+        under_way = np.sqrt(self.posterior.at(recent)[1]).sum(axis=-1).reshape(len(widths), -1)
         return np.asarray(widths + self.lag * self.beta_scale * self._observation_bound() * under_way)
 
     def condition(self, t: int, feedback: Feedback) -> None:
@@ -138,6 +139,7 @@ class RPOLSW(RPOL):
     cost = "O(nW + W²); rough box O(MW + W²)"
     needs = frozenset({"feedback at once"})
     pending: ClassVar[Pending] = "ignore"  # type: ignore[misc]
+    kernel: ClassVar[KernelChoice] = "given"  # type: ignore[misc]
 
     window: int | Literal["theory"] = param("theory", "W, observations kept; theory: γ^(1/4) √(T/P_T)", at_least=1)
     inclusive: bool = param(True, "keep W + 1 observations, as the algorithm is written; false: W, as in its proof")

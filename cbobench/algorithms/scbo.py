@@ -51,7 +51,11 @@ class SCBO(OneRun):
         "scaled", "noise variance; scaled (ours): 0.01 of each model's squared amplitude; theory: 1 + 2/T", above=0.0
     )
     scaled: bool = param(True, "centre and amplitude of the models from the running range; else 0 and 1")
-    initial: int = param(10, "random points before the trust region, and after every restart", at_least=1)
+    initial: int = param(
+        10,
+        "points before the trust region (random, after a suite's initial design), and after every restart",
+        at_least=1,
+    )
     candidates: int = param(
         512, "how many (the paper: min(5000, max(2000, 200 d)), three times as long)", at_least=2, at_most=5000
     )
@@ -127,11 +131,17 @@ class SCBO(OneRun):
         return np.where(moved, points, middle)
 
     def tell_one(self, t: int, action: Any, f: float, g: Array) -> None:
-        values = np.sign(g) * np.log1p(np.abs(g)) if self.bilog else g
-        self.model.tell(self.where, np.concatenate([[f], values]))
+        self._learn(self.where, f, g)
         if self.incumbent >= 0:
             means = self.model.played_means
             self._adapt(improves(means[:, -1], means[:, self.incumbent], self.margin))
+
+    def observe_one(self, t: int, action: Any, f: float, g: Array) -> None:
+        self._learn(self.model.where(action), f, g)
+
+    def _learn(self, where: NDArray[Any], f: float, g: Array) -> None:
+        values = np.sign(g) * np.log1p(np.abs(g)) if self.bilog else g
+        self.model.tell(where, np.concatenate([[f], values]))
 
     def _adapt(self, success: bool) -> None:
         """Count, and double or halve the side."""

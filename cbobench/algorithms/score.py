@@ -5,12 +5,13 @@ The base class keeps the model and plays the best-scored action; what widens bel
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import ClassVar
 
 import numpy as np
 
 from cbobench.algorithms.base import NONE, Algorithm, Setting
+from cbobench.algorithms.fitting import KernelChoice, check_fit, is_fitted
 from cbobench.algorithms.pending import Pending, Wait, credited
 from cbobench.errors import CellFailure, Misuse
 from cbobench.gp.actions import break_ties
@@ -20,7 +21,9 @@ from cbobench.gp.kernels import Array
 from cbobench.gp.maximise import polish
 from cbobench.gp.parts import Parts, Score
 from cbobench.gp.posteriors import choice
+from cbobench.gp.posteriors.choice import Kind
 from cbobench.gp.posteriors.contract import Mask, Posterior
+from cbobench.gp.posteriors.fitted import FittedPosterior
 from cbobench.gp.posteriors.pending import PendingPosterior
 from cbobench.gp.posteriors.separate import SeparatePosterior
 from cbobench.gp.posteriors.shared import SharedPosterior
@@ -44,6 +47,7 @@ class ScoreAlgorithm(Algorithm):
     A subclass that refuses delays, or has a rule of its own for them, makes `pending` a class variable.
     """
 
+    kernel: KernelChoice = param("given", "the models': the problem's, or fit: see algorithms/fitting.py")
     pending: Pending = param("ignore", "plays whose delayed feedback is under way: see algorithms/pending.py")
 
     setting: Setting = state()
@@ -58,6 +62,10 @@ class ScoreAlgorithm(Algorithm):
     def check(self, problem: Problem) -> None:
         if type(self).score is ScoreAlgorithm.score and type(self).parts is ScoreAlgorithm.parts:
             raise Misuse(f"{type(self).__name__} defines neither parts nor score; write one of them")
+        check_fit(self.kernel, problem)
+
+    def posterior_kind(self) -> Kind:
+        return "cheapest" if self.kernel == "given" else "observations"
 
     # What a subclass says -------------------------------------------------------------------------------------------
 
@@ -123,6 +131,9 @@ class ScoreAlgorithm(Algorithm):
     def start(self, setting: Setting) -> None:
         self.setting = setting
         self.box = setting.actions if isinstance(setting.actions, Box) else None
+        self.fits = is_fitted(self.kernel, setting.actions)
+        if self.fits and self.box is not None:
+            self.box = replace(self.box, kernel_name="matern52", meshed=False)
         if self.box is not None:
             self.starts = Starts(self.box)
             self.observed: list[Array] = []
@@ -130,7 +141,7 @@ class ScoreAlgorithm(Algorithm):
         if self.box is None:
             self.at_played = AtPlayed(setting.replicates, setting.constraints, setting.finite.n)
         functions = 1 + setting.constraints if self.models_constraints else 1
-        self.posterior = self.make_posterior(functions)
+        self.posterior = self.fitted(functions) if self.fits else self.make_posterior(functions)
         self.wait = Wait(setting.replicates, functions)
         self.shown: Shown | None = None
         self.history: list[Actions] = []
@@ -143,6 +154,10 @@ class ScoreAlgorithm(Algorithm):
             return self.cheapest(functions)
         arrived = SeparatePosterior([self.cheapest(1) for _ in range(functions)])
         return PendingPosterior(arrived, self.cheapest(1)) if self.pending == "variance" else arrived
+
+    def fitted(self, functions: int) -> Posterior:
+        """A posterior with a fitted kernel for each function."""
+        return FittedPosterior(self.box or self.setting.actions, self.setting.replicates, functions)
 
     def cheapest(self, functions: int) -> SharedPosterior:
         """A posterior of functions that are observed together."""
@@ -231,6 +246,14 @@ class ScoreAlgorithm(Algorithm):
     def tell(self, t: int, actions: Actions, feedback: Feedback) -> None:
         if type(self).learn is not ScoreAlgorithm.learn:
             self.learn(t, self._at_chosen() if self.looks_back else self.belief, feedback)
+        self._remember(t, feedback)
+
+    def observe(self, t: int, actions: Actions, feedback: Feedback) -> None:
+        """The model learns; no dual variable moves, and no other state of the algorithm."""
+        self.chosen = actions if self.box is None else self.box.unit(actions)
+        self._remember(t, feedback)
+
+    def _remember(self, t: int, feedback: Feedback) -> None:
         self.condition(t, feedback)
         if self.box is not None and self.starts.rough:
             self.observed.append(self.chosen)

@@ -185,6 +185,10 @@ class RunData:
         """Points of the cube, (q, d)."""
         return where if self.cube.units is None else self.cube.units[where]
 
+    def where(self, action: Any) -> NDArray[Any]:
+        """The opposite of `action`."""
+        return np.array([action]) if self.cube.box is None else self.cube.box.unit(action)[None]
+
     def action(self, where: NDArray[Any]) -> Any:
         """The action that is played for one of them, (1,) or (1, d)."""
         return int(where[0]) if self.cube.box is None else self.cube.box.scale(where[0])

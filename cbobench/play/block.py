@@ -14,6 +14,7 @@ from cbobench.metrics import METRICS
 from cbobench.play.play import Play
 from cbobench.play.rows import RoundRows
 from cbobench.problems.base import Problem
+from cbobench.suite.variants import INITIAL
 
 if TYPE_CHECKING:
     from cbobench.suite.cells import Cell
@@ -30,7 +31,9 @@ def start(problem: Problem, cells: Sequence[Cell], horizon: int, keep: int | Non
     algorithm = params.build(ALGORITHMS.get(pair.algorithm.name), pair.algorithm.settings)
     seeds = [cell.seed for cell in cells]
     rows = RoundRows(cells, horizon, keep)
-    play = Play(problem, pair.problem.name, algorithm, pair.algorithm.name, seeds, horizon, rows.kept.tolist())
+    names = (pair.problem.name, pair.algorithm.name)
+    design = pair.algorithm.values.get(INITIAL)
+    play = Play(problem, names[0], algorithm, names[1], seeds, horizon, rows.kept.tolist(), design)
     return play, rows
 
 

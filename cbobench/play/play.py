@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from cbobench.algorithms.base import Algorithm, Setting
 from cbobench.errors import CellFailure, show
 from cbobench.gp.box import Box
+from cbobench.gp.design import DesignName, design
 from cbobench.gp.kernels import Array
 from cbobench.play.recommend import Recommendations
 from cbobench.play.recorder import ChunkMetrics, Recorder
@@ -53,10 +54,12 @@ class Play:
         seeds: one per cell.
         horizon: T.
         asked: after which rounds the algorithm is asked what it recommends, besides the last one.
+        initial: of how many rounds the initial design is, by its name: {"sobol": 10}; their actions are every method's.
 
     Instance and feedback streams are named by (problem, seed) only: every algorithm meets the same function and, at
-    round t, the same noise. Names are registered names without parameters, so that a sweep over a parameter is paired
-    too: the same weights under another threshold, the same exploration draws under another width.
+    round t, the same noise; so is the initial design. Names are registered names without parameters, so that a sweep
+    over a parameter is paired too: the same weights under another threshold, the same exploration draws under another
+    width.
     """
 
     def __init__(
@@ -68,6 +71,7 @@ class Play:
         seeds: Sequence[int],
         horizon: int,
         asked: Iterable[int] = (),
+        initial: Mapping[DesignName, int] | None = None,
     ) -> None:
         self.horizon = horizon
         self.problem = problem
@@ -78,6 +82,10 @@ class Play:
         own = Streams([("algorithm", problem_key, algorithm_key, seed) for seed in seeds])
         self.channel = problem.feedback(self.instances, feedback)
         self.setting = Setting.of(problem, self.instances, horizon, own)
+        self.initial: list[Actions] = []
+        for name, count in (initial or {}).items():
+            own_of_problem = [generator("initial design", problem_key, seed) for seed in seeds]
+            self.initial += list(design(problem.actions, name, count, own_of_problem))
         self.metrics = Recorder(self.instances, horizon)
         self.recommendations = Recommendations(problem.actions, self.instances, {*asked, horizon})
         self.dual_rounds: NDArray[np.int64] | None = None
@@ -118,7 +126,8 @@ class Play:
                 shown = channel.before(t)
                 if shown is not None:
                     algorithm.see(t, shown)
-                chosen = algorithm.ask(t)
+                given = t <= len(self.initial)
+                chosen = self.initial[t - 1] if given else algorithm.ask(t)
                 _check_asked(chosen, actions)
                 if self.watch is not None:
                     self.watch(t)
@@ -136,7 +145,7 @@ class Play:
                     told = i + 1
                 else:
                     _check_arrivals(feedback.arrivals)
-                algorithm.tell(t, chosen, feedback)
+                (algorithm.observe if given else algorithm.tell)(t, chosen, feedback)
                 dual = algorithm.duals
                 if dual is not None:
                     if np.shape(dual) != (replicates, m):

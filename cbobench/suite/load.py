@@ -21,6 +21,7 @@ from cbobench.problems.data import DataFolder
 from cbobench.suite import yamlio
 from cbobench.suite.cells import Grid, Pair, Suite
 from cbobench.suite.checks import check_pairs, check_shared, unique
+from cbobench.suite.initial import after, check_initial, initial_of
 from cbobench.suite.limits import (
     MAX_CELLS,
     MAX_HORIZON,
@@ -34,7 +35,19 @@ from cbobench.suite.limits import (
 from cbobench.suite.variants import Variant, short
 from cbobench.threads import single_thread
 
-KEYS = ("suite", "about", "horizon", "seeds", "record", "audit", "timeout", "shared", "problems", "algorithms")
+KEYS = (
+    "suite",
+    "about",
+    "horizon",
+    "seeds",
+    "record",
+    "audit",
+    "timeout",
+    "initial",
+    "shared",
+    "problems",
+    "algorithms",
+)
 DEFAULT_KEEP = 1000
 NAME = re.compile(r"[A-Za-z0-9][\w .-]*")
 
@@ -92,6 +105,8 @@ def load(
     )
     beside = [path.parent, Path()]
     algorithms = [v for entry in asked["algorithms"] for v in _algorithm_variants(entry, at, shared, imports, beside)]
+    initial = initial_of(content.get("initial"), T, at(content.lines.get("initial", 0)))
+    algorithms = [after(initial, variant) for variant in algorithms]
     check_shared(shared, algorithms, at(content.lines.get("shared", 0)), imports)
     unique(algorithms, "algorithm", path)
     folder = DataFolder(data, path.parent)
@@ -104,6 +119,7 @@ def load(
     ]
     unique([variant for variant, _ in found], "problem", path)
     problems = {variant.title: problem for variant, problem in found}
+    check_initial(initial, problems, at(content.lines.get("initial", 0)))
     every = [Pair(variant, algorithm) for variant, _ in found for algorithm in algorithms]
     pairs = [pair for pair in every if pair.matches(only)]
     if not pairs:
@@ -117,6 +133,8 @@ def load(
     audit = content.get("audit", False)
     if not isinstance(audit, bool):
         raise Misuse(f"{at(content.lines['audit'])}audit is {show(audit)}; allowed: true, false")
+    if audit and initial:
+        raise Misuse(f"{at(content.lines['audit'])}audit is true, but no theorem is of an initial design; remove one")
     timeout = content.get("timeout")
     number = isinstance(timeout, int | float) and not isinstance(timeout, bool)
     if timeout is not None and not (number and 0 < timeout < float("inf")):

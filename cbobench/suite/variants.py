@@ -7,6 +7,9 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
+INITIAL = "initial design"
+"""Among an algorithm's values, the suite's `initial`; no parameter may have a space in its name."""
+
 
 @dataclass(frozen=True)
 class Variant:

@@ -52,6 +52,18 @@ WRONG = [
         "unknown shared parameter 'bta_scale'; did you mean 'beta_scale'",
     ),
     (("seeds: 3", "seeds: 3\nshared: {beta_scale: x}"), "beta_scale is 'x'; allowed: number"),
+    (("seeds: 3", "seeds: 3\ninitial: 5"), r"suite.yaml:4: initial is 5; allowed: {sobol: rounds} or {random: rounds}"),
+    (("seeds: 3", "seeds: 3\ninitial: {sobo: 5}"), r"initial is {.sobo.: 5}; allowed: {sobol: rounds}"),
+    (("seeds: 3", "seeds: 3\ninitial: {sobol: 10}"), "initial: sobol is 10; allowed: a whole number from 1 to 9"),
+    (("seeds: 3", "seeds: 3\ninitial: {sobol: true}"), "initial: sobol is True; allowed: a whole number"),
+    (
+        ("seeds: 3", "seeds: 3\naudit: true\ninitial: {sobol: 5}"),
+        "audit is true, but no theorem is of an initial",
+    ),
+    (
+        ("horizon: 10", "horizon: 999\ninitial: {random: 500}"),
+        "design of 500 rounds, but there are 100 actions",
+    ),
     (("seeds: 3", "seeds: 3\nshared: 5"), "shared is 5; it must map"),
     (("ckb-ucb", "ckb-ubc"), r"suite.yaml:7: unknown algorithm 'ckb-ubc'; did you mean 'ckb-ucb'\?; allowed: admmbo"),
     (("rkhs-1d", "rkhs-2d"), "suite.yaml:5: unknown problem 'rkhs-2d'; did you mean 'rkhs-1d'"),

@@ -1,0 +1,48 @@
+"""What a method's models are, its parameter `kernel`.
+
+    given   the problem's kernel, with its lengthscale, for f and every g_j; λ is the method's. The theory is of this
+    fit     a Matérn-5/2 kernel with a lengthscale for every coordinate, an amplitude, a noise variance and a centre for
+            each of f, g_1, ..., g_m, by maximum a posteriori from the observations (see `cbobench.gp.fit`)
+
+With `fit` every seed has models of its own, and whatever theorems say of λ, β, B, G and γ is a heuristic: B and G are
+norms under the problem's kernel, γ is the gain under the kernel of the moment, λ serves β alone. Fitted models are for
+boxes, and for finite sets with coordinates; feedback must arrive at once.
+"""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from cbobench.errors import Misuse
+from cbobench.gp.actions import Finite
+from cbobench.gp.box import Box
+from cbobench.problems.base import Problem
+
+KernelChoice = Literal["given", "fit"]
+OnBoxes = Literal["given", "fit", "fit on boxes"]
+"""For methods whose authors fit: on boxes, unless the suite says otherwise; on finite sets the problem's kernel."""
+
+MOST = 2048  # actions between which sample paths of fitted models are drawn, O(n³) per round
+
+
+def is_fitted(kernel: OnBoxes, actions: Finite | Box) -> bool:
+    """Whether models of an action set are fitted."""
+    return kernel == "fit" or (kernel == "fit on boxes" and isinstance(actions, Box))
+
+
+def check_fit(kernel: OnBoxes, problem: Problem, joint: bool = False) -> None:
+    """Raises `Misuse` where a kernel is to be fitted that cannot be.
+
+    Args:
+        joint: whether sample paths over all actions are drawn.
+    """
+    actions = problem.actions
+    if not is_fitted(kernel, actions):
+        return
+    if isinstance(actions, Finite) and actions.points is None:
+        raise Misuse("kernel is fit, but the actions have no coordinates to fit a kernel of; allowed: given")
+    if "feedback at once" not in problem.offers():
+        raise Misuse("kernel is fit, but feedback is delayed, which fitted models do not take; allowed: given")
+    count = actions.n if isinstance(actions, Finite) else actions.size
+    if joint and count > MOST:
+        raise Misuse(f"kernel is fit, but sample paths of {count:,} actions take O(n³); allowed: {MOST:,}, or given")

@@ -1,0 +1,66 @@
+"""Initial designs: the first actions of every method of a suite, the same ones for a seed."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from cbobench.errors import Misuse
+from cbobench.gp.actions import Finite
+from cbobench.gp.box import POINTS, Box, sobol
+from cbobench.gp.kernels import Array
+
+DesignName = Literal["sobol", "random"]
+
+
+def design(
+    actions: Finite | Box, name: DesignName, count: int, generators: Sequence[np.random.Generator]
+) -> NDArray[Any]:
+    """The first `count` actions of S replicates: indices (count, S) of a finite set, or points (count, S, d) of a box.
+
+    `sobol`: consecutive points of a Sobol sequence from a random one on, which is a low-discrepancy set wherever it
+    begins (blocks of 2^k points are digital shifts of the first one). On a box they are among its scattered candidates,
+    so that a method that samples paths at these learns from the same actions as all others. In a finite set they are
+    the nearest actions, none twice; without coordinates, random ones. `random`: uniform, in a finite set none twice.
+
+    Raises:
+        Misuse: the set has fewer actions, or the box fewer candidates.
+    """
+    return np.stack([_one(actions, name, count, generator) for generator in generators], axis=1)
+
+
+def check_design(actions: Finite | Box, count: int) -> None:
+    """Raises `Misuse` where there are too few actions, or candidates, for so many rounds."""
+    most, what = (actions.n, "actions") if isinstance(actions, Finite) else (actions.size, "candidates")
+    if count > most:
+        raise Misuse(f"an initial design of {count} rounds, but there are {most} {what}; give fewer rounds")
+
+
+def _one(actions: Finite | Box, name: DesignName, count: int, generator: np.random.Generator) -> NDArray[Any]:
+    check_design(actions, count)
+    if isinstance(actions, Box):
+        points = actions.scattered
+        some = _block(len(points), count, generator) if name == "sobol" else generator.permutation(len(points))[:count]
+        return actions.scale(points[some])
+    if actions.points is None or name == "random":
+        return generator.permutation(actions.n)[:count]
+    low, high = actions.points.min(axis=0), actions.points.max(axis=0)
+    units = (actions.points - low) / np.where(high > low, high - low, 1.0)
+    return nearest(units, sobol(actions.d, POINTS)[_block(POINTS, count, generator)])
+
+
+def _block(points: int, count: int, generator: np.random.Generator) -> NDArray[np.intp]:
+    """Which of the points of a sequence, around its end."""
+    return (generator.integers(points) + np.arange(count)) % points
+
+
+def nearest(points: Array, targets: Array) -> NDArray[np.intp]:
+    """The nearest of points (n, d) to each target (k, d) that no earlier target has taken, (k,)."""
+    free, found = np.ones(len(points), dtype=bool), np.empty(len(targets), dtype=np.intp)
+    for i, target in enumerate(targets):
+        found[i] = np.where(free, ((points - target) ** 2).sum(axis=1), np.inf).argmin()
+        free[found[i]] = False
+    return found

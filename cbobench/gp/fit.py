@@ -1,0 +1,181 @@
+"""Hyperparameters of a GP from what it has observed: maximum a posteriori, with analytic gradients.
+
+The model is y = c + f(x) + noise, f a GP with covariance s² k(x, x'), k the Matérn-5/2 kernel with a lengthscale for
+every coordinate of the unit cube. Observations are standardised first. A lengthscale's prior is BoTorch's (from 0.12
+on; Hvarfner et al. 2024): LogNormal(√2 + ln(d)/2, √3), not below 0.025. Ours, where BoTorch has s² = 1 and expects more
+noise (LogNormal(-4, 1), not below 1e-4): ln s² is N(0, 1), the noise variance is LogNormal(-9, 3), not below 1e-6. The
+constant c is the one that maximises the likelihood (generalised least squares).
+
+A fit looks at no more than `MOST` observations and takes no more than `STEPS` steps; `due` says after which rounds
+there is one. It depends on its own observations, and on the hyperparameters before, alone.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+
+from cbobench.gp.kernels import Array
+from cbobench.gp.posteriors.factor import lapack
+
+MOST = 256  # observations: later ones thin out the earlier ones evenly
+STEPS = 50
+EVERY, GROWTH = 30, 1.1  # a fit after each of so many observations, then whenever there are so many times as many
+SHORTEST, LONGEST = 0.025, 100.0
+LEAST_NOISE, MOST_NOISE = 1e-6, 1.0
+SCALE_PRIOR = (0.0, 1.0)
+NOISE_PRIOR = (-9.0, 3.0)
+WIDTH = math.sqrt(3)  # of the prior of a lengthscale's logarithm
+
+
+@dataclass(frozen=True)
+class Fitted:
+    """Hyperparameters of one function, in the units of its observations.
+
+    Attributes:
+        lengthscales: in units of the sides, (d,).
+        amplitude: s.
+        ratio: the noise variance, in units of s².
+        centre: c.
+    """
+
+    lengthscales: Array
+    amplitude: float
+    ratio: float
+    centre: float
+
+
+def due(count: int, last: int) -> bool:
+    """Whether to fit with so many observations, the last fit having been at `last`."""
+    return count > 1 and (count <= EVERY or count >= GROWTH * last)
+
+
+def median_lengthscale(d: int) -> float:
+    """Where a lengthscale's prior has its mode: there it is before anything is known."""
+    return float(math.exp(math.sqrt(2) + math.log(d) / 2 - WIDTH**2))
+
+
+def fit(points: Array, values: Array, before: Fitted | None, noise: float | None = None) -> Fitted:
+    """The most probable hyperparameters, by L-BFGS from those before and from the priors' modes.
+
+    Args:
+        points: of the unit cube, (c, d), c > 1.
+        values: (c,).
+        before: the last fit.
+        noise: the noise variance, in units of the values squared; None to fit it.
+    """
+    from scipy.optimize import minimize  # imported late: SciPy takes long to load
+
+    if len(points) > MOST:
+        some = np.linspace(0, len(points) - 1, MOST).round().astype(np.intp)
+        points, values = points[some], values[some]
+    middle, spread = float(values.mean()), float(values.std())
+    spread = spread if spread > 0 else 1.0
+    objective = Objective(points, (values - middle) / spread, None if noise is None else noise / spread**2)
+    starts = [objective.start()]
+    if before is not None:
+        starts.append(objective.of(before, spread))
+    found = [
+        minimize(objective, start, jac=True, method="L-BFGS-B", bounds=objective.bounds, options={"maxiter": STEPS})
+        for start in starts
+    ]
+    best = min(found, key=lambda one: float(one.fun))
+    lengthscales, scale, own = objective.read(best.x)
+    centre = objective.centre(best.x)
+    return Fitted(lengthscales, spread * math.sqrt(scale), own / scale, middle + spread * centre)
+
+
+class Objective:
+    """The negative logarithm of the posterior density of hyperparameters, with its gradient.
+
+    They are ln l_1, ..., ln l_d, ln s² and, where it is to be fitted, the logarithm of the noise variance.
+
+    Args:
+        points: (c, d).
+        values: standardised, (c,).
+        noise: the noise variance, if it is known.
+    """
+
+    def __init__(self, points: Array, values: Array, noise: float | None) -> None:
+        self.n, self.d = points.shape
+        self.values, self.noise = values, noise
+        self.low = np.tril_indices(self.n, -1)
+        self.squares = np.ascontiguousarray(((points[self.low[0]] - points[self.low[1]]) ** 2).T)  # (d, pairs)
+        self.location = math.sqrt(2) + math.log(self.d) / 2
+        self.bounds = [(math.log(SHORTEST), math.log(LONGEST))] * self.d + [(math.log(1e-3), math.log(1e3))]
+        if noise is None:
+            self.bounds.append((math.log(LEAST_NOISE), math.log(MOST_NOISE)))
+
+    def start(self) -> Array:
+        """The modes of lengthscales, s² = 1, and a little noise."""
+        logs = [math.log(median_lengthscale(self.d))] * self.d + [0.0]
+        return np.array(logs if self.noise is not None else [*logs, math.log(1e-3)])
+
+    def of(self, before: Fitted, spread: float) -> Array:
+        """Where an earlier fit is, within the bounds."""
+        scale = (before.amplitude / spread) ** 2
+        logs = np.log(np.concatenate([before.lengthscales, [scale, max(scale * before.ratio, LEAST_NOISE)]]))
+        low, high = np.array(self.bounds).T
+        return np.clip(logs[: len(low)], low, high)
+
+    def read(self, logs: Array) -> tuple[Array, float, float]:
+        """Lengthscales (d,), s² and the noise variance."""
+        own = math.exp(logs[-1]) if self.noise is None else max(self.noise, LEAST_NOISE)
+        return np.exp(logs[: self.d]), math.exp(logs[self.d]), own
+
+    def _factor(self, logs: Array) -> tuple[Array, Array, Array] | None:
+        """The inverse of the covariance of the observations, its factor, and slopes by ln l² over squares."""
+        lengthscales, scale, noise = self.read(logs)
+        a = np.sqrt(5 * np.matmul(lengthscales**-2, self.squares))
+        decay = scale * np.exp(-a)
+        covariance = np.zeros((self.n, self.n))
+        covariance[self.low] = (1 + a + a * a / 3) * decay
+        covariance[np.diag_indices(self.n)] = scale + noise
+        root, info = lapack().dpotrf(covariance, lower=1)
+        if info:
+            return None
+        inverse = lapack().dpotri(root, lower=1)[0]
+        inverse[self.low[1], self.low[0]] = inverse[self.low]
+        return inverse, root, (5 / 3) * (1 + a) * decay
+
+    def centre(self, logs: Array) -> float:
+        """The constant c, by generalised least squares."""
+        found = self._factor(logs)
+        return 0.0 if found is None else self._constant(found[0])
+
+    def _constant(self, inverse: Array) -> float:
+        ones = inverse.sum(axis=0)
+        return float((ones * self.values).sum() / ones.sum())
+
+    def __call__(self, logs: Array) -> tuple[float, Array]:
+        found = self._factor(logs)
+        if found is None:
+            return 1e10, np.zeros_like(logs)
+        inverse, root, bends = found
+        lengthscales, scale, noise = self.read(logs)
+        left = self.values - self._constant(inverse)
+        weights = np.matmul(inverse, left)
+        value = 0.5 * float((left * weights).sum()) + float(np.log(root.diagonal()).sum())
+        value += 0.5 * self.n * math.log(2 * math.pi)
+        pull = inverse - weights[:, None] * weights
+        slope = np.empty_like(logs)
+        slope[: self.d] = np.matmul(self.squares, pull[self.low] * bends) / lengthscales**2
+        own = noise * float(pull.diagonal().sum())
+        slope[self.d] = 0.5 * (self.n - float((left * weights).sum()) - own)  # tr(K⁻¹ K) - wᵀ K w, without noise
+        if self.noise is None:
+            slope[-1] = 0.5 * own
+        return value + self._prior(logs, slope), slope
+
+    def _prior(self, logs: Array, slope: Array) -> float:
+        """-ln of the priors' densities of lengthscales and variances, up to a constant; adds to the slope."""
+        value = 0.0
+        laws = [(slice(0, self.d), self.location, WIDTH, 1.0), (slice(self.d, self.d + 1), *SCALE_PRIOR, 0.0)]
+        if self.noise is None:
+            laws.append((slice(self.d + 1, self.d + 2), *NOISE_PRIOR, 1.0))
+        for which, location, width, density in laws:
+            away = (logs[which] - location) / width
+            value += float((0.5 * away**2 + density * logs[which]).sum())
+            slope[which] += away / width + density
+        return value

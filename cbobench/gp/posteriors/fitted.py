@@ -1,0 +1,281 @@
+"""Posteriors of functions whose hyperparameters are fitted (see `cbobench.gp.fit`), for S replicates.
+
+With y' = (y - c)/s, λ the noise variance over s², and K + λI = L Lᵀ of the Matérn-5/2 kernel under a function's own
+lengthscales, mean and variance at x are c + s (L⁻¹ k_x).(L⁻¹ y') and s² (1 - |L⁻¹ k_x|²). L⁻¹ grows by a row with every
+observation, and is computed again when hyperparameters move. Noise is not below 1e-6 of a function's spread, so that
+products with L⁻¹ have digits enough.
+
+Cost per replicate, function and round: O(c M + c²) for c observations and M candidates; O(c² M + c³) with a fit.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from cbobench.errors import CellFailure
+from cbobench.gp.actions import Finite
+from cbobench.gp.box import Box
+from cbobench.gp.fit import Fitted, due, fit, median_lengthscale
+from cbobench.gp.kernels import Array, Matern, squared_lengths
+from cbobench.gp.posteriors.contract import VARIANCE_FLOOR, Arrivals, Jet, Mask
+from cbobench.gp.posteriors.factor import lapack
+from cbobench.gp.posteriors.jets import models_at, times
+from cbobench.gp.posteriors.shared import pick
+from cbobench.gp.taylor import taylor
+
+UNIT = Matern(2.5, 1.0)
+JITTER = 1e-6  # on the variances of sample paths, in units of s²
+
+
+class FittedPosterior:
+    """Posteriors of p functions with hyperparameters of their own (see `contract.Posterior`).
+
+    Args:
+        actions: a `Box`, or a `Finite` set with coordinates, which are scaled to the unit cube.
+        candidates: where beliefs are kept, points of the cube (M, d); those of the action set by default.
+        replicates, functions: S, p.
+        noise: the noise variances (S, p), in units of the observations; None where they are fitted, too.
+
+    Attributes:
+        mean, variance: (S, p, M), in units of the observations; gain (S, p).
+        fits: hyperparameters, one list of p per replicate.
+    """
+
+    def __init__(
+        self,
+        actions: Finite | Box,
+        replicates: int,
+        functions: int,
+        noise: Array | None = None,
+        candidates: Array | None = None,
+    ) -> None:
+        self.actions, self.replicates, self.functions, self.noise = actions, replicates, functions, noise
+        self.cube = unit_points(actions) if isinstance(actions, Finite) else None
+        if candidates is None:
+            candidates = actions.candidates if isinstance(actions, Box) else self.cube
+        assert candidates is not None
+        self.candidates = candidates
+        self.d = candidates.shape[1]
+        self.lam = 1.0
+        self.reset()
+
+    def reset(self, lam: float | None = None) -> None:
+        """As in the contract; λ is what is fitted, so a number for it is only kept for who asks."""
+        self.lam = self.lam if lam is None else lam
+        plain = Fitted(np.full(self.d, median_lengthscale(self.d)), 1.0, 1e-3, 0.0)
+        self.fits = [[plain] * self.functions for _ in range(self.replicates)]
+        self.fitted_at = self.count = 0
+        shape = (self.replicates, self.functions)
+        self.points = np.empty((self.replicates, 0, self.d))
+        self.values = np.empty((*shape, 0))
+        self.mean, self.gain = np.zeros((*shape, len(self.candidates))), np.zeros(shape)
+        self._take()
+        self._recompute()
+
+    def _take(self) -> None:
+        """Hyperparameters as arrays: lengthscales (S, p, d), and s, λ and c (S, p)."""
+        self.lengthscales = np.array([[one.lengthscales for one in row] for row in self.fits])
+        self.amplitude = np.array([[one.amplitude for one in row] for row in self.fits])
+        self.ratio = np.array([[one.ratio for one in row] for row in self.fits])
+        self.centre = np.array([[one.centre for one in row] for row in self.fits])
+
+    # Learning -------------------------------------------------------------------------------------------------------
+
+    def update(self, actions: NDArray[Any], values: Array) -> None:
+        """As in the contract; hyperparameters are fitted again where that is due."""
+        if not np.isfinite(values).all():
+            raise CellFailure(f"an observation of replicate {np.argwhere(~np.isfinite(values))[0, 0]} is not a number")
+        point = np.asarray(actions if self.cube is None else self.cube[actions], dtype=np.float64)
+        self.points = np.concatenate([self.points, point[:, None]], axis=1)
+        self.values = np.concatenate([self.values, values[:, :, None]], axis=2)
+        self.count += 1
+        if self.count == 1:  # its own centre, until a second one shows a spread
+            self.fits = [
+                [Fitted(f.lengthscales, 1.0, f.ratio, float(v)) for f, v in zip(*both, strict=True)]
+                for both in zip(self.fits, values, strict=True)
+            ]
+            self._take()
+        if not due(self.count, self.fitted_at):
+            self._recompute() if self.count == 1 else self._border(point)
+            return
+        self.fitted_at, first = self.count, self.count == 2
+        for s, row in enumerate(self.fits):
+            self.fits[s] = [
+                fit(self.points[s], self.values[s, j], None if first else one, self._known(s, j))
+                for j, one in enumerate(row)
+            ]
+        self._take()
+        self._recompute()
+
+    def _known(self, s: int, j: int) -> float | None:
+        return None if self.noise is None else float(self.noise[s, j])
+
+    def _recompute(self) -> None:
+        """L⁻¹ and all that follows from it, from scratch."""
+        c, shape = self.count, (self.replicates, self.functions)
+        room = max(32, 2 * c)
+        self.root, self.half = np.zeros((*shape, room, room)), np.zeros((*shape, room))
+        self.held = np.zeros((*shape, room, len(self.candidates)))
+        scaled = self._scaled(self.points)
+        for s, j in np.ndindex(shape) if c else ():
+            gram = UNIT(scaled[s, j], scaled[s, j])
+            gram[np.arange(c), np.arange(c)] += self.ratio[s, j]
+            root, info = lapack().dpotrf(gram, lower=1)
+            if info:
+                raise CellFailure(f"the covariance of {c} observations has no Cholesky factor")
+            self.root[s, j, :c, :c] = np.tril(lapack().dtrtri(root, lower=1)[0])
+            self.gain[s, j] = float(np.log(root.diagonal() / np.sqrt(self.ratio[s, j])).sum())
+        if not c:
+            self.gain = np.zeros(shape)
+        self.half[:, :, :c] = np.matmul(self.root[:, :, :c, :c], self._told()[..., None])[..., 0]
+        self.held[:, :, :c] = np.matmul(self.root[:, :, :c, :c], self._cross(self.points, self.candidates[None]))
+        held = self.held[:, :, :c]
+        self._unit = np.maximum(1 - (held * held).sum(axis=2), VARIANCE_FLOOR)
+        self._pull = np.matmul(self.half[:, :, None, :c], held)[:, :, 0]
+        self._publish()
+
+    def _border(self, point: Array) -> None:
+        """A row of L⁻¹ for an observation at points (S, d)."""
+        c = self.count - 1
+        if self.count > self.root.shape[2]:
+            self._recompute()
+            return
+        before = self.root[:, :, :c, :c]
+        k = self._cross(point[:, None], self.points[:, :c])
+        column = np.matmul(before, k.swapaxes(2, 3))[..., 0]
+        latent = np.maximum(1 - (column * column).sum(axis=2), VARIANCE_FLOOR)
+        pivot = np.sqrt(latent + self.ratio)[..., None]
+        self.root[:, :, c, :c] = -np.matmul(column[:, :, None], before)[:, :, 0] / pivot
+        self.root[:, :, c, c] = 1 / pivot[..., 0]
+        new = self._cross(point[:, None], self.candidates[None])[:, :, 0]
+        new = (new - np.matmul(column[:, :, None], self.held[:, :, :c])[:, :, 0]) / pivot
+        u = (self._told()[..., c] - (self.half[:, :, :c] * column).sum(axis=2)) / pivot[..., 0]
+        self.held[:, :, c], self.half[:, :, c] = new, u
+        self.gain += np.log(pivot[..., 0] / np.sqrt(self.ratio))
+        self._unit = np.maximum(self._unit - new * new, VARIANCE_FLOOR)
+        self._pull = self._pull + u[..., None] * new
+        self._publish()
+
+    def _publish(self) -> None:
+        self.mean = self.centre[..., None] + self.amplitude[..., None] * self._pull
+        self.variance = self.amplitude[..., None] ** 2 * self._unit
+
+    def noise_variance(self, replicate: int, function: int) -> float:
+        """In units of the observations."""
+        return float(self.ratio[replicate, function] * self.amplitude[replicate, function] ** 2)
+
+    # Covariances ----------------------------------------------------------------------------------------------------
+
+    def _told(self) -> Array:
+        """(y - c)/s, (S, p, c)."""
+        return np.asarray((self.values - self.centre[..., None]) / self.amplitude[..., None])
+
+    def _scaled(self, points: Array) -> Array:
+        """Points (S or 1, q, d) in units of the lengthscales, (S, p, q, d)."""
+        return np.asarray(points[:, None] / self.lengthscales[:, :, None])
+
+    def _cross(self, left: Array, right: Array) -> Array:
+        """Of points (S or 1, a, d) with others (S or 1, b, d): (S, p, a, b)."""
+        one, other = self._scaled(left), self._scaled(right)
+        return UNIT.profile(squared_lengths(one[:, :, :, None] - other[:, :, None]))
+
+    def halves(self, points: Array) -> Array:
+        """(L⁻¹ k_x)ᵀ at points (S, q, d), (S, p, q, c)."""
+        c = self.count
+        return np.matmul(self._cross(points, self.points), self.root[:, :, :c, :c].swapaxes(2, 3))
+
+    # What may be asked ----------------------------------------------------------------------------------------------
+
+    def at(self, actions: NDArray[Any]) -> tuple[Array, Array]:
+        if self.cube is not None and len(self.cube) == len(self.candidates):
+            return pick(self.mean, actions), pick(self.variance, actions)
+        half = self.halves(actions if self.cube is None else self.cube[actions])
+        pull = np.matmul(half, self.half[:, :, : self.count, None])[..., 0]
+        unit = np.maximum(1 - (half * half).sum(axis=3), VARIANCE_FLOOR)
+        return self.centre[..., None] + self.amplitude[..., None] * pull, self.amplitude[..., None] ** 2 * unit
+
+    def at_observations(self) -> tuple[Array, Array, Mask]:
+        """As in the contract, from K (K + λI)⁻¹ = I - λ (K + λI)⁻¹."""
+        c = self.count
+        root, lam = self.root[:, :, :c, :c], self.ratio[..., None]
+        weights = np.matmul(self.half[:, :, None, :c], root)[:, :, 0]
+        mean = self.values - self.amplitude[..., None] * lam * weights
+        unit = np.maximum(lam * (1 - lam * (root * root).sum(axis=2)), 0.0)
+        same = (self.points[:, :, None] == self.points[:, None]).all(axis=3).argmax(axis=2)
+        return (
+            pick(mean, same),
+            pick(self.amplitude[..., None] ** 2 * unit, same),
+            np.ones((self.replicates, c), dtype=bool),
+        )
+
+    def observations(self) -> Array:
+        return self.points
+
+    def jet(self, points: Array, wanted: Mask | None = None) -> Jet:
+        replicates, q, d = points.shape
+        wanted = np.ones((replicates, q), dtype=bool) if wanted is None else wanted
+        layout, c = taylor(d), self.count
+        shape = (replicates, self.functions, q, len(layout.steps))
+        jet = Jet(np.zeros(shape), np.zeros(shape))
+        of = np.nonzero(wanted)[0]
+        first = np.searchsorted(of, np.arange(replicates + 1))
+        for j in range(self.functions if len(of) else 0):
+            lengths, root = self.lengthscales[:, j], self.root[:, j, :c, :c]
+            weights = np.matmul(self.half[:, j, None, :c], root)
+
+            def explain(rows: Array, root: Array = root) -> tuple[Array, Array]:
+                moved, explained = np.empty_like(rows[:, 0]), np.empty((len(rows), 1 + d, 1 + d))
+                for s in range(replicates):  # as many rows as are its own, so that it has the same bits in any block
+                    some = slice(first[s], first[s + 1])
+                    if len(rows[some]):
+                        half = times(rows[some].reshape(-1, c), root[s].T).reshape(rows[some].shape)
+                        moved[some] = times(half[:, 0], root[s])
+                        explained[some] = np.matmul(half, half.swapaxes(1, 2))
+                return moved, explained
+
+            mean, unit = models_at(
+                points[wanted] / lengths[of], of, UNIT, self.points / lengths[:, None], weights, explain
+            )
+            per = np.concatenate([np.ones((len(of), 1)), 1 / lengths[of]], axis=1)
+            bends = 1 / (lengths[of][:, layout.rows] * lengths[of][:, layout.columns])
+            scale = np.concatenate([per, bends], axis=1) * self.amplitude[of, j, None]
+            found = mean[:, 0] * scale
+            found[:, 0] += self.centre[of, j]
+            jet.mean[:, j][wanted], jet.variance[:, j][wanted] = found, unit * scale * self.amplitude[of, j, None]
+        return jet
+
+    def covariances(self, replicate: int, function: int, some: NDArray[np.intp]) -> Array:
+        scaled = self.candidates / self.lengthscales[replicate, function]
+        held = self.held[replicate, function, : self.count]
+        found = UNIT(scaled[some], scaled) - np.matmul(held[:, some].T, held)
+        return np.asarray(self.amplitude[replicate, function] ** 2 * found)
+
+    def paths(self, z: Array, first: int = 0) -> Array:
+        """As in the contract, r being the number of candidates: the Cholesky factor of their covariance, times z."""
+        every, found = np.arange(len(self.candidates)), np.empty_like(z)
+        for s, i in np.ndindex(z.shape[:2]):
+            scale = self.amplitude[s, first + i] ** 2
+            covariance = self.covariances(s, first + i, every) / scale
+            covariance[every, every] += JITTER
+            root, info = lapack().dpotrf(covariance, lower=1)
+            if info:
+                raise CellFailure("a posterior covariance has no Cholesky factor")
+            found[s, i] = np.sqrt(scale) * np.matmul(np.tril(root), z[s, i])
+        return found
+
+    def reveal(self, replicate: int, t: int, action: Any, function: int, value: float) -> None:
+        raise NotImplementedError("fitted models take no feedback that is delayed")
+
+    def receive(self, t: int, played: Sequence[NDArray[Any]], arrivals: Arrivals, since: int = 1) -> None:
+        raise NotImplementedError("fitted models take no feedback that is delayed")
+
+
+def unit_points(actions: Finite) -> Array:
+    """The coordinates of a finite set's actions in the unit cube, by its bounding box, (n, d)."""
+    assert actions.points is not None
+    low, high = actions.points.min(axis=0), actions.points.max(axis=0)
+    return np.asarray((actions.points - low) / np.where(high > low, high - low, 1.0))

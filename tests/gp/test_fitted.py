@@ -1,0 +1,174 @@
+"""Fitted models: likelihood, slopes and posteriors against scikit-learn's, and the same bits in any block."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+from scipy import stats
+from scipy.optimize import approx_fprime
+from sklearn.gaussian_process import GaussianProcessRegressor
+from sklearn.gaussian_process.kernels import ConstantKernel, Matern, WhiteKernel
+
+from cbobench.gp.box import Box
+from cbobench.gp.fit import EVERY, MOST, Fitted, Objective, due, fit
+from cbobench.gp.posteriors.fitted import FittedPosterior
+from cbobench.gp.taylor import taylor
+from tests.helpers import actions, make, play, problem
+
+BOX = Box(np.array([-1.0, 0.0, 2.0]), np.array([1.0, 5.0, 3.0]), "matern52", meshed=False, size=64)
+
+
+def data(n: int, d: int = 3, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
+    rng = np.random.default_rng(seed)
+    x = rng.random((n, d))
+    return x, 3 + 2 * np.sin(6 * x[:, 0]) + x[:, 1] ** 2 + 0.05 * rng.standard_normal(n)
+
+
+def regressor(lengthscales, scale, noise):
+    kernel = ConstantKernel(scale) * Matern(lengthscales, nu=2.5) + WhiteKernel(noise)
+    return GaussianProcessRegressor(kernel, optimizer=None)
+
+
+@pytest.mark.parametrize("known", [None, 0.01])
+def test_the_objective_is_scikit_learns_marginal_likelihood_and_the_priors(known):
+    x, y = data(25)
+    y = (y - y.mean()) / y.std()
+    objective = Objective(x, y, known)
+    logs = np.array([-0.5, 0.3, 1.0, 0.4, -5.0])[: 4 if known else 5]
+    lengthscales, scale, noise = objective.read(logs)
+    model = regressor(lengthscales, scale, noise).fit(x, y - objective.centre(logs))
+    prior = stats.lognorm(math.sqrt(3), scale=math.exp(math.sqrt(2)) * math.sqrt(3)).logpdf(lengthscales).sum()
+    prior += stats.norm().logpdf(logs[3]) + (0.0 if known else stats.lognorm(3, scale=math.exp(-9)).logpdf(noise))
+    expected = model.log_marginal_likelihood() + prior
+    away = np.array([0.1, -0.4, 0.2, -0.3, 0.5])[: len(logs)]
+    other = objective.read(logs + away)
+    there = regressor(*other).fit(x, y - objective.centre(logs + away)).log_marginal_likelihood()
+    there += stats.lognorm(math.sqrt(3), scale=math.exp(math.sqrt(2)) * math.sqrt(3)).logpdf(other[0]).sum()
+    there += stats.norm().logpdf(logs[3] + away[3])
+    there += 0.0 if known else stats.lognorm(3, scale=math.exp(-9)).logpdf(other[2])
+    value, slope = objective(logs)
+    assert objective(logs + away)[0] - value == pytest.approx(expected - there, abs=1e-6)  # densities up to a constant
+    numeric = approx_fprime(logs, lambda z: objective(z)[0], 1e-6)
+    np.testing.assert_allclose(slope, numeric, rtol=1e-4, atol=1e-4)
+
+
+def test_a_fit_ends_where_no_slope_is_left_and_no_other_start_is_better():
+    x, y = data(40)
+    found = fit(x, y, None)
+    objective = Objective(x, (y - y.mean()) / y.std(), None)
+    best = objective.of(found, y.std())
+    value, slope = objective(best)
+    low, high = np.array(objective.bounds).T
+    free = (best > low + 1e-9) & (best < high - 1e-9)
+    assert np.abs(slope[free]).max() < 0.02
+    rng = np.random.default_rng(1)
+    assert all(objective(rng.uniform(low / 2, high / 2))[0] > value for _ in range(200))
+    assert found.lengthscales[0] < found.lengthscales[1] < found.lengthscales[2]  # the third one does nothing
+    assert found.ratio * found.amplitude**2 == pytest.approx(0.05**2, rel=0.5)
+
+
+def test_posteriors_are_scikit_learns_whatever_came_by_a_row_and_what_from_scratch():
+    x, y = data(EVERY + 9)
+    told = np.stack([y, np.cos(4 * x[:, 2]) - 0.3], axis=1)
+    posterior = FittedPosterior(BOX, 1, 2)
+    for point, values in zip(x, told, strict=True):
+        posterior.update(point[None], values[None])
+    assert posterior.fitted_at < posterior.count
+    points = np.random.default_rng(5).random((50, 3))
+    mean, variance = posterior.at(points[None])
+    at_seen = posterior.at(x[None])
+    for j, one in enumerate(posterior.fits[0]):
+        scale = one.amplitude**2
+        model = regressor(one.lengthscales, scale, one.ratio * scale).fit(x, told[:, j] - one.centre)
+        expected, deviation = model.predict(points, return_std=True)
+        np.testing.assert_allclose(mean[0, j], expected + one.centre, rtol=1e-6, atol=1e-7)
+        latent = deviation**2 - one.ratio * scale  # scikit-learn's includes the noise
+        np.testing.assert_allclose(variance[0, j], latent, rtol=1e-4, atol=1e-7 * scale)
+        joint = model.kernel_.k1(BOX.candidates) - model.kernel_.k1(BOX.candidates, x) @ np.linalg.solve(
+            model.kernel_(x), model.kernel_.k1(x, BOX.candidates)
+        )
+        np.testing.assert_allclose(posterior.covariances(0, j, np.arange(64)), joint, atol=1e-6 * scale)
+        roots = np.stack([posterior.paths(np.tile(z, (1, 2, 1)))[0, j] for z in np.eye(64)])
+        np.testing.assert_allclose(roots.T @ roots, joint, atol=1e-5 * scale)
+        gain = 0.5 * np.linalg.slogdet(np.eye(len(x)) + model.kernel_.k1(x) / (one.ratio * scale))[1]
+        assert posterior.gain[0, j] == pytest.approx(gain, rel=1e-6)
+        np.testing.assert_allclose(posterior.mean[0, j], posterior.at(BOX.candidates[None])[0][0, j], atol=1e-8)
+    for seen, expected in zip(posterior.at_observations(), at_seen, strict=False):
+        np.testing.assert_allclose(seen, expected, rtol=1e-5, atol=1e-8)
+
+
+def test_jets_are_the_posteriors_derivatives():
+    x, y = data(20)
+    posterior = FittedPosterior(BOX, 2, 1)
+    for i in range(20):
+        posterior.update(np.stack([x[i], 1 - x[i]]), np.array([[y[i]], [y[-i] ** 2]]))
+    points = np.random.default_rng(2).uniform(0.1, 0.9, (2, 3, 3))
+    jet, layout, h = posterior.jet(points), taylor(3), 1e-4
+    for moments, found in zip(posterior.at(points), (jet.mean, jet.variance), strict=True):
+        np.testing.assert_allclose(found[..., 0], moments, rtol=1e-9, atol=1e-12)
+    for i in range(3):
+        step = h * np.eye(3)[i]
+        up, down = posterior.at(points + step), posterior.at(points - step)
+        for which, found in enumerate((jet.mean, jet.variance)):
+            np.testing.assert_allclose(found[..., 1 + i], (up[which] - down[which]) / (2 * h), rtol=1e-4, atol=1e-5)
+            bend = (up[which] - 2 * found[..., 0] + down[which]) / h**2
+            np.testing.assert_allclose(layout.bends(found)[..., i, i], bend, rtol=1e-2, atol=1e-3)
+
+
+def test_known_noise_is_taken_as_it_is():
+    x, y = data(12)
+    posterior = FittedPosterior(BOX, 1, 1, np.array([[0.04]]))
+    for i in range(12):
+        posterior.update(x[i : i + 1], y[i : i + 1, None])
+    assert posterior.noise_variance(0, 0) == pytest.approx(0.04)
+
+
+def test_values_that_are_all_the_same_or_of_any_size_are_fitted():
+    x, y = data(9)
+    assert np.isfinite(fit(x, np.zeros(9), None).amplitude)
+    large, small = fit(x, 1e9 * y, None), fit(x, 1e-9 * y, None)
+    np.testing.assert_allclose(large.lengthscales, small.lengthscales, rtol=1e-6)
+    assert large.amplitude / small.amplitude == pytest.approx(1e18)
+    twice = fit(np.concatenate([x, x]), np.concatenate([y, y + 0.1]), None)  # played twice
+    assert isinstance(twice, Fitted)
+
+
+def test_fits_are_bounded_in_number_and_data():
+    last, count = 0, 0
+    for c in range(1, 1001):
+        if due(c, last):
+            last, count = c, count + 1
+    assert count < 75
+    x, y = data(2 * MOST)
+    some = np.linspace(0, 2 * MOST - 1, MOST).round().astype(int)
+    assert fit(x, y, None).centre == fit(x[some], y[some], None).centre
+
+
+@pytest.mark.parametrize("where", ["box", "grid"])
+@pytest.mark.parametrize("name", ["ckb-ucb", "ckb-ts", "rpol-ucb", "safeopt", "penalty-noisy", "config"])
+def test_a_replicate_plays_the_same_alone_and_in_a_block(name, where):
+    task = problem("gardner-1") if where == "box" else problem("rkhs", d=2, n=36)
+    settings = {"kernel": "fit", "B": "sup", "beta": 2.0} | ({} if name == "penalty-noisy" else {"G": "sup"})
+    if not make(name).needs <= task.offers() or (name, where) == ("ckb-ts", "box"):  # which takes long
+        return
+    horizon = EVERY + 4 if name == "ckb-ucb" and where == "grid" else 8
+    _, whole = play(task, make(name, **settings), seeds=2, horizon=horizon)
+    _, alone = play(task, make(name, **settings), seeds=[1], horizon=horizon)
+    assert np.array_equal(actions(whole)[:, 1:], actions(alone))
+    _, given = play(task, make(name, **(settings | {"kernel": "given"})), seeds=2, horizon=horizon)
+    assert not np.array_equal(actions(whole), actions(given))
+
+
+@pytest.mark.parametrize(
+    ("task", "wrong"),
+    [
+        ({"name": "stocks", "data": "look-alike"}, "kernel is fit, but the actions have no coordinates"),
+        ({"name": "feasible-pocket-delayed", "grid": 9, "delay": 3.0}, "kernel is fit, but feedback is delayed"),
+        ({"name": "rkhs", "d": 2, "n": 2304}, "sample paths of 2,304 actions"),
+    ],
+)
+def test_what_cannot_be_fitted_is_refused(task, wrong):
+    with pytest.raises(Exception, match=wrong):
+        make("ckb-ts", kernel="fit").check(problem(**task))

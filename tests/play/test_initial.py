@@ -1,0 +1,100 @@
+"""The initial design of a suite: every method plays it, learns from it, and is another cell for it."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import cbobench
+from cbobench.algorithms import ALGORITHMS
+from cbobench.gp.design import design
+from cbobench.play.play import Play
+from cbobench.report.load import Run
+from cbobench.rng import generator
+from cbobench.suite.load import load
+from tests.helpers import actions, make, problem, swept
+
+BOX = problem("feasible-pocket")
+GRID = problem("rkhs", d=2, n=36)
+SAFE = [n for n in ALGORITHMS.names() if not ALGORITHMS.get(n).reference]
+
+
+def played(task, name, rounds=8, seeds=(0, 1, 2), initial=5, key="test"):
+    play = Play(task, key, make(name), name, list(seeds), rounds, (), {"sobol": initial} if initial else None)
+    return play, actions(list(play))
+
+
+@pytest.mark.parametrize("name", SAFE)
+def test_every_method_plays_the_design_and_then_goes_on_alike_in_any_block(name):
+    for task in (BOX, GRID):
+        if not ALGORITHMS.get(name).needs <= task.offers():
+            continue
+        expected = design(task.actions, "sobol", 5, [generator("initial design", "test", s) for s in range(3)])
+        _, whole = played(task, name)
+        assert np.array_equal(whole[:5], expected)
+        _, alone = played(task, name, seeds=[2])
+        assert np.array_equal(whole[:, 2:], alone)
+
+
+def test_models_learn_from_it_as_from_rounds_of_their_own():
+    play, chosen = played(BOX, "ckb-ucb", rounds=8)
+    posterior = play.algorithm.posterior
+    expected = play.algorithm.cheapest(2)
+    expected.reset(posterior.lam)
+    again = Play(BOX, "test", make("ckb-ucb"), "ckb-ucb", [0, 1, 2], 8)
+    for t, action in enumerate(chosen, start=1):
+        told = again.channel.at(t, action)
+        expected.update(BOX.box.unit(action), np.concatenate([told.f[:, None], told.g], axis=1))
+    np.testing.assert_allclose(posterior.mean, expected.mean, atol=1e-10)
+
+
+def test_dual_variables_rest_while_the_design_is_played():
+    play = Play(GRID, "test", make("ckb-ucb"), "ckb-ucb", [0, 1], 6, (), {"sobol": 5})
+    duals = np.concatenate([chunk.duals for chunk in play])
+    assert not duals[:5].any()
+
+
+def test_a_method_that_samples_paths_learns_at_the_very_points_of_the_design():
+    play, chosen = played(BOX, "ckb-ts", rounds=6)
+    points = play.algorithm.grid_points
+    for x in chosen[:5].reshape(-1, BOX.actions.d):
+        assert (points == x).all(axis=1).any()
+
+
+def test_designs_spread_over_the_box_and_hold_no_action_twice():
+    some = design(BOX.actions, "sobol", 16, [generator("a", s) for s in range(20)])
+    units = BOX.actions.unit(some)
+    for quarter in (units < 0.5, units >= 0.5):  # per axis half of 16 points; random ones have 2 to 14
+        assert (np.abs(quarter.sum(axis=0) - 8) <= 2).all()
+    assert len(np.unique(some[:, 0], axis=0)) == 16
+    for name in ("sobol", "random"):
+        index = design(GRID.actions, name, 36, [generator("a", 1)])
+        assert sorted(index[:, 0]) == list(range(36))
+
+
+SUITE = """\
+suite: s
+horizon: 12
+seeds: 2
+initial: {sobol: 4}
+problems:
+  - gardner-1
+algorithms:
+  - cei
+  - random
+  - oracle
+"""
+
+
+def test_it_is_part_of_a_cell_and_recorded(tmp_path):
+    (tmp_path / "suite.yaml").write_text(SUITE)
+    suite = load(tmp_path / "suite.yaml")
+    (tmp_path / "without.yaml").write_text(SUITE.replace("initial: {sobol: 4}\n", ""))
+    without = load(tmp_path / "without.yaml")
+    same = [a.id == b.id for a, b in zip(suite.grid.cells, without.grid.cells, strict=True)]
+    assert same == [False] * 4 + [True] * 2  # a yardstick plays no design
+    rounds = cbobench.load_rounds(swept(tmp_path, SUITE))
+    first = rounds[rounds["t"] <= 4].pivot_table(index=["seed", "t"], columns="algorithm", values="regret")
+    np.testing.assert_array_equal(first["cei"], first["random"])
+    values = Run(tmp_path / "run").record.variants("algorithms")["cei"].values
+    assert values["initial design"] == {"sobol": 4}
