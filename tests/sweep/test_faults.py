@@ -61,7 +61,8 @@ def test_what_is_published_between_two_listings_is_no_damage(small_suite, tmp_pa
 
 @pytest.mark.slow
 def test_a_live_run_can_be_read_at_any_time(write_suite, tmp_path, command):
-    driver = start_and_wait(write_suite(SLOW), tmp_path / "live", cpus=2, cells=1)
+    long = SLOW.replace("seeds: 12", "seeds: 100")  # however slowly it is read beside it
+    driver = start_and_wait(write_suite(long), tmp_path / "live", cpus=2, cells=1)
     assert command("status", tmp_path / "live").returncode == 0
     folder, seen = RunFolder.at(tmp_path / "live"), set()
     while driver.poll() is None and len(seen) < 12:
