@@ -124,7 +124,7 @@ class Crew:
             self.ray = RaySweep(problems, folder, cpus, address, code(tasks.sources, False), note)
             note("played on Ray")
         elif on_ray_alone(address):
-            wanted = code(tasks.sources, ship)
+            wanted = None if address is None else code(tasks.sources, ship)
             self.ray = self.starting = RayHost(problems, folder, cpus, address, wanted, note)
             try:
                 self.starting.wait()

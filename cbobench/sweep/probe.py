@@ -5,6 +5,7 @@ A node that joins later is not asked here; each worker looks again before its fi
 
 from __future__ import annotations
 
+import os
 import time
 from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
@@ -15,6 +16,7 @@ from cbobench.play.failure import described
 from cbobench.play.proof import SHIP, prove
 from cbobench.results.drivers import FOLDER, UNSEEN, refuse_unshared
 from cbobench.results.folder import RunFolder
+from cbobench.results.store import machine
 from cbobench.sweep.ship import Code
 from cbobench.words import counted
 
@@ -50,7 +52,7 @@ def ask(ray: Any, folder: RunFolder, code: Code, note: Callable[[str], None]) ->
         if node["Alive"] and node["Resources"].get("CPU", 0) > 0:
             on = ray.util.scheduling_strategies.NodeAffinitySchedulingStrategy(node["NodeID"], soft=False)
             remote = ray.remote(there).options(num_cpus=0, max_retries=0, scheduling_strategy=on)
-            mark = node["NodeID"][:16]
+            mark = mark_of(node["NodeID"])
             hosts[remote.remote(mark, *sent)] = (mark, node["NodeManagerHostname"])
     if not hosts:
         return
@@ -82,7 +84,7 @@ def look(folder: RunFolder, mark: str, sources: Sequence[tuple[str, str, str]], 
         refuse_unshared(folder)
         for problem, algorithm, source in sources:
             prove(problem, algorithm, f"{problem} / {algorithm}", source, libraries)
-        folder.write_json(_file(folder, mark), {"mark": mark})
+        folder.write_json(_file(mark), {"mark": mark})
     except CbobenchError as error:
         return str(error)
     except Exception as error:  # a user's module may fail in any way
@@ -94,7 +96,7 @@ def judge(folder: RunFolder, answers: Mapping[str, tuple[str, str]]) -> None:
     """Refuse a cluster of which a node is not as it must be; takes away what the nodes have written.
 
     Args:
-        answers: host name and what is wrong, by the mark that a node was given.
+        answers: host name and what is wrong, by the file that a node was to write.
 
     Raises:
         Misuse: in one line, with the nodes' names.
@@ -102,11 +104,11 @@ def judge(folder: RunFolder, answers: Mapping[str, tuple[str, str]]) -> None:
     wrong: dict[str, list[str]] = defaultdict(list)
     deadline = time.monotonic() + UNSEEN
     for mark, (host, text) in answers.items():
-        while not text and not folder.exists(_file(folder, mark)):
+        while not text and not folder.exists(_file(mark)):
             if time.monotonic() > deadline:
                 text = f"what it writes into {folder} is not seen here; give --out on a file system that all share"
             time.sleep(0.2)
-        folder.remove(_file(folder, mark))
+        folder.remove(_file(mark))
         if text:
             wrong[text.replace(host, "HOST")].append(host)  # the same on many nodes is said once
     for text, hosts in wrong.items():
@@ -116,6 +118,10 @@ def judge(folder: RunFolder, answers: Mapping[str, tuple[str, str]]) -> None:
         raise Misuse(f"nothing is played: {count}: {text.replace('HOST', hosts[0])}{others}")
 
 
-def _file(folder: RunFolder, mark: str) -> str:
-    """Below the driver's name, and hidden: no reader takes it for a call."""
-    return f"{FOLDER}/.{folder.driver}.{mark}.probe"
+def mark_of(node: str) -> str:
+    """The file that a node is to write: hidden from readers, and swept up if this process dies before it is."""
+    return f".probe.{machine()}.{os.getpid()}.{int(node[:16], 16)}.tmp"
+
+
+def _file(mark: str) -> str:
+    return f"{FOLDER}/{mark}"

@@ -94,6 +94,7 @@ def start_ray(cpus: int | None, address: str | None, code: Code | None = None) -
         os.environ["PYTHONPATH"] = os.pathsep.join(str(Path(p).resolve()) for p in sys.path if isinstance(p, str))
         options |= {"address": "local", "num_cpus": cpus, "include_dashboard": False}
         options |= {"object_store_memory": OBJECT_STORE}
+        os.environ["PYTHONPATH"] = os.pathsep.join(dict.fromkeys(map(os.path.abspath, sys.path)))  # workers inherit it
     else:
         options["address"] = address
     try:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
 import sys
 import zipfile
 
@@ -12,6 +14,7 @@ from cbobench.errors import Misuse
 from cbobench.results import drivers
 from cbobench.results.drivers import Claim
 from cbobench.results.source import libraries, look_again, source_hash
+from cbobench.results.tidy import TEMPORARY, leftovers
 from cbobench.sweep import probe, ship
 from cbobench.sweep.run import plan
 
@@ -90,10 +93,13 @@ MINE = [("rkhs-1d", "ckb-ucb", source_hash("rkhs-1d", "ckb-ucb"))]
 
 
 def test_a_node_that_is_as_it_must_be(claimed):
-    answer = probe.look(claimed, "n1", MINE, libraries())
+    mark = probe.mark_of("5f" * 28)
+    answer = probe.look(claimed, mark, MINE, libraries())
     assert answer == ""
-    assert len(list(claimed.listing("drivers"))) == 2
-    probe.judge(claimed, {"n1": ("host-1", answer)})
+    assert [*leftovers(claimed, "")] == [], "its driver lives"
+    assert TEMPORARY.fullmatch(mark)[2] == str(os.getpid()), "who is asked whether it does"
+    assert {*claimed.listing("drivers")} == {mark, f"{claimed.driver}.json"}
+    probe.judge(claimed, {mark: ("host-1", answer)})
     assert [*claimed.listing("drivers")] == [f"{claimed.driver}.json"], "nothing is left"
 
 
@@ -128,3 +134,25 @@ def test_a_node_with_another_folder(claimed, tmp_path):
         f"nothing is played: 6 of 6 nodes (host-0, host-1, host-2, host-3, …): what it writes into {claimed} is not "
         "seen here; give --out on a file system that all share"
     )
+
+
+ELSEWHERE = """
+import os
+import subprocess
+import sys
+sys.path.insert(0, sys.argv[1])
+import cbobench
+from cbobench.sweep import crew
+crew.on_ray_alone = lambda address: True
+print(cbobench.run(sys.argv[2], out=sys.argv[3], cpus=1).played)
+"""
+
+
+@pytest.mark.slow
+def test_modules_that_only_the_path_of_this_process_finds(mine, tmp_path, write_suite):
+    """Ray on this machine finds them, too; nothing is sent."""
+    (mine / "solo.py").write_text(CLASS.format(more=""))
+    suite = write_suite("suite: s\nhorizon: 5\nseeds: 2\nproblems: [rkhs-1d]\nalgorithms: ['solo:X']\n")
+    words = [sys.executable, "-c", ELSEWHERE, str(mine), str(suite), str(tmp_path / "run")]
+    done = subprocess.run(words, capture_output=True, text=True, timeout=120, check=False)
+    assert done.stdout == "2\n", done.stderr
