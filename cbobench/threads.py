@@ -9,7 +9,7 @@ import os
 import sys
 import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from typing import NoReturn
 
 THREAD_VARIABLES = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
@@ -22,12 +22,17 @@ def pin_threads() -> None:
 
 
 @contextmanager
-def single_thread() -> Iterator[None]:
-    """One BLAS thread within, whatever the environment said when NumPy was imported."""
+def threads(count: int) -> Iterator[None]:
+    """So many BLAS threads within, whatever the environment said when NumPy was imported."""
     from threadpoolctl import threadpool_limits
 
-    with threadpool_limits(1):
+    with threadpool_limits(count):
         yield
+
+
+def single_thread() -> AbstractContextManager[None]:
+    """One BLAS thread within."""
+    return threads(1)
 
 
 def lingering() -> bool:

@@ -12,7 +12,6 @@ from cbobench import cli, resources
 from cbobench.algorithms import ALGORITHMS
 from cbobench.problems import PROBLEMS
 from cbobench.results.store import StoreFailure
-from cbobench.sweep import estimate
 
 
 @pytest.fixture
@@ -148,33 +147,6 @@ def test_the_estimate_of_disk_is_near_the_truth(run, small_suite, tmp_path):
     truth = sum(p.stat().st_size for p in (tmp_path / "r" / "rounds").iterdir()) / 1e6
     expected = float(said.split("disk: about ")[1].split(" MB")[0])
     assert expected == pytest.approx(truth, abs=0.5 + 0.5 * truth)
-
-
-def test_the_estimate_tries_no_more_pairs_than_it_has_time_for(run, tmp_path, monkeypatch):
-    """Pairs that were not tried have the mean of those of the same algorithm and problem, and the estimate says so."""
-    suite = tmp_path / "s.yaml"
-    suite.write_text(
-        "suite: s\nhorizon: 40\nseeds: 2\nproblems:\n  - rkhs-1d: {h: {sweep: [0.25, 0.5]}}\nalgorithms:\n"
-        "  - random\n  - ckb-ucb: {beta_scale: {sweep: [0.1, 1.0]}}\n"
-    )
-    costs = {"random": estimate.Sample(1e-3, 0.1, 10.0), "ckb-ucb": estimate.Sample(2e-3, 0.2, 20.0)}
-    tried = []
-
-    def sample(todo, task):
-        tried.append(task.pair.title)
-        return costs[task.pair.algorithm.name]
-
-    monkeypatch.setattr(estimate, "_sample", sample)
-    said = run("run", suite, "--out", tmp_path / "r", "--dry-run", "--cpus", 1)[1]
-    assert (len(tried), "were tried" in said) == (6, False)
-    tried.clear()
-    monkeypatch.setattr(estimate, "SAMPLE_SECONDS", 0.0)
-    few = run("run", suite, "--out", tmp_path / "r", "--dry-run", "--cpus", 1)[1]
-    assert len(tried) == 2
-    assert "; 2 of 6 pairs were tried)" in few
-    assert few.replace("; 2 of 6 pairs were tried", "") == said
-    costs["random"] = estimate.Sample(1.0, 0.1, 10.0)
-    assert run("run", suite, "--out", tmp_path / "r", "--dry-run", "--cpus", 1)[1] != few, "negative control"
 
 
 @pytest.mark.parametrize("what", ["problems", "algorithms", "suites"])

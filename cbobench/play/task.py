@@ -15,6 +15,10 @@ from typing import Any
 
 import pyarrow as pa
 
+from cbobench.play.answers import Crashed as Crashed
+from cbobench.play.answers import GivenBack, try_out
+from cbobench.play.answers import Receipt as Receipt
+from cbobench.play.answers import TooLong as TooLong
 from cbobench.play.audit import Audit
 from cbobench.play.block import start, summaries
 from cbobench.play.failure import described, is_overdue, reraise_the_users, safe_text
@@ -28,8 +32,9 @@ from cbobench.results.provenance import cpu
 from cbobench.results.schema import footer, open_writer, schema
 from cbobench.results.store import StoreFailure
 from cbobench.suite.cells import Cell, Pair
+from cbobench.suite.demand import ONE, Demand
 from cbobench.suite.variants import canonical
-from cbobench.threads import single_thread
+from cbobench.threads import threads
 
 
 @dataclass(frozen=True)
@@ -44,6 +49,8 @@ class Task:
         attempt: 1, or more where cells are played again.
         audit: whether the theory is audited beside the play.
         timeout: seconds that a cell may take, None where the suite does not say.
+        give_back: where its first seconds say that it will take longer than so many, it is not played on (`TooLong`).
+        demand: what it takes of a machine.
     """
 
     pair: Pair
@@ -54,6 +61,8 @@ class Task:
     attempt: int = 1
     audit: bool = False
     timeout: float | None = None
+    give_back: float | None = None
+    demand: Demand = ONE
 
     @cached_property
     def name(self) -> str:
@@ -78,33 +87,6 @@ class Task:
         return [replace(self, cells=some) for some in (self.cells[:middle], self.cells[middle:])]
 
 
-@dataclass(frozen=True)
-class Receipt:
-    """What the driver learns of a task: counts and one line per failure, never data; how long it took, where known."""
-
-    task: str
-    ok: int
-    failed: int
-    rounds: int
-    errors: tuple[str, ...]
-    seconds: float | None = None
-
-
-@dataclass(frozen=True)
-class Crashed:
-    """A task that came to nothing: its worker died while it played, or it took too long.
-
-    Attributes:
-        how: what its cell did, if there is but one.
-        trace: stacks, where they are known.
-        hung: whether it was ended for that.
-    """
-
-    how: str
-    trace: str = ""
-    hung: bool = False
-
-
 def crashed(folder: RunFolder, task: Task, how: str) -> Crashed:
     """What became of a task whose process ended: it hung, where it says so itself, and else died as told."""
     stacks = reported(folder, task.name)
@@ -115,7 +97,7 @@ def crashed(folder: RunFolder, task: Task, how: str) -> Crashed:
     return Crashed(f"timed out after {after} s, and could not be interrupted", stacks, hung=True)
 
 
-def carry_out_there(problem: Problem, task: Task, folder: RunFolder) -> Receipt | Crashed:
+def carry_out_there(problem: Problem, task: Task, folder: RunFolder) -> Receipt | Crashed | TooLong:
     """`carry_out` on a worker, which first proves that it has the driver's code.
 
     Raises:
@@ -129,7 +111,9 @@ def carry_out_there(problem: Problem, task: Task, folder: RunFolder) -> Receipt 
         return carry_out(problem, task, folder, report_of(folder, task.name))
 
 
-def carry_out(problem: Problem, task: Task, folder: RunFolder, report: Path | None = None) -> Receipt | Crashed:
+def carry_out(
+    problem: Problem, task: Task, folder: RunFolder, report: Path | None = None
+) -> Receipt | Crashed | TooLong:
     """Play a task and publish its rounds, then its cells.
 
     The cells advance in lock step. If anything is raised, each cell is played alone (the results are the same bits),
@@ -142,10 +126,12 @@ def carry_out(problem: Problem, task: Task, folder: RunFolder, report: Path | No
     """
     began = time.monotonic()
     audited: list[dict[str, Any]] = []
-    with single_thread():
+    with threads(task.demand.cpus):
         try:
             with _guarded(task, task.cells, report) as watch:
                 rows = _play_block(problem, task, folder, audited, watch)
+        except GivenBack as given:
+            return given.answer
         except StoreFailure:  # no fault of a cell
             raise
         except BaseException as error:  # an algorithm may raise anything; who is at fault is found one by one
@@ -209,6 +195,7 @@ def _play_block(
     play, rows = start(problem, task.cells, task.horizon, task.keep)
     watch.play = play
     audit = Audit(play, task.keep) if task.audit else None
+    try_out(play, task.give_back)
 
     found: list[dict[str, Any]] = []
 

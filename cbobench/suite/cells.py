@@ -10,8 +10,8 @@ import hashlib
 import itertools
 import re
 from bisect import bisect_right
-from collections.abc import Iterator, Sequence
-from dataclasses import asdict, dataclass, replace
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, field, replace
 from functools import cached_property
 from typing import Any, overload
 
@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 
 from cbobench.errors import show
 from cbobench.problems.base import Problem
+from cbobench.suite.demand import Demand
 from cbobench.suite.limits import MAX_CELLS, MAX_HORIZON, MAX_SEED
 from cbobench.suite.variants import Variant
 
@@ -271,6 +272,7 @@ class Suite:
         problems: the prepared problems by title.
         audit: whether the theory is audited beside the play, which it does not change.
         timeout: seconds that a cell may take, None where the suite does not say.
+        demands: what a task takes of a machine, by the algorithm's title, where that is more than a CPU.
     """
 
     name: str
@@ -280,3 +282,4 @@ class Suite:
     problems: dict[str, Problem]
     audit: bool = False
     timeout: float | None = None
+    demands: Mapping[str, Demand] = field(default_factory=dict)

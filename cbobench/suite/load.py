@@ -21,6 +21,7 @@ from cbobench.problems.data import DataFolder
 from cbobench.suite import yamlio
 from cbobench.suite.cells import Grid, Pair, Suite
 from cbobench.suite.checks import check_pairs, check_shared, unique
+from cbobench.suite.demand import ONE, Demand, demand
 from cbobench.suite.initial import after, check_initial, initial_of
 from cbobench.suite.limits import (
     MAX_CELLS,
@@ -104,9 +105,10 @@ def load(
         {key: sum(entry.count for entry in some) for key, some in asked.items()}, MAX_PAIRS, "pairs", f"{path}: "
     )
     beside = [path.parent, Path()]
-    algorithms = [v for entry in asked["algorithms"] for v in _algorithm_variants(entry, at, shared, imports, beside)]
+    made = [(v, e.demand) for e in asked["algorithms"] for v in _algorithm_variants(e, at, shared, imports, beside)]
     initial = initial_of(content.get("initial"), T, at(content.lines.get("initial", 0)))
-    algorithms = [after(initial, variant) for variant in algorithms]
+    made = [(after(initial, variant), wanted) for variant, wanted in made]
+    algorithms = [variant for variant, _ in made]
     check_shared(shared, algorithms, at(content.lines.get("shared", 0)), imports)
     unique(algorithms, "algorithm", path)
     folder = DataFolder(data, path.parent)
@@ -148,7 +150,8 @@ def load(
     if not isinstance(about, str):
         raise Misuse(f"{at(content.lines['about'])}about is {show(about)}; it must be text")
     grid = Grid(tuple(v for v, _ in found), tuple(algorithms), T, chosen, tuple(pairs), tuple(command))
-    return Suite(name, about, keep, grid, problems, audit, timeout)
+    demands = {variant.title: wanted for variant, wanted in made if wanted != ONE}
+    return Suite(name, about, keep, grid, problems, audit, timeout, demands)
 
 
 @dataclass(frozen=True)
@@ -168,6 +171,7 @@ class _Entry:
     swept: frozenset[str]
     label: str | None
     line: int
+    demand: Demand
 
     @property
     def count(self) -> int:
@@ -187,7 +191,7 @@ def _entries(content: yamlio.Located, key: str, at: _Where) -> list[_Entry]:
     result = []
     for item, line in zip(items, items.lines, strict=True):
         if isinstance(item, str):
-            result.append(_Entry(item, {}, frozenset(), None, line))
+            result.append(_Entry(item, {}, frozenset(), None, line, ONE))
         elif isinstance(item, yamlio.Located) and len(item) == 1:
             name, settings = next(iter(item.items()))
             if settings is None:
@@ -197,6 +201,8 @@ def _entries(content: yamlio.Located, key: str, at: _Where) -> list[_Entry]:
             label = settings.get("label")
             if label is not None and (not isinstance(label, str) or not label.strip()):
                 raise Misuse(f"{at(line)}label is {show(label)}; it must be text")
+            if key == "problems" and "resources" in settings:
+                raise Misuse(f"{at(line)}{name} is a problem; resources are those of an algorithm")
             result.append(_entry(name, settings, label, line, at))
         else:
             raise Misuse(f"{at(line)}{show(item)} is not an entry; write a name, or name: {{parameters}}")
@@ -206,16 +212,18 @@ def _entries(content: yamlio.Located, key: str, at: _Where) -> list[_Entry]:
 def _entry(name: str, settings: yamlio.Located, label: str | None, line: int, at: _Where) -> _Entry:
     axes = {}
     for key, value in settings.items():
+        if key in ("label", "resources"):
+            continue
         swept = isinstance(value, Mapping) and "sweep" in value
         if swept and (list(value) != ["sweep"] or not isinstance(value["sweep"], list) or not value["sweep"]):
             place = at(settings.lines[key])
             raise Misuse(f"{place}{key} is {show(value)}; allowed: a value, or {{sweep: [values]}}")
-        if key != "label":
-            axes[key] = params.plain(value["sweep"] if swept else [value])
+        axes[key] = params.plain(value["sweep"] if swept else [value])
     counts = {key: len(values) for key, values in axes.items()}
     refuse_product(counts, MAX_VARIANTS, f"variants of {show(name)}", at(line))
     swept_keys = frozenset(k for k in axes if isinstance(settings[k], Mapping) and "sweep" in settings[k])
-    return _Entry(name, axes, swept_keys, label, line)
+    wanted = demand(settings.get("resources"), at(settings.lines.get("resources", line)))
+    return _Entry(name, axes, swept_keys, label, line, wanted)
 
 
 def _problem_variants(

@@ -9,12 +9,13 @@ from __future__ import annotations
 import math
 import os
 from collections import deque
-from collections.abc import Collection, Iterable, Iterator, Sequence
-from copy import copy
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from functools import partial
+from types import MappingProxyType
 from typing import overload
 
 import numpy as np
+import pyarrow as pa
 from numpy.typing import NDArray
 
 from cbobench.errors import Misuse
@@ -24,14 +25,17 @@ from cbobench.play.task import Task
 from cbobench.results.published import ABSENT, Published
 from cbobench.results.source import libraries, refuse_edits, source_hash
 from cbobench.results.staleness import Freshness
-from cbobench.suite.cells import Cells, Grid, Strip, Suite
+from cbobench.suite.cells import Cells, Grid, Pair, Strip, Suite
 from cbobench.suite.checks import memory_of
+from cbobench.suite.demand import ONE, Demand, refuse_excess
 
 MAX_BLOCK = 100  # 10 % faster per seed-round than 50 on finite sets
 MAX_BLOCK_OF_BOXES = 50
 MIN_BLOCK = 10
 BLOCK_MEMORY = 2**29  # bytes that the posteriors of one block may hold, with half of what they share
 CELL_MEMORY = 2**32  # and those of one cell
+
+Measured = tuple[Pair, float, int]  # seconds that its cells took in all, and their seed-rounds
 
 
 def block_size(pairs: int, seeds: int, cpus: int) -> int:
@@ -40,15 +44,17 @@ def block_size(pairs: int, seeds: int, cpus: int) -> int:
     return max(1, min(MAX_BLOCK, max(MIN_BLOCK, wanted), seeds))
 
 
-def memory_limit(suite: Suite, here: bool) -> int:
+def memory_limit(suite: Suite, cpus: int | None) -> int:
     """How many seeds fit into a block.
 
     Args:
-        here: whether this machine plays, and not a cluster.
+        cpus: of this machine, None where a cluster plays.
 
     Raises:
-        Misuse: one cell alone would need more than `CELL_MEMORY`, or than this machine has.
+        Misuse: one cell alone would need more than `CELL_MEMORY`, or what is wanted more than this machine has.
     """
+    if cpus is not None:
+        refuse_excess(suite.demands, cpus, machine_memory())
     horizon = suite.grid.horizon
     fitting = [MAX_BLOCK if isinstance(p.actions, Finite) else MAX_BLOCK_OF_BOXES for p in suite.problems.values()]
     recorded = horizon if suite.keep is None else min(horizon, suite.keep)
@@ -65,7 +71,7 @@ def memory_limit(suite: Suite, here: bool) -> int:
             )
         shared = choice.shared(problem.actions)
         whole = needed + shared
-        if here and whole > machine_memory():
+        if cpus is not None and whole > machine_memory():
             size = f"{whole / 1e9:.1f} GB; this machine has {machine_memory() / 1e9:.1f}"
             raise Misuse(f"{pair.label} would need {size}; lower the horizon, or play on a larger machine")
         fitting.append(max(1, (BLOCK_MEMORY - min(shared, BLOCK_MEMORY // 2)) // max(1, needed)))
@@ -106,6 +112,22 @@ def undone(
     return strips, attempts, stale
 
 
+def measured(grid: Grid, found: Published) -> list[Measured]:
+    """What the published cells of each pair took.
+
+    Args:
+        found: read with the column `seconds`.
+    """
+    result = []
+    for strip in grid.cells.strips if len(found) else ():
+        rows = found.find(strip.ids)
+        rows = rows[rows != ABSENT]
+        took = found.table["seconds"].take(pa.array(rows)).drop_null()
+        if len(took):
+            result.append((strip.pair, sum(took.to_pylist()), len(took) * strip.horizon))
+    return result
+
+
 class Tasks(Sequence[Task]):
     """Tasks that play some cells, each made when it is asked for: a million cells take the memory of their seeds.
 
@@ -116,6 +138,7 @@ class Tasks(Sequence[Task]):
         attempts: (n,) how often each cell of a strip was played before; None: never.
         audit: whether the theory is audited.
         timeout: seconds that a cell may take, None where the suite does not say.
+        demands: what a task takes of a machine, by the algorithm's title.
 
     Attributes:
         strips: those with cells, each in the order in which it is played.
@@ -130,8 +153,10 @@ class Tasks(Sequence[Task]):
         attempts: Iterable[NDArray[np.int64]] | None = None,
         audit: bool = False,
         timeout: float | None = None,
+        demands: Mapping[str, Demand] = MappingProxyType({}),
     ) -> None:
-        self.keep, self.audit, self.timeout = keep, audit, timeout
+        self.block, self.keep, self.audit, self.timeout = block, keep, audit, timeout
+        self.demands = demands
         self.strips: list[Strip] = []
         self._attempts: list[NDArray[np.int64] | None] = []
         cuts: list[NDArray[np.int64]] = []
@@ -172,18 +197,24 @@ class Tasks(Sequence[Task]):
         cells = tuple(strip.cell(i) for i in range(first, end))
         attempt = 1 if attempts is None else 1 + int(attempts[first:end].max())
         source = self.sources[strip.pair.problem.name, strip.pair.algorithm.name]
-        return Task(strip.pair, cells, self.keep, source, libraries(), attempt, self.audit, self.timeout)
+        wanted = self.demands.get(strip.pair.algorithm.title, ONE)
+        return Task(strip.pair, cells, self.keep, source, libraries(), attempt, self.audit, self.timeout, demand=wanted)
 
     def of_pairs(self) -> list[Task]:
         """The first task of every strip."""
         _, first = np.unique(self._cuts[0], return_index=True)
         return [self[i] for i in first.tolist()]
 
-    def without(self, names: Collection[str]) -> Tasks:
-        """Those that have other names."""
-        part = copy(self)
-        part._cuts = self._cuts[:, [task.name not in names for task in self]]
-        return part
+    def left(self, found: Published) -> Tasks:
+        """Those of the cells that are not published yet, at least not of this attempt."""
+        strips, attempts = [], []
+        for strip, played in zip(self.strips, self._attempts, strict=True):
+            rows = found.find(strip.ids)
+            before = np.zeros(len(strip), dtype=np.int64) if played is None else played
+            play = (rows == ABSENT) | (found.attempt[rows] <= before)
+            strips.append(strip.only(play))
+            attempts.append(before[play])
+        return Tasks(strips, self.block, self.keep, attempts, self.audit, self.timeout, self.demands)
 
     @property
     def rounds(self) -> int:
@@ -228,6 +259,13 @@ class Queue:
             return self._back.popleft()
         self._taken += 1
         return self._tasks[self._taken - 1]
+
+    def longest(self, seconds: Callable[[Task], float]) -> Task:
+        """Of those that wait, all of which are made for it, the one that takes longest."""
+        self._back, self._taken = deque(self), len(self._tasks)
+        longest = max(self._back, key=seconds)
+        self._back.remove(longest)
+        return longest
 
     def appendleft(self, task: Task) -> None:
         """Put one back."""

@@ -12,15 +12,17 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from math import inf
 from typing import Protocol
 
 from cbobench.errors import CbobenchError, CellFailure, Misuse
-from cbobench.play.task import Crashed, Receipt, Task, carry_out, failed_row, publish_cells
+from cbobench.play.task import Crashed, Receipt, Task, TooLong, carry_out, failed_row, publish_cells
 from cbobench.problems.base import Problem
 from cbobench.results.drivers import beat
 from cbobench.results.folder import RunFolder
-from cbobench.sweep.blocks import Queue, Tasks, rounds_of
+from cbobench.sweep.blocks import Measured, Queue, Tasks, machine_memory, rounds_of
 from cbobench.sweep.overdue import Overdue
+from cbobench.sweep.pace import Pace
 from cbobench.sweep.rayhost import RayHost
 from cbobench.sweep.raysweep import Lost, RaySweep, started
 from cbobench.sweep.ship import code
@@ -33,7 +35,11 @@ LOST_NODES_PER_TASK = 20
 BURST = 10.0  # seconds in which lost tasks are told of once: a machine has many
 PATIENCE = 3.0  # seconds of play before the rest is estimated
 RAY_PAYS = 60.0  # seconds of play left above which Ray is started: it takes several of two CPUs
+LAST, LAST_PER_SLOT = 64, 4  # waiting tasks of which the longest is handed out first
 SHORT, LONG = 0.1, 5.0  # seconds to wait for a task, where there is something else to look after, and where not
+
+
+Answer = Receipt | Crashed | TooLong | Lost
 
 
 class Players(Protocol):
@@ -43,7 +49,7 @@ class Players(Protocol):
     def pending(self) -> Collection[Task]: ...
     def room(self) -> int: ...
     def give(self, task: Task) -> None: ...
-    def take(self, seconds: float) -> Iterable[tuple[Task, Receipt | Crashed | Lost]]: ...
+    def take(self, seconds: float) -> Iterable[tuple[Task, Answer]]: ...
     def recall(self, task: Task) -> None: ...
     def stop(self) -> None: ...
 
@@ -61,7 +67,7 @@ class Here:
     def give(self, task: Task) -> None:
         self.pending.append(task)
 
-    def take(self, seconds: float) -> Iterator[tuple[Task, Receipt | Crashed]]:
+    def take(self, seconds: float) -> Iterator[tuple[Task, Receipt | Crashed | TooLong]]:
         """Play what was given."""
         for task in self.pending:
             yield task, carry_out(self.problems[task.pair.problem.title], task, self.folder)
@@ -90,6 +96,7 @@ class Crew:
         address: of a Ray cluster, instead.
         note: told in one line who plays, and what is overdue.
         ship: whether this machine's code is sent to the cluster.
+        measured: what cells of the run took before.
     """
 
     def __init__(
@@ -101,8 +108,10 @@ class Crew:
         address: str | None = None,
         note: Callable[[str], None] = lambda text: None,
         ship: bool = False,
+        measured: Iterable[Measured] = (),
     ) -> None:
         self.problems, self.folder, self.note = problems, folder, note
+        self.pace = Pace(problems, measured)
         self.waiting = Queue(tasks)
         self.rounds, self.given = rounds_of(tasks), 0
         self.allowed_losses = LOST_NODES_PER_TASK * max(1, len(tasks))
@@ -148,7 +157,10 @@ class Crew:
             beat(self.folder)
             for player in self._players():
                 while self.waiting and self._room(player) > 0:
-                    task = self.waiting.popleft()
+                    task = self._next()
+                    if not self._fits(player, task):
+                        self.waiting.appendleft(task)
+                        break
                     self.given += task.rounds
                     self.overdue.given(task)
                     player.give(task)
@@ -162,6 +174,7 @@ class Crew:
                 for task, receipt in self.overdue.look(player.pending):
                     player.recall(task)
                     if receipt is None:
+                        self.given -= task.rounds
                         self.waiting.appendleft(task)
                     else:
                         yield receipt
@@ -185,6 +198,25 @@ class Crew:
         if len(self._players()) == 1 or player is self.workers:
             return player.room()
         return self.cpus - sum(len(some.pending) for some in self._players())
+
+    def _next(self) -> Task:
+        """What is played next, of a size that suits; when little is left, what takes longest goes first."""
+        slots = sum(len(player.pending) + max(0, player.room()) for player in self._players())
+        if len(self.waiting) <= min(LAST, LAST_PER_SLOT * slots):
+            task = self.waiting.longest(lambda task: self.pace.expected(task) or inf)
+        else:
+            task = self.waiting.popleft()
+        task, *others = self.pace.pieces(task, slots, self.rounds - self.given)
+        self.waiting.extendleft(reversed(others))
+        return task
+
+    def _fits(self, player: Players, task: Task) -> bool:
+        """Whether this machine has left what a task wants; Ray alone looks to that itself."""
+        if player is not self.workers and len(self._players()) == 1:
+            return True
+        demands = [other.demand for some in self._players() for other in some.pending]
+        cpus, memory = (sum(getattr(one, what) for one in demands) for what in ("cpus", "memory"))
+        return not demands or task.demand.fits(self.cpus - cpus, machine_memory() - memory)
 
     def _call_ray(self) -> None:
         """Start Ray where it pays, and let it take over when it is there."""
@@ -210,10 +242,17 @@ class Crew:
         elapsed = time.monotonic() - self.began
         return elapsed * (self.rounds - self.given) / max(1, self.given) if elapsed >= PATIENCE else 0.0
 
-    def _settle(self, task: Task, answer: Receipt | Crashed | Lost) -> Receipt | None:
+    def _settle(self, task: Task, answer: Answer) -> Receipt | None:
         """A receipt, if the task is over; else it waits again, whole or in two halves."""
         if isinstance(answer, Receipt):
+            if answer.seconds is not None:
+                self.pace.learn(task, answer.seconds, answer.rounds)
             return answer
+        self.given -= task.rounds
+        if isinstance(answer, TooLong):
+            self.pace.learn(task, answer.seconds, answer.rounds)
+            self.waiting.appendleft(task)
+            return None
         if isinstance(answer, Lost):
             self.allowed_losses -= 1
             if self.allowed_losses < 0:

@@ -9,7 +9,7 @@ import time
 from collections.abc import Callable, Collection, Iterator
 
 from cbobench.errors import CbobenchError
-from cbobench.play.task import Crashed, Receipt, Task, published_receipt
+from cbobench.play.task import Crashed, Receipt, Task, TooLong, published_receipt
 from cbobench.results.folder import RunFolder
 from cbobench.sweep.raysweep import Lost
 
@@ -41,7 +41,7 @@ class Overdue:
         """A task is handed out."""
         self.since[task.name] = time.monotonic()
 
-    def heard(self, task: Task, answer: Receipt | Crashed | Lost) -> None:
+    def heard(self, task: Task, answer: Receipt | Crashed | TooLong | Lost) -> None:
         """An answer has come."""
         self.last, self.say = time.monotonic(), SAY
         self.since.pop(task.name, None)

@@ -14,6 +14,7 @@ import sys
 import time
 from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass
+from math import inf
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +24,7 @@ from cbobench.play.task import Crashed, Receipt, Task, carry_out_there, crashed
 from cbobench.problems.base import Problem
 from cbobench.results.folder import RunFolder
 from cbobench.results.store import first
+from cbobench.suite.demand import ONE, Demand
 from cbobench.sweep.meters import Meters
 from cbobench.sweep.probe import ask
 from cbobench.sweep.ship import Code, shipped
@@ -143,7 +145,7 @@ class RaySweep:
         code: Code | None = None,
         note: Callable[[str], None] = lambda text: None,
     ) -> None:
-        self.folder = folder
+        self.folder, self.here = folder, address is None
         self.flight: dict[Any, Task] = {}
         self.ray, self.ours = start_ray(cpus, address, code)
         if code is not None:
@@ -192,8 +194,23 @@ class RaySweep:
 
     def give(self, task: Task) -> None:
         """Hand over a task."""
-        self.flight[self.remote.remote(self.problems[task.pair.problem.title], task, self.folder)] = task
+        remote = self.remote if task.demand == ONE else self._remote_for(task.demand)
+        self.flight[remote.remote(self.problems[task.pair.problem.title], task, self.folder)] = task
         self.meters.in_flight(len(self.flight))
+
+    def _remote_for(self, wanted: Demand) -> Any:
+        """What plays tasks that want more than a CPU.
+
+        Raises:
+            Misuse: no machine has so much, and none is to be started (a cluster of a head without CPUs starts some).
+        """
+        machines = [node["Resources"] for node in self.ray.nodes() if node["Alive"] and node["Resources"].get("CPU")]
+        sizes = [(some["CPU"], some.get("memory", inf)) for some in machines]
+        if not self.here and sizes and not any(wanted.fits(*size) for size in sizes):
+            raise Misuse(f"a task wants {wanted}; no machine of the cluster has so much: lower the suite's resources")
+        # Of this machine's memory Ray counts what is free as it starts; the plan has looked at all of it.
+        memory = None if self.here else wanted.memory or None
+        return self.remote.options(max_retries=0, num_cpus=wanted.cpus, memory=memory)
 
     def take(self, seconds: float) -> Iterator[tuple[Task, Receipt | Crashed | Lost]]:
         """Tasks that ended, waiting up to some seconds for one.

@@ -16,7 +16,7 @@ from cbobench.results.compact import compact_large
 from cbobench.results.drivers import Claim, new_id
 from cbobench.results.folder import RunFolder
 from cbobench.results.provenance import invocation
-from cbobench.results.published import nothing, played
+from cbobench.results.published import COLUMNS, nothing, played
 from cbobench.results.rebuild import rebuilt
 from cbobench.results.record import FILE, RunRecord
 from cbobench.results.tidy import refuse_foreign, sweep_up
@@ -46,6 +46,7 @@ class Plan:
         stale: those of them that other code played.
         notes: what a reader should know of the folder, a line each.
         known: files that were published when the plan was made.
+        measured: what cells in the folder took (see `blocks.measured`).
     """
 
     suite: Suite
@@ -56,6 +57,7 @@ class Plan:
     stale: int
     notes: tuple[str, ...] = ()
     known: frozenset[str] = frozenset()
+    measured: Sequence[blocks.Measured] = ()
 
     @property
     def cells(self) -> int:
@@ -132,15 +134,15 @@ def plan(
     grid = loaded.grid
     folder = RunFolder.at(Path("runs") / loaded.name if out is None else out)
     call = invocation(list(command))
-    limit = blocks.memory_limit(loaded, here=address is None)
+    limit = blocks.memory_limit(loaded, None if address is not None else cpus or usable_cpus())
     notes: tuple[str, ...] = ()
     if RunRecord.exists(folder):
         record = RunRecord.read(folder).extended(grid, loaded, call, str(folder))
-        found = played(folder)
+        found = played(folder, [*COLUMNS, "seconds"])
     elif folder.names("cells"):
         notes = (f"{folder.path(FILE)} is missing: it is made again from what the published cells say",)
         record = rebuilt(folder).extended(grid, loaded, call, str(folder))
-        found = played(folder)
+        found = played(folder, [*COLUMNS, "seconds"])
     else:
         refuse_foreign(folder)
         workers = CLUSTER_CPUS if address is not None else cpus or usable_cpus()
@@ -149,9 +151,9 @@ def plan(
         record = RunRecord(loaded.name, loaded.about, loaded.keep, size, (grid,), (call,), loaded.audit)
         found = nothing()
     strips, attempts, stale = blocks.undone(grid, found, again)
-    tasks = blocks.Tasks(strips, record.block, record.keep, attempts, record.audit, loaded.timeout)
+    tasks = blocks.Tasks(strips, record.block, record.keep, attempts, record.audit, loaded.timeout, loaded.demands)
     done = len(grid.cells) - len(tasks.cells)
-    return Plan(loaded, folder, record, tasks, done, stale, notes, frozenset(found.tasks))
+    return Plan(loaded, folder, record, tasks, done, stale, notes, frozenset(found.tasks), blocks.measured(grid, found))
 
 
 def execute(
@@ -207,7 +209,7 @@ def execute(
             if cpus == 0:
                 claim.beat_by_itself()
             if todo.tasks:
-                crew = Crew(todo.suite.problems, todo.folder, todo.tasks, cpus, address, on_note, ship)
+                crew = Crew(todo.suite.problems, todo.folder, todo.tasks, cpus, address, on_note, ship, todo.measured)
             _write_record(todo, claim.id)
             for receipt in () if crew is None else crew.play():
                 receipts.append(receipt)
@@ -242,8 +244,8 @@ def _still_to_play(todo: Plan, claim: Claim) -> Plan:
     removed = sweep_up(todo.folder, claim.id)
     if removed:
         claim.note(f"removed {removed} unfinished files of calls that were killed")
-    new = todo.folder.published() - todo.known
-    return replace(todo, folder=claim.there, tasks=todo.tasks.without(new) if new else todo.tasks)
+    new = todo.folder.published() - todo.known  # of pieces, perhaps, that are called otherwise
+    return replace(todo, folder=claim.there, tasks=todo.tasks.left(played(todo.folder)) if new else todo.tasks)
 
 
 def _write_record(todo: Plan, name: str) -> None:

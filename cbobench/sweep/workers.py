@@ -16,7 +16,7 @@ from typing import Any
 
 from cbobench.errors import CbobenchError
 from cbobench.play.failure import described
-from cbobench.play.task import Crashed, Receipt, Task, carry_out_there, crashed
+from cbobench.play.task import Crashed, Receipt, Task, TooLong, carry_out_there, crashed
 from cbobench.problems.base import Problem
 from cbobench.results.folder import RunFolder
 from cbobench.sweep.raysweep import pickled
@@ -92,7 +92,7 @@ class Workers:
         with suppress(BrokenPipeError, ConnectionResetError):
             worker.child.link.send((title, problem, task, self.folder))
 
-    def take(self, seconds: float) -> Iterator[tuple[Task, Receipt | Crashed]]:
+    def take(self, seconds: float) -> Iterator[tuple[Task, Receipt | Crashed | TooLong]]:
         """Tasks that ended, waiting up to some seconds for one.
 
         Raises:

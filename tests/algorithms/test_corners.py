@@ -129,4 +129,4 @@ def test_on_a_mesh_the_longest_run_fits_into_memory(tmp_path):
         "suite: s\nhorizon: 50000\nseeds: 1\nproblems:\n  - feasible-pocket\nalgorithms:\n  - rpol-ucb\n",
         encoding="utf-8",
     )
-    assert memory_limit(load(suite), here=True) == 50
+    assert memory_limit(load(suite), 1) == 50

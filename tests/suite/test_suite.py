@@ -279,4 +279,4 @@ def test_what_only_leaves_out_need_not_be_playable(write_suite, tmp_path, monkey
 @pytest.mark.parametrize(("task", "most"), [("rkhs-1d", 100), ("feasible-pocket: {candidates: 64}", 50)])
 def test_blocks_of_boxes_are_smaller(write_suite, task, most):
     text = f"suite: s\nhorizon: 10\nseeds: 1000\nproblems:\n  - {task}\nalgorithms: [ckb-ucb]\n"
-    assert blocks.memory_limit(load(write_suite(text)), here=True) == most
+    assert blocks.memory_limit(load(write_suite(text)), 1) == most

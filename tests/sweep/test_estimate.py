@@ -1,0 +1,100 @@
+"""`--dry-run` says what a sweep takes: of algorithms whose cost is known, and of cells that were played."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass
+
+import numpy as np
+import pytest
+
+from cbobench.algorithms.references import Random
+from cbobench.params import param
+from cbobench.sweep import estimate
+from cbobench.sweep.run import execute, plan
+
+ROUND = 20e-6  # seconds of a seed-round at the beginning
+
+
+@dataclass(kw_only=True)
+class Growing(Random):
+    """Burns CPU time for each seed: more in every round."""
+
+    growth: float = param(0.01, "dearer per round", at_least=0.0)
+
+    def ask(self, t):
+        end = time.thread_time() + ROUND * self.setting.replicates * (1 + self.growth * t)
+        while time.thread_time() < end:
+            pass
+        return super().ask(t)
+
+
+def truth(todo, growth):
+    horizon = todo.suite.grid.horizon
+    return ROUND * todo.cells * (horizon + growth * horizon * (horizon + 1) / 2)
+
+
+def work(todo, monkeypatch):
+    """Seconds of work that it says."""
+    said = []
+    monkeypatch.setattr(estimate, "_duration", lambda seconds: said.append(seconds) or "")
+    estimate.estimate(todo, 2)
+    return said[1]
+
+
+def growing(write_suite, tmp_path, growth, horizon=2000, **options):
+    text = f"suite: t\nhorizon: {horizon}\nseeds: 10\nproblems: [rkhs-1d]\nalgorithms:\n"
+    text += f"  - 'tests.sweep.test_estimate:Growing': {{growth: {{sweep: {growth}}}}}\n"
+    return plan(write_suite(text), out=tmp_path / "r", cpus=0, **options)
+
+
+@pytest.mark.parametrize("growth", [0.0, 0.01])
+def test_a_cost_that_grows_is_carried_on(write_suite, tmp_path, monkeypatch, growth):
+    todo = growing(write_suite, tmp_path, [growth], horizon=2000 if growth else 1000)
+    expected = truth(todo, growth)
+    assert expected / 1.5 < work(todo, monkeypatch) < 1.5 * expected
+    if growth:
+        monkeypatch.setattr(estimate, "_carried_on", lambda rounds, horizon: rounds.mean() * horizon)
+        assert work(todo, monkeypatch) < expected / 1.5, "negative control: what it takes at the beginning"
+
+
+def test_pairs_of_other_parameters_are_tried_as_far_as_there_is_time(write_suite, tmp_path, monkeypatch):
+    todo = growing(write_suite, tmp_path, [0.0, 0.3, 0.001, 0.002], horizon=200)
+    tried, per_round, _ = estimate._samples(todo)
+    costs = [ROUND * (1 + growth * 100) for growth in (0.0, 0.3, 0.001, 0.002)]
+    assert tried == 4
+    assert [*per_round.values()] == pytest.approx(costs, rel=0.5)
+    monkeypatch.setattr(estimate, "SAMPLE_SECONDS", 0.0)
+    monkeypatch.setattr(estimate, "SHARE", 0.0)
+    tried, per_round, _ = estimate._samples(todo)
+    assert tried == 1
+    assert len({*per_round.values()}) == 1, "those that are not have the mean of those that are"
+    assert "; 1 of 4 pairs were tried)" in estimate.estimate(todo, 2)
+
+
+def test_cells_that_were_played_are_not_tried(write_suite, tmp_path, monkeypatch):
+    first = growing(write_suite, tmp_path, [0.0], horizon=200, seeds=2)
+    execute(first, cpus=0)
+    monkeypatch.setattr(estimate, "_per_round", lambda *given: pytest.fail("it was played"))
+    todo = growing(write_suite, tmp_path, [0.0], horizon=200)
+    assert work(todo, monkeypatch) == pytest.approx(8 * 200 * ROUND, abs=0.2)
+
+
+def test_wall_time_is_that_of_the_last_worker():
+    assert estimate._wall([10.0, 10.0, 10.0], 2) == 20.0
+    assert estimate._wall([1.0] * 10 + [10.0], 2) == 10.0
+    assert estimate._wall([10.0], 8) == 10.0
+    assert estimate._wall([], 8) == 0.0
+    assert estimate._wall([80 * estimate.LONG], 8) < 11 * estimate.LONG, "it is cut"
+
+
+def test_what_became_dearer_goes_on_and_noise_does_not():
+    noise = np.random.default_rng(0).uniform(0.9, 1.1, 100)
+    assert estimate._carried_on(noise, 1000) == pytest.approx(1000, rel=0.25)
+    assert estimate._carried_on(noise * np.arange(100), 400) == pytest.approx(80_000, rel=0.2)
+    assert estimate._carried_on(np.where(np.arange(100) < 20, 10.0, 1.0), 1000) == pytest.approx(1180, rel=0.01)
+
+
+def test_turns_are_spread():
+    assert [estimate._spread(n) for n in (0, 1, 4)] == [[], [0], [0, 2, 1, 3]]
+    assert sorted(estimate._spread(37)) == list(range(37))

@@ -1,0 +1,148 @@
+"""Tasks are cut by measured time: what is known, what it costs, the end of a sweep, and what is given back."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass
+
+import pytest
+
+import cbobench
+from cbobench.algorithms.references import Random
+from cbobench.play import answers
+from cbobench.play.task import TooLong, carry_out
+from cbobench.results.folder import RunFolder
+from cbobench.sweep import pace as paces
+from cbobench.sweep.crew import Crew
+from cbobench.sweep.pace import Pace
+from cbobench.sweep.run import execute, plan
+from tests.sweep.test_run import assert_same_rows, cells
+
+
+@dataclass(kw_only=True)
+class Sleepy(Random):
+    """Takes a millisecond of wall time per replicate and round: nothing is shared."""
+
+    def ask(self, t):
+        time.sleep(0.001 * self.setting.replicates)
+        return super().ask(t)
+
+
+@pytest.fixture
+def first(small_suite, tmp_path):
+    """A plan, its first task (of 50 cells), and its pace."""
+    todo = plan(small_suite(horizon=1000, seeds=50), out=tmp_path / "r", cpus=1)
+    return todo, todo.tasks[0], Pace(todo.suite.problems)
+
+
+def sizes(tasks):
+    return [len(task.cells) for task in tasks]
+
+
+def test_a_long_task_is_cut_into_pieces_of_half_a_minute(first):
+    _, task, pace = first
+    assert pace.expected(task) is None
+    assert [t.give_back for t in pace.pieces(task, 2, 10**9)] == [paces.LONG], "nothing is known: whole"
+    pace.learn(task, 100.0, task.rounds)
+    assert pace.expected(task) == pytest.approx(100.0)
+    pieces = pace.pieces(task, 2, 10**9)
+    assert sizes(pieces) == [12, 13, 12, 13]
+    assert [c for piece in pieces for c in piece.cells] == list(task.cells)
+    assert all(pace.expected(piece) < paces.TASK_SECONDS and piece.give_back is None for piece in pieces)
+
+
+def test_where_the_block_shares_what_a_round_costs_it_is_not_cut(first):
+    """A round of 50 seeds that takes little more than one of a single seed: halves would cost almost twice as much."""
+    _, task, pace = first
+    seconds = 1.5 * task.horizon * paces.SHARED_ROUND[True]
+    pace.learn(task, seconds, task.rounds)
+    assert sizes(pace.pieces(task, 100, task.rounds)) == [50]
+    pace.learn(task, 1000 * seconds, task.rounds)
+    assert len(pace.pieces(task, 100, task.rounds)) > 10, "negative control"
+
+
+def test_pieces_are_shorter_when_a_sweep_ends(first):
+    _, task, pace = first
+    pace.learn(task, 20.0, task.rounds)
+    assert len(pace.pieces(task, 2, 10 * task.rounds)) == 1
+    assert len(pace.pieces(task, 2, task.rounds)) == 4
+    assert len(pace.pieces(task, 1000, task.rounds)) == 20, "none below a second"
+    assert len(pace.pieces(task, 1, task.rounds)) == 1, "a worker alone waits for nobody"
+
+
+def test_a_pair_that_is_not_known_goes_by_its_names(write_suite, tmp_path):
+    text = "suite: t\nhorizon: 100\nseeds: 4\nproblems: [rkhs-1d]\nalgorithms:\n  - random\n  - ckb-ts\n"
+    text += "  - ckb-ucb: {V: {sweep: [1.0, 2.0]}}\n"
+    todo = plan(write_suite(text), out=tmp_path / "r", cpus=1)
+    _, ts, one, other = todo.tasks
+    pace = Pace(todo.suite.problems)
+    pace.learn(one, 8.0, one.rounds)
+    assert (pace.expected(ts), pace.expected(other)) == (None, pytest.approx(8.0))
+    pace.learn(other, 2.0, other.rounds)
+    assert (pace.expected(one), pace.expected(other)) == (pytest.approx(8.0), pytest.approx(2.0))
+
+
+def test_the_longest_of_the_last_tasks_goes_first(small_suite, tmp_path):
+    todo = plan(small_suite(seeds=2), out=tmp_path / "r", cpus=0)
+    crew = Crew(todo.suite.problems, todo.folder, todo.tasks, cpus=0)
+    for seconds, task in enumerate(todo.tasks, 1):
+        crew.pace.learn(task, float(seconds), task.rounds)
+    assert [crew._next().name for _ in todo.tasks] == [task.name for task in reversed(todo.tasks)]
+
+
+def test_a_resumed_run_knows_what_its_cells_took(small_suite, tmp_path):
+    suite = small_suite(seeds=4)
+    cbobench.run(suite, out=tmp_path / "r", cpus=0, seeds=2)
+    todo = plan(suite, out=tmp_path / "r", cpus=0)
+    took = cbobench.load_cells(tmp_path / "r").groupby(["problem", "algorithm"])["seconds"].sum()
+    assert {(pair.problem.title, pair.algorithm.title): seconds for pair, seconds, _ in todo.measured} == pytest.approx(
+        took.to_dict()
+    )
+    assert all(rounds == 2 * todo.suite.grid.horizon for _, _, rounds in todo.measured)
+    assert all(Pace(todo.suite.problems, todo.measured).expected(task) is not None for task in todo.tasks)
+
+
+def test_pieces_change_nothing_and_resume(small_suite, tmp_path, monkeypatch):
+    """Cut as far as it goes, and stopped in between; a call that planned before the first one plays nothing twice."""
+    suite = small_suite(horizon=60, seeds=8)
+    cbobench.run(suite, out=tmp_path / "whole", cpus=0)
+    monkeypatch.setattr(Pace, "_least", lambda pace, task: 2.0)
+    monkeypatch.setattr(paces, "TASK_SECONDS", 1e-9)
+    early, first = (plan(suite, out=tmp_path / "cut", cpus=0, block=4) for _ in range(2))
+    done = execute(first, cpus=0, budget="0.001cpus")
+    assert done.spent
+    assert execute(early, cpus=0).played == 24 - done.played
+    assert plan(suite, out=tmp_path / "cut", cpus=0).done == 24
+    files = [p.name for p in (tmp_path / "cut" / "cells").iterdir()]
+    assert len(files) > 6, "it was cut"
+    assert len(cells(tmp_path / "cut")) == 24
+    assert_same_rows(tmp_path / "whole", tmp_path / "cut")
+
+
+def test_what_takes_too_long_is_given_back_and_cut(write_suite, tmp_path, monkeypatch):
+    """The whole task would be lost with its machine; what it played until then is."""
+    monkeypatch.setattr(answers, "TRIAL", 0.1)
+    monkeypatch.setattr(paces, "LONG", 1.0)
+    monkeypatch.setattr(paces, "TASK_SECONDS", 0.5)
+    text = "suite: t\nhorizon: 50\nseeds: 24\nproblems: [rkhs-1d]\nalgorithms: ['tests.sweep.test_pace:Sleepy']\n"
+    todo = plan(write_suite(text), out=tmp_path / "r", cpus=0, block=24)
+    assert sizes(todo.tasks) == [24]
+    crew = Crew(todo.suite.problems, todo.folder, todo.tasks, cpus=0)
+    receipts = list(crew.play())
+    assert len(receipts) >= 3
+    assert sum(receipt.ok for receipt in receipts) == 24
+    assert len(list((tmp_path / "r" / "rounds").iterdir())) == len(receipts), "nothing of the first try is left"
+
+
+def test_a_task_that_may_be_given_back_plays_on_where_it_is_quick(first, tmp_path, monkeypatch):
+    todo, task, pace = first
+    monkeypatch.setattr(answers, "TRIAL", 0.0)
+    problem = todo.suite.problems[task.pair.problem.title]
+    (tried,) = pace.pieces(task, 2, task.rounds)
+    assert carry_out(problem, tried, RunFolder.at(tmp_path / "a")).ok == 50
+    monkeypatch.setattr(paces, "LONG", 0.0)
+    (tried,) = pace.pieces(task, 2, task.rounds)
+    answer = carry_out(problem, tried, RunFolder.at(tmp_path / "b"))
+    assert isinstance(answer, TooLong)
+    assert answer.rounds < task.rounds
+    assert not list((tmp_path / "b").rglob("*.parquet"))

@@ -1,0 +1,136 @@
+"""What a task takes of a machine, as a suite says it: refused where it is wrong or too much, kept to where not."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+
+import pytest
+from threadpoolctl import threadpool_info
+
+import cbobench
+from cbobench.algorithms.references import Random
+from cbobench.errors import Misuse
+from cbobench.sweep.crew import Crew
+from cbobench.sweep.raysweep import RaySweep
+from cbobench.sweep.run import plan
+from tests.sweep.test_run import assert_same_rows
+
+SUITE = """\
+suite: t
+horizon: 20
+seeds: 4
+problems: [rkhs-1d]
+algorithms:
+  - ckb-ucb: {beta_scale: {sweep: [0.5, 1.0]}, label: mine, RESOURCES}
+  - random
+"""
+
+
+@pytest.fixture
+def make(write_suite):
+    def made(resources):
+        return write_suite(SUITE.replace("RESOURCES", f"resources: {resources}" if resources else "V: 1.0"))
+
+    return made
+
+
+class Threads(Random):
+    """Remembers how many threads BLAS had."""
+
+    seen: list[int] = []  # noqa: RUF012
+
+    def ask(self, t):
+        self.seen.append(max(pool["num_threads"] for pool in threadpool_info()))
+        return super().ask(t)
+
+
+def test_resources_are_no_part_of_a_cell(write_suite, make, tmp_path):
+    plain = write_suite(SUITE.replace(", RESOURCES", ""))
+    cbobench.run(plain, out=tmp_path / "plain", cpus=0)
+    done = plan(make("{cpus: 2, memory: 10MB}"), out=tmp_path / "plain", cpus=2)
+    assert (done.done, done.stale, len(done.tasks)) == (12, 0, 0)
+    with_them = plan(make("{cpus: 2, memory: 10MB}"), out=tmp_path / "r", cpus=2)
+    wanted = {task.pair.title: (task.demand.cpus, task.demand.memory) for task in with_them.tasks}
+    assert sorted(wanted.values()) == [(1, 0), (2, 10**7), (2, 10**7)]
+
+
+@pytest.mark.parametrize(
+    ("wrong", "why"),
+    [
+        ("2", r"suite.yaml:6: resources is 2; allowed: \{cpus: a whole number, memory: as in 8GB\}"),
+        ("{cpu: 2}", "unknown resource 'cpu'; did you mean 'cpus'"),
+        ("{cpus: 0}", "cpus is 0; it must be a whole number of at least 1"),
+        ("{cpus: true}", "cpus is True; it must be"),
+        ("{cpus: 1.5}", "cpus is 1.5; it must be"),
+        ("{cpus: {sweep: [1, 2]}}", "cpus is .*; it must be"),
+        ("{memory: 8}", "memory is 8; give a number above 0 with its unit: MB, GB"),
+        ("{memory: 0GB}", "memory is '0GB'"),
+        ("{memory: 8 TB}", "memory is '8 TB'"),
+        ("{cpus: 3}", r"ckb-ucb\[beta_scale=0.5\] wants 3 CPUs per task; this run has 2 CPUs and"),
+        ("{memory: 900000GB}", "wants 1 CPU and 900000 GB per task; this run has 2 CPUs and"),
+    ],
+)
+def test_wrong_resources_are_refused_before_anything_is_played(make, tmp_path, wrong, why):
+    with pytest.raises(Misuse, match=why) as refused:
+        plan(make(wrong), out=tmp_path / "r", cpus=2)
+    assert "\n" not in str(refused.value)
+    assert not (tmp_path / "r").exists()
+
+
+def test_resources_of_a_problem_are_refused(write_suite, tmp_path):
+    suite = write_suite(SUITE.replace("[rkhs-1d]", "[rkhs-1d: {resources: {cpus: 2}}]").replace(", RESOURCES", ""))
+    with pytest.raises(Misuse, match="rkhs-1d is a problem; resources are those of an algorithm"):
+        plan(suite, out=tmp_path / "r", cpus=2)
+
+
+def test_a_task_of_two_cpus_takes_two_workers(make, tmp_path):
+    todo = plan(make("{cpus: 2}"), out=tmp_path / "r", cpus=2, block=1)
+    crew = Crew(todo.suite.problems, todo.folder, todo.tasks, cpus=2)
+    together, give = [], crew.workers.give
+
+    def giving(task):
+        give(task)
+        together.append([one.demand.cpus for one in crew.workers.pending])
+
+    crew.workers.give = giving
+    try:
+        assert sum(receipt.ok for receipt in crew.play()) == 12
+    finally:
+        crew.stop()
+    assert max(map(sum, together)) == 2
+    assert [2] in together
+    cbobench.run(make(""), out=tmp_path / "r2", cpus=0, only="random")
+    cbobench.run(make("{cpus: 2}"), out=tmp_path / "r3", cpus=0, only="random")
+    assert_same_rows(tmp_path / "r2", tmp_path / "r3")
+
+
+@pytest.mark.parametrize("cpus", [1, 2])
+def test_blas_has_as_many_threads(write_suite, tmp_path, cpus):
+    if max((pool["num_threads"] for pool in threadpool_info()), default=0) == 0:
+        pytest.skip("no BLAS that can be asked")
+    text = SUITE.replace("ckb-ucb: {beta_scale: {sweep: [0.5, 1.0]}, label: mine, RESOURCES}", "ENTRY")
+    text = text.replace("ENTRY", f"'tests.sweep.test_resources:Threads': {{resources: {{cpus: {cpus}}}}}")
+    Threads.seen.clear()
+    todo = plan(write_suite(text), out=tmp_path / "r", cpus=2, only="*Threads*")
+    crew = Crew(todo.suite.problems, todo.folder, todo.tasks, cpus=0)
+    list(crew.play())
+    assert {*Threads.seen} == {cpus}
+
+
+def test_ray_is_told_and_a_cluster_without_such_a_machine_refuses(make, tmp_path):
+    todo = plan(make("{cpus: 2, memory: 10MB}"), out=tmp_path / "r", cpus=2)
+    told = []
+    remote = SimpleNamespace(options=lambda **options: told.append(options))
+    sweep = object.__new__(RaySweep)
+    sweep.remote, sweep.here = remote, False
+    wanted = next(task.demand for task in todo.tasks if task.demand.cpus == 2)
+    machines = [{"Alive": True, "Resources": {"CPU": 2.0, "memory": 1e9}}]
+    sweep.ray = SimpleNamespace(nodes=lambda: machines)
+    sweep._remote_for(wanted)
+    assert told == [{"max_retries": 0, "num_cpus": 2, "memory": 10**7}]
+    for other in ({"CPU": 1.0, "memory": 1e9}, {"CPU": 2.0, "memory": 1e6}):
+        machines[:] = [{"Alive": True, "Resources": other}]
+        with pytest.raises(Misuse, match="wants 2 CPUs and 0.01 GB; no machine of the cluster has so much"):
+            sweep._remote_for(wanted)
+    machines[:] = [{"Alive": True, "Resources": {"memory": 1e9}}]
+    sweep._remote_for(wanted)  # a head without CPUs, whose workers are yet to start
