@@ -178,6 +178,20 @@ def parser() -> Parser:
     show.add_argument("name")
     show.add_argument("--format", choices=("table", "json"), default="table")
 
+    check = command(
+        "check", "hold an algorithm or a problem of yours against the laws that ours obey; says what to mend"
+    )
+    check.add_argument(
+        "name", help="your class as module:Class, from this folder or Python's path; or a registered name"
+    )
+    check.add_argument("--set", metavar="NAME=VALUE", action="append", default=[], help="a parameter (may be repeated)")
+    check.add_argument("--data", type=Path, metavar="FOLDER", help="folder with the original data sets")
+    check.add_argument("--format", choices=("table", "json"), default="table")
+
+    new = command("new", "write a small algorithm or problem of yours into NAME.py, and a suite that plays it")
+    new.add_argument("what", choices=("algorithm", "problem"))
+    new.add_argument("name", metavar="NAME", help="of the file, such as mine")
+
     audit = command("audit", "what the theory promises beside what was seen, of a run whose suite says `audit: true`")
     audit.add_argument("run", metavar="RUN", help="run folder, path or URI")
     audit.add_argument("--format", choices=FORMATS, default="table")

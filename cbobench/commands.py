@@ -15,8 +15,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, TextIO
 
 from cbobench.catalogue import do_data, do_list, do_show
+from cbobench.check.command import do_check
 from cbobench.condition import do_compact, do_status, do_verify, import_if_asked
 from cbobench.errors import CbobenchError, Misuse, masked, printable
+from cbobench.new import do_new
 from cbobench.words import counted
 
 if TYPE_CHECKING:
@@ -24,12 +26,14 @@ if TYPE_CHECKING:
 
 __all__ = [
     "do_audit",
+    "do_check",
     "do_claims",
     "do_compact",
     "do_compare",
     "do_data",
     "do_figures",
     "do_list",
+    "do_new",
     "do_run",
     "do_show",
     "do_status",
@@ -56,7 +60,7 @@ def do_run(options: argparse.Namespace, given: list[str]) -> int:
             imports=not options.no_imports, command=["cbobench", *given],
         )  # fmt: skip
     if options.dry_run:
-        print(estimate(todo, options.cpus))
+        print("\n".join([estimate(todo, options.cpus), *(f"not played: {line}" for line in todo.record.unplayable)]))
         return 0
     code = 0
     again = ["cbobench", *given]
@@ -146,6 +150,9 @@ def do_compare(options: argparse.Namespace, given: list[str]) -> int:
     asked = {k: v for k, v in vars(options).items() if k not in ("command", "format", "run", "other", "imports")}
     found = compare(options.run, options.other, **asked)
     print(found.render(options.format))
+    if options.format in ("csv", "json"):  # a table says it below
+        for line in found.unplayable:
+            print(f"not played: {line}", file=sys.stderr)
     if found.nothing:
         both = printable(f"{options.run} and {options.other}")
         print(f"nothing of {both} can be compared: {printable(found.nothing)}", file=sys.stderr)

@@ -55,6 +55,7 @@ def do_status(options: argparse.Namespace, given: list[str]) -> int:
         content = {"suite": record.suite, "folder": str(folder), "expected": len(record.cells), **state.counts()}
         content |= {"unchecked": len(state.unchecked), "other_libraries": len(state.other)}
         content["cpus"] = sorted(state.cpus)
+        content |= {"unplayable": record.unplayable} if record.unplayable else {}
         print(json.dumps(content | {"failures": failures, "finish": hints}, indent=1, ensure_ascii=False))
         return 1 if failures else 0
     cells = counted(len(record.cells), "cell")
@@ -65,6 +66,8 @@ def do_status(options: argparse.Namespace, given: list[str]) -> int:
         print(f"  failed: {pair} seed {failure['seed']}: {failure['error']}")
     if len(failures) > SHOWN_FAILURES:
         print(f"  ... and {len(failures) - SHOWN_FAILURES} more (--format json lists all)")
+    for line in record.unplayable:
+        print(f"  not played: {line}")
     if state.stale:
         print("  stale: the code that plays these cells has changed since")
     if state.unchecked:

@@ -64,7 +64,7 @@ def required(method: Callable[..., T]) -> Callable[..., T]:
 
 def _unwritten(cls: type, method: Any) -> Misuse:
     words = ", ".join(inspect.signature(method).parameters)
-    about = (inspect.getdoc(method) or "").partition("\n")[0]
+    about = (inspect.getdoc(method) or "").partition("\n")[0].rstrip(".")
     return Misuse(
         f"{cls.__name__} does not define {method.__name__}({words}); write it" + (f": {about}" if about else "")
     )

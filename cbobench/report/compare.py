@@ -38,12 +38,14 @@ class Comparison:
         table: the same for readers.
         worse: between two runs, whether anything is worse or newly failing.
         nothing: why two runs hold nothing that can be compared; empty where they hold something.
+        unplayable: what the run's suite leaves out because it cannot be played, and why, a line each.
     """
 
     frame: pd.DataFrame
     table: TextTable
     worse: bool = False
     nothing: str = ""
+    unplayable: tuple[str, ...] = ()
 
     def render(self, style: str = "table", width: int | None = None) -> str:
         """The comparison in one of `formats.FORMATS`; a table fits `width`, by default the terminal."""
@@ -146,7 +148,14 @@ def compare(
     else:
         frame = summarised(found, every)
         made = Comparison(frame, _text(title, found, frame, picked, main, named=metric is not None, by=by))
-    return _rounded(made, found)
+    return _rounded(_whole(one, only, made), found)
+
+
+def _whole(run: Run, only: str | None, made: Comparison) -> Comparison:
+    """A comparison of one run, with the pairs that its suite leaves out because they cannot be played."""
+    left_out = tuple((run.record if only is None else run.record.only(only)).unplayable)
+    note = "\n".join([*([made.table.note] if made.table.note else []), *(f"not played: {line}" for line in left_out)])
+    return replace(made, table=replace(made.table, note=note), unplayable=left_out)
 
 
 def _rounded(made: Comparison, found: Iterable[Group]) -> Comparison:

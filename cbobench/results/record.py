@@ -217,6 +217,17 @@ class RunRecord:
         """A pair under its latest spelling."""
         return Pair(self._spelt["problems"][pair.problem.key], self._spelt["algorithms"][pair.algorithm.key])
 
+    @cached_property
+    def unplayable(self) -> list[str]:
+        """What the suite leaves out because it cannot be played: algorithm, problems and reason, a line each."""
+        played = {pair.key for grid in self.grids for pair in grid.pairs}
+        found: dict[tuple[str, str], dict[str, None]] = {}
+        for grid in self.grids:
+            for pair, why in grid.unplayable:
+                if pair.key not in played:
+                    found.setdefault((pair.algorithm.label, why), {})[pair.problem.label] = None
+        return [printable(f"{algorithm} on {', '.join(some)}: {why}") for (algorithm, why), some in found.items()]
+
     def only(self, glob: str) -> RunRecord:
         """The record of the matching pairs alone, by what they are called now.
 
@@ -231,7 +242,8 @@ class RunRecord:
         kept = [(grid, tuple(pair for pair in grid.pairs if self._latest(pair).matches(glob))) for grid in self.grids]
         grids = tuple(
             replace(
-                grid, pairs=pairs, problems=tuple(p for p in grid.problems if p in [pair.problem for pair in pairs]),
+                grid, pairs=pairs, unplayable=tuple(one for one in grid.unplayable if one[0].matches(glob)),
+                problems=tuple(p for p in grid.problems if p in [pair.problem for pair in pairs]),
                 algorithms=tuple(a for a in grid.algorithms if a in [pair.algorithm for pair in pairs]),
             )
             for grid, pairs in kept if pairs

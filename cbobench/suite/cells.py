@@ -196,6 +196,7 @@ class Grid:
         seeds: in order.
         pairs: those that are played, problem by problem.
         command: the command line behind it.
+        unplayable: pairs that the suite leaves out because they cannot be played, and why.
     """
 
     problems: tuple[Variant, ...]
@@ -204,6 +205,7 @@ class Grid:
     seeds: tuple[int, ...]
     pairs: tuple[Pair, ...]
     command: tuple[str, ...] = ()
+    unplayable: tuple[tuple[Pair, str], ...] = ()
 
     @cached_property
     def cells(self) -> Cells:
@@ -218,7 +220,7 @@ class Grid:
 
     def to_json(self) -> dict[str, Any]:
         """As `run.json` holds it; pairs by titles."""
-        return {
+        content = {
             "problems": [asdict(v) for v in self.problems],
             "algorithms": [asdict(v) for v in self.algorithms],
             "horizon": self.horizon,
@@ -226,6 +228,8 @@ class Grid:
             "pairs": [[pair.problem.title, pair.algorithm.title] for pair in self.pairs],
             "command": list(self.command),
         }
+        left_out = [[pair.problem.title, pair.algorithm.title, why] for pair, why in self.unplayable]
+        return content | ({"unplayable": left_out} if left_out else {})
 
     @classmethod
     def from_json(cls, content: dict[str, Any]) -> Grid:
@@ -247,7 +251,9 @@ class Grid:
         pairs = tuple(Pair(problems[p], algorithms[a]) for p, a in content["pairs"])
         if not 0 < len(pairs) * len(seeds) <= MAX_CELLS:
             raise ValueError(f"{len(pairs)} pairs x {len(seeds)} seeds")
-        return cls(tuple(problems.values()), tuple(algorithms.values()), horizon, tuple(seeds), pairs, tuple(command))
+        left_out = [(Pair(problems[p], algorithms[a]), str(why)) for p, a, why in content.get("unplayable", ())]
+        made = tuple(problems.values()), tuple(algorithms.values())
+        return cls(*made, horizon, tuple(seeds), pairs, tuple(command), tuple(left_out))
 
 
 def _variant(content: dict[str, Any]) -> Variant:

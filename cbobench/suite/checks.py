@@ -21,6 +21,8 @@ from cbobench.rng import Streams
 from cbobench.suite.cells import Pair
 from cbobench.suite.variants import Variant
 
+INSTEAD = "; can play it: "
+
 
 def check_shared(shared: Mapping[str, Any], algorithms: list[Variant], where: str, imports: bool) -> None:
     classes = [_algorithm(v.name, imports) for v in algorithms]
@@ -49,15 +51,22 @@ def check_needs(algorithm: type[Algorithm], problem: Problem) -> None:
     missing = sorted(algorithm.needs - problem.offers())
     if missing:
         able = [name for name in ALGORITHMS.names() if ALGORITHMS.get(name).needs <= problem.offers()]
-        raise Misuse(f"it needs {' and '.join(missing)}, which the problem lacks; can play it: {', '.join(able)}")
+        raise Misuse(f"it needs {' and '.join(missing)}, which the problem lacks{INSTEAD}{', '.join(able)}")
 
 
-def check_pairs(pairs: list[Pair], problems: Mapping[str, Problem], horizon: int, path: Path) -> None:
-    """Raises `Misuse` for a pair that cannot be played, with the reason.
+def check_pairs(
+    pairs: list[Pair], problems: Mapping[str, Problem], horizon: int, path: Path, skip: bool = False
+) -> list[tuple[Pair, str]]:
+    """The pairs that cannot be played, with the reason.
 
     Args:
         problems: prepared, by title.
+        skip: whether there may be some.
+
+    Raises:
+        Misuse: there is one, and none may be; or none can be played.
     """
+    unplayable: list[tuple[Pair, str]] = []
     instances: dict[str, Drawn | None] = {}
     for pair in pairs:
         title, variant = pair.problem.title, pair.algorithm
@@ -71,8 +80,12 @@ def check_pairs(pairs: list[Pair], problems: Mapping[str, Problem], horizon: int
                 instances[title] = problem.known_instance()
             _try_start(variant, problem, instances[title], horizon)
         except Exception as error:  # a user's algorithm may raise anything
-            reason = error if isinstance(error, CbobenchError) else one_line(error)
-            raise Misuse(f"{path}: {variant.title} cannot play {title}: {reason}") from error
+            reason = str(error) if isinstance(error, CbobenchError) else one_line(error)
+            unplayable.append((pair, reason.partition(INSTEAD)[0]))
+            if not skip or len(unplayable) == len(pairs):
+                hint = "" if skip else "; to leave such pairs out: --only, or `skip: unplayable` in the suite"
+                raise Misuse(f"{path}: {variant.title} cannot play {title}: {reason}{hint}") from error
+    return unplayable
 
 
 def memory_of(pair: Pair, problem: Problem, horizon: int) -> int:

@@ -37,17 +37,8 @@ from cbobench.suite.variants import Variant, short
 from cbobench.threads import single_thread
 
 KEYS = (
-    "suite",
-    "about",
-    "horizon",
-    "seeds",
-    "record",
-    "audit",
-    "timeout",
-    "initial",
-    "shared",
-    "problems",
-    "algorithms",
+    *("suite", "about", "horizon", "seeds", "record", "audit", "timeout", "skip", "initial"),
+    *("shared", "problems", "algorithms"),
 )
 DEFAULT_KEEP = 1000
 NAME = re.compile(r"[A-Za-z0-9][\w .-]*")
@@ -130,7 +121,12 @@ def load(
         hint = f"did you mean {close!r}? " if close else ""
         raise Misuse(f"--only {show(only)} matches nothing; {hint}pairs are {some}, ... (use * as a wildcard)")
     refuse_product({"pairs": len(pairs), "seeds": len(chosen)}, MAX_CELLS, "cells", f"{path}: ")
-    check_pairs(pairs, problems, T, path)
+    skip = content.get("skip")
+    if skip not in (None, "unplayable"):
+        raise Misuse(f"{at(content.lines['skip'])}skip is {show(skip)}; allowed: unplayable")
+    unplayable = check_pairs(pairs, problems, T, path, skip is not None)
+    left_out = {id(pair) for pair, _ in unplayable}
+    pairs = [pair for pair in pairs if id(pair) not in left_out]
     keep = _keep(content.get("record", {"rounds": DEFAULT_KEEP}), at(content.lines.get("record", 0)))
     audit = content.get("audit", False)
     if not isinstance(audit, bool):
@@ -149,8 +145,9 @@ def load(
         )
     if not isinstance(about, str):
         raise Misuse(f"{at(content.lines['about'])}about is {show(about)}; it must be text")
-    grid = Grid(tuple(v for v, _ in found), tuple(algorithms), T, chosen, tuple(pairs), tuple(command))
     demands = {variant.title: wanted for variant, wanted in made if wanted != ONE}
+    variants = tuple(v for v, _ in found), tuple(algorithms)
+    grid = Grid(*variants, T, chosen, tuple(pairs), tuple(command), tuple(unplayable))
     return Suite(name, about, keep, grid, problems, audit, timeout, demands)
 
 

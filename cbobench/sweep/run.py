@@ -186,7 +186,7 @@ def execute(
     receipts: list[Receipt] = []
     stopped, spent, limit = False, False, Budget(budget)
     folder = todo.folder
-    for note in todo.notes:
+    for note in (*todo.notes, *(f"not played: {line}" for line in todo.record.unplayable)):
         on_note(note)
 
     def outcome() -> Outcome:

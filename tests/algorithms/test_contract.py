@@ -8,9 +8,11 @@ import pytest
 from cbobench.algorithms import ALGORITHMS
 from cbobench.algorithms.base import OneRun
 from cbobench.algorithms.references import Random
-from cbobench.algorithms.score import ScoreAlgorithm
+from cbobench.check.methods import documented
+from cbobench.check.trial import at, difference, played
 from cbobench.metrics import METRICS
-from cbobench.params import build, params_of
+from cbobench.params import build
+from cbobench.play.play import Play
 from cbobench.problems import PROBLEMS
 from tests.helpers import actions, make, play, problem
 
@@ -52,16 +54,10 @@ def test_every_problem_has_an_example():
 def test_plays_and_does_not_depend_on_its_block(name, task, settings):
     made = problem(task, **settings)
     horizon = 20 if made.constraints <= 2 else 8 if made.constraints <= 4 else 6  # rounds of many are long
-    asked = range(1, horizon)
-    whole, chunks = play(made, make(name), seeds=4, horizon=horizon, asked=asked)
-    alone, alone_chunks = play(made, make(name), seeds=[3], horizon=horizon, asked=asked)
-    for one, other in zip(chunks, alone_chunks, strict=True):
-        for what in ("actions", "observed_f", "observed_g", "duals"):
-            mine, theirs = getattr(one, what), getattr(other, what)
-            assert (mine is None) == (theirs is None)
-            np.testing.assert_array_equal(mine if mine is None else mine[:, 3:4], theirs, err_msg=what)
-        for metric, values in one.metrics.values.items():
-            np.testing.assert_array_equal(values[:, 3:4], other.metrics.values[metric], err_msg=metric)
+    whole, alone = (
+        Play(made, "test", make(name), name, seeds, horizon, range(1, horizon)) for seeds in (range(4), [3])
+    )
+    assert difference(at(played(whole), 3), played(alone)) == ""
     final = dict(whole.metrics.final)
     plus = final.pop("regret_plus")
     unknown = {metric for metric, values in final.items() if not np.isfinite(values).all()}
@@ -90,13 +86,7 @@ def test_the_first_play_is_no_free_ride(name):
 
 @pytest.mark.parametrize(("registry", "name"), [(r, n) for r in (ALGORITHMS, PROBLEMS) for n in r.names()])
 def test_is_documented(registry, name):
-    cls = registry.get(name)
-    assert cls.source
-    assert cls.about
-    assert cls.__doc__
-    assert not cls.__doc__.startswith(f"{cls.__name__}(")
-    for parameter in params_of(cls):
-        assert parameter.about, f"{name}.{parameter.name} has no description"
+    assert not list(documented(registry.get(name)))
 
 
 def test_algorithms_meet_the_same_instance_and_noise():
@@ -127,25 +117,6 @@ def test_algorithms_meet_the_same_row_of_a_table():
         together += same.sum()
         np.testing.assert_array_equal(chunks["ckb-ucb"].observed_f[same], chunks[other].observed_f[same])
     assert together > 30
-
-
-@pytest.mark.parametrize("name", [n for n in ALGORITHMS.names() if issubclass(ALGORITHMS.get(n), ScoreAlgorithm)])
-def test_scores_are_pure(name):
-    """A score may be asked many times a round (to polish a maximiser): it changes nothing."""
-    algorithm = make(name)
-    seen = []
-    begin = algorithm.begin
-
-    def spy(t, belief):
-        begin(t, belief)
-        first, second = algorithm.score(belief), algorithm.score(belief)
-        np.testing.assert_array_equal(first, second)
-        seen.append(t)
-
-    algorithm.begin = spy
-    watched, chunks = play(problem(**ALL), algorithm, horizon=40)
-    assert len(seen) == 40
-    np.testing.assert_array_equal(actions(chunks), actions(play(problem(**ALL), make(name), horizon=40)[1]))
 
 
 class Sly(Random):

@@ -13,6 +13,8 @@ from cbobench.algorithms import ALGORITHMS
 from cbobench.algorithms.optimistic import Optimistic
 from cbobench.algorithms.score import ScoreAlgorithm
 from cbobench.algorithms.unconstrained import IGPUCB
+from cbobench.check import scores
+from cbobench.check.trial import Trial
 from cbobench.errors import Misuse
 from cbobench.gp.parts import Parts, Truncated
 from cbobench.params import build
@@ -28,14 +30,9 @@ PLAYABLE = [
 ]
 
 
-def written(cls: type) -> set[str]:
-    """Which of `score` and `parts` a class or its bases define, the base's own aside."""
-    return {hook for hook in ("score", "parts") if getattr(cls, hook) is not getattr(ScoreAlgorithm, hook)}
-
-
 @pytest.mark.parametrize("name", SCORED)
 def test_a_score_is_written_once(name):
-    assert len(written(ALGORITHMS.get(name))) == 1
+    assert not list(scores.written_once(ALGORITHMS.get(name)))
 
 
 class Twice(IGPUCB):
@@ -43,41 +40,36 @@ class Twice(IGPUCB):
         return Parts.of(1 + self.explore_f(belief.f))
 
 
-def agree(algorithm, task, horizon=12):
-    """Asks for the score in every form, every round; on a box at points between the candidates as well."""
-    begin, rounds = algorithm.begin, []
-
-    def spy(t, belief):
-        begin(t, belief)
-        beliefs = [belief]
-        if algorithm.box is not None:
-            points = np.random.default_rng(t).random((algorithm.setting.replicates, 9, algorithm.box.d))
-            beliefs.append(algorithm.view(*algorithm.posterior.at(points), points))
-        for each in beliefs:
-            parts, score = algorithm.parts(each), algorithm.score(each)
-            np.testing.assert_array_equal(parts.total(), score)
-            np.testing.assert_array_equal(parts.total(), score, err_msg="asked again")
-            kinks = parts.kinks()
-            with np.errstate(invalid="ignore"):
-                np.testing.assert_allclose(kinks.total(), score, rtol=1e-9, atol=1e-9)
-            rounds.append(kinks.kinked.shape[1])
-
-    algorithm.begin = spy
-    play(task, algorithm, horizon=horizon)
-    assert len(rounds) >= horizon
-    return max(rounds)
+def trial(cls, name, where):
+    return Trial(cls, name, problem(**TASKS[where]), f"a {where}", horizon=12)
 
 
 @pytest.mark.parametrize(("name", "where"), PLAYABLE)
 def test_every_form_of_a_score_is_the_same_score(name, where):
-    kinks = agree(make(name), problem(**TASKS[where]))
-    assert (kinks > 0) == (written(ALGORITHMS.get(name)) == {"parts"})
+    assert not list(scores.pure(trial(ALGORITHMS.get(name), name, where)))
+
+
+@pytest.mark.parametrize("name", [name for name, where in PLAYABLE if where == "box"])
+def test_kinks_are_parts(name):
+    cls = ALGORITHMS.get(name)
+    assert not list(scores.kinks_are_parts(trial(cls, name, "box")))
+    if scores.written(cls) == {"parts"}:
+        algorithm, seen = make(name), []
+        begin = algorithm.begin
+
+        def spy(t, belief):
+            begin(t, belief)
+            seen.append(algorithm.parts(belief).kinks().kinked.shape[1])
+
+        algorithm.begin = spy
+        play(problem(**TASKS["box"]), algorithm, horizon=3)
+        assert max(seen) > 0
 
 
 def test_two_formulas_are_caught():
-    assert written(Twice) == {"score", "parts"}
-    with pytest.raises(AssertionError):
-        agree(build(Twice, {}), problem(**FINITE))
+    assert list(scores.written_once(Twice))
+    (found,) = scores.pure(trial(Twice, "twice", "finite"))
+    assert "parts() and score() are two formulas" in found.what
 
 
 def test_the_example_of_the_guide_is_epbo():

@@ -1,0 +1,37 @@
+"""`cbobench check`: a class against the laws, on the terminal."""
+
+from __future__ import annotations
+
+import argparse
+from typing import Any
+
+from cbobench.errors import Misuse, show
+
+
+def do_check(options: argparse.Namespace, given: list[str]) -> int:
+    """`cbobench check`."""
+    from cbobench.check.report import as_json, check, kind_of, text
+    from cbobench.problems.data import DataFolder
+    from cbobench.threads import pin_threads
+
+    pin_threads()
+    verdicts = check(options.name, _settings(options.set), DataFolder(options.data))
+    show_as = as_json if options.format == "json" else text
+    print(show_as(options.name, kind_of(options.name), verdicts))
+    return 1 if any(verdict.finding is not None for verdict in verdicts) else 0
+
+
+def _settings(words: list[str]) -> dict[str, Any]:
+    """Parameters as they are written in a suite: NAME=VALUE."""
+    import yaml
+
+    found = {}
+    for word in words:
+        name, equals, value = word.partition("=")
+        if not equals or not name:
+            raise Misuse(f"--set {show(word)} is no parameter; write --set NAME=VALUE, such as --set noise_f=0.1")
+        try:
+            found[name] = yaml.safe_load(value)
+        except yaml.YAMLError:
+            raise Misuse(f"--set {show(word)} has a value that cannot be read; write it as in a suite") from None
+    return found

@@ -1,0 +1,207 @@
+"""Laws of a problem: each gives what breaks it, and nothing where it holds. See `report` for their names."""
+
+from __future__ import annotations
+
+import pickle
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from cbobench.algorithms.references import Random
+from cbobench.check.shared import INSTEAD, seeded, snapshot
+from cbobench.check.trial import Broken, Finding, Trial, at, difference
+from cbobench.errors import one_line
+from cbobench.gp.actions import Finite
+from cbobench.gp.box import Box, sobol
+from cbobench.gp.kernels import Array
+from cbobench.problems.base import Actions, Drawn, Problem
+from cbobench.problems.box import BoxProblem
+from cbobench.problems.search import search
+from cbobench.rng import Streams, generator
+
+SEEDS = (0, 1, 2, 3)
+POINTS = 6
+POWER = 13  # log2 of the points that a search for a better optimum samples
+
+
+@dataclass(frozen=True)
+class Draws:
+    """A prepared problem and the class that it is of."""
+
+    cls: type[Any]
+    name: str
+    problem: Problem
+
+    def trial(self, horizon: int = 20) -> Trial:
+        """Random play of it."""
+        return Trial(Random, "random", self.problem, self.name, horizon)
+
+    def draw(self, seeds: tuple[int, ...] = SEEDS) -> Drawn:
+        """The instances of some seeds."""
+        return self.problem.draw([generator("instance", self.name, seed) for seed in seeds])
+
+    def some_actions(self, count: int, replicates: int) -> Actions:
+        """Actions (count, S[, d]), other ones for every replicate."""
+        rng = generator("check", "actions")
+        actions = self.problem.actions
+        if isinstance(actions, Finite):
+            return rng.integers(actions.n, size=(count, replicates))
+        return actions.scale(rng.random((count, replicates, actions.d)))
+
+
+def vectorised(one: Draws) -> Iterator[Finding]:
+    """A formula gives (..., 1 + m) at points (..., d), the same for a point alone and among others."""
+    if not isinstance(one.problem, BoxProblem):
+        return
+    box, m = one.problem.box, one.problem.m
+    points = box.scale(sobol(box.d, 2 * POINTS)).reshape(2, POINTS, box.d)
+    fix = f"write it on the last axis: x[..., 0] is a coordinate, np.stack([f, g_1, ...], axis=-1) the result (m = {m})"
+    for x in (points[0, 0], points[0], points):
+        try:
+            values = np.asarray(one.problem.formula(x))
+        except Exception as error:  # a user's formula may raise anything
+            yield Finding(f"formula fails at points of shape {x.shape}: {one_line(error)}", fix)
+            return
+        if values.shape != (*x.shape[:-1], 1 + m):
+            wanted = (*x.shape[:-1], 1 + m)
+            yield Finding(f"formula gives shape {values.shape} at points of shape {x.shape}, not {wanted}", fix)
+            return
+    alone = np.stack([one.problem.formula(x) for x in points[0]])
+    if not np.allclose(alone, one.problem.formula(points[0]), rtol=1e-12, atol=1e-12, equal_nan=True):
+        yield Finding("formula gives other values for a point among others than for it alone", fix)
+
+
+def finite(one: Draws) -> Iterator[Finding]:
+    """f and g are numbers everywhere, as far as a sample shows."""
+    with np.errstate(all="ignore"):
+        drawn, count = one.draw(), 256
+        actions = one.some_actions(count, len(SEEDS))
+        values = np.concatenate([drawn.values(1, actions[k : k + 1]) for k in range(count)])
+    if not np.isfinite(values).all():
+        k, s, j = np.argwhere(~np.isfinite(values))[0]
+        what = "f" if j == 0 else f"g_{j}"
+        yield Finding(
+            f"{what} is {values[k, s, j]} at {actions[k, s].tolist()}", "it must be a finite number everywhere"
+        )
+
+
+def feasible(one: Draws) -> Iterator[Finding]:
+    """The stored optimum is an action, is feasible, and has the reward that is stored."""
+    drawn = one.draw()
+    best = np.asarray(drawn.best(1))
+    values = drawn.values(1, best[None])[0]
+    star = drawn.stars(1, 1)[0][0]
+    for s in range(len(SEEDS)):
+        if np.isnan(star[s]):
+            continue  # it is not known, and the problem says so
+        if (values[s, 1:] > 0).any():
+            j = 1 + int(values[s, 1:].argmax())
+            what = f"the stored optimum {best[s].tolist()} is not feasible: g_{j} = {values[s, j]:.6g} there"
+            yield Finding(what, "feasible is where every g_j <= 0; find it by `cbobench reference`")
+            return
+        if abs(values[s, 0] - star[s]) > (drawn.accuracy + 1e-9) * (1 + abs(star[s])):
+            what = f"the stored optimum {best[s].tolist()} has f = {values[s, 0]:.10g}, and {star[s]:.10g} is stored"
+            yield Finding(what, "store what the functions give there")
+            return
+
+
+def unbeaten(one: Draws) -> Iterator[Finding]:
+    """No feasible action that a search finds is better than the stored optimum."""
+    drawn, actions = one.draw((0,)), one.problem.actions
+    star = float(drawn.stars(1, 1)[0][0, 0])
+    if np.isnan(star):
+        return
+    fix = "the optimum is the best action where every g_j <= 0; find it by `cbobench reference`"
+    if isinstance(actions, Finite):
+        values = np.concatenate([drawn.values(1, np.array([[k]])) for k in range(actions.n)])[:, 0]
+        found = np.where((values[:, 1:] <= 0).all(axis=1), values[:, 0], -np.inf)
+        if found.max() > star + (drawn.accuracy + 1e-12) * (1 + abs(star)):
+            yield Finding(f"action {found.argmax()} is feasible with f = {found.max():.10g}, above {star:.10g}", fix)
+        return
+    where, best = _searched(drawn, actions)
+    if best > star + (drawn.accuracy + 1e-7) * (1 + abs(star)):
+        yield Finding(f"x = {where.tolist()} is feasible with f = {best:.10g}, above the stored {star:.10g}", fix)
+
+
+def _searched(drawn: Drawn, box: Box) -> tuple[Array, float]:
+    """The best feasible point of a box that multi-start search finds, and its reward."""
+
+    def formula(x: Array) -> Array:
+        flat = np.asarray(x).reshape(-1, box.d)
+        values = np.concatenate([drawn.values(1, point[None, None]) for point in flat])[:, 0]
+        return np.asarray(values.reshape(*np.shape(x)[:-1], -1))
+
+    found = search(getattr(drawn, "formula", formula), box, starts=8, power=POWER)
+    return found.x, float(found.values[0])
+
+
+def seeded_from_streams(one: Draws) -> Iterator[Finding]:
+    """Draws and observations come from the generators that are given, not from global ones, the clock or the system."""
+    trial, before = one.trial(), snapshot(one.cls)
+    with seeded(1) as used:
+        first = trial.play(SEEDS)
+    if used:
+        yield Finding(f"it draws from, or seeds, the global generator of {' and '.join(sorted(used))}", INSTEAD)
+        return
+    with seeded(2):
+        apart = difference(first, trial.play(SEEDS))
+    changed = [name for name, value in snapshot(one.cls).items() if before.get(name) != value]
+    if changed:
+        what = f"{' and '.join(changed)} changed while it was played"
+        yield Finding(what, "it is shared by all cells of a process: keep it on the instances or the channel")
+    elif apart:
+        fix = "seed what draws from the generators of draw() and the streams of feedback()"
+        yield Finding(f"the same cells played twice differ in {apart}", fix)
+
+
+def alone_as_beside(one: Draws) -> Iterator[Finding]:
+    """What a seed draws and observes does not depend on which other seeds are played beside it."""
+    trial = one.trial()
+    with seeded(1):
+        whole = trial.play(SEEDS)
+    with seeded(1):
+        alone = trial.play([SEEDS[-1]])
+    apart = difference(at(whole, len(SEEDS) - 1), alone)
+    if apart:
+        what = f"seed {SEEDS[-1]} alone differs from itself among {len(SEEDS)} in {apart}"
+        yield Finding(what, "replicate s draws from generators[s] and its own stream only")
+
+
+def noise_knows_no_past(one: Draws) -> Iterator[Finding]:
+    """What is told of an action in round t does not depend on the actions before: all methods meet the same noise."""
+    last, told = 6, []
+    actions = one.some_actions(2 * last + 1, len(SEEDS))
+    for other in (actions[:last], actions[last:-1]):
+        channel = one.problem.feedback(one.draw(), Streams([("feedback", one.name, seed) for seed in SEEDS]))
+        for t, chosen in enumerate([*other, actions[-1]], 1):
+            channel.before(t)
+            feedback = channel.at(t, chosen)
+        told.append(feedback)
+    if told[0].arrivals is None and not (np.array_equal(told[0].f, told[1].f) and np.array_equal(told[0].g, told[1].g)):
+        what = "the same action in the same round is observed otherwise after other actions"
+        yield Finding(what, "draw the noise of round t whatever is played, the same number of draws every round")
+
+
+def travels(one: Draws) -> Iterator[Finding]:
+    """It can be sent to a worker, and plays the same there."""
+    try:
+        again = pickle.loads(pickle.dumps(one.problem))  # noqa: S301 - what has just been pickled
+    except Exception as error:  # a user's class may raise anything
+        yield Finding(
+            f"it cannot be pickled ({one_line(error)})", "workers are sent problems: keep no open file or lambda"
+        )
+        return
+    with seeded(1):
+        apart = difference(one.trial(5).play(SEEDS), Draws(one.cls, one.name, again).trial(5).play(SEEDS))
+    if apart:
+        yield Finding(f"after pickling it differs in {apart}", "what prepare() finds must be a field that is pickled")
+
+
+def plays(one: Draws) -> Iterator[Finding]:
+    """Random play of it raises nothing."""
+    try:
+        one.trial().play(SEEDS)
+    except Broken as error:
+        yield Finding(f"random play fails: {error}", "see Problem in cbobench/problems/base.py for shapes and signs")

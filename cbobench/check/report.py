@@ -1,0 +1,221 @@
+"""Runs the laws on a class, in an order in which the first one that is broken says most, and prints what was found."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from cbobench import params
+from cbobench.algorithms import ALGORITHMS
+from cbobench.check import growth, methods, peeking, scores
+from cbobench.check import problems as tasks
+from cbobench.check.fresh import digest, play_there
+from cbobench.check.problems import Draws
+from cbobench.check.shared import seeded
+from cbobench.check.trial import Finding, Trial, trials
+from cbobench.errors import CbobenchError, Misuse, one_line, show, unknown
+from cbobench.play.isolation import standard_rules
+from cbobench.problems import PROBLEMS
+from cbobench.problems.data import DataFolder
+from cbobench.registry import import_object
+from cbobench.words import counted
+
+ROUNDS = 8  # of the play in a fresh process
+
+Law = Callable[[Any], Iterator[Finding]]
+OF_CLASSES: dict[str, Law] = {"documented": methods.documented}
+OF_METHODS: dict[str, Law] = {
+    "plays": methods.plays,
+    "no global randomness": methods.no_global_randomness,
+    "repeatable, nothing shared": methods.repeatable,
+    "same bits in any block": methods.same_in_any_block,
+    "recommending changes nothing": methods.recommending_changes_nothing,
+    "pure scores": scores.pure,
+    "kinks are parts": scores.kinks_are_parts,
+    "no peeking at f and g": peeking.no_peeking,
+}
+OF_PROBLEMS: dict[str, Law] = {
+    "plays": tasks.plays,
+    "finite values": tasks.finite,
+    "optimum feasible, as stated": tasks.feasible,
+    "optimum not beaten": tasks.unbeaten,
+    "seeded from its streams": tasks.seeded_from_streams,
+    "same bits in any block": tasks.alone_as_beside,
+    "noise knows no past": tasks.noise_knows_no_past,
+    "travels to workers": tasks.travels,
+}
+MAKING = ("can be made", "formula of arrays", "can be prepared")
+GATES = {*MAKING, "plays", "no global randomness", "repeatable, nothing shared", "seeded from its streams"}
+"""Where one of these is broken, what follows would only say so again."""
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """What became of a law.
+
+    Attributes:
+        finding: what breaks it; None where it holds.
+        skipped: whether it was not looked at, for another that is broken and would only show in it again.
+    """
+
+    law: str
+    finding: Finding | None = None
+    skipped: bool = False
+
+
+def kind_of(name: str) -> str:
+    """Whether a name is an algorithm's or a problem's.
+
+    Raises:
+        Misuse: neither, or an import path that fails.
+    """
+    if ":" not in name:
+        if name not in (every := {*ALGORITHMS.names(), *PROBLEMS.names()}):
+            raise unknown("name", name, every, then="or your own as module:Class")
+        return "algorithm" if name in ALGORITHMS.names() else "problem"
+    cls = import_object(name, beside=[Path()])
+    for kind, registry in (("algorithm", ALGORITHMS), ("problem", PROBLEMS)):
+        if isinstance(cls, type) and issubclass(cls, import_object(registry.base)):
+            return kind
+    bases = "AskTell, OneRun or another algorithm, or BoxProblem or another problem"
+    raise Misuse(f"{show(name)} is neither an algorithm nor a problem; derive {bases}")
+
+
+def check(
+    name: str,
+    settings: Mapping[str, Any] | None = None,
+    data: DataFolder | None = None,
+    only: Collection[str] = (),
+) -> list[Verdict]:
+    """The verdicts of all laws on an algorithm or a problem.
+
+    Args:
+        name: registered, or an import path.
+        settings: parameters other than the defaults.
+        data: where a problem looks for data sets.
+        only: these laws, besides those about making it; none for all.
+
+    Raises:
+        Misuse: no such class, or no such parameter.
+    """
+    given, kind = settings or {}, kind_of(name)
+    cls = (ALGORITHMS if kind == "algorithm" else PROBLEMS).get(name, beside=[Path()])
+    if given:
+        params.resolve(cls, given)
+    with standard_rules():
+        every = _of_method(cls, name, given) if kind == "algorithm" else _of_problem(cls, name, given, data)
+        verdicts: list[Verdict] = []
+        stopped = False
+        for law, subjects, judge in every:
+            if only and law not in {*only, *MAKING}:
+                continue
+            verdict = Verdict(law, skipped=True) if stopped else _judged(law, subjects, judge)
+            verdicts.append(verdict)
+            stopped |= verdict.finding is not None and law in GATES
+        return verdicts
+
+
+def _judged(law: str, subjects: Iterable[Any], judge: Law) -> Verdict:
+    """A law on every place, up to the first that breaks it."""
+    try:
+        for subject in subjects:
+            for finding in judge(subject):
+                return Verdict(law, finding)
+    except CbobenchError as error:
+        return Verdict(law, Finding(str(error)))
+    except Exception as error:  # a user's class may raise anything
+        return Verdict(law, Finding(f"it fails: {one_line(error)}", "a play must raise nothing"))
+    return Verdict(law)
+
+
+Lot = Iterator[tuple[str, Iterable[Any], Law]]
+
+
+def _of_method(cls: type[Any], name: str, settings: Mapping[str, Any]) -> Lot:
+    places: list[Trial] = []
+
+    def can_be_made(cls: type[Any]) -> Iterator[Finding]:
+        places.extend(trials(cls, name, settings))
+        if not places:
+            needs = ", ".join(sorted(cls.needs))
+            yield Finding(f"no problem here offers what it needs ({needs})", "ask for less in needs, or in check()")
+
+    yield "can be made", [cls], can_be_made
+    for law, judge in OF_CLASSES.items():
+        yield law, [cls], judge
+    yield "shown no f and g", [cls], methods.reference_says_so
+    yield "one score", [cls], scores.written_once
+    for law, judge in OF_METHODS.items():
+        yield law, places, judge
+    yield "same bits in a fresh process", [name], lambda name: _fresh(name, settings)
+    yield "growth with rounds as cost says", places[:1], growth.grows_as_it_says
+
+
+def _of_problem(cls: type[Any], name: str, settings: Mapping[str, Any], data: DataFolder | None) -> Lot:
+    made: list[Draws] = []
+
+    def can_be_made(cls: type[Any]) -> Iterator[Finding]:
+        made.append(Draws(cls, name, params.build(cls, settings)))
+        yield from ()
+
+    def can_be_prepared(one: Draws) -> Iterator[Finding]:
+        one.problem.prepare(DataFolder() if data is None else data)
+        yield from ()
+
+    for law, judge in OF_CLASSES.items():
+        yield law, [cls], judge
+    yield "can be made", [cls], can_be_made
+    yield "formula of arrays", made, tasks.vectorised
+    yield "can be prepared", made, can_be_prepared
+    for law, judge in OF_PROBLEMS.items():
+        yield law, made, judge
+    yield "same bits in a fresh process", [name], lambda name: _fresh(name, settings)
+
+
+def _fresh(name: str, settings: Mapping[str, Any]) -> Iterator[Finding]:
+    here, there = play_here(name, settings), play_there(name, settings)
+    if here != there:
+        fix = "read no order of a set of texts, no memory address, no file that another run wrote"
+        yield Finding(f"in a fresh process it plays otherwise ({there[:80]} instead of {here[:80]})", fix)
+
+
+def play_here(name: str, settings: Mapping[str, Any]) -> str:
+    """What a short play came to: of an algorithm on its first place, of a problem under random play."""
+    with standard_rules(), seeded(1):
+        if kind_of(name) == "algorithm":
+            cls = ALGORITHMS.get(name, beside=[Path()])
+            trial = next(trials(cls, name, settings))
+        else:
+            cls = PROBLEMS.get(name, beside=[Path()])
+            one = Draws(cls, name, params.build(cls, settings))
+            one.problem.prepare(DataFolder())
+            trial = one.trial(ROUNDS)
+        return digest(trial.play(methods.SEEDS))
+
+
+def text(name: str, kind: str, verdicts: list[Verdict]) -> str:
+    """A line per law that was looked at, and what was not."""
+    lines = [f"{name} ({kind})"]
+    looked = [verdict for verdict in verdicts if not verdict.skipped]
+    width = max(len(verdict.law) for verdict in looked)
+    for verdict in looked:
+        word = "ok" if verdict.finding is None else "FAIL"
+        lines.append(f"  {word:4}  {verdict.law:{width}}  {verdict.finding or ''}".rstrip())
+    if left := [verdict.law for verdict in verdicts if verdict.skipped]:
+        lines.append(f"  not looked at before that is mended: {'; '.join(left)}")
+    broken = sum(verdict.finding is not None for verdict in verdicts)
+    lines.append(f"{counted(broken, 'law')} of {len(verdicts)} broken" if broken else f"all {len(verdicts)} laws hold")
+    return "\n".join(lines)
+
+
+def as_json(name: str, kind: str, verdicts: list[Verdict]) -> str:
+    """The same for programs."""
+    laws = [
+        {"law": v.law, "ok": v.finding is None and not v.skipped, "skipped": v.skipped}
+        | ({} if v.finding is None else {"what": v.finding.what, "fix": v.finding.fix})
+        for v in verdicts
+    ]
+    return json.dumps({"name": name, "kind": kind, "laws": laws}, indent=1, ensure_ascii=False)

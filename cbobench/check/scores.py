@@ -1,0 +1,125 @@
+"""Laws of a score over GP beliefs: written once, changed by nobody, the same in every form, kinks given as parts."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from cbobench.algorithms.score import ScoreAlgorithm
+from cbobench.check.methods import SEEDS
+from cbobench.check.shared import seeded
+from cbobench.check.trial import Finding, Trial
+from cbobench.gp.beliefs import Belief, FunctionBelief
+from cbobench.gp.kernels import Array
+from cbobench.rng import generator
+
+LINES = 6  # of beliefs, looked at for kinks in a round
+COARSE = 128  # steps on a line
+SLIGHT = 0.01  # of the largest slope: a change of slope that is rounding
+
+
+def written(cls: type[Any]) -> set[str]:
+    """Which of `score` and `parts` a class or its bases define, the base's own aside."""
+    return {hook for hook in ("score", "parts") if getattr(cls, hook) is not getattr(ScoreAlgorithm, hook)}
+
+
+def written_once(cls: type[Any]) -> Iterator[Finding]:
+    """A score is defined as `score` or as `parts`: of two formulas one would be climbed, and the other played."""
+    if issubclass(cls, ScoreAlgorithm) and len(written(cls)) != 1:
+        found = " and ".join(sorted(written(cls))) or "neither score nor parts"
+        yield Finding(f"{cls.__name__} defines {found}", "write parts where the score has kinks, else score")
+
+
+def pure(trial: Trial) -> Iterator[Finding]:
+    """A score may be asked many times a round, in any form and at any points: the same numbers, and nothing changes."""
+    if not issubclass(trial.cls, ScoreAlgorithm):
+        return
+    said: list[str] = []
+
+    def look(algorithm: Any, t: int, belief: Belief) -> None:
+        beliefs = [belief]
+        if algorithm.box is not None:
+            points = np.stack([generator("check", t, s).random((9, algorithm.box.d)) for s in range(len(SEEDS))])
+            beliefs.append(algorithm.view(*algorithm.posterior.at(points), points))
+        for each in beliefs:
+            first = algorithm.score(each).copy()
+            total, again = algorithm.parts(each).total(), algorithm.score(each)
+            if not np.array_equal(first, again, equal_nan=True):
+                said.append(f"asked twice in round {t}, the score gives two answers")
+            elif not np.array_equal(total, first, equal_nan=True):
+                said.append(f"in round {t}, parts() and score() are two formulas")
+            else:
+                with np.errstate(invalid="ignore"):
+                    kinks = algorithm.parts(each).kinks().total()
+                    if not np.allclose(kinks, first, rtol=1e-9, atol=1e-9, equal_nan=True):
+                        said.append(f"in round {t}, total() and kinks() of its parts are two formulas")
+
+    with seeded(1):
+        _spied(trial, look)
+    if said:
+        yield Finding(
+            f"on {trial.place}, {said[0]}", "a score reads the belief and self, draws nothing and changes nothing"
+        )
+
+
+def kinks_are_parts(trial: Trial) -> Iterator[Finding]:
+    """A `score` that is climbed on a box has no kink: along lines of beliefs its slope does not jump."""
+    if not issubclass(trial.cls, ScoreAlgorithm) or written(trial.cls) != {"score"} or trial.place != "a box":
+        return
+    jumps: list[int] = []
+
+    def look(algorithm: Any, t: int, belief: Belief) -> None:
+        for line in range(LINES if t > 2 and not jumps else 0):
+            coarse, fine = (_jump(algorithm.score(_line(belief, line, steps)), steps) for steps in (COARSE, 4 * COARSE))
+            if (fine > np.maximum(0.6 * coarse, SLIGHT)).any():
+                jumps.append(t)
+
+    with seeded(1):
+        _spied(trial, look)
+    if jumps:
+        what = f"on {trial.place}, in round {jumps[0]}, score() has a kink: its slope jumps where a belief moves on"
+        fix = (
+            "give what is in [.]⁺, min, max or abs as parts() (see Parts in cbobench/gp/parts.py): maxima lie on kinks"
+        )
+        yield Finding(what, fix)
+
+
+def _spied(trial: Trial, look: Callable[[Any, int, Belief], None]) -> None:
+    """Play, and look at the score in every round."""
+    algorithm = trial.algorithm()
+    begin = algorithm.begin
+
+    def spy(t: int, belief: Belief) -> None:
+        begin(t, belief)
+        look(algorithm, t, belief)
+
+    algorithm.begin = spy
+    trial.play(SEEDS, algorithm=algorithm)
+
+
+def _line(belief: Belief, number: int, steps: int) -> Belief:
+    """A belief at points of a line, from one set of moments to another, with means of both signs beyond the widths."""
+    rng = generator("line", number)
+    where = np.linspace(0.0, 1.0, steps + 1)
+
+    def function(known: FunctionBelief) -> FunctionBelief:
+        reach = 2 * float((np.abs(known.mean) + known.width * known.deviation).max())
+        shape, own = known.mean.shape[:-1], known.deviation.shape[:-1]
+        start, end = rng.uniform(-reach, reach, (2, *shape, 1))
+        largest = float(known.deviation.max())
+        low, high = rng.uniform(0.2 * largest, largest, (2, *own, 1))
+        path = None if known.path is None else rng.uniform(-reach, reach, (*shape, 1)) * where
+        return replace(known, mean=start + (end - start) * where, deviation=low + (high - low) * where, path=path)
+
+    shown = None if belief.shown is None else np.repeat(belief.shown[..., :1], steps + 1, axis=-1)
+    return Belief(function(belief.f), None if belief.g is None else function(belief.g), shown)
+
+
+def _jump(score: Array, steps: int) -> Array:
+    """The largest change of slope from one step to the next, in units of the largest slope, (S,)."""
+    slope = np.diff(score, axis=1) * steps
+    largest = np.abs(slope).max(axis=1)
+    return np.divide(np.abs(np.diff(slope, axis=1)).max(axis=1), largest, out=np.zeros_like(largest), where=largest > 0)

@@ -1,0 +1,158 @@
+"""`cbobench new`: a small file with an algorithm or a problem of the user's, and a suite that plays it."""
+
+from __future__ import annotations
+
+import argparse
+import keyword
+import re
+import sys
+from importlib.util import find_spec
+from pathlib import Path
+
+from cbobench.errors import Misuse, show
+
+ALGORITHM = '''\
+"""A method of mine.
+
+To look for mistakes: cbobench check {module}:{name}
+To play it: cbobench run {module}.yaml
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from cbobench.algorithms.asktell import AskTell, Given
+from cbobench.params import param
+
+
+class Search:
+    """One run: steps from the best feasible point so far, which shrink as rounds go by."""
+
+    def __init__(self, given: Given, step: float):
+        self.given, self.step = given, step
+        self.x, self.f, self.t = given.generator.uniform(given.low, given.high), -np.inf, 0
+
+    def ask(self):
+        """The point to play next, (d,), inside given.low and given.high."""
+        self.t += 1
+        length = self.step * (self.given.high - self.given.low) / np.sqrt(self.t)
+        there = self.x + length * self.given.generator.standard_normal(self.given.d)
+        return np.clip(there, self.given.low, self.given.high)
+
+    def tell(self, x, f, g):
+        """Observed at x: f, to be maximised, and the constraint values g (m,), feasible where all are <= 0."""
+        if (g <= 0).all() and f > self.f:
+            self.x, self.f = x, f
+
+
+@dataclass(kw_only=True)
+class {name}(AskTell):
+    """Random steps from the best feasible point so far."""
+
+    source = "mine"
+    about = "random local search"
+
+    step: float = param(0.5, "length of the first step, in units of the sides", above=0.0)
+
+    def optimiser(self, given: Given) -> Search:
+        return Search(given, self.step)
+'''
+
+PROBLEM = '''\
+"""A problem of mine.
+
+To look for mistakes: cbobench check {module}:{name}
+To play it: cbobench run {module}.yaml
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from cbobench.params import param
+from cbobench.problems.box import BoxProblem, Reference
+
+
+@dataclass(kw_only=True)
+class {name}(BoxProblem):
+    """Maximise f = -(x_1 - 1)² - (x_2 - 1)² subject to g = x_1 + x_2 - 1 <= 0."""
+
+    source = "mine"
+    about = "a bowl whose bottom is cut off by a line"
+
+    low = (0.0, 0.0)  # corners of the box
+    high = (2.0, 2.0)
+    m = 1  # constraints
+    # the best feasible x, its f, -min max_j g_j, feasible share of the box, accuracy, how it was found, if g matters
+    reference = Reference((0.5, 0.5), -0.5, 1.0, 0.125, 1e-9, "closed form: projection onto the line", binds=True)
+
+    noise_f: float = param(0.05, "standard deviation of the noise on f", at_least=0.0)
+
+    def formula(self, x):
+        """(f, g_1, ..., g_m) at points (..., d): (..., 1 + m)."""
+        f = -((x[..., 0] - 1) ** 2) - (x[..., 1] - 1) ** 2
+        g = x[..., 0] + x[..., 1] - 1
+        return np.stack([f, g], axis=-1)
+'''
+
+SUITE = """\
+suite: {module}
+about: {about}
+horizon: {horizon}
+seeds: 10
+problems: [{problems}]
+algorithms: [{algorithms}]
+"""
+WORD = re.compile(r"[A-Za-z]\w*", re.ASCII)
+
+
+def do_new(options: argparse.Namespace, given: list[str]) -> int:
+    """`cbobench new`."""
+    made = new(options.what, options.name, Path())
+    for path in made:
+        print(path)
+    module, name = _words(options.name)
+    print(f"to look for mistakes: cbobench check {module}:{name}; to play it: cbobench run {made[1]}", file=sys.stderr)
+    return 0
+
+
+def new(what: str, name: str, folder: Path) -> tuple[Path, Path]:
+    """Write NAME.py and NAME.yaml into a folder; both or none.
+
+    Args:
+        what: "algorithm" or "problem".
+        name: of the module, such as mine or my-method; its class is Mine or MyMethod.
+
+    Raises:
+        Misuse: the name is no name, is a module's that Python knows, or a file is there already.
+    """
+    module, cls = _words(name)
+    code, suite = folder / f"{module}.py", folder / f"{module}.yaml"
+    there = [str(path) for path in (code, suite) if path.exists()]
+    if there:
+        raise Misuse(f"{' and '.join(there)} would be overwritten; choose another name, or move the file away")
+    if find_spec(module) is not None:
+        raise Misuse(f"{show(module)} is a module that Python has; choose another name, such as my_{module}")
+    path = f"{module}:{cls}"
+    if what == "algorithm":
+        text, about = ALGORITHM, "a method of mine beside others"
+        words = {"problems": "gardner-1, gramacy", "algorithms": f"{path}, cei, random", "horizon": 40}
+    else:
+        text, about = PROBLEM, "a problem of mine"
+        words = {"problems": path, "algorithms": "cei, epbo, random", "horizon": 40}
+    code.write_text(text.format(module=module, name=cls), encoding="utf-8")
+    try:
+        suite.write_text(SUITE.format(module=module, about=about, **words), encoding="utf-8")
+    except OSError:
+        code.unlink()
+        raise
+    return code, suite
+
+
+def _words(name: str) -> tuple[str, str]:
+    """Module and class of a name."""
+    module = name.replace("-", "_").lower()
+    if not WORD.fullmatch(module) or keyword.iskeyword(module):
+        raise Misuse(f"{show(name)} is no name for a module; allowed: letters, digits and - or _, a letter first")
+    return module, "".join(part.capitalize() for part in module.split("_")) or module

@@ -1,0 +1,344 @@
+"""Algorithms and problems with one fault each, and twins without it, for tests of what finds faults."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from cbobench.algorithms.asktell import AskTell
+from cbobench.algorithms.base import OneRun
+from cbobench.algorithms.optimistic import Optimistic
+from cbobench.algorithms.references import Random
+from cbobench.gp.parts import Parts
+from cbobench.params import param
+from cbobench.problems.base import Feedback
+from cbobench.problems.box import BoxProblem, Reference
+from cbobench.problems.literature import Gramacy
+
+
+class Line:
+    """Searches around the best point so far."""
+
+    def __init__(self, given):
+        self.given, self.best, self.f = given, (given.low + given.high) / 2, -np.inf
+
+    def ask(self):
+        step = 0.2 * (self.given.high - self.given.low) * self.given.generator.standard_normal(self.given.d)
+        return np.clip(self.best + step, self.given.low, self.given.high)
+
+    def tell(self, x, f, g):
+        if (g <= 0).all() and f > self.f:
+            self.best, self.f = x, f
+
+
+@dataclass(kw_only=True)
+class Sound(AskTell):
+    """Has no fault."""
+
+    source = "ours"
+    about = "local random search"
+
+    def optimiser(self, given):
+        return Line(given)
+
+
+def made_of(kind):
+    """An algorithm whose optimiser is of another class."""
+
+    @dataclass(kw_only=True)
+    class Made(Sound):
+        """Has the fault of its optimiser."""
+
+        def optimiser(self, given):
+            return kind(given)
+
+    return Made
+
+
+class GlobalLine(Line):
+    def ask(self):
+        step = 0.2 * (self.given.high - self.given.low) * np.random.standard_normal(self.given.d)  # noqa: NPY002
+        return np.clip(self.best + step, self.given.low, self.given.high)
+
+
+class ReseedingLine(GlobalLine):
+    def __init__(self, given):
+        super().__init__(given)
+        np.random.seed(0)  # noqa: NPY002
+
+
+class EntropyLine(Line):
+    def __init__(self, given):
+        super().__init__(given)
+        self.own = np.random.default_rng()
+
+    def ask(self):
+        return self.own.uniform(self.given.low, self.given.high)
+
+
+class HashLine(Line):
+    asked = 0
+
+    def ask(self):
+        self.asked += 1
+        return self.given.low + hash(f"round {self.asked}") % 1000 / 1000 * (self.given.high - self.given.low)
+
+
+class OutsideLine(Line):
+    def ask(self):
+        return super().ask() + 0.6 * (self.given.high - self.given.low)
+
+
+class NaNLine(Line):
+    def ask(self):
+        return super().ask() * (np.nan if self.f > -np.inf else 1.0)
+
+
+class DefaultLine(Line):
+    def tell(self, x, f, g, seen=[]):  # noqa: B006
+        seen.append(x)
+        self.best = seen[-1]
+
+
+class CubicLine(Line):
+    def __init__(self, given):
+        super().__init__(given)
+        self.x = []
+
+    def tell(self, x, f, g):
+        self.x.append(x)
+        points = np.array(self.x)
+        apart = ((points[:, None] - points) ** 2).sum(axis=2)
+        for _ in range(4):  # restarts of a fit
+            np.linalg.inv(np.exp(-apart) + np.eye(len(points)))
+
+
+GlobalRandomness, Reseeding, Entropy = made_of(GlobalLine), made_of(ReseedingLine), made_of(EntropyLine)
+Hash, Outside, NaN, MutableDefault, Slow = map(made_of, (HashLine, OutsideLine, NaNLine, DefaultLine, CubicLine))
+
+
+class Declared(Slow):
+    """Says that it is slow."""
+
+    cost = "O(t³)"
+
+
+@dataclass(kw_only=True)
+class Leaking(OneRun):
+    """Goes on where the last play of the process ended."""
+
+    source = "ours"
+    about = "plays one point of a sequence after the other"
+
+    played = {"rounds": 0}  # noqa: RUF012
+
+    def start_one(self, setting):
+        self.n = setting.actions.d
+
+    def ask_one(self, t):
+        self.played["rounds"] += 1
+        where, actions = (0.618 * self.played["rounds"]) % 1.0, self.setting.actions
+        return int(where * actions.n) if self.n == 0 or hasattr(actions, "n") else actions.scale(np.full(self.n, where))
+
+
+class Beside(Random):
+    """Draws from the stream of the block's first replicate for all."""
+
+    def start(self, setting):
+        super().start(replace(setting, streams=type(setting.streams)([setting.streams.scopes[0]] * setting.replicates)))
+        self.setting = setting
+
+
+class Spread(Random):
+    """Gives one action for all replicates."""
+
+    def ask(self, t):
+        return super().ask(t)[:1]
+
+
+class Peeking(Random):
+    """Finds f behind the slopes that it is given."""
+
+    def start(self, setting):
+        super().start(setting)
+        import gc
+
+        from cbobench.problems.instances import Instances
+
+        found = [o for o in gc.get_objects() if isinstance(o, Instances) and o.f.shape[0] == setting.replicates]
+        self.best = found[-1].optimum if found and hasattr(setting.actions, "n") else None
+
+    def ask(self, t):
+        return super().ask(t) if self.best is None else self.best
+
+
+class Formula(Random):
+    """Knows what it plays on, and asks for the optimum."""
+
+    def ask(self, t):
+        x, actions = super().ask(t), self.setting.actions
+        better = x if hasattr(actions, "n") else actions.scale(np.random.default_rng(t).random((32, *x.shape)))
+        if hasattr(actions, "n") or list(actions.high) != list(Gramacy.high):
+            return x
+        values = Gramacy().formula(better)
+        return better[np.where(values[..., 1:].max(axis=-1) <= 0, values[..., 0], -9.0).argmax(axis=0), range(len(x))]
+
+
+class Looking(Random):
+    """Calls itself a reference."""
+
+    reference = True
+
+    def look(self, instances):
+        self.instances = instances
+
+    def ask(self, t):
+        return self.instances.best(t)
+
+
+@dataclass(kw_only=True)
+class Kinked(Optimistic):
+    """A penalty on the violation, written as a score."""
+
+    source = "ours"
+    about = "exact penalty"
+
+    price: float = param(1.0, "penalty on the violation", at_least=0.0)
+
+    def score(self, belief):
+        return self.explore_f(belief.f) - self.price * np.maximum(self.explore_g(belief.constraint), 0).sum(axis=1)
+
+
+@dataclass(kw_only=True)
+class InParts(Kinked):
+    """The same in parts."""
+
+    score = Optimistic.score
+
+    def parts(self, belief):
+        g = self.explore_g(belief.constraint)
+        return Parts(self.explore_f(belief.f), g, np.full(g.shape[:2], self.price))
+
+
+class Counting(InParts):
+    """Counts how often it is asked, and scores by that."""
+
+    asked = 0
+
+    def parts(self, belief):
+        self.asked += 1
+        f, g, price = super().parts(belief)
+        return Parts(f * self.asked, g, price)
+
+
+class Flat(InParts):
+    """Sums over the wrong axis."""
+
+    def parts(self, belief):
+        f, g, price = super().parts(belief)
+        return Parts(f.sum(axis=0)[None], g[:1], price[:1])
+
+
+class Drawing(Random):
+    """Recommends at random, from the generators that it plays by."""
+
+    def start(self, setting):
+        super().start(setting)
+        self.own = setting.streams.role("own")
+
+    def ask(self, t):
+        drawn = np.array([generator.random() for generator in self.own])
+        actions = self.setting.actions
+        if hasattr(actions, "n"):
+            return (drawn * actions.n).astype(int)
+        return actions.scale(np.repeat(drawn[:, None], actions.d, axis=1))
+
+    def recommend(self, t):
+        return self.ask(t)
+
+
+@dataclass(kw_only=True)
+class Disc(BoxProblem):
+    """f = x_1 + x_2 in the disc of radius 1 around 0."""
+
+    source = "ours"
+    about = "a linear function on a disc"
+
+    low = (-2.0, -2.0)
+    high = (2.0, 2.0)
+    reference = Reference((0.5**0.5, 0.5**0.5), 2**0.5, 1.0, 0.19635, 1e-9, "closed form")
+    feasibility_tolerance = 1e-12
+
+    def formula(self, x):
+        return np.stack([x[..., 0] + x[..., 1], x[..., 0] ** 2 + x[..., 1] ** 2 - 1.0], axis=-1)
+
+
+class Beaten(Disc):
+    """States an optimum that is none."""
+
+    reference = Reference((0.5, 0.5), 1.0, 1.0, 0.19635, 1e-9, "guessed")
+
+
+class Misstated(Disc):
+    """States another reward."""
+
+    reference = replace(Disc.reference, f=1.5)
+
+
+class Infeasible(Disc):
+    """States an optimum outside the disc."""
+
+    reference = Reference((1.0, 1.0), 2.0, 1.0, 0.19635, 1e-9, "guessed")
+
+
+class FirstAxis(Disc):
+    """Takes points along the first axis."""
+
+    def formula(self, x):
+        return np.stack([x[0] + x[1], x[0] ** 2 + x[1] ** 2 - 1.0], axis=-1)
+
+
+class Unseeded(Disc):
+    """A simulator with a generator of its own."""
+
+    def feedback(self, instances, streams):
+        return Noisy(super().feedback(instances, streams), np.random.default_rng())
+
+
+class Globally(Disc):
+    """A simulator with NumPy's global generator."""
+
+    def feedback(self, instances, streams):
+        return Noisy(super().feedback(instances, streams), np.random)
+
+
+class Together(Disc):
+    """A simulator with one generator for all seeds."""
+
+    def feedback(self, instances, streams):
+        return Noisy(super().feedback(instances, streams), streams.role("mine")[0])
+
+
+class Remembering(Disc):
+    """A simulator that draws more where an action is large."""
+
+    def feedback(self, instances, streams):
+        return Noisy(super().feedback(instances, streams), streams.role("mine"))
+
+
+class Noisy:
+    """Adds noise to what another channel tells."""
+
+    def __init__(self, inner, generator):
+        self.inner, self.generator = inner, generator
+
+    def before(self, t):
+        return self.inner.before(t)
+
+    def at(self, t, actions):
+        told = self.inner.at(t, actions)
+        if isinstance(self.generator, list):
+            each = [g.normal(size=1 + int(x[0] > 0)).sum() for g, x in zip(self.generator, actions, strict=True)]
+            return Feedback(told.f + np.array(each), told.g)
+        return Feedback(told.f + self.generator.normal(size=told.f.shape), told.g)

@@ -1,0 +1,93 @@
+"""The command, and a covering sample of what is shipped: everything of ours obeys the laws that a user's must."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from cbobench.check.report import OF_METHODS, OF_PROBLEMS, check
+from cbobench.cli import main
+
+SAMPLE = {
+    "algorithms": ["cei", "bandit-oco", "rpol-sw", "safeopt", "scgp-ucb", "scbo", "oracle"],
+    "problems": ["gramacy", "rkhs-1d", "feasible-pocket-drift", "expert-guidance"],
+}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", [*SAMPLE["algorithms"], *SAMPLE["problems"]])
+def test_what_is_shipped_obeys_the_laws(name):
+    verdicts = check(name)
+    assert [str(v.finding) for v in verdicts if v.finding is not None] == []
+    assert {v.law for v in verdicts} >= {*(OF_METHODS if name in SAMPLE["algorithms"] else OF_PROBLEMS)}
+    assert not any(v.skipped for v in verdicts)
+
+
+MINE = """\
+from dataclasses import dataclass
+from cbobench.algorithms.base import OneRun
+
+
+@dataclass(kw_only=True)
+class Half(OneRun):
+    def start_one(self, setting):
+        pass
+
+
+class Thing:
+    pass
+
+
+class Torn(OneRun):
+    '''Divides.'''
+
+    source = about = "mine"
+
+    def start_one(self, setting):
+        self.zero = 0
+
+    def ask_one(self, t):
+        return 1 // self.zero
+"""
+
+
+@pytest.fixture
+def mine(tmp_path):
+    (tmp_path / "mine_checked.py").write_text(MINE)
+    return "mine_checked"
+
+
+def test_a_broken_law_is_exit_code_1_and_a_sentence_with_the_fix(mine, capsys):
+    assert main(["check", f"{mine}:Half"]) == 1
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[0] == "mine_checked:Half (algorithm)"
+    assert "FAIL  can be made  Half does not define ask_one(self, t); write it: The action of round t: an" in lines[1]
+    assert "not looked at before that is mended: documented; shown no f and g; one score; plays;" in lines[-2]
+    assert lines[-1] == "1 law of 14 broken"
+
+
+def test_what_is_raised_is_said_with_its_line(mine, capsys):
+    assert main(["check", f"{mine}:Torn", "--format", "json"]) == 1
+    laws = {law["law"]: law for law in json.loads(capsys.readouterr().out)["laws"]}
+    assert "on a finite set, round 1: ZeroDivisionError" in laws["plays"]["what"]
+    assert f"(mine_checked.py:{1 + MINE.splitlines().index('        return 1 // self.zero')})" in laws["plays"]["what"]
+    assert laws["can be made"]["ok"]
+    assert laws["no peeking at f and g"] == {"law": "no peeking at f and g", "ok": False, "skipped": True}
+
+
+@pytest.mark.parametrize(
+    ("words", "says"),
+    [
+        (["mine_checked:Thing"], "'mine_checked:Thing' is neither an algorithm nor a problem; derive AskTell, OneRun"),
+        (["mine_checked:Haf"], "did you mean 'Half'?"),
+        (["mine_chequed:Half"], "did you mean 'mine_checked'?"),
+        (["gramcy"], "did you mean 'gramacy'?"),
+        (["gramacy", "--set", "noise_f"], "--set 'noise_f' is no parameter; write --set NAME=VALUE"),
+        (["gramacy", "--set", "noise_f=lots"], "noise_f is 'lots'; allowed: number"),
+        (["gramacy", "--set", "nose=1"], "unknown parameter 'nose'"),
+    ],
+)
+def test_wrong_words_are_refused(mine, capsys, words, says):
+    assert main(["check", *words]) == 2
+    assert says in capsys.readouterr().err

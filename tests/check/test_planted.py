@@ -1,0 +1,62 @@
+"""Each planted fault is found, by the law that is about it, in a sentence with the fix; sound classes pass."""
+
+from __future__ import annotations
+
+import pytest
+
+from cbobench.check.report import check
+from tests.check import planted
+
+FAULTS = {
+    "GlobalRandomness": ("no global randomness", "the global generator of np.random"),
+    "Reseeding": ("no global randomness", "draws from, or seeds, the global generator of np.random"),
+    "Entropy": ("repeatable, nothing shared", "the same cells played twice differ in actions, from round 1 on"),
+    "Leaking": ("repeatable, nothing shared", "the class attribute Leaking.played changed while it played"),
+    "MutableDefault": ("repeatable, nothing shared", "the default of seen in DefaultLine.tell changed while it played"),
+    "Hash": ("same bits in a fresh process", "in a fresh process it plays otherwise"),
+    "Beside": ("same bits in any block", "seed 3 alone differs from itself among 4 in actions, from round 1 on"),
+    "Drawing": ("recommending changes nothing", "recommend() changes actions"),
+    "Peeking": ("no peeking at f and g", "on a finite set, it peeks: "),
+    "Formula": ("no peeking at f and g", "on a box, it peeks: in round 1 it plays otherwise where only the noise-free"),
+    "Looking": ("shown no f and g", "Looking peeks: with reference = True it is shown f and g"),
+    "Spread": ("plays", "ask gave int64 of shape (1,); it must give an array of indices, shape (4,)"),
+    "Flat": ("plays", "the score has shape (1, 36); it must be (S, k) = (4, 36)"),
+    "NaN": ("plays", "every coordinate must be a finite number"),
+    "Outside": ("plays", "ask() gave x[0] ="),
+    "Kinked": ("kinks are parts", "score() has a kink"),
+    "Counting": ("pure scores", "asked twice in round 1, the score gives two answers"),
+    "Slow": ("growth with rounds as cost says", "where cost says O(1)"),
+    "Beaten": ("optimum not beaten", "is feasible with f = 1.41421"),
+    "Misstated": ("can be prepared", "the stated optimum is f = 1.5 at x ="),
+    "Infeasible": ("can be prepared", "which is not feasible: g_1 = 1 there"),
+    "FirstAxis": ("formula of arrays", "formula gives shape (2, 2) at points of shape (6, 2), not (6, 2)"),
+    "Unseeded": ("seeded from its streams", "the same cells played twice differ in observed f"),
+    "Globally": ("seeded from its streams", "the global generator of np.random"),
+    "Together": ("same bits in any block", "seed 3 alone differs from itself among 4 in observed f"),
+    "Remembering": ("noise knows no past", "observed otherwise after other actions"),
+}
+
+
+def findings(name, only=()):
+    return {v.law: str(v.finding) for v in check(f"{planted.__name__}:{name}", only=only) if v.finding is not None}
+
+
+@pytest.mark.parametrize("name", FAULTS)
+def test_a_planted_fault_is_found_by_its_law(name):
+    law, says = FAULTS[name]
+    found = findings(name, [law])
+    assert law in found
+    assert says in found[law]
+    assert "; " in found[law], "the fix is said"
+    assert "\n" not in found[law]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", FAULTS)
+def test_a_planted_fault_is_found_among_all_laws(name):
+    assert FAULTS[name][0] in findings(name)
+
+
+@pytest.mark.parametrize("name", ["Sound", pytest.param("InParts", marks=pytest.mark.slow), "Declared", "Disc"])
+def test_a_sound_twin_passes(name):
+    assert findings(name) == {}

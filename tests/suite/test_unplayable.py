@@ -1,0 +1,91 @@
+"""Pairs that cannot be played: refused, left out by --only, or left out by the suite and said everywhere."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+import cbobench
+from cbobench.cli import main
+from cbobench.errors import Misuse
+from cbobench.results.folder import RunFolder
+from cbobench.results.record import RunRecord
+from cbobench.suite.load import load
+
+SUITE = """\
+suite: u
+horizon: 5
+seeds: 2
+skip: unplayable
+problems: [gramacy, rkhs-1d]
+algorithms: [random, safeopt, scgp-ucb]
+"""
+SAFE = "safeopt on gramacy: it needs a finite action set and a safe seed set, which the problem lacks"
+SHOWN = "scgp-ucb on gramacy, rkhs-1d: it needs full information of the constraints, which the problem lacks"
+
+
+@pytest.fixture
+def run(write_suite, tmp_path):
+    cbobench.run(write_suite(SUITE), out=tmp_path / "run", cpus=0)
+    return tmp_path / "run"
+
+
+def test_what_is_left_out_is_kept_in_the_record(run):
+    record = RunRecord.read(RunFolder.at(run))
+    assert record.unplayable == [SAFE, SHOWN]
+    assert [pair.title for pair in record.grids[0].pairs] == ["gramacy/random", "rkhs-1d/random", "rkhs-1d/safeopt"]
+    assert len(record.cells) == 6
+
+
+def test_tables_and_status_say_it(run, capsys):
+    assert main(["status", str(run)]) == 0
+    assert f"  not played: {SAFE}\n  not played: {SHOWN}\n" in capsys.readouterr().out
+    assert main(["status", str(run), "--format", "json"]) == 0
+    assert json.loads(capsys.readouterr().out)["unplayable"] == [SAFE, SHOWN]
+    for more in ([], ["--profile"], ["--against", "random"], ["--format", "latex"]):
+        assert main(["compare", str(run), *more]) == 0
+        assert capsys.readouterr().out.count("not played: ") == 2
+    assert main(["compare", str(run), "--format", "csv"]) == 0
+    assert capsys.readouterr().err == f"not played: {SAFE}\nnot played: {SHOWN}\n"
+    assert cbobench.compare(run, only="rkhs-1d").unplayable == (SHOWN.replace("gramacy, ", ""),)
+
+
+def test_a_run_says_it_before_it_plays(write_suite, command, tmp_path):
+    done = command("run", write_suite(SUITE), "--out", tmp_path / "run", "--dry-run")
+    assert done.stdout.endswith(f"not played: {SAFE}\nnot played: {SHOWN}\n")
+    done = command("run", write_suite(SUITE), "--out", tmp_path / "run", "--cpus", 0)
+    assert done.stderr.index(f"not played: {SAFE}") < done.stderr.index("played by this process")
+
+
+def test_what_becomes_playable_is_no_longer_left_out(run, write_suite):
+    suite = write_suite(SUITE.replace("rkhs-1d]", "rkhs-1d: {full_information: true, label: shown}]"))
+    assert load(suite).grid.unplayable
+    again = write_suite(SUITE.replace("gramacy", "gramacy: {grid: 5}"))
+    cbobench.run(again, out=run, cpus=0)
+    lines = RunRecord.read(RunFolder.at(run)).unplayable
+    assert lines == [SAFE, SHOWN.replace("rkhs-1d", "rkhs-1d, gramacy[grid=5]")]
+
+
+def test_without_skip_the_pair_is_refused_with_what_to_do(write_suite):
+    with pytest.raises(Misuse) as caught:
+        load(write_suite(SUITE.replace("skip: unplayable\n", "")))
+    assert "safeopt cannot play gramacy: it needs a finite action set" in str(caught.value)
+    assert str(caught.value).endswith("to leave such pairs out: --only, or `skip: unplayable` in the suite")
+
+
+@pytest.mark.parametrize("only", ["*/random", "rkhs-1d/safeopt"])
+def test_only_is_applied_first(write_suite, only):
+    grid = load(write_suite(SUITE.replace("skip: unplayable\n", "")), only=only).grid
+    assert grid.pairs
+    assert not grid.unplayable
+
+
+def test_a_suite_of_which_nothing_can_be_played_is_refused(write_suite):
+    with pytest.raises(Misuse, match="cannot play"):
+        load(write_suite(SUITE.replace("random, ", "").replace(", rkhs-1d", "")))
+
+
+def test_skip_takes_one_word(write_suite):
+    with pytest.raises(Misuse, match=r"suite.yaml:4: skip is 'all'; allowed: unplayable"):
+        load(write_suite(SUITE.replace("skip: unplayable", "skip: all")))
