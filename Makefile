@@ -56,7 +56,7 @@ maps: .make/install  ## play all suites map_*, test the claims over their settin
 	$(BIN)/python docs/maps.py --out $(MAPS) --figures $(MAPS)/figures $(if $(DATA),--data $(DATA))
 
 reference: .make/install  ## derive the reference of a problem on a box: NAME=gramacy, or module:Class of your own
-	$(BIN)/python docs/reference.py $(NAME)
+	$(BIN)/cbobench reference $(NAME)
 
 readme: .make/install  ## write the tables of README.md
 	$(BIN)/python docs/tables.py

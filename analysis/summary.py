@@ -10,6 +10,7 @@ from collections.abc import Sequence
 
 from cbobench.report.compare import compare
 from cbobench.report.figures import Figure, Panel, Plane, Profile, main, metrics_of, problems_played, slug
+from cbobench.report.kinds import instead
 from cbobench.report.load import Run
 
 
@@ -21,11 +22,12 @@ def figures(run: Run, metrics: Sequence[str] = (), kind: str = "curves") -> list
         return [Figure(f"profile_{slug(suite)}", f"{suite}: profiles", [Profile("performance"), Profile("data")])]
     result = []
     for title, label in run.record.labels("problems").items():
+        shown = names if metrics else instead(run, title, names)
         name, caption = f"_{slug(suite)}_{slug(label)}", f"{suite}: {label}"
         if title in good and kind == "plane":
-            result.append(Figure(f"plane{name}", f"{caption}, in the end", [Plane(names[0], names[1], title)]))
+            result.append(Figure(f"plane{name}", f"{caption}, in the end", [Plane(shown[0], shown[1], title)]))
         elif title in good:
-            panels = [Panel(metric, title, statistic="median") for metric in names]
+            panels = [Panel(metric, title, statistic="median") for metric in shown]
             result.append(Figure(f"summary{name}", caption, panels))
     return result
 

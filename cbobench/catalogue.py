@@ -116,6 +116,24 @@ def _representations(cls: type[Any]) -> str:
     return "; ".join(dict.fromkeys(found))
 
 
+def do_reference(options: argparse.Namespace, given: list[str]) -> int:
+    """`cbobench reference`: exit code 1 where a stated reference is wrong."""
+    import sys
+    from pathlib import Path
+
+    from cbobench import params
+    from cbobench.problems import PROBLEMS
+    from cbobench.problems.derivation import derived
+
+    if (here := str(Path.cwd())) not in sys.path:
+        sys.path.insert(0, here)
+    task, wrong = params.build(PROBLEMS.get(options.name), {}), False
+    for line, contradicts in derived(task, options.name, options.starts):
+        print(line, flush=True)
+        wrong |= contradicts
+    return int(wrong)
+
+
 def do_data(options: argparse.Namespace, given: list[str]) -> int:
     """`cbobench data fetch|path`."""
     from cbobench.problems.data import DATA_SETS, REPOSITORY, DataFolder, fetch

@@ -73,6 +73,13 @@ def folder(given: str) -> Path:
     return path
 
 
+def starts(given: str) -> int:
+    """How many local searches."""
+    if not given.isdecimal() or not 2 <= int(given) <= 4096:
+        raise Misuse(f"--starts is {show(given)}; it must be a whole number from 2 to 4096")
+    return int(given)
+
+
 def parser() -> Parser:
     """The whole command line."""
     top = Parser("cbobench", description="Benchmark suite for constrained Bayesian optimization.", allow_abbrev=False)
@@ -177,6 +184,10 @@ def parser() -> Parser:
     show = command("show", "one problem, algorithm or suite with its parameters")
     show.add_argument("name")
     show.add_argument("--format", choices=("table", "json"), default="table")
+
+    reference = command("reference", "the optimum of a problem on a box: derived, and held against the stated one")
+    reference.add_argument("name", help="a registered problem, or module:Class of your own")
+    reference.add_argument("--starts", type=starts, default=32, metavar="N", help="local searches (default: 32)")
 
     check = command(
         "check", "hold an algorithm or a problem of yours against the laws that ours obey; says what to mend"

@@ -14,7 +14,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, TextIO
 
-from cbobench.catalogue import do_data, do_list, do_show
+from cbobench.catalogue import do_data, do_list, do_reference, do_show
 from cbobench.check.command import do_check
 from cbobench.condition import do_compact, do_status, do_verify, import_if_asked
 from cbobench.errors import CbobenchError, Misuse, masked, printable
@@ -34,6 +34,7 @@ __all__ = [
     "do_figures",
     "do_list",
     "do_new",
+    "do_reference",
     "do_run",
     "do_show",
     "do_status",

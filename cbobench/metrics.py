@@ -24,12 +24,14 @@ class Rounds(NamedTuple):
         first: the first round, counted from 1.
         f: reward of the played actions, (rounds, S).
         g: their constraint values, (rounds, S, m).
-        f_star: reward of the best feasible action, (rounds, S).
+        f_star: reward that regret is against, (rounds, S): of the best feasible action, or what a problem declares in
+            its place; NaN where nothing is known, and so is regret.
         f_plus: value of the best randomised policy, (rounds, S); NaN where it is not known (boxes).
         violated: whether any g_j > 0, (rounds, S).
         recommended: (f, g_1, ..., g_m) of what would be recommended after the round, (rounds, S, 1 + m); NaN where
             there is no recommendation, and in rounds in which nobody asked for one (see `play.recommend`).
         moving: whether the functions move during the play, in any of its rounds.
+        beatable: whether f_star is a target, or the best that is known, so that a feasible action may be better.
     """
 
     first: int
@@ -40,6 +42,7 @@ class Rounds(NamedTuple):
     violated: NDArray[np.bool_]
     recommended: Array
     moving: bool = False
+    beatable: bool = False
 
 
 Running = Callable[[Rounds], Array]
@@ -58,6 +61,7 @@ class Metric:
         better: which values are better.
         cumulative: whether it grows with t, so that dividing by t gives a time average.
         nullable: whether it may be unknown (NaN is then stored as null).
+        relative: whether it is measured against f_star or f_plus, and so unknown in all rounds where that is.
         tabled: whether tables show it without being asked.
         whole: whether it counts something.
         least: what it is never below, so that no interval should be; None where it may be negative.
@@ -70,6 +74,7 @@ class Metric:
     better: Literal["lower", "higher"] = "lower"
     cumulative: bool = True
     nullable: bool = False
+    relative: bool = False
     tabled: bool = True
     whole: bool = False
     least: float | None = None
@@ -104,8 +109,8 @@ def _soft_violation() -> Running:
     return lambda rounds: np.asarray(np.sqrt((np.maximum(sums(rounds), 0.0) ** 2).sum(axis=2)))
 
 
-def _simple_regret() -> Running:
-    """f* minus the best f among the feasible actions played so far; NaN before there is one.
+def _simple_value() -> Running:
+    """The best f among the feasible actions played so far; NaN before there is one.
 
     NaN in all rounds where the functions move during the play: a value of earlier functions is no achievement now.
     """
@@ -118,9 +123,21 @@ def _simple_regret() -> Running:
         highest = np.maximum.accumulate(np.concatenate([start, feasible]))[1:]
         best = highest[-1:]
         known = (highest > -np.inf) & (not rounds.moving)
-        return np.asarray(rounds.f_star - np.where(known, highest, np.nan))
+        return np.where(known, highest, np.nan)
 
     return running
+
+
+def _short_of(rounds: Rounds, f: Array) -> Array:
+    """f_star - f; not below 0 where f_star may be beaten: a target is then reached."""
+    gap = np.asarray(rounds.f_star - f)
+    return np.maximum(gap, 0.0) if rounds.beatable else gap
+
+
+def _simple_regret() -> Running:
+    """f* minus the best f among the feasible actions played so far, `_simple_value`; NaN where that is."""
+    value = _simple_value()
+    return lambda rounds: _short_of(rounds, value(rounds))
 
 
 def _recommended_regret() -> Running:
@@ -128,7 +145,7 @@ def _recommended_regret() -> Running:
 
     def running(rounds: Rounds) -> Array:
         f, g = rounds.recommended[:, :, 0], rounds.recommended[:, :, 1:]
-        return np.where((g <= 0).all(axis=2), rounds.f_star - f, np.nan)
+        return np.where((g <= 0).all(axis=2), _short_of(rounds, f), np.nan)
 
     return running
 
@@ -144,19 +161,21 @@ def _recommended_violation() -> Running:
 
 
 _TABLE = (
-    Metric("regret", "R", "Cumulative regret", total(lambda r: r.f_star - r.f)),
-    Metric("regret_plus", "R₊", "Cumulative regret R₊", total(lambda r: r.f_plus - r.f), nullable=True),
+    Metric("regret", "R", "Cumulative regret", total(lambda r: r.f_star - r.f), nullable=True, relative=True),
+    Metric(
+        "regret_plus", "R₊", "Cumulative regret R₊", total(lambda r: r.f_plus - r.f), nullable=True, relative=True,
+    ),
     Metric(
         "regret_positive", "[R]+", "Cumulative positive regret [R]+",
-        total(lambda r: np.maximum(r.f_star - r.f, 0.0)), least=0.0,
+        total(lambda r: np.maximum(r.f_star - r.f, 0.0)), nullable=True, relative=True, least=0.0,
     ),
     Metric(
         "simple_regret", "r", "Simple regret r", _simple_regret,
-        cumulative=False, nullable=True, least=0.0,
+        cumulative=False, nullable=True, relative=True, least=0.0,
     ),
     Metric(
         "recommended_regret", "rec. r", "Regret of the recommended action", _recommended_regret,
-        cumulative=False, nullable=True, least=0.0,
+        cumulative=False, nullable=True, relative=True, least=0.0,
     ),
     Metric(
         "recommended_violation", "rec. V", "Violation of the recommended action", _recommended_violation,
@@ -172,6 +191,10 @@ _TABLE = (
         whole=True, least=0.0,
     ),
     Metric("reward", "F", "Cumulative reward", total(lambda r: r.f), better="higher", tabled=False),
+    Metric(
+        "simple_value", "best f", "Best feasible value so far", _simple_value,
+        better="higher", cumulative=False, nullable=True, tabled=False,
+    ),
 )  # fmt: skip
 METRICS: dict[str, Metric] = {metric.name: metric for metric in _TABLE}
 """Every metric by name, in the order of columns."""

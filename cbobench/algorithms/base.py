@@ -20,6 +20,7 @@ from typing import Any, ClassVar, Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from cbobench.errors import CellFailure
 from cbobench.gp.actions import Finite
 from cbobench.gp.box import Box
 from cbobench.gp.kernels import Array
@@ -89,7 +90,13 @@ class Setting:
         return self.seed_set
 
     def margin(self, delta: float | Literal["true"]) -> Array:
-        """The Slater margin δ that a method goes by, (S,): the true one, or a number."""
+        """The Slater margin δ that a method goes by, (S,): the true one, or a number.
+
+        Raises:
+            CellFailure: the true one, where it is not known.
+        """
+        if delta == "true" and np.isnan(self.slater).any():
+            raise CellFailure("no feasible point of this problem is known, nor its Slater margin; give delta: NUMBER")
         return self.slater if delta == "true" else np.full(self.replicates, delta)
 
     def only(self, replicate: int) -> Setting:

@@ -23,6 +23,7 @@ class Oracle(Algorithm):
     source = "reference"
     about = "plays the best feasible action"
     knows = ("f and g",)
+    needs = frozenset({"a known optimum"})
     reference = True
 
     def posterior_kind(self) -> Kind:

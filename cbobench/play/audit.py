@@ -57,7 +57,7 @@ class Audit:
     def _begin(self) -> None:
         self.begun = True
         play, algorithm, instances = self.play, self.play.algorithm, self.play.instances
-        if instances.changes():
+        if instances.changes() or not instances.exact:
             return
         points = self._points()
         self.truth = instances.values(1, points).transpose(1, 2, 0)  # (S, 1 + m, n)
@@ -90,7 +90,8 @@ class Audit:
         found = {"rounds": [0] * play.setting.replicates} | self._facts() | self._certificates() | self._events()
         found |= self._model()
         if self.events is not None and self.events.points is not None and isinstance(algorithm, CKB):
-            found |= bounds(algorithm, self.events, play.horizon)
+            promised, unit = bounds(algorithm, self.events, play.horizon), play.instances.units[1]
+            found |= {name: values * unit if "regret" in name else values for name, values in promised.items()}
         found["notes"] = premises(play, found.get("norm"), self.program)
         rows: list[dict[str, Any]] = [{} for _ in range(play.setting.replicates)]
         for name, values in found.items():

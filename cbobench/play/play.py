@@ -169,6 +169,7 @@ class Play:
             self.dual_rounds = positive if self.dual_rounds is None else self.dual_rounds + positive
         recommended = self.recommendations.values(first, answers, (actions, observed_f, observed_g), arrivals)
         metrics = self.metrics.add(actions, recommended)
+        observed_f = self.metrics.reported(observed_f)
         return Chunk(first, actions, observed_f, observed_g, duals if has_duals else None, metrics)
 
     def _check(self, actions: Actions, duals: Array | None, first: int) -> None:

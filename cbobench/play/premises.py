@@ -28,6 +28,7 @@ def premises(play: Play, norm: Array | None, program: Program | None) -> list[li
     setting, algorithm = play.setting, play.algorithm
     found: list[tuple[str, object]] = [
         ("functions move", bool(setting.changes)),
+        ("functions are known by sampling alone", not play.instances.exact),
         ("feedback is delayed", setting.delayed),
         ("k(x, x) > 1", isinstance(setting.actions, Finite) and bool((setting.actions.prior > NEARLY).any())),
     ]

@@ -11,6 +11,7 @@ from cbobench.errors import CellFailure
 from cbobench.gp.kernels import Array
 from cbobench.metrics import METRICS, Rounds
 from cbobench.problems.base import Actions, Drawn
+from cbobench.problems.instances import PLAYED
 
 
 @dataclass(frozen=True)
@@ -66,14 +67,18 @@ class Recorder:
         f_star, f_plus = self.instances.stars(first, len(actions))
         f, g = played[:, :, 0], played[:, :, 1:]
         violated = np.asarray((g > 0).any(axis=2))
-        impossible = ~violated & (f - f_star > self.instances.accuracy * (1 + np.abs(f_star)) + 1e-12)
+        accuracy = self.instances.accuracy
+        impossible = ~violated & (f - f_star > accuracy * (1 + np.abs(f_star)) + 1e-12)  # never where f_star is NaN
         if impossible.any():
             t, s = np.argwhere(impossible)[0]
             raise CellFailure(f"round {first + t}: a feasible action beats the stored optimum {f_star[t, s]:.10g}")
-        self.star_totals += [np.concatenate([np.zeros_like(s[:1]), s]).cumsum(axis=0)[-1] for s in (f_star, f_plus)]
         if recommended is None:
             recommended = np.full_like(played, np.nan)
-        rounds = Rounds(first, f, g, f_star, f_plus, violated, recommended, self.moving)
+        f, f_star, f_plus = self.reported(f), self.reported(f_star), self.reported(f_plus)
+        self.star_totals += [np.concatenate([np.zeros_like(s[:1]), s]).cumsum(axis=0)[-1] for s in (f_star, f_plus)]
+        if self.instances.units != PLAYED:
+            recommended = np.concatenate([self.reported(recommended[..., :1]), recommended[..., 1:]], axis=-1)
+        rounds = Rounds(first, f, g, f_star, f_plus, violated, recommended, self.moving, accuracy == np.inf)
         values = {name: running(rounds) for name, running in self.running.items()}
         for name, after in values.items():
             if np.shape(after) != f.shape:
@@ -90,7 +95,12 @@ class Recorder:
         """Best feasible reward and best policy's, (2, S); means over the rounds where they move."""
         if self.instances.changes():
             return self.star_totals / max(1, self.rounds)
-        return np.stack([star[0] for star in self.instances.stars(1, 1)])
+        return np.stack([self.reported(star[0]) for star in self.instances.stars(1, 1)])
+
+    def reported(self, f: Array) -> Array:
+        """Rewards in the units that readers are told."""
+        zero, unit = self.instances.units
+        return f if (zero, unit) == PLAYED else zero + unit * f
 
     def _streaks(self, violated: NDArray[np.bool_]) -> None:
         feasible = ~violated

@@ -29,7 +29,12 @@ from cbobench.problems.reference import choose_seed_set as choose_seed_set
 from cbobench.rng import Streams
 
 Ability = Literal[
-    "a finite action set", "coordinates", "a safe seed set", "full information of the constraints", "feedback at once"
+    "a finite action set",
+    "coordinates",
+    "a safe seed set",
+    "full information of the constraints",
+    "feedback at once",
+    "a known optimum",
 ]
 
 
@@ -131,7 +136,7 @@ class Problem:
     def offers(self) -> frozenset[Ability]:
         """What an algorithm may count on; what it needs beyond that makes it refuse the problem."""
         finite = isinstance(self.actions, Finite)
-        found: set[Ability] = {"feedback at once"}
+        found: set[Ability] = {"feedback at once", "a known optimum"}
         if finite:
             found |= {"a finite action set", "a safe seed set"}
         if not isinstance(self.actions, Finite) or self.actions.points is not None:
@@ -152,10 +157,18 @@ class Problem:
         """What fixes the problem beyond its parameters (hashes of files it read); enters a cell's id."""
         return {}
 
+    def note(self) -> str:
+        """What a reader of its numbers must know, in one line, once it is prepared: units, what regret is against."""
+        return ""
+
+    def lacks(self, what: str, fix: str) -> Misuse:
+        """The error of a subclass that leaves out what it must define."""
+        return Misuse(f"{type(self).__name__} does not define {what}; {fix}")
+
     @property
     @required
     def actions(self) -> Finite | Box:
-        """The action set."""
+        """The action set: a Finite or a Box; BoxProblem and Simulator have one."""
         raise NotImplementedError
 
     @property

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from functools import cached_property
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,35 +19,15 @@ from cbobench.params import build, param, required
 from cbobench.problems.base import Drawn, Instances, choose_seed_set
 from cbobench.problems.channels import Everywhere, FeedbackModel
 from cbobench.problems.data import DataFolder
+from cbobench.problems.instances import PLAYED
+from cbobench.problems.instances import Formula as Formula
+from cbobench.problems.stated import Reference as Reference
+from cbobench.problems.stated import beaten, check_formula, contradiction
+from cbobench.problems.stated import pointwise as pointwise
 
-Formula = Callable[[Array], Array]
 SAMPLE = 2**13  # points at which a formula's range, spread and Slater margin are read off
 LARGEST_GRID = 10_000
 NEAR = 0.1  # of a side
-ROUNDING = 1e-14  # of a constraint at a stated optimum, relative to its largest value
-
-
-@dataclass(frozen=True)
-class Reference:
-    """What is known of a formula's constrained maximum.
-
-    Attributes:
-        x: the best feasible point.
-        f: its reward.
-        slater: delta = -min_x max_j g_j(x), how strictly the constraints can be satisfied.
-        share: fraction of the box that is feasible, by a Sobol sample.
-        accuracy: by how much a feasible point may still be better, relative to 1 + |f|.
-        how: how it was found.
-        binds: whether the best point of the whole box is better, so that the constraints matter; None: not known.
-    """
-
-    x: tuple[float, ...]
-    f: float
-    slater: float
-    share: float
-    accuracy: float
-    how: str
-    binds: bool | None = None
 
 
 @dataclass(frozen=True)
@@ -71,6 +51,8 @@ class BoxInstances:
     accuracy: float
     binds: NDArray[np.bool_] | None = None
     seed_set: None = None
+    exact: bool = True
+    units: tuple[float, float] = PLAYED
 
     def values(self, first: int, actions: Array) -> Array:
         return self.formula(actions)
@@ -161,12 +143,14 @@ class BoxProblem(FeedbackModel):
     @required
     def formula(self, x: Array) -> Array:
         """(f, g_1, ..., g_m) at points (..., d): (..., 1 + m); maximise f, feasible where every g_j <= 0."""
-        raise NotImplementedError
+        raise self.lacks(
+            "formula(self, x)", "return np.stack([f, g_1, ...], axis=-1) at points x (..., d), with x[..., 0] for x_1"
+        )
 
     def validate(self) -> None:
         for name in ("low", "high"):
             if not hasattr(self, name):
-                raise Misuse(f"{type(self).__name__} does not say its {name} (see BoxProblem)")
+                raise self.lacks(name, f"write {name} = (...), one number per coordinate")
         d = len(self.low)
         if self.grid is not None and self.grid**d > LARGEST_GRID:
             most = int(LARGEST_GRID ** (1 / d) + 1e-9)
@@ -178,9 +162,11 @@ class BoxProblem(FeedbackModel):
         Raises:
             Misuse: there is none, or the stated optimum is not in the box, not feasible, or has another reward.
         """
+        for formula, _ in self.formulas():
+            check_formula(formula, self.box, self.m, type(self).__name__)
+        name = vars(type(self)).get("name") or f"{type(self).__module__}:{type(self).__qualname__}"
         if not hasattr(self, "reference"):
-            name = f"{type(self).__module__}:{type(self).__qualname__}"
-            raise Misuse(f"{type(self).__name__} does not say its reference; to find it: make reference NAME={name}")
+            raise Misuse(f"{type(self).__name__} does not say its reference; to find it: cbobench reference {name}")
         actions = self.actions
         if isinstance(actions, Finite):
             assert actions.points is not None
@@ -188,38 +174,25 @@ class BoxProblem(FeedbackModel):
                 raise Misuse(
                     f"no feasible action on a grid of {self.grid} points per axis; try another grid, or the box"
                 )
-        else:
-            for formula, found in self.stated():
-                wrong = self.mistake(formula, found)
-                if wrong:
-                    name = vars(type(self)).get("name") or f"{type(self).__module__}:{type(self).__qualname__}"
-                    raise Misuse(f"the stated optimum is {wrong}; to find it: make reference NAME={name}")
+            return
+        own = {f.name for f in fields(self)} - {f.name for f in fields(BoxProblem)}
+        key: tuple[Any, ...] = (
+            type(self),
+            tuple(sorted((name, repr(getattr(self, name))) for name in own)),
+            self.feasibility_tolerance,
+        )
+        for number, (formula, found) in enumerate(self.stated()):
+            wrong = self.mistake(formula, found) or beaten((*key, number), formula, found, self.box, self.settle)
+            if wrong:
+                raise Misuse(f"the stated optimum is {wrong}; to find it: cbobench reference {name}")
+
+    def formulas(self) -> Sequence[tuple[Formula, Reference | None]]:
+        """As `stated`, also of a class that does not say its reference."""
+        return self.stated() if hasattr(self, "reference") else [(self.formula, None)]
 
     def mistake(self, formula: Formula, found: Reference) -> str:
-        """What contradicts a stated optimum; empty if nothing does. A closed form may round, in the last digits."""
-        x = np.array(found.x, dtype=np.float64)
-        at = f"x = ({', '.join(f'{v:.10g}' for v in x.ravel())})"
-        if x.shape != self.box.low.shape:
-            return f"{at}, but the box has {self.box.d} dimensions"
-        if not ((x >= self.box.low) & (x <= self.box.high)).all():
-            return f"{at}, which is not in the box"
-        values = np.asarray(formula(x))
-        if values.shape != (1 + self.m,) or not np.isfinite(values).all():
-            wanted = f"{1 + self.m} finite values (f and m = {self.m})"
-            return f"{at}, where the formula gives {values.tolist()}, not {wanted}"
-        points = self.box.scale(sobol(self.box.d, SAMPLE))
-        wrong = ~np.isfinite(formula(points)).all(axis=-1)
-        if wrong.any():
-            where = points[wrong.argmax()]
-            return f"that of a formula that gives {formula(where).tolist()} at x = {where.tolist()}; it must be finite"
-        g = self.settle(values[1:] / self.scaling[1][1:])
-        size = np.abs(formula(self.box.scale(self.box.candidates))).max(axis=0)[1:] / self.scaling[1][1:]
-        if (g > ROUNDING * (1 + size)).any():
-            j = int(g.argmax())
-            return f"{at}, which is not feasible: g_{j + 1} = {values[1 + j]:.6g} there"
-        if not abs(values[0] - found.f) <= found.accuracy * (1 + abs(found.f)) + 1e-12:
-            return f"f = {found.f:.10g} at {at}, where the formula gives f = {values[0]:.10g}"
-        return ""
+        """What contradicts a stated optimum; empty if nothing does (see `problems.stated`)."""
+        return contradiction(formula, found, self.box, self.m, self.settle, self.scaling[1][1:])
 
     @property
     def constraints(self) -> int:

@@ -204,6 +204,7 @@ class Phased:
         self.redraws = parts[0].redraws
         self.seed_set = None  # what is safe now may not be safe later
         self.accuracy = max(part.accuracy for part in parts)
+        self.exact, self.units = all(part.exact for part in parts), parts[0].units
         binds = [part.binds for part in parts if part.binds is not None]
         self.binds = np.any(binds, axis=0) if len(binds) == len(parts) else None
 

@@ -241,7 +241,17 @@ class Configurations(Problem):
         norm, noise = (np.tile(fact, (replicates, 1)) for fact in self._facts)
         f, g = np.tile(self.means[:, 0], (replicates, 1)), np.tile(self.means[:, 1:].T, (replicates, 1, 1))
         seeds = choose_seed_set(self.settle(g), self.seed_size, generators)
-        return Instances(f, g, norm, noise, seeds, np.zeros(replicates, dtype=np.intp))
+        units = float(self.shift[0]), float(self.divisor[0])
+        return Instances(f, g, norm, noise, seeds, np.zeros(replicates, dtype=np.intp), units=units)
+
+    def note(self) -> str:
+        objective, *rules = self.rules
+        f = objective.column if objective.sign > 0 else f"-{objective.column}"
+        spread = [f"{self.divisor[1 + j]:.4g}" for j in range(len(rules))]
+        each = [f"{rule.words} in units of {unit}" for rule, unit in zip(rules, spread, strict=True)]
+        how = "noise-free" if self.noise is not None and not self.noise.any() else "noisy"
+        how += f", {len(self.values)} rows of {len(self.means)} configurations"
+        return f"f = {f}; g: {', '.join(each)}; {how}"
 
     def feedback(self, instances: Drawn, streams: Streams) -> Channel:
         if self.noise is None:

@@ -16,6 +16,9 @@ from cbobench.gp.box import Box
 from cbobench.gp.kernels import AT_ONCE, Array
 from cbobench.problems import reference
 
+Formula = Callable[[Array], Array]
+"""Values (..., 1 + m) of (f, g_1, ..., g_m) at points (..., d)."""
+PLAYED = (0.0, 1.0)  # rewards are reported in the units played
 Actions = NDArray[Any]
 """One action per replicate: indices (S,) of a finite set, or points (S, d) of a box."""
 
@@ -30,7 +33,10 @@ class Drawn(Protocol):
         slater: delta = min(1, -min_x max_j g_j), (S,).
         seed_set: mask of the actions a safe method may start from, (S, n), all of them feasible; None: there is none.
         redraws: how many infeasible draws were thrown away, (S,).
-        accuracy: by how much a feasible action may beat the stored optimum, (relative to 1 + |f*|).
+        accuracy: by how much a feasible action may beat the stored optimum, (relative to 1 + |f*|); infinite where that
+            is a target, or the best that is known.
+        exact: whether `values` are known without noise at any action.
+        units: (zero, unit): rewards are reported as zero + unit · f, where f is in the units played.
         binds: whether the best action of all is better than the best feasible one, by more than the accuracy, (S,);
             where functions move, in any phase; None: not known.
     """
@@ -48,6 +54,12 @@ class Drawn(Protocol):
     def accuracy(self) -> float: ...
 
     @property
+    def exact(self) -> bool: ...
+
+    @property
+    def units(self) -> tuple[float, float]: ...
+
+    @property
     def sup(self) -> Array: ...
 
     @property
@@ -60,11 +72,14 @@ class Drawn(Protocol):
     def binds(self) -> NDArray[np.bool_] | None: ...
 
     def values(self, first: int, actions: Actions) -> Array:
-        """Noise-free (f, g_1, ..., g_m) of rounds `first`, ..., (rounds, S, 1 + m), for actions (rounds, S[, d])."""
+        """Noise-free (f, g_1, ..., g_m) of rounds `first`, ..., (rounds, S, 1 + m), for actions (rounds, S[, d]).
+
+        NaN at actions that were not played, where only what was observed is known.
+        """
         ...
 
     def stars(self, first: int, rounds: int) -> tuple[Array, Array]:
-        """Reward of the best feasible action and of the best randomised policy (NaN where unknown), (rounds, S)."""
+        """Reward of the best feasible action and of the best randomised policy, each NaN where unknown, (rounds, S)."""
         ...
 
     def best(self, t: int) -> Actions:
@@ -100,6 +115,8 @@ class Instances:
     seed_set: NDArray[np.bool_]
     redraws: NDArray[np.intp]
     accuracy: float = 0.0
+    exact: bool = True
+    units: tuple[float, float] = PLAYED
 
     @property
     def replicates(self) -> int:

@@ -6,6 +6,7 @@ formula need not be defined outside it; it must be smooth near the optimum for i
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -13,7 +14,7 @@ import numpy as np
 from cbobench.errors import Misuse
 from cbobench.gp.box import Box, sobol
 from cbobench.gp.kernels import Array
-from cbobench.problems.box import Formula
+from cbobench.problems.instances import Formula
 
 STEP = 2e-4  # of a side, between the points of a difference
 CENTRAL, FORWARD = np.array([1.0, -8.0, 0.0, 8.0, -1.0]) / 12, np.array([-25.0, 48.0, -36.0, 16.0, -3.0]) / 12
@@ -56,12 +57,13 @@ def slopes(function: Formula, u: Array) -> Array:
     return np.stack(found, axis=1)
 
 
-def search(formula: Formula, box: Box, starts: int = 32, power: int = 17) -> Optimum:
+def search(formula: Formula, box: Box, starts: int = 32, power: int = 17, also: Sequence[Array] = ()) -> Optimum:
     """The constrained maximum of a formula, as `BoxProblem.formula`.
 
     Args:
         starts: how many local searches begin at the best sampled points, and as many again anywhere.
         power: log2 of how many points of a Sobol sequence are sampled.
+        also: points (d,) of the box where local searches begin besides.
 
     Raises:
         Misuse: no feasible point was found.
@@ -77,7 +79,7 @@ def search(formula: Formula, box: Box, starts: int = 32, power: int = 17) -> Opt
         worst = (values[:, 1:] / size[1:]).max(axis=1)
         reward = np.where(worst <= 0, values[:, 0], -np.inf)
         by_reward, by_violation = np.argsort(-reward)[: starts // 2], np.argsort(worst)[: starts // 2]
-        begun = units[[*by_reward, *by_violation, *range(starts)]]
+        begun = [*units[[*by_reward, *by_violation, *range(starts)]], *map(box.unit, also)]
         ends = [u for u in (_local(played, start, size) for start in begun) if u is not None]
         ends += [u for u in units[by_reward[:1]] if worst[by_reward[0]] <= 0]
         if not ends:
@@ -93,7 +95,7 @@ def search(formula: Formula, box: Box, starts: int = 32, power: int = 17) -> Opt
     for i, v in enumerate(best.tolist()):
         active += [f"x_{i + 1} at its {'least' if v < 0.5 else 'largest'}"] if min(v, 1 - v) < 1e-12 else []
     share = float((worst <= 0).mean())
-    return Optimum(box.scale(best), found, highest, max(margins), share, tuple(active), reached, 2 * starts)
+    return Optimum(box.scale(best), found, highest, max(margins), share, tuple(active), reached, len(begun))
 
 
 def _slsqp(objective: Formula, rules: Formula, u: Array) -> Array:

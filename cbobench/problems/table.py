@@ -261,5 +261,8 @@ class UserTable(Problem):
     def feedback(self, instances: Drawn, streams: Streams) -> Channel:
         return self.played.feedback(instances, streams)
 
+    def note(self) -> str:
+        return self.played.note()
+
     def known_instance(self) -> Drawn | None:
         return self.played.known_instance()

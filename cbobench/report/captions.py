@@ -99,9 +99,12 @@ def _notes(run: Run, panels: Sequence[AnyPanel], shown: Shown) -> list[str]:
         )
     problems = dict.fromkeys(problem for problem, _ in shown.pairs)
     found = [group for group in groups(run) if group.horizon == run.horizon and group.problem in problems]
-    if any(CURVE in (panel.metric, *panel.centres.values()) for panel in panels) and (moving := undefined(found)):
-        notes.append(f"Simple regret is not defined where functions move: {', '.join(moving)}.")
+    if any(CURVE in (panel.metric, *panel.centres.values()) for panel in panels):
+        absent = undefined(found).items()
+        notes += [f"Simple regret is not defined {why}: {', '.join(labels)}." for why, labels in absent]
     known, labels = binding(found), run.record.labels("problems")
+    variants = run.record.variants("problems")
+    notes += [f"{labels[problem]}: {variants[problem].note}." for problem in problems if variants[problem].note]
     for problem in problems:
         if (problem, run.horizon, None) in known:
             count, of = known[problem, run.horizon, None]

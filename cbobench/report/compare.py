@@ -15,7 +15,7 @@ from cbobench.report.aggregate import gathered, summarised
 from cbobench.report.formats import CARRIED, FORMATS, MEAN, Marked, TextTable, bracket, number, records, render
 from cbobench.report.groups import Group, Where, binding, cpus, groups, opened
 from cbobench.report.load import Run
-from cbobench.report.quantities import HEADLINE, SHARE, Quantity, chosen
+from cbobench.report.quantities import HEADLINE, INSTEAD, SHARE, Quantity, chosen, quantities
 from cbobench.results.provenance import rounding
 
 ABOUT = "median [95 % interval] over seeds"
@@ -121,13 +121,18 @@ def compare(
         raise Misuse("profiles are of simple regret against targets of their own; leave metric and target out")
     picked = chosen(metric)
     main = [q for q in picked if metric or q.name in HEADLINE]
+    one = opened(run)
+    unknown = (one.cells["status"] == "ok") & one.cells["f_star"].isna()
+    if not metric and unknown.any() and any(group.unmeasured for group in groups(one, only)):
+        value = quantities()[INSTEAD]
+        picked, main = [value, *picked], [value, *main]
     if asked and (neither := [q.symbol for q in main if q.better is None]):
         raise Misuse(f"of {', '.join(neither)} neither side is better: it is in the table of one run only")
     if other is not None:
-        two = opened(run), opened(other)
+        two = one, opened(other)
         changes = Comparison(*runs.compared(*two, only, main, only_changed, factor))
-        return _rounded(changes, [group for each in two for group in groups(each, only)])
-    one = opened(run)
+        lines = _rounding([group for each in two for group in groups(each, only)])
+        return replace(changes, table=_noted(changes.table, lines))
     found, every = gathered(one, only, by, target)
     if target is not None:
         reached = every[1]
@@ -148,20 +153,27 @@ def compare(
     else:
         frame = summarised(found, every)
         made = Comparison(frame, _text(title, found, frame, picked, main, named=metric is not None, by=by))
-    return _rounded(_whole(one, only, made), found)
+    left_out = tuple((one.record if only is None else one.record.only(only)).unplayable)
+    lines = [*_about(one, found), *(f"not played: {line}" for line in left_out), *_rounding(found)]
+    return replace(made, table=_noted(made.table, lines), unplayable=left_out)
 
 
-def _whole(run: Run, only: str | None, made: Comparison) -> Comparison:
-    """A comparison of one run, with the pairs that its suite leaves out because they cannot be played."""
-    left_out = tuple((run.record if only is None else run.record.only(only)).unplayable)
-    note = "\n".join([*([made.table.note] if made.table.note else []), *(f"not played: {line}" for line in left_out)])
-    return replace(made, table=replace(made.table, note=note), unplayable=left_out)
+def _about(run: Run, found: list[Group]) -> list[str]:
+    """What the problems of some groups say of their own numbers."""
+    variants = run.record.variants("problems")
+    titles = {group.problem: group.problem_label for group in found}
+    return [f"{label}: {variants[title].note}" for title, label in titles.items() if variants[title].note]
 
 
-def _rounded(made: Comparison, found: Iterable[Group]) -> Comparison:
-    """With a line below the table where cells were played on several kinds of CPU."""
+def _noted(table: TextTable, lines: Iterable[str]) -> TextTable:
+    """A table with more lines below."""
+    return replace(table, note="\n".join([*([table.note] if table.note else []), *lines]))
+
+
+def _rounding(found: Iterable[Group]) -> list[str]:
+    """A line where cells were played on several kinds of CPU."""
     mixed = rounding(cpus(found))
-    return replace(made, table=replace(made.table, note=f"{made.table.note}\n{mixed}")) if mixed else made
+    return [mixed] if mixed else []
 
 
 def _title(run: Run, found: list[Group]) -> str:
@@ -242,6 +254,8 @@ def _of(blocks: tuple[int, int] | None) -> str:
 
 def _dull(quantity: Quantity, medians: Any, means: Any, twin: Quantity | None, found: list[Group]) -> str | None:
     """Why a column tells nothing: it is empty, the same in all rows, or the same as another."""
+    if quantity.relative and np.isnan(means).all() and all(group.unmeasured for group in found):
+        return f"{quantity.symbol} (no optimum is known)"
     if np.isnan(means).all():
         return f"{quantity.symbol} ({'no seed got there' if quantity.censored and quantity.whole else 'undefined'})"
     if len(found) > 1 and len(set(means)) == 1 and len(set(medians)) == 1:

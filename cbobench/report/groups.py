@@ -49,6 +49,11 @@ class Group:
     binds: bool | None = None
 
     @property
+    def unmeasured(self) -> bool:
+        """Whether its cells know nothing that regret could be against."""
+        return len(self.good) > 0 and bool(self.good["f_star"].isna().all())
+
+    @property
     def arena(self) -> tuple[str, int, bool | None]:
         """What groups must share to be compared."""
         return self.problem, self.horizon, self.binds

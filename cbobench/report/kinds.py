@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 from cbobench.errors import Misuse, unknown
+from cbobench.metrics import METRICS
+from cbobench.report.load import Run
 from cbobench.report.panels import Boxes, Panel
 from cbobench.report.planes import Plane
 from cbobench.report.profiles import Profile
-from cbobench.report.quantities import drawable
+from cbobench.report.quantities import INSTEAD, drawable
 from cbobench.report.targets import CURVE
 
 AnyPanel = Panel | Boxes | Plane | Profile
@@ -19,6 +21,13 @@ KINDS = {
     "profile": (CURVE,),
 }
 """What a figure may be of, and the metrics that it shows by default."""
+
+
+def instead(run: Run, problem: str, names: Sequence[str]) -> list[str]:
+    """The metrics with the best feasible value in place of what is against an optimum, where a problem knows none."""
+    good = run.cells[(run.cells["problem"] == problem) & (run.cells["status"] == "ok")]
+    unknown_there = len(good) > 0 and good["f_star"].isna().all()
+    return list(dict.fromkeys(INSTEAD if unknown_there and METRICS[n].relative else n for n in names))
 
 
 def metrics_of(kind: str, given: str | Iterable[str] | None = None) -> list[str]:

@@ -131,7 +131,7 @@ class Panel(OverRounds):
     def draw(self, axis: Any, frame: pd.DataFrame, looks: Looks) -> None:
         """Curves with markers that do not lie upon each other, and bars there, or bands."""
         groups = list(frame.groupby("algorithm", sort=False))
-        if "f_star" in frame and groups:
+        if "f_star" in frame and groups and groups[0][1]["f_star"].notna().any():
             axis.plot(groups[0][1]["t"], groups[0][1]["f_star"], **BEST)
         for letter in self.log:
             axis.set(**{f"{letter}scale": "log"})

@@ -67,8 +67,10 @@ def known(run: Run, found: Sequence[Group]) -> None:
     """Make sure that a run records simple regret, and that it is defined on some problem, else it is a `Misuse`."""
     if CURVE not in run.cells:
         raise Misuse("profiles need the metric simple_regret, which this run does not record")
-    if (moving := undefined(found)) and len(moving) == len({group.problem_label for group in found}):
-        raise Misuse(f"profiles need simple regret, which is not defined where functions move ({', '.join(moving)})")
+    absent = undefined(found)
+    if absent and sum(map(len, absent.values())) == len({group.problem_label for group in found}):
+        reasons = " and ".join(f"{why} ({', '.join(labels)})" for why, labels in absent.items())
+        raise Misuse(f"profiles need simple regret, which is not defined {reasons}")
 
 
 def _by_algorithm(found: Sequence[Group]) -> dict[str, list[Group]]:

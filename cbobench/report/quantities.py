@@ -18,6 +18,7 @@ from cbobench.metrics import METRICS
 
 Array = NDArray[np.float64]
 HEADLINE = ("simple_regret", "regret", "violation_hard", "violations")  # what is shown however narrow the terminal
+INSTEAD = "simple_value"  # what is shown beside where no optimum is known
 SHARE = (0.0, 1.0)
 FAR = 1e60  # in place of what a seed never reached: beyond any value, and small enough to calculate with
 
@@ -35,6 +36,7 @@ class Quantity:
         whole: whether it counts something.
         censored: whether undefined means that the cell never got there, which is worse than any value.
         tabled: whether tables show it without being asked.
+        relative: whether it is measured against f*.
     """
 
     name: str
@@ -45,6 +47,7 @@ class Quantity:
     whole: bool = False
     censored: bool = False
     tabled: bool = True
+    relative: bool = False
 
     @property
     def sign(self) -> int:
@@ -93,6 +96,7 @@ def quantities() -> dict[str, Quantity]:
             m.whole,
             m.nullable and not m.cumulative,
             m.tabled,
+            m.relative,
         )
         for m in METRICS.values()
     }

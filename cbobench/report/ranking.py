@@ -84,6 +84,8 @@ def _blocks(found: list[Group], titles: list[str], quantity: Quantity) -> tuple[
     """Complete blocks (blocks, algorithms), and how many were asked for."""
     parts, expected = [np.empty((0, len(titles)))], 0
     for some in arenas(found):
+        if quantity.relative and all(group.unmeasured for group in some):
+            continue
         mine = {group.algorithm: group for group in some}
         columns = [pd.Series(quantity.of(mine[t].good), index=mine[t].good.index, name=t) for t in titles]
         if quantity.censored:
@@ -120,7 +122,7 @@ def profiled(run: Run, found: list[Group], title: str) -> tuple[pd.DataFrame, Te
         f"pairs solved by round s T, targets {', '.join(f'{p:g}' for p in PRECISIONS)} times |f*|; no number of a row "
         "depends on another row"
     )
-    if moving := undefined(found):
-        note += f"\nnot defined, and so not solved, where functions move: {', '.join(moving)}"
+    for why, labels in undefined(found).items():
+        note += f"\nnot defined, and so not solved, {why}: {', '.join(labels)}"
     weights = [0, 0, 0, 0, 0, 1, 4, 0, 3, 2, 0]
     return pd.DataFrame(rows), TextTable(columns, cells, f"{title}: profiles", note, left=1, weights=weights)

@@ -6,7 +6,6 @@ import math
 from collections.abc import Iterable, Mapping
 
 import numpy as np
-import pandas as pd
 
 from cbobench.errors import Misuse, show
 from cbobench.report.groups import Group
@@ -18,16 +17,21 @@ from cbobench.results.schema import schema
 CURVE = "simple_regret"
 
 
-def undefined(found: Iterable[Group]) -> list[str]:
-    """Labels of the problems without any simple regret, though feasible actions were played: functions move there."""
-    goods: dict[str, list[pd.DataFrame]] = {}
+def undefined(found: Iterable[Group]) -> dict[str, list[str]]:
+    """Labels of the problems without any simple regret, though feasible actions were played, by the reason."""
+    groups: dict[str, list[Group]] = {}
     for group in found:
-        goods.setdefault(group.problem_label, []).append(group.good)
-    return [
-        label
-        for label, some in goods.items()
-        if all(good[CURVE].isna().all() for good in some) and any(good["first_feasible"].notna().any() for good in some)
-    ]
+        groups.setdefault(group.problem_label, []).append(group)
+    result: dict[str, list[str]] = {}
+    for label, some in groups.items():
+        goods = [group.good for group in some]
+        if all(good[CURVE].isna().all() for good in goods) and any(
+            good["first_feasible"].notna().any() for good in goods
+        ):
+            unknown = any(group.unmeasured for group in some)
+            why = "where no optimum is known" if unknown else "where functions move"
+            result.setdefault(why, []).append(label)
+    return result
 
 
 def rounds_to(target: float) -> Quantity:

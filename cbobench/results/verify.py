@@ -30,6 +30,8 @@ QUARANTINE = "quarantine"
 ABSENT = "is missing"
 FINITE = ["f", *(name for name, metric in METRICS.items() if not metric.nullable)]
 """Columns of rounds that hold a number in every row."""
+WHOLE = [name for name, metric in METRICS.items() if metric.relative and metric.cumulative]
+"""Those that hold one in every row or, where nothing is known that they could be against, in none."""
 KEPT = [name for name in METRICS if not name.startswith("recommended_")]
 """Metrics that a cell's row and its last recorded round share."""
 
@@ -194,6 +196,7 @@ def _last_rounds(groups: Iterator[pa.Table]) -> Rows:
             column = part[name]
             if column.null_count < len(column) and not np.isfinite(column.to_numpy()).all():
                 raise DamagedRun(f"holds {name} that is not finite")
+        unknown = {name: ~np.isfinite(part[name].to_numpy()) for name in WHOLE}
         if not np.isfinite(pc.list_flatten(part["g"]).to_numpy()).all():
             raise DamagedRun("holds g that is not finite")
         cells = part["cell"].cast(pa.string()).to_numpy()
@@ -203,6 +206,9 @@ def _last_rounds(groups: Iterator[pa.Table]) -> Rows:
             before = rows.get(cells[start], {"t": 0, "count": 0})
             if t[start] <= before["t"] or (np.diff(t[start:end]) <= 0).any():
                 raise DamagedRun(f"holds the rounds of the cell {cells[start]} in another order")
+            for name, where in unknown.items():
+                if where[start:end].any() and (part[name][start:end].null_count < end - start):
+                    raise DamagedRun(f"holds {name} that is not finite")
             last = {name: part[name][end - 1].as_py() for name in ("t", "seed", *METRICS)}
             rows[cells[start]] = last | {"count": before["count"] + end - start}
     if len({row["count"] for row in rows.values()}) > 1:

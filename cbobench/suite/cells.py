@@ -259,7 +259,7 @@ class Grid:
 def _variant(content: dict[str, Any]) -> Variant:
     """A problem or an algorithm of a stored grid."""
     made = Variant(**content)
-    kinds = {"name": str, "label": str, "given": dict, "values": dict, "settings": dict}
+    kinds = {"name": str, "label": str, "given": dict, "values": dict, "settings": dict, "note": str}
     for name, kind in kinds.items():
         if not isinstance(getattr(made, name), kind):
             raise ValueError(f"{name} is {show(getattr(made, name))}")

@@ -6,7 +6,7 @@ import itertools
 import math
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +14,7 @@ import numpy as np
 
 from cbobench import params
 from cbobench.algorithms import ALGORITHMS
-from cbobench.errors import CbobenchError, Misuse, nearest, one_line, refuse_strange, show, unknown
+from cbobench.errors import CbobenchError, Misuse, nearest, one_line, printable, refuse_strange, show, unknown
 from cbobench.problems import PROBLEMS
 from cbobench.problems.base import Problem
 from cbobench.problems.data import DataFolder
@@ -242,7 +242,7 @@ def _problem_variants(
             with single_thread():
                 problem.prepare(folder)
                 problem.known_instance()
-            fixed = problem.identity()
+            fixed, note = problem.identity(), printable(problem.note())
             problem.settle(np.zeros(1))  # refuses a tolerance that is none
             if problem.feasibility_tolerance:
                 fixed |= {"feasibility_tolerance": float(problem.feasibility_tolerance)}
@@ -251,7 +251,7 @@ def _problem_variants(
                 continue
             reason = error if isinstance(error, CbobenchError) else one_line(error)
             raise Misuse(f"{where}{entry.name}: {reason}") from error
-        result.append((_variant(entry, settings, resolved | fixed, resolved), problem))
+        result.append((replace(_variant(entry, settings, resolved | fixed, resolved), note=note), problem))
     return result
 
 

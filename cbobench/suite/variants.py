@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
@@ -21,6 +21,7 @@ class Variant:
         values: every parameter that fixes the result (paths replaced by content hashes); canonical.
         label: what a reader sees.
         settings: the parameters to build it with.
+        note: what a reader of its numbers must know; it names nothing.
     """
 
     name: str
@@ -28,6 +29,7 @@ class Variant:
     values: dict[str, Any]
     label: str
     settings: dict[str, Any]
+    note: str = field(default="", compare=False)
 
     @cached_property
     def title(self) -> str:

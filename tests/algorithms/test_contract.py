@@ -19,6 +19,7 @@ from tests.helpers import actions, make, play, problem
 EXAMPLES = {
     "rkhs-1d": [{}, {"constraint": "independent"}],
     "rkhs": [{"d": 2, "n": 40, "m": 2, "kernel": "matern52"}],
+    "rkhs-box": [{"candidates": 64, "m": 2, "full_information": True}],
     "light-sensors": [{"data": "look-alike"}],
     "stocks": [{"data": "look-alike"}],
     "feasible-pocket": [{"candidates": 64}, {"grid": 25}, {"full_information": True, "candidates": 64}],

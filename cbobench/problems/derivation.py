@@ -1,0 +1,98 @@
+"""What `cbobench reference` says: the optimum of a problem on a box, derived, beside the one that it states."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from cbobench.errors import CbobenchError, Misuse, one_line
+from cbobench.problems.base import Problem
+from cbobench.problems.box import BoxProblem
+from cbobench.problems.instances import Formula
+from cbobench.problems.rkhs_box import RKHSBox
+from cbobench.problems.search import Optimum, search
+from cbobench.problems.simulator import Simulator
+from cbobench.problems.stated import Reference, check_formula
+
+FEW = 3  # searches that end at the optimum: fewer are no agreement
+
+
+def lines_of(found: Optimum, accuracy: float) -> Iterator[str]:
+    """The derived reference, and the same as code."""
+    f, *g = found.values.tolist()
+    x = found.x.tolist()
+    held = ", ".join(found.active) or "nothing"
+    yield f"x           {tuple(x)}\nf           {f!r}\ng           {tuple(g)}\nanywhere    {found.highest!r}"
+    yield f"active      {held}\nfeasible    {100 * found.share:.4g} % of the box\nmargin      {found.slater:.7g}"
+    yield f"reached by  {found.reached} of {found.starts} local searches: {confidence(found)}\n"
+    yield f"    reference = Reference(\n        x={tuple(x)},\n        f={f!r},\n        slater={found.slater:.12g},"
+    yield f"        share={found.share:.5g},\n        accuracy={accuracy:g},"
+    yield f'        how="multistart SLSQP; active: {held}",\n        binds={binds(found, accuracy)},\n    )\n'
+
+
+def confidence(found: Optimum) -> str:
+    """What the agreement of searches is worth, in words."""
+    if found.reached < FEW:
+        return "hardly any agree, so there may be better points; search again with more --starts"
+    if 4 * found.reached < found.starts:
+        return "a few agree, the others ended lower or infeasible; more --starts would make it surer"
+    return "they agree"
+
+
+def binds(found: Optimum, accuracy: float) -> bool:
+    """Whether the best point of the whole box is better than the best feasible one."""
+    f = float(found.values[0])
+    return found.highest - f > accuracy * (1 + abs(f))
+
+
+def contradictions(task: BoxProblem, formula: Formula, found: Optimum, stated: Reference) -> list[str]:
+    """What is wrong with a stated reference, one line each."""
+    mistake = task.mistake(formula, stated)
+    lines = [f"the optimum is {mistake}"] if mistake else []
+    f = float(found.values[0])
+    if not abs(f - stated.f) <= stated.accuracy * (1 + abs(stated.f)) + 1e-12:
+        by = f"{'better' if f > stated.f else 'lower'} by {abs(f - stated.f):.3g}"
+        lines.append(f"f is {stated.f!r}; found: {f!r}, {by}")
+    if not abs(stated.slater - found.slater) <= 0.01 * abs(found.slater):
+        lines.append(f"slater is {stated.slater:.6g}; found: {found.slater:.6g}")
+    if not abs(stated.share - found.share) <= 0.03 * found.share:
+        lines.append(f"share is {stated.share:.4g}; found: {found.share:.4g}")
+    if stated.binds is not None and stated.binds != binds(found, stated.accuracy):
+        lines.append(f"binds is {stated.binds}; the best f of the whole box is {found.highest!r}")
+    return lines
+
+
+def derived(task: Problem, name: str, starts: int) -> Iterator[tuple[str, bool]]:
+    """Lines to print, and whether each contradicts what the problem states.
+
+    Args:
+        name: of the problem, for messages.
+        starts: local searches from the best sampled points, and as many from anywhere.
+
+    Raises:
+        Misuse: a problem whose optimum is not to be found by a search, or whose formula fails.
+    """
+    if isinstance(task, Simulator):
+        raise Misuse(f"{name} is a simulator, whose optimum no search can prove; declare a target or a best_known")
+    if isinstance(task, RKHSBox):
+        raise Misuse(f"{name} draws a function per seed and finds its optimum then; there is no one reference")
+    if not isinstance(task, BoxProblem):
+        raise Misuse(f"{name} has a finite action set: its optimum is found there by looking at every action")
+    formulas = task.formulas()
+    for number, (formula, reference) in enumerate(formulas, start=1):
+        if len(formulas) > 1:
+            yield f"phase {number} of {len(formulas)}", False
+        check_formula(formula, task.box, task.m, name)
+        try:
+            with np.errstate(all="ignore"):
+                found = search(formula, task.box, starts)
+        except CbobenchError:
+            raise
+        except (ArithmeticError, LookupError, TypeError, ValueError) as error:
+            raise Misuse(f"the formula of {name} fails: {one_line(error)}") from error
+        yield from ((line, False) for line in lines_of(found, reference.accuracy if reference else 1e-9))
+        if reference:
+            wrong = contradictions(task, formula, found, reference)
+            yield from ((f"stated otherwise: {line}", True) for line in wrong)
+            yield ("" if wrong else "the stated reference agrees\n"), False

@@ -1,0 +1,152 @@
+"""A formula that breaks its contract is refused in one sentence that says what to do, and so is an optimum."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from cbobench.errors import Misuse
+from cbobench.params import build
+from cbobench.problems import PROBLEMS
+from cbobench.problems.base import Problem
+from cbobench.problems.box import BoxProblem, Reference, pointwise
+from cbobench.problems.data import DataFolder
+from cbobench.problems.literature import Gramacy
+from tests.algorithms.easy import Bowl
+
+
+def prepared(cls=Bowl, formula=None, settings=None, **attributes):
+    attributes |= {"__module__": "mine"} | ({} if formula is None else {"formula": formula})
+    task = build(type(cls.__name__, (cls,), attributes), settings or {})
+    task.prepare(DataFolder())
+    return task
+
+
+def values(f, *g):
+    return lambda self, x: np.stack([f(x), *(one(x) for one in g)], axis=-1)
+
+
+def bowl(x):
+    return -((x[0] - 0.2) ** 2) - (x[1] - 1.2) ** 2, x[0] + x[1] - 1.0
+
+
+WRONG = {
+    "stacked first": (lambda s, x: np.stack(Bowl.formula(s, x).T), r"gives shape \(2, 6\); it must be \(6, 2\)"),
+    "f alone": (
+        lambda s, x: x[..., 0],
+        r"points of shape \(2,\) gives shape \(\); it must be \(2,\).*m = 1 constraints",
+    ),
+    "first axis": (
+        lambda s, x: np.stack(bowl(x), axis=-1),
+        r"shape \(2, 2\); it must be \(6, 2\): use x\[\.\.\., 0\] and",
+    ),
+    "math": (
+        lambda s, x: np.stack([np.array(math.sin(x[..., 0])), x[..., 1]], axis=-1),
+        r"formula at points of shape \(6, 2\) fails: TypeError: .*; use x\[\.\.\., 0\].* or put @pointwise",
+    ),
+    "broadcast": (
+        lambda s, x: np.stack([x @ np.ones((3, 1)), x[..., 0]]),
+        r"shape \(2,\) fails: ValueError: .*; return",
+    ),
+    "nothing": (lambda s, x: None, r"gives shape \(\); it must be"),
+    "complex": (lambda s, x: Bowl.formula(s, x) * 1j, "gives complex128 and no real numbers"),
+    "nan": (values(lambda x: x[..., 0] * np.nan, lambda x: x[..., 1]), r"formula gives f = nan at x = \[.*8192 points"),
+    "pole": (
+        values(lambda x: x[..., 0], lambda x: np.where(x[..., 1] < 1e-3, np.inf, 1.0)),
+        r"g_1 = inf at x = .*; it must be finite in the whole box: clip it, or move a side",
+    ),
+    "together": (
+        values(lambda x: x[..., 0] - x[..., 0].mean(), lambda x: x[..., 1]),
+        "gives a point other values beside other points; each must count alone",
+    ),
+}
+
+
+@pytest.mark.parametrize("case", WRONG)
+@pytest.mark.parametrize("settings", [{}, {"grid": 5}])
+def test_a_wrong_formula_is_one_sentence(case, settings):
+    formula, message = WRONG[case]
+    with np.errstate(all="ignore"), pytest.raises(Misuse, match=message) as caught:
+        prepared(formula=formula, settings=settings)
+    assert "\n" not in str(caught.value)
+    assert str(caught.value).startswith("Bowl: formula")
+
+
+def test_pointwise_is_the_fix_that_is_named():
+    @pointwise
+    def formula(self, x):
+        assert x.shape == (2,)
+        return [-((float(x[0]) - 0.2) ** 2) - math.pow(x[1] - 1.2, 2), x[0] + x[1] - 1.0]
+
+    task = prepared(formula=formula)
+    x = np.random.default_rng(0).uniform(task.low, task.high, (3, 4, 2))
+    np.testing.assert_allclose(task.formula(x), build(Bowl, {}).formula(x), atol=1e-12)
+
+
+def test_what_is_missing_is_named():
+    empty = type("Mine", (BoxProblem,), {"low": (0.0,), "high": (1.0,)})
+    with pytest.raises(Misuse, match=r"Mine does not define formula\(self, x\); return np.stack"):
+        build(empty, {}).prepare(DataFolder())
+    with pytest.raises(Misuse, match="Mine does not define high; write high = "):
+        build(type("Mine", (BoxProblem,), {"low": (0.0,)}), {})
+    bare = type("Bare", (Problem,), {})()
+    for ask, what in (
+        (lambda: bare.actions, "actions"),
+        (lambda: bare.constraints, "constraints"),
+        (lambda: bare.draw([]), "draw"),
+        (lambda: bare.feedback(None, None), "feedback"),
+    ):
+        with pytest.raises(Misuse, match=f"Bare does not define {what}.*; "):
+            ask()
+
+
+# Optima that are feasible, and not the best ---------------------------------------------------------------------------
+
+BETTER = {
+    "a worse feasible point": (Bowl, {"x": (-0.5, 1.0), "f": -0.53}, r"f = -0\.08 at x = \(.*\), .*better by 0\.45"),
+    "a point that is nearly it": (
+        Bowl,
+        {"x": (-0.001, 1.0), "f": -0.080401},
+        r"f = -0\.08 at x = .*better by 0\.000401",
+    ),
+    "a local optimum": (Gramacy, {"x": (0.0, 0.75), "f": -0.75}, r"f = -0\.599788.* at x = \(0\.195.*better by 0\.15"),
+}
+
+
+@pytest.mark.parametrize("case", BETTER)
+def test_an_optimum_that_a_search_beats_is_refused(case):
+    cls, change, message = BETTER[case]
+    with pytest.raises(
+        Misuse, match=rf"^the stated optimum is f = .*, but {message}; to find it: cbobench reference mine:"
+    ):
+        prepared(cls, reference=replace(cls.reference, **change))
+
+
+def test_its_accuracy_says_how_much_it_may_be_beaten():
+    prepared(reference=replace(Bowl.reference, x=(-0.001, 1.0), f=-0.080401, accuracy=1e-3))
+
+
+def test_other_parameters_are_looked_at_again():
+    class Moved(Bowl):
+        __annotations__ = {}
+
+        @property
+        def optimum(self):
+            return self.reference if self.noise_f < 1 else replace(self.reference, x=(-0.5, 1.0), f=-0.53)
+
+    prepared(Moved)
+    with pytest.raises(Misuse, match="better by 0.45"):
+        prepared(Moved, settings={"noise_f": 2.0})
+
+
+def test_a_formula_that_is_not_smooth_is_no_error():
+    steps = values(lambda x: np.floor(4 * x[..., 0]), lambda x: x[..., 1] - 1.0)
+    prepared(formula=steps, reference=Reference((1.0, 0.5), 4.0, 1.0, 0.5, 1e-9, "by eye"))
+
+
+@pytest.mark.parametrize("name", [n for n in PROBLEMS.names() if issubclass(PROBLEMS.get(n), BoxProblem)])
+def test_ours_are_not_beaten(name):
+    build(PROBLEMS.get(name), {}).prepare(DataFolder())

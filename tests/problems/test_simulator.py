@@ -1,0 +1,237 @@
+"""Simulators: what is told, what metrics are of, what regret is against, and what is refused."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import pytest
+
+from cbobench.algorithms import ALGORITHMS
+from cbobench.errors import CellFailure, Misuse
+from cbobench.params import build
+from cbobench.problems.data import DataFolder
+from cbobench.problems.simulator import Simulator
+from cbobench.suite.checks import check_needs
+from tests.helpers import actions, make, play
+
+SD = 0.3
+
+
+@dataclass(kw_only=True)
+class Noisy(Simulator):
+    """f = 10 - |x - (1, 2)|², g = x_1 + x_2 - 2.5 on [0, 2] x [0, 4], each with noise."""
+
+    source = "a test"
+    about = "a bowl"
+    low, high = (0.0, 0.0), (2.0, 4.0)
+
+    def simulate(self, x, gen):
+        f = 10 - (x[0] - 1) ** 2 - (x[1] - 2) ** 2
+        return [f + SD * gen.normal(), x[0] + x[1] - 2.5 + 0.1 * gen.normal()]
+
+
+@dataclass(kw_only=True)
+class Exact(Noisy):
+    noisy = False
+    calls = 0
+
+    def simulate(self, x, gen):
+        type(self).calls += 1
+        return 10 - (x[0] - 1) ** 2 - (x[1] - 2) ** 2, x[0] + x[1] - 2.5
+
+
+def truth(x):
+    return 10 - ((x - np.array([1, 2])) ** 2).sum(axis=-1), x.sum(axis=-1) - 2.5
+
+
+def prepared(cls, attributes=None, **settings):
+    made = build(type(cls.__name__, (cls,), (attributes or {}) | {"__module__": "mine"}), settings)
+    made.prepare(DataFolder())
+    return made
+
+
+# What metrics are of --------------------------------------------------------------------------------------------------
+
+
+def test_without_noise_metrics_are_the_simulators_own_values():
+    task = prepared(Exact)
+    cells, chunks = play(task, make("random"), seeds=3, horizon=25)
+    x, (f, g) = actions(chunks), truth(actions(chunks))
+    np.testing.assert_allclose(chunks[0].metrics.f, f, atol=1e-9)
+    np.testing.assert_allclose(chunks[0].observed_f, f, atol=1e-9)
+    np.testing.assert_allclose(chunks[0].metrics.g[..., 0] * task.known.divisor[1], g, atol=1e-9)
+    best = np.where(g <= 0, f, -np.inf).max(axis=0)
+    np.testing.assert_allclose(cells.metrics.final["simple_value"], best, atol=1e-9)
+    assert x.shape == (25, 3, 2)
+
+
+def test_an_exact_simulator_is_asked_once_per_play():
+    task = prepared(Exact)
+    type(task).calls = 0
+    play(task, make("random"), seeds=3, horizon=25)
+    assert type(task).calls == 75
+
+
+def test_of_a_noisy_one_they_are_means_with_streams_of_their_own():
+    task = prepared(Noisy, repeats=400)
+    _, chunks = play(task, make("random"), seeds=2, horizon=12)
+    f, g = truth(actions(chunks))
+    np.testing.assert_allclose(chunks[0].metrics.f, f, atol=5 * SD / 20)
+    np.testing.assert_allclose(chunks[0].metrics.g[..., 0] * task.known.divisor[1], g, atol=5 * 0.1 / 20)
+    assert np.abs(chunks[0].observed_f - f).max() > 5 * SD / 20, "negative control: what is told is noisier"
+    error = chunks[0].metrics.f - f
+    np.testing.assert_allclose(error, np.tile(error[0], (12, 1)), atol=1e-9, err_msg="equal luck at every point")
+    assert error[0, 0] != error[0, 1]
+
+
+def test_or_the_observed_values_as_they_were_told():
+    task = prepared(Noisy, repeats=0)
+    _, chunks = play(task, make("cei"), seeds=2, horizon=12, asked=range(1, 12))
+    np.testing.assert_allclose(chunks[0].metrics.f, chunks[0].observed_f, atol=1e-12)
+    np.testing.assert_allclose(chunks[0].metrics.g, chunks[0].observed_g, atol=1e-12)
+    assert "observed values, with their noise" in task.note()
+
+
+class Stubborn(ALGORITHMS.get("random")):
+    def ask(self, t):
+        return np.ones((self.setting.replicates, 2))
+
+
+def test_observed_values_of_one_point_are_those_of_their_rounds():
+    _, chunks = play(prepared(Noisy, repeats=0), build(Stubborn, {}), seeds=2, horizon=9)
+    assert len(np.unique(chunks[0].metrics.f)) == 18
+    np.testing.assert_allclose(chunks[0].metrics.f, chunks[0].observed_f, atol=1e-12)
+
+
+def test_methods_meet_the_same_noise_at_a_round():
+    told = []
+    for name in ("random", "cei"):
+        _, chunks = play(prepared(Noisy), make(name), seeds=2, horizon=8)
+        told.append(chunks[0].observed_f - truth(actions(chunks))[0])
+    np.testing.assert_allclose(*told, atol=1e-9)
+    assert len(np.unique(told[0].round(9))) == 16
+
+
+@pytest.mark.parametrize("name", ["random", "cei", "ckb-ucb", "scbo"])
+@pytest.mark.parametrize("repeats", [0, 3])
+def test_blocks_change_no_bit(name, repeats):
+    task = prepared(Noisy, repeats=repeats, candidates=64)
+    whole, chunks = play(task, make(name), seeds=3, horizon=12, asked=range(1, 12))
+    alone, one = play(task, make(name), seeds=[2], horizon=12, asked=range(1, 12))
+    np.testing.assert_array_equal(actions(chunks)[:, 2:], actions(one))
+    for metric, values in chunks[0].metrics.values.items():
+        np.testing.assert_array_equal(values[:, 2:], one[0].metrics.values[metric], err_msg=metric)
+    unknown = {metric for metric, values in whole.metrics.final.items() if np.isnan(values).all()}
+    relative = {"regret", "regret_plus", "regret_positive", "simple_regret", "recommended_regret"}
+    assert unknown - {"recommended_violation"} == relative
+    assert repeats == 0 or "recommended_violation" not in unknown, "only where nothing was observed there"
+
+
+def test_batches_are_what_single_runs_are():
+    class Batch(Noisy):
+        def simulate_many(self, x, gens):
+            noise = np.array([gen.normal(size=2) for gen in gens]) * [SD, 0.1]
+            return np.stack(truth(x), axis=1) + noise
+
+    made = [prepared(cls, repeats=3) for cls in (Noisy, type("Noisy", (Batch,), {}))]
+    each = [play(task, make("random"), seeds=2, horizon=6)[1][0] for task in made]
+    np.testing.assert_allclose(each[0].metrics.f, each[1].metrics.f, rtol=1e-12)
+    np.testing.assert_allclose(each[0].observed_g, each[1].observed_g, rtol=1e-9)
+
+
+# What regret is against -----------------------------------------------------------------------------------------------
+
+
+def test_a_target_may_be_reached_and_beaten():
+    task = prepared(Exact, {"target": 9.0})
+    cells, chunks = play(task, make("random"), seeds=2, horizon=40)
+    f, g = truth(actions(chunks))
+    best = np.maximum.accumulate(np.where(g <= 0, f, -np.inf))
+    np.testing.assert_allclose(chunks[0].metrics.values["regret"], (9 - f).cumsum(axis=0), atol=1e-9)
+    expected = np.where(np.isfinite(best), np.maximum(9 - best, 0), np.nan)
+    np.testing.assert_allclose(chunks[0].metrics.values["simple_regret"], expected, atol=1e-9)
+    assert cells.metrics.stars[0].tolist() == [9.0, 9.0]
+    assert "against the target 9" in task.note()
+
+
+def test_the_best_known_point_is_simulated_like_any_other():
+    task = prepared(Exact, {"best_known": (0.75, 1.75)})
+    cells, _ = play(task, make("oracle"), seeds=2, horizon=5)
+    np.testing.assert_allclose(cells.metrics.stars[0], 10 - 2 / 16, atol=1e-9)
+    assert not np.abs(cells.metrics.final["regret"]).any()
+    noisy = play(prepared(Noisy, {"best_known": (0.7, 1.7)}, repeats=5), make("oracle"), seeds=2, horizon=3)[0]
+    assert np.abs(noisy.metrics.final["regret"]).max() < 1e-9, "under the scenarios of its own replicate"
+    assert noisy.metrics.stars[0, 0] != noisy.metrics.stars[0, 1]
+
+
+def test_no_oracle_without_a_known_optimum():
+    for attributes in ({}, {"target": 9.0}):
+        with pytest.raises(Misuse, match="it needs a known optimum, which the problem lacks; can play it: .*random"):
+            check_needs(ALGORITHMS.get("oracle"), prepared(Exact, attributes))
+    check_needs(ALGORITHMS.get("oracle"), prepared(Exact, {"best_known": (0.5, 1.0)}))
+
+
+def test_learners_are_told_the_pilot_alone():
+    task = prepared(Noisy, pilot=2048, scaled=False)
+    np.testing.assert_allclose(task.known.noise, [SD, 0.1], rtol=0.1)
+    assert task.known.slater == 1.0
+    scaled = prepared(Noisy, pilot=2048)
+    np.testing.assert_allclose(scaled.known.noise * scaled.known.divisor, [SD, 0.1], rtol=0.1)
+    assert scaled.known.share == pytest.approx(0.34, abs=0.05)
+
+
+def test_a_margin_that_is_not_known_is_not_made_up():
+    task = prepared(Exact, {"simulate": lambda self, x, gen: [x[0], 1.0 + x[1]]})
+    with pytest.raises(CellFailure, match="nor its Slater margin; give delta: NUMBER"):
+        play(task, make("ckb-ucb"), seeds=1, horizon=2)
+    cells, _ = play(task, make("cei", lam=0.01), seeds=1, horizon=4)
+    assert cells.metrics.final["violations"][0] == 4
+    assert np.isnan(cells.metrics.final["simple_value"][0])
+
+
+# Refusals -------------------------------------------------------------------------------------------------------------
+
+RNG = np.random.default_rng(0)
+WRONG = {
+    "no simulate": (Simulator, {"low": (0.0,), "high": (1.0,)}, r"Simulator does not define simulate\(self, x, gen\)"),
+    "no box": (Simulator, {"high": (1.0,)}, "does not define low; write low = "),
+    "corners": (Exact, {"low": (3.0, 0.0)}, "each low must be below its high"),
+    "both": (Exact, {"target": 1.0, "best_known": (1.0, 1.0)}, "regret is against one of them"),
+    "outside": (Exact, {"best_known": (5.0, 1.0)}, "no point of the box"),
+    "infeasible": (Exact, {"best_known": (1.5, 1.5)}, r"best_known is not feasible: .* g_1 = 0\.5"),
+    "endless target": (Exact, {"target": float("nan")}, "target is nan; it must be a finite number"),
+    "raises": (Exact, {"simulate": lambda s, x, gen: 1 / 0}, r"simulate fails at x = \[.*ZeroDivisionError"),
+    "shape": (
+        Exact,
+        {"simulate": lambda s, x, gen: [1.0]},
+        r"simulate gives shape \(1,\); it must be \(2,\): f and m = 1",
+    ),
+    "scalar": (Exact, {"simulate": lambda s, x, gen: 1.0}, r"simulate gives shape \(\); it must be \(2,\)"),
+    "nan": (
+        Exact,
+        {"simulate": lambda s, x, gen: [np.nan, 0.0]},
+        r"gives \[nan, 0\.0\] at x = .*; values must be finite",
+    ),
+    "unseeded": (
+        Noisy,
+        {"simulate": lambda s, x, gen: [RNG.normal(), 0.0]},
+        "other values for an equal generator; draw from the generator it is given",
+    ),
+    "secretly noisy": (Exact, {"simulate": Noisy.simulate}, "noisy is False, but simulate depends on its generator"),
+}
+
+
+@pytest.mark.parametrize("case", WRONG)
+def test_wrong_simulators_are_one_line(case):
+    cls, attributes, message = WRONG[case]
+    with pytest.raises(Misuse, match=message) as caught:
+        prepared(cls, attributes)
+    assert "\n" not in str(caught.value)
+
+
+def test_what_fails_in_a_play_is_a_failed_cell():
+    task = prepared(Exact)
+    type(task).simulate = lambda self, x, gen: [np.inf, 0.0]
+    with pytest.raises(CellFailure, match=r"round 1: Exact: simulate gives \[inf, 0\.0\]"):
+        play(task, make("random"), seeds=1, horizon=2)

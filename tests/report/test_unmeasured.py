@@ -1,0 +1,116 @@
+"""Problems that know no optimum: tables, figures, ranks and checks go on, and say why there is no regret."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pytest
+
+import cbobench
+from cbobench.cli import main
+from cbobench.errors import Misuse
+from cbobench.report.load import Run
+
+MINE = """\
+from dataclasses import dataclass
+from cbobench.problems.simulator import Simulator
+
+@dataclass(kw_only=True)
+class Shop(Simulator):
+    source, about = "a test", "a bowl with noise"
+    low, high = (0.0, 0.0), (2.0, 4.0)
+
+    def simulate(self, x, gen):
+        f = 100 - (x[0] - 1) ** 2 - (x[1] - 2) ** 2
+        return [f + 0.1 * gen.normal(), x[0] + x[1] - 2.5 + 0.1 * gen.normal()]
+"""
+SUITE = """\
+suite: shop
+horizon: 12
+seeds: 4
+problems:
+  - mine_shop:Shop: {candidates: 64, repeats: 2, label: shop}
+  - rkhs-1d
+algorithms: [cei, random]
+"""
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("shop")
+    (folder / "mine_shop.py").write_text(MINE)
+    (folder / "suite.yaml").write_text(SUITE)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.syspath_prepend(folder)
+        cbobench.run(folder / "suite.yaml", out=folder / "run", cpus=0)
+    return folder / "run"
+
+
+def test_tables_show_the_best_feasible_value_and_say_why(run):
+    table = cbobench.compare(run)
+    assert "best f" in str(table)
+    assert "shop: g in units of " in str(table)
+    assert "no optimum is known, so there is no regret" in str(table).replace("\n", " ")
+    alone = str(cbobench.compare(run, only="shop/*")).replace("\n", " ")
+    assert "left out: r (no optimum is known); R (no optimum is known)" in alone
+    known = str(cbobench.compare(run, only="rkhs-1d/*"))
+    assert "best f" not in known, "negative control"
+    assert "no optimum" not in known
+    frame = table.frame.set_index("problem_label")
+    assert np.isnan(frame.loc["shop", "regret_median"]).all()
+    assert (frame.loc["shop", "simple_value_median"] > 95).all(), "in the simulator's own units"
+    assert np.isfinite(frame.loc["rkhs-1d", "regret_median"]).all()
+
+
+def test_files_hold_null_and_verify_says_they_are_whole(run, capsys):
+    cells = cbobench.load_cells(run)
+    shop = cells[cells["problem"].str.contains("Shop")]
+    assert shop[["f_star", "regret", "simple_regret"]].isna().all(axis=None)
+    assert shop[["simple_value", "violation", "first_feasible"]].notna().all(axis=None)
+    assert main(["verify", str(run)]) == 0
+    assert main(["status", str(run)]) == 0
+    assert "8 of 8" in capsys.readouterr().out or len(cells) == 16
+    note = json.loads((run / "run.json").read_text())
+    assert "no optimum is known" in json.dumps(note)
+
+
+def test_ranks_and_pairs_count_what_is_known(run):
+    ranks = cbobench.compare(run, ranks=True)
+    blocks = ranks.frame.groupby("metric")["blocks"].first()
+    assert (blocks["simple_regret"], blocks["simple_value"], blocks["violations"]) == (4, 8, 8)
+    pairs = cbobench.compare(run, against="random", only="shop/*").frame
+    assert set(pairs[pairs["n"] > 0]["metric"]) >= {"simple_value", "violations"}
+
+
+def test_profiles_say_what_is_missing(run):
+    assert "not solved, where no optimum is known: shop" in str(cbobench.compare(run, profile=True)).replace("\n", " ")
+    with pytest.raises(Misuse, match=r"not defined where no optimum is known \(shop\)"):
+        cbobench.compare(run, profile=True, only="shop/*")
+
+
+def test_figures_draw_the_best_feasible_value(run, tmp_path):
+    assert main(["figures", str(run), "--out", str(tmp_path / "f"), "--only", "shop/*"]) == 0
+    words = next((tmp_path / "f").glob("*.txt")).read_text().replace("\n", " ")
+    assert "Best feasible value so far" in words
+    assert "regret of" not in words
+    assert "no optimum is known" in words
+    frame = next((tmp_path / "f").glob("*.csv")).read_text()
+    assert "simple_value" in frame
+    assert "\nregret" not in frame
+
+
+def test_a_regret_without_an_optimum_would_be_damage(run):
+    """Negative control of `verify`: a regret in some rounds of a cell and none in others."""
+    import pyarrow as pa
+
+    from cbobench.errors import DamagedRun
+    from cbobench.results.verify import _last_rounds
+
+    name = next(n for n in Run(run).folder.names("rounds") if "Shop" in n)
+    table = Run(run).folder.read("rounds", name)
+    assert _last_rounds(iter([table]))
+    values = [0.5, *[None] * (len(table) - 1)]
+    broken = table.set_column(table.column_names.index("regret"), "regret", pa.array(values, pa.float64()))
+    with pytest.raises(DamagedRun, match="holds regret that is not finite"):
+        _last_rounds(iter([broken]))
