@@ -80,7 +80,7 @@ def do_status(options: argparse.Namespace, given: list[str]) -> int:
         print(f"  {cells} could not be checked for staleness: {absent} {why}")
     if state.other:
         cells = counted(len(state.other), "cell")
-        print(f"  {cells} played with another NumPy or SciPy than this machine's {libraries()}")
+        print(f"  {cells} played with other libraries than this machine's {libraries()}")
     if mixed := rounding(state.cpus):
         print(printable(f"  {mixed}"))
     for hint in hints:

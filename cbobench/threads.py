@@ -9,7 +9,7 @@ import os
 import sys
 import threading
 from collections.abc import Iterator
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import contextmanager
 from typing import NoReturn
 
 THREAD_VARIABLES = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
@@ -22,17 +22,12 @@ def pin_threads() -> None:
 
 
 @contextmanager
-def threads(count: int) -> Iterator[None]:
-    """So many BLAS threads within, whatever the environment said when NumPy was imported."""
+def single_thread() -> Iterator[None]:
+    """One BLAS thread within, whatever the environment said when NumPy was imported."""
     from threadpoolctl import threadpool_limits
 
-    with threadpool_limits(count):
+    with threadpool_limits(1):
         yield
-
-
-def single_thread() -> AbstractContextManager[None]:
-    """One BLAS thread within."""
-    return threads(1)
 
 
 def lingering() -> bool:

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pytest
 
 import cbobench
 from cbobench import params
@@ -41,6 +42,15 @@ def setting(
 def make(name: str, **settings: Any) -> Any:
     """An algorithm by name."""
     return params.build(ALGORITHMS.get(name), settings)
+
+
+def entry(name: str, *more: Any) -> Any:
+    """Arguments of a test that plays an algorithm, which is skipped where the algorithm's library is not installed.
+
+    CI installs the light ones; PyTorch is none of them.
+    """
+    missing = getattr(ALGORITHMS.get(name), "missing", str)()
+    return pytest.param(name, *more, marks=pytest.mark.skip(reason=f"{name}: {missing}") if missing else ())
 
 
 def problem(name: str, **settings: Any) -> Problem:

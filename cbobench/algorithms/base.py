@@ -120,6 +120,7 @@ class Algorithm:
         knows: what it must be told, in the words of the papers (B, G, R, lambda, kernel, safe seed, ...).
         needs: what a problem must offer; without it the pair is refused before anything runs.
         cost: work per seed and round, for tables.
+        libraries: what must be installed beside cbobench; their versions are recorded with each result.
         reference: whether it is no learner but a yardstick, which gets to `look` at f and g.
     """
 
@@ -129,6 +130,7 @@ class Algorithm:
     knows: ClassVar[tuple[str, ...]] = ()
     needs: ClassVar[frozenset[Ability]] = frozenset()
     cost: ClassVar[str] = "O(1)"
+    libraries: ClassVar[tuple[str, ...]] = ()
     reference: ClassVar[bool] = False
 
     def check(self, problem: Problem) -> None:

@@ -30,6 +30,11 @@ def is_fitted(kernel: OnBoxes, actions: Finite | Box) -> bool:
     return kernel == "fit" or (kernel == "fit on boxes" and isinstance(actions, Box))
 
 
+def holds(option: bool | Literal["on boxes"], actions: Finite | Box) -> bool:
+    """Whether an option holds for an action set."""
+    return isinstance(actions, Box) if option == "on boxes" else bool(option)
+
+
 def check_fit(kernel: OnBoxes, problem: Problem, joint: bool = False) -> None:
     """Raises `Misuse` where a kernel is to be fitted that cannot be.
 

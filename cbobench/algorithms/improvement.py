@@ -3,22 +3,28 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import ClassVar, Literal
 
 import numpy as np
 
 from cbobench.algorithms import ALGORITHMS
+from cbobench.algorithms.fitting import OnBoxes, holds
 from cbobench.algorithms.pending import Pending
 from cbobench.algorithms.score import ScoreAlgorithm
 from cbobench.gp.beliefs import Belief, FunctionBelief
+from cbobench.gp.box import Box, sobol
+from cbobench.gp.climbs import pick
 from cbobench.gp.kernels import Array
 from cbobench.gp.posteriors.choice import Kind
 from cbobench.gp.posteriors.contract import Posterior
+from cbobench.gp.posteriors.separate import OwnNoise
 from cbobench.gp.recommend import Goal
-from cbobench.gp.single import Noise, RunningScale, noise_variance, own_noise
+from cbobench.gp.single import Noise, RunningScale, bilog, noise_variance, own_noise
 from cbobench.params import param, state
 from cbobench.problems.base import Feedback
 
+CLOUD = 128  # points around an incumbent, at each of these distances, in units of the cube
+SIDES = (0.3, 0.1, 0.03, 0.01, 0.003, 0.001)
 FAR = -1e3  # below it 1 - |z| M(|z|), M the Mills ratio, is 1/z² to six digits, and rounding would spoil it
 
 
@@ -28,9 +34,10 @@ class ConstrainedEI(ScoreAlgorithm):
     """Maximises log EI(x) + Σ_j log Φ(-μ_j/σ_j), EI over the incumbent's value.
 
     The incumbent is, under noise, the largest posterior mean of f among the played actions with P(g <= 0) >= 1 - δ
-    (Gelbart et al. 2014). Without one, Σ_j log Φ(-μ_j/σ_j) alone is maximised. Centres and amplitudes of the models
-    follow the running range of the observations; the lengthscale is not fitted, the kernel being the one that all
-    methods here are given. No confidence width is used, and no norm.
+    (Gelbart et al. 2014). Without one, Σ_j log Φ(-μ_j/σ_j) alone is maximised. On a box the models are fitted, those of
+    g to its bilog transform, as in SCBO (ours here: it keeps heavy tails from the models). With the problem's kernel,
+    which is what they have on finite sets, their centres and amplitudes follow the running range of the observations.
+    No confidence width is used, and no norm.
     """
 
     source = "Gardner et al. (2014); Gelbart et al. (2014)"
@@ -39,11 +46,18 @@ class ConstrainedEI(ScoreAlgorithm):
     needs = frozenset({"feedback at once"})
     pending: ClassVar[Pending] = "ignore"  # type: ignore[misc]
 
+    kernel: OnBoxes = param(  # type: ignore[assignment]
+        "fit on boxes", "the models': the problem's, or fit: see algorithms/fitting.py"
+    )
     lam: Noise = param(
         "scaled", "noise variance; scaled (ours): 0.01 of each model's squared amplitude; theory: 1 + 2/T", above=0.0
     )
     delta: float = param(0.05, "δ: an action counts as feasible where P(g <= 0) >= 1 - δ", above=0.0, below=1.0)
     scaled: bool = param(True, "centre and amplitude of the models from the running range; else 0 and 1")
+
+    bilog: bool | Literal["on boxes"] = param(
+        "on boxes", "model sign(g) ln(1 + |g|) in place of g (Eriksson & Poloczek 2021)"
+    )
 
     incumbent: Array = state()
 
@@ -51,16 +65,17 @@ class ConstrainedEI(ScoreAlgorithm):
         return noise_variance(self.lam, horizon)
 
     def posterior_kind(self) -> Kind:
-        return "cheapest" if self.lam == "scaled" or not self.scaled else "observations"
+        return "observations" if self.kernel != "given" or self._own_noise() else "cheapest"
+
+    def _own_noise(self) -> bool:
+        return self.lam != "scaled" and self.scaled
 
     def make_posterior(self, functions: int) -> Posterior:
         """With a constant 1 beside f and g, see `cbobench.gp.single`."""
-        self.own = None
-        if self.lam == "scaled" or not self.scaled:
+        if not self._own_noise():
             return super().make_posterior(functions + 1)
         setting = self.setting
-        self.own = own_noise(setting.actions, 1.0, setting.replicates, functions, setting.horizon)
-        return self.own
+        return own_noise(setting.actions, 1.0, setting.replicates, functions, setting.horizon)
 
     def prepare(self) -> None:
         replicates = self.setting.replicates
@@ -69,21 +84,27 @@ class ConstrainedEI(ScoreAlgorithm):
             self.seen = np.zeros((replicates, self.setting.finite.n), dtype=bool)
 
     def targets(self, feedback: Feedback) -> Array:
-        return np.concatenate([super().targets(feedback), np.ones_like(feedback.f)[:, None]], axis=1)
+        g = bilog(feedback.g) if holds(self.bilog, self.setting.actions) else feedback.g
+        told = np.concatenate([feedback.f[:, None], g], axis=1)
+        return told if self.fits else np.concatenate([told, np.ones_like(feedback.f)[:, None]], axis=1)
 
     def condition(self, t: int, feedback: Feedback) -> None:
         super().condition(t, feedback)
-        self.running.add(super().targets(feedback))
-        if self.own is not None:
-            self.own.set_noise(self.running.unit_noise(self.regulariser))
+        self.running.add(self.targets(feedback)[:, : 1 + self.setting.constraints])
+        if isinstance(self.posterior, OwnNoise):
+            self.posterior.set_noise(self.running.unit_noise(self.regulariser))
         if self.box is None:
             self.seen[np.arange(len(self.chosen)), self.chosen] = True
 
     def view(self, mean: Array, variance: Array, points: Array | None) -> Belief:
+        if self.fits:
+            return super().view(mean, variance, points)
         moments, deviation = self.running.moments(mean, variance)
         return Belief(FunctionBelief(moments[:, 0], deviation[:, 0]), FunctionBelief(moments[:, 1:], deviation[:, 1:]))
 
     def goal(self, mean: Array, variance: Array) -> Goal:
+        if self.fits:
+            return super().goal(mean, variance)
         means, of_g = self.running.means(mean), variance[:, 1:] if variance.ndim == 3 else variance[:, None]
         return means[:, 0], means[:, 1:], of_g * self.running.amplitude[:, 1:, None] ** 2
 
@@ -97,8 +118,24 @@ class ConstrainedEI(ScoreAlgorithm):
         else:
             mean, variance, seen = self.posterior.at_observations()
             belief = self.view(mean, variance, None)
-        feasible = log_feasibility(belief.constraint) >= np.log1p(-self.delta)
-        self.incumbent = np.where(feasible & seen, belief.f.mean, -np.inf).max(axis=1)
+        likely = log_feasibility(belief.constraint)
+        value = np.where((likely >= np.log1p(-self.delta)) & seen, belief.f.mean, -np.inf)
+        self.incumbent = value.max(axis=1)
+        found = np.isfinite(self.incumbent)
+        self.nearest = np.where(found, value.argmax(axis=1), likely.argmax(axis=1))  # on a box: of the observations
+
+    def maximise(self, t: int, box: Box, also: Array | None) -> tuple[Array, Array]:
+        """Climbs of fitted models begin around the incumbent (or the likeliest action), too, at several distances."""
+        if also is not None and self.fits:
+            centre = self.posterior.observations()[np.arange(len(also)), self.nearest]
+            around = 2 * sobol(box.d, CLOUD) - 1
+            clouds = [np.clip(centre[:, None] + side * around, 0.0, 1.0) for side in SIDES]
+            points = np.stack(clouds, axis=1)  # (S, sides, CLOUD, d)
+            flat = points.reshape(len(points), -1, box.d)
+            value = self.score(self.view(*self.posterior.at(flat), flat)).reshape(points.shape[:3])
+            best = pick(flat, CLOUD * np.arange(len(SIDES)) + value.argmax(axis=2))
+            also = np.concatenate([also[:, None], centre[:, None], best], axis=1)
+        return super().maximise(t, box, also)
 
     def score(self, belief: Belief) -> Array:
         found = np.isfinite(self.incumbent)

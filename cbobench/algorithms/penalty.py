@@ -14,14 +14,16 @@ from numpy.typing import NDArray
 
 from cbobench.algorithms import ALGORITHMS
 from cbobench.algorithms.base import Setting
+from cbobench.algorithms.fitting import is_fitted
 from cbobench.algorithms.optimistic import Bound, OptimisticReward, read_bound
 from cbobench.algorithms.pending import Pending
+from cbobench.errors import Misuse
 from cbobench.gp.beliefs import Belief, FunctionBelief
 from cbobench.gp.explore import UCB, Explore, Thompson
 from cbobench.gp.kernels import Array
 from cbobench.gp.recommend import Goal
 from cbobench.params import param, state
-from cbobench.problems.base import Actions, Feedback
+from cbobench.problems.base import Actions, Feedback, Problem
 
 LARGEST_EXPONENT = 500.0  # exp overflows at 709
 SMALLEST = 1e-12  # a constraint this flat has no chord
@@ -93,8 +95,16 @@ class Penalised(OptimisticReward):
 
     def score(self, belief: Belief) -> Array:
         f, penalties = belief.f, belief.constraint
-        mean = f.mean - (self.price[:, :, None] * penalties.mean).sum(axis=1)
-        return self.explore_f(FunctionBelief(mean, f.deviation, f.width, f.path))
+        mean, deviation = f.mean - (self.price[:, :, None] * penalties.mean).sum(axis=1), f.deviation
+        if self.fits:  # models of their own, not one kernel for the inner target
+            of_g = (self.price[:, :, None] * penalties.deviation) ** 2
+            deviation = np.sqrt(f.deviation**2 + of_g.sum(axis=1))
+        return self.explore_f(FunctionBelief(mean, deviation, f.width, f.path))
+
+    def check(self, problem: Problem) -> None:
+        super().check(problem)
+        if self.inner == "ts" and is_fitted(self.kernel, problem.actions):
+            raise Misuse("kernel is fit, but inner is ts, which samples the inner target from one kernel; allowed: ucb")
 
     def goal(self, mean: Array, variance: Array) -> Goal:
         """Where Λ(g) is modelled in place of g, the mean of the inner target is all there is to go by."""

@@ -11,13 +11,16 @@ from numpy.typing import NDArray
 
 from cbobench.algorithms import ALGORITHMS
 from cbobench.algorithms.base import OneRun, Setting
+from cbobench.algorithms.fitting import OnBoxes, check_fit, holds, is_fitted
 from cbobench.errors import Misuse
+from cbobench.gp.actions import Finite
 from cbobench.gp.box import sobol
 from cbobench.gp.kernels import Array
 from cbobench.gp.posteriors.choice import Kind
-from cbobench.gp.single import Noise
-from cbobench.gp.thompson import ThompsonModel, best_of
+from cbobench.gp.single import Noise, bilog
+from cbobench.gp.thompson import FittedThompson, ThompsonModel, best_of
 from cbobench.params import param, state
+from cbobench.problems.base import Problem
 
 PERTURBED = 20  # coordinates that differ from the centre's, on the average, where there are more
 
@@ -35,10 +38,10 @@ class SCBO(OneRun):
     1 - min(20/d, 1); on a finite set, the actions inside the region, or the 2d + 1 nearest ones where it holds fewer
     (ours: on a grid the centre and its neighbours).
 
-    Ours, for noise: centre and success are judged by posterior means, where the paper compares observed values. The
-    kernel is the one that all methods here are given: its lengthscale is not fitted, centre and amplitude follow the
-    running range of the observations. The paper's Gaussian copula of f is left out; its bilog transform of g is an
-    option, off by default.
+    On a box models are fitted (Matérn-5/2, a lengthscale per coordinate, outputs standardised) to f and to the bilog
+    transform of g, with the paper's number of candidates. Ours, for noise: centre and success are judged by posterior
+    means, where the paper compares observed values. Its Gaussian copula of f is left out, as in BoTorch's tutorial. On
+    a finite set the kernel is the problem's, centre and amplitude follow the running range, and g is not transformed.
     """
 
     source = "Eriksson & Poloczek (2021)"
@@ -47,6 +50,7 @@ class SCBO(OneRun):
     needs = frozenset({"coordinates", "feedback at once"})
     cost = "O(c t² + c k²) for c candidates, k of them drawn"
 
+    kernel: OnBoxes = param("fit on boxes", "the models': the problem's, or fit: see algorithms/fitting.py")
     lam: Noise = param(
         "scaled", "noise variance; scaled (ours): 0.01 of each model's squared amplitude; theory: 1 + 2/T", above=0.0
     )
@@ -56,8 +60,11 @@ class SCBO(OneRun):
         "points before the trust region (random, after a suite's initial design), and after every restart",
         at_least=1,
     )
-    candidates: int = param(
-        512, "how many (the paper: min(5000, max(2000, 200 d)), three times as long)", at_least=2, at_most=5000
+    candidates: int | Literal["paper"] = param(
+        "paper",
+        "how many; paper: min(5000, max(2000, 200 d)) on a box, 512 on a finite set (ours)",
+        at_least=2,
+        at_most=5000,
     )
     length: float = param(0.8, "first side L, in the unit cube", above=0.0)
     shortest: float = param(0.5**7, "L_min", above=0.0)
@@ -65,7 +72,7 @@ class SCBO(OneRun):
     successes: int = param(3, "τ_succ (the paper's; a published tutorial takes 10)", at_least=1)
     failures: int | Literal["theory"] = param("theory", "τ_fail; theory: max(4, d)", at_least=1)
     margin: float = param(1e-3, "a success improves on the incumbent by this share of its absolute value", at_least=0.0)
-    bilog: bool = param(False, "model sign(g) ln(1 + |g|) in place of g")
+    bilog: bool | Literal["on boxes"] = param("on boxes", "model sign(g) ln(1 + |g|) in place of g (the paper's)")
 
     side: float = state()
     restarts: int = state()
@@ -76,17 +83,29 @@ class SCBO(OneRun):
                 f"length is {self.length}; it must lie between shortest {self.shortest:g} and {self.longest:g}"
             )
 
+    def check(self, problem: Problem) -> None:
+        check_fit(self.kernel, problem)
+
     def posterior_kind(self) -> Kind:
         return "observations"
 
     def start_one(self, setting: Setting) -> None:
-        self.model = ThompsonModel(setting.actions, 1 + setting.constraints, self.lam, setting.horizon, self.scaled)
+        self.model = self._model(setting)
         self.generator = setting.streams.role("candidates")[0]
         d = self.model.cube.d
-        self.sobol = sobol(d, self.candidates)
+        most = 512 if isinstance(setting.actions, Finite) else min(5000, max(2000, 200 * d))
+        self.most = most if self.candidates == "paper" else self.candidates
+        self.sobol = sobol(d, self.most)
         self.patience = max(4, d) if self.failures == "theory" else self.failures
+        self.transformed = holds(self.bilog, setting.actions)
         self.restarts = -1
         self._restart()
+
+    def _model(self, setting: Setting) -> ThompsonModel:
+        functions = 1 + setting.constraints
+        if is_fitted(self.kernel, setting.actions):
+            return FittedThompson(setting.actions, functions, None, setting.horizon)
+        return ThompsonModel(setting.actions, functions, self.lam, setting.horizon, self.scaled)
 
     def _restart(self) -> None:
         self.model.forget()
@@ -117,17 +136,17 @@ class SCBO(OneRun):
         units = self.model.cube.units
         if units is not None:
             inside = np.flatnonzero(((units >= low) & (units <= high)).all(axis=1))
-            fewest = min(2 * len(middle) + 1, self.candidates)
+            fewest = min(2 * len(middle) + 1, self.most)
             if len(inside) < fewest:
                 return np.argsort(((units - middle) ** 2).sum(axis=1), kind="stable")[:fewest]
-            return inside if len(inside) <= self.candidates else self.generator.permutation(inside)[: self.candidates]
+            return inside if len(inside) <= self.most else self.generator.permutation(inside)[: self.most]
         d = len(middle)
         shifted = self.sobol + self.generator.random(d)
         points = low + (shifted - np.floor(shifted)) * (high - low)
         if d <= PERTURBED:
             return points
-        moved = self.generator.random((self.candidates, d)) < PERTURBED / d
-        moved[np.arange(self.candidates), self.generator.integers(d, size=self.candidates)] = True
+        moved = self.generator.random((self.most, d)) < PERTURBED / d
+        moved[np.arange(self.most), self.generator.integers(d, size=self.most)] = True
         return np.where(moved, points, middle)
 
     def tell_one(self, t: int, action: Any, f: float, g: Array) -> None:
@@ -140,8 +159,7 @@ class SCBO(OneRun):
         self._learn(self.model.where(action), f, g)
 
     def _learn(self, where: NDArray[Any], f: float, g: Array) -> None:
-        values = np.sign(g) * np.log1p(np.abs(g)) if self.bilog else g
-        self.model.tell(where, np.concatenate([[f], values]))
+        self.model.tell(where, np.concatenate([[f], bilog(g) if self.transformed else g]))
 
     def _adapt(self, success: bool) -> None:
         """Count, and double or halve the side."""

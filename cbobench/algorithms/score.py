@@ -210,7 +210,7 @@ class ScoreAlgorithm(Algorithm):
         """The best-scored points of the unit cube, (S, d), and their scores: the best candidates, polished.
 
         Args:
-            also: points (S, d) to climb from as well; None while the prior is stationary, a tie of all points.
+            also: points (S, d), or (S, q, d), to climb from as well; None while the prior is stationary, a tie of all.
         """
         parts, coin = self.parts(self.belief).kinks(), self.ties.at(t)
         total = _of_all(parts.total(), self.belief)
@@ -223,14 +223,16 @@ class ScoreAlgorithm(Algorithm):
         if also is None:
             return candidate, achieved
 
+        also = also[:, None] if also.ndim == 2 else also
+
         def scorer(mean: Array, variance: Array, points: Array) -> Parts:
             return self.parts(self.view(mean, variance, points)).kinks()
 
         def at(points: Array) -> Parts:
             return scorer(*self.posterior.at(points), points)
 
-        observed = np.stack(self.observed, axis=1) if self.starts.rough else also[:, None]
-        start = np.concatenate([also[:, None], self.starts(parts, at, observed)], axis=1)
+        observed = np.stack(self.observed, axis=1) if self.starts.rough else also
+        start = np.concatenate([also, self.starts(parts, at, observed)], axis=1)
         points, values = polish(scorer, self.posterior.jet, start, box.spacing, self.starts.rough)
         self.starts.ended = points
         if self.starts.rough:

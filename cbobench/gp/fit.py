@@ -3,7 +3,7 @@
 The model is y = c + f(x) + noise, f a GP with covariance s² k(x, x'), k the Matérn-5/2 kernel with a lengthscale for
 every coordinate of the unit cube. Observations are standardised first. A lengthscale's prior is BoTorch's (from 0.12
 on; Hvarfner et al. 2024): LogNormal(√2 + ln(d)/2, √3), not below 0.025. Ours, where BoTorch has s² = 1 and expects more
-noise (LogNormal(-4, 1), not below 1e-4): ln s² is N(0, 1), the noise variance is LogNormal(-9, 3), not below 1e-6. The
+noise (LogNormal(-4, 1), not below 1e-4): ln s² is N(0, 1), the noise variance is LogNormal(-9, 3), not below 1e-8. The
 constant c is the one that maximises the likelihood (generalised least squares).
 
 A fit looks at no more than `MOST` observations and takes no more than `STEPS` steps; `due` says after which rounds
@@ -24,7 +24,7 @@ MOST = 256  # observations: later ones thin out the earlier ones evenly
 STEPS = 50
 EVERY, GROWTH = 30, 1.1  # a fit after each of so many observations, then whenever there are so many times as many
 SHORTEST, LONGEST = 0.025, 100.0
-LEAST_NOISE, MOST_NOISE = 1e-6, 1.0
+LEAST_NOISE, MOST_NOISE = 1e-8, 1.0
 SCALE_PRIOR = (0.0, 1.0)
 NOISE_PRIOR = (-9.0, 3.0)
 WIDTH = math.sqrt(3)  # of the prior of a lengthscale's logarithm

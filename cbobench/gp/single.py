@@ -39,6 +39,11 @@ def own_noise(actions: Finite | Box, lam: float, replicates: int, functions: int
     return OwnNoise([ObservationPosterior(actions, lam, replicates, 2, slots) for _ in range(functions)])
 
 
+def bilog(g: Array) -> Array:
+    """sign(g) ln(1 + |g|), which keeps the sign and pulls large values in (Eriksson & Poloczek 2021)."""
+    return np.asarray(np.sign(g) * np.log1p(np.abs(g)))
+
+
 class RunningScale:
     """Centres and amplitudes of (f, g_1, ..., g_m) from the running range of what was observed, for S replicates.
 

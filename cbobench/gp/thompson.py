@@ -19,9 +19,11 @@ from numpy.typing import NDArray
 
 from cbobench.errors import CellFailure
 from cbobench.gp.actions import Finite
+from cbobench.gp.box import Box
 from cbobench.gp.kernels import Array, squared_lengths
 from cbobench.gp.posteriors.contract import VARIANCE_FLOOR
 from cbobench.gp.posteriors.factor import SMALL, Factor, lapack
+from cbobench.gp.posteriors.fitted import UNIT, FittedPosterior
 from cbobench.gp.single import RunData
 
 BLOCK = 48  # actions drawn at a time
@@ -30,6 +32,7 @@ NEGLIGIBLE = 1e-10
 REACH = -2 * math.log(NEGLIGIBLE)
 
 Indices = NDArray[np.intp]
+Places = Sequence[NDArray[Any]]
 
 
 class ThompsonModel(RunData):
@@ -66,6 +69,11 @@ class ThompsonModel(RunData):
             means.append(y - lam * self.factors[i].weights(c))
         self.played_means = self._scaled(means)[:, self.alike]
 
+    @property
+    def amplitude(self) -> Array:
+        """Of every function, (p,)."""
+        return np.asarray(self.scale.amplitude[0])
+
     def _noise(self) -> list[float]:
         """λ of the unit GPs, per factor."""
         return self.scale.unit_noise(self.noise)[0].tolist() if self.own else [self.noise]
@@ -87,28 +95,28 @@ class ThompsonModel(RunData):
             return self.actions.between(left, right)
         return self.actions.kernel.profile(squared_lengths(left[:, None] - right))
 
-    def _lifted(self, where: NDArray[Any]) -> NDArray[Any]:
-        """Points as rows (x, |x|², 1), for `_product`; indices as they are."""
-        if isinstance(self.actions, Finite):
-            return where
-        x = where - 0.5
-        return np.concatenate([x, squares(x)[:, None], np.ones((len(x), 1))], axis=1)
+    def _places(self, where: NDArray[Any]) -> list[NDArray[Any]]:
+        """What `_products` takes for actions, per kernel."""
+        return [where if isinstance(self.actions, Finite) else lifted(where - 0.5)]
 
-    def _product(self, left: NDArray[Any], right: NDArray[Any]) -> Array:
-        """As `_prior`, of lifted points: |x|² - 2 x.y + |y|² in one product, exact to the last digits of |x|²."""
+    def _products(self, left: Places, right: Places) -> list[Array]:
+        """As `_prior`, of places: one for each factor."""
         if isinstance(self.actions, Finite):
-            return self.actions.between(left, right)
-        x, square, one = right[:, :-2], right[:, -2:-1], right[:, -1:]
-        squared = np.matmul(left, np.concatenate([-2 * x, one, square], axis=1).T)
-        return self.actions.kernel.profile(np.maximum(squared, 0.0, out=squared))
+            one = self.actions.between(left[0], right[0])
+        else:
+            one = self.actions.kernel.profile(apart(left[0], right[0]))
+        return [one] * len(self.factors)
 
     # Posteriors -----------------------------------------------------------------------------------------------------
 
     def at(self, where: NDArray[Any]) -> tuple[Array, Array, list[Array]]:
         """Means (p, q), variances of the unit GPs (1, q) or (p, q), and per factor R⁻ᵀ k, (q, c)."""
         exact = any(factor.lam < SMALL for factor in self.factors)
-        cross = self._prior(where, self.played) if exact else self._product(*map(self._lifted, (where, self.played)))
-        halves = [factor.half(cross) for factor in self.factors]
+        if exact:
+            cross = [self._prior(where, self.played)] * len(self.factors)
+        else:
+            cross = self._products(self._places(where), self._places(self.played))
+        halves = [factor.half(k) for factor, k in zip(self.factors, cross, strict=True)]
         own = self.actions.prior[where] if isinstance(self.actions, Finite) else 1.0
         variance = np.maximum(own - np.stack([squares(half) for half in halves]), VARIANCE_FLOOR)
         if exact:
@@ -127,7 +135,7 @@ class ThompsonModel(RunData):
             CellFailure: a covariance has no Cholesky factor, whatever jitter is added.
         """
         mean, variance, halves = self.at(where)
-        place, amplitude = self._lifted(where), self.scale.amplitude[0][:, None]
+        places, amplitude = self._places(where), self.amplitude[:, None]
         drawn, values = np.empty(0, dtype=np.intp), np.empty((len(mean), 0))
         kept = open_ = np.arange(len(where))  # what is conditioned on what is drawn, and what of it can still win
         goal = mean.max(axis=1) * (np.arange(len(mean)) == 0)  # what the first block is chosen to beat
@@ -136,9 +144,9 @@ class ThompsonModel(RunData):
             size = BLOCK if len(open_) > 1.5 * BLOCK else len(open_)
             order = open_[gaps[open_].argpartition(size - 1)]
             first, rest = order[:size], order[size:]
-            here, ours = place[kept[first]], [half[first] for half in halves]
-            prior = self._product(here, here)
-            roots = [upper(prior - np.matmul(our, our.T)) for our in ours]
+            here, ours = [place[kept[first]] for place in places], [half[first] for half in halves]
+            priors = self._products(here, here)
+            roots = [upper(prior - np.matmul(our, our.T)) for prior, our in zip(priors, ours, strict=True)]
             normals = generator.standard_normal((len(mean), size))
             drawn = np.concatenate([drawn, kept[first]])
             values = np.concatenate([values, mean[:, first] + amplitude * times(normals, roots)], axis=1)
@@ -149,15 +157,67 @@ class ThompsonModel(RunData):
             if not len(rest):
                 break
             kept, halves = kept[rest], [half[rest] for half in halves]
-            prior = self._product(place[kept], here)
-            each = zip(roots, halves, ours, strict=True)
-            more = [solved(root, prior - np.matmul(half, our.T)) for root, half, our in each]
+            priors = self._products([place[kept] for place in places], here)
+            each = zip(roots, priors, halves, ours, strict=True)
+            more = [solved(root, prior - np.matmul(half, our.T)) for root, prior, half, our in each]
             mean = mean[:, rest] + amplitude * times(normals, [one.T for one in more])
             variance = np.maximum(variance[:, rest] - np.stack([squares(one) for one in more]), 0.0)
             halves = [np.concatenate(both, axis=1) for both in zip(halves, more, strict=True)]
             gaps = shortfall(mean, amplitude * np.sqrt(variance + JITTER), goal)
             open_ = np.flatnonzero(gaps < REACH)
         return drawn, values
+
+
+class FittedThompson(ThompsonModel):
+    """The same with fitted kernels, one factor per function (see `cbobench.gp.posteriors.fitted`).
+
+    Args:
+        noise: the functions' noise variances, (p,); None to fit them.
+    """
+
+    def __init__(self, actions: Finite | Box, functions: int, noise: Array | None, slots: int) -> None:
+        nowhere = np.empty((0, actions.d))
+        self.fitted = FittedPosterior(actions, 1, functions, None if noise is None else noise[None], nowhere)
+        super().__init__(actions, functions, 1.0, slots, scaled=False)
+
+    def forget(self) -> None:
+        super().forget()
+        self.fitted.reset()
+
+    def tell(self, where: NDArray[Any], values: Array) -> None:
+        RunData.tell(self, where, values)
+        self.fitted.update(where, values[None])
+        self.played_means = self.fitted.at_observations()[0][0]
+
+    @property
+    def amplitude(self) -> Array:
+        return np.asarray(self.fitted.amplitude[0])
+
+    def _places(self, where: NDArray[Any]) -> list[NDArray[Any]]:
+        return [lifted((self.units(where) - 0.5) / lengths) for lengths in self.fitted.lengthscales[0]]
+
+    def _products(self, left: Places, right: Places) -> list[Array]:
+        return [UNIT.profile(apart(one, other)) for one, other in zip(left, right, strict=True)]
+
+    def at(self, where: NDArray[Any]) -> tuple[Array, Array, list[Array]]:
+        fitted, c = self.fitted, self.count
+        cross = self._products(self._places(where), self._places(self.played))
+        halves = [np.matmul(k, root[:c, :c].T) for k, root in zip(cross, fitted.root[0], strict=True)]
+        pull = np.stack([np.matmul(half, u[:c]) for half, u in zip(halves, fitted.half[0], strict=True)])
+        unit = np.maximum(1 - np.stack([squares(half) for half in halves]), VARIANCE_FLOOR)
+        return fitted.centre[0][:, None] + self.amplitude[:, None] * pull, unit, halves
+
+
+def lifted(x: Array) -> Array:
+    """Points as rows (x, |x|², 1), for `apart`."""
+    return np.concatenate([x, squares(x)[:, None], np.ones((len(x), 1))], axis=1)
+
+
+def apart(left: Array, right: Array) -> Array:
+    """Squared distances of lifted points, (a, b), by one product, exact to the last digits of |x|²."""
+    x, square, one = right[:, :-2], right[:, -2:-1], right[:, -1:]
+    squared = np.matmul(left, np.concatenate([-2 * x, one, square], axis=1).T)
+    return np.maximum(squared, 0.0, out=squared)
 
 
 def best_of(values: Array) -> int:

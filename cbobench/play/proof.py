@@ -24,14 +24,17 @@ def prove(problem: str, algorithm: str, label: str, source: str, wanted: str) ->
         source, wanted: the driver's code and libraries (see `cbobench.results.source`).
 
     Raises:
-        OtherCode: another cbobench, another module of the user's or none, another NumPy or SciPy.
+        OtherCode: another cbobench, another module of the user's or none, other libraries.
     """
     here = f"worker {platform.node()}"
     try:
         found = source_hash(problem, algorithm)
     except Misuse as error:
         raise OtherCode(f"{here} cannot play {label}: {error}; {SHIP}, then run again") from error
-    for what, mine, drivers, then in (("code", found, source, SHIP), ("libraries", libraries(), wanted, INSTALL)):
+    for what, mine, drivers, then in (
+        ("code", found, source, SHIP),
+        ("libraries", libraries(algorithm), wanted, INSTALL),
+    ):
         if mine != drivers:
             raise OtherCode(
                 f"{here} has other {what} for {label}: {mine}, the driver has {drivers}; {then}, then run again"

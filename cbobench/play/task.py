@@ -34,7 +34,7 @@ from cbobench.results.store import StoreFailure
 from cbobench.suite.cells import Cell, Pair
 from cbobench.suite.demand import ONE, Demand
 from cbobench.suite.variants import canonical
-from cbobench.threads import threads
+from cbobench.threads import single_thread
 
 
 @dataclass(frozen=True)
@@ -101,7 +101,7 @@ def carry_out_there(problem: Problem, task: Task, folder: RunFolder) -> Receipt 
     """`carry_out` on a worker, which first proves that it has the driver's code.
 
     Raises:
-        OtherCode: another cbobench, another module of the user's, another NumPy or SciPy.
+        OtherCode: another cbobench, another module of the user's, other libraries.
         StoreFailure: another folder than the driver's.
     """
     refuse_unshared(folder)
@@ -126,7 +126,7 @@ def carry_out(
     """
     began = time.monotonic()
     audited: list[dict[str, Any]] = []
-    with threads(task.demand.cpus):
+    with single_thread():
         try:
             with _guarded(task, task.cells, report) as watch:
                 rows = _play_block(problem, task, folder, audited, watch)

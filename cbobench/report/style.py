@@ -92,7 +92,7 @@ PUBLISHED = {
     "rpol-ucb": ("rust", 1, "P"), "rpol-censored": ("violet", 2, "s"), "rpol-sw": ("rust", 1, "<"),
     "config": ("sage", 3, "X"), "ckb-restart": ("violet", 2, "D"),
 }  # fmt: skip
-SALT = 0  # the first with which no two shipped names share colour and marker
+SALT = 7  # the first with which no two shipped names share colour and marker
 
 
 @dataclass(frozen=True)

@@ -19,8 +19,6 @@ from importlib.machinery import ModuleSpec
 from importlib.util import find_spec
 from pathlib import Path
 
-import numpy as np
-
 from cbobench.algorithms import ALGORITHMS
 from cbobench.errors import Misuse
 from cbobench.problems import PROBLEMS
@@ -76,12 +74,32 @@ def refuse_edits(problem: str, algorithm: str) -> None:
 _first_seen: dict[Path, str] = {}
 
 
-@cache
-def libraries() -> str:
-    """The libraries whose versions may round a result differently; a mark of its own beside the source's."""
-    from importlib.metadata import version
+def libraries(algorithm: str | None = None) -> str:
+    """The libraries whose versions may round a result differently; a mark of its own beside the source's.
 
-    return f"numpy {np.__version__}, scipy {version('scipy')}"
+    Args:
+        algorithm: registered name or import path of one that may need libraries of its own.
+    """
+    return versions(("numpy", "scipy", *(ALGORITHMS.get(algorithm).libraries if algorithm else ())))
+
+
+@cache
+def versions(names: tuple[str, ...]) -> str:
+    """The versions that are installed, as in `numpy 2.0.0, scipy 1.14.0`."""
+    from importlib.metadata import PackageNotFoundError, version
+
+    def installed(name: str) -> str:
+        try:
+            return version(name)
+        except PackageNotFoundError:
+            return "none"
+
+    return ", ".join(f"{name} {installed(name)}" for name in names)
+
+
+def other_versions(made: str) -> bool:
+    """Whether what `libraries` said of some code, here or elsewhere, is not what is installed here."""
+    return made != versions(tuple(word.split(" ")[0] for word in made.split(", ")))
 
 
 @cache

@@ -14,7 +14,7 @@ from typing import Protocol
 
 from cbobench.errors import CbobenchError
 from cbobench.registry import import_object
-from cbobench.results.source import libraries, look_again, source_hash
+from cbobench.results.source import look_again, other_versions, source_hash
 from cbobench.suite.cells import Pair
 
 
@@ -67,5 +67,5 @@ class Freshness:
         return self.current(pair) is None
 
     def other_libraries(self, made: Made) -> bool:
-        """Whether another NumPy or SciPy played a cell: its bits may differ, but it is not stale for that."""
-        return made.libraries != libraries()
+        """Whether other libraries played a cell: its bits may differ, but it is not stale for that."""
+        return other_versions(made.libraries)

@@ -20,7 +20,7 @@ class Status:
     """Cells of a run by state.
 
     Of those that are done, `stale` ones were played by code that has changed since, `unchecked` ones by code that
-    cannot be imported here, `other` ones with another NumPy or SciPy than this machine's. `cpus`: the kinds of CPU that
+    cannot be imported here, `other` ones with other libraries than this machine's. `cpus`: the kinds of CPU that
     played them, where they are known.
     """
 

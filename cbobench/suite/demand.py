@@ -22,7 +22,7 @@ class Demand:
     """What a task takes.
 
     Attributes:
-        cpus: whole CPUs; BLAS may use as many threads.
+        cpus: whole CPUs.
         memory: bytes, 0 where nothing was said.
     """
 

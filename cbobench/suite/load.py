@@ -2,26 +2,18 @@
 
 from __future__ import annotations
 
-import itertools
-import math
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
-from cbobench import params
-from cbobench.algorithms import ALGORITHMS
-from cbobench.errors import CbobenchError, Misuse, nearest, one_line, printable, refuse_strange, show, unknown
-from cbobench.problems import PROBLEMS
-from cbobench.problems.base import Problem
+from cbobench.errors import Misuse, nearest, refuse_strange, show, unknown
 from cbobench.problems.data import DataFolder
 from cbobench.suite import yamlio
 from cbobench.suite.cells import Grid, Pair, Suite
 from cbobench.suite.checks import check_pairs, check_shared, unique
-from cbobench.suite.demand import ONE, Demand, demand
+from cbobench.suite.demand import ONE
+from cbobench.suite.entries import Where, algorithm_variants, entries, problem_variants
 from cbobench.suite.initial import after, check_initial, initial_of
 from cbobench.suite.limits import (
     MAX_CELLS,
@@ -29,12 +21,9 @@ from cbobench.suite.limits import (
     MAX_PAIRS,
     MAX_SEED,
     MAX_SEEDS,
-    MAX_VARIANTS,
     check_texts,
     refuse_product,
 )
-from cbobench.suite.variants import Variant, short
-from cbobench.threads import single_thread
 
 KEYS = (
     *("suite", "about", "horizon", "seeds", "record", "audit", "timeout", "skip", "initial"),
@@ -71,7 +60,7 @@ def load(
     """
     content = yamlio.read(source) if isinstance(source, Path) else yamlio.located(source)
     path = source if isinstance(source, Path) else Path("the suite")
-    at = _Where(path)
+    at = Where(path)
     check_texts(content, at)
     for word in command:
         refuse_strange(word, "the command line:")
@@ -91,12 +80,12 @@ def load(
         shared = {}
     if not isinstance(shared, Mapping):
         raise Misuse(f"{at(content.lines['shared'])}shared is {show(shared)}; it must map parameters to values")
-    asked = {key: _entries(content, key, at) for key in ("problems", "algorithms")}
+    asked = {key: entries(content, key, at) for key in ("problems", "algorithms")}
     refuse_product(
         {key: sum(entry.count for entry in some) for key, some in asked.items()}, MAX_PAIRS, "pairs", f"{path}: "
     )
     beside = [path.parent, Path()]
-    made = [(v, e.demand) for e in asked["algorithms"] for v in _algorithm_variants(e, at, shared, imports, beside)]
+    made = [(v, e.demand) for e in asked["algorithms"] for v in algorithm_variants(e, at, shared, imports, beside)]
     initial = initial_of(content.get("initial"), T, at(content.lines.get("initial", 0)))
     made = [(after(initial, variant), wanted) for variant, wanted in made]
     algorithms = [variant for variant, _ in made]
@@ -106,7 +95,7 @@ def load(
     found = [
         one
         for entry in asked["problems"]
-        for one in _problem_variants(
+        for one in problem_variants(
             entry, at, folder, imports, beside, lambda v: any(Pair(v, a).matches(only) for a in algorithms)
         )
     ]
@@ -149,134 +138,6 @@ def load(
     variants = tuple(v for v, _ in found), tuple(algorithms)
     grid = Grid(*variants, T, chosen, tuple(pairs), tuple(command), tuple(unplayable))
     return Suite(name, about, keep, grid, problems, audit, timeout, demands)
-
-
-@dataclass(frozen=True)
-class _Where:
-    path: Path
-
-    def __call__(self, line: int) -> str:
-        return f"{self.path}:{line}: " if line else f"{self.path}: "
-
-
-@dataclass(frozen=True)
-class _Entry:
-    """A name with the values that each of its settings is to take: one, or those of its `{sweep: [...]}`."""
-
-    name: str
-    axes: dict[str, list[Any]]
-    swept: frozenset[str]
-    label: str | None
-    line: int
-    demand: Demand
-
-    @property
-    def count(self) -> int:
-        """How many variants it stands for."""
-        return math.prod(map(len, self.axes.values()))
-
-    def settings(self) -> Iterator[dict[str, Any]]:
-        """Those of every variant: the axes multiplied out."""
-        for values in itertools.product(*self.axes.values()):
-            yield dict(zip(self.axes, values, strict=True))
-
-
-def _entries(content: yamlio.Located, key: str, at: _Where) -> list[_Entry]:
-    items = content[key]
-    if not isinstance(items, yamlio.LocatedList) or not items:
-        raise Misuse(f"{at(content.lines[key])}{key} must be a list of names, or of name: {{parameters}}")
-    result = []
-    for item, line in zip(items, items.lines, strict=True):
-        if isinstance(item, str):
-            result.append(_Entry(item, {}, frozenset(), None, line, ONE))
-        elif isinstance(item, yamlio.Located) and len(item) == 1:
-            name, settings = next(iter(item.items()))
-            if settings is None:
-                settings = yamlio.located({})
-            if not isinstance(settings, yamlio.Located):
-                raise Misuse(f"{at(line)}parameters of {show(name)} must be a mapping, not {show(settings)}")
-            label = settings.get("label")
-            if label is not None and (not isinstance(label, str) or not label.strip()):
-                raise Misuse(f"{at(line)}label is {show(label)}; it must be text")
-            if key == "problems" and "resources" in settings:
-                raise Misuse(f"{at(line)}{name} is a problem; resources are those of an algorithm")
-            result.append(_entry(name, settings, label, line, at))
-        else:
-            raise Misuse(f"{at(line)}{show(item)} is not an entry; write a name, or name: {{parameters}}")
-    return result
-
-
-def _entry(name: str, settings: yamlio.Located, label: str | None, line: int, at: _Where) -> _Entry:
-    axes = {}
-    for key, value in settings.items():
-        if key in ("label", "resources"):
-            continue
-        swept = isinstance(value, Mapping) and "sweep" in value
-        if swept and (list(value) != ["sweep"] or not isinstance(value["sweep"], list) or not value["sweep"]):
-            place = at(settings.lines[key])
-            raise Misuse(f"{place}{key} is {show(value)}; allowed: a value, or {{sweep: [values]}}")
-        axes[key] = params.plain(value["sweep"] if swept else [value])
-    counts = {key: len(values) for key, values in axes.items()}
-    refuse_product(counts, MAX_VARIANTS, f"variants of {show(name)}", at(line))
-    swept_keys = frozenset(k for k in axes if isinstance(settings[k], Mapping) and "sweep" in settings[k])
-    wanted = demand(settings.get("resources"), at(settings.lines.get("resources", line)))
-    return _Entry(name, axes, swept_keys, label, line, wanted)
-
-
-def _problem_variants(
-    entry: _Entry,
-    at: _Where,
-    folder: DataFolder,
-    imports: bool,
-    beside: Sequence[Path],
-    wanted: Callable[[Variant], bool],
-) -> list[tuple[Variant, Problem]]:
-    """The variants of an entry with their prepared problems; one that is not wanted may be left out for its failure."""
-    where = at(entry.line)
-    cls = PROBLEMS.get(entry.name, where=where, imports=imports, beside=beside)
-    result = []
-    for settings in entry.settings():
-        problem: Problem = params.build(cls, settings, where=where)
-        resolved = params.resolve(cls, settings)
-        try:
-            with single_thread():
-                problem.prepare(folder)
-                problem.known_instance()
-            fixed, note = problem.identity(), printable(problem.note())
-            problem.settle(np.zeros(1))  # refuses a tolerance that is none
-            if problem.feasibility_tolerance:
-                fixed |= {"feasibility_tolerance": float(problem.feasibility_tolerance)}
-        except Exception as error:  # a user's problem may raise anything
-            if not wanted(_variant(entry, settings, resolved, resolved)):
-                continue
-            reason = error if isinstance(error, CbobenchError) else one_line(error)
-            raise Misuse(f"{where}{entry.name}: {reason}") from error
-        result.append((replace(_variant(entry, settings, resolved | fixed, resolved), note=note), problem))
-    return result
-
-
-def _algorithm_variants(
-    entry: _Entry, at: _Where, shared: Mapping[str, Any], imports: bool, beside: Sequence[Path]
-) -> list[Variant]:
-    where = at(entry.line)
-    cls = ALGORITHMS.get(entry.name, where=where, imports=imports, beside=beside)
-    known = {p.name for p in params.params_of(cls)}
-    common = {name: value for name, value in shared.items() if name in known}
-    result = []
-    for settings in entry.settings():
-        params.build(cls, common | settings, where=where)
-        resolved = params.resolve(cls, common | settings, where=where)
-        result.append(_variant(entry, settings, resolved, resolved))
-    return result
-
-
-def _variant(entry: _Entry, given: dict[str, Any], values: dict[str, Any], settings: dict[str, Any]) -> Variant:
-    given = {name: settings[name] for name in given}  # as resolved: 1 and 1.0 are one number
-    label = entry.label if entry.label is not None else Variant(entry.name, given, values, "", settings).title
-    swept = {k: v for k, v in given.items() if k in entry.swept}
-    if entry.label is not None and swept:
-        label += f" ({', '.join(f'{k} = {short(v)}' for k, v in swept.items())})"
-    return Variant(entry.name, given, values, label, settings)
 
 
 def _seeds(given: Any, where: str) -> tuple[int, ...]:

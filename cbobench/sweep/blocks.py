@@ -196,9 +196,10 @@ class Tasks(Sequence[Task]):
         strip, attempts = self.strips[which], self._attempts[which]
         cells = tuple(strip.cell(i) for i in range(first, end))
         attempt = 1 if attempts is None else 1 + int(attempts[first:end].max())
-        source = self.sources[strip.pair.problem.name, strip.pair.algorithm.name]
-        wanted = self.demands.get(strip.pair.algorithm.title, ONE)
-        return Task(strip.pair, cells, self.keep, source, libraries(), attempt, self.audit, self.timeout, demand=wanted)
+        pair = strip.pair
+        made_of = self.sources[pair.problem.name, pair.algorithm.name], libraries(pair.algorithm.name)
+        wanted = self.demands.get(pair.algorithm.title, ONE)
+        return Task(pair, cells, self.keep, *made_of, attempt, self.audit, self.timeout, demand=wanted)
 
     def of_pairs(self) -> list[Task]:
         """The first task of every strip."""

@@ -16,6 +16,7 @@ from cbobench.play.failure import described
 from cbobench.play.proof import SHIP, prove
 from cbobench.results.drivers import FOLDER, UNSEEN, refuse_unshared
 from cbobench.results.folder import RunFolder
+from cbobench.results.source import libraries
 from cbobench.results.store import machine
 from cbobench.sweep.ship import Code
 from cbobench.words import counted
@@ -36,16 +37,20 @@ def ask(ray: Any, folder: RunFolder, code: Code, note: Callable[[str], None]) ->
     Raises:
         Misuse: in one line, with the nodes' names.
     """
-    sent = (folder.uri, folder.driver, [(*names, source) for names, source in code.sources.items()], code.libraries)
+    sent = (
+        folder.uri,
+        folder.driver,
+        [(*names, source, libraries(names[1])) for names, source in code.sources.items()],
+    )
 
     # Within, so that it travels by value: a node may have no cbobench, or an older one.
-    def there(mark: str, uri: str, driver: str, sources: list[tuple[str, str, str]], libraries: str) -> tuple[str, str]:
+    def there(mark: str, uri: str, driver: str, pairs: list[tuple[str, str, str, str]]) -> tuple[str, str]:
         try:
             from cbobench.results.folder import RunFolder
             from cbobench.sweep.probe import look
         except Exception as error:
             return "", str(error)
-        return look(RunFolder(uri, driver), mark, sources, libraries), ""
+        return look(RunFolder(uri, driver), mark, pairs), ""
 
     hosts: dict[Any, tuple[str, str]] = {}
     for node in ray.nodes():
@@ -78,12 +83,12 @@ def ask(ray: Any, folder: RunFolder, code: Code, note: Callable[[str], None]) ->
     judge(folder, answers)
 
 
-def look(folder: RunFolder, mark: str, sources: Sequence[tuple[str, str, str]], libraries: str) -> str:
+def look(folder: RunFolder, mark: str, pairs: Sequence[tuple[str, str, str, str]]) -> str:
     """On a node: write a file for the driver, and compare the code; what is wrong, or ""."""
     try:
         refuse_unshared(folder)
-        for problem, algorithm, source in sources:
-            prove(problem, algorithm, f"{problem} / {algorithm}", source, libraries)
+        for problem, algorithm, source, wanted in pairs:
+            prove(problem, algorithm, f"{problem} / {algorithm}", source, wanted)
         folder.write_json(_file(mark), {"mark": mark})
     except CbobenchError as error:
         return str(error)

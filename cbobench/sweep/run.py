@@ -146,8 +146,7 @@ def plan(
     else:
         refuse_foreign(folder)
         workers = CLUSTER_CPUS if address is not None else cpus or usable_cpus()
-        wanted = blocks.block_size(len(grid.pairs), len(grid.seeds), workers)
-        size = block or min(wanted, limit)
+        size = block or min(blocks.block_size(len(grid.pairs), len(grid.seeds), workers), limit)
         record = RunRecord(loaded.name, loaded.about, loaded.keep, size, (grid,), (call,), loaded.audit)
         found = nothing()
     strips, attempts, stale = blocks.undone(grid, found, again)
@@ -241,8 +240,7 @@ def execute(
 
 def _still_to_play(todo: Plan, claim: Claim) -> Plan:
     """The plan into the folder that was claimed, without what another call has published since it was made."""
-    removed = sweep_up(todo.folder, claim.id)
-    if removed:
+    if removed := sweep_up(todo.folder, claim.id):
         claim.note(f"removed {removed} unfinished files of calls that were killed")
     new = todo.folder.published() - todo.known  # of pieces, perhaps, that are called otherwise
     return replace(todo, folder=claim.there, tasks=todo.tasks.left(played(todo.folder)) if new else todo.tasks)

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from cbobench.errors import Misuse, show
-from cbobench.results.source import PACKAGE, closure, libraries, top_level
+from cbobench.results.source import PACKAGE, closure, top_level
 from cbobench.words import counted
 
 LEFT_OUT = {"__pycache__", "data", "runs", "figures", "tests", "venv", "env", "node_modules"}
@@ -32,12 +32,10 @@ class Code:
 
     Attributes:
         sources: hash of the code by the names of problem and algorithm (see `cbobench.results.source`).
-        libraries: NumPy's and SciPy's versions.
         files: what is sent, by where it belongs below a folder of modules; nothing where nothing is.
     """
 
     sources: Mapping[tuple[str, str], str] = field(default_factory=dict)
-    libraries: str = field(default_factory=libraries)
     files: Mapping[str, Path] = field(default_factory=dict)
 
     def lay_out(self, folder: Path) -> list[str]:

@@ -9,7 +9,7 @@ from cbobench.algorithms.improvement import FAR, log_expected_improvement
 from cbobench.gp.beliefs import Belief, FunctionBelief
 from cbobench.problems.base import Feedback
 from tests.algorithms.easy import bowl
-from tests.helpers import make, play, setting
+from tests.helpers import make, play, problem, setting
 
 ONE = np.ones((1, 1))
 
@@ -68,12 +68,12 @@ def test_incumbent_by_hand():
     np.testing.assert_allclose(incumbents[2], 1 / 1.01)
 
 
-@pytest.mark.parametrize("grid", [None, 15])
-def test_incumbent_is_read_at_the_played_points(grid):
+@pytest.mark.parametrize(("grid", "kernel"), [(None, "given"), (15, "given"), (None, "fit")])
+def test_incumbent_is_read_at_the_played_points(grid, kernel):
     """On a box from the observations' own weights, on a grid from all means: both as the posterior says there."""
     from scipy.special import ndtr
 
-    algorithm = make("cei")
+    algorithm = make("cei", kernel=kernel)
     _, chunks = play(bowl(grid=grid, candidates=64), algorithm, seeds=3, horizon=30)
     algorithm.ask(31)
     played = chunks[0].actions
@@ -83,7 +83,10 @@ def test_incumbent_is_read_at_the_played_points(grid):
             mean, variance = algorithm.posterior.at(np.stack([units] * 3))
         else:
             mean, variance = algorithm.posterior.mean[:, :, played[:, s]], algorithm.posterior.variance[:, played[:, s]]
-        means, deviations = algorithm.running.moments(mean, variance)
+        if kernel == "fit":
+            means, deviations = mean, np.sqrt(variance)
+        else:
+            means, deviations = algorithm.running.moments(mean, variance)
         likely = ndtr(-means[s, 1] / deviations[s, 1]) >= 0.95
         assert likely.any()
         np.testing.assert_allclose(algorithm.incumbent[s], means[s, 0][likely].max(), rtol=1e-6)
@@ -92,4 +95,15 @@ def test_incumbent_is_read_at_the_played_points(grid):
 def test_it_has_no_width_to_set():
     from cbobench.params import params_of
 
-    assert [p.name for p in params_of(type(make("cei")))] == ["lam", "delta", "scaled"]
+    assert [p.name for p in params_of(type(make("cei")))] == ["kernel", "lam", "delta", "scaled", "bilog"]
+
+
+@pytest.mark.parametrize(("name", "rounds"), [("cei", 30), ("scbo", 60)])
+def test_with_fitted_models_it_finds_the_optimum_of_a_box(name, rounds):
+    """The problem's own kernel, which is too smooth and has the wrong lengthscale, leaves both a tenth away."""
+    play_, _ = play(problem("gramacy", noise_f=0.0, noise_g=0.0), make(name), seeds=3, horizon=rounds)
+    assert np.median(play_.metrics.final["simple_regret"]) < 0.003
+    if name == "cei":
+        given = make(name, kernel="given", bilog=False)
+        play_, _ = play(problem("gramacy", noise_f=0.0, noise_g=0.0), given, seeds=3, horizon=rounds)
+        assert np.median(play_.metrics.final["simple_regret"]) > 0.05

@@ -22,7 +22,7 @@ from cbobench.params import build, params_of
 from cbobench.problems.base import Drawn, Problem
 from cbobench.rng import Streams, generator
 from tests.algorithms.test_laws_of_parameters import others
-from tests.helpers import problem
+from tests.helpers import entry, problem
 
 WORDS = {"B": "B", "G": "G", "R": "R", "δ": "δ", "T": "T", "safe seed set": "seed set", "variation": "variation"}
 FACTS = {"noise": "R", "slater": "δ", "seed_set": "seed set", "changes": "variation"}
@@ -120,7 +120,7 @@ def read_somewhere(cls: type) -> set[str]:
     return set().union(*(reads(cls, settings) for settings in cases))
 
 
-@pytest.mark.parametrize("name", ALGORITHMS.names())
+@pytest.mark.parametrize("name", [*map(entry, ALGORITHMS.names())])
 def test_a_method_reads_what_it_says_it_must_know(name):
     cls = ALGORITHMS.get(name)
     assert read_somewhere(cls) == told(cls.knows)

@@ -22,7 +22,7 @@ from cbobench.algorithms import ALGORITHMS
 from cbobench.algorithms.unconstrained import IGPUCB
 from cbobench.errors import CbobenchError, Misuse
 from cbobench.params import build, param, params_of
-from tests.helpers import actions, play, problem
+from tests.helpers import actions, entry, play, problem
 
 PROBLEMS = {
     "grid": {"name": "rkhs", "d": 2, "n": 36, "full_information": True},
@@ -46,7 +46,7 @@ HINTS: dict[str, list[dict[str, Any]]] = {  # by a parameter's name: beside whic
     "G": [{"lam": 0.3}],
     "stop_when_infeasible": [{"beta": 0.3}],
 }
-EVERY = [(name, p.name) for name in ALGORITHMS.names() for p in params_of(ALGORITHMS.get(name))]
+EVERY = [entry(name, p.name) for name in ALGORITHMS.names() for p in params_of(ALGORITHMS.get(name))]
 
 
 @functools.cache

@@ -1,4 +1,4 @@
-"""Algorithms and problems with one fault each, and twins without it, for tests of what finds faults."""
+"""Algorithms with one fault each, and twins without it, for tests of what finds faults."""
 
 from __future__ import annotations
 
@@ -12,8 +12,6 @@ from cbobench.algorithms.optimistic import Optimistic
 from cbobench.algorithms.references import Random
 from cbobench.gp.parts import Parts
 from cbobench.params import param
-from cbobench.problems.base import Feedback
-from cbobench.problems.box import BoxProblem, Reference
 from cbobench.problems.literature import Gramacy
 
 
@@ -256,89 +254,3 @@ class Drawing(Random):
 
     def recommend(self, t):
         return self.ask(t)
-
-
-@dataclass(kw_only=True)
-class Disc(BoxProblem):
-    """f = x_1 + x_2 in the disc of radius 1 around 0."""
-
-    source = "ours"
-    about = "a linear function on a disc"
-
-    low = (-2.0, -2.0)
-    high = (2.0, 2.0)
-    reference = Reference((0.5**0.5, 0.5**0.5), 2**0.5, 1.0, 0.19635, 1e-9, "closed form")
-    feasibility_tolerance = 1e-12
-
-    def formula(self, x):
-        return np.stack([x[..., 0] + x[..., 1], x[..., 0] ** 2 + x[..., 1] ** 2 - 1.0], axis=-1)
-
-
-class Beaten(Disc):
-    """States an optimum that is none."""
-
-    reference = Reference((0.5, 0.5), 1.0, 1.0, 0.19635, 1e-9, "guessed")
-
-
-class Misstated(Disc):
-    """States another reward."""
-
-    reference = replace(Disc.reference, f=1.5)
-
-
-class Infeasible(Disc):
-    """States an optimum outside the disc."""
-
-    reference = Reference((1.0, 1.0), 2.0, 1.0, 0.19635, 1e-9, "guessed")
-
-
-class FirstAxis(Disc):
-    """Takes points along the first axis."""
-
-    def formula(self, x):
-        return np.stack([x[0] + x[1], x[0] ** 2 + x[1] ** 2 - 1.0], axis=-1)
-
-
-class Unseeded(Disc):
-    """A simulator with a generator of its own."""
-
-    def feedback(self, instances, streams):
-        return Noisy(super().feedback(instances, streams), np.random.default_rng())
-
-
-class Globally(Disc):
-    """A simulator with NumPy's global generator."""
-
-    def feedback(self, instances, streams):
-        return Noisy(super().feedback(instances, streams), np.random)
-
-
-class Together(Disc):
-    """A simulator with one generator for all seeds."""
-
-    def feedback(self, instances, streams):
-        return Noisy(super().feedback(instances, streams), streams.role("mine")[0])
-
-
-class Remembering(Disc):
-    """A simulator that draws more where an action is large."""
-
-    def feedback(self, instances, streams):
-        return Noisy(super().feedback(instances, streams), streams.role("mine"))
-
-
-class Noisy:
-    """Adds noise to what another channel tells."""
-
-    def __init__(self, inner, generator):
-        self.inner, self.generator = inner, generator
-
-    def before(self, t):
-        return self.inner.before(t)
-
-    def at(self, t, actions):
-        told = self.inner.at(t, actions)
-        if isinstance(self.generator, list):
-            each = [g.normal(size=1 + int(x[0] > 0)).sum() for g, x in zip(self.generator, actions, strict=True)]
-            return Feedback(told.f + np.array(each), told.g)
-        return Feedback(told.f + self.generator.normal(size=told.f.shape), told.g)

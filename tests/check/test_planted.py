@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from cbobench.check.report import check
-from tests.check import planted
+from tests.check import planted, planted_problems
 
 FAULTS = {
     "GlobalRandomness": ("no global randomness", "the global generator of np.random"),
@@ -38,7 +38,8 @@ FAULTS = {
 
 
 def findings(name, only=()):
-    return {v.law: str(v.finding) for v in check(f"{planted.__name__}:{name}", only=only) if v.finding is not None}
+    module = planted if hasattr(planted, name) else planted_problems
+    return {v.law: str(v.finding) for v in check(f"{module.__name__}:{name}", only=only) if v.finding is not None}
 
 
 @pytest.mark.parametrize("name", FAULTS)

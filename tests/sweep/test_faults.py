@@ -113,7 +113,7 @@ def test_a_worker_with_other_code_is_refused(small_suite, tmp_path):
 
 def test_a_worker_with_another_numpy_is_refused(small_suite, tmp_path, monkeypatch):
     todo = plan(small_suite(), out=tmp_path / "run", cpus=0)
-    monkeypatch.setattr("cbobench.play.proof.libraries", lambda: "numpy 1.0.0, scipy 1.0.0")
+    monkeypatch.setattr("cbobench.play.proof.libraries", lambda name: "numpy 1.0.0, scipy 1.0.0")
     with pytest.raises(OtherCode, match="other libraries for .*: numpy 1.0.0, scipy 1.0.0, the driver has numpy"):
         carry_out_there(next(iter(todo.suite.problems.values())), todo.tasks[0], todo.folder)
 

@@ -105,7 +105,7 @@ def test_a_task_of_two_cpus_takes_two_workers(make, tmp_path):
 
 
 @pytest.mark.parametrize("cpus", [1, 2])
-def test_blas_has_as_many_threads(write_suite, tmp_path, cpus):
+def test_blas_has_one_thread(write_suite, tmp_path, cpus):
     if max((pool["num_threads"] for pool in threadpool_info()), default=0) == 0:
         pytest.skip("no BLAS that can be asked")
     text = SUITE.replace("ckb-ucb: {beta_scale: {sweep: [0.5, 1.0]}, label: mine, RESOURCES}", "ENTRY")
@@ -114,7 +114,7 @@ def test_blas_has_as_many_threads(write_suite, tmp_path, cpus):
     todo = plan(write_suite(text), out=tmp_path / "r", cpus=2, only="*Threads*")
     crew = Crew(todo.suite.problems, todo.folder, todo.tasks, cpus=0)
     list(crew.play())
-    assert {*Threads.seen} == {cpus}
+    assert {*Threads.seen} == {1}  # bits depend on it
 
 
 def test_ray_is_told_and_a_cluster_without_such_a_machine_refuses(make, tmp_path):

@@ -1,0 +1,296 @@
+"""Opponents from BoTorch (Balandat et al. 2020), in double precision on one thread: `pip install 'cbobench[botorch]'`.
+
+What they share. Inputs are scaled to the unit cube; f and every g_j have a Gaussian process each, with standardised
+outputs, fitted anew every round by maximum a posteriori (`fit_gpytorch_mll`), as in BoTorch's tutorials; where that
+fails, which a tutorial would stop at, the parameters stay as they begin. `models` says which: `turbo` is the SCBO
+tutorial's (Matérn-5/2, a lengthscale in [0.005, 4] for each input, noise variance in [1e-8, 1e-3]), `default` is
+`SingleTaskGP` as it comes (squared exponential with a prior on each lengthscale, noise variance above 1e-4). A run
+begins with a scrambled Sobol set. One point is evaluated per round, where tutorials evaluate batches.
+
+Same seed, same bits on one machine: PyTorch's global generator is seeded in every round from the run's stream, and put
+back, and only its deterministic algorithms are allowed. Other versions of PyTorch may play otherwise.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+
+from cbobench.algorithms import ALGORITHMS
+from cbobench.algorithms.asktell import Given
+from cbobench.algorithms.library import Cube, LibraryMethod, Scattered, by_its_own_rules
+from cbobench.gp.kernels import Array
+from cbobench.params import param
+
+Models = Literal["turbo", "default"]
+
+
+@contextmanager
+def seeded(seed: int) -> Iterator[Any]:
+    """PyTorch on one thread with its generator seeded; afterwards all is as it was."""
+    import torch
+
+    threads, deterministic = torch.get_num_threads(), torch.are_deterministic_algorithms_enabled()
+    with by_its_own_rules(), torch.random.fork_rng(devices=[]):
+        torch.manual_seed(seed)
+        torch.set_num_threads(1)
+        torch.use_deterministic_algorithms(True)
+        try:
+            yield torch
+        finally:
+            torch.use_deterministic_algorithms(deterministic)
+            torch.set_num_threads(threads)
+
+
+class Opponent:
+    """A run's data, its models, and the points it begins with; subclasses say which point is `next`."""
+
+    def __init__(self, given: Given, method: BotorchMethod) -> None:
+        with by_its_own_rules():
+            import botorch.fit  # noqa: F401 - loaded now, not within a round
+
+            with seeded(0):  # the first time, PyTorch loads what knows deterministic algorithms
+                pass
+        self.cube, self.method, self.m = Cube(given), method, given.m
+        self.generator = given.generator
+        self.begin()
+
+    def begin(self) -> None:
+        """Begin, or begin anew, without data."""
+        self.scattered = Scattered(self.cube.d, self.generator)
+        self.x: list[Array] = []
+        self.y: list[Array] = []
+
+    def ask(self) -> Array:
+        if len(self.x) < self.method.initial:
+            return self.cube.action(self.scattered.next())
+        with seeded(int(self.generator.integers(2**31))) as torch:
+            x = torch.tensor(np.array(self.x), dtype=torch.double)
+            y = torch.tensor(np.array(self.y), dtype=torch.double)
+            return self.cube.action(self.next(torch, x, y).reshape(-1).numpy())
+
+    def tell(self, x: Array, f: float, g: Array) -> None:
+        self.x.append(self.cube.unit(x))
+        self.y.append(np.array([f, *g]))
+
+    def next(self, torch: Any, x: Any, y: Any) -> Any:
+        """The next point (1, d) of the cube.
+
+        Args:
+            x, y: points (n, d) of the cube and (f, g_1, ..., g_m) observed there (n, 1 + m), as tensors.
+        """
+        raise NotImplementedError
+
+    def maximised(self, torch: Any, acquisition: Any) -> Any:
+        """Where an acquisition function is largest: climbed from restarts on a box, looked up on a finite set."""
+        from botorch.optim import optimize_acqf, optimize_acqf_discrete
+
+        if self.cube.choices is not None:
+            return optimize_acqf_discrete(acquisition, q=1, choices=torch.tensor(self.cube.choices))[0]
+        bounds = torch.tensor([[0.0] * self.cube.d, [1.0] * self.cube.d], dtype=torch.double)
+        starts = {"num_restarts": self.method.restarts, "raw_samples": self.method.raw}  # type: ignore[attr-defined]
+        return optimize_acqf(acquisition, bounds, q=1, options={"maxiter": 200}, **starts)[0]
+
+
+def fitted(x: Any, y: Any, models: Models) -> Any:
+    """The model of p functions, each with its own parameters, observed at points (n, d) of the cube: y (n, p)."""
+    from botorch.exceptions import ModelFittingError
+    from botorch.fit import fit_gpytorch_mll
+    from botorch.models import SingleTaskGP
+    from botorch.models.transforms.outcome import Standardize
+    from gpytorch.constraints import Interval
+    from gpytorch.kernels import MaternKernel, ScaleKernel
+    from gpytorch.likelihoods import GaussianLikelihood
+    from gpytorch.mlls import ExactMarginalLogLikelihood
+
+    own, p = {}, y.shape[1]
+    if models == "turbo":
+        each = {"batch_shape": y.shape[1:]} if p > 1 else {}
+        within = Interval(0.005, 4.0)
+        matern = MaternKernel(nu=2.5, ard_num_dims=x.shape[1], lengthscale_constraint=within, **each)
+        own = {
+            "covar_module": ScaleKernel(matern, **each),
+            "likelihood": GaussianLikelihood(noise_constraint=Interval(1e-8, 1e-3), **each),
+        }
+    model = SingleTaskGP(x, y, outcome_transform=Standardize(m=p), **own)
+    before = {name: value.clone() for name, value in model.state_dict().items()}
+    try:
+        fit_gpytorch_mll(ExactMarginalLogLikelihood(model.likelihood, model))
+    except ModelFittingError:
+        model.load_state_dict(before)
+        model.eval()
+    return model
+
+
+@dataclass(kw_only=True)
+class BotorchMethod(LibraryMethod):
+    """Base of BoTorch's methods."""
+
+    extra = "botorch"
+    libraries = ("torch", "botorch")
+
+    initial: int = param(10, "points of a scrambled Sobol set before there are models", at_least=2)
+    models: Models = param("turbo", "turbo: as in the SCBO tutorial; default: SingleTaskGP as it comes")
+
+
+@dataclass(kw_only=True)
+class Climbed(BotorchMethod):
+    """Base of those that climb an acquisition function."""
+
+    restarts: int = param(10, "points from which the acquisition function is climbed (num_restarts)", at_least=1)
+    raw: int = param(512, "points at which it is looked at before (raw_samples)", at_least=2)
+
+
+class ExpectedImprovement(Opponent):
+    def next(self, torch: Any, x: Any, y: Any) -> Any:
+        from botorch.acquisition import analytic
+
+        model = fitted(x, y, self.method.models)
+        limits = dict.fromkeys(range(1, 1 + self.m), (None, 0.0))
+        feasible = (y[:, 1:] <= 0).all(dim=1)
+        if not feasible.any():
+            return self.maximised(torch, analytic.LogProbabilityOfFeasibility(model, limits))
+        best = y[feasible, 0].max()
+        return self.maximised(torch, analytic.LogConstrainedExpectedImprovement(model, best, 0, limits))
+
+
+@ALGORITHMS.register("botorch-cei")
+@dataclass(kw_only=True)
+class BotorchCEI(Climbed):
+    """BoTorch's constrained EI, in logarithms (Ament et al. 2023): E[f(x) - f_best]⁺ Π_j P(g_j(x) <= 0), climbed.
+
+    f_best is the best observed value among points observed to be feasible; before there is one, the probability of
+    feasibility is maximised. On a finite set the acquisition function is evaluated at every action.
+    """
+
+    source = "BoTorch (Balandat et al. 2020; Ament et al. 2023)"
+    about = "constrained log-EI of the BoTorch library, with models fitted every round"
+    cost = "O(m t³) per fit, with PyTorch"
+
+    def optimiser(self, given: Given) -> Opponent:
+        return ExpectedImprovement(given, self)
+
+
+class PenalisedUCB(Opponent):
+    def next(self, torch: Any, x: Any, y: Any) -> Any:
+        from botorch.acquisition.monte_carlo import qUpperConfidenceBound
+        from botorch.acquisition.objective import GenericMCObjective
+        from botorch.sampling.normal import SobolQMCNormalSampler
+
+        assert isinstance(self.method, BotorchUCBPenalty)
+        price = self.method.price
+        penalised = GenericMCObjective(lambda s, X=None: s[..., 0] - price * s[..., 1:].clamp_min(0.0).sum(dim=-1))
+        sampler = SobolQMCNormalSampler(torch.Size([self.method.samples]), seed=0)
+        model = fitted(x, y, self.method.models)
+        return self.maximised(torch, qUpperConfidenceBound(model, self.method.beta, sampler, penalised))
+
+
+@ALGORITHMS.register("botorch-ucb-penalty")
+@dataclass(kw_only=True)
+class BotorchUCBPenalty(Climbed):
+    """BoTorch's Monte-Carlo UCB of the penalised objective f - price Σ_j [g_j]⁺, climbed.
+
+    The penalty is taken of posterior samples of f and every g_j, each with its own model (`GenericMCObjective`), so
+    that no model has to follow its kink. On a finite set the bound is evaluated at every action.
+    """
+
+    source = "BoTorch (Balandat et al. 2020), qUpperConfidenceBound"
+    about = "UCB of the BoTorch library on an objective with a fixed penalty, with models fitted every round"
+    cost = "O(m t³) per fit, with PyTorch"
+
+    beta: float = param(2.0, "β: the bound is μ + √β σ", at_least=0.0)
+    price: float = param(10.0, "of a unit of violation, in units of f", at_least=0.0)
+    samples: int = param(128, "Monte-Carlo samples (quasi-random)", at_least=1)
+
+    def optimiser(self, given: Given) -> Opponent:
+        return PenalisedUCB(given, self)
+
+
+class TrustRegion(Opponent):
+    """The state of the tutorial's trust region; its centre is the best observed point, feasible ones first."""
+
+    def begin(self) -> None:
+        super().begin()
+        assert isinstance(self.method, BotorchSCBO)
+        self.side, self.succeeded, self.failed = 0.8, 0, 0
+        self.best, self.violation = -math.inf, math.inf
+
+    def tell(self, x: Array, f: float, g: Array) -> None:
+        first = len(self.x) < self.method.initial
+        super().tell(x, f, g)
+        if not first:  # nor does the tutorial count what the initial points have found
+            self._judge(f, float(np.maximum(g, 0.0).sum()))
+
+    def _judge(self, f: float, violation: float) -> None:
+        assert isinstance(self.method, BotorchSCBO)
+        if violation > 0:
+            success = violation < self.violation
+        else:
+            success = self.violation > 0 or f > self.best + 1e-3 * abs(self.best)
+        if success:
+            self.best, self.violation = f, violation
+        self.succeeded, self.failed = (self.succeeded + 1, 0) if success else (0, self.failed + 1)
+        if self.succeeded == self.method.successes:
+            self.side, self.succeeded = min(2 * self.side, 1.6), 0
+        elif self.failed == max(4, self.cube.d):
+            self.side, self.failed = self.side / 2, 0
+        if self.side < 0.5**7:
+            self.begin()
+
+    def next(self, torch: Any, x: Any, y: Any) -> Any:
+        from botorch.generation.sampling import ConstrainedMaxPosteriorSampling
+        from botorch.models import ModelListGP
+        from gpytorch.settings import max_cholesky_size
+
+        models = [fitted(x, y[:, j : j + 1], self.method.models) for j in range(1 + self.m)]
+        violation = y[:, 1:].clamp_min(0.0).sum(dim=1)
+        feasible = violation <= 0
+        key = torch.where(feasible, y[:, 0], -math.inf) if feasible.any() else -violation
+        where = self._candidates(torch, x[key.argmax()])
+        sampling = ConstrainedMaxPosteriorSampling(models[0], ModelListGP(*models[1:]), replacement=False)
+        with torch.no_grad(), max_cholesky_size(math.inf):
+            return sampling(where, num_samples=1)
+
+    def _candidates(self, torch: Any, centre: Any) -> Any:
+        """Points (k, d) in the region: Sobol's, with some coordinates of the centre where there are more than 20."""
+        assert isinstance(self.method, BotorchSCBO)
+        low, high = (centre - self.side / 2).clamp(0.0, 1.0), (centre + self.side / 2).clamp(0.0, 1.0)
+        d = self.cube.d
+        if self.cube.choices is not None:
+            choices = torch.tensor(self.cube.choices)
+            inside = ((choices >= low) & (choices <= high)).all(dim=1)
+            nearest = (choices - centre).abs().amax(dim=1).argsort(stable=True)[: 2 * d + 1]
+            return choices[inside] if inside.sum() > 2 * d else choices[nearest]
+        count = self.method.candidates or min(5000, max(2000, 200 * d))
+        drawn = torch.quasirandom.SobolEngine(d, scramble=True).draw(count, dtype=torch.double)
+        moved = torch.rand(count, d, dtype=torch.double) <= min(20 / d, 1.0)
+        moved[~moved.any(dim=1), torch.randint(0, d, (int((~moved.any(dim=1)).sum()),))] = True
+        return torch.where(moved, low + (high - low) * drawn, centre)
+
+
+@ALGORITHMS.register("botorch-scbo")
+@dataclass(kw_only=True)
+class BotorchSCBO(BotorchMethod):
+    """SCBO as in BoTorch's tutorial on scalable constrained optimization: Thompson sampling in a trust region.
+
+    The tutorial's trust region, counters and candidates, for batches of one. Unlike there: 2,000 candidates in its text
+    are the paper's min(5000, max(2000, 200 d)) here (the same up to ten dimensions); where it would stop, at the least
+    side, the method begins anew with a new Sobol set and without data (as in the paper); every round draws another
+    scrambled Sobol set. On a finite set candidates are the actions in the region, or the 2d + 1 nearest ones where it
+    has fewer.
+    """
+
+    source = "BoTorch (Balandat et al. 2020), tutorial on Eriksson & Poloczek (2021)"
+    about = "SCBO as in the tutorial of the BoTorch library, with models fitted every round"
+    cost = "O(m (t³ + c³)) for c candidates, with PyTorch"
+
+    candidates: int | None = param(None, "how many; null: min(5000, max(2000, 200 d))", at_least=2, at_most=5000)
+    successes: int = param(10, "successes in a row that double the region (the paper: 3)", at_least=1)
+
+    def optimiser(self, given: Given) -> Opponent:
+        return TrustRegion(given, self)

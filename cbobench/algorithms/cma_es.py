@@ -1,0 +1,83 @@
+"""An opponent from pycma (Hansen et al.): `pip install 'cbobench[cma]'`."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from cbobench.algorithms import ALGORITHMS
+from cbobench.algorithms.asktell import Given
+from cbobench.algorithms.library import Cube, LibraryMethod, by_its_own_rules
+from cbobench.gp.kernels import Array
+from cbobench.params import param
+
+
+class Evolution:
+    """pycma's strategy, whose points are evaluated one per round; after the last one a generation is over."""
+
+    def __init__(self, given: Given, method: CMAES) -> None:
+        with by_its_own_rules():
+            import cma
+
+        self.cma, self.cube, self.method, self.generator = cma, Cube(given), method, given.generator
+        self._begin()
+
+    def _begin(self) -> None:
+        def normal(*shape: int) -> Any:
+            return self.generator.standard_normal(shape)
+
+        own: dict[str, Any] = {"bounds": [0.0, 1.0], "randn": normal, "seed": np.nan, "verbose": -9, "verb_log": 0}
+        if self.cube.d == 1:
+            own["maxstd"] = np.inf  # its limit on step sizes raises an error in one dimension
+        if self.method.population is not None:
+            own["popsize"] = self.method.population
+        with by_its_own_rules():
+            start = self.generator.random(self.cube.d)
+            self.strategy = self.cma.CMAEvolutionStrategy(start, self.method.sigma, own)
+            told = {"fun": lambda i: -self.told[i][0], "constraints": lambda i: self.told[i][1]}
+            self.lagrangian = self.cma.ConstrainedFitnessAL(**told, dimension=self.cube.d, logging=0, archives=False)
+        self.asked: list[Any] = []
+        self.told: list[tuple[float, Array]] = []
+
+    def ask(self) -> Array:
+        if len(self.told) == len(self.asked):
+            with by_its_own_rules():
+                if self.asked:
+                    self._advance()
+                self.asked, self.told = self.strategy.ask(), []
+        return self.cube.action(self.asked[len(self.told)])
+
+    def tell(self, x: Array, f: float, g: Array) -> None:
+        self.told.append((f, g))
+
+    def _advance(self) -> None:
+        """End a generation; begin anew where the strategy's own criteria say that it has come to an end."""
+        fitness = [self.lagrangian(i) for i in range(len(self.told))]
+        self.strategy.tell(self.asked, fitness)
+        self.lagrangian.update(self.strategy)
+        if self.strategy.stop():
+            self._begin()
+
+
+@ALGORITHMS.register("cma-es")
+@dataclass(kw_only=True)
+class CMAES(LibraryMethod):
+    """CMA-ES of pycma, with its augmented Lagrangian for constraints (`ConstrainedFitnessAL`) and its bounds.
+
+    It begins at a uniformly random point, and again at another one when its own criteria end a run.
+    On a finite set the nearest action is played, and the point as it was asked keeps what was observed there.
+    """
+
+    source = "pycma (Hansen 2016); Atamna et al. (2017)"
+    about = "CMA-ES of the pycma library, with an augmented Lagrangian for constraints"
+    cost = "O(d²)"
+    extra = "cma"
+    libraries = ("cma",)
+
+    sigma: float = param(0.3, "first step size, in units of the sides", above=0.0)
+    population: int | None = param(None, "points per generation (popsize); null: 4 + 3 ln d", at_least=3)
+
+    def optimiser(self, given: Given) -> Evolution:
+        return Evolution(given, self)

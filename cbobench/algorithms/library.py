@@ -1,0 +1,92 @@
+"""What the opponents from other libraries share: their extra, the unit cube, and where they begin.
+
+Each is one file, which imports its library when a run starts and not before. Runs are played one at a time, seeded by
+our streams.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import cached_property
+from importlib.util import find_spec
+from typing import Any, ClassVar
+from warnings import catch_warnings, simplefilter
+
+import numpy as np
+
+from cbobench.algorithms.asktell import AskTell, Given
+from cbobench.errors import Misuse
+from cbobench.gp.kernels import Array
+from cbobench.problems.base import Problem
+
+
+@dataclass(kw_only=True)
+class LibraryMethod(AskTell):
+    """Base of a method of another library.
+
+    Class attributes:
+        extra: of cbobench's extras the one that installs it; empty where none is needed.
+    """
+
+    extra: ClassVar[str] = ""
+
+    @classmethod
+    def missing(cls) -> str:
+        """What is not installed, and how to install it, in one line; empty if nothing is missing."""
+        absent = [name for name in cls.libraries if find_spec(name) is None]
+        if not absent:
+            return ""
+        return f"it needs {' and '.join(absent)}, not installed here; to install: pip install 'cbobench[{cls.extra}]'"
+
+    def check(self, problem: Problem) -> None:
+        if self.missing():
+            raise Misuse(self.missing())
+
+
+class Cube:
+    """The actions of a run in the unit cube, on which the libraries work."""
+
+    def __init__(self, given: Given) -> None:
+        self.given = given
+        self.low, side = given.low, given.high - given.low
+        self.side = np.where(side > 0, side, 1.0)
+        self.d = given.d
+
+    @cached_property
+    def choices(self) -> Array | None:
+        """The points (n, d) of a finite set; None on a box."""
+        return None if self.given.points is None else (self.given.points - self.low) / self.side
+
+    def action(self, unit: Any) -> Array:
+        """The point of the problem at a point (d,) of the cube, or beside it."""
+        return np.clip(self.low + np.asarray(unit) * self.side, self.given.low, self.given.high)
+
+    def unit(self, x: Any) -> Array:
+        """The point of the cube (d,) at a point of the problem."""
+        return np.clip((np.asarray(x) - self.low) / self.side, 0.0, 1.0)
+
+
+class Scattered:
+    """SciPy's scrambled Sobol sequence in the cube, one point after the other."""
+
+    def __init__(self, d: int, generator: np.random.Generator) -> None:
+        from scipy.stats import qmc  # imported late: SciPy takes long to load
+
+        self.sequence = qmc.Sobol(d, scramble=True, seed=generator)
+        self.waiting: list[Array] = []
+
+    def next(self) -> Array:
+        """The next point, (d,)."""
+        if not self.waiting:
+            self.waiting = [*self.sequence.random(64)]
+        return self.waiting.pop(0)
+
+
+@contextmanager
+def by_its_own_rules() -> Iterator[None]:
+    """Within, what a library does in floating point and what it warns of is its own affair."""
+    with np.errstate(all="ignore"), catch_warnings():
+        simplefilter("ignore")
+        yield

@@ -1,0 +1,61 @@
+"""An opponent from Optuna (Akiba et al. 2019): `pip install 'cbobench[optuna]'`."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from cbobench.algorithms import ALGORITHMS
+from cbobench.algorithms.asktell import Given
+from cbobench.algorithms.library import Cube, LibraryMethod, by_its_own_rules
+from cbobench.gp.kernels import Array
+from cbobench.params import param
+
+
+class Study:
+    def __init__(self, given: Given, method: OptunaTPE) -> None:
+        self.cube = Cube(given)
+        with by_its_own_rules():
+            import optuna
+
+            optuna.logging.set_verbosity(optuna.logging.ERROR)
+            sampler = optuna.samplers.TPESampler(
+                n_startup_trials=method.startup, n_ei_candidates=method.candidates, seed=given.seed
+            )
+            self.study = optuna.create_study(direction="maximize", sampler=sampler)
+
+    def ask(self) -> Array:
+        with by_its_own_rules():
+            self.trial = self.study.ask()
+            unit: list[Any] = [self.trial.suggest_float(f"x{i + 1}", 0.0, 1.0) for i in range(self.cube.d)]
+        return self.cube.action(unit)
+
+    def tell(self, x: Array, f: float, g: Array) -> None:
+        with by_its_own_rules():
+            for j, value in enumerate(g.tolist(), start=1):
+                self.trial.set_constraint(f"g{j}", value)
+            self.study.tell(self.trial, f)
+
+
+@ALGORITHMS.register("optuna-tpe")
+@dataclass(kw_only=True)
+class OptunaTPE(LibraryMethod):
+    """Optuna's tree-structured Parzen estimator with constraints: its sampler for one objective as it comes.
+
+    Two densities of points are estimated, of the better ones and of the others, and of some points drawn from the first
+    the one with the largest ratio is played; feasible points are better than others, and those are ranked by total
+    violation. Coordinates are floats in [0, 1]. On a finite set the nearest action is played, and the point as it was
+    asked keeps what was observed there.
+    """
+
+    source = "Optuna (Akiba et al. 2019), TPESampler"
+    about = "tree-structured Parzen estimator of the Optuna library, with constraints"
+    cost = "O(d t)"
+    extra = "optuna"
+    libraries = ("optuna",)
+
+    startup: int = param(10, "random points first (n_startup_trials)", at_least=1)
+    candidates: int = param(24, "points drawn per round (n_ei_candidates)", at_least=1)
+
+    def optimiser(self, given: Given) -> Study:
+        return Study(given, self)

@@ -1,0 +1,195 @@
+"""Opponents from other libraries: what is said where one is missing, and that what is played is the library's doing.
+
+PyTorch is too large for CI: tests of BoTorch's methods are skipped where it is not installed.
+"""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from cbobench.algorithms import ALGORITHMS
+from cbobench.algorithms.library import LibraryMethod
+from cbobench.errors import Misuse
+from cbobench.suite.load import load
+from tests.algorithms.easy import bowl, on_box, started
+from tests.conftest import ROOT
+from tests.helpers import actions, entry, make, play, problem
+
+OPPONENTS = [n for n in ALGORITHMS.names() if issubclass(ALGORITHMS.get(n), LibraryMethod)]
+LIGHT = ["optuna-tpe", "pymoo-ga", "cma-es"]
+TORCH = ["botorch-cei", "botorch-scbo", "botorch-ucb-penalty"]
+
+
+def observed(x):
+    """f and g of a smooth problem on the unit square, feasible on half of it."""
+    return -((x - 0.4) ** 2).sum(), np.array([x[0] - x[1]])
+
+
+def steps(run, rounds):
+    """The points that one run asks for, (rounds, d)."""
+    asked = []
+    for t in range(1, rounds + 1):
+        asked.append(np.array(run.ask_one(t)))
+        run.tell_one(t, asked[-1], *observed(asked[-1]))
+    return np.array(asked)
+
+
+def test_they_are_found_and_each_names_an_extra_of_the_project():
+    import tomllib
+
+    extras = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["optional-dependencies"]
+    assert set(OPPONENTS) == {*LIGHT, *TORCH, "sobol"}
+    for name in OPPONENTS:
+        cls = ALGORITHMS.get(name)
+        installed = {word.split(">=")[0] for word in extras.get(cls.extra, [])}
+        assert set(cls.libraries) == installed, name
+
+
+def test_to_list_them_loads_none_of_their_libraries():
+    code = """import sys, cbobench
+from cbobench.cli import main
+main(["list", "algorithms"]); main(["show", "botorch-scbo"])
+print(sorted({"torch", "botorch", "optuna", "pymoo", "cma"} & set(sys.modules)))"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert "botorch-scbo" in done.stdout
+    assert done.stdout.endswith("[]\n")
+
+
+@pytest.mark.parametrize("name", [*LIGHT, *TORCH])
+def test_a_missing_library_is_named_with_its_extra_before_anything_is_written(name, monkeypatch, tmp_path, clean_tree):
+    monkeypatch.setattr("cbobench.algorithms.library.find_spec", lambda library: None)
+    suite = tmp_path / "suite.yaml"
+    suite.write_text(f"suite: s\nhorizon: 5\nseeds: 1\nproblems: [gramacy]\nalgorithms: [sobol, {name}]\n")
+    before = clean_tree()
+    with pytest.raises(Misuse) as raised:
+        load(suite)
+    extra, said = ALGORITHMS.get(name).extra, str(raised.value)
+    assert f"{name} cannot play gramacy: it needs {' and '.join(ALGORITHMS.get(name).libraries)}" in said
+    assert said.endswith(f"pip install 'cbobench[{extra}]'")
+    assert "\n" not in said
+    assert clean_tree() == before
+    assert [pair.title for pair in load(suite, only="sobol").grid.pairs] == ["gramacy/sobol"]
+
+
+def test_sobol_is_spread_evenly_and_another_scrambling_for_each_seed():
+    _, chunks = play(problem("gardner-1"), make("sobol"), seeds=2, horizon=64)
+    points = actions(chunks) / 6
+    for s in (0, 1):
+        cells = (np.floor(points[:, s] * 8) @ [8, 1]).astype(int)
+        assert len(set(cells.tolist())) == 64, "a net: one point in each of 64 squares"
+    assert not np.array_equal(points[:, 0], points[:, 1])
+
+
+def test_optuna_plays_what_it_plays_alone():
+    optuna = pytest.importorskip("optuna", reason="pip install 'cbobench[optuna]'")
+    run = started("optuna-tpe", on_box(2), startup=5)
+    mine = steps(run, 25)
+    study = optuna.create_study(
+        direction="maximize", sampler=optuna.samplers.TPESampler(n_startup_trials=5, seed=run.given.seed)
+    )
+
+    def objective(trial):
+        x = np.array([trial.suggest_float("a", 0, 1), trial.suggest_float("b", 0, 1)])
+        f, g = observed(x)
+        trial.set_constraint("g", float(g[0]))
+        return f
+
+    study.optimize(objective, n_trials=25)
+    np.testing.assert_array_equal(mine, [[*trial.params.values()] for trial in study.trials])
+
+
+def test_pymoo_plays_what_it_plays_alone():
+    pytest.importorskip("pymoo", reason="pip install 'cbobench[pymoo]'")
+    from pymoo.algorithms.soo.nonconvex.ga import GA
+    from pymoo.core.problem import ElementwiseProblem
+    from pymoo.optimize import minimize
+
+    seen = []
+
+    class Plain(ElementwiseProblem):
+        def __init__(self):
+            super().__init__(n_var=2, n_obj=1, n_ieq_constr=1, xl=0.0, xu=1.0)
+
+        def _evaluate(self, x, out, *args, **options):
+            seen.append(x.copy())
+            f, g = observed(x)
+            out["F"], out["G"] = [-f], g
+
+    run = started("pymoo-ga", on_box(2), population=8, offspring=4)
+    mine = steps(run, 24)
+    minimize(Plain(), GA(pop_size=8, n_offsprings=4), ("n_eval", 24), seed=run.given.seed)
+    np.testing.assert_array_equal(mine, seen)
+
+
+def test_pycma_plays_what_it_plays_alone():
+    cma = pytest.importorskip("cma", reason="pip install 'cbobench[cma]'")
+    run = started("cma-es", on_box(2))
+    mine = steps(run, 30)
+    generator = run.given.setting.streams.role("ask and tell")[0]
+    own = {"bounds": [0, 1], "randn": lambda *n: generator.standard_normal(n), "seed": np.nan, "verbose": -9}
+    strategy = cma.CMAEvolutionStrategy(generator.random(2), 0.3, own)
+    fitness = cma.ConstrainedFitnessAL(lambda x: -observed(x)[0], lambda x: observed(x)[1], archives=False)
+    seen = []
+    while len(seen) < 30:
+        asked = strategy.ask()
+        seen += asked
+        strategy.tell(asked, [fitness(x) for x in asked])
+        fitness.update(strategy)
+    np.testing.assert_array_equal(mine, seen[:30])
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("name", "horizon"), [entry("optuna-tpe", 100), entry("pymoo-ga", 200), entry("cma-es", 300)])
+def test_they_find_what_random_play_does_not(name, horizon):
+    """Simple regret on an easy bowl, whose f falls by 1.4 to the corners, against random play of as many rounds."""
+    found = {}
+    for player in (name, "random"):
+        cells, _ = play(bowl(noise_f=0.0, noise_g=0.0), make(player), seeds=6, horizon=horizon)
+        found[player] = np.median(cells.metrics.final["simple_regret"])
+    assert found[name] < 0.6 * found["random"]
+    assert found[name] < 0.03
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", [*map(entry, TORCH)])
+def test_botorch_solves_an_easy_problem_and_leaves_pytorch_as_it_was(name):
+    import torch
+
+    torch.manual_seed(3)
+    before = torch.get_rng_state().clone(), torch.get_num_threads(), torch.are_deterministic_algorithms_enabled()
+    cells, _ = play(bowl(noise_f=0.0, noise_g=0.0), make(name, initial=5), seeds=1, horizon=20)
+    assert cells.metrics.final["simple_regret"][0] < 0.01
+    assert torch.equal(torch.get_rng_state(), before[0])
+    assert (torch.get_num_threads(), torch.are_deterministic_algorithms_enabled()) == before[1:]
+
+
+@pytest.mark.parametrize("name", [entry("botorch-scbo")])
+def test_the_trust_region_follows_the_tutorial(name):
+    """By hand: the initial points do not count, ten successes double the side, max(4, d) failures halve it."""
+    run = started(name, on_box(2), initial=2)
+    region = run.own
+
+    def told(*values):
+        for f, g in values:
+            region.tell(np.full(2, 0.5), f, np.array([g]))
+        return region.side, region.succeeded, region.failed
+
+    assert told((9.0, -1.0), (8.0, -1.0)) == (0.8, 0, 0)
+    assert told((0.0, 2.0), (0.0, 1.0), (-5.0, -1.0)) == (0.8, 3, 0), "less violation, then none, then more reward"
+    assert told((-4.999, -1.0)) == (0.8, 0, 1), "no success: not better by a thousandth"
+    assert told((5.0, 1.0), (-6.0, -1.0), (-5.0, -1.0)) == (0.4, 0, 0)
+    assert told(*((k, -1.0) for k in range(1, 11))) == (0.8, 0, 0)
+    assert told(*[(0.0, -1.0)] * 27) == (0.8 / 2**6, 0, 3)
+    assert told((0.0, -1.0)) == (0.8, 0, 0), "under the least side it begins anew"
+    assert region.x == []
+
+
+def test_the_readme_says_how_to_install_them():
+    text = Path(ROOT / "README.md").read_text()
+    for extra in {ALGORITHMS.get(name).extra for name in OPPONENTS} - {""}:
+        assert f"[{extra}" in text or f",{extra}" in text, extra
