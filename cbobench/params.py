@@ -124,6 +124,8 @@ def _coerce(value: Any, annotation: Any) -> tuple[bool, Any]:
     """(fits, value in the declared type)."""
     origin = typing.get_origin(annotation)
     if origin is Literal:
+        if isinstance(value, bool) and str(value).lower() in typing.get_args(annotation):
+            value = str(value).lower()  # YAML reads the words true and false as booleans
         return any(value == v and type(value) is type(v) for v in typing.get_args(annotation)), value
     if origin in (typing.Union, types.UnionType):
         for option in typing.get_args(annotation):

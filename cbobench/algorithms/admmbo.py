@@ -16,12 +16,14 @@ from numpy.typing import NDArray
 
 from cbobench.algorithms import ALGORITHMS
 from cbobench.algorithms.base import OneRun, Setting
+from cbobench.algorithms.fitting import KernelChoice, check_fit, is_fitted
 from cbobench.algorithms.improvement import log_expected_improvement, log_feasibility
 from cbobench.gp.beliefs import FunctionBelief
 from cbobench.gp.kernels import Array
 from cbobench.gp.posteriors.choice import Kind
-from cbobench.gp.single import Noise, RunModel
+from cbobench.gp.single import Noise, RunModel, true_noise
 from cbobench.params import param, state
+from cbobench.problems.base import Problem
 
 RATIO, FACTOR = 10.0, 2.0  # ρ moves by the factor when one residual is that much larger than the other
 SLACK = 1.5  # the relative tolerance, in units of the absolute one
@@ -43,19 +45,22 @@ class ADMMBO(OneRun):
 
     The defaults are the paper's for its first toy problem, which lies in [0, 6]^d: distances in the quadratics and
     tolerances are taken in a cube of that side. ρ and M are in units of f. Ours: the kernel is the one that all methods
-    here are given, its lengthscale is not fitted, EI is maximised over 1,000 points (the paper: 10⁵), and centre and
-    amplitude follow the running range of the observations; under noise x, z_i and their best values are read from
-    posterior means at the played actions.
+    here are given (`kernel: fit` fits it, as the paper does), EI is maximised over 1,000 points (the paper: 10⁵), and
+    centre and amplitude follow the running range of the observations; under noise x, z_i and their best values are read
+    from posterior means at the played actions.
     """
 
     source = "Ariafar et al. (2019)"
     about = "Bayesian optimisation by ADMM; after it stops, its incumbent"
-    knows = ("kernel", "λ", "T (if λ is theory)")
+    knows = ("kernel", "λ", "T (if λ is theory)", "R (if λ is true)")
     needs = frozenset({"coordinates", "feedback at once"})
     cost = "O(c t²) for c candidates"
 
+    kernel: KernelChoice = param("given", "the models': the problem's, or fit: see algorithms/fitting.py")
     lam: Noise = param(
-        "scaled", "noise variance; scaled (ours): 0.01 of each model's squared amplitude; theory: 1 + 2/T", above=0.0
+        "scaled",
+        "noise variance; scaled (ours): 0.01 of each model's squared amplitude, fitted with it; theory: 1 + 2/T; true",
+        above=0.0,
     )
     scaled: bool = param(True, "centre and amplitude of the models from the running range; else 0 and 1")
     rho: float = param(0.1, "first penalty ρ of the augmented Lagrangian", above=0.0)
@@ -78,12 +83,17 @@ class ADMMBO(OneRun):
     stopped_at: int | None = state()
     converged: bool = state()
 
+    def check(self, problem: Problem) -> None:
+        check_fit(self.kernel, problem)
+
     def posterior_kind(self) -> Kind:
         return "observations"
 
     def start_one(self, setting: Setting) -> None:
         m = setting.constraints
-        self.model = RunModel(setting.actions, 1 + m, self.lam, setting.horizon, self.scaled)
+        lam = true_noise(setting.noise[0]) if self.lam == "true" else self.lam
+        fitted = is_fitted(self.kernel, setting.actions)
+        self.model = RunModel(setting.actions, 1 + m, lam, setting.horizon, self.scaled, fitted)
         self.generator = setting.streams.role("candidates")[0]
         self.penalty = self.rho
         self.x = np.full(self.model.cube.d, 0.5 * self.side)

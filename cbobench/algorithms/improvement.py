@@ -19,7 +19,7 @@ from cbobench.gp.posteriors.choice import Kind
 from cbobench.gp.posteriors.contract import Posterior
 from cbobench.gp.posteriors.separate import OwnNoise
 from cbobench.gp.recommend import Goal
-from cbobench.gp.single import Noise, RunningScale, bilog, noise_variance, own_noise
+from cbobench.gp.single import Noise, RunningScale, bilog, noise_variance, own_noise, true_noise
 from cbobench.params import param, state
 from cbobench.problems.base import Feedback
 
@@ -42,7 +42,7 @@ class ConstrainedEI(ScoreAlgorithm):
 
     source = "Gardner et al. (2014); Gelbart et al. (2014)"
     about = "expected improvement times the probability of feasibility"
-    knows = ("kernel", "λ", "T (if λ is theory)")
+    knows = ("kernel", "λ", "T (if λ is theory)", "R (if λ is true)")
     needs = frozenset({"feedback at once"})
     pending: ClassVar[Pending] = "ignore"  # type: ignore[misc]
 
@@ -50,7 +50,9 @@ class ConstrainedEI(ScoreAlgorithm):
         "fit on boxes", "the models': the problem's, or fit: see algorithms/fitting.py"
     )
     lam: Noise = param(
-        "scaled", "noise variance; scaled (ours): 0.01 of each model's squared amplitude; theory: 1 + 2/T", above=0.0
+        "scaled",
+        "noise variance; scaled (ours): 0.01 of each model's squared amplitude, fitted with it; theory: 1 + 2/T; true",
+        above=0.0,
     )
     delta: float = param(0.05, "δ: an action counts as feasible where P(g <= 0) >= 1 - δ", above=0.0, below=1.0)
     scaled: bool = param(True, "centre and amplitude of the models from the running range; else 0 and 1")
@@ -68,7 +70,14 @@ class ConstrainedEI(ScoreAlgorithm):
         return "observations" if self.kernel != "given" or self._own_noise() else "cheapest"
 
     def _own_noise(self) -> bool:
-        return self.lam != "scaled" and self.scaled
+        return self.lam == "true" or (self.lam != "scaled" and self.scaled)
+
+    def known_noise(self) -> Array | None:
+        """By function, (S, 1 + m), in units of the observations; None for a share of squared amplitudes."""
+        noise = self.setting.noise
+        if self.lam == "true":
+            return true_noise(noise)
+        return None if self.lam == "scaled" else np.full(noise.shape, self.lam_for(self.setting.horizon))
 
     def make_posterior(self, functions: int) -> Posterior:
         """With a constant 1 beside f and g, see `cbobench.gp.single`."""
@@ -92,7 +101,9 @@ class ConstrainedEI(ScoreAlgorithm):
         super().condition(t, feedback)
         self.running.add(self.targets(feedback)[:, : 1 + self.setting.constraints])
         if isinstance(self.posterior, OwnNoise):
-            self.posterior.set_noise(self.running.unit_noise(self.regulariser))
+            known = self.known_noise()
+            assert known is not None
+            self.posterior.set_noise(self.running.unit_noise(known))
         if self.box is None:
             self.seen[np.arange(len(self.chosen)), self.chosen] = True
 

@@ -10,14 +10,18 @@ import numpy as np
 from cbobench.algorithms.base import NONE, Setting
 from cbobench.algorithms.fitting import check_fit, is_fitted
 from cbobench.algorithms.score import ScoreAlgorithm
-from cbobench.errors import CellFailure
+from cbobench.errors import CellFailure, Misuse
 from cbobench.gp.beliefs import Belief
 from cbobench.gp.box import Box
 from cbobench.gp.explore import UCB, Explore
 from cbobench.gp.gain import GainName, gain_rate, greedy_gain
 from cbobench.gp.kernels import Array
 from cbobench.gp.posteriors import choice
+from cbobench.gp.posteriors.contract import Posterior
+from cbobench.gp.posteriors.observations import ObservationPosterior
+from cbobench.gp.posteriors.separate import KnownNoise
 from cbobench.gp.posteriors.shared import SharedPosterior
+from cbobench.gp.single import true_noise
 from cbobench.gp.width import Width, WidthForm
 from cbobench.params import param, state
 from cbobench.problems.base import Actions, Feedback, Problem
@@ -33,7 +37,9 @@ class OptimisticReward(ScoreAlgorithm):
     suite sets them for all its algorithms under `shared:`.
     """
 
-    lam: float | Literal["theory"] = param("theory", "regulariser λ; theory: 1 + 2/T", above=0.0)
+    lam: float | Literal["theory", "true"] = param(
+        "theory", "regulariser λ, the models' noise variance; theory: 1 + 2/T; true: R² of each function", above=0.0
+    )
     B: Bound = param(
         "norm", "bound B of the reward: its RKHS norm (regularised on a box), its largest value, or a number", above=0.0
     )
@@ -50,6 +56,22 @@ class OptimisticReward(ScoreAlgorithm):
         check_fit(self.kernel, problem, any(strategy.joint for strategy in self.strategies()))
         if self.gain == "rate":
             gain_rate(problem.actions, 1)
+        if self.lam == "true" and not is_fitted(self.kernel, problem.actions):
+            self.check_own_noise(problem)
+
+    def check_own_noise(self, problem: Problem) -> None:
+        """Raises `Misuse` where models cannot have a noise variance each."""
+        why = (
+            "feedback is delayed"
+            if "feedback at once" not in problem.offers()
+            else "the method samples paths"
+            if any(strategy.joint for strategy in self.strategies())
+            else "gain is greedy, of one λ for all functions"
+            if self.gain == "greedy"
+            else ""
+        )
+        if why:
+            raise Misuse(f"lam is true, a noise variance for each function, but {why}; allowed: theory, or a number")
 
     # What a subclass may say ----------------------------------------------------------------------------------------
 
@@ -112,7 +134,21 @@ class OptimisticReward(ScoreAlgorithm):
         return choice.cheapest(s.actions, s.replicates, functions, s.horizon, self.lam_for(s.horizon), paths=self.joint)
 
     def lam_for(self, horizon: int) -> float:
-        return 1 + 2 / horizon if self.lam == "theory" else float(self.lam)
+        return 1 + 2 / horizon if self.lam == "theory" else 1.0 if self.lam == "true" else float(self.lam)
+
+    def known_noise(self) -> Array | None:
+        """λ of each function, (S, 1 + m); None for `theory`, which is no noise variance."""
+        noise = self.setting.noise
+        if self.lam == "true":
+            return true_noise(noise)
+        return None if self.lam == "theory" else np.full(noise.shape, self.lam)
+
+    def make_posterior(self, functions: int) -> Posterior:
+        if self.lam != "true":
+            return super().make_posterior(functions)
+        s = self.setting
+        each = [ObservationPosterior(s.actions, 1.0, s.replicates, 1, s.horizon) for _ in range(functions)]
+        return KnownNoise(each, true_noise(s.noise[:, :functions]))
 
     def begin_schedule(self, horizon: int) -> None:
         """Forget all data and set λ, β and γ for a horizon (once, or at every restart)."""
@@ -127,7 +163,8 @@ class OptimisticReward(ScoreAlgorithm):
     def set_width(self) -> None:
         """Set β for the current λ, bounds, noise constants and number of events."""
         options: dict[str, Any] = {"alpha": self.alpha, "scale": self.beta_scale, "form": self.width_form()}
-        self.width = Width(self.bounds, self.noise_constants(), lam=self.regulariser, shares=self.events(), **options)
+        lam = true_noise(self.setting.noise[:, : self.bounds.shape[1]]) if self.lam == "true" else self.regulariser
+        self.width = Width(self.bounds, self.noise_constants(), lam=lam, shares=self.events(), **options)
 
     def round_width(self, t: int) -> Array:
         """β_t of what is explored, (S, q)."""

@@ -96,7 +96,7 @@ class Penalised(OptimisticReward):
     def score(self, belief: Belief) -> Array:
         f, penalties = belief.f, belief.constraint
         mean, deviation = f.mean - (self.price[:, :, None] * penalties.mean).sum(axis=1), f.deviation
-        if self.fits:  # models of their own, not one kernel for the inner target
+        if self.fits or self.lam == "true":  # models of their own, not one for the inner target
             of_g = (self.price[:, :, None] * penalties.deviation) ** 2
             deviation = np.sqrt(f.deviation**2 + of_g.sum(axis=1))
         return self.explore_f(FunctionBelief(mean, deviation, f.width, f.path))

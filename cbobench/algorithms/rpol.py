@@ -16,7 +16,7 @@ from cbobench.algorithms.drift import theory_window
 from cbobench.algorithms.fitting import KernelChoice
 from cbobench.algorithms.optimistic import Optimistic
 from cbobench.algorithms.pending import Pending
-from cbobench.errors import CellFailure
+from cbobench.errors import CellFailure, Misuse
 from cbobench.gp.beliefs import Belief
 from cbobench.gp.gain import greedy_gain
 from cbobench.gp.kernels import Array
@@ -25,7 +25,7 @@ from cbobench.gp.posteriors.contract import Posterior
 from cbobench.gp.posteriors.observations import ObservationPosterior
 from cbobench.gp.width import WidthForm
 from cbobench.params import param, state
-from cbobench.problems.base import Feedback
+from cbobench.problems.base import Feedback, Problem
 
 
 @dataclass(kw_only=True)
@@ -88,6 +88,8 @@ class RPOLCensored(RPOL):
     lag: float = param(1.0, "factor on B_r Σ σ_t(x_s), the width for what is under way", at_least=0.0)
 
     def make_posterior(self, functions: int) -> Posterior:
+        if self.lam == "true":
+            return super().make_posterior(functions)
         return self.cheapest(functions)  # one covariance under delays too: it knows what was played
 
     def noise_constants(self) -> Array:
@@ -146,6 +148,9 @@ class RPOLSW(RPOL):
     variation: float | Literal["oracle", "none"] = param(
         "oracle", "norm of the functions' moves within a window, in Γ: the true one, a number, or none", at_least=0.0
     )
+
+    def check_own_noise(self, problem: Problem) -> None:
+        raise Misuse("lam is true, but a window holds all functions under one λ; allowed: theory, or a number")
 
     def make_posterior(self, functions: int) -> Posterior:
         setting = self.setting

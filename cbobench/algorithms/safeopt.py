@@ -12,6 +12,7 @@ from cbobench.algorithms.safeset import Mask, SafeSet, interval
 from cbobench.gp.beliefs import Belief
 from cbobench.gp.kernels import Array
 from cbobench.gp.posteriors.fitted import FittedPosterior
+from cbobench.gp.posteriors.separate import KnownNoise
 from cbobench.params import param, state
 
 Indices = NDArray[np.intp]
@@ -106,8 +107,8 @@ class SafeOpt(SafeSet):
         g = belief.constraint
         columns = self.posterior.covariances(s, 1 + j, some)  # (q, n)
         deviation = np.broadcast_to(g.deviation[s], g.mean[s].shape)[j]
-        fitted = self.posterior if isinstance(self.posterior, FittedPosterior) else None
-        noise = self.regulariser if fitted is None else fitted.noise_variance(s, 1 + j)
+        own = self.posterior if isinstance(self.posterior, FittedPosterior | KnownNoise) else None
+        noise = self.regulariser if own is None else own.noise_variance(s, 1 + j)
         total = noise + deviation[some] ** 2
         surprise = self.lower[s, j, some] - g.mean[s, j, some]
         mean = g.mean[s, j, outside] + columns[:, outside] * (surprise / total)[:, None]

@@ -17,7 +17,7 @@ from cbobench.gp.actions import Finite
 from cbobench.gp.box import sobol
 from cbobench.gp.kernels import Array
 from cbobench.gp.posteriors.choice import Kind
-from cbobench.gp.single import Noise, bilog
+from cbobench.gp.single import Noise, bilog, noise_variance, true_noise
 from cbobench.gp.thompson import FittedThompson, ThompsonModel, best_of
 from cbobench.params import param, state
 from cbobench.problems.base import Problem
@@ -46,13 +46,15 @@ class SCBO(OneRun):
 
     source = "Eriksson & Poloczek (2021)"
     about = "Thompson sampling in a trust region that grows with success and shrinks with failure"
-    knows = ("kernel", "λ", "T (if λ is theory)")
+    knows = ("kernel", "λ", "T (if λ is theory)", "R (if λ is true)")
     needs = frozenset({"coordinates", "feedback at once"})
     cost = "O(c t² + c k²) for c candidates, k of them drawn"
 
     kernel: OnBoxes = param("fit on boxes", "the models': the problem's, or fit: see algorithms/fitting.py")
     lam: Noise = param(
-        "scaled", "noise variance; scaled (ours): 0.01 of each model's squared amplitude; theory: 1 + 2/T", above=0.0
+        "scaled",
+        "noise variance; scaled (ours): 0.01 of each model's squared amplitude, fitted with it; theory: 1 + 2/T; true",
+        above=0.0,
     )
     scaled: bool = param(True, "centre and amplitude of the models from the running range; else 0 and 1")
     initial: int = param(
@@ -104,8 +106,12 @@ class SCBO(OneRun):
     def _model(self, setting: Setting) -> ThompsonModel:
         functions = 1 + setting.constraints
         if is_fitted(self.kernel, setting.actions):
-            return FittedThompson(setting.actions, functions, None, setting.horizon)
-        return ThompsonModel(setting.actions, functions, self.lam, setting.horizon, self.scaled)
+            noise = None if self.lam == "scaled" else np.full(functions, noise_variance(self.lam, setting.horizon))
+            if self.lam == "true":
+                noise = true_noise(setting.noise[0])
+            return FittedThompson(setting.actions, functions, noise, setting.horizon)
+        lam = true_noise(setting.noise[0]) if self.lam == "true" else self.lam
+        return ThompsonModel(setting.actions, functions, lam, setting.horizon, self.scaled)
 
     def _restart(self) -> None:
         self.model.forget()

@@ -64,6 +64,10 @@ class ScoreAlgorithm(Algorithm):
             raise Misuse(f"{type(self).__name__} defines neither parts nor score; write one of them")
         check_fit(self.kernel, problem)
 
+    def known_noise(self) -> Array | None:
+        """Noise variances (S, 1 + m) that fitted models take as given; None where they fit them."""
+        return None
+
     def posterior_kind(self) -> Kind:
         return "cheapest" if self.kernel == "given" else "observations"
 
@@ -157,7 +161,7 @@ class ScoreAlgorithm(Algorithm):
 
     def fitted(self, functions: int) -> Posterior:
         """A posterior with a fitted kernel for each function."""
-        return FittedPosterior(self.box or self.setting.actions, self.setting.replicates, functions)
+        return FittedPosterior(self.box or self.setting.actions, self.setting.replicates, functions, self.known_noise())
 
     def cheapest(self, functions: int) -> SharedPosterior:
         """A posterior of functions that are observed together."""

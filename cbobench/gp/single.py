@@ -22,16 +22,26 @@ from cbobench.gp.actions import Finite
 from cbobench.gp.box import Box
 from cbobench.gp.kernels import Array
 from cbobench.gp.posteriors.contract import Posterior
+from cbobench.gp.posteriors.fitted import FittedPosterior
 from cbobench.gp.posteriors.observations import ObservationPosterior
 from cbobench.gp.posteriors.separate import OwnNoise
 
-Noise = float | Literal["scaled", "theory"]
+Noise = float | Literal["scaled", "theory", "true"]
 SHARE = 0.01  # of a squared amplitude: the noise variance `scaled`
+NOISELESS = 1e-8  # what stands for no noise: so small a λ is exact, a smaller one is lost in rounding
 
 
 def noise_variance(lam: Noise, horizon: int) -> float:
-    """A noise variance in units of the observations; for `scaled`, in units of the squared amplitudes."""
-    return SHARE if lam == "scaled" else 1 + 2 / horizon if lam == "theory" else float(lam)
+    """A noise variance in units of the observations; for `scaled`, in units of the squared amplitudes.
+
+    For `true`, which `true_noise` says, a number to begin with.
+    """
+    return SHARE if lam == "scaled" else 1 + 2 / horizon if lam == "theory" else 1.0 if lam == "true" else float(lam)
+
+
+def true_noise(constants: Array) -> Array:
+    """Noise variances from sub-Gaussian constants R of the observations."""
+    return np.maximum(constants**2, NOISELESS)
 
 
 def own_noise(actions: Finite | Box, lam: float, replicates: int, functions: int, slots: int) -> OwnNoise:
@@ -74,7 +84,7 @@ class RunningScale:
         spread[:, 0] = (self.high[:, 0] - self.low[:, 0]) / 4
         self.amplitude = np.where(spread > 0, spread, 1.0)
 
-    def unit_noise(self, lam: float) -> Array:
+    def unit_noise(self, lam: float | Array) -> Array:
         """λ of the unit GPs, (S, p), for a noise variance in units of the observations."""
         return lam / self.amplitude**2
 
@@ -130,7 +140,8 @@ class RunData:
 
     Args:
         functions: p = 1 + m.
-        lam: the noise variance, in units of the observations; `scaled` is a share of each model's squared amplitude.
+        lam: the noise variance, in units of the observations, or one for each function, (p,); `scaled` is a share of
+            each model's squared amplitude.
         slots: how many observations there will be.
         scaled: whether centre and amplitude follow the observations; else they are 0 and 1.
 
@@ -140,12 +151,15 @@ class RunData:
         own: whether every function has a noise variance of its own, in units of its squared amplitude.
     """
 
-    def __init__(self, actions: Finite | Box, functions: int, lam: Noise, slots: int, scaled: bool = True) -> None:
+    def __init__(
+        self, actions: Finite | Box, functions: int, lam: Noise | Array, slots: int, scaled: bool = True
+    ) -> None:
         self.actions = actions
         self.cube = Cube(actions)
-        self.noise = noise_variance(lam, slots)
+        known = isinstance(lam, np.ndarray)
+        self.noise: float | Array = lam if isinstance(lam, np.ndarray) else noise_variance(lam, slots)
         self.scale = RunningScale(1, functions, scaled)
-        self.own = scaled and lam != "scaled"
+        self.own = known or (scaled and lam != "scaled")
         self.slots = slots
         self.forget()
 
@@ -200,34 +214,54 @@ class RunData:
 
 
 class RunModel(RunData):
-    """GPs of f, g_1, ..., g_m for one run (see `RunData`), scaled by the running range."""
+    """GPs of f, g_1, ..., g_m for one run (see `RunData`), scaled by the running range, or fitted.
+
+    Args:
+        fitted: whether their kernels are fitted, too (see `cbobench.gp.fit`); then λ `scaled` is.
+    """
 
     posterior: Posterior
 
+    def __init__(
+        self, actions: Finite | Box, functions: int, lam: Noise | Array, slots: int, scaled: bool, fitted: bool = False
+    ) -> None:
+        self.fitted: FittedPosterior | None = None
+        if fitted:
+            known = lam if isinstance(lam, np.ndarray) else np.full(functions, noise_variance(lam, slots))
+            noise = None if isinstance(lam, str) and lam == "scaled" else known[None]
+            self.fitted = FittedPosterior(actions, 1, functions, noise, np.empty((0, actions.d)))
+        super().__init__(actions, functions, lam, slots, scaled)
+
     def forget(self) -> None:
         super().forget()
+        if self.fitted is not None:
+            self.posterior = self.fitted
+            self.fitted.reset()
+            return
         p = len(self.observed)
         actions = self.actions
         if isinstance(actions, Box):
             actions = replace(actions, size=1, meshed=False)  # a box's candidates go unused
         if self.own:
-            self.posterior = own_noise(actions, self.noise, 1, p, self.slots)
+            self.posterior = own_noise(actions, 1.0, 1, p, self.slots)
         else:
+            assert isinstance(self.noise, float)
             self.posterior = ObservationPosterior(actions, self.noise, 1, p + 1, self.slots)
 
     def tell(self, where: NDArray[Any], values: Array) -> None:
         super().tell(where, values)
-        self.posterior.update(where, np.append(values, 1.0)[None])
+        self.posterior.update(where, (values if self.fitted else np.append(values, 1.0))[None])
         if isinstance(self.posterior, OwnNoise):
             self.posterior.set_noise(self.scale.unit_noise(self.noise))
 
     def at(self, where: NDArray[Any]) -> tuple[Array, Array]:
         """Means and deviations (p, q)."""
-        means, deviations = self.scale.moments(*self.posterior.at(where[None]))
-        return means[0], deviations[0]
+        return self._moments(*self.posterior.at(where[None]))
 
     def at_played(self) -> tuple[Array, Array]:
         """Means and deviations (p, c) at the observed actions."""
-        mean, variance, _ = self.posterior.at_observations()
-        means, deviations = self.scale.moments(mean, variance)
+        return self._moments(*self.posterior.at_observations()[:2])
+
+    def _moments(self, mean: Array, variance: Array) -> tuple[Array, Array]:
+        means, deviations = (mean, np.sqrt(variance)) if self.fitted else self.scale.moments(mean, variance)
         return means[0], deviations[0]

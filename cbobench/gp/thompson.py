@@ -76,7 +76,11 @@ class ThompsonModel(RunData):
 
     def _noise(self) -> list[float]:
         """λ of the unit GPs, per factor."""
-        return self.scale.unit_noise(self.noise)[0].tolist() if self.own else [self.noise]
+        if self.own:
+            each: list[float] = self.scale.unit_noise(self.noise)[0].tolist()
+            return each
+        assert isinstance(self.noise, float)
+        return [self.noise]
 
     def _told(self) -> list[Array]:
         """Per factor the values of its functions, and of a constant 1."""

@@ -29,7 +29,7 @@ class Width:
         alpha: failure probability of all bounds together.
         scale: a factor on beta_t (1 is the theory; smaller is common practice, and is recorded).
         form: one of `WidthForm`, or a constant width.
-        lam: lambda, for the self-normalised form.
+        lam: lambda, for the self-normalised form; a number, or (S, F).
         shares: how many events share alpha; F by default.
     """
 
@@ -41,7 +41,7 @@ class Width:
         alpha: float,
         scale: float = 1.0,
         form: WidthForm | float = "theory",
-        lam: float = 1.0,
+        lam: float | Array = 1.0,
         shares: int | None = None,
     ) -> None:
         events = bound.shape[1] if shares is None else shares

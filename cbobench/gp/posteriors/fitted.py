@@ -38,7 +38,7 @@ class FittedPosterior:
         actions: a `Box`, or a `Finite` set with coordinates, which are scaled to the unit cube.
         candidates: where beliefs are kept, points of the cube (M, d); those of the action set by default.
         replicates, functions: S, p.
-        noise: the noise variances (S, p), in units of the observations; None where they are fitted, too.
+        noise: the noise variances (S, p), or of more functions, in units of the observations; None to fit them, too.
 
     Attributes:
         mean, variance: (S, p, M), in units of the observations; gain (S, p).

@@ -83,6 +83,32 @@ class SeparatePosterior:
         return self.each[function % len(self.each)].covariances(replicate, 0, some)
 
 
+class KnownNoise(SeparatePosterior):
+    """Functions with noise variances of their own, which do not move.
+
+    Args:
+        each: posteriors of one function.
+        noise: (S, p).
+    """
+
+    each: list[ObservationPosterior]  # type: ignore[assignment]
+
+    def __init__(self, each: Sequence[ObservationPosterior], noise: Array) -> None:
+        super().__init__(each)
+        self.noise = noise
+        self.reset()
+
+    def reset(self, lam: float | None = None) -> None:
+        """As in the contract; a number for λ changes nothing."""
+        for j, one in enumerate(self.each):
+            one.reset()
+            one.set_noise(self.noise[:, j])
+
+    def noise_variance(self, replicate: int, function: int) -> float:
+        """In units of the observations."""
+        return float(self.noise[replicate, function])
+
+
 class OwnNoise(SeparatePosterior):
     """Functions with noise variances of their own, which may move: a posterior of each one and of a constant 1.
 
