@@ -7,7 +7,7 @@ RUN    ?= runs/quickstart
 WORKERS ?= auto
 PYTEST  = OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n $(WORKERS) --maxprocesses 8 --dist loadgroup
 
-.PHONY: demo test fast lint hooks bench chaos scale maximiser paper-figures claims maps reference readme wheel dist wheel-test lowest clean
+.PHONY: demo test fast lint hooks bench chaos scale maximiser paper-figures claims maps reference pages wheel dist wheel-test lowest clean
 
 demo: .make/install  ## play the quickstart suite, print its table, draw its figures
 	$(BIN)/cbobench run quickstart --out $(RUN)
@@ -58,8 +58,9 @@ maps: .make/install  ## play all suites map_*, test the claims over their settin
 reference: .make/install  ## derive the reference of a problem on a box: NAME=gramacy, or module:Class of your own
 	$(BIN)/cbobench reference $(NAME)
 
-readme: .make/install  ## write the tables of README.md
+pages: .make/install  ## write what pages take from the code: tables of methods, problems and suites, Python names
 	$(BIN)/python docs/tables.py
+	$(BIN)/python docs/names.py
 
 wheel: .make/install  ## build the wheel into dist/
 	$(BIN)/pip wheel --quiet --no-deps --wheel-dir dist .

@@ -38,6 +38,7 @@ from cbobench.rng import Streams
 
 SIZES = (20, 50, 100, 150)
 SIDE, LENGTHSCALE, NOISE = 0.8, 0.2, 0.01  # NOISE: a variance, in units of the squared amplitude
+GIVEN = {"kernel": "given", "bilog": False, "candidates": 512}
 Round = Callable[[], Any]
 
 
@@ -58,7 +59,7 @@ def ours(task: BoxProblem, points: Array, values: Array) -> tuple[Any, Round]:
     """A run of scbo that was told these points, and its next round."""
     one = np.ones((1, 2))
     setting = Setting(task.actions, 1, 200, one, one, one, np.ones(1), None, Streams([("benchmark",)]))
-    run = params.build(ALGORITHMS.get("scbo"), {"initial": len(points), "length": SIDE})
+    run = params.build(ALGORITHMS.get("scbo"), GIVEN | {"initial": len(points), "length": SIDE})
     run.setting = setting
     run.start_one(setting)
     for x, (f, g) in zip(points, values, strict=True):
@@ -121,7 +122,7 @@ def rounds(repeats: int) -> None:
             points = np.random.default_rng(repeat).random((t, 4))
             values = task.formula(points)
             run, play = ours(task, points, values)
-            centre, candidates = run.model.played[run._centre()], run.candidates
+            centre, candidates = run.model.played[run._centre()], run.most
             now = {"ours": milliseconds(play)}
             thompson.REACH = np.inf
             now["all"] = milliseconds(ours(task, points, values)[1])
@@ -142,7 +143,7 @@ def lock_step(seeds: int, repeats: int, horizon: int = 150) -> None:
     task = hartmann()
 
     def play(which: list[int]) -> float:
-        cells = Play(task, "benchmark", params.build(ALGORITHMS.get("scbo"), {}), "scbo", which, horizon)
+        cells = Play(task, "benchmark", params.build(ALGORITHMS.get("scbo"), GIVEN), "scbo", which, horizon)
         return milliseconds(lambda: list(cells)) / horizon
 
     turns = [

@@ -160,6 +160,20 @@ def parser() -> Parser:
     merge = command("compact", "merge the many small files of a run into few; large runs are merged when they end")
     merge.add_argument("run", metavar="RUN", help="run folder, path or URI")
 
+    check = command(
+        "check", "hold an algorithm or a problem of yours against the laws that ours obey; says what to mend"
+    )
+    check.add_argument(
+        "name", help="your class as module:Class, from this folder or Python's path; or a registered name"
+    )
+    check.add_argument("--set", metavar="NAME=VALUE", action="append", default=[], help="a parameter (may be repeated)")
+    check.add_argument("--data", type=Path, metavar="FOLDER", help="folder with the original data sets")
+    check.add_argument("--format", choices=("table", "json"), default="table")
+
+    new = command("new", "write a small algorithm or problem of yours into NAME.py, and a suite that plays it")
+    new.add_argument("what", choices=("algorithm", "problem"))
+    new.add_argument("name", metavar="NAME", help="of the file, such as mine")
+
     verify = command("verify", "read every file of a run, name all that are damaged, and move them away on request")
     verify.add_argument("run", metavar="RUN", help="run folder, path or URI")
     verify.add_argument(
@@ -188,20 +202,6 @@ def parser() -> Parser:
     reference = command("reference", "the optimum of a problem on a box: derived, and held against the stated one")
     reference.add_argument("name", help="a registered problem, or module:Class of your own")
     reference.add_argument("--starts", type=starts, default=32, metavar="N", help="local searches (default: 32)")
-
-    check = command(
-        "check", "hold an algorithm or a problem of yours against the laws that ours obey; says what to mend"
-    )
-    check.add_argument(
-        "name", help="your class as module:Class, from this folder or Python's path; or a registered name"
-    )
-    check.add_argument("--set", metavar="NAME=VALUE", action="append", default=[], help="a parameter (may be repeated)")
-    check.add_argument("--data", type=Path, metavar="FOLDER", help="folder with the original data sets")
-    check.add_argument("--format", choices=("table", "json"), default="table")
-
-    new = command("new", "write a small algorithm or problem of yours into NAME.py, and a suite that plays it")
-    new.add_argument("what", choices=("algorithm", "problem"))
-    new.add_argument("name", metavar="NAME", help="of the file, such as mine")
 
     audit = command("audit", "what the theory promises beside what was seen, of a run whose suite says `audit: true`")
     audit.add_argument("run", metavar="RUN", help="run folder, path or URI")

@@ -85,13 +85,12 @@ def _fields(cls: type) -> dict[str, Field[Any]]:
 
 
 def _default(f: Field[Any]) -> Any:
-    if f.default_factory is MISSING and f.default is MISSING:
-        raise Misuse(f"the parameter {f.name!r} has no default; declare it with param(default, about)")
     return f.default_factory() if f.default_factory is not MISSING else f.default
 
 
 def params_of(cls: type) -> list[Param]:
     """Every parameter of a problem or algorithm class, in the order of declaration."""
+    _refuse_undeclared(cls, "")
     hints = typing.get_type_hints(cls)
     return [
         Param(n, describe(hints[f.name]), _default(f), f.metadata.get("about", "")) for n, f in _fields(cls).items()
@@ -185,15 +184,25 @@ def resolve(cls: type, given: Mapping[str, Any], *, where: str = "") -> dict[str
     return values
 
 
-def build(cls: type[T], given: Mapping[str, Any], *, where: str = "") -> T:
-    """An object of `cls` with checked parameters. Its own `validate()`, where it has one, sees the whole."""
+def refuse_unfinished(cls: type, *, where: str = "") -> None:
+    """Raises `Misuse` for a class that lacks a method, is no dataclass, or has a parameter without a default."""
+    for name in dir(cls):
+        if getattr(method := inspect.getattr_static(cls, name), "required", False):
+            raise Misuse(f"{where}{_unwritten(cls, method)}")
+    _refuse_undeclared(cls, where)
+
+
+def _refuse_undeclared(cls: type, where: str) -> None:
     if not dataclasses.is_dataclass(cls):
         raise Misuse(f"{where}{cls.__name__} is not a dataclass; decorate it with @dataclass(kw_only=True)")
-    for name in dir(cls):
-        found = inspect.getattr_static(cls, name)
-        method = found.fget if isinstance(found, property) else found
-        if getattr(method, "required", False):
-            raise Misuse(f"{where}{_unwritten(cls, method)}")
+    for f in _fields(cls).values():
+        if f.default_factory is MISSING and f.default is MISSING:
+            raise Misuse(f"{where}the parameter {f.name!r} has no default; declare it with param(default, about)")
+
+
+def build(cls: type[T], given: Mapping[str, Any], *, where: str = "") -> T:
+    """An object of `cls` with checked parameters. Its own `validate()`, where it has one, sees the whole."""
+    refuse_unfinished(cls, where=where)
     values, fields = resolve(cls, given, where=where), _fields(cls)
     try:
         made: T = cls(**{fields[name].name: value for name, value in values.items()})

@@ -1,18 +1,98 @@
-"""Writes the tables of algorithms, problems and suites into README.md: python docs/tables.py (or: make readme)."""
+"""Writes what pages say of methods, problems and suites: python docs/tables.py (or: make pages).
+
+Tables stand between `<!-- NAME -->` and `<!-- end -->`: those of `cbobench list`, and in which_method.md what methods
+need, know and can play, taken from their classes.
+"""
 
 from __future__ import annotations
 
 import contextlib
 import io
 import re
+import tempfile
+from collections.abc import Callable
+from functools import cache
 from pathlib import Path
+from typing import Any
 
+import numpy as np
+
+from cbobench import params
+from cbobench.algorithms import ALGORITHMS
 from cbobench.cli import main
+from cbobench.problems import PROBLEMS
+from cbobench.problems.base import Problem
+from cbobench.problems.data import DataFolder
+from cbobench.problems.simulator import Simulator
 
-README = Path(__file__).parent.parent / "README.md"
+HERE = Path(__file__).parent
+PAGES = ("methods.md", "problems.md", "suites.md", "which_method.md")
+CONFIGURATIONS = {
+    "layout": "configurations", "rows": "c.csv", "inputs": ["a"], "objective": "f",
+    "constraints": {"g": {"at_most": 1}},
+}  # fmt: skip
+KINDS: dict[str, tuple[str, dict[str, Any]]] = {
+    "table of configurations": ("table", CONFIGURATIONS),
+    "table of readings": ("table", {"layout": "readings", "rows": "r.csv"}),
+    "formula on a box": ("gardner-1", {}),
+    "the same, `grid: K`": ("gardner-1", {"grid": 10}),
+    "the same, `delay: τ`": ("gardner-1", {"delay": 5}),
+    "the same, `full_information: true`": ("gardner-1", {"full_information": True}),
+    "simulator": ("simulator", {}),
+    "simulator with `best_known`": ("simulator", {"best_known": (0.5,)}),
+}
+WHERE = {
+    "kernel": "with the problem: a table's covariance, or `kernel` and `lengthscale`; or fitted (`kernel: fit`)",
+    "λ": "`lam` of the method",
+    "B": "a bound of f: its norm or supremum with the problem, or `B` of the method",
+    "G": "the same of every g_j, `G` of the method",
+    "R": "the noise's standard deviation with the problem, or `R` of the method",
+    "T": "`horizon` of the suite",
+    "δ": "Slater's margin with the problem, or `delta` of the method",
+    "ρ": "`rho` of the method",
+    "κ": "`kappa` of the method",
+    "f and g": "no learner is told: it is a reference",
+    "safe seed set": "with the problem: `seed_size` random feasible actions of a finite set",
+    "Lipschitz constant": "with the problem, from its slopes",
+    "variation P_T": "with a problem whose functions move",
+    "delay cut-off m": "`cutoff` of the method",
+    "g_t before acting": "with a problem of full information",
+}
 
 
-def table(what: str) -> str:
+class Known(Simulator):
+    low, high, m = (0.0,), (1.0,), 1
+
+    def simulate(self, x: Any, gen: np.random.Generator) -> Any:
+        return [gen.normal(x[0]), x[0] - 0.9]
+
+
+def made(name: str, settings: dict[str, Any]) -> Problem:
+    """A prepared problem; the files of tables are written for it."""
+    with tempfile.TemporaryDirectory() as folder:
+        (Path(folder) / "c.csv").write_text("a,f,g\n0.5,1,0\n1.5,2,1\n2.5,3,2\n")
+        (Path(folder) / "r.csv").write_text("a,b,c\n1,2,4\n2,2,3\n1,3,5\n")
+        given = {k: str(Path(folder) / v) if k == "rows" else v for k, v in settings.items()}
+        if name == "simulator":
+            problem: Problem = type("Known", (Known,), given)()
+        else:
+            problem = params.build(PROBLEMS.get(name), given)
+        problem.prepare(DataFolder())
+    return problem
+
+
+@cache
+def offers() -> dict[str, frozenset[str]]:
+    """What a problem of each kind offers."""
+    return {kind: made(*how).offers() for kind, how in KINDS.items()}
+
+
+def rows(head: list[str], body: list[list[str]]) -> str:
+    lines = [head, [":--"] * len(head), *body]
+    return "\n".join(f"| {' | '.join(line)} |" for line in lines)
+
+
+def listed(what: str) -> str:
     """`cbobench list WHAT --format markdown`."""
     printed = io.StringIO()
     with contextlib.redirect_stdout(printed):
@@ -20,13 +100,55 @@ def table(what: str) -> str:
     return printed.getvalue().strip()
 
 
+def offered() -> str:
+    """Kinds of problems and what they offer."""
+    every = sorted(frozenset().union(*offers().values()))
+    return rows(
+        ["a problem that is a", *every],
+        [[kind, *("yes" if a in has else "" for a in every)] for kind, has in offers().items()],
+    )
+
+
+def playable() -> str:
+    """Methods and the kinds that they can play."""
+    body = []
+    for name in ALGORITHMS.names():
+        needs = ALGORITHMS.get(name).needs
+        body.append(
+            [f"`{name}`", *("yes" if needs <= has else "" for has in offers().values()), ", ".join(sorted(needs))]
+        )
+    return rows(["method", *offers(), "needs"], body)
+
+
+def told() -> str:
+    """What methods must be told, and by whom it is said."""
+    body = []
+    for fact, where in WHERE.items():
+        users = [name for name in ALGORITHMS.names() if fact in {k.split(" (")[0] for k in ALGORITHMS.get(name).knows}]
+        body.append([fact, where, ", ".join(f"`{name}`" for name in users)])
+    return rows(["fact", "where it is said", "methods that must be told"], body)
+
+
+def unexplained() -> set[str]:
+    """Facts that a method must be told and of which the page says nothing, or the reverse."""
+    return {k.split(" (")[0] for name in ALGORITHMS.names() for k in ALGORITHMS.get(name).knows} ^ set(WHERE)
+
+
+TABLES: dict[str, Callable[[], str]] = {
+    **{what: (lambda what=what: listed(what)) for what in ("algorithms", "problems", "suites")},  # type: ignore[misc]
+    "offers": offered, "playable": playable, "told": told,
+}  # fmt: skip
+
+
 def refreshed(text: str) -> str:
-    """The README's text with its tables as they should be."""
-    for what in ("algorithms", "problems", "suites"):
-        section = f"<!-- {what} -->\n{table(what)}\n<!-- end -->"
-        text = re.sub(rf"<!-- {what} -->.*?<!-- end -->", lambda _, new=section: new, text, flags=re.S)  # type: ignore[misc]
-    return text
+    """A page's text with its tables as they should be."""
+
+    def section(found: re.Match[str]) -> str:
+        return f"<!-- {found[1]} -->\n{TABLES[found[1]]()}\n<!-- end -->"
+
+    return re.sub(r"<!-- (\w+) -->\n.*?<!-- end -->", section, text, flags=re.S)
 
 
 if __name__ == "__main__":
-    README.write_text(refreshed(README.read_text(encoding="utf-8")), encoding="utf-8")
+    for page in (HERE / name for name in PAGES):
+        page.write_text(refreshed(page.read_text(encoding="utf-8")), encoding="utf-8")

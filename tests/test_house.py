@@ -13,9 +13,6 @@ import pytest
 import yaml
 
 import cbobench
-from cbobench import resources
-from cbobench.algorithms import ALGORITHMS
-from cbobench.problems import PROBLEMS
 from tests.conftest import ROOT
 
 PACKAGE = Path(cbobench.__file__).parent
@@ -115,38 +112,10 @@ def test_files_are_short(tmp_path):
     assert too_long([long]) == [f"{long} has 301 lines: two rooms?"]
 
 
-def test_the_readme_tables_are_what_list_prints():
-    """A new algorithm, problem or suite comes with its row (make readme)."""
-    import importlib.util
-
-    spec = importlib.util.spec_from_file_location("tables", ROOT / "docs" / "tables.py")
-    tables = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(tables)
-    text = (ROOT / "README.md").read_text()
-    assert tables.refreshed(text) == text, "README.md's tables are not what `cbobench list` prints; run: make readme"
-    rows = [line for line in text.splitlines() if line.startswith("| `")]
-    named = [re.match(r"\| `([^`]+)`", row).group(1) for row in rows]
-    assert sorted(named) == sorted([*ALGORITHMS.names(), *PROBLEMS.names(), *resources.suites()])
-
-
 def test_the_version_is_one_number():
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
     assert project["version"] == cbobench.__version__
     assert f"## {cbobench.__version__}" in (ROOT / "CHANGELOG.md").read_text()
-
-
-def test_commands_of_the_readme_exist():
-    text = (ROOT / "README.md").read_text()
-    from cbobench.cli import parser
-
-    commands = set(re.findall(r"^\s*cbobench ([a-z]+)", text, flags=re.M))
-    known = next(a for a in parser()._actions if a.dest == "command").choices
-    assert commands
-    assert commands <= set(known)
-    for target in re.findall(r"`make ([a-z-]+)", text + (ROOT / "CONTRIBUTING.md").read_text()):
-        assert re.search(rf"^{target}:", (ROOT / "Makefile").read_text(), flags=re.M), target
-    for link in re.findall(r"\]\(([^)#:]+)\)", text):
-        assert (ROOT / link).exists(), link
 
 
 def test_continuous_integration_runs_what_the_readme_says():

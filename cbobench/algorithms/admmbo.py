@@ -45,9 +45,9 @@ class ADMMBO(OneRun):
 
     The defaults are the paper's for its first toy problem, which lies in [0, 6]^d: distances in the quadratics and
     tolerances are taken in a cube of that side. ρ and M are in units of f. Ours: the kernel is the one that all methods
-    here are given (`kernel: fit` fits it, as the paper does), EI is maximised over 1,000 points (the paper: 10⁵), and
-    centre and amplitude follow the running range of the observations; under noise x, z_i and their best values are read
-    from posterior means at the played actions.
+    here are given (`kernel: fit` fits it, as the paper does), EI is maximised over 1,000 points (the paper: 10⁵, with
+    which a round takes a tenth of a second), and centre and amplitude follow the running range of the observations;
+    under noise x, z_i and their best values are read from posterior means at the played actions.
     """
 
     source = "Ariafar et al. (2019)"
@@ -56,10 +56,10 @@ class ADMMBO(OneRun):
     needs = frozenset({"coordinates", "feedback at once"})
     cost = "O(c t²) for c candidates"
 
-    kernel: KernelChoice = param("given", "the models': the problem's, or fit: see algorithms/fitting.py")
+    kernel: KernelChoice = param("given", "the models' kernel: the problem's (given), or one that is fitted (fit)")
     lam: Noise = param(
         "scaled",
-        "noise variance; scaled (ours): 0.01 of each model's squared amplitude, fitted with it; theory: 1 + 2/T; true",
+        "noise variance; scaled (ours): 0.01 of each model's squared amplitude, or fitted; theory: 1 + 2/T; true: R²",
         above=0.0,
     )
     scaled: bool = param(True, "centre and amplitude of the models from the running range; else 0 and 1")

@@ -49,7 +49,11 @@ ROUNDING = 1e-9  # of a side: so far outside a box a point may lie, and is moved
 
 
 class Optimiser(Protocol):
-    """One run's optimiser. It may also have `recommend() -> x` (None: nothing yet), which must change nothing."""
+    """One run's optimiser.
+
+    It may also have `recommend() -> x` (None: nothing yet), which must change nothing, and `observe(x, f, g)`: what was
+    observed at a point that it was not asked for, in a suite's initial design (without it, that is a `tell`).
+    """
 
     def ask(self) -> Any:
         """The point x to play next, (d,), as numbers of any kind; on a finite set it may be an action's index."""
@@ -165,6 +169,11 @@ class AskTell(OneRun):
     def tell_one(self, t: int, action: Any, f: float, g: Array) -> None:
         told = self.told
         self.own.tell(told.copy() if isinstance(told, np.ndarray) else told, f, g.copy())
+
+    def observe_one(self, t: int, action: Any, f: float, g: Array) -> None:
+        """What was observed at an action that the optimiser was not asked for."""
+        known = isinstance(action, np.ndarray) or self.given.points is None
+        getattr(self.own, "observe", self.own.tell)(action if known else self._point(action), f, g.copy())
 
     def recommend_one(self, t: int) -> Any:
         recommend = getattr(self.own, "recommend", None)

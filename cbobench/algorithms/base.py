@@ -20,7 +20,7 @@ from typing import Any, ClassVar, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from cbobench.errors import CellFailure
+from cbobench.errors import CellFailure, show
 from cbobench.gp.actions import Finite
 from cbobench.gp.box import Box
 from cbobench.gp.kernels import Array
@@ -240,9 +240,16 @@ class OneRun(Algorithm):
         return None if any(one is None for one in each) else self._together(each)
 
     def _together(self, asked: list[Any]) -> Actions:
-        if isinstance(self.runs[0].setting.actions, Box):
-            return np.array(asked, dtype=np.float64)
-        return np.array([operator.index(action) for action in asked], dtype=np.intp)
+        actions = self.runs[0].setting.actions
+        wanted = f"a point, shape {(actions.d,)}" if isinstance(actions, Box) else f"an index, 0 to {actions.n - 1}"
+        for one in asked:
+            try:
+                good = np.shape(one) == (actions.d,) if isinstance(actions, Box) else operator.index(one) is not None
+            except (TypeError, ValueError):
+                good = False
+            if not good:
+                raise CellFailure(f"ask_one gave {show(one)}; it must give {wanted}")
+        return np.array(asked, dtype=np.float64 if isinstance(actions, Box) else np.intp)
 
     def tell(self, t: int, actions: Actions, feedback: Feedback) -> None:
         for run, *told in self._each(actions, feedback):

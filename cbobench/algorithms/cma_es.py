@@ -22,9 +22,12 @@ class Evolution:
             import cma
 
         self.cma, self.cube, self.method, self.generator = cma, Cube(given), method, given.generator
-        self._begin()
+        self.asked: list[Any] = []
+        self.told: list[tuple[float, Array]] = []
+        self.best: tuple[float, float] = (np.inf, np.inf)
+        self._begin(self.generator.random(self.cube.d))
 
-    def _begin(self) -> None:
+    def _begin(self, start: Array) -> None:
         def normal(*shape: int) -> Any:
             return self.generator.standard_normal(shape)
 
@@ -34,12 +37,9 @@ class Evolution:
         if self.method.population is not None:
             own["popsize"] = self.method.population
         with by_its_own_rules():
-            start = self.generator.random(self.cube.d)
             self.strategy = self.cma.CMAEvolutionStrategy(start, self.method.sigma, own)
             told = {"fun": lambda i: -self.told[i][0], "constraints": lambda i: self.told[i][1]}
             self.lagrangian = self.cma.ConstrainedFitnessAL(**told, dimension=self.cube.d, logging=0, archives=False)
-        self.asked: list[Any] = []
-        self.told: list[tuple[float, Array]] = []
 
     def ask(self) -> Array:
         if len(self.told) == len(self.asked):
@@ -52,13 +52,20 @@ class Evolution:
     def tell(self, x: Array, f: float, g: Array) -> None:
         self.told.append((f, g))
 
+    def observe(self, x: Array, f: float, g: Array) -> None:
+        """Of points that it was not asked for, the strategy begins at the best one."""
+        key = float(np.maximum(g, 0.0).sum()), -f
+        if key < self.best:
+            self.best = key
+            self._begin(self.cube.unit(x))
+
     def _advance(self) -> None:
         """End a generation; begin anew where the strategy's own criteria say that it has come to an end."""
         fitness = [self.lagrangian(i) for i in range(len(self.told))]
         self.strategy.tell(self.asked, fitness)
         self.lagrangian.update(self.strategy)
         if self.strategy.stop():
-            self._begin()
+            self._begin(self.generator.random(self.cube.d))
 
 
 @ALGORITHMS.register("cma-es")
@@ -66,7 +73,8 @@ class Evolution:
 class CMAES(LibraryMethod):
     """CMA-ES of pycma, with its augmented Lagrangian for constraints (`ConstrainedFitnessAL`) and its bounds.
 
-    It begins at a uniformly random point, and again at another one when its own criteria end a run.
+    It begins at a uniformly random point (after a suite's initial design, at its best one), and again at a random one
+    when its own criteria end a run.
     On a finite set the nearest action is played, and the point as it was asked keeps what was observed there.
     """
 

@@ -47,11 +47,11 @@ class ConstrainedEI(ScoreAlgorithm):
     pending: ClassVar[Pending] = "ignore"  # type: ignore[misc]
 
     kernel: OnBoxes = param(  # type: ignore[assignment]
-        "fit on boxes", "the models': the problem's, or fit: see algorithms/fitting.py"
+        "fit on boxes", "the models' kernel: the problem's (given), or one that is fitted (fit)"
     )
     lam: Noise = param(
         "scaled",
-        "noise variance; scaled (ours): 0.01 of each model's squared amplitude, fitted with it; theory: 1 + 2/T; true",
+        "noise variance; scaled (ours): 0.01 of each model's squared amplitude, or fitted; theory: 1 + 2/T; true: R²",
         above=0.0,
     )
     delta: float = param(0.05, "δ: an action counts as feasible where P(g <= 0) >= 1 - δ", above=0.0, below=1.0)

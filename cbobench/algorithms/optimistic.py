@@ -34,7 +34,8 @@ class OptimisticReward(ScoreAlgorithm):
     """A score over a bound or a sample of f, as wide as a concentration inequality asks.
 
     The parameters here decide the outcome as much as the algorithm does. They are recorded with every cell, and a
-    suite sets them for all its algorithms under `shared:`.
+    suite sets them for all its algorithms under `shared:`. Theorems are of the kernel that is given, the default; with
+    `kernel: fit` all widths are heuristics (see `cbobench.algorithms.fitting`).
     """
 
     lam: float | Literal["theory", "true"] = param(

@@ -23,18 +23,34 @@ class Study:
                 n_startup_trials=method.startup, n_ei_candidates=method.candidates, seed=given.seed
             )
             self.study = optuna.create_study(direction="maximize", sampler=sampler)
+        self.names = [f"x{i + 1}" for i in range(given.d)]
+        self.told = optuna.trial.create_trial
+        self.side = optuna.distributions.FloatDistribution(0.0, 1.0)
 
     def ask(self) -> Array:
         with by_its_own_rules():
             self.trial = self.study.ask()
-            unit: list[Any] = [self.trial.suggest_float(f"x{i + 1}", 0.0, 1.0) for i in range(self.cube.d)]
+            unit: list[Any] = [self.trial.suggest_float(name, 0.0, 1.0) for name in self.names]
         return self.cube.action(unit)
 
     def tell(self, x: Array, f: float, g: Array) -> None:
         with by_its_own_rules():
-            for j, value in enumerate(g.tolist(), start=1):
-                self.trial.set_constraint(f"g{j}", value)
+            for name, value in constraints(g).items():
+                self.trial.set_constraint(name, value)
             self.study.tell(self.trial, f)
+
+    def observe(self, x: Array, f: float, g: Array) -> None:
+        """A trial that was not asked for; it counts as one of the random ones."""
+        params = dict(zip(self.names, self.cube.unit(x).tolist(), strict=True))
+        sides = dict.fromkeys(self.names, self.side)
+        with by_its_own_rules():
+            trial = self.told(value=f, params=params, distributions=sides, constraints=constraints(g))
+            self.study.add_trial(trial)
+
+
+def constraints(g: Array) -> dict[str, float]:
+    """Constraint values (m,) by name."""
+    return {f"g{j}": value for j, value in enumerate(g.tolist(), start=1)}
 
 
 @ALGORITHMS.register("optuna-tpe")

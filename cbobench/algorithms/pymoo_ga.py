@@ -44,6 +44,11 @@ class Generations:
         one.evaluated.update(("F", "G"))
         self.evaluated += 1
 
+    def observe(self, x: Array, f: float, g: Array) -> None:
+        """An individual that was not asked for takes the place of the next one."""
+        self.ask()
+        self.tell(x, f, g)
+
 
 @ALGORITHMS.register("pymoo-ga")
 @dataclass(kw_only=True)

@@ -50,10 +50,10 @@ class SCBO(OneRun):
     needs = frozenset({"coordinates", "feedback at once"})
     cost = "O(c t² + c k²) for c candidates, k of them drawn"
 
-    kernel: OnBoxes = param("fit on boxes", "the models': the problem's, or fit: see algorithms/fitting.py")
+    kernel: OnBoxes = param("fit on boxes", "the models' kernel: the problem's (given), or one that is fitted (fit)")
     lam: Noise = param(
         "scaled",
-        "noise variance; scaled (ours): 0.01 of each model's squared amplitude, fitted with it; theory: 1 + 2/T; true",
+        "noise variance; scaled (ours): 0.01 of each model's squared amplitude, or fitted; theory: 1 + 2/T; true: R²",
         above=0.0,
     )
     scaled: bool = param(True, "centre and amplitude of the models from the running range; else 0 and 1")

@@ -13,15 +13,14 @@ import numpy as np
 from cbobench.algorithms.base import NONE, Algorithm, Setting
 from cbobench.algorithms.fitting import KernelChoice, check_fit, is_fitted
 from cbobench.algorithms.pending import Pending, Wait, credited
-from cbobench.errors import CellFailure, Misuse
+from cbobench.errors import Misuse
 from cbobench.gp.actions import break_ties
 from cbobench.gp.beliefs import AtPlayed, Belief, FunctionBelief
 from cbobench.gp.box import Box
 from cbobench.gp.kernels import Array
 from cbobench.gp.maximise import polish
-from cbobench.gp.parts import Parts, Score
+from cbobench.gp.parts import Parts, Score, shaped
 from cbobench.gp.posteriors import choice
-from cbobench.gp.posteriors.choice import Kind
 from cbobench.gp.posteriors.contract import Mask, Posterior
 from cbobench.gp.posteriors.fitted import FittedPosterior
 from cbobench.gp.posteriors.pending import PendingPosterior
@@ -47,7 +46,7 @@ class ScoreAlgorithm(Algorithm):
     A subclass that refuses delays, or has a rule of its own for them, makes `pending` a class variable.
     """
 
-    kernel: KernelChoice = param("given", "the models': the problem's, or fit: see algorithms/fitting.py")
+    kernel: KernelChoice = param("given", "the models' kernel: the problem's (given), or one that is fitted (fit)")
     pending: Pending = param("ignore", "plays whose delayed feedback is under way: see algorithms/pending.py")
 
     setting: Setting = state()
@@ -68,7 +67,7 @@ class ScoreAlgorithm(Algorithm):
         """Noise variances (S, 1 + m) that fitted models take as given; None where they fit them."""
         return None
 
-    def posterior_kind(self) -> Kind:
+    def posterior_kind(self) -> choice.Kind:
         return "cheapest" if self.kernel == "given" else "observations"
 
     # What a subclass says -------------------------------------------------------------------------------------------
@@ -202,7 +201,7 @@ class ScoreAlgorithm(Algorithm):
         if self.box is not None:
             self.chosen, self.achieved = self.maximise(t, self.box, last)
         else:
-            score = _of_all(self.score(self.belief), self.belief)
+            score = shaped(self.score(self.belief), self.belief.f.mean.shape)
             self.chosen = break_ties(score, self.ties.at(t))
             self.achieved = score[np.arange(len(score)), self.chosen]
         again = self.keeps()
@@ -217,7 +216,7 @@ class ScoreAlgorithm(Algorithm):
             also: points (S, d), or (S, q, d), to climb from as well; None while the prior is stationary, a tie of all.
         """
         parts, coin = self.parts(self.belief).kinks(), self.ties.at(t)
-        total = _of_all(parts.total(), self.belief)
+        total = shaped(parts.total(), self.belief.f.mean.shape)
         best, rows = break_ties(total, coin), np.arange(len(total))
         candidate, achieved = box.candidates[best], total[rows, best]
         # While nothing is known all points tie; a mesh is denser at its sides, so that they are drawn elsewhere.
@@ -299,10 +298,3 @@ class ScoreAlgorithm(Algorithm):
             ignorant = ~(self.posterior.gain > 0).reshape(len(found), -1).any(axis=1)
             found[ignorant] = NONE if self.box is None else np.nan
         return found
-
-
-def _of_all(score: Array, belief: Belief) -> Array:
-    """A score, if it has a value for every candidate."""
-    if np.shape(score) != belief.f.mean.shape:
-        raise CellFailure(f"the score has shape {np.shape(score)}; it must be (S, k) = {belief.f.mean.shape}")
-    return score

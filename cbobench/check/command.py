@@ -5,19 +5,27 @@ from __future__ import annotations
 import argparse
 from typing import Any
 
-from cbobench.errors import Misuse, show
+from cbobench.errors import Misuse, printable, show
 
 
 def do_check(options: argparse.Namespace, given: list[str]) -> int:
     """`cbobench check`."""
-    from cbobench.check.report import as_json, check, kind_of, text
+    from cbobench.check.report import Verdict, as_json, check, kind_of, line, summary
     from cbobench.problems.data import DataFolder
     from cbobench.threads import pin_threads
 
     pin_threads()
-    verdicts = check(options.name, _settings(options.set), DataFolder(options.data))
-    show_as = as_json if options.format == "json" else text
-    print(show_as(options.name, kind_of(options.name), verdicts))
+    plain = options.format != "json"
+
+    def tell(verdict: Verdict) -> None:
+        if plain and not verdict.skipped:
+            print(printable(line(verdict)), flush=True)
+
+    settings, kind = _settings(options.set), kind_of(options.name)
+    if plain:
+        print(f"{options.name} ({kind})", flush=True)
+    verdicts = check(options.name, settings, DataFolder(options.data), on_verdict=tell)
+    print(summary(verdicts) if plain else as_json(options.name, kind, verdicts))
     return 1 if any(verdict.finding is not None for verdict in verdicts) else 0
 
 

@@ -77,6 +77,8 @@ def finite(one: Draws) -> Iterator[Finding]:
     """f and g are numbers everywhere, as far as a sample shows."""
     with np.errstate(all="ignore"):
         drawn, count = one.draw(), 256
+        if not getattr(drawn, "exact", True):
+            return  # only what was observed is known
         actions = one.some_actions(count, len(SEEDS))
         values = np.concatenate([drawn.values(1, actions[k : k + 1]) for k in range(count)])
     if not np.isfinite(values).all():
@@ -90,12 +92,12 @@ def finite(one: Draws) -> Iterator[Finding]:
 def feasible(one: Draws) -> Iterator[Finding]:
     """The stored optimum is an action, is feasible, and has the reward that is stored."""
     drawn = one.draw()
+    if np.isnan(drawn.stars(1, 1)[0]).all() or not np.isfinite(drawn.accuracy):
+        return  # it is not known, or a target
     best = np.asarray(drawn.best(1))
     values = drawn.values(1, best[None])[0]
     star = drawn.stars(1, 1)[0][0]
     for s in range(len(SEEDS)):
-        if np.isnan(star[s]):
-            continue  # it is not known, and the problem says so
         if (values[s, 1:] > 0).any():
             j = 1 + int(values[s, 1:].argmax())
             what = f"the stored optimum {best[s].tolist()} is not feasible: g_{j} = {values[s, j]:.6g} there"
@@ -111,8 +113,8 @@ def unbeaten(one: Draws) -> Iterator[Finding]:
     """No feasible action that a search finds is better than the stored optimum."""
     drawn, actions = one.draw((0,)), one.problem.actions
     star = float(drawn.stars(1, 1)[0][0, 0])
-    if np.isnan(star):
-        return
+    if np.isnan(star) or not np.isfinite(drawn.accuracy):
+        return  # it is not known, or a target
     fix = "the optimum is the best action where every g_j <= 0; find it by `cbobench reference`"
     if isinstance(actions, Finite):
         values = np.concatenate([drawn.values(1, np.array([[k]])) for k in range(actions.n)])[:, 0]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -48,6 +48,7 @@ OF_PROBLEMS: dict[str, Law] = {
     "travels to workers": tasks.travels,
 }
 MAKING = ("can be made", "formula of arrays", "can be prepared")
+WIDTH = 30  # of their names
 GATES = {*MAKING, "plays", "no global randomness", "repeatable, nothing shared", "seeded from its streams"}
 """Where one of these is broken, what follows would only say so again."""
 
@@ -89,6 +90,7 @@ def check(
     settings: Mapping[str, Any] | None = None,
     data: DataFolder | None = None,
     only: Collection[str] = (),
+    on_verdict: Callable[[Verdict], None] = lambda verdict: None,
 ) -> list[Verdict]:
     """The verdicts of all laws on an algorithm or a problem.
 
@@ -97,6 +99,7 @@ def check(
         settings: parameters other than the defaults.
         data: where a problem looks for data sets.
         only: these laws, besides those about making it; none for all.
+        on_verdict: called with each as it is known.
 
     Raises:
         Misuse: no such class, or no such parameter.
@@ -105,17 +108,18 @@ def check(
     cls = (ALGORITHMS if kind == "algorithm" else PROBLEMS).get(name, beside=[Path()])
     if given:
         params.resolve(cls, given)
-    with standard_rules():
-        every = _of_method(cls, name, given) if kind == "algorithm" else _of_problem(cls, name, given, data)
-        verdicts: list[Verdict] = []
-        stopped = False
-        for law, subjects, judge in every:
-            if only and law not in {*only, *MAKING}:
-                continue
-            verdict = Verdict(law, skipped=True) if stopped else _judged(law, subjects, judge)
-            verdicts.append(verdict)
-            stopped |= verdict.finding is not None and law in GATES
-        return verdicts
+    verdicts: list[Verdict] = []
+    stopped = False
+    for law, subjects, judge in (
+        _of_method(cls, name, given) if kind == "algorithm" else _of_problem(cls, name, given, data)
+    ):
+        if only and law not in {*only, *MAKING}:
+            continue
+        with standard_rules():
+            verdicts.append(Verdict(law, skipped=True) if stopped else _judged(law, subjects, judge))
+        stopped |= verdicts[-1].finding is not None and law in GATES
+        on_verdict(verdicts[-1])
+    return verdicts
 
 
 def _judged(law: str, subjects: Iterable[Any], judge: Law) -> Verdict:
@@ -138,10 +142,11 @@ def _of_method(cls: type[Any], name: str, settings: Mapping[str, Any]) -> Lot:
     places: list[Trial] = []
 
     def can_be_made(cls: type[Any]) -> Iterator[Finding]:
-        places.extend(trials(cls, name, settings))
+        refusals: list[str] = []
+        places.extend(trials(cls, name, settings, refusals))
         if not places:
-            needs = ", ".join(sorted(cls.needs))
-            yield Finding(f"no problem here offers what it needs ({needs})", "ask for less in needs, or in check()")
+            needs = f"no problem here offers what it needs ({', '.join(sorted(cls.needs))})"
+            yield Finding(refusals[0] if refusals else needs, "" if refusals else "ask for less in needs")
 
     yield "can be made", [cls], can_be_made
     for law, judge in OF_CLASSES.items():
@@ -196,22 +201,21 @@ def play_here(name: str, settings: Mapping[str, Any]) -> str:
         return digest(trial.play(methods.SEEDS))
 
 
-def text(name: str, kind: str, verdicts: list[Verdict]) -> str:
-    """A line per law that was looked at, and what was not."""
-    lines = [f"{name} ({kind})"]
-    looked = [verdict for verdict in verdicts if not verdict.skipped]
-    width = max(len(verdict.law) for verdict in looked)
-    for verdict in looked:
-        word = "ok" if verdict.finding is None else "FAIL"
-        lines.append(f"  {word:4}  {verdict.law:{width}}  {verdict.finding or ''}".rstrip())
-    if left := [verdict.law for verdict in verdicts if verdict.skipped]:
-        lines.append(f"  not looked at before that is mended: {'; '.join(left)}")
+def line(verdict: Verdict) -> str:
+    """A verdict for a reader; nothing of a law that was not looked at."""
+    word = "ok" if verdict.finding is None else "FAIL"
+    return "" if verdict.skipped else f"  {word:4}  {verdict.law:{WIDTH}}  {verdict.finding or ''}".rstrip()
+
+
+def summary(verdicts: Sequence[Verdict]) -> str:
+    """How many laws are broken, and which were not looked at."""
+    left = [verdict.law for verdict in verdicts if verdict.skipped]
     broken = sum(verdict.finding is not None for verdict in verdicts)
-    lines.append(f"{counted(broken, 'law')} of {len(verdicts)} broken" if broken else f"all {len(verdicts)} laws hold")
-    return "\n".join(lines)
+    word = f"{counted(broken, 'law')} of {len(verdicts)} broken" if broken else f"all {len(verdicts)} laws hold"
+    return "\n".join([*([f"  not looked at before that is mended: {'; '.join(left)}"] if left else []), word])
 
 
-def as_json(name: str, kind: str, verdicts: list[Verdict]) -> str:
+def as_json(name: str, kind: str, verdicts: Sequence[Verdict]) -> str:
     """The same for programs."""
     laws = [
         {"law": v.law, "ok": v.finding is None and not v.skipped, "skipped": v.skipped}

@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-import traceback
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-import cbobench
 from cbobench import params
 from cbobench.errors import CbobenchError
 from cbobench.gp.kernels import Array
@@ -20,7 +17,6 @@ from cbobench.problems import PROBLEMS
 from cbobench.problems.base import Problem
 from cbobench.problems.data import DataFolder
 
-OURS = Path(cbobench.__file__).parent
 PLACES: dict[str, dict[str, Any]] = {
     "a finite set": {"name": "rkhs", "d": 2, "n": 36, "m": 2},
     "a box": {"name": "gramacy", "candidates": 64},
@@ -91,7 +87,7 @@ def played(play: Play) -> dict[str, Array]:
     try:
         chunks = list(play)
     except Exception as error:  # a user's class may raise anything
-        raise Broken(f"{described(error)[0]}{_line_of(error)}") from error
+        raise Broken(described(error)[0]) from error
     found = {
         name: np.concatenate([getattr(c, name) for c in chunks]) for name in ("actions", "observed_f", "observed_g")
     }
@@ -119,8 +115,10 @@ def at(one: Mapping[str, Array], replicate: int) -> dict[str, Array]:
     return {name: values[:, replicate : replicate + 1] for name, values in one.items()}
 
 
-def trials(cls: type[Any], name: str, settings: Mapping[str, Any]) -> Iterator[Trial]:
-    """An algorithm on every place that it can play."""
+def trials(
+    cls: type[Any], name: str, settings: Mapping[str, Any], refusals: list[str] | None = None
+) -> Iterator[Trial]:
+    """An algorithm on every place that it can play; what it says of the others is added to `refusals`."""
     algorithm = params.build(cls, settings)
     for place, given in PLACES.items():
         full = "full information of the constraints"
@@ -129,8 +127,10 @@ def trials(cls: type[Any], name: str, settings: Mapping[str, Any]) -> Iterator[T
         if cls.needs <= problem.offers():
             try:
                 algorithm.check(problem)
-            except CbobenchError:
-                continue  # these parameters do not fit it
+            except CbobenchError as error:  # these parameters do not fit it
+                if refusals is not None:
+                    refusals.append(str(error))
+                continue
             yield Trial(cls, name, problem, place, ROUNDS.get(place, 20), settings)
 
 
@@ -139,10 +139,3 @@ def made(name: str, **settings: Any) -> Problem:
     problem: Problem = params.build(PROBLEMS.get(name), settings)
     problem.prepare(DataFolder())
     return problem
-
-
-def _line_of(error: BaseException) -> str:
-    """Where in a user's own file something was raised."""
-    frames = [f for f in traceback.extract_tb(error.__traceback__) if OURS not in Path(f.filename).parents]
-    own = [f for f in frames if "site-packages" not in f.filename and not f.filename.startswith("<")]
-    return f" ({Path(own[-1].filename).name}:{own[-1].lineno})" if own else ""

@@ -22,6 +22,7 @@ from cbobench.gp.posteriors.factor import lapack
 
 MOST = 256  # observations: later ones thin out the earlier ones evenly
 STEPS = 50
+FEW, FRESH = 10, 5  # from so many observations on until `EVERY`, only each fifth fit starts from the priors' modes, too
 EVERY, GROWTH = 30, 1.1  # a fit after each of so many observations, then whenever there are so many times as many
 SHORTEST, LONGEST = 0.025, 100.0
 LEAST_NOISE, MOST_NOISE = 1e-8, 1.0
@@ -52,13 +53,13 @@ def due(count: int, last: int) -> bool:
     return count > 1 and (count <= EVERY or count >= GROWTH * last)
 
 
-def median_lengthscale(d: int) -> float:
+def modal_lengthscale(d: int) -> float:
     """Where a lengthscale's prior has its mode: there it is before anything is known."""
     return float(math.exp(math.sqrt(2) + math.log(d) / 2 - WIDTH**2))
 
 
 def fit(points: Array, values: Array, before: Fitted | None, noise: float | None = None) -> Fitted:
-    """The most probable hyperparameters, by L-BFGS from those before and from the priors' modes.
+    """The most probable hyperparameters, by L-BFGS from those before and, now and then, from the priors' modes.
 
     Args:
         points: of the unit cube, (c, d), c > 1.
@@ -68,17 +69,19 @@ def fit(points: Array, values: Array, before: Fitted | None, noise: float | None
     """
     from scipy.optimize import minimize  # imported late: SciPy takes long to load
 
-    if len(points) > MOST:
+    count = len(points)
+    if count > MOST:
         some = np.linspace(0, len(points) - 1, MOST).round().astype(np.intp)
         points, values = points[some], values[some]
     middle, spread = float(values.mean()), float(values.std())
     spread = spread if spread > 0 else 1.0
     objective = Objective(points, (values - middle) / spread, None if noise is None else noise / spread**2)
-    starts = [objective.start()]
-    if before is not None:
-        starts.append(objective.of(before, spread))
+    starts = [] if before is None else [objective.of(before, spread)]
+    if before is None or not FEW < count <= EVERY or count % FRESH == 0:
+        starts.append(objective.start())
+    options = {"maxiter": STEPS, "ftol": 1e-5, "gtol": 1e-2}  # within 1e-3 of the optimum's logarithm
     found = [
-        minimize(objective, start, jac=True, method="L-BFGS-B", bounds=objective.bounds, options={"maxiter": STEPS})
+        minimize(objective, start, jac=True, method="L-BFGS-B", bounds=objective.bounds, options=options)
         for start in starts
     ]
     best = min(found, key=lambda one: float(one.fun))
@@ -103,14 +106,17 @@ class Objective:
         self.values, self.noise = values, noise
         self.low = np.tril_indices(self.n, -1)
         self.squares = np.ascontiguousarray(((points[self.low[0]] - points[self.low[1]]) ** 2).T)  # (d, pairs)
-        self.location = math.sqrt(2) + math.log(self.d) / 2
+        # Normal laws of logarithms: middle, width, and 1 where the density is one of what they are logarithms of.
+        laws = [(math.sqrt(2) + math.log(self.d) / 2, WIDTH, 1.0)] * self.d + [(*SCALE_PRIOR, 0.0)]
+        laws += [(*NOISE_PRIOR, 1.0)] if noise is None else []
+        self.location, self.width, self.density = np.array(laws).T
         self.bounds = [(math.log(SHORTEST), math.log(LONGEST))] * self.d + [(math.log(1e-3), math.log(1e3))]
         if noise is None:
             self.bounds.append((math.log(LEAST_NOISE), math.log(MOST_NOISE)))
 
     def start(self) -> Array:
         """The modes of lengthscales, s² = 1, and a little noise."""
-        logs = [math.log(median_lengthscale(self.d))] * self.d + [0.0]
+        logs = [math.log(modal_lengthscale(self.d))] * self.d + [0.0]
         return np.array(logs if self.noise is not None else [*logs, math.log(1e-3)])
 
     def of(self, before: Fitted, spread: float) -> Array:
@@ -170,12 +176,6 @@ class Objective:
 
     def _prior(self, logs: Array, slope: Array) -> float:
         """-ln of the priors' densities of lengthscales and variances, up to a constant; adds to the slope."""
-        value = 0.0
-        laws = [(slice(0, self.d), self.location, WIDTH, 1.0), (slice(self.d, self.d + 1), *SCALE_PRIOR, 0.0)]
-        if self.noise is None:
-            laws.append((slice(self.d + 1, self.d + 2), *NOISE_PRIOR, 1.0))
-        for which, location, width, density in laws:
-            away = (logs[which] - location) / width
-            value += float((0.5 * away**2 + density * logs[which]).sum())
-            slope[which] += away / width + density
-        return value
+        away = (logs - self.location) / self.width
+        slope += away / self.width + self.density
+        return float((0.5 * away * away + self.density * logs).sum())

@@ -10,6 +10,7 @@ from typing import NamedTuple, Protocol
 
 import numpy as np
 
+from cbobench.errors import CellFailure
 from cbobench.gp.kernels import Array
 
 
@@ -90,3 +91,10 @@ def truncate(values: Array, bound: Array) -> Array:
     """Proj_[-bound, bound] of every value, as a fresh array."""
     inside = np.minimum(values, bound)
     return np.maximum(inside, -bound, out=inside)
+
+
+def shaped(score: Array, wanted: tuple[int, ...]) -> Array:
+    """A score, if it has a value for every candidate."""
+    if np.shape(score) != wanted:
+        raise CellFailure(f"the score has shape {np.shape(score)}; it must be (S, k) = {wanted}")
+    return score

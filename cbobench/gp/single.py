@@ -28,6 +28,7 @@ from cbobench.gp.posteriors.separate import OwnNoise
 
 Noise = float | Literal["scaled", "theory", "true"]
 SHARE = 0.01  # of a squared amplitude: the noise variance `scaled`
+AT_ONCE = 2048  # actions
 NOISELESS = 1e-8  # what stands for no noise: so small a λ is exact, a smaller one is lost in rounding
 
 
@@ -255,8 +256,10 @@ class RunModel(RunData):
             self.posterior.set_noise(self.scale.unit_noise(self.noise))
 
     def at(self, where: NDArray[Any]) -> tuple[Array, Array]:
-        """Means and deviations (p, q)."""
-        return self._moments(*self.posterior.at(where[None]))
+        """Means and deviations (p, q); of many actions so many at a time that memory does not matter."""
+        some = (where[None, i : i + AT_ONCE] for i in range(0, len(where), AT_ONCE))
+        means, deviations = zip(*(self._moments(*self.posterior.at(one)) for one in some), strict=True)
+        return np.concatenate(means, axis=1), np.concatenate(deviations, axis=1)
 
     def at_played(self) -> tuple[Array, Array]:
         """Means and deviations (p, c) at the observed actions."""

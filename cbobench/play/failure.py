@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import traceback
 from collections.abc import Iterator
+from pathlib import Path
 
 from cbobench.errors import CbobenchError
 
+OURS = Path(__file__).parents[1]
 LONGEST_LINE = 300
 LONGEST_TRACE = 20_000
 
@@ -53,7 +55,7 @@ def described(error: BaseException) -> tuple[str, str]:
         message = "(its text cannot be shown)"
     text = message
     if not isinstance(error, CbobenchError | TimedOut):
-        text = f"{kind}: {message}" if message else kind
+        text = (f"{kind}: {message}" if message else kind) + _place(error)
     notes = getattr(error, "__notes__", ())
     rounds = [note for note in notes if isinstance(note, str)] if isinstance(notes, list) else []
     try:
@@ -62,6 +64,16 @@ def described(error: BaseException) -> tuple[str, str]:
         reraise_the_users(another)
         trace = f"{kind} (its traceback cannot be shown)"
     return safe_line(": ".join([*rounds, text])), safe_text(trace)
+
+
+def _place(error: BaseException) -> str:
+    """Where in a user's own file something was raised; empty where that is in no such file."""
+    own = ""
+    for frame, number in traceback.walk_tb(error.__traceback__):
+        path = Path(frame.f_code.co_filename)
+        if path.suffix == ".py" and OURS not in path.parents and not {*path.parts} & {"site-packages", "dist-packages"}:
+            own = f" ({path.name}:{number})"
+    return own
 
 
 def safe_line(text: str) -> str:

@@ -21,7 +21,6 @@ from cbobench.errors import Misuse
 from cbobench.gp.actions import Finite
 from cbobench.gp.box import Box
 from cbobench.gp.kernels import Array
-from cbobench.params import required
 from cbobench.problems.instances import Actions as Actions
 from cbobench.problems.instances import Drawn as Drawn
 from cbobench.problems.instances import Instances as Instances
@@ -166,26 +165,24 @@ class Problem:
         return Misuse(f"{type(self).__name__} does not define {what}; {fix}")
 
     @property
-    @required
     def actions(self) -> Finite | Box:
-        """The action set: a Finite or a Box; BoxProblem and Simulator have one."""
-        raise NotImplementedError
+        """The action set."""
+        raise self.lacks("actions", "give a property that returns a Finite or a Box, or derive BoxProblem or Simulator")
 
     @property
-    @required
     def constraints(self) -> int:
         """m."""
-        raise NotImplementedError
+        raise self.lacks("constraints", "give a property that returns m, how many g_j there are")
 
-    @required
     def draw(self, generators: Sequence[np.random.Generator]) -> Drawn:
         """The instances of S seeds; replicate s uses only generators[s]."""
-        raise NotImplementedError
+        raise self.lacks("draw(self, generators)", "return Instances: f (S, n), g (S, m, n), norm and noise (S, 1 + m)")
 
-    @required
     def feedback(self, instances: Drawn, streams: Streams) -> Channel:
         """The noisy channel, from the feedback streams of the cells."""
-        raise NotImplementedError
+        raise self.lacks(
+            "feedback(self, instances, streams)", "return a Channel, or derive FeedbackModel, which has one"
+        )
 
     def known_instance(self) -> Drawn | None:
         """The instance, where it is the same for every seed; lets errors be found before a sweep starts."""

@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields, replace
 from functools import cached_property
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,7 +15,7 @@ from cbobench.errors import Misuse
 from cbobench.gp.actions import Finite
 from cbobench.gp.box import Box, finite, sobol
 from cbobench.gp.kernels import Array, StationaryName
-from cbobench.params import build, param, required
+from cbobench.params import build, param
 from cbobench.problems.base import Drawn, Instances, choose_seed_set
 from cbobench.problems.channels import Everywhere, FeedbackModel
 from cbobench.problems.data import DataFolder
@@ -140,7 +140,6 @@ class BoxProblem(FeedbackModel):
         """What holds one after the other, here one thing for ever: a formula, and what is stated of its optimum."""
         return [(self.formula, self.optimum)]
 
-    @required
     def formula(self, x: Array) -> Array:
         """(f, g_1, ..., g_m) at points (..., d): (..., 1 + m); maximise f, feasible where every g_j <= 0."""
         raise self.lacks(
@@ -176,13 +175,9 @@ class BoxProblem(FeedbackModel):
                 )
             return
         own = {f.name for f in fields(self)} - {f.name for f in fields(BoxProblem)}
-        key: tuple[Any, ...] = (
-            type(self),
-            tuple(sorted((name, repr(getattr(self, name))) for name in own)),
-            self.feasibility_tolerance,
-        )
+        key = type(self), tuple(sorted((name, repr(getattr(self, name))) for name in own))
         for number, (formula, found) in enumerate(self.stated()):
-            wrong = self.mistake(formula, found) or beaten((*key, number), formula, found, self.box, self.settle)
+            wrong = self.mistake(formula, found) or beaten((*key, number), formula, found, self.box)
             if wrong:
                 raise Misuse(f"the stated optimum is {wrong}; to find it: cbobench reference {name}")
 

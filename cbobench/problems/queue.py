@@ -105,7 +105,9 @@ class QueueStability(BoxProblem):
         bracket = (scan[max(0, start - 1)], scan[min(len(scan) - 1, start + 1)])
         found = minimize_scalar(cost, bounds=bracket, method="bounded", options={"xatol": 1e-12})
         alone = min(float(np.expm1(self.arrivals / SERVICE[0])), GPUS)  # node 1 serves all: a kink of the boundary
-        x_1 = min((float(scan[start]), float(found.x), alone), key=lambda x: float(cost(np.array(x))))
+        left = self.arrivals - float(service(np.array(GPUS), np.array(GPUS))[1])
+        beside = float(np.clip(np.expm1(left / SERVICE[0]) * (1 + 1e-12), 0, GPUS))  # of a node 2 with all GPUs
+        x_1 = min((float(scan[start]), float(found.x), alone, beside), key=lambda x: float(cost(np.array(x))))
         x = np.array([x_1, partner(np.array(x_1))])
         while self.formula(x)[1] > 0:  # the last digit
             x = np.nextafter(x, np.inf)

@@ -203,6 +203,9 @@ class Simulator(Problem):
         """`observe` in the units played."""
         return (self.observe(x, gens) - self.known.shift) / self.known.divisor
 
+    def known_instance(self) -> Drawn:
+        return self.draw([np.random.default_rng(0)])
+
     def draw(self, generators: Sequence[np.random.Generator]) -> Drawn:
         count = max(1, self.repeats) if self.noisy else 1
         scenarios = [gen.bit_generator.seed_seq.spawn(count) for gen in generators]  # type: ignore[attr-defined]

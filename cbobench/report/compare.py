@@ -222,7 +222,10 @@ def _text(
             continue
         before.append((quantity, [medians, means]))
         mine = found_marks.marked[quantity.name]
-        cells = [_cell(row, quantity) for row in rows]
+        cells = [
+            "–" if quantity.relative and group.unmeasured else _cell(row, quantity)
+            for group, row in zip(found, rows, strict=True)
+        ]
         cells = [Marked(cell) if i in mine else cell for i, cell in enumerate(cells)]
         late = 0 if quantity in main else 100
         columns.append((quantity.symbol, cells, late + position))

@@ -135,6 +135,7 @@ def algorithm_variants(
 ) -> list[Variant]:
     where = at(entry.line)
     cls = ALGORITHMS.get(entry.name, where=where, imports=imports, beside=beside)
+    params.refuse_unfinished(cls, where=where)
     known = {p.name for p in params.params_of(cls)}
     common = {name: value for name, value in shared.items() if name in known}
     result = []

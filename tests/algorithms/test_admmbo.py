@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from cbobench.algorithms.admmbo import indicator_improvement
+from cbobench.gp.single import AT_ONCE
 from tests.algorithms.easy import on_box, started
 
 
@@ -137,3 +138,23 @@ def test_defaults_are_those_of_the_first_toy():
     assert (run.rho, run.M, run.first_f, run.first_g, run.later_f, run.iterations) == (0.1, 50.0, 10, 50, 5, 15)
     np.testing.assert_array_equal(run.z, [[6.0, 6.0]])
     np.testing.assert_array_equal(started("admmbo", on_box(), corner="lower").z, [[0.0, 0.0]])
+
+
+@pytest.mark.parametrize("kernel", ["given", "fit"])
+def test_many_candidates_are_looked_at_a_few_at_a_time(kernel):
+    run = learned(kernel=kernel)
+    points = np.random.default_rng(4).random((2 * AT_ONCE + 10, 2))
+    whole = run.model.at(points)
+    for some in (slice(0, 5), slice(AT_ONCE - 2, AT_ONCE + 3), slice(-4, None)):
+        for moments, expected in zip(whole, run.model.at(points[some]), strict=True):
+            np.testing.assert_allclose(moments[:, some], expected, rtol=1e-9, atol=1e-12)
+
+
+def test_fitted_models_learn_lengthscales():
+    run = learned(count=30, kernel="fit")
+    lengths = run.model.fitted.lengthscales[0]
+    assert lengths[1, 0] < lengths[1, 1]  # g_1 is of x_1 alone
+    assert lengths[2, 1] < lengths[2, 0]
+    mean, deviation = run.model.at_played()
+    np.testing.assert_allclose(mean, run.model.observed, atol=0.3)
+    assert (deviation > 0).all()

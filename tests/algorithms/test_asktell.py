@@ -12,10 +12,8 @@ from scipy.interpolate import RBFInterpolator
 from cbobench.algorithms import asktell
 from cbobench.algorithms.asktell import AskTell, Given
 from cbobench.algorithms.base import NONE
-from cbobench.check.report import check
 from cbobench.errors import CellFailure
 from cbobench.params import build, param
-from tests.conftest import ROOT
 from tests.helpers import actions, play, problem
 
 BOX = problem("gardner-1")
@@ -188,13 +186,3 @@ def test_an_optimiser_without_tell_is_refused():
 
     with pytest.raises(CellFailure, match=r"Half: optimiser\(\) gave .* has no method ask"):
         play(BOX, Half(), seeds=1, horizon=1)
-
-
-def test_the_method_of_the_page_obeys_the_laws(tmp_path, monkeypatch):
-    text = (ROOT / "docs" / "your_own.md").read_text()
-    (tmp_path / "of_the_page.py").write_text(text.split("```python\n")[1].split("```")[0])
-    verdicts = check(
-        "of_the_page:Mine", only=["documented", "plays", "repeatable, nothing shared", "no peeking at f and g"]
-    )
-    assert [str(v.finding) for v in verdicts if v.finding is not None] == []
-    assert len(verdicts) == 5

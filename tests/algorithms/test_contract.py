@@ -10,6 +10,7 @@ from cbobench.algorithms.base import OneRun
 from cbobench.algorithms.references import Random
 from cbobench.check.methods import documented
 from cbobench.check.trial import at, difference, played
+from cbobench.errors import CellFailure
 from cbobench.metrics import METRICS
 from cbobench.params import build
 from cbobench.play.play import Play
@@ -178,7 +179,7 @@ def test_a_fractional_action_is_no_action():
         def ask_one(self, t):
             return 1.7
 
-    with pytest.raises(TypeError):
+    with pytest.raises(CellFailure, match=r"round 1: ask_one gave 1.7; it must give an index, 0 to 99"):
         play(problem("rkhs-1d"), build(Half, {}), seeds=1, horizon=2)
 
 

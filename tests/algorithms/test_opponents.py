@@ -18,7 +18,7 @@ from cbobench.errors import Misuse
 from cbobench.suite.load import load
 from tests.algorithms.easy import bowl, on_box, started
 from tests.conftest import ROOT
-from tests.helpers import actions, entry, make, play, problem
+from tests.helpers import actions, entry, make, play, problem, setting
 
 OPPONENTS = [n for n in ALGORITHMS.names() if issubclass(ALGORITHMS.get(n), LibraryMethod)]
 LIGHT = ["optuna-tpe", "pymoo-ga", "cma-es"]
@@ -70,10 +70,13 @@ def test_a_missing_library_is_named_with_its_extra_before_anything_is_written(na
         load(suite)
     extra, said = ALGORITHMS.get(name).extra, str(raised.value)
     assert f"{name} cannot play gramacy: it needs {' and '.join(ALGORITHMS.get(name).libraries)}" in said
-    assert said.endswith(f"pip install 'cbobench[{extra}]'")
+    assert f"; to install: pip install 'cbobench[{extra}]'" in said
     assert "\n" not in said
     assert clean_tree() == before
     assert [pair.title for pair in load(suite, only="sobol").grid.pairs] == ["gramacy/sobol"]
+    suite.write_text(suite.read_text() + "skip: unplayable\n")
+    ((left_out, why),) = load(suite).grid.unplayable
+    assert (left_out.title, f"cbobench[{extra}]" in why) == (f"gramacy/{name}", True)
 
 
 def test_sobol_is_spread_evenly_and_another_scrambling_for_each_seed():
@@ -141,6 +144,34 @@ def test_pycma_plays_what_it_plays_alone():
         strategy.tell(asked, [fitness(x) for x in asked])
         fitness.update(strategy)
     np.testing.assert_array_equal(mine, seen[:30])
+
+
+@pytest.mark.parametrize("name", ["sobol", *map(entry, LIGHT + TORCH)])
+@pytest.mark.parametrize("where", [on_box(2), setting(np.eye(9), points=np.linspace(0, 1, 9)[:, None])])
+def test_they_take_what_they_were_not_asked_for(name, where):
+    run = started(name, where)
+    for t, u in enumerate([0.2, 0.9, 0.4, 0.6], start=1):
+        action = round(8 * u) if where.actions.d == 1 else np.array([u, u - 0.1])
+        run.observe_one(t, action, *observed(np.array([u, 1 - u])))
+    run.tell_one(5, run.ask_one(5), 0.0, np.array([0.5]))
+
+
+def test_what_was_observed_before_is_used():
+    """TPE has it as trials, the genetic algorithm as individuals, CMA-ES begins at the best of it."""
+    pytest.importorskip("cma", reason="pip install 'cbobench[cma]'")
+    design = np.array([[0.7, 0.2], [0.45, 0.5], [0.2, 0.9]])
+    found = {}
+    for name in LIGHT:
+        run = found[name] = started(name, on_box(2))
+        for t, x in enumerate(design, start=1):
+            run.observe_one(t, x, *observed(x))
+    trials = found["optuna-tpe"].own.study.trials
+    np.testing.assert_array_equal([[*trial.params.values()] for trial in trials], design)
+    assert [trial.constraints["g1"] <= 0 for trial in trials] == [False, True, True]
+    population = found["pymoo-ga"].own
+    np.testing.assert_array_equal([one.X for one in population.population[:3]], design)
+    assert population.evaluated == 3
+    np.testing.assert_allclose(found["cma-es"].own.strategy.mean, design[1], atol=1e-12)
 
 
 @pytest.mark.slow

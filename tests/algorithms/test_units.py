@@ -11,7 +11,12 @@ from tests.algorithms.easy import bowl
 from tests.helpers import actions, make, play
 
 SCALED = ["admmbo", "cei", "scbo"]
-FEW = {"admmbo": {"first_f": 3, "first_g": 3, "candidates": 40}, "scbo": {"initial": 4, "candidates": 32}}
+GIVEN = {"kernel": "given", "bilog": False}
+FEW = {
+    "admmbo": {"first_f": 3, "first_g": 3, "candidates": 40},
+    "scbo": {"initial": 4, "candidates": 32} | GIVEN,
+    "cei": GIVEN,
+}
 
 
 def believed(algorithm, s, played):

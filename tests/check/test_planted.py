@@ -26,7 +26,7 @@ FAULTS = {
     "Kinked": ("kinks are parts", "score() has a kink"),
     "Counting": ("pure scores", "asked twice in round 1, the score gives two answers"),
     "Slow": ("growth with rounds as cost says", "where cost says O(1)"),
-    "Beaten": ("optimum not beaten", "is feasible with f = 1.41421"),
+    "Beaten": ("optimum not beaten", "f = 1.41421"),
     "Misstated": ("can be prepared", "the stated optimum is f = 1.5 at x ="),
     "Infeasible": ("can be prepared", "which is not feasible: g_1 = 1 there"),
     "FirstAxis": ("formula of arrays", "formula gives shape (2, 2) at points of shape (6, 2), not (6, 2)"),
@@ -52,12 +52,18 @@ def test_a_planted_fault_is_found_by_its_law(name):
     assert "\n" not in found[law]
 
 
+def test_a_wrong_stated_optimum_is_found():
+    (found,) = findings("Guessed", ["optimum not beaten"]).values()
+    assert "f = 1.41421" in found
+
+
 @pytest.mark.slow
-@pytest.mark.parametrize("name", FAULTS)
+@pytest.mark.parametrize("name", ["Peeking", "Unseeded"])
 def test_a_planted_fault_is_found_among_all_laws(name):
-    assert FAULTS[name][0] in findings(name)
+    assert [*findings(name)] == [FAULTS[name][0]]
 
 
-@pytest.mark.parametrize("name", ["Sound", pytest.param("InParts", marks=pytest.mark.slow), "Declared", "Disc"])
+@pytest.mark.parametrize("name", ["Sound", "InParts", "Declared", "Disc"])
 def test_a_sound_twin_passes(name):
-    assert findings(name) == {}
+    some = {"InParts": ["plays", "pure scores", "kinks are parts"], "Declared": ["growth with rounds as cost says"]}
+    assert findings(name, some.get(name, ())) == {}

@@ -10,7 +10,6 @@ import pytest
 
 from cbobench.errors import Misuse
 from cbobench.params import build
-from cbobench.problems import PROBLEMS
 from cbobench.problems.base import Problem
 from cbobench.problems.box import BoxProblem, Reference, pointwise
 from cbobench.problems.data import DataFolder
@@ -145,8 +144,3 @@ def test_other_parameters_are_looked_at_again():
 def test_a_formula_that_is_not_smooth_is_no_error():
     steps = values(lambda x: np.floor(4 * x[..., 0]), lambda x: x[..., 1] - 1.0)
     prepared(formula=steps, reference=Reference((1.0, 0.5), 4.0, 1.0, 0.5, 1e-9, "by eye"))
-
-
-@pytest.mark.parametrize("name", [n for n in PROBLEMS.names() if issubclass(PROBLEMS.get(n), BoxProblem)])
-def test_ours_are_not_beaten(name):
-    build(PROBLEMS.get(name), {}).prepare(DataFolder())

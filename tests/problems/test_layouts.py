@@ -10,6 +10,7 @@ from cbobench import params
 from cbobench.errors import Misuse
 from cbobench.problems.data import DataFolder
 from cbobench.problems.table import UserTable
+from cbobench.suite.load import load
 from tests.problems.test_configurations import grid
 
 ARMS = pd.DataFrame(np.random.default_rng(0).normal([1, 2, 3], 0.5, (40, 3)), columns=["a", "b", "c"])
@@ -61,6 +62,25 @@ problems:
             constraints: {constraints}}}
 algorithms: [cei, random]
 """
+
+
+@pytest.mark.parametrize("given", ["{swep: [1, 2]}", "{sweep: [{a: 1}]}"])
+def test_a_mapping_is_a_value_of_parameters_that_are_mappings_alone(write_suite, given):
+    suite = write_suite(
+        f"suite: s\nhorizon: 3\nseeds: 1\nproblems:\n  - rkhs-1d: {{h: {given}}}\nalgorithms: [random]\n"
+    )
+    with pytest.raises(
+        Misuse, match=r"suite.yaml:5: h is \{.*\}; allowed: number, or \{sweep: \[values\]\} in a suite"
+    ):
+        load(suite)
+
+
+def test_a_mapping_may_be_swept(write_suite, tmp_path):
+    grid().to_csv(tmp_path / "c.csv", index=False)
+    several = "{sweep: [{latency_ms: {at_most: 40}}, {latency_ms: {at_most: 30}, spare_mb: {at_least: 100}}]}"
+    loaded = load(write_suite(SUITE.format(constraints=several).replace("objective:", "ignore: rest, objective:")))
+    assert [task.constraints for task in loaded.problems.values()] == [1, 2]
+    assert 'constraints={"latency_ms":{"at_most":40}}' in next(iter(loaded.problems))
 
 
 def test_a_suite_with_a_table(command, write_suite, tmp_path, clean_tree):

@@ -60,8 +60,9 @@ def test_reference_optimum_is_derived_again(arrivals):
 def test_few_and_many_arrivals():
     with pytest.raises(Misuse, match=r"arrivals is 37; all 16 GPUs serve 36.92 jobs: stay below that"):
         problem("queue-stability", arrivals=37.0)
-    task = problem("queue-stability", arrivals=36.9)
-    assert task.formula(np.array(task.optimum.x))[1] <= 0
+    for arrivals in (36.0, 36.9, 36.91):  # node 2 has all its GPUs
+        task = problem("queue-stability", arrivals=arrivals)
+        assert task.formula(np.array(task.optimum.x))[1] <= 0
 
 
 @pytest.mark.parametrize("settings", [{}, {"grid": 5}])

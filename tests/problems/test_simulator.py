@@ -12,7 +12,8 @@ from cbobench.errors import CellFailure, Misuse
 from cbobench.params import build
 from cbobench.problems.data import DataFolder
 from cbobench.problems.simulator import Simulator
-from cbobench.suite.checks import check_needs
+from cbobench.suite.checks import _try_start, check_needs
+from cbobench.suite.variants import Variant
 from tests.helpers import actions, make, play
 
 SD = 0.3
@@ -185,6 +186,8 @@ def test_a_margin_that_is_not_known_is_not_made_up():
     task = prepared(Exact, {"simulate": lambda self, x, gen: [x[0], 1.0 + x[1]]})
     with pytest.raises(CellFailure, match="nor its Slater margin; give delta: NUMBER"):
         play(task, make("ckb-ucb"), seeds=1, horizon=2)
+    with pytest.raises(CellFailure, match="give delta: NUMBER"):  # and so before anything is played
+        _try_start(Variant("ckb-ucb", {}, {}, "", {}), task, task.known_instance(), 2)
     cells, _ = play(task, make("cei", lam=0.01), seeds=1, horizon=4)
     assert cells.metrics.final["violations"][0] == 4
     assert np.isnan(cells.metrics.final["simple_value"][0])

@@ -46,7 +46,9 @@ def test_a_call_writes_a_line_per_event(write_suite, tmp_path, monkeypatch):
     assert first[0] | {"cells": 6, "done": 0, "tasks": 6} == first[0]
     failed = words.index("failed")
     assert first[failed - 1]["failed"] == 1
-    assert first[failed]["cell"] == "rkhs-1d / bad_watch:Bad seed 1: round 3: ValueError: on purpose"
+    assert first[failed]["cell"].startswith(
+        "rkhs-1d / bad_watch:Bad seed 1: round 3: ValueError: on purpose (bad_watch.py:"
+    )
     assert first[-1] | {"played": 6, "failed": 1, "absent": 0, "stopped": False} == first[-1]
     assert [line["event"] for line in second] == ["resumed", "note", "played", "played", "ended"]
     assert second[0] | {"cells": 8, "done": 6, "tasks": 2} == second[0]

@@ -159,7 +159,7 @@ def test_a_late_observation_that_is_no_number_ends_its_cell(mine, task):
     ("how", "message"),
     [
         ("shape", r"^round 20: feedback has shapes f \(1,\) and g \(1,\); they must be \(1,\) and \(1, 1\)$"),
-        ("raise", "^round 20: KeyError: 'sensor'$"),
+        ("raise", r"^round 20: KeyError: 'sensor' \(mine_wrong.py:\d+\)$"),
     ],
 )
 def test_what_a_channel_does_wrong_has_its_round(mine, how, message):

@@ -19,8 +19,8 @@ from numpy.typing import NDArray
 from cbobench.errors import CellFailure
 from cbobench.gp.actions import Finite
 from cbobench.gp.box import Box
-from cbobench.gp.fit import Fitted, due, fit, median_lengthscale
-from cbobench.gp.kernels import Array, Matern, squared_lengths
+from cbobench.gp.fit import Fitted, due, fit, modal_lengthscale
+from cbobench.gp.kernels import Array, Matern
 from cbobench.gp.posteriors.contract import VARIANCE_FLOOR, Arrivals, Jet, Mask
 from cbobench.gp.posteriors.factor import lapack
 from cbobench.gp.posteriors.jets import models_at, times
@@ -66,11 +66,12 @@ class FittedPosterior:
     def reset(self, lam: float | None = None) -> None:
         """As in the contract; λ is what is fitted, so a number for it is only kept for who asks."""
         self.lam = self.lam if lam is None else lam
-        plain = Fitted(np.full(self.d, median_lengthscale(self.d)), 1.0, 1e-3, 0.0)
+        plain = Fitted(np.full(self.d, modal_lengthscale(self.d)), 1.0, 1e-3, 0.0)
         self.fits = [[plain] * self.functions for _ in range(self.replicates)]
         self.fitted_at = self.count = 0
         shape = (self.replicates, self.functions)
         self.points = np.empty((self.replicates, 0, self.d))
+        self.alike = np.empty((self.replicates, 0), dtype=np.intp)  # per observation the first one of the same action
         self.values = np.empty((*shape, 0))
         self.mean, self.gain = np.zeros((*shape, len(self.candidates))), np.zeros(shape)
         self._take()
@@ -92,6 +93,8 @@ class FittedPosterior:
         point = np.asarray(actions if self.cube is None else self.cube[actions], dtype=np.float64)
         self.points = np.concatenate([self.points, point[:, None]], axis=1)
         self.values = np.concatenate([self.values, values[:, :, None]], axis=2)
+        same = (self.points == point[:, None]).all(axis=2).argmax(axis=1)
+        self.alike = np.concatenate([self.alike, same[:, None]], axis=1)
         self.count += 1
         if self.count == 1:  # its own centre, until a second one shows a spread
             self.fits = [
@@ -128,11 +131,12 @@ class FittedPosterior:
             if info:
                 raise CellFailure(f"the covariance of {c} observations has no Cholesky factor")
             self.root[s, j, :c, :c] = np.tril(lapack().dtrtri(root, lower=1)[0])
+            candidates = self.candidates / self.lengthscales[s, j]
+            self.held[s, j, :c] = np.matmul(self.root[s, j, :c, :c], covariances(scaled[s, j], candidates))
             self.gain[s, j] = float(np.log(root.diagonal() / np.sqrt(self.ratio[s, j])).sum())
         if not c:
             self.gain = np.zeros(shape)
         self.half[:, :, :c] = np.matmul(self.root[:, :, :c, :c], self._told()[..., None])[..., 0]
-        self.held[:, :, :c] = np.matmul(self.root[:, :, :c, :c], self._cross(self.points, self.candidates[None]))
         held = self.held[:, :, :c]
         self._unit = np.maximum(1 - (held * held).sum(axis=2), VARIANCE_FLOOR)
         self._pull = np.matmul(self.half[:, :, None, :c], held)[:, :, 0]
@@ -180,8 +184,7 @@ class FittedPosterior:
 
     def _cross(self, left: Array, right: Array) -> Array:
         """Of points (S or 1, a, d) with others (S or 1, b, d): (S, p, a, b)."""
-        one, other = self._scaled(left), self._scaled(right)
-        return UNIT.profile(squared_lengths(one[:, :, :, None] - other[:, :, None]))
+        return covariances(self._scaled(left), self._scaled(right))
 
     def halves(self, points: Array) -> Array:
         """(L⁻¹ k_x)ᵀ at points (S, q, d), (S, p, q, c)."""
@@ -205,10 +208,9 @@ class FittedPosterior:
         weights = np.matmul(self.half[:, :, None, :c], root)[:, :, 0]
         mean = self.values - self.amplitude[..., None] * lam * weights
         unit = np.maximum(lam * (1 - lam * (root * root).sum(axis=2)), 0.0)
-        same = (self.points[:, :, None] == self.points[:, None]).all(axis=3).argmax(axis=2)
         return (
-            pick(mean, same),
-            pick(self.amplitude[..., None] ** 2 * unit, same),
+            pick(mean, self.alike),
+            pick(self.amplitude[..., None] ** 2 * unit, self.alike),
             np.ones((self.replicates, c), dtype=bool),
         )
 
@@ -272,6 +274,14 @@ class FittedPosterior:
 
     def receive(self, t: int, played: Sequence[NDArray[Any]], arrivals: Arrivals, since: int = 1) -> None:
         raise NotImplementedError("fitted models take no feedback that is delayed")
+
+
+def covariances(left: Array, right: Array) -> Array:
+    """Of points (..., a, d) with others (..., b, d), in units of lengthscales: (..., a, b)."""
+    squared = np.square(left[..., :, None, 0] - right[..., None, :, 0])
+    for i in range(1, left.shape[-1]):  # so that no array has all coordinates of all pairs
+        squared += np.square(left[..., :, None, i] - right[..., None, :, i])
+    return UNIT.profile(squared)
 
 
 def unit_points(actions: Finite) -> Array:

@@ -1,0 +1,156 @@
+"""Writes docs/api.md from the docstrings of the public Python names: python docs/names.py (or: make pages)."""
+
+from __future__ import annotations
+
+import inspect
+import re
+from collections.abc import Iterator
+from dataclasses import MISSING, fields, is_dataclass
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+import cbobench
+from cbobench.algorithms.base import Algorithm
+from cbobench.problems.base import Problem
+
+PAGE = Path(__file__).parent / "api.md"
+SELF = "itself"  # a name without members
+ROOMS: dict[str, tuple[str, dict[str, dict[str, str]]]] = {
+    "Run and read": (
+        "",
+        {
+            "cbobench": dict.fromkeys(cbobench.__all__[1:], SELF),
+            "cbobench.sweep.run": {"Outcome": SELF},
+            "cbobench.report.compare": {"Comparison": "render"},
+        },
+    ),
+    "A method with ask and tell": (
+        "See [own_method.md](own_method.md).",
+        {
+            "cbobench.algorithms.asktell": {
+                "AskTell": "optimiser",
+                "Given": "m T d low high points n generator seed",
+                "Optimiser": "ask tell",
+            }
+        },
+    ),
+    "A method that is a score": (
+        "Shapes: S replicates (seeds in lock step), m constraints, p = 1 + m functions, k candidates.",
+        {
+            "cbobench.algorithms.optimistic": {"Optimistic": "strategies", "OptimisticReward": "strategies"},
+            "cbobench.algorithms.score": {"ScoreAlgorithm": "lam_for prepare begin parts score learn keeps goal"},
+            "cbobench.gp.beliefs": {"Belief": "constraint", "FunctionBelief": SELF},
+            "cbobench.gp.parts": {"Parts": "of", "Truncated": "minus"},
+        },
+    ),
+    "Any method": (
+        "",
+        {
+            "cbobench.algorithms.base": {
+                "OneRun": "start_one ask_one tell_one observe_one recommend_one dual_one",
+                "Algorithm": "check start see ask tell observe recommend duals",
+                "Setting": "finite safe_seed margin only",
+            }
+        },
+    ),
+    "A problem": (
+        "See [own_problem.md](own_problem.md).",
+        {
+            "cbobench.problems.box": {"BoxProblem": "formula optimum stated", "Reference": SELF},
+            "cbobench.problems.simulator": {"Simulator": "simulate simulate_many"},
+            "cbobench.problems.base": {
+                "Problem": "prepare actions constraints draw feedback offers identity note",
+                "Instances": SELF,
+                "Feedback": SELF,
+            },
+        },
+    ),
+    "Parameters and errors": (
+        "",
+        {
+            "cbobench.params": {"param": SELF, "state": SELF},
+            "cbobench.errors": {"CbobenchError": SELF, "Misuse": SELF, "CellFailure": SELF},
+        },
+    ),
+}
+HEADS = ("Args", "Returns", "Raises", "Attributes", "Class attributes", "Example")
+
+
+def prose(text: str) -> str:
+    """A docstring as Markdown: sections with bold heads, their entries as lists, examples as code."""
+    lines: list[str] = []
+    head = ""
+    for line in text.splitlines():
+        if line.rstrip().removesuffix(":") in HEADS and line.rstrip().endswith(":"):
+            head = line.rstrip().removesuffix(":")
+            lines += ["", f"**{head}**", ""]
+        elif head and line.startswith("    "):
+            lines += _entry(head, line[4:])
+        else:
+            head = head if not line.strip() else ""
+            lines.append(line)
+    return re.sub(r"\n{3,}", "\n\n", "\n".join(lines)).strip()
+
+
+def _entry(head: str, line: str) -> Iterator[str]:
+    """A line of a section."""
+    if head == "Example":
+        yield "    " + re.sub(r"^(>>>|\.\.\.) ?", "", line).replace("  # doctest: +SKIP", "")
+    elif head != "Returns" and (found := re.match(r"([\w*, ]+): (.*)", line)):
+        yield f"- `{found[1]}`: {found[2]}"
+    else:
+        yield line.replace("    ", "  ", 1) if line.startswith("    ") else line
+
+
+def signature(thing: Any, name: str) -> str:
+    """A call's form, without quotes around annotations."""
+    plain = re.sub(r"""(: |-> )(['"])(.*?)\2""", r"\1\3", str(inspect.signature(thing)))
+    return name + plain.replace("(self, ", "(").replace("(self)", "()").replace("(cls, ", "(")
+
+
+def parameters(cls: type[Any]) -> str:
+    """The parameters that a class adds, as a list."""
+    if not (issubclass(cls, Algorithm | Problem) and is_dataclass(cls)):
+        return ""
+    own = [f for f in fields(cls) if f.metadata.get("about") and f.name in inspect.get_annotations(cls)]
+    values = [f.default if f.default_factory is MISSING else f.default_factory() for f in own]
+    return "\n".join(f"- `{f.name}` ({value!r}): {f.metadata['about']}" for f, value in zip(own, values, strict=True))
+
+
+def members(cls: type[Any], names: str) -> Iterator[str]:
+    """What is said of some members of a class."""
+    for name in names.split() if names != SELF else ():
+        member = inspect.getattr_static(cls, name)
+        call = getattr(member, "__func__", getattr(member, "func", member))
+        called = inspect.isfunction(call) and not hasattr(member, "func")  # and no cached property
+        shown = signature(call, name) if called else name
+        text = prose(inspect.getdoc(call) or "")
+        yield f"**`{shown}`**" + ("\n\n" if "\n" in text else ": " if text else "") + text
+
+
+def entry(module: str, name: str, names: str) -> str:
+    """What the page says of a name."""
+    thing = getattr(import_module(module), name)
+    said = prose(inspect.getdoc(thing) or "")
+    if not inspect.isclass(thing):
+        return f"### {name}\n\n```\n{module}.{signature(thing, name)}\n```\n\n{said}"
+    own = parameters(thing)
+    bases = [b.__name__ for b in thing.__bases__ if b.__module__.startswith("cbobench")]
+    derives = f" (derives `{bases[0]}`)" if bases else ""
+    top = f"### {name}\n\n`from {module} import {name}`{derives}"
+    return "\n\n".join(filter(None, [top, said, own and f"**Parameters**\n\n{own}", *members(thing, names)]))
+
+
+def page() -> str:
+    """The whole page."""
+    head = "# The Python names\n\nWritten by `make pages` from docstrings. What is not here may change without notice."
+    parts = [head]
+    for title, (about, modules) in ROOMS.items():
+        parts.append(f"## {title}" + (f"\n\n{about}" if about else ""))
+        parts += [entry(module, name, names) for module, some in modules.items() for name, names in some.items()]
+    return "\n\n".join(parts) + "\n"
+
+
+if __name__ == "__main__":
+    PAGE.write_text(page(), encoding="utf-8")
