@@ -236,7 +236,7 @@ def rounds_of(tasks: Sequence[Task]) -> int:
 
 
 class Queue:
-    """Tasks that wait, in order; those that come back are first again.
+    """Tasks that wait, in order; those that come back are first again, or the very last.
 
     Args:
         tasks: made one by one as they are taken.
@@ -245,25 +245,29 @@ class Queue:
     def __init__(self, tasks: Sequence[Task]) -> None:
         self._tasks, self._taken = tasks, 0
         self._back: deque[Task] = deque()
+        self._last: deque[Task] = deque()
 
     def __len__(self) -> int:
-        return len(self._tasks) - self._taken + len(self._back)
+        return len(self._tasks) - self._taken + len(self._back) + len(self._last)
 
     def __iter__(self) -> Iterator[Task]:
         """They stay where they are."""
         yield from self._back
         yield from (self._tasks[i] for i in range(self._taken, len(self._tasks)))
+        yield from self._last
 
     def popleft(self) -> Task:
         """The next one."""
         if self._back:
             return self._back.popleft()
+        if self._taken == len(self._tasks):
+            return self._last.popleft()
         self._taken += 1
         return self._tasks[self._taken - 1]
 
     def longest(self, seconds: Callable[[Task], float]) -> Task:
         """Of those that wait, all of which are made for it, the one that takes longest."""
-        self._back, self._taken = deque(self), len(self._tasks)
+        self._back, self._taken, self._last = deque(self), len(self._tasks), deque()
         longest = max(self._back, key=seconds)
         self._back.remove(longest)
         return longest
@@ -271,6 +275,10 @@ class Queue:
     def appendleft(self, task: Task) -> None:
         """Put one back."""
         self._back.appendleft(task)
+
+    def append(self, task: Task) -> None:
+        """Let one wait for all others."""
+        self._last.append(task)
 
     def extendleft(self, tasks: Iterable[Task]) -> None:
         """Put some back, the last of them first."""

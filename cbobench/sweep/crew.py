@@ -267,7 +267,7 @@ class Crew:
             return None
         self.crashes[task.name] = self.crashes.get(task.name, 0) + 1
         if self.crashes[task.name] < (HANGS_OF_A_CELL if answer.hung else CRASHES_OF_A_CELL):
-            self.waiting.appendleft(task)
+            self.waiting.append(task)  # what killed it, a lack of memory, say, may have passed by then
             return None
         how = answer.how if answer.hung else f"the cell {answer.how} {CRASHES_OF_A_CELL} times"
         return publish_cells(self.folder, task, [failed_row(task.cells[0], task, CellFailure(how), answer.trace)])

@@ -121,6 +121,16 @@ def test_plans_and_tables_hash_no_cell_by_itself(small_suite, tmp_path, monkeypa
     assert not hashed
 
 
+def test_a_queue_has_those_that_come_back_first_and_those_that_wait_last():
+    waiting = Queue("abc")
+    waiting.append(waiting.popleft())
+    waiting.appendleft("x")
+    assert (len(waiting), [*waiting]) == (4, ["x", "b", "c", "a"])
+    assert waiting.longest(ord) == "x"
+    assert [waiting.popleft() for _ in range(len(waiting))] == ["b", "c", "a"]
+    assert not len(waiting)
+
+
 def test_a_million_cells_are_planned_in_the_memory_of_their_seeds():
     pairs = tuple(Pair(variant("rkhs-1d", h=i), variant("random")) for i in range(20))
     grid = Grid((), (), 10, tuple(range(50_000)), pairs)
