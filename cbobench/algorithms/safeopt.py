@@ -11,8 +11,6 @@ from cbobench.algorithms import ALGORITHMS
 from cbobench.algorithms.safeset import Mask, SafeSet, interval
 from cbobench.gp.beliefs import Belief
 from cbobench.gp.kernels import Array
-from cbobench.gp.posteriors.fitted import FittedPosterior
-from cbobench.gp.posteriors.separate import KnownNoise
 from cbobench.params import param, state
 
 Indices = NDArray[np.intp]
@@ -107,9 +105,7 @@ class SafeOpt(SafeSet):
         g = belief.constraint
         columns = self.posterior.covariances(s, 1 + j, some)  # (q, n)
         deviation = np.broadcast_to(g.deviation[s], g.mean[s].shape)[j]
-        own = self.posterior if isinstance(self.posterior, FittedPosterior | KnownNoise) else None
-        noise = self.regulariser if own is None else own.noise_variance(s, 1 + j)
-        total = noise + deviation[some] ** 2
+        total = self.posterior.noise_variance(s, 1 + j) + deviation[some] ** 2
         surprise = self.lower[s, j, some] - g.mean[s, j, some]
         mean = g.mean[s, j, outside] + columns[:, outside] * (surprise / total)[:, None]
         variance = deviation[outside] ** 2 - columns[:, outside] ** 2 / total[:, None]

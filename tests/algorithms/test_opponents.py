@@ -220,7 +220,7 @@ def test_the_trust_region_follows_the_tutorial(name):
     assert region.x == []
 
 
-def test_the_readme_says_how_to_install_them():
-    text = Path(ROOT / "README.md").read_text()
+def test_the_page_of_methods_says_how_to_install_them():
+    text = Path(ROOT / "docs" / "methods.md").read_text()
     for extra in {ALGORITHMS.get(name).extra for name in OPPONENTS} - {""}:
         assert f"[{extra}" in text or f",{extra}" in text, extra

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 from cbobench.sweep.tally import Tally
 from tests.sweep.poison import write_poison
 from tests.sweep.test_poison import suite_of
@@ -23,7 +25,8 @@ def test_failures_are_told_by_kind_during_a_run_and_at_its_end(write_suite, tmp_
     text = suite_of(["ansi", "memory"]).replace("{how", "{every: true, how")
     suite = write_suite(text)
     done = command("run", suite, "--out", "t", "--cpus", 0, "--block", 2, env=environment)
-    lines = done.stderr.splitlines()
+    assert re.search(r"bell \(poison_plugin.py:\d+\)", done.stderr)
+    lines = re.sub(r" \(poison_plugin.py:\d+\)", "", done.stderr).splitlines()
     ansi = r"4 x ValueError: red \x1b[31m and \x07 bell"
     assert lines[2] == ansi.replace("4 x", "2 failed: 2 x")
     assert lines[3] == f"4 failed: {ansi.replace('4', '2', 1)}, 2 x MemoryError"

@@ -207,7 +207,7 @@ def test_a_matrix_that_is_no_covariance_is_refused_before_the_sweep(mine, tmp_pa
 
 
 def test_a_formula_with_a_hole_is_refused_before_the_sweep(mine, tmp_path):
-    with pytest.raises(Misuse, match=r"a formula that gives \[nan, nan\] at x = .*; it must be finite"):
+    with pytest.raises(Misuse, match=r"formula gives f = nan at x = .*; it must be finite in the whole box"):
         mine("mine_wrong:Holed: {candidates: 64}", "rpol-ucb")
     assert not (tmp_path / "w").exists()
 

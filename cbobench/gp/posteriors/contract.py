@@ -103,6 +103,10 @@ class Posterior(Protocol):
         """Zero-mean joint samples (S, q, n) of the q functions from `first` on, from normal draws (S, q, r)."""
         ...
 
+    def noise_variance(self, replicate: int, function: int) -> float:
+        """That of a function's observations, in their units."""
+        ...
+
     def covariances(self, replicate: int, function: int, some: NDArray[np.intp]) -> Array:
         """Posterior covariances of q actions of a finite set with all n, (q, n)."""
         ...

@@ -169,7 +169,6 @@ class FittedPosterior:
         self.variance = self.amplitude[..., None] ** 2 * self._unit
 
     def noise_variance(self, replicate: int, function: int) -> float:
-        """In units of the observations."""
         return float(self.ratio[replicate, function] * self.amplitude[replicate, function] ** 2)
 
     # Covariances ----------------------------------------------------------------------------------------------------

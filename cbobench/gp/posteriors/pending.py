@@ -36,6 +36,9 @@ class PendingPosterior:
     def lam(self) -> float:
         return self.played.lam
 
+    def noise_variance(self, replicate: int, function: int) -> float:
+        return self.arrived.noise_variance(replicate, function)
+
     @property
     def mean(self) -> Array:
         return self.arrived.mean

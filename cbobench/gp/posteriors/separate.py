@@ -32,6 +32,10 @@ class SeparatePosterior:
     def lam(self) -> float:
         return self.each[0].lam
 
+    def noise_variance(self, replicate: int, function: int) -> float:
+        which, one = divmod(function, len(self.each))
+        return self.each[one].noise_variance(replicate, which)
+
     @property
     def mean(self) -> Array:
         return self._means([one.mean for one in self.each])
@@ -105,7 +109,6 @@ class KnownNoise(SeparatePosterior):
             one.set_noise(self.noise[:, j])
 
     def noise_variance(self, replicate: int, function: int) -> float:
-        """In units of the observations."""
         return float(self.noise[replicate, function])
 
 

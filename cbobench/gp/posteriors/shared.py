@@ -35,6 +35,9 @@ class SharedPosterior:
     def reveal(self, replicate: int, t: int, action: Any, function: int, value: float) -> None:
         raise NotImplementedError
 
+    def noise_variance(self, replicate: int, function: int) -> float:
+        return self.lam
+
     def at(self, actions: NDArray[Any]) -> tuple[Array, Array]:
         """As in the contract, for a finite set: its actions are the candidates."""
         return pick(self.mean, actions), pick(self.variance[:, None], actions)[:, 0]
