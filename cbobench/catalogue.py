@@ -118,16 +118,11 @@ def _representations(cls: type[Any]) -> str:
 
 def do_reference(options: argparse.Namespace, given: list[str]) -> int:
     """`cbobench reference`: exit code 1 where a stated reference is wrong."""
-    import sys
-    from pathlib import Path
-
     from cbobench import params
     from cbobench.problems import PROBLEMS
     from cbobench.problems.derivation import derived
 
-    if (here := str(Path.cwd())) not in sys.path:
-        sys.path.insert(0, here)
-    task, wrong = params.build(PROBLEMS.get(options.name), {}), False
+    task, wrong = params.build(PROBLEMS.get(options.name, beside=[Path()]), {}), False
     for line, contradicts in derived(task, options.name, options.starts):
         print(line, flush=True)
         wrong |= contradicts

@@ -99,7 +99,7 @@ class {name}(BoxProblem):
 SUITE = """\
 suite: {module}
 about: {about}
-horizon: {horizon}
+horizon: 40
 seeds: 10
 problems: [{problems}]
 algorithms: [{algorithms}]
@@ -137,10 +137,10 @@ def new(what: str, name: str, folder: Path) -> tuple[Path, Path]:
     path = f"{module}:{cls}"
     if what == "algorithm":
         text, about = ALGORITHM, "a method of mine beside others"
-        words = {"problems": "gardner-1, gramacy", "algorithms": f"{path}, cei, random", "horizon": 40}
+        words = {"problems": "gardner-1, gramacy", "algorithms": f"{path}, cei, random"}
     else:
         text, about = PROBLEM, "a problem of mine"
-        words = {"problems": path, "algorithms": "cei, epbo, random", "horizon": 40}
+        words = {"problems": path, "algorithms": "cei, epbo, random"}
     code.write_text(text.format(module=module, name=cls), encoding="utf-8")
     try:
         suite.write_text(SUITE.format(module=module, about=about, **words), encoding="utf-8")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import inspect
 from collections.abc import Iterator
 from typing import Any
 
@@ -121,11 +120,3 @@ def reference_says_so(cls: type[Any]) -> Iterator[Finding]:
             f"{cls.__name__} peeks: with reference = True it is shown f and g without noise",
             'remove reference; a yardstick says knows = ("f and g",)',
         )
-
-
-def where_defined(cls: type[Any]) -> str:
-    """The file of a class, for a report."""
-    try:
-        return str(inspect.getsourcefile(cls))
-    except (TypeError, OSError):
-        return cls.__module__

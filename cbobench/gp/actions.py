@@ -76,6 +76,13 @@ class Finite:
         return 0 if self.points is None else self.points.shape[1]
 
     @property
+    def units(self) -> Array:
+        """The coordinates in the unit cube, by their bounding box, (n, d)."""
+        assert self.points is not None
+        low, high = self.points.min(axis=0), self.points.max(axis=0)
+        return np.asarray((self.points - low) / np.where(high > low, high - low, 1.0))
+
+    @property
     def prior(self) -> Array:
         """k(x, x), (n,)."""
         return self._given.diagonal()

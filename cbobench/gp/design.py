@@ -47,9 +47,7 @@ def _one(actions: Finite | Box, name: DesignName, count: int, generator: np.rand
         return actions.scale(points[some])
     if actions.points is None or name == "random":
         return generator.permutation(actions.n)[:count]
-    low, high = actions.points.min(axis=0), actions.points.max(axis=0)
-    units = (actions.points - low) / np.where(high > low, high - low, 1.0)
-    return nearest(units, sobol(actions.d, POINTS)[_block(POINTS, count, generator)])
+    return nearest(actions.units, sobol(actions.d, POINTS)[_block(POINTS, count, generator)])
 
 
 def _block(points: int, count: int, generator: np.random.Generator) -> NDArray[np.intp]:

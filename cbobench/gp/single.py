@@ -115,11 +115,7 @@ class Cube:
     def __init__(self, actions: Finite | Box) -> None:
         self.box = actions if isinstance(actions, Box) else None
         self.d = actions.d
-        self.units: Array | None = None
-        if isinstance(actions, Finite):
-            assert actions.points is not None
-            low, high = actions.points.min(axis=0), actions.points.max(axis=0)
-            self.units = (actions.points - low) / np.where(high > low, high - low, 1.0)
+        self.units = actions.units if isinstance(actions, Finite) else None
 
     @property
     def spacing(self) -> float:

@@ -230,8 +230,12 @@ class Configurations(Problem):
         norm = smooth_norm(self.actions.covariance, self.means.T)
         if self.noise is not None:
             return norm, self.noise / self.divisor
-        residual = self.values - np.repeat(self.means, self.measured.counts, axis=0)
-        return norm, np.abs(residual).max(axis=0)
+        return norm, np.abs(self._residual).max(axis=0)
+
+    @property
+    def _residual(self) -> Array:
+        """Of every row, (rows, 1 + m): its values minus the means of its configuration."""
+        return self.values - np.repeat(self.means, self.measured.counts, axis=0)
 
     def known_instance(self) -> Instances:
         return self.draw([np.random.default_rng(0)])
@@ -261,6 +265,5 @@ class Configurations(Problem):
 
     def pooled(self) -> Array:
         """Standard deviations (1 + m,) of the rows about the means of their configurations, in the columns' units."""
-        residual = self.values - np.repeat(self.means, self.measured.counts, axis=0)
         free = len(self.values) - len(self.means)
-        return np.asarray(np.sqrt((residual**2).sum(axis=0) / max(1, free)) * self.divisor)
+        return np.asarray(np.sqrt((self._residual**2).sum(axis=0) / max(1, free)) * self.divisor)

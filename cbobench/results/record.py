@@ -214,8 +214,9 @@ class RunRecord:
         return {what: {v.key: v for v in self.variants(what).values()} for what in WHATS}
 
     def _latest(self, pair: Pair) -> Pair:
-        """A pair under its latest spelling."""
-        return Pair(self._spelt["problems"][pair.problem.key], self._spelt["algorithms"][pair.algorithm.key])
+        """A pair under its latest spelling; its own, where the pairs of `only` have no such problem or algorithm."""
+        spelt = (self._spelt[what].get(v.key, v) for what, v in zip(WHATS, (pair.problem, pair.algorithm), strict=True))
+        return Pair(*spelt)
 
     @cached_property
     def unplayable(self) -> list[str]:
@@ -225,7 +226,8 @@ class RunRecord:
         for grid in self.grids:
             for pair, why in grid.unplayable:
                 if pair.key not in played:
-                    found.setdefault((pair.algorithm.label, why), {})[pair.problem.label] = None
+                    now = self._latest(pair)
+                    found.setdefault((now.algorithm.label, why), {})[now.problem.label] = None
         return [printable(f"{algorithm} on {', '.join(some)}: {why}") for (algorithm, why), some in found.items()]
 
     def only(self, glob: str) -> RunRecord:
@@ -242,7 +244,8 @@ class RunRecord:
         kept = [(grid, tuple(pair for pair in grid.pairs if self._latest(pair).matches(glob))) for grid in self.grids]
         grids = tuple(
             replace(
-                grid, pairs=pairs, unplayable=tuple(one for one in grid.unplayable if one[0].matches(glob)),
+                grid, pairs=pairs,
+                unplayable=tuple((p, why) for pair, why in grid.unplayable if (p := self._latest(pair)).matches(glob)),
                 problems=tuple(p for p in grid.problems if p in [pair.problem for pair in pairs]),
                 algorithms=tuple(a for a in grid.algorithms if a in [pair.algorithm for pair in pairs]),
             )

@@ -66,7 +66,8 @@ def estimate(todo: Plan, cpus: int | None) -> str:
     workers = max(1, cpus if cpus is not None else usable_cpus())
     wall = seconds / workers
     if len(todo.tasks) <= SCHEDULED:
-        wall = _wall((per_task[task.pair.title] * len(task.cells) + TASK_SECONDS for task in todo.tasks), workers)
+        each = ((per_task[t.pair.title] * len(t.cells) + TASK_SECONDS, t.demand.cpus) for t in todo.tasks)
+        wall = _wall(each, workers)
     new = todo.cells - todo.done
     unknown = len(per_round) - tried
     some = f"; {tried} of {len(per_round)} pairs were tried" if unknown else ""
@@ -87,12 +88,17 @@ def _names(pair: Pair) -> tuple[str, str]:
     return pair.problem.name, pair.algorithm.name
 
 
-def _wall(tasks: Iterable[float], workers: int) -> float:
-    """Seconds until the last of some tasks is over, if the longest begin first; hours are cut (see `sweep.pace`)."""
-    times = sorted((part for seconds in tasks for part in _parts(seconds)), reverse=True)
-    ends = [0.0] * min(workers, max(1, len(times)))
-    for seconds in times:
-        heapq.heapreplace(ends, ends[0] + seconds)
+def _wall(tasks: Iterable[tuple[float, int]], workers: int) -> float:
+    """Seconds until the last of some tasks (seconds, CPUs) is over, if the longest begin first.
+
+    Hours are cut (see `sweep.pace`).
+    """
+    times = sorted(((part, cpus) for seconds, cpus in tasks for part in _parts(seconds)), reverse=True)
+    ends = [0.0] * workers
+    for seconds, cpus in times:
+        taken = [heapq.heappop(ends) for _ in range(min(cpus, workers))]
+        for _ in taken:
+            heapq.heappush(ends, taken[-1] + seconds)
     return max(ends)
 
 

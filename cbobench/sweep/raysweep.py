@@ -15,7 +15,6 @@ import time
 from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass
 from math import inf
-from pathlib import Path
 from typing import Any
 
 from cbobench.errors import CbobenchError, Misuse
@@ -92,11 +91,10 @@ def start_ray(cpus: int | None, address: str | None, code: Code | None = None) -
     ray = _import_ray(address)
     options: dict[str, Any] = {"log_to_driver": False, "logging_level": "ERROR"}
     if address is None:
-        # Workers find what the driver finds: a user's module may lie beside the suite.
-        os.environ["PYTHONPATH"] = os.pathsep.join(str(Path(p).resolve()) for p in sys.path if isinstance(p, str))
+        # Workers inherit it, and find what the driver finds: a user's module may lie beside the suite.
+        os.environ["PYTHONPATH"] = os.pathsep.join(dict.fromkeys(map(os.path.abspath, sys.path)))
         options |= {"address": "local", "num_cpus": cpus, "include_dashboard": False}
         options |= {"object_store_memory": OBJECT_STORE}
-        os.environ["PYTHONPATH"] = os.pathsep.join(dict.fromkeys(map(os.path.abspath, sys.path)))  # workers inherit it
     else:
         options["address"] = address
     try:

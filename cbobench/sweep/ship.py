@@ -35,7 +35,7 @@ class Code:
         files: what is sent, by where it belongs below a folder of modules; nothing where nothing is.
     """
 
-    sources: Mapping[tuple[str, str], str] = field(default_factory=dict)
+    sources: Mapping[tuple[str, str], str]
     files: Mapping[str, Path] = field(default_factory=dict)
 
     def lay_out(self, folder: Path) -> list[str]:
@@ -99,7 +99,7 @@ def code(sources: Mapping[tuple[str, str], str], ship: bool) -> Code:
                 "or install it on every machine"
             )
         files |= found
-    return Code(sources, files=files)
+    return Code(sources, files)
 
 
 def limit() -> int:

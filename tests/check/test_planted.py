@@ -29,7 +29,7 @@ FAULTS = {
     "Beaten": ("optimum not beaten", "f = 1.41421"),
     "Misstated": ("can be prepared", "the stated optimum is f = 1.5 at x ="),
     "Infeasible": ("can be prepared", "which is not feasible: g_1 = 1 there"),
-    "FirstAxis": ("formula of arrays", "formula gives shape (2, 2) at points of shape (6, 2), not (6, 2)"),
+    "FirstAxis": ("formula of arrays", "formula at points of shape (6, 2) gives shape (2, 2); it must be (6, 2)"),
     "Unseeded": ("seeded from its streams", "the same cells played twice differ in observed f"),
     "Globally": ("seeded from its streams", "the global generator of np.random"),
     "Together": ("same bits in any block", "seed 3 alone differs from itself among 4 in observed f"),

@@ -16,7 +16,7 @@ from tests.helpers import actions, entry, make, problem, swept
 
 BOX = problem("feasible-pocket")
 GRID = problem("rkhs", d=2, n=36)
-SAFE = [n for n in ALGORITHMS.names() if not ALGORITHMS.get(n).reference]
+LEARNERS = [entry(n) for n in ALGORITHMS.names() if not ALGORITHMS.get(n).reference]
 
 
 def played(task, name, rounds=8, seeds=(0, 1, 2), initial=5, key="test"):
@@ -24,7 +24,7 @@ def played(task, name, rounds=8, seeds=(0, 1, 2), initial=5, key="test"):
     return play, actions(list(play))
 
 
-@pytest.mark.parametrize("name", [entry(name) for name in SAFE])
+@pytest.mark.parametrize("name", LEARNERS)
 def test_every_method_plays_the_design_and_then_goes_on_alike_in_any_block(name):
     for task in (BOX, GRID):
         if not ALGORITHMS.get(name).needs <= task.offers():

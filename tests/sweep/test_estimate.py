@@ -81,11 +81,17 @@ def test_cells_that_were_played_are_not_tried(write_suite, tmp_path, monkeypatch
 
 
 def test_wall_time_is_that_of_the_last_worker():
-    assert estimate._wall([10.0, 10.0, 10.0], 2) == 20.0
-    assert estimate._wall([1.0] * 10 + [10.0], 2) == 10.0
-    assert estimate._wall([10.0], 8) == 10.0
-    assert estimate._wall([], 8) == 0.0
-    assert estimate._wall([80 * estimate.LONG], 8) < 11 * estimate.LONG, "it is cut"
+    def wall(seconds, workers, cpus=1):
+        return estimate._wall([(each, cpus) for each in seconds], workers)
+
+    assert wall([10.0, 10.0, 10.0], 2) == 20.0
+    assert wall([1.0] * 10 + [10.0], 2) == 10.0
+    assert wall([10.0], 8) == 10.0
+    assert wall([], 8) == 0.0
+    assert wall([80 * estimate.LONG], 8) < 11 * estimate.LONG, "it is cut"
+    assert wall([10.0] * 4, 4) == 10.0
+    assert wall([10.0] * 4, 4, cpus=2) == 20.0, "two at a time"
+    assert wall([10.0] * 4, 4, cpus=3) == wall([10.0] * 4, 1, cpus=3) == 40.0
 
 
 def test_what_became_dearer_goes_on_and_noise_does_not():

@@ -89,12 +89,12 @@ def claimed(small_suite, tmp_path, monkeypatch):
         yield claim.there
 
 
-MINE = [("rkhs-1d", "ckb-ucb", source_hash("rkhs-1d", "ckb-ucb"), libraries())]
+MINE = ("rkhs-1d", "ckb-ucb", source_hash("rkhs-1d", "ckb-ucb"), libraries())
 
 
 def test_a_node_that_is_as_it_must_be(claimed):
     mark = probe.mark_of("5f" * 28)
-    answer = probe.look(claimed, mark, MINE)
+    answer = probe.look(claimed, mark, [MINE])
     assert answer == ""
     assert [*leftovers(claimed, "")] == [], "its driver lives"
     assert TEMPORARY.fullmatch(mark)[2] == str(os.getpid()), "who is asked whether it does"
@@ -106,15 +106,15 @@ def test_a_node_that_is_as_it_must_be(claimed):
 @pytest.mark.parametrize(
     ("given", "says"),
     [
-        (("rkhs-1d", "ckb-ucb", "0", libraries()), "has other code for rkhs-1d / ckb-ucb: .*--ship, then run again"),
-        ((*MINE[0][:3], "numpy 1.0, scipy 1.0"), "has other libraries .*; install the same on every machine, then run"),
-        (("rkhs-1d", "nowhere:X", "0", libraries()), "cannot play rkhs-1d / nowhere:X: cannot import 'nowh.*--ship"),
+        ({2: "0"}, "has other code for rkhs-1d / ckb-ucb: .*--ship, then run again"),
+        ({3: "numpy 1.0, scipy 1.0"}, "has other libraries .*; install the same on every machine, then run"),
+        ({1: "nowhere:X"}, "cannot play rkhs-1d / nowhere:X: cannot import 'nowh.*--ship"),
     ],
 )  # fmt: skip
 def test_a_node_with_other_code(claimed, given, says):
-    answer = probe.look(claimed, "n1", [given])
+    answer = probe.look(claimed, "n1", [tuple(given.get(i, word) for i, word in enumerate(MINE))])
     with pytest.raises(Misuse, match=rf"nothing is played: 1 of 2 nodes \(host-1\): worker \S+ {says}"):
-        probe.judge(claimed, {"n1": ("host-1", answer), "n2": ("host-2", probe.look(claimed, "n2", MINE))})
+        probe.judge(claimed, {"n1": ("host-1", answer), "n2": ("host-2", probe.look(claimed, "n2", [MINE]))})
     assert [*claimed.listing("drivers")] == [f"{claimed.driver}.json"]
 
 
@@ -123,11 +123,11 @@ def test_a_node_with_another_folder(claimed, tmp_path):
     from dataclasses import replace
 
     elsewhere = replace(claimed, uri=str(tmp_path / "elsewhere"))
-    answer = probe.look(elsewhere, "n1", MINE)
+    answer = probe.look(elsewhere, "n1", [MINE])
     assert f"does not see the driver's folder {elsewhere}" in answer
     (tmp_path / "elsewhere" / "drivers").mkdir(parents=True)
     (tmp_path / "elsewhere" / "drivers" / f"{claimed.driver}.json").write_text("{}")  # a copy of the folder
-    answers = {f"n{i}": (f"host-{i}", probe.look(elsewhere, f"n{i}", MINE)) for i in range(6)}
+    answers = {f"n{i}": (f"host-{i}", probe.look(elsewhere, f"n{i}", [MINE])) for i in range(6)}
     with pytest.raises(Misuse) as error:
         probe.judge(claimed, answers)
     assert str(error.value) == (

@@ -54,7 +54,7 @@ class FittedPosterior:
         candidates: Array | None = None,
     ) -> None:
         self.actions, self.replicates, self.functions, self.noise = actions, replicates, functions, noise
-        self.cube = unit_points(actions) if isinstance(actions, Finite) else None
+        self.cube = actions.units if isinstance(actions, Finite) else None
         if candidates is None:
             candidates = actions.candidates if isinstance(actions, Box) else self.cube
         assert candidates is not None
@@ -281,10 +281,3 @@ def covariances(left: Array, right: Array) -> Array:
     for i in range(1, left.shape[-1]):  # so that no array has all coordinates of all pairs
         squared += np.square(left[..., :, None, i] - right[..., None, :, i])
     return UNIT.profile(squared)
-
-
-def unit_points(actions: Finite) -> Array:
-    """The coordinates of a finite set's actions in the unit cube, by its bounding box, (n, d)."""
-    assert actions.points is not None
-    low, high = actions.points.min(axis=0), actions.points.max(axis=0)
-    return np.asarray((actions.points - low) / np.where(high > low, high - low, 1.0))
