@@ -153,6 +153,8 @@ def new(what: str, name: str, folder: Path) -> tuple[Path, Path]:
 def _words(name: str) -> tuple[str, str]:
     """Module and class of a name."""
     module = name.replace("-", "_").lower()
-    if not WORD.fullmatch(module) or keyword.iskeyword(module):
+    if keyword.iskeyword(module):
+        raise Misuse(f"{show(name)} is a word of Python's grammar; choose another name, such as my_{module}")
+    if not WORD.fullmatch(module):
         raise Misuse(f"{show(name)} is no name for a module; allowed: letters, digits and - or _, a letter first")
     return module, "".join(part.capitalize() for part in module.split("_")) or module

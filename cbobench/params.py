@@ -193,7 +193,8 @@ def refuse_unfinished(cls: type, *, where: str = "") -> None:
 
 
 def _refuse_undeclared(cls: type, where: str) -> None:
-    if not dataclasses.is_dataclass(cls):
+    bare = any(isinstance(value, Field) for value in vars(cls).values())  # a base's decorator does not make them
+    if bare or not dataclasses.is_dataclass(cls):
         raise Misuse(f"{where}{cls.__name__} is not a dataclass; decorate it with @dataclass(kw_only=True)")
     for f in _fields(cls).values():
         if f.default_factory is MISSING and f.default is MISSING:

@@ -18,12 +18,13 @@ def do_check(options: argparse.Namespace, given: list[str]) -> int:
     plain = options.format != "json"
 
     def tell(verdict: Verdict) -> None:
+        while plain and title:
+            print(title.pop(), flush=True)
         if plain and not verdict.skipped:
             print(printable(line(verdict)), flush=True)
 
     settings, kind = _settings(options.set), kind_of(options.name)
-    if plain:
-        print(f"{options.name} ({kind})", flush=True)
+    title = [f"{options.name} ({kind})"]  # once the settings are found to be in order
     verdicts = check(options.name, settings, DataFolder(options.data), on_verdict=tell)
     print(summary(verdicts) if plain else as_json(options.name, kind, verdicts))
     return 1 if any(verdict.finding is not None for verdict in verdicts) else 0

@@ -5,9 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
+import numpy as np
+
 from cbobench import params
 from cbobench.check.shared import INSTEAD, seeded, snapshot
 from cbobench.check.trial import Broken, Finding, Trial, at, difference
+from cbobench.gp.kernels import Array
 
 SEEDS = (0, 1, 2, 3)
 
@@ -82,13 +85,16 @@ def repeatable(trial: Trial) -> Iterator[Finding]:
 
 
 def same_in_any_block(trial: Trial) -> Iterator[Finding]:
-    """A seed plays the same alone as beside others, to the last bit."""
+    """A seed plays the same alone as beside others, to the last bit, and ends with the same attributes."""
     asked = range(1, trial.horizon, 3)
     with seeded(1):
-        whole = trial.play(SEEDS, asked)
+        whole = trial.play(SEEDS, asked, all_of_them := trial.algorithm())
     for block in ([3], [2, 0]):
         with seeded(1):
-            part = trial.play(block, asked)
+            part = trial.play(block, asked, some := trial.algorithm())
+        mine, theirs = _kept(all_of_them, len(SEEDS)), _kept(some, len(block))
+        both = [name for name in mine if name in theirs]
+        whole, part = whole | {name: mine[name] for name in both}, part | {name: theirs[name] for name in both}
         for i, seed in enumerate(block):
             apart = difference(at(whole, seed), at(part, i))
             if apart:
@@ -98,6 +104,12 @@ def same_in_any_block(trial: Trial) -> Iterator[Finding]:
                     what, "nothing may be shared by replicates: one stream each, stacked np.matmul for products"
                 )
                 return
+
+
+def _kept(algorithm: Any, replicates: int) -> dict[str, Array]:
+    """Attributes with a value for each replicate, as of one round, (1, S, ...)."""
+    arrays = {name: value for name, value in vars(algorithm).items() if isinstance(value, np.ndarray)}
+    return {f"self.{name} at the end": a[None] for name, a in arrays.items() if a.shape[:1] == (replicates,)}
 
 
 def recommending_changes_nothing(trial: Trial) -> Iterator[Finding]:

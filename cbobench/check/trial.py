@@ -106,7 +106,8 @@ def difference(one: Mapping[str, Array], other: Mapping[str, Array]) -> str:
             return f"{name} (there in one of them only)"
         same = (mine == theirs) | ((mine != mine) & (theirs != theirs))
         if not same.all():
-            return f"{name.replace('_', ' ')}, from round {1 + int(np.argwhere(~same)[0][0])} on"
+            since = f", from round {1 + int(np.argwhere(~same)[0][0])} on"
+            return name if name.startswith("self.") else name.replace("_", " ") + since
     return ""
 
 

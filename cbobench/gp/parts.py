@@ -41,7 +41,8 @@ class Parts(NamedTuple):
     def total(self) -> Array:
         excess = np.maximum(self.kinked, 0.0)
         with np.errstate(invalid="ignore"):
-            penalty = np.where(excess > 0, self.price[:, :, None] * excess, 0.0)
+            price = self.price[:, :, None]
+            penalty = np.where((excess > 0) | np.isnan(price), price * excess, 0.0)  # an infinite price of nothing is 0
         return np.asarray(self.smooth - penalty.sum(axis=1))
 
     def kinks(self) -> Parts:

@@ -21,7 +21,7 @@ def read_frame(file: Path, what: str) -> pd.DataFrame:
     """A CSV or Parquet table as it stands; an index that Parquet holds is a column like the others.
 
     Raises:
-        Misuse: missing, unreadable, another format, or without a header.
+        Misuse: missing, unreadable, another format, without a header or without rows.
     """
     import pandas as pd
 
@@ -40,6 +40,8 @@ def read_frame(file: Path, what: str) -> pd.DataFrame:
     unnamed = [str(i) for i in range(len(names))]  # what pandas writes for columns without names
     if file.suffix.lower() == ".csv" and names != unnamed and all(_is_number(name) for name in names):
         raise Misuse(f"{what} {file.name!r} has no header: its first line is numbers; name the columns in it")
+    if frame.empty:
+        raise Misuse(f"{what} {file.name!r} has no rows below its header; give at least one")
     frame.columns = names
     return frame
 

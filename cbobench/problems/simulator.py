@@ -84,8 +84,9 @@ class Simulator(Problem):
             )
         if self.target is not None and self.best_known is not None:
             raise Misuse(f"{type(self).__name__} has a target and a best_known; regret is against one of them")
-        if self.target is not None and not np.isfinite(self.target):
-            raise Misuse(f"target is {self.target}; it must be a finite number, or None for no regret")
+        number = isinstance(self.target, int | float | np.number)
+        if self.target is not None and not (number and np.isfinite(self.target)):
+            raise Misuse(f"target is {self.target!r}; it must be a finite number, or None for no regret")
         if self.best_known is not None and not self._inside(np.asarray(self.best_known, dtype=np.float64)):
             raise Misuse(
                 f"best_known is {self.best_known}, which is no point of the box from {self.low} to {self.high}"
@@ -171,7 +172,7 @@ class Simulator(Problem):
 
     def note(self) -> str:
         known = self.known
-        parts = [f"g in units of {', '.join(f'{v:.4g}' for v in known.divisor[1:])}"] * self.scaled
+        parts = [f"g in units of {', '.join(f'{v:.4g}' for v in known.divisor[1:])}"] * (self.scaled and self.m > 0)
         if self.target is not None:
             parts.append(f"regret is against the target {self.target:g}, simple regret 0 once it is reached")
         elif self.best_known is not None:

@@ -55,6 +55,7 @@ def pointwise(formula: Callable[[Any, Array], Any]) -> Callable[[Any, Array], Ar
     return each
 
 
+@np.errstate(all="ignore")
 def check_formula(formula: Formula, box: Box, m: int, name: str) -> None:
     """Holds a formula against its contract: points (..., d) to finite values (..., 1 + m), each of its own point.
 

@@ -110,7 +110,8 @@ class Claim:
         self.mine = Driver(
             self.id, platform.node(), os.getpid(), machine(), born(os.getpid()), since, False, _seeds(cells)
         )
-        self._new = folder.local and not Path(folder.uri).exists()
+        place = Path(folder.uri)
+        self._new = [one for one in (place, *place.parents) if folder.local and not one.exists()]
         self._over = threading.Event()
 
     def __enter__(self) -> Self:
@@ -180,7 +181,8 @@ class Claim:
         if self._new and kind is not None:
             with suppress(OSError):  # a call that came to nothing leaves nothing
                 Path(self.folder.path(FOLDER)).rmdir()
-                Path(self.folder.uri).rmdir()
+                for made in self._new:
+                    made.rmdir()
 
 
 _beats: dict[str, Claim] = {}

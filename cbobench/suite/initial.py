@@ -14,13 +14,11 @@ from cbobench.suite.variants import INITIAL, Variant
 
 
 def initial_of(given: Any, horizon: int, where: str) -> dict[str, int]:
-    """The initial design, {name: rounds}; empty where there is none.
+    """The initial design, {name: rounds}.
 
     Raises:
         Misuse: anything else; `where` (file and line) leads.
     """
-    if given is None:
-        return {}
     if not isinstance(given, Mapping) or len(given) != 1 or next(iter(given)) not in get_args(DesignName):
         raise Misuse(f"{where}initial is {show(given)}; allowed: {{sobol: rounds}} or {{random: rounds}}")
     name, count = next(iter(given.items()))

@@ -86,7 +86,7 @@ def load(
     )
     beside = [path.parent, Path()]
     made = [(v, e.demand) for e in asked["algorithms"] for v in algorithm_variants(e, at, shared, imports, beside)]
-    initial = initial_of(content.get("initial"), T, at(content.lines.get("initial", 0)))
+    initial = initial_of(content["initial"], T, at(content.lines["initial"])) if "initial" in content else {}
     made = [(after(initial, variant), wanted) for variant, wanted in made]
     algorithms = [variant for variant, _ in made]
     check_shared(shared, algorithms, at(content.lines.get("shared", 0)), imports)

@@ -72,6 +72,12 @@ def test_two_formulas_are_caught():
     assert "parts() and score() are two formulas" in found.what
 
 
+def test_a_price_that_is_no_number_is_seen_though_nothing_is_violated():
+    parts = Parts(np.zeros((1, 3)), -np.ones((1, 2, 3)), np.array([[1.0, np.inf]]))
+    assert (parts.total() == 0).all()
+    assert np.isnan(parts._replace(price=np.array([[1.0, np.nan]])).total()).all()
+
+
 def test_the_example_of_the_guide_is_epbo():
     """What CONTRIBUTING teaches is a kinked score: on a box too it plays what EPBO plays."""
     text = (ROOT / "CONTRIBUTING.md").read_text()

@@ -230,6 +230,24 @@ class Counting(InParts):
         return Parts(f * self.asked, g, price)
 
 
+class Undecorated(InParts):
+    """A parameter that nothing reads, as only a base is a dataclass."""
+
+    more: float = param(1.0, "more")
+
+
+class Averaging(InParts):
+    """Its price follows the mean of all replicates, long before an action shows it."""
+
+    needs = frozenset({"feedback at once"})
+
+    def prepare(self):
+        self.prices = np.zeros((self.setting.replicates, self.setting.constraints))
+
+    def learn(self, t, chosen, feedback):
+        self.prices = self.prices + feedback.g.mean(axis=0)
+
+
 class Flat(InParts):
     """Sums over the wrong axis."""
 

@@ -91,4 +91,6 @@ def test_what_is_raised_is_said_with_its_line(mine, capsys):
 )
 def test_wrong_words_are_refused(mine, capsys, words, says):
     assert main(["check", *words]) == 2
-    assert says in capsys.readouterr().err
+    out, err = capsys.readouterr()
+    assert says in err
+    assert (out, err.count("\n")) == ("", 1)

@@ -40,7 +40,7 @@ def test_nothing_is_overwritten(tmp_path, clean_tree):
         ("random", "'random' is a module that Python has; choose another name, such as my_random"),
         ("3x", "'3x' is no name for a module; allowed: letters"),
         ("a/b", "'a/b' is no name"),
-        ("class", "'class' is no name"),
+        ("class", "'class' is a word of Python's grammar; choose another name, such as my_class"),
     ],
 )
 def test_a_name_that_cannot_be_imported_is_refused(tmp_path, clean_tree, capsys, name, says):

@@ -59,6 +59,7 @@ WRONG = {
         lambda p: p.write_text("a;b\n".replace(";", ",") + '"1,5","2,5"\n"3,5","1,0"\n'),
         "mostly numbers but",
     ),
+    "no rows": (lambda p: p.write_text("a,b\n"), "has no rows below its header"),
     "no header": (lambda p: p.write_text("1.5,2.5\n3,4\n5,1\n"), "has no header"),
     "huge": (lambda p: (ROWS * 1e200).to_csv(p, index=False), "beyond 1e100"),
     "one row": (lambda p: ROWS[:1].to_csv(p, index=False), "at least 2"),

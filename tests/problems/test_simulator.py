@@ -204,6 +204,7 @@ WRONG = {
     "outside": (Exact, {"best_known": (5.0, 1.0)}, "no point of the box"),
     "infeasible": (Exact, {"best_known": (1.5, 1.5)}, r"best_known is not feasible: .* g_1 = 0\.5"),
     "endless target": (Exact, {"target": float("nan")}, "target is nan; it must be a finite number"),
+    "target in words": (Exact, {"target": "low"}, "target is 'low'; it must be a finite number"),
     "raises": (Exact, {"simulate": lambda s, x, gen: 1 / 0}, r"simulate fails at x = \[.*ZeroDivisionError"),
     "shape": (
         Exact,

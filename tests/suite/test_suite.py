@@ -53,6 +53,7 @@ WRONG = [
     ),
     (("seeds: 3", "seeds: 3\nshared: {beta_scale: x}"), "beta_scale is 'x'; allowed: number"),
     (("seeds: 3", "seeds: 3\ninitial: 5"), r"suite.yaml:4: initial is 5; allowed: {sobol: rounds} or {random: rounds}"),
+    (("seeds: 3", "seeds: 3\ninitial:"), "initial is None; allowed: {sobol: rounds}"),
     (("seeds: 3", "seeds: 3\ninitial: {sobo: 5}"), r"initial is {.sobo.: 5}; allowed: {sobol: rounds}"),
     (("seeds: 3", "seeds: 3\ninitial: {sobol: 10}"), "initial: sobol is 10; allowed: a whole number from 1 to 9"),
     (("seeds: 3", "seeds: 3\ninitial: {sobol: true}"), "initial: sobol is True; allowed: a whole number"),

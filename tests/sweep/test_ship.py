@@ -76,7 +76,8 @@ def test_what_cannot_be_sent_is_said(mine, monkeypatch, small_suite):
     with pytest.raises(Misuse, match="--ship cannot send 'zipped': it is no file here; install it on every machine"):
         ship.code({("rkhs-1d", "zipped:X"): ""}, ship=True)
     with pytest.raises(Misuse, match="--ship sends this machine's code to a cluster; give its --address, too"):
-        cbobench.run(small_suite(), ship=True)
+        cbobench.run(small_suite(), out=mine / "new" / "run", ship=True)
+    assert not (mine / "new").exists()
 
 
 @pytest.fixture
