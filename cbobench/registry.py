@@ -137,6 +137,9 @@ def find_beside(module: str, where: str, folders: Sequence[Path]) -> None:
         spec = importlib.util.find_spec(top) if loaded is None else loaded.__spec__
     except (ImportError, ValueError):
         spec = None
+    whole = {place for place in found if place.is_file() or (place / "__init__.py").is_file()}
+    if whole or (spec is not None and spec.origin):  # before these Python overlooks a folder without __init__.py
+        found = {place: folder for place, folder in found.items() if place in whole}
     origins = [] if spec is None else [spec.origin or "built-in", *(spec.submodule_search_locations or ())]
     known = [origin for origin in origins if origin not in ("built-in", "frozen", "namespace")]
     other = [origin for origin in known[:1] or origins[:1] if not {Path(one).resolve() for one in known} & {*found}]

@@ -25,11 +25,15 @@ SHARING = {"play", "report", "results", "suite", "sweep"}  # folders whose files
 
 @pytest.hookimpl(tryfirst=True)  # before pytest-xdist, which writes the groups into the tests' names
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """A file keeps to one worker of a parallel run where its tests share a fixture; so do all that start a cluster."""
+    """A file keeps to one worker of a parallel run where its tests share a fixture; so do all that start a cluster.
+
+    These come first: one after the other they take longest, and would else be what the end waits for.
+    """
+    starts_cluster = {item: item.path.stem.startswith(("test_cluster", "test_token")) for item in items}
     for item in items:
         if item.path.parent.name in SHARING:
-            clusters = item.path.stem.startswith(("test_cluster", "test_token"))
-            item.add_marker(pytest.mark.xdist_group("clusters" if clusters else item.path.stem))
+            item.add_marker(pytest.mark.xdist_group("clusters" if starts_cluster[item] else item.path.stem))
+    items.sort(key=lambda item: not starts_cluster[item])
 
 
 @pytest.fixture

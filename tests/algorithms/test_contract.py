@@ -11,6 +11,7 @@ from cbobench.algorithms.references import Random
 from cbobench.check.methods import documented
 from cbobench.check.trial import at, difference, played
 from cbobench.errors import CellFailure
+from cbobench.gp.box import Box
 from cbobench.metrics import METRICS
 from cbobench.params import build
 from cbobench.play.play import Play
@@ -58,6 +59,8 @@ def test_plays_and_does_not_depend_on_its_block(name, task, settings):
     horizon = 20 if made.constraints <= 2 else 8 if made.constraints <= 4 else 6  # rounds of many are long
     if "torch" in ALGORITHMS.get(name).libraries:
         horizon = 12  # ten points of an initial design, and two rounds with models
+    elif getattr(make(name), "kernel", "given") == "fit on boxes" and isinstance(made.actions, Box):
+        horizon = min(horizon, 10)  # and so are those with fitted models
     whole, alone = (
         Play(made, "test", make(name), name, seeds, horizon, range(1, horizon)) for seeds in (range(4), [3])
     )

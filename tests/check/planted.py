@@ -164,8 +164,10 @@ class Peeking(Random):
 
         from cbobench.problems.instances import Instances
 
-        found = [o for o in gc.get_objects() if isinstance(o, Instances) and o.f.shape[0] == setting.replicates]
-        self.best = found[-1].optimum if found and hasattr(setting.actions, "n") else None
+        gc.collect()  # those of other plays
+        shape = (setting.replicates, getattr(setting.actions, "n", 0))
+        found = [o for o in gc.get_objects() if isinstance(o, Instances) and o.f.shape == shape]
+        self.best = found[-1].optimum if found else None
 
     def ask(self, t):
         return super().ask(t) if self.best is None else self.best

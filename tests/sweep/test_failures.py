@@ -87,7 +87,7 @@ def test_a_cell_that_crashes_its_worker_is_found_and_the_others_stand(write_suit
     environment = os.environ | {"PYTHONPATH": os.pathsep.join([str(tmp_path), os.environ.get("PYTHONPATH", "")])}
     done = command("run", write_suite(text), "--out", tmp_path / "c", "--cpus", 2, env=environment, players=players)
     assert done.returncode == 1, done.stderr
-    assert done.stdout.startswith("c, T = 5"), "only the table is on standard output"
+    assert done.stdout.startswith("c, T = 5"), done.stderr  # only the table is on standard output
     assert "raylet" not in done.stdout
     frame = cbobench.load_cells(tmp_path / "c")
     failed = frame[frame["status"] == "failed"]
