@@ -88,8 +88,12 @@ class Task:
 
 
 def crashed(folder: RunFolder, task: Task, how: str) -> Crashed:
-    """What became of a task whose process ended: it hung, where it says so itself, and else died as told."""
+    """What became of a task whose process ended: it hung, where it says so itself, and else died as told.
+
+    What it has left half-written is removed.
+    """
     stacks = reported(folder, task.name)
+    folder.forget([task.name])  # now: the driver may write under that name as soon as it hears of it
     if not stacks:
         return Crashed(how)
     hours, minutes, seconds = map(int, re.findall(r"\d+", stacks)[:3])  # "Timeout (0:10:10)!"

@@ -235,9 +235,7 @@ class RaySweep:
                 yield task, Lost()
             except (errors.OutOfMemoryError, errors.WorkerCrashedError) as error:
                 memory = isinstance(error, errors.OutOfMemoryError)
-                answer = crashed(self.folder, task, "ran out of memory" if memory else "crashed its worker")
-                self.folder.forget([task.name])  # before the driver, another process, writes under that name
-                yield task, answer
+                yield task, crashed(self.folder, task, "ran out of memory" if memory else "crashed its worker")
             except errors.RayTaskError as error:
                 cause = getattr(error, "cause", None) or error
                 if isinstance(cause, CbobenchError):

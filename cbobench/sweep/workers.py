@@ -107,7 +107,6 @@ class Workers:
                 task, how = self._gone(worker)
                 if task is not None:
                     yield task, crashed(self.folder, task, how)
-                    self.folder.forget([task.name])
                 continue
             if isinstance(answer, CbobenchError):
                 raise answer
