@@ -62,7 +62,7 @@ def do_show(options: argparse.Namespace, given: list[str]) -> int:
     from cbobench import params, resources
     from cbobench.algorithms import ALGORITHMS
     from cbobench.problems import PROBLEMS
-    from cbobench.registry import import_object
+    from cbobench.registry import registry_of
     from cbobench.suite import yamlio
 
     name = options.name
@@ -72,14 +72,8 @@ def do_show(options: argparse.Namespace, given: list[str]) -> int:
         else:
             print(resources.suites()[name].read_text(encoding="utf-8").rstrip())
         return 0
-    registries = {"algorithm": ALGORITHMS, "problem": PROBLEMS}
-    what = next((w for w, registry in registries.items() if name in registry.names()), None)
-    if what is None and ":" in name:
-        cls = import_object(name, beside=[Path()])
-        what = "problem" if isinstance(cls, type) and issubclass(cls, import_object(PROBLEMS.base)) else "algorithm"
-    if what is None:
-        raise unknown("name", name, [*ALGORITHMS.names(), *PROBLEMS.names(), *resources.suites()])
-    cls = registries[what].get(name)
+    registry = registry_of(name, (ALGORITHMS, PROBLEMS), [Path()], besides=resources.suites())
+    cls, what = registry.get(name), registry.what
     described = [p.__dict__ for p in params.params_of(cls)]
     facts = {"name": name, "kind": what, "source": cls.source, "about": cls.about, "text": inspect.getdoc(cls)}
     if what == "algorithm":

@@ -7,9 +7,11 @@ import importlib.util
 import pkgutil
 import re
 import sys
+import traceback
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
+from types import ModuleType
 from typing import Any, TypeVar
 
 import numpy as np
@@ -69,7 +71,7 @@ class Registry:
             return self._imported(name, where, imports, beside)
         self._discover()
         if name not in self._classes:
-            raise unknown(self.what, name, self._classes, where=where, then="or your own as package.module:Class")
+            raise _unknown(self.what, name, self._classes, [self], beside if imports else (), where)
         return self._classes[name]
 
     def _imported(self, path: str, where: str, imports: bool, beside: Sequence[Path]) -> type[Any]:
@@ -94,6 +96,45 @@ class Registry:
         self._discovered = True
 
 
+def registry_of(
+    name: str, registries: Sequence[Registry], beside: Sequence[Path], besides: Iterable[str] = ()
+) -> Registry:
+    """The one of some registries that a name belongs to, or the class at an import path.
+
+    Args:
+        beside: as for `Registry.get`.
+        besides: other names that an error lists.
+
+    Raises:
+        Misuse: neither, or an import path that fails.
+    """
+    if ":" not in name:
+        for registry in registries:
+            if name in registry.names():
+                return registry
+        every = [*besides, *(name for registry in registries for name in registry.names())]
+        raise _unknown("name", name, every, registries, beside)
+    cls = import_object(name, beside=beside)
+    for registry in registries:
+        if isinstance(cls, type) and issubclass(cls, import_object(registry.base)):
+            return registry
+    bases = "AskTell, OneRun or another algorithm, or BoxProblem or another problem"
+    raise Misuse(f"{show(name)} is neither an algorithm nor a problem; derive {bases}")
+
+
+def _unknown(
+    what: str, name: str, every: Iterable[str], wanted: Iterable[Registry], beside: Sequence[Path], where: str = ""
+) -> Misuse:
+    """The error of a name that no registry has; of a module that lies beside, with its classes of the wanted kinds."""
+    if name.isidentifier() and any(_place(folder.resolve(), name) for folder in beside):
+        bases = tuple(import_object(registry.base) for registry in wanted)
+        mine = [thing for thing in vars(_imported(name, where, beside)).values() if isinstance(thing, type)]
+        found = [f"{name}:{cls.__name__}" for cls in mine if cls.__module__ == name and issubclass(cls, bases)]
+        if found:
+            return Misuse(f"{where}{show(name)} is a module; name the class in it: {' or '.join(found)}")
+    return unknown(what, name, every, where=where, then="or your own as module:Class")
+
+
 def import_object(path: str, where: str = "", beside: Sequence[Path] = ()) -> Any:
     """The object at `package.module:name`.
 
@@ -105,19 +146,27 @@ def import_object(path: str, where: str = "", beside: Sequence[Path] = ()) -> An
         Misuse: the module is not found, is found twice, cannot be imported, or has no such name.
     """
     module_name, _, attribute = path.partition(":")
-    find_beside(module_name, where, beside)
-    try:
-        with np.errstate(), warnings.catch_warnings():  # its rules are not those of the other cells
-            module = importlib.import_module(module_name)
-    except (Exception, SystemExit) as error:  # a user's module may fail in any way
-        if isinstance(error, ModuleNotFoundError) and f"{module_name}.".startswith(f"{error.name}."):
-            raise _missing(module_name, where, beside) from error
-        raise Misuse(f"{where}cannot import {show(module_name)}: {one_line(error)}") from error
+    module = _imported(module_name, where, beside)
     try:
         return getattr(module, attribute)
     except AttributeError:
         names = [n for n in vars(module) if not n.startswith("_")]
         raise unknown(f"name in {module_name}", attribute, names, where=where) from None
+
+
+def _imported(name: str, where: str, beside: Sequence[Path]) -> ModuleType:
+    """A module; see `import_object`."""
+    find_beside(name, where, beside)
+    try:
+        with np.errstate(), warnings.catch_warnings():  # its rules are not those of the other cells
+            return importlib.import_module(name)
+    except (Exception, SystemExit) as error:  # a user's module may fail in any way
+        if isinstance(error, ModuleNotFoundError) and f"{name}.".startswith(f"{error.name}."):
+            raise _missing(name, where, beside) from error
+        frames = [f for f in traceback.extract_tb(error.__traceback__) if "importlib" not in f.filename]
+        file = "" if len(frames) < 2 else f" (line {frames[-1].lineno} of {frames[-1].filename})"
+        fix = "; install it, or put its folder on PYTHONPATH" if isinstance(error, ModuleNotFoundError) else ""
+        raise Misuse(f"{where}cannot import {show(name)}: {one_line(error)}{file}{fix}") from error
 
 
 def find_beside(module: str, where: str, folders: Sequence[Path]) -> None:

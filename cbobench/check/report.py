@@ -8,6 +8,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from cbobench import params
 from cbobench.algorithms import ALGORITHMS
 from cbobench.check import growth, methods, peeking, scores
@@ -16,11 +18,11 @@ from cbobench.check.fresh import digest, play_there
 from cbobench.check.problems import Draws
 from cbobench.check.shared import seeded
 from cbobench.check.trial import Finding, Trial, trials
-from cbobench.errors import CbobenchError, Misuse, one_line, show, unknown
+from cbobench.errors import CbobenchError, one_line
 from cbobench.play.isolation import standard_rules
 from cbobench.problems import PROBLEMS
 from cbobench.problems.data import DataFolder
-from cbobench.registry import import_object
+from cbobench.registry import registry_of
 from cbobench.words import counted
 
 ROUNDS = 8  # of the play in a fresh process
@@ -73,16 +75,7 @@ def kind_of(name: str) -> str:
     Raises:
         Misuse: neither, or an import path that fails.
     """
-    if ":" not in name:
-        if name not in (every := {*ALGORITHMS.names(), *PROBLEMS.names()}):
-            raise unknown("name", name, every, then="or your own as module:Class")
-        return "algorithm" if name in ALGORITHMS.names() else "problem"
-    cls = import_object(name, beside=[Path()])
-    for kind, registry in (("algorithm", ALGORITHMS), ("problem", PROBLEMS)):
-        if isinstance(cls, type) and issubclass(cls, import_object(registry.base)):
-            return kind
-    bases = "AskTell, OneRun or another algorithm, or BoxProblem or another problem"
-    raise Misuse(f"{show(name)} is neither an algorithm nor a problem; derive {bases}")
+    return registry_of(name, (ALGORITHMS, PROBLEMS), [Path()]).what
 
 
 def check(
@@ -115,7 +108,7 @@ def check(
     ):
         if only and law not in {*only, *MAKING}:
             continue
-        with standard_rules():
+        with standard_rules(), np.errstate(all="ignore"):  # what is wrong is said in a sentence
             verdicts.append(Verdict(law, skipped=True) if stopped else _judged(law, subjects, judge))
         stopped |= verdicts[-1].finding is not None and law in GATES
         on_verdict(verdicts[-1])

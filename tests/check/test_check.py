@@ -81,11 +81,16 @@ def test_what_is_raised_is_said_with_its_line(mine, capsys):
     ("words", "says"),
     [
         (["mine_checked:Thing"], "'mine_checked:Thing' is neither an algorithm nor a problem; derive AskTell, OneRun"),
+        (
+            ["mine_checked"],
+            "'mine_checked' is a module; name the class in it: mine_checked:Half or mine_checked:Torn\n",
+        ),
         (["mine_checked:Haf"], "did you mean 'Half'?"),
         (["mine_chequed:Half"], "did you mean 'mine_checked'?"),
         (["gramcy"], "did you mean 'gramacy'?"),
         (["gramacy", "--set", "noise_f"], "--set 'noise_f' is no parameter; write --set NAME=VALUE"),
         (["gramacy", "--set", "noise_f=lots"], "noise_f is 'lots'; allowed: number"),
+        (["cei", "--set", "kernel=fti"], "kernel is 'fti'; did you mean 'fit'?; allowed: 'given' | 'fit'"),
         (["gramacy", "--set", "nose=1"], "unknown parameter 'nose'"),
     ],
 )

@@ -87,8 +87,12 @@ def test_a_missing_module_is_said_with_where_it_was_looked_for(beside, tmp_path)
     )
     assert f"looked in {suite.parent}, {tmp_path}, the path of Python; put its file beside the suite" in text
     (suite.parent / "beside_hero.py").write_text("import beside_nowhere")
-    with pytest.raises(Misuse, match="cannot import 'beside_hero': ModuleNotFoundError: No module named 'beside_now"):
+    with pytest.raises(Misuse) as caught:
         load(suite)
+    assert str(caught.value) == (
+        f"{suite}:5: cannot import 'beside_hero': ModuleNotFoundError: No module named 'beside_nowhere' "
+        f"(line 1 of {suite.parent / 'beside_hero.py'}); install it, or put its folder on PYTHONPATH"
+    )
 
 
 def test_two_modules_of_one_name_are_refused(beside, monkeypatch, tmp_path):
