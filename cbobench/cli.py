@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import io
+import re
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -15,12 +16,16 @@ from cbobench.report.formats import FORMATS
 from cbobench.threads import leave
 
 STOPPED = 130
+NO_NUMBER = re.compile(r"argument ([^:]+): invalid (int|float) value: (.*)", re.DOTALL)  # as argparse says it
 
 
 class Parser(argparse.ArgumentParser):
     """A parser whose errors are one line, with the nearest command or option."""
 
     def error(self, message: str) -> NoReturn:
+        if found := NO_NUMBER.fullmatch(message):
+            option, kind, given = found.groups()
+            message = f"{option} is {given}; it must be a {'whole ' if kind == 'int' else ''}number"
         if "invalid choice: '" in message:
             given = message.split("invalid choice: '")[1].split("'")[0]
             for action in self._actions:
@@ -74,7 +79,7 @@ def folder(given: str) -> Path:
 
 
 def starts(given: str) -> int:
-    """How many local searches."""
+    """How many local searches of either kind."""
     if not given.isdecimal() or not 2 <= int(given) <= 4096:
         raise Misuse(f"--starts is {show(given)}; it must be a whole number from 2 to 4096")
     return int(given)
@@ -201,7 +206,10 @@ def parser() -> Parser:
 
     reference = command("reference", "the optimum of a problem on a box: derived, and held against the stated one")
     reference.add_argument("name", help="a registered problem, or module:Class of your own")
-    reference.add_argument("--starts", type=starts, default=32, metavar="N", help="local searches (default: 32)")
+    reference.add_argument(
+        "--starts", type=starts, default=32, metavar="N",
+        help="local searches from the best sampled points, and as many from anywhere (default: 32, so 64)",
+    )  # fmt: skip
 
     audit = command("audit", "what the theory promises beside what was seen, of a run whose suite says `audit: true`")
     audit.add_argument("run", metavar="RUN", help="run folder, path or URI")

@@ -70,6 +70,7 @@ def do_run(options: argparse.Namespace, given: list[str]) -> int:
 
         def finish(outcome: sweep.Outcome) -> None:
             nonlocal code
+            progress.begin()
             progress.close()
             try:
                 code = _report(outcome, todo.done, masked(shlex.join(again)), options.fail_fast, progress.said, out)

@@ -26,18 +26,26 @@ class Progress:
         self.total = rounds_of(todo.tasks)
         self.failed = Tally()
         self.said = 0
+        self.begun = False
         self.bar: Bar | None = None
 
     def __enter__(self) -> Self:
+        return self
+
+    def begin(self) -> None:
+        """Say what there is to play; once, and not before it is known that it can be played."""
+        if self.begun:
+            return
+        self.begun = True
         new = self.todo.cells - self.todo.done
         stale = f", {self.todo.stale} of them stale: play them again with --again stale" if self.todo.stale else ""
         kept = f" ({self.todo.done} done before{stale})" if self.todo.done else ""
         tasks = counted(len(self.todo.tasks), "task")
         print(f"{self.todo.suite.name}: {counted(new, 'cell')} in {tasks}{kept}", file=sys.stderr)
-        return self
 
     def note(self, text: str) -> None:
         """Say who plays; with the first note the bar begins (before it, its thread would keep workers from forking)."""
+        self.begin()
         if self.bar is not None:
             self.bar.console.print(text)
             return
