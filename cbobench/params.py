@@ -17,7 +17,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import MISSING, Field, dataclass
 from typing import Any, Literal, TypeVar
 
-from cbobench.errors import Misuse, one_line, show, unknown
+from cbobench.errors import Misuse, nearest, one_line, show, unknown
 
 T = TypeVar("T")
 LARGEST = 1e100  # beyond that, products overflow
@@ -112,6 +112,13 @@ def describe(annotation: Any) -> str:
     return names.get(annotation, getattr(annotation, "__name__", str(annotation)))
 
 
+def _choices(annotation: Any) -> list[str]:
+    """The words that an annotation allows."""
+    if typing.get_origin(annotation) is Literal:
+        return [word for word in typing.get_args(annotation) if isinstance(word, str)]
+    return [word for part in typing.get_args(annotation) for word in _choices(part)]
+
+
 def plain(value: Any) -> Any:
     """Mappings and lists, however deep, as those of Python itself."""
     if isinstance(value, Mapping):
@@ -178,7 +185,9 @@ def resolve(cls: type, given: Mapping[str, Any], *, where: str = "") -> dict[str
         fits, value = _coerce(given[name], annotation)
         if not fits:
             swept = ", or {sweep: [values]} in a suite" if isinstance(given[name], Mapping) else ""
-            raise Misuse(f"{where}{name} is {show(given[name])}; allowed: {describe(annotation)}{swept}")
+            close = nearest(value, _choices(annotation)) if isinstance(value, str) else None
+            meant = f"did you mean {close!r}?; " if close else ""
+            raise Misuse(f"{where}{name} is {show(given[name])}; {meant}allowed: {describe(annotation)}{swept}")
         _check_bounds(name, value, f.metadata, where)
         values[name] = value
     return values

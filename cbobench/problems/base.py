@@ -164,6 +164,16 @@ class Problem:
         """The error of a subclass that leaves out what it must define."""
         return Misuse(f"{type(self).__name__} does not define {what}; {fix}")
 
+    def check_corners(self) -> None:
+        """Raises `Misuse` for a problem on a box whose class gives no `low` and `high`, or none that make a box."""
+        for name in ("low", "high"):
+            if not hasattr(self, name):
+                raise self.lacks(name, f"write {name} = (...), one number per coordinate")
+        low, high = (np.asarray(getattr(self, name), dtype=np.float64) for name in ("low", "high"))
+        if low.shape != high.shape or low.ndim != 1 or not (low < high).all():
+            both = f"low is {tuple(low.tolist())}, high is {tuple(high.tolist())}"
+            raise Misuse(f"{type(self).__name__}: {both}; give as many of each, and each low below its high")
+
     @property
     def actions(self) -> Finite | Box:
         """The action set."""

@@ -147,9 +147,7 @@ class BoxProblem(FeedbackModel):
         )
 
     def validate(self) -> None:
-        for name in ("low", "high"):
-            if not hasattr(self, name):
-                raise self.lacks(name, f"write {name} = (...), one number per coordinate")
+        self.check_corners()
         d = len(self.low)
         if self.grid is not None and self.grid**d > LARGEST_GRID:
             most = int(LARGEST_GRID ** (1 / d) + 1e-9)

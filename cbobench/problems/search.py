@@ -84,7 +84,8 @@ def search(formula: Formula, box: Box, starts: int = 32, power: int = 17, also: 
         ends += [u for u in units[by_reward[:1]] if worst[by_reward[0]] <= 0]
         if not ends:
             least = f"the least max g_j / max |g_j| is {worst.min():.3g}"
-            raise Misuse(f"no feasible point among {len(units):,} and {2 * starts} local searches; {least}")
+            nowhere = f"no feasible point among {len(units):,} samples and {len(begun)} local searches; {least}"
+            raise Misuse(f"{nowhere}; loosen a constraint, move a side of the box, or search with more --starts")
         ends.sort(key=lambda u: -float(played(u)[0]))
         best = ends[0]
         found = played(best)

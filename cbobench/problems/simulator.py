@@ -74,14 +74,7 @@ class Simulator(Problem):
         return [self.simulate(one, gen) for one, gen in zip(x, gens, strict=True)]
 
     def validate(self) -> None:
-        for name in ("low", "high"):
-            if not hasattr(self, name):
-                raise self.lacks(name, f"write {name} = (...), one number per coordinate")
-        low, high = (np.asarray(side, dtype=np.float64) for side in (self.low, self.high))
-        if low.shape != high.shape or low.ndim != 1 or not (low < high).all():
-            raise Misuse(
-                f"{type(self).__name__}: low is {self.low}, high is {self.high}; each low must be below its high"
-            )
+        self.check_corners()
         if self.target is not None and self.best_known is not None:
             raise Misuse(f"{type(self).__name__} has a target and a best_known; regret is against one of them")
         number = isinstance(self.target, int | float | np.number)
@@ -114,7 +107,8 @@ class Simulator(Problem):
         wrong = ~np.isfinite(found).all(axis=1)
         if wrong.any():
             i = int(wrong.argmax())
-            raise CellFailure(f"{where} gives {found[i].tolist()} at x = {x[i].tolist()}; values must be finite")
+            fix = "values must be finite: of a run that fails, return a low f and a g_j above 0"
+            raise CellFailure(f"{where} gives {found[i].tolist()} at x = {x[i].tolist()}; {fix}")
         return found
 
     def prepare(self, data: Any) -> None:
@@ -132,9 +126,8 @@ class Simulator(Problem):
             g = self.observe(x, [self._generator("best", i) for i in range(len(x))]).mean(axis=0)[1:]
             if (g > 0).any():
                 j = int(g.argmax())
-                raise Misuse(
-                    f"best_known is not feasible: the mean of {len(x)} simulations there has g_{j + 1} = {g[j]:.6g}"
-                )
+                there = f"the mean of {len(x)} simulations there has g_{j + 1} = {g[j]:.6g}"
+                raise Misuse(f"best_known is not feasible: {there}; give a point where every g_j <= 0, or a target")
 
     def _generator(self, role: str, i: int) -> np.random.Generator:
         return generator("simulator", type(self).__qualname__, role, i)

@@ -114,7 +114,7 @@ def problem_variants(
         problem: Problem = params.build(cls, settings, where=where)
         resolved = params.resolve(cls, settings)
         try:
-            with single_thread():
+            with single_thread(), np.errstate(all="ignore"):  # what is wrong is said in a sentence
                 problem.prepare(folder)
                 problem.known_instance()
             fixed, note = problem.identity(), printable(problem.note())

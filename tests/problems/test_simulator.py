@@ -199,10 +199,10 @@ RNG = np.random.default_rng(0)
 WRONG = {
     "no simulate": (Simulator, {"low": (0.0,), "high": (1.0,)}, r"Simulator does not define simulate\(self, x, gen\)"),
     "no box": (Simulator, {"high": (1.0,)}, "does not define low; write low = "),
-    "corners": (Exact, {"low": (3.0, 0.0)}, "each low must be below its high"),
+    "corners": (Exact, {"low": (3.0, 0.0)}, "give as many of each, and each low below its high"),
     "both": (Exact, {"target": 1.0, "best_known": (1.0, 1.0)}, "regret is against one of them"),
     "outside": (Exact, {"best_known": (5.0, 1.0)}, "no point of the box"),
-    "infeasible": (Exact, {"best_known": (1.5, 1.5)}, r"best_known is not feasible: .* g_1 = 0\.5"),
+    "infeasible": (Exact, {"best_known": (1.5, 1.5)}, r"best_known is not feasible: .* g_1 = 0\.5; give a point"),
     "endless target": (Exact, {"target": float("nan")}, "target is nan; it must be a finite number"),
     "target in words": (Exact, {"target": "low"}, "target is 'low'; it must be a finite number"),
     "raises": (Exact, {"simulate": lambda s, x, gen: 1 / 0}, r"simulate fails at x = \[.*ZeroDivisionError"),
@@ -215,7 +215,7 @@ WRONG = {
     "nan": (
         Exact,
         {"simulate": lambda s, x, gen: [np.nan, 0.0]},
-        r"gives \[nan, 0\.0\] at x = .*; values must be finite",
+        r"gives \[nan, 0\.0\] at x = .*; values must be finite: of a run that fails, return a low f",
     ),
     "unseeded": (
         Noisy,
