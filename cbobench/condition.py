@@ -35,6 +35,7 @@ def do_status(options: argparse.Namespace, given: list[str]) -> int:
     from cbobench.results.folder import RunFolder
     from cbobench.results.provenance import rounding
     from cbobench.results.source import libraries
+    from cbobench.results.staleness import registered
     from cbobench.results.status import status as read
 
     import_if_asked(options, options.run)
@@ -72,11 +73,13 @@ def do_status(options: argparse.Namespace, given: list[str]) -> int:
         print("  stale: the code that plays these cells has changed since")
     if state.unchecked:
         names = {name for c in state.unchecked for name in (c.pair.problem.name, c.pair.algorithm.name)}
-        absent = ", ".join(sorted(name for name in names if ":" in name))
-        cells = counted(len(state.unchecked), "cell")
         why = "is not imported to read a run, unless with --imports"
         if options.imports:
             why = "cannot be imported (from the path of Python, or this folder)"
+        cells = counted(len(state.unchecked), "cell")
+        absent = ", ".join(sorted(name for name in names if ":" in name))
+        if gone := ", ".join(sorted(name for name in names - registered() if ":" not in name)):
+            absent, why = gone, "is nothing that this cbobench has; look with the version that played them"
         print(f"  {cells} could not be checked for staleness: {absent} {why}")
     if state.other:
         cells = counted(len(state.other), "cell")

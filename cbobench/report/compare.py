@@ -194,11 +194,12 @@ def _text(
     notes, absent = [ABOUT], list[str]()
     problems = [group.problem_label for group in found]
     if by != "binds" and (binds := binding(found)):
-        words = [f"binds in {k}/{n}" for k, n in (binds.get(group.arena, (0, 0)) for group in found)]
+        counts_of = [binds.get(group.arena) for group in found]
+        words = ["" if one is None else f"binds in {one[0]}/{one[1]}" for one in counts_of]  # no optimum, not known
         if len(set(words)) == 1:
             absent.append(f"the constraint {words[0]} seeds: there the best action is infeasible")
         else:
-            problems = [f"{problem} ({word})" for problem, word in zip(problems, words, strict=True)]
+            problems = [f"{name} ({word})" if word else name for name, word in zip(problems, words, strict=True)]
             notes.append("binds: seeds in which the best action is infeasible (--by binds sets them apart)")
     first = [("problem", problems), ("algorithm", [group.algorithm_label for group in found])]
     if by == "algorithm":

@@ -12,7 +12,9 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Protocol
 
+from cbobench.algorithms import ALGORITHMS
 from cbobench.errors import CbobenchError
+from cbobench.problems import PROBLEMS
 from cbobench.registry import import_object
 from cbobench.results.source import look_again, other_versions, source_hash
 from cbobench.suite.cells import Pair
@@ -31,6 +33,11 @@ class Made(Protocol):
 def _at_hand(name: str) -> bool:
     """Whether a class can be looked at without importing anything of a user's."""
     return ":" not in name or name.partition(":")[0] in sys.modules
+
+
+def registered() -> set[str]:
+    """Names of all problems and algorithms of this cbobench."""
+    return {*PROBLEMS.names(), *ALGORITHMS.names()}
 
 
 def import_named(pairs: Iterable[Pair]) -> None:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import cbobench
+from cbobench.algorithms import ALGORITHMS
+from cbobench.cli import main
 from cbobench.report.load import Run
 from tests.report.made import make
 
@@ -37,3 +39,24 @@ def test_seeds_of_which_nothing_is_known_are_a_group_of_their_own(tmp_path):
     text = str(cbobench.compare(found, by="binds"))
     assert "0/2 (2 failed)" in text
     assert "4/5 (1 failed)" in text
+
+
+def test_a_problem_of_which_it_is_not_known_says_nothing_of_it(tmp_path):
+    unknown = {("Open", "A"): {"regret": CELLS["Q", "A"]["regret"]}}
+    run = make(tmp_path / "run", CELLS | unknown, seeds=SEEDS)
+    text = str(cbobench.compare(run))
+    assert "Q (binds in 4/10)" in text
+    assert "Open" in text
+    assert "Open (" not in text
+
+
+def test_status_names_what_played_and_is_no_more(tmp_path, capsys, monkeypatch):
+    run = make(tmp_path / "run", CELLS, seeds=SEEDS)
+    assert main(["status", str(run)]) == 0
+    assert "staleness" not in capsys.readouterr().out
+    monkeypatch.delitem(ALGORITHMS._classes, "random")
+    assert main(["status", str(run)]) == 0
+    assert (
+        "20 cells could not be checked for staleness: random is nothing that this cbobench has; look with the version"
+        in capsys.readouterr().out
+    )
