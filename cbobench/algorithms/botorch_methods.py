@@ -23,7 +23,7 @@ import numpy as np
 
 from cbobench.algorithms import ALGORITHMS
 from cbobench.algorithms.asktell import Given
-from cbobench.algorithms.library import Cube, LibraryMethod, Scattered, by_its_own_rules
+from cbobench.algorithms.library import GivenCube, LibraryMethod, Scattered, by_its_own_rules
 from cbobench.gp.kernels import Array
 from cbobench.params import param
 
@@ -56,7 +56,7 @@ class Opponent:
 
             with seeded(0):  # the first time, PyTorch loads what knows deterministic algorithms
                 pass
-        self.cube, self.method, self.m = Cube(given), method, given.m
+        self.cube, self.method, self.m = GivenCube(given), method, given.m
         self.generator = given.generator
         self.begin()
 

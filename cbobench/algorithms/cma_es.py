@@ -9,7 +9,7 @@ import numpy as np
 
 from cbobench.algorithms import ALGORITHMS
 from cbobench.algorithms.asktell import Given
-from cbobench.algorithms.library import Cube, LibraryMethod, by_its_own_rules
+from cbobench.algorithms.library import GivenCube, LibraryMethod, by_its_own_rules
 from cbobench.gp.kernels import Array
 from cbobench.params import param
 
@@ -21,7 +21,7 @@ class Evolution:
         with by_its_own_rules():
             import cma
 
-        self.cma, self.cube, self.method, self.generator = cma, Cube(given), method, given.generator
+        self.cma, self.cube, self.method, self.generator = cma, GivenCube(given), method, given.generator
         self.asked: list[Any] = []
         self.told: list[tuple[float, Array]] = []
         self.best: tuple[float, float] = (np.inf, np.inf)

@@ -45,7 +45,7 @@ class LibraryMethod(AskTell):
             raise Misuse(self.missing())
 
 
-class Cube:
+class GivenCube:
     """The actions of a run in the unit cube, on which the libraries work."""
 
     def __init__(self, given: Given) -> None:

@@ -7,14 +7,14 @@ from typing import Any
 
 from cbobench.algorithms import ALGORITHMS
 from cbobench.algorithms.asktell import Given
-from cbobench.algorithms.library import Cube, LibraryMethod, by_its_own_rules
+from cbobench.algorithms.library import GivenCube, LibraryMethod, by_its_own_rules
 from cbobench.gp.kernels import Array
 from cbobench.params import param
 
 
 class Study:
     def __init__(self, given: Given, method: OptunaTPE) -> None:
-        self.cube = Cube(given)
+        self.cube = GivenCube(given)
         with by_its_own_rules():
             import optuna
 

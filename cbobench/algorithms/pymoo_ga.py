@@ -9,7 +9,7 @@ import numpy as np
 
 from cbobench.algorithms import ALGORITHMS
 from cbobench.algorithms.asktell import Given
-from cbobench.algorithms.library import Cube, LibraryMethod, by_its_own_rules
+from cbobench.algorithms.library import GivenCube, LibraryMethod, by_its_own_rules
 from cbobench.gp.kernels import Array
 from cbobench.params import param
 
@@ -18,7 +18,7 @@ class Generations:
     """A population of pymoo's, evaluated one individual per round; after the last one a generation is over."""
 
     def __init__(self, given: Given, method: PymooGA) -> None:
-        self.cube = Cube(given)
+        self.cube = GivenCube(given)
         with by_its_own_rules():
             from pymoo.algorithms.soo.nonconvex.ga import GA
             from pymoo.core.problem import Problem

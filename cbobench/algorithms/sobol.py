@@ -6,13 +6,13 @@ from dataclasses import dataclass
 
 from cbobench.algorithms import ALGORITHMS
 from cbobench.algorithms.asktell import Given
-from cbobench.algorithms.library import Cube, LibraryMethod, Scattered
+from cbobench.algorithms.library import GivenCube, LibraryMethod, Scattered
 from cbobench.gp.kernels import Array
 
 
 class Sequence:
     def __init__(self, given: Given) -> None:
-        self.cube, self.scattered = Cube(given), Scattered(given.d, given.generator)
+        self.cube, self.scattered = GivenCube(given), Scattered(given.d, given.generator)
 
     def ask(self) -> Array:
         return self.cube.action(self.scattered.next())
