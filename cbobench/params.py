@@ -33,14 +33,16 @@ def param(
     below: float | None = None,
     at_most: float | None = None,
     called: str = "",
+    quiet: bool = False,
 ) -> Any:
     """A constructor field with a default, one line of description, and bounds for its numeric values.
 
     Args:
         called: the parameter's name, where the class has another use for it.
+        quiet: whether its default leaves a cell's identity as it was before there was this parameter.
     """
     metadata = {"about": about, "above": above, "at_least": at_least, "below": below, "at_most": at_most}
-    metadata |= {"called": called}
+    metadata |= {"called": called, "quiet": quiet}
     if isinstance(default, (list, dict)):
         return dataclasses.field(default_factory=lambda: default.copy(), metadata=metadata)
     return dataclasses.field(default=default, metadata=metadata)
@@ -191,6 +193,12 @@ def resolve(cls: type, given: Mapping[str, Any], *, where: str = "") -> dict[str
         _check_bounds(name, value, f.metadata, where)
         values[name] = value
     return values
+
+
+def identity(cls: type, values: Mapping[str, Any]) -> dict[str, Any]:
+    """Of resolved parameters those that name what is played: without the `quiet` ones at their defaults."""
+    quiet = {name: _default(f) for name, f in _fields(cls).items() if f.metadata.get("quiet")}
+    return {name: value for name, value in values.items() if name not in quiet or value != quiet[name]}
 
 
 def refuse_unfinished(cls: type, *, where: str = "") -> None:

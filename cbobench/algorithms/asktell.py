@@ -62,7 +62,9 @@ class Optimiser(Protocol):
     def tell(self, x: Any, f: float, g: Array) -> None:
         """What was observed at x: the objective f, to be maximised, and g (m,), feasible where all are <= 0.
 
-        x is the point that was played, (d,), or the index, where `ask` gave one. A round is one `ask` and one `tell`.
+        x is the point that was played, (d,), or the index, where `ask` gave one. A round is one `ask` and one `tell`;
+        with several evaluations under way (see `Given.parallel`) others are asked for in between, and told in the order
+        of the asks; the last ones are never told.
         """
         ...
 
@@ -86,6 +88,11 @@ class Given:
     def T(self) -> int:
         """How many rounds will be played."""
         return self.setting.horizon
+
+    @property
+    def parallel(self) -> int:
+        """How many evaluations are under way at once: with more than one, `ask` is called again before a `tell`."""
+        return self.setting.parallel
 
     @property
     def d(self) -> int:
@@ -137,7 +144,8 @@ class AskTell(OneRun):
     """Base of an algorithm that is an optimiser with `ask` and `tell`: a fresh one for every run, none shared.
 
     Subclasses write `optimiser`; parameters are their fields. What `ask` returns is checked: d finite numbers inside
-    the box. On a finite set, points are moved to the nearest action, with sides of equal length.
+    the box. On a finite set, points are moved to the nearest action, with sides of equal length. A class says
+    `late = True` where its optimiser may be asked again before it is told, as a suite's `parallel` does.
     """
 
     needs = frozenset({"coordinates", "feedback at once"})
@@ -155,6 +163,7 @@ class AskTell(OneRun):
 
     def start_one(self, setting: Setting) -> None:
         self.given = Given(setting)
+        self.asked: dict[int, Any] = {}
         self.own = self.optimiser(self.given)
         for method in ("ask", "tell"):
             if not callable(getattr(self.own, method, None)):
@@ -163,11 +172,12 @@ class AskTell(OneRun):
     def ask_one(self, t: int) -> Any:
         asked = self.own.ask()
         action = self._action(asked, "ask()")
-        self.told = action if isinstance(action, np.ndarray) or _index(asked) is not None else self._point(action)
+        given = isinstance(action, np.ndarray) or _index(asked) is not None
+        self.asked[t] = action if given else self._point(action)
         return action
 
     def tell_one(self, t: int, action: Any, f: float, g: Array) -> None:
-        told = self.told
+        told = self.asked.pop(t)
         self.own.tell(told.copy() if isinstance(told, np.ndarray) else told, f, g.copy())
 
     def observe_one(self, t: int, action: Any, f: float, g: Array) -> None:

@@ -20,7 +20,7 @@ from typing import Any, ClassVar, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from cbobench.errors import CellFailure, show
+from cbobench.errors import CellFailure, Misuse, show
 from cbobench.gp.actions import Finite
 from cbobench.gp.box import Box
 from cbobench.gp.kernels import Array
@@ -49,6 +49,8 @@ class Setting:
         delayed: whether feedback arrives later than it is caused.
         changes: rounds after which the functions move, and the norms (S, 1 + m) of the moves.
         slopes: the largest slopes (S, 1 + m) of (f, g_1, ..., g_m) under a metric (n, n); None where not known.
+        parallel: how many evaluations are under way at once. With more than one, feedback is delayed, and rounds are
+            told in order, each with f and every g_j for all replicates (see `problems.channels.UnderWay`).
     """
 
     actions: Finite | Box
@@ -63,15 +65,18 @@ class Setting:
     delayed: bool = False
     changes: tuple[tuple[int, Array], ...] = ()
     slopes: Callable[[Array], Array] | None = None
+    parallel: int = 1
 
     @classmethod
-    def of(cls, problem: Problem, instances: Drawn, horizon: int, streams: Streams) -> Setting:
+    def of(cls, problem: Problem, instances: Drawn, horizon: int, streams: Streams, parallel: int = 1) -> Setting:
         """The setting of drawn instances."""
         i = instances
-        delayed = "feedback at once" not in problem.offers()
+        delayed = parallel > 1 or "feedback at once" not in problem.offers()
         facts = (i.norm, i.sup, i.noise, i.slater, i.seed_set)
         slopes = i.slopes if isinstance(i, Instances) else None
-        return cls(problem.actions, problem.constraints, horizon, *facts, streams, delayed, i.changes(), slopes)
+        return cls(
+            problem.actions, problem.constraints, horizon, *facts, streams, delayed, i.changes(), slopes, parallel
+        )
 
     @property
     def replicates(self) -> int:
@@ -122,6 +127,8 @@ class Algorithm:
         cost: work per seed and round, for tables.
         libraries: what must be installed beside cbobench; their versions are recorded with each result.
         reference: whether it is no learner but a yardstick, which gets to `look` at f and g.
+        late: whether it plays on with evaluations under way (a suite's `parallel`) though it needs feedback at once:
+            rounds are told in order, some after later ones were asked for.
     """
 
     name: ClassVar[str] = ""
@@ -132,9 +139,17 @@ class Algorithm:
     cost: ClassVar[str] = "O(1)"
     libraries: ClassVar[tuple[str, ...]] = ()
     reference: ClassVar[bool] = False
+    late: ClassVar[bool] = False
 
     def check(self, problem: Problem) -> None:
         """Refuse, beyond `needs`, a problem that these parameters cannot serve. Raises `Misuse`."""
+
+    def check_late(self, problem: Problem) -> None:
+        """Refuse to play with evaluations under way (see `late`). Raises `Misuse`."""
+        if "feedback at once" not in problem.offers():
+            raise Misuse("the problem has delays of its own; remove `parallel`, or the delays")
+        if "feedback at once" in self.needs and not self.late:
+            raise Misuse("it needs feedback at once, before the next round is chosen; remove `parallel`, or the method")
 
     def posterior_kind(self) -> Kind:
         """How it represents a posterior, for an estimate of memory: `observations`, `features`, or the cheapest."""
@@ -196,7 +211,8 @@ class Algorithm:
 class OneRun(Algorithm):
     """Base of an algorithm that thinks one run at a time: it is copied per replicate and looped.
 
-    Subclasses write `start_one`, `ask_one` and `tell_one`; arrays there have no replicate axis. Slower, and easier.
+    Subclasses write `start_one`, `ask_one` and `tell_one`; arrays there have no replicate axis. Slower, and easier. One
+    that is `late` is told of a round with its t and its action, others having been asked for in between.
     """
 
     needs = frozenset({"feedback at once"})
@@ -228,6 +244,7 @@ class OneRun(Algorithm):
 
     def start(self, setting: Setting) -> None:
         self.runs = [copy.deepcopy(self) for _ in range(setting.replicates)]
+        self.under_way: dict[int, tuple[Actions, bool]] = {}
         for s, run in enumerate(self.runs):
             run.setting = setting.only(s)
             run.start_one(run.setting)
@@ -252,12 +269,17 @@ class OneRun(Algorithm):
         return np.array(asked, dtype=np.float64 if isinstance(actions, Box) else np.intp)
 
     def tell(self, t: int, actions: Actions, feedback: Feedback) -> None:
-        for run, *told in self._each(actions, feedback):
-            run.tell_one(t, *told)
+        self._hear(t, actions, feedback, True)
 
     def observe(self, t: int, actions: Actions, feedback: Feedback) -> None:
-        for run, *told in self._each(actions, feedback):
-            run.observe_one(t, *told)
+        self._hear(t, actions, feedback, False)
+
+    def _hear(self, t: int, actions: Actions, feedback: Feedback, asked: bool) -> None:
+        self.under_way[t] = actions.copy(), asked
+        for when, told in feedback.rounds() if self.runs[0].setting.parallel > 1 else [(t, feedback)]:
+            played, was_asked = self.under_way.pop(when)
+            for run, *values in self._each(played, told):
+                (run.tell_one if was_asked else run.observe_one)(when, *values)
 
     def _each(self, actions: Actions, feedback: Feedback) -> Iterator[tuple[Any, Any, float, Array]]:
         """Every run with its action, its reward and its constraint values."""

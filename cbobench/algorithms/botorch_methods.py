@@ -129,8 +129,9 @@ def fitted(x: Any, y: Any, models: Models) -> Any:
 
 @dataclass(kw_only=True)
 class BotorchMethod(LibraryMethod):
-    """Base of BoTorch's methods."""
+    """Base of BoTorch's methods. Of evaluations that are under way they know nothing."""
 
+    late = True
     extra = "botorch"
     libraries = ("torch", "botorch")
 
@@ -280,7 +281,8 @@ class BotorchSCBO(BotorchMethod):
 
     The tutorial's trust region, counters and candidates, for batches of one. Unlike there: 2,000 candidates in its text
     are the paper's min(5000, max(2000, 200 d)) here (the same up to ten dimensions); where it would stop, at the least
-    side, the method begins anew with a new Sobol set and without data (as in the paper); every round draws another
+    side, the method begins anew with a new Sobol set and without data (as in the paper) but for what is told later of
+    points under way; every round draws another
     scrambled Sobol set. On a finite set candidates are the actions in the region, or the 2d + 1 nearest ones where it
     has fewer.
     """

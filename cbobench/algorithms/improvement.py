@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar, Literal
+from typing import Literal
 
 import numpy as np
 
 from cbobench.algorithms import ALGORITHMS
 from cbobench.algorithms.fitting import OnBoxes, holds
-from cbobench.algorithms.pending import Pending
+from cbobench.algorithms.pending import PENDING, Pending
 from cbobench.algorithms.score import ScoreAlgorithm
 from cbobench.gp.beliefs import Belief, FunctionBelief
 from cbobench.gp.box import Box, sobol
@@ -17,11 +17,12 @@ from cbobench.gp.climbs import pick
 from cbobench.gp.kernels import Array
 from cbobench.gp.posteriors.choice import Kind
 from cbobench.gp.posteriors.contract import Posterior
+from cbobench.gp.posteriors.pending import PendingPosterior
 from cbobench.gp.posteriors.separate import OwnNoise
 from cbobench.gp.recommend import Goal
 from cbobench.gp.single import Noise, RunningScale, bilog, noise_variance, own_noise, true_noise
 from cbobench.params import param, state
-from cbobench.problems.base import Feedback
+from cbobench.problems.base import Actions, Feedback
 
 CLOUD = 128  # points around an incumbent, at each of these distances, in units of the cube
 SIDES = (0.3, 0.1, 0.03, 0.01, 0.003, 0.001)
@@ -44,7 +45,9 @@ class ConstrainedEI(ScoreAlgorithm):
     about = "expected improvement times the probability of feasibility"
     knows = ("kernel", "λ", "T (if λ is theory)", "R (if λ is true)")
     needs = frozenset({"feedback at once"})
-    pending: ClassVar[Pending] = "ignore"  # type: ignore[misc]
+    late = True
+
+    pending: Pending = param("ignore", PENDING, quiet=True)
 
     kernel: OnBoxes = param(  # type: ignore[assignment]
         "fit on boxes", "the models' kernel: the problem's (given), or one that is fitted (fit)"
@@ -97,15 +100,16 @@ class ConstrainedEI(ScoreAlgorithm):
         told = np.concatenate([feedback.f[:, None], g], axis=1)
         return told if self.fits else np.concatenate([told, np.ones_like(feedback.f)[:, None]], axis=1)
 
-    def condition(self, t: int, feedback: Feedback) -> None:
-        super().condition(t, feedback)
+    def absorb(self, played: Actions, feedback: Feedback) -> None:
+        super().absorb(played, feedback)
         self.running.add(self.targets(feedback)[:, : 1 + self.setting.constraints])
-        if isinstance(self.posterior, OwnNoise):
+        posterior = self.posterior.arrived if isinstance(self.posterior, PendingPosterior) else self.posterior
+        if isinstance(posterior, OwnNoise):
             known = self.known_noise()
             assert known is not None
-            self.posterior.set_noise(self.running.unit_noise(known))
+            posterior.set_noise(self.running.unit_noise(known))
         if self.box is None:
-            self.seen[np.arange(len(self.chosen)), self.chosen] = True
+            self.seen[np.arange(len(played)), played] = True
 
     def view(self, mean: Array, variance: Array, points: Array | None) -> Belief:
         if self.fits:
@@ -122,7 +126,7 @@ class ConstrainedEI(ScoreAlgorithm):
     def begin(self, t: int, belief: Belief) -> None:
         """The incumbent's value, (S,): minus infinity where no played action is feasible enough."""
         self.incumbent = np.full(self.setting.replicates, -np.inf)
-        if self.played == 0:
+        if self.told == 0:
             return
         if self.box is None:
             seen = self.seen
@@ -137,7 +141,7 @@ class ConstrainedEI(ScoreAlgorithm):
 
     def maximise(self, t: int, box: Box, also: Array | None) -> tuple[Array, Array]:
         """Climbs of fitted models begin around the incumbent (or the likeliest action), too, at several distances."""
-        if also is not None and self.fits:
+        if also is not None and self.fits and self.told > 0:
             centre = self.posterior.observations()[np.arange(len(also)), self.nearest]
             around = 2 * sobol(box.d, CLOUD) - 1
             clouds = [np.clip(centre[:, None] + side * around, 0.0, 1.0) for side in SIDES]

@@ -20,24 +20,29 @@ class Study:
 
             optuna.logging.set_verbosity(optuna.logging.ERROR)
             sampler = optuna.samplers.TPESampler(
-                n_startup_trials=method.startup, n_ei_candidates=method.candidates, seed=given.seed
+                n_startup_trials=method.startup,
+                n_ei_candidates=method.candidates,
+                seed=given.seed,
+                constant_liar=given.parallel > 1,
             )
             self.study = optuna.create_study(direction="maximize", sampler=sampler)
         self.names = [f"x{i + 1}" for i in range(given.d)]
         self.told = optuna.trial.create_trial
         self.side = optuna.distributions.FloatDistribution(0.0, 1.0)
+        self.trials: list[Any] = []
 
     def ask(self) -> Array:
         with by_its_own_rules():
-            self.trial = self.study.ask()
-            unit: list[Any] = [self.trial.suggest_float(name, 0.0, 1.0) for name in self.names]
+            self.trials.append(self.study.ask())
+            unit: list[Any] = [self.trials[-1].suggest_float(name, 0.0, 1.0) for name in self.names]
         return self.cube.action(unit)
 
     def tell(self, x: Array, f: float, g: Array) -> None:
         with by_its_own_rules():
+            trial = self.trials.pop(0)
             for name, value in constraints(g).items():
-                self.trial.set_constraint(name, value)
-            self.study.tell(self.trial, f)
+                trial.set_constraint(name, value)
+            self.study.tell(trial, f)
 
     def observe(self, x: Array, f: float, g: Array) -> None:
         """A trial that was not asked for; it counts as one of the random ones."""
@@ -61,8 +66,11 @@ class OptunaTPE(LibraryMethod):
     Two densities of points are estimated, of the better ones and of the others, and of some points drawn from the first
     the one with the largest ratio is played; feasible points are better than others, and those are ranked by total
     violation. Coordinates are floats in [0, 1]. On a finite set the nearest action is played, and the point as it was
-    asked keeps what was observed there.
+    asked keeps what was observed there. With several evaluations under way the library's constant liar is on, which
+    counts them among the worse points.
     """
+
+    late = True
 
     source = "Optuna (Akiba et al. 2019), TPESampler"
     about = "tree-structured Parzen estimator of the Optuna library, with constraints"

@@ -7,7 +7,7 @@ f - Σ_j κ_j Λ(g_j) is a combination of theirs: a new κ needs no refit, and e
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar, Literal
+from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,7 +16,7 @@ from cbobench.algorithms import ALGORITHMS
 from cbobench.algorithms.base import Setting
 from cbobench.algorithms.fitting import is_fitted
 from cbobench.algorithms.optimistic import Bound, OptimisticReward, read_bound
-from cbobench.algorithms.pending import Pending
+from cbobench.algorithms.pending import PENDING, Pending
 from cbobench.errors import Misuse
 from cbobench.gp.beliefs import Belief, FunctionBelief
 from cbobench.gp.explore import UCB, Explore, Thompson
@@ -41,9 +41,10 @@ class Penalised(OptimisticReward):
     """
 
     needs = frozenset({"feedback at once"})
-    pending: ClassVar[Pending] = "ignore"  # type: ignore[misc]
+    late = True
     looks_back = False
 
+    pending: Pending = param("ignore", PENDING, quiet=True)
     B: float | Literal["composite", "norm", "sup"] = param(  # type: ignore[assignment]  # one more word than the base's
         "composite",
         "bound B of the inner target: |f| + Σ κ |Λ(g)| in norms, or a constant read from f alone",
@@ -182,7 +183,7 @@ class Epochs(Penalised):
         return super().ask(t)
 
     def learn(self, t: int, chosen: Belief, feedback: Feedback) -> None:
-        self.costs = self.costs + feedback.g
+        self.costs = self.costs + feedback.costs()
 
 
 @ALGORITHMS.register("penalty-noiseless")

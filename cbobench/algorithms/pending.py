@@ -27,6 +27,7 @@ from numpy.typing import NDArray
 from cbobench.problems.base import Arrivals
 
 Pending = Literal["ignore", "variance", "credit-now", "block"]
+PENDING = "plays whose delayed feedback is under way: see algorithms/pending.py"
 
 
 def credited(arrivals: Arrivals, t: int) -> Arrivals:

@@ -87,6 +87,11 @@ class RPOLCensored(RPOL):
     cutoff: int = param(25, "m, rounds after which feedback is ignored", at_least=0)
     lag: float = param(1.0, "factor on B_r Σ σ_t(x_s), the width for what is under way", at_least=0.0)
 
+    def check_late(self, problem: Problem) -> None:
+        super().check_late(problem)
+        if self.kernel == "fit":
+            raise Misuse("kernel is fit, of which no covariance is known before the values are; allowed: given")
+
     def make_posterior(self, functions: int) -> Posterior:
         if self.lam == "true":
             return super().make_posterior(functions)

@@ -48,6 +48,7 @@ class SCBO(OneRun):
     about = "Thompson sampling in a trust region that grows with success and shrinks with failure"
     knows = ("kernel", "λ", "T (if λ is theory)", "R (if λ is true)")
     needs = frozenset({"coordinates", "feedback at once"})
+    late = True
     cost = "O(c t² + c k²) for c candidates, k of them drawn"
 
     kernel: OnBoxes = param("fit on boxes", "the models' kernel: the problem's (given), or one that is fitted (fit)")
@@ -117,19 +118,20 @@ class SCBO(OneRun):
         self.model.forget()
         self.side, self.succeeded, self.failed = self.length, 0, 0
         self.restarts += 1
+        self.asked: dict[int, tuple[NDArray[Any], int]] = {}  # by round the point and the centre that it is to beat
 
     def ask_one(self, t: int) -> Any:
         if self.side < self.shortest:
             self._restart()
         if self.model.count < self.initial:
-            self.incumbent = -1
-            self.where = self.model.anywhere(self.generator)
+            incumbent, where = -1, self.model.anywhere(self.generator)
         else:
-            self.incumbent = self._centre()
-            where = self._region(self.model.played[self.incumbent : self.incumbent + 1])
+            incumbent = self._centre()
+            where = self._region(self.model.played[incumbent : incumbent + 1])
             drawn, sample = self.model.sample(where, self.generator)
-            self.where = where[drawn[[best_of(sample)]]]
-        return self.model.action(self.where)
+            where = where[drawn[[best_of(sample)]]]
+        self.asked[t] = where, incumbent
+        return self.model.action(where)
 
     def _centre(self) -> int:
         """Which played point the region is built about."""
@@ -156,10 +158,13 @@ class SCBO(OneRun):
         return np.where(moved, points, middle)
 
     def tell_one(self, t: int, action: Any, f: float, g: Array) -> None:
-        self._learn(self.where, f, g)
-        if self.incumbent >= 0:
+        if t not in self.asked:
+            return  # for an earlier region
+        where, incumbent = self.asked.pop(t)
+        self._learn(where, f, g)
+        if incumbent >= 0:
             means = self.model.played_means
-            self._adapt(improves(means[:, -1], means[:, self.incumbent], self.margin))
+            self._adapt(improves(means[:, -1], means[:, incumbent], self.margin))
 
     def observe_one(self, t: int, action: Any, f: float, g: Array) -> None:
         self._learn(self.model.where(action), f, g)

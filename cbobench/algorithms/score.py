@@ -12,7 +12,7 @@ import numpy as np
 
 from cbobench.algorithms.base import NONE, Algorithm, Setting
 from cbobench.algorithms.fitting import KernelChoice, check_fit, is_fitted
-from cbobench.algorithms.pending import Pending, Wait, credited
+from cbobench.algorithms.pending import PENDING, Pending, Wait, credited
 from cbobench.errors import Misuse
 from cbobench.gp.actions import break_ties
 from cbobench.gp.beliefs import AtPlayed, Belief, FunctionBelief
@@ -23,10 +23,10 @@ from cbobench.gp.parts import Parts, Score, shaped
 from cbobench.gp.posteriors import choice
 from cbobench.gp.posteriors.contract import Mask, Posterior
 from cbobench.gp.posteriors.fitted import FittedPosterior
-from cbobench.gp.posteriors.pending import PendingPosterior
+from cbobench.gp.posteriors.pending import PendingPosterior, with_pending
 from cbobench.gp.posteriors.separate import SeparatePosterior
 from cbobench.gp.posteriors.shared import SharedPosterior
-from cbobench.gp.recommend import Goal, likely_best, likely_best_point
+from cbobench.gp.recommend import Goal, recommended
 from cbobench.gp.starts import Starts
 from cbobench.params import param, required, state
 from cbobench.problems.base import Actions, Feedback, Problem, Shown
@@ -47,7 +47,7 @@ class ScoreAlgorithm(Algorithm):
     """
 
     kernel: KernelChoice = param("given", "the models' kernel: the problem's (given), or one that is fitted (fit)")
-    pending: Pending = param("ignore", "plays whose delayed feedback is under way: see algorithms/pending.py")
+    pending: Pending = param("ignore", PENDING)
 
     setting: Setting = state()
     posterior: Posterior = state()
@@ -145,6 +145,8 @@ class ScoreAlgorithm(Algorithm):
             self.at_played = AtPlayed(setting.replicates, setting.constraints, setting.finite.n)
         functions = 1 + setting.constraints if self.models_constraints else 1
         self.posterior = self.fitted(functions) if self.fits else self.make_posterior(functions)
+        if setting.parallel > 1 and self.pending == "variance":
+            self.posterior = with_pending(self.posterior, lambda: self.cheapest(1))
         self.wait = Wait(setting.replicates, functions)
         self.shown: Shown | None = None
         self.history: list[Actions] = []
@@ -153,7 +155,7 @@ class ScoreAlgorithm(Algorithm):
 
     def make_posterior(self, functions: int) -> Posterior:
         """The posterior of this algorithm's functions; λ comes with the schedule. One per function under delays."""
-        if not self.setting.delayed:
+        if not self.setting.delayed or self.setting.parallel > 1:
             return self.cheapest(functions)
         arrived = SeparatePosterior([self.cheapest(1) for _ in range(functions)])
         return PendingPosterior(arrived, self.cheapest(1)) if self.pending == "variance" else arrived
@@ -164,28 +166,20 @@ class ScoreAlgorithm(Algorithm):
 
     def cheapest(self, functions: int) -> SharedPosterior:
         """A posterior of functions that are observed together."""
-        return choice.cheapest(
-            self.setting.actions,
-            self.setting.replicates,
-            functions,
-            self.setting.horizon,
-            self.lam_for(self.setting.horizon),
-        )
+        s = self.setting
+        return choice.cheapest(s.actions, s.replicates, functions, s.horizon, self.lam_for(s.horizon))
 
     def begin_schedule(self, horizon: int) -> None:
         """Forget all data and set λ for a horizon (once, or at every restart)."""
         self.regulariser = self.lam_for(horizon)
-        self._forget(self.regulariser)
+        self.forget(self.regulariser)
 
-    def forget(self) -> None:
-        """Forget all data, and what is still under way; the schedule goes on."""
-        self._forget(None)
-
-    def _forget(self, lam: float | None) -> None:
+    def forget(self, lam: float | None = None) -> None:
+        """Forget all data, and what is still under way; the schedule goes on, with another λ if one is given."""
         self.posterior.reset(lam)
         self.wait.end()
         self.since = len(self.history) + 1
-        self.played = 0
+        self.played = self.told = 0  # rounds since then, and those of them that were absorbed whole
 
     def believe(self, t: int) -> Belief:
         """The belief over all candidates before round t."""
@@ -225,7 +219,6 @@ class ScoreAlgorithm(Algorithm):
         candidate = np.where(flat[:, None], anywhere, candidate)
         if also is None:
             return candidate, achieved
-
         also = also[:, None] if also.ndim == 2 else also
 
         def scorer(mean: Array, variance: Array, points: Array) -> Parts:
@@ -269,18 +262,29 @@ class ScoreAlgorithm(Algorithm):
         if self.box is None:
             return self.at_played(self.belief, self.chosen)
         points = self.chosen[:, None]
-        mean, variance = self.posterior.at(points)
-        return self.view(mean, variance, points)
+        return self.view(*self.posterior.at(points), points)
 
     def condition(self, t: int, feedback: Feedback) -> None:
         """Update the posterior with what a round told."""
         if feedback.arrivals is None:
-            self.posterior.update(self.chosen, self.targets(feedback))
+            self.absorb(self.chosen, feedback)
             return
         self.history.append(self.chosen)
         self.wait.hear(t, feedback.arrivals)
         told = credited(feedback.arrivals, t) if self.pending == "credit-now" else feedback.arrivals
-        self.posterior.receive(t, self.history, told, self.since)
+        if self.setting.parallel == 1:
+            self.posterior.receive(t, self.history, told, self.since)
+            return
+        if isinstance(self.posterior, PendingPosterior):
+            self.posterior.play(self.chosen)
+        for when, values in replace(feedback, arrivals=told).rounds():
+            if when >= self.since:
+                self.absorb(self.history[when - 1], values)
+
+    def absorb(self, played: Actions, feedback: Feedback) -> None:
+        """Update the posterior with a whole round: actions (S,), or (S, d) of the cube, and f and g observed there."""
+        self.posterior.update(played, self.targets(feedback))
+        self.told += 1
 
     def recommend(self, t: int) -> Actions | None:
         """The best posterior mean of f among actions with P(g_j <= 0) >= 0.95 for every j, or known to be feasible.
@@ -288,12 +292,10 @@ class ScoreAlgorithm(Algorithm):
         Where there is none, the action whose least probable constraint is the most probable; none at all before the
         model knows anything. It depends on the posterior alone.
         """
-        if self.box is None:
-            sure = self.setting.seed_set if "a safe seed set" in self.needs else None
-            found: Actions = likely_best(self.goal(self.posterior.mean, self.posterior.variance), sure)
-        else:
-            seen = self.box.mesh is None and not self.setting.delayed
-            found = self.box.scale(likely_best_point(self.goal, self.posterior, self.box, seen))
+        sure = self.setting.seed_set if "a safe seed set" in self.needs else None
+        found: Actions = recommended(
+            self.goal, self.posterior, self.box, sure, self.told > 0 or not self.setting.delayed
+        )
         if self.setting.delayed:
             ignorant = ~(self.posterior.gain > 0).reshape(len(found), -1).any(axis=1)
             found[ignorant] = NONE if self.box is None else np.nan

@@ -29,6 +29,8 @@ class Sobol(LibraryMethod):
     On a finite set the nearest actions are played, some of them more than once.
     """
 
+    late = True
+
     source = "Sobol (1967), Owen (1998); SciPy"
     about = "plays a scrambled Sobol sequence"
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import lru_cache
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,6 +23,21 @@ SHORT = np.array([0.0, 0.95, 1.0])  # of the way
 Goal = tuple[Array, Array, Array]
 """What a recommendation goes by: values to maximise (S, k), means of the constraints (S, m, k), m may be 0, and their
 variances (S, m, k) or, where they share them, (S, 1, k)."""
+
+
+def recommended(
+    goal: Callable[[Array, Array], Goal], posterior: Posterior, box: Box | None, sure: Mask | None, seen: bool
+) -> NDArray[Any]:
+    """What a model recommends: indices (S,) of a finite set, or points (S, d) of a box.
+
+    Args:
+        goal: from means (S, p, k) and variances (S, k) or (S, p, k).
+        sure: actions of a finite set that are known to be feasible, (S, n).
+        seen: whether there are observed points of a box to look at, too, where it has no mesh.
+    """
+    if box is None:
+        return likely_best(goal(posterior.mean, posterior.variance), sure)
+    return box.scale(likely_best_point(goal, posterior, box, seen and box.mesh is None))
 
 
 def likely_best(goal: Goal, sure: Mask | None = None) -> NDArray[np.intp]:

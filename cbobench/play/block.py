@@ -14,7 +14,7 @@ from cbobench.metrics import METRICS
 from cbobench.play.play import Play
 from cbobench.play.rows import RoundRows
 from cbobench.problems.base import Problem
-from cbobench.suite.variants import INITIAL
+from cbobench.suite.variants import INITIAL, PARALLEL
 
 if TYPE_CHECKING:
     from cbobench.suite.cells import Cell
@@ -32,8 +32,8 @@ def start(problem: Problem, cells: Sequence[Cell], horizon: int, keep: int | Non
     seeds = [cell.seed for cell in cells]
     rows = RoundRows(cells, horizon, keep)
     names = (pair.problem.name, pair.algorithm.name)
-    design = pair.algorithm.values.get(INITIAL)
-    play = Play(problem, names[0], algorithm, names[1], seeds, horizon, rows.kept.tolist(), design)
+    first, parallel = (pair.algorithm.values.get(key) for key in (INITIAL, PARALLEL))
+    play = Play(problem, names[0], algorithm, names[1], seeds, horizon, rows.kept.tolist(), first, parallel)
     return play, rows
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,6 +18,7 @@ from cbobench.gp.kernels import Array
 from cbobench.play.recommend import Recommendations
 from cbobench.play.recorder import ChunkMetrics, Recorder
 from cbobench.problems.base import Actions, Arrivals, Drawn, Problem
+from cbobench.problems.channels import UnderWay
 from cbobench.problems.instances import check_drawn
 from cbobench.rng import Streams, generator
 
@@ -30,7 +32,8 @@ class Chunk:
     Attributes:
         first: the first round, counted from 1.
         actions: (rounds, S), or points (rounds, S, d) of a box.
-        observed_f: (rounds, S); observed_g: (rounds, S, m): what the learner was told of these actions at once.
+        observed_f: (rounds, S); observed_g: (rounds, S, m): what the learner was told of these actions, at once or
+            (with several evaluations under way) later; NaN under a problem's own delays.
         duals: (rounds, S, m) after each round, or None.
         metrics: noise-free, cumulative.
     """
@@ -55,6 +58,7 @@ class Play:
         horizon: T.
         asked: after which rounds the algorithm is asked what it recommends, besides the last one.
         initial: of how many rounds the initial design is, by its name: {"sobol": 10}; their actions are every method's.
+        parallel: what is under way at once: {"points": 4, "as": "asynchronous"}, or "batch" (see `UnderWay`).
 
     Instance and feedback streams are named by (problem, seed) only: every algorithm meets the same function and, at
     round t, the same noise; so is the initial design. Names are registered names without parameters, so that a sweep
@@ -72,6 +76,7 @@ class Play:
         horizon: int,
         asked: Iterable[int] = (),
         initial: Mapping[DesignName, int] | None = None,
+        parallel: Mapping[str, Any] | None = None,
     ) -> None:
         self.horizon = horizon
         self.problem = problem
@@ -81,7 +86,9 @@ class Play:
         feedback = Streams([("feedback", problem_key, seed) for seed in seeds])
         own = Streams([("algorithm", problem_key, algorithm_key, seed) for seed in seeds])
         self.channel = problem.feedback(self.instances, feedback)
-        self.setting = Setting.of(problem, self.instances, horizon, own)
+        under_way = parallel or {"points": 1}
+        self.setting = Setting.of(problem, self.instances, horizon, own, under_way["points"])
+        self.late = UnderWay(under_way["points"], under_way["as"] == "batch") if parallel else None
         self.initial: list[Actions] = []
         for name, count in (initial or {}).items():
             own_of_problem = [generator("initial design", problem_key, seed) for seed in seeds]
@@ -140,11 +147,13 @@ class Play:
                 actions[i] = chosen  # recorded before the algorithm gets its hands on them
                 observed_f[i] = feedback.f
                 observed_g[i] = feedback.g
-                arrivals.append(feedback.arrivals)
                 if feedback.arrivals is None:
                     told = i + 1
                 else:
                     _check_arrivals(feedback.arrivals)
+                if self.late is not None:
+                    feedback = self.late.after(t, feedback)
+                arrivals.append(feedback.arrivals)
                 (algorithm.observe if given else algorithm.tell)(t, chosen, feedback)
                 dual = algorithm.duals
                 if dual is not None:

@@ -9,7 +9,7 @@ f and g of `Instances`, never what the learner was told.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import wraps
 from typing import Any, ClassVar, Literal, Protocol
@@ -73,6 +73,15 @@ class Feedback:
         value = np.maximum(a.value, 0.0) if rectified else a.value
         np.add.at(total, (a.replicate[of_g], a.function[of_g] - 1), value[of_g])
         return total
+
+    def rounds(self) -> Iterator[tuple[int, Feedback]]:
+        """The rounds that are told now, with f and g of all replicates, where several evaluations are under way."""
+        assert self.arrivals is not None
+        replicates, m = self.g.shape
+        every = self.arrivals.value.reshape(replicates, -1, 1 + m)
+        when = self.arrivals.round.reshape(replicates, -1, 1 + m)[0, :, 0]
+        for k, t in enumerate(when.tolist()):
+            yield t, Feedback(every[:, k, 0], every[:, k, 1:])
 
 
 Shown = Callable[[Array | None], Array]

@@ -19,6 +19,7 @@ from cbobench.rng import Draws, Sampler, Streams, standard_normal, uniform
 
 Everywhere = Shown
 Law = Literal["gaussian", "uniform", "student-t", "pareto"]
+DELAY = "mean of independent Poisson delays of f and each g; null: told at once"
 
 
 def noise_law(law: Law, tail: float) -> Sampler:
@@ -149,6 +150,38 @@ class Delayed:
         return replace(now, f=unknown[:, 0], g=unknown[:, 1:], arrivals=arrivals)
 
 
+def delayed(channel: Channel, mean: float | None, streams: Streams, functions: int) -> Channel:
+    """The channel, with delays of that mean unless it is None."""
+    return channel if mean is None else Delayed(channel, mean, streams, functions)
+
+
+class UnderWay:
+    """What is told when several evaluations are under way at once: q of them, each as long as the others.
+
+    Before round t is chosen, rounds up to t - q are known; in batches, all that were over before round t's batch began.
+
+    Args:
+        points: q.
+        batch: whether the answers of q rounds come together, after the last one.
+    """
+
+    def __init__(self, points: int, batch: bool) -> None:
+        self.points, self.batch = points, batch
+        self.waiting: list[tuple[int, Array]] = []
+
+    def after(self, t: int, feedback: Feedback) -> Feedback:
+        """What is told after round t was played, whose own feedback this is."""
+        self.waiting.append((t, np.concatenate([feedback.f[:, None], feedback.g], axis=1)))
+        over = (self.points if self.batch else 1) if len(self.waiting) == self.points else 0
+        told, self.waiting = self.waiting[:over], self.waiting[over:]
+        shape = (len(feedback.f), over, 1 + feedback.g.shape[1])
+        s, k, of = (index.ravel() for index in np.indices(shape))
+        values = np.empty(shape) if not told else np.stack([values for _, values in told], axis=1)
+        rounds = np.array([when for when, _ in told], dtype=np.intp)
+        arrivals = Arrivals(s, rounds[k], of, values.ravel())
+        return Feedback(np.full_like(feedback.f, np.nan), np.full_like(feedback.g, np.nan), arrivals)
+
+
 @dataclass(kw_only=True)
 class FeedbackModel(Problem):
     """Base of problems with additive noise: a law, full information, and delays, as parameters."""
@@ -156,9 +189,7 @@ class FeedbackModel(Problem):
     law: Law = param("gaussian", "law of the noise, scaled to its standard deviation R")
     tail: float = param(3.0, "degrees of freedom (student-t) or exponent (pareto) of the law", above=2.0)
     full_information: bool = param(False, "show g_t(.) = g(.) + the round's noise before acting")
-    delay: float | None = param(
-        None, "mean of independent Poisson delays of f and each g; null: told at once", above=0, at_most=1e9
-    )
+    delay: float | None = param(None, DELAY, above=0, at_most=1e9)
 
     def offers(self) -> frozenset[Ability]:
         found = set(super().offers())
@@ -182,7 +213,7 @@ class FeedbackModel(Problem):
 
     def delayed(self, channel: Channel, streams: Streams) -> Channel:
         """The channel, with this problem's delays if it has any."""
-        return channel if self.delay is None else Delayed(channel, self.delay, streams, 1 + self.constraints)
+        return delayed(channel, self.delay, streams, 1 + self.constraints)
 
 
 class Phased:

@@ -17,6 +17,7 @@ from cbobench.gp.box import Box, sobol
 from cbobench.gp.kernels import RIDGE, Array, StationaryName
 from cbobench.params import param, state
 from cbobench.problems.base import Ability, Channel, Drawn, Problem
+from cbobench.problems.channels import DELAY, delayed
 from cbobench.problems.simulated import Known, Simulated, Simulation
 from cbobench.rng import Streams, generator
 
@@ -54,6 +55,7 @@ class Simulator(Problem):
     candidates: int = param(
         1024, "points at which acquisition functions are first evaluated", at_least=16, at_most=65536
     )
+    delay: float | None = param(None, DELAY, above=0, at_most=1e9, quiet=True)
 
     known: Known = state()
 
@@ -178,7 +180,8 @@ class Simulator(Problem):
         return "; ".join(parts)
 
     def offers(self) -> frozenset[Ability]:
-        return super().offers() - ({"a known optimum"} if self.best_known is None else set())
+        lacking = {"a known optimum"} if self.best_known is None else set()
+        return super().offers() - lacking - ({"feedback at once"} if self.delay is not None else set())
 
     @cached_property
     def box(self) -> Box:
@@ -210,4 +213,4 @@ class Simulator(Problem):
 
     def feedback(self, instances: Drawn, streams: Streams) -> Channel:
         assert isinstance(instances, Simulated)
-        return Simulation(instances, streams)
+        return delayed(Simulation(instances, streams), self.delay, streams, 1 + self.m)

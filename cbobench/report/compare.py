@@ -17,6 +17,7 @@ from cbobench.report.groups import Group, Where, binding, cpus, groups, opened
 from cbobench.report.load import Run
 from cbobench.report.quantities import HEADLINE, INSTEAD, SHARE, Quantity, chosen, quantities
 from cbobench.results.provenance import rounding
+from cbobench.suite import parallel
 
 ABOUT = "median [95 % interval] over seeds"
 MARKED = "* best of its problem by the median, or not separable from the best (paired Wilcoxon, Holm per column, 5 %)"
@@ -162,7 +163,9 @@ def _about(run: Run, found: list[Group]) -> list[str]:
     """What the problems of some groups say of their own numbers."""
     variants = run.record.variants("problems")
     titles = {group.problem: group.problem_label for group in found}
-    return [f"{label}: {variants[title].note}" for title, label in titles.items() if variants[title].note]
+    notes = [f"{label}: {variants[title].note}" for title, label in titles.items() if variants[title].note]
+    algorithms = run.record.variants("algorithms")
+    return [*notes, *dict.fromkeys(said for group in found if (said := parallel.said(algorithms[group.algorithm])))]
 
 
 def _noted(table: TextTable, lines: Iterable[str]) -> TextTable:

@@ -19,6 +19,7 @@ from cbobench.problems.instances import check_drawn
 from cbobench.registry import Registry
 from cbobench.rng import Streams
 from cbobench.suite.cells import Pair
+from cbobench.suite.parallel import points_of
 from cbobench.suite.variants import Variant
 
 INSTEAD = "; can play it: "
@@ -43,7 +44,8 @@ def _try_start(variant: Variant, problem: Problem, instance: Drawn | None, horiz
         fresh: Algorithm = params.build(ALGORITHMS.get(variant.name), variant.settings)
         if not fresh.reference:
             check_drawn(instance, problem.actions, 1, problem.constraints)
-            fresh.start(Setting.of(problem, instance, horizon, Streams([("try", variant.name)])))
+            streams = Streams([("try", variant.name)])
+            fresh.start(Setting.of(problem, instance, horizon, streams, points_of(variant)))
 
 
 def check_needs(algorithm: type[Algorithm], problem: Problem) -> None:
@@ -75,6 +77,8 @@ def check_pairs(
             algorithm: Algorithm = params.build(ALGORITHMS.get(variant.name), variant.settings)
             check_needs(type(algorithm), problem)
             algorithm.check(problem)
+            if points_of(variant) > 1:
+                algorithm.check_late(problem)
             if title not in instances:
                 check_actions(problem)
                 instances[title] = problem.known_instance()
@@ -96,7 +100,8 @@ def memory_of(pair: Pair, problem: Problem, horizon: int) -> int:
     lam = 0.0
     if isinstance(algorithm, ScoreAlgorithm):
         lam = algorithm.lam_for(horizon)
-        apart += apart > 1 and algorithm.pending == "variance"
+        if algorithm.pending == "variance":
+            apart = 2 * apart if points_of(pair.algorithm) > 1 else apart + (apart > 1)
     return choice.memory(problem.actions, horizon, apart, told, kind, lam)
 
 

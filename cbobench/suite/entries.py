@@ -126,7 +126,8 @@ def problem_variants(
                 continue
             reason = error if isinstance(error, CbobenchError) else one_line(error)
             raise Misuse(f"{where}{entry.name}: {reason}") from error
-        result.append((replace(_variant(entry, settings, resolved | fixed, resolved), note=note), problem))
+        values = params.identity(cls, resolved) | fixed
+        result.append((replace(_variant(entry, settings, values, resolved), note=note), problem))
     return result
 
 
@@ -142,7 +143,7 @@ def algorithm_variants(
     for settings in entry.settings():
         params.build(cls, common | settings, where=where)
         resolved = params.resolve(cls, common | settings, where=where)
-        result.append(_variant(entry, settings, resolved, resolved))
+        result.append(_variant(entry, settings, params.identity(cls, resolved), resolved))
     return result
 
 

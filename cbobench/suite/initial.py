@@ -10,7 +10,7 @@ from cbobench.algorithms import ALGORITHMS
 from cbobench.errors import Misuse, show
 from cbobench.gp.design import DesignName, check_design
 from cbobench.problems.base import Problem
-from cbobench.suite.variants import INITIAL, Variant
+from cbobench.suite.variants import INITIAL, PARALLEL, Variant
 
 
 def initial_of(given: Any, horizon: int, where: str) -> dict[str, int]:
@@ -28,11 +28,12 @@ def initial_of(given: Any, horizon: int, where: str) -> dict[str, int]:
     return {name: count}
 
 
-def after(initial: dict[str, int], algorithm: Variant) -> Variant:
-    """An algorithm that plays an initial design first, as its identity says; a yardstick does not."""
-    if not initial or ALGORITHMS.get(algorithm.name).reference:
+def shaped(algorithm: Variant, initial: dict[str, int], parallel: dict[str, Any]) -> Variant:
+    """An algorithm whose rounds are shaped by a suite's `initial` and `parallel`; a yardstick's are not."""
+    found = {INITIAL: initial, PARALLEL: parallel}
+    if ALGORITHMS.get(algorithm.name).reference or not any(found.values()):
         return algorithm
-    return replace(algorithm, values=algorithm.values | {INITIAL: initial})
+    return replace(algorithm, values=algorithm.values | {key: value for key, value in found.items() if value})
 
 
 def check_initial(initial: dict[str, int], problems: Mapping[str, Problem], where: str) -> None:

@@ -14,7 +14,7 @@ from cbobench.suite.cells import Grid, Pair, Suite
 from cbobench.suite.checks import check_pairs, check_shared, unique
 from cbobench.suite.demand import ONE
 from cbobench.suite.entries import Where, algorithm_variants, entries, problem_variants
-from cbobench.suite.initial import after, check_initial, initial_of
+from cbobench.suite.initial import check_initial, initial_of, shaped
 from cbobench.suite.limits import (
     MAX_CELLS,
     MAX_HORIZON,
@@ -24,9 +24,10 @@ from cbobench.suite.limits import (
     check_texts,
     refuse_product,
 )
+from cbobench.suite.parallel import parallel_of
 
 KEYS = (
-    *("suite", "about", "horizon", "seeds", "record", "audit", "timeout", "skip", "initial"),
+    *("suite", "about", "horizon", "seeds", "record", "audit", "timeout", "skip", "initial", "parallel"),
     *("shared", "problems", "algorithms"),
 )
 DEFAULT_KEEP = 1000
@@ -87,7 +88,8 @@ def load(
     beside = [path.parent, Path()]
     made = [(v, e.demand) for e in asked["algorithms"] for v in algorithm_variants(e, at, shared, imports, beside)]
     initial = initial_of(content["initial"], T, at(content.lines["initial"])) if "initial" in content else {}
-    made = [(after(initial, variant), wanted) for variant, wanted in made]
+    parallel = parallel_of(content["parallel"], T, at(content.lines["parallel"])) if "parallel" in content else {}
+    made = [(shaped(variant, initial, parallel), wanted) for variant, wanted in made]
     algorithms = [variant for variant, _ in made]
     check_shared(shared, algorithms, at(content.lines.get("shared", 0)), imports)
     unique(algorithms, "algorithm", path)
@@ -120,8 +122,9 @@ def load(
     audit = content.get("audit", False)
     if not isinstance(audit, bool):
         raise Misuse(f"{at(content.lines['audit'])}audit is {show(audit)}; allowed: true, false")
-    if audit and initial:
-        raise Misuse(f"{at(content.lines['audit'])}audit is true, but no theorem is of an initial design; remove one")
+    for what, used in (("an initial design", initial), ("several evaluations under way", parallel)):
+        if audit and used:
+            raise Misuse(f"{at(content.lines['audit'])}audit is true, but no theorem is of {what}; remove one")
     timeout = content.get("timeout")
     number = isinstance(timeout, int | float) and not isinstance(timeout, bool)
     if timeout is not None and not (number and 0 < timeout < float("inf")):

@@ -9,6 +9,8 @@ from typing import Any
 
 INITIAL = "initial design"
 """Among an algorithm's values, the suite's `initial`; no parameter may have a space in its name."""
+PARALLEL = "evaluations under way"
+"""The same, of its `parallel`."""
 
 
 @dataclass(frozen=True)
@@ -18,7 +20,7 @@ class Variant:
     Attributes:
         name: registered name or import path.
         given: the parameters that the suite's entry names; they name the variant.
-        values: every parameter that fixes the result (paths replaced by content hashes); canonical.
+        values: what fixes the result (see `params.identity`; paths replaced by content hashes); canonical.
         label: what a reader sees.
         settings: the parameters to build it with.
         note: what a reader of its numbers must know; it names nothing.

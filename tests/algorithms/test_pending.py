@@ -204,7 +204,7 @@ def test_paths_have_the_covariance_of_all_plays():
     np.testing.assert_allclose(algorithm.posterior.covariances(0, 1, np.array([3])), (roots.T @ roots)[[3]], atol=1e-8)
 
 
-@pytest.mark.parametrize("name", ["rpol-censored", "rpol-sw", "penalty-noisy", "cei", "scgp-ucb"])
+@pytest.mark.parametrize("name", ["rpol-censored", "rpol-sw", "scgp-ucb"])
 def test_methods_with_a_rule_of_their_own_or_none_have_no_such_option(name):
     with pytest.raises(Misuse, match="unknown parameter 'pending'"):
         make(name, pending="block")

@@ -126,10 +126,11 @@ def test_playing_the_centre_again_is_no_success():
 
     def watched(run, tell):
         def told(t, action, f, g):
-            again = run.incumbent >= 0 and bool(run.model.played[run.incumbent] == run.where[0])
+            where, incumbent = run.asked[t]
+            again = incumbent >= 0 and bool(run.model.played[incumbent] == where[0])
             before = run.succeeded
             tell(t, action, f, g)
-            centred.append(run.incumbent >= 0)
+            centred.append(incumbent >= 0)
             if again:
                 replays.append(run.succeeded > before)
 

@@ -72,6 +72,10 @@ class Posterior(Protocol):
     def update(self, actions: NDArray[Any], values: Array) -> None:
         """Condition on one observation (S, p) of every function at one action per replicate, (S,) or (S, d)."""
 
+    def imagine(self, actions: NDArray[Any]) -> None:
+        """Condition variances and gain on a play whose values are not known, hyperparameters as they are; means become
+        meaningless."""
+
     def reveal(self, replicate: int, t: int, action: Any, function: int, value: float) -> None:
         """A value arrives for the action of round t, which entered as 0: it moves a mean, and no variance."""
 

@@ -90,12 +90,7 @@ class FittedPosterior:
         """As in the contract; hyperparameters are fitted again where that is due."""
         if not np.isfinite(values).all():
             raise CellFailure(f"an observation of replicate {np.argwhere(~np.isfinite(values))[0, 0]} is not a number")
-        point = np.asarray(actions if self.cube is None else self.cube[actions], dtype=np.float64)
-        self.points = np.concatenate([self.points, point[:, None]], axis=1)
-        self.values = np.concatenate([self.values, values[:, :, None]], axis=2)
-        same = (self.points == point[:, None]).all(axis=2).argmax(axis=1)
-        self.alike = np.concatenate([self.alike, same[:, None]], axis=1)
-        self.count += 1
+        point = self._enter(actions, values)
         if self.count == 1:  # its own centre, until a second one shows a spread
             self.fits = [
                 [Fitted(f.lengthscales, 1.0, f.ratio, float(v)) for f, v in zip(*both, strict=True)]
@@ -113,6 +108,23 @@ class FittedPosterior:
             ]
         self._take()
         self._recompute()
+
+    def imagine(self, actions: NDArray[Any]) -> None:
+        point = self._enter(actions, self.centre)
+        if self.count == 1:
+            self._recompute()
+        else:
+            self._border(point)
+
+    def _enter(self, actions: NDArray[Any], values: Array) -> Array:
+        """Keep an observation; its points (S, d) of the cube."""
+        point = np.asarray(actions if self.cube is None else self.cube[actions], dtype=np.float64)
+        self.points = np.concatenate([self.points, point[:, None]], axis=1)
+        self.values = np.concatenate([self.values, values[:, :, None]], axis=2)
+        same = (self.points == point[:, None]).all(axis=2).argmax(axis=1)
+        self.alike = np.concatenate([self.alike, same[:, None]], axis=1)
+        self.count += 1
+        return point
 
     def _known(self, s: int, j: int) -> float | None:
         return None if self.noise is None else float(self.noise[s, j])
@@ -222,6 +234,9 @@ class FittedPosterior:
         layout, c = taylor(d), self.count
         shape = (replicates, self.functions, q, len(layout.steps))
         jet = Jet(np.zeros(shape), np.zeros(shape))
+        if c == 0:
+            jet.mean[..., 0], jet.variance[..., 0] = self.centre[..., None], self.amplitude[..., None] ** 2
+            return jet
         of = np.nonzero(wanted)[0]
         first = np.searchsorted(of, np.arange(replicates + 1))
         for j in range(self.functions if len(of) else 0):

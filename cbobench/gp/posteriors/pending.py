@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import copy
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -55,15 +56,22 @@ class PendingPosterior:
         self.arrived.reset(lam)
         self.played.reset(lam)
 
+    def play(self, actions: NDArray[Any]) -> None:
+        """A play whose values will be told later, by `update`."""
+        self.played.imagine(actions)
+
     def update(self, actions: NDArray[Any], values: Array) -> None:
+        """As in the contract, of actions that were played before."""
         self.arrived.update(actions, values)
-        self.played.update(actions, np.zeros((len(actions), 1)))
+
+    def imagine(self, actions: NDArray[Any]) -> None:
+        self.played.imagine(actions)
 
     def reveal(self, replicate: int, t: int, action: Any, function: int, value: float) -> None:
         self.arrived.reveal(replicate, t, action, function, value)
 
     def receive(self, t: int, played: Sequence[NDArray[Any]], arrivals: Arrivals, since: int = 1) -> None:
-        self.played.update(played[t - 1], np.zeros((len(played[t - 1]), 1)))
+        self.play(played[t - 1])
         self.arrived.receive(t, played, arrivals, since)
 
     def at(self, actions: NDArray[Any]) -> tuple[Array, Array]:
@@ -83,3 +91,46 @@ class PendingPosterior:
 
     def covariances(self, replicate: int, function: int, some: NDArray[np.intp]) -> Array:
         return self.played.covariances(replicate, 0, some)
+
+
+class Hallucinated(PendingPosterior):
+    """The same where functions have covariances of their own: variances are those of a copy that holds what is pending.
+
+    Rounds are told in the order in which they were played. The copy is made anew when it is asked for, hyperparameters
+    and noise included.
+    """
+
+    def __init__(self, arrived: Posterior) -> None:
+        self.arrived, self.functions = arrived, arrived.functions
+        self.pending: list[NDArray[Any]] = []
+        self.copy: Posterior | None = None
+
+    @property
+    def played(self) -> Posterior:  # type: ignore[override]
+        if self.copy is None:
+            each = getattr(self.arrived, "each", [self.arrived])
+            self.copy = copy.deepcopy(self.arrived, {id(one.actions): one.actions for one in each})
+            for actions in self.pending:
+                self.copy.imagine(actions)
+        return self.copy
+
+    def reset(self, lam: float | None = None) -> None:
+        self.arrived.reset(lam)
+        self.pending, self.copy = [], None
+
+    def play(self, actions: NDArray[Any]) -> None:
+        self.pending.append(actions)
+        self.copy = None
+
+    def update(self, actions: NDArray[Any], values: Array) -> None:
+        self.arrived.update(actions, values)
+        self.pending, self.copy = self.pending[1:], None
+
+
+def with_pending(arrived: Posterior, one: Callable[[], SharedPosterior]) -> PendingPosterior:
+    """A posterior whose variances know what is pending, of rounds that are told whole and in order.
+
+    Args:
+        one: makes a posterior of one function with the others' covariance, if they share one.
+    """
+    return PendingPosterior(arrived, one()) if isinstance(arrived, SharedPosterior) else Hallucinated(arrived)

@@ -56,6 +56,10 @@ class SeparatePosterior:
         for j, one in enumerate(self.each):
             one.update(actions, values[:, j :: len(self.each)])
 
+    def imagine(self, actions: NDArray[Any]) -> None:
+        for one in self.each:
+            one.imagine(actions)
+
     def reveal(self, replicate: int, t: int, action: Any, function: int, value: float) -> None:
         which, one = divmod(function, len(self.each))
         self.each[one].reveal(replicate, t, action, which, value)

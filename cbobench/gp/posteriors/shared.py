@@ -28,6 +28,9 @@ class SharedPosterior:
     def update(self, actions: NDArray[Any], values: Array) -> None:
         raise NotImplementedError
 
+    def imagine(self, actions: NDArray[Any]) -> None:
+        self.update(actions, np.zeros((self.replicates, self.functions)))
+
     def update_some(self, t: int, actions: NDArray[Any], values: Array, mask: Mask) -> None:
         """Condition the replicates of a mask (S,), in any round up to t; no replicate has more than t observations."""
         raise NotImplementedError
