@@ -7,7 +7,7 @@ RUN    ?= runs/quickstart
 WORKERS ?= auto
 PYTEST  = OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n $(WORKERS) --maxprocesses 8 --dist loadgroup
 
-.PHONY: demo test fast lint hooks bench chaos scale maximiser paper-figures claims maps reference pages wheel dist wheel-test lowest clean
+.PHONY: demo test fast lint hooks bench chaos scale maximiser paper-figures claims maps literature reference pages wheel dist wheel-test lowest clean
 
 demo: .make/install  ## play the quickstart suite, print its table, draw its figures
 	$(BIN)/cbobench run quickstart --out $(RUN)
@@ -54,6 +54,11 @@ claims: .make/install  ## play all paper suites, test the papers' claims, write 
 MAPS ?= runs/maps
 maps: .make/install  ## play all suites map_*, test the claims over their settings, write docs/maps.md, draw into $(MAPS)/figures
 	$(BIN)/python docs/maps.py --out $(MAPS) --figures $(MAPS)/figures $(if $(DATA),--data $(DATA))
+
+# RUN_LITERATURE: folders, played apart or not, that are read as one run; the first is played.
+RUN_LITERATURE ?= runs/literature-full
+literature: .make/install  ## play the suite literature_full, write docs/literature.md and the table in README.md (hours)
+	$(BIN)/python docs/literature.py --run $(RUN_LITERATURE)
 
 reference: .make/install  ## derive the reference of a problem on a box: NAME=gramacy, or module:Class of your own
 	$(BIN)/cbobench reference $(NAME)

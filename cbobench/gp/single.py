@@ -55,6 +55,17 @@ def bilog(g: Array) -> Array:
     return np.asarray(np.sign(g) * np.log1p(np.abs(g)))
 
 
+def normal_scores(values: Array) -> Array:
+    """Φ⁻¹ of the empirical distribution function, (rank - 1/2)/n, of values (p, n): a Gaussian copula's margins.
+
+    They keep the order and magnify differences between the best of many values (Wilson & Ghahramani 2010).
+    """
+    from scipy.special import ndtri  # imported late: SciPy takes long to load
+    from scipy.stats import rankdata
+
+    return np.asarray(ndtri((rankdata(values, axis=-1) - 0.5) / values.shape[-1]))
+
+
 class RunningScale:
     """Centres and amplitudes of (f, g_1, ..., g_m) from the running range of what was observed, for S replicates.
 

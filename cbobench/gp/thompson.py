@@ -24,7 +24,7 @@ from cbobench.gp.kernels import Array, squared_lengths
 from cbobench.gp.posteriors.contract import VARIANCE_FLOOR
 from cbobench.gp.posteriors.factor import SMALL, Factor, lapack
 from cbobench.gp.posteriors.fitted import UNIT, FittedPosterior
-from cbobench.gp.single import RunData
+from cbobench.gp.single import RunData, normal_scores
 
 BLOCK = 48  # actions drawn at a time
 JITTER = 1e-8  # added to the variances that are drawn, where the prior's is 1; ten times more where no factor exists
@@ -177,10 +177,14 @@ class FittedThompson(ThompsonModel):
 
     Args:
         noise: the functions' noise variances, (p,); None to fit them.
+        scored: whether f is modelled by its `normal_scores`.
     """
 
-    def __init__(self, actions: Finite | Box, functions: int, noise: Array | None, slots: int) -> None:
+    def __init__(
+        self, actions: Finite | Box, functions: int, noise: Array | None, slots: int, scored: bool = False
+    ) -> None:
         nowhere = np.empty((0, actions.d))
+        self.scored = scored
         self.fitted = FittedPosterior(actions, 1, functions, None if noise is None else noise[None], nowhere)
         super().__init__(actions, functions, 1.0, slots, scaled=False)
 
@@ -190,6 +194,10 @@ class FittedThompson(ThompsonModel):
 
     def tell(self, where: NDArray[Any], values: Array) -> None:
         RunData.tell(self, where, values)
+        if self.scored:
+            told = np.concatenate([normal_scores(self.observed[:1]), self.observed[1:]])
+            self.fitted.retell(told[None, :, :-1])
+            values = told[:, -1]
         self.fitted.update(where, values[None])
         self.played_means = self.fitted.at_observations()[0][0]
 

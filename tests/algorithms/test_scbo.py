@@ -7,6 +7,7 @@ import pytest
 
 from cbobench.algorithms.scbo import improves
 from cbobench.errors import Misuse
+from cbobench.gp.single import normal_scores
 from tests.algorithms.easy import bowl, on_box, started
 from tests.helpers import actions, make, play, problem, setting
 
@@ -167,3 +168,29 @@ def test_the_same_play_alone_and_in_a_block_whoever_starts_anew(name, values):
     starts = [run.restarts for run in algorithm.runs]
     assert max(starts) >= 1
     assert len({run.model.count for run in algorithm.runs}) > 1, "they start anew in different rounds"
+
+
+def test_the_copula_sees_ranks_alone():
+    """Under it any increasing transform of f gives the same play; without it, another one."""
+
+    def played(bend, **values):
+        run = started("scbo", on_box(2), initial=4, candidates=64, lam="scaled", **values)
+        asked = []
+        for t in range(1, 37):  # beyond the rounds with a fit after each
+            x = run.ask_one(t)
+            asked.append(x)
+            run.tell_one(t, x, bend(-float(((x - 0.4) ** 2).sum())), np.array([x[0] - x[1]]))
+        return np.array(asked)
+
+    np.testing.assert_array_equal(played(float, copula=True), played(np.exp, copula=True))
+    assert (played(float) != played(np.exp)).any(), "negative control"
+
+
+def test_normal_scores_by_hand():
+    scores = normal_scores(np.array([[3.0, -1.0, 10.0, 3.0]]))
+    np.testing.assert_allclose(scores, [[0.0, -1.15034938, 1.15034938, 0.0]], atol=1e-8)  # Φ⁻¹ of 1/2, 1/8, 7/8
+
+
+def test_a_copula_needs_fitted_models():
+    with pytest.raises(Misuse, match="copula is true, but the kernel is given"):
+        make("scbo", kernel="given", copula=True).check(problem("gramacy"))

@@ -148,11 +148,21 @@ class FittedPosterior:
             self.gain[s, j] = float(np.log(root.diagonal() / np.sqrt(self.ratio[s, j])).sum())
         if not c:
             self.gain = np.zeros(shape)
-        self.half[:, :, :c] = np.matmul(self.root[:, :, :c, :c], self._told()[..., None])[..., 0]
         held = self.held[:, :, :c]
         self._unit = np.maximum(1 - (held * held).sum(axis=2), VARIANCE_FLOOR)
-        self._pull = np.matmul(self.half[:, :, None, :c], held)[:, :, 0]
+        self._project()
+
+    def _project(self) -> None:
+        """What follows from the observed values alone."""
+        c = self.count
+        self.half[:, :, :c] = np.matmul(self.root[:, :, :c, :c], self._told()[..., None])[..., 0]
+        self._pull = np.matmul(self.half[:, :, None, :c], self.held[:, :, :c])[:, :, 0]
         self._publish()
+
+    def retell(self, values: Array) -> None:
+        """Put other values (S, p, c) in place of those observed; hyperparameters stay until the next fit."""
+        self.values = values
+        self._project()
 
     def _border(self, point: Array) -> None:
         """A row of L⁻¹ for an observation at points (S, d)."""

@@ -1,0 +1,85 @@
+"""docs/literature.md is what its stored findings say; they are `compare`'s numbers, of one run folder or of several."""
+
+from __future__ import annotations
+
+import json
+
+import literature as script
+import numpy as np
+import pytest
+
+import cbobench
+from cbobench.errors import Misuse
+from cbobench.report.load import Run
+from tests.report.made import make
+
+SEEDS = range(8)
+REGRETS = {"cei": 0.1, "scbo": 0.3, "botorch-cei": 0.2, "botorch-scbo": 0.3, "random": 0.9}
+
+
+@pytest.fixture
+def run(tmp_path):
+    """cei beats BoTorch's on every seed, scbo is beaten by it on p and is as good as BoTorch's own."""
+    noise = 0.01 * np.random.default_rng(0).random((len(REGRETS), 8))
+    cells = {
+        (problem, name): {"simple_regret": value + noise[i], "recommended_regret": [np.nan] * 3 + [0.1] * 5}
+        for problem in ("p", "q")
+        for i, (name, value) in enumerate(REGRETS.items())
+    }
+    return make(tmp_path / "run", cells, seeds=SEEDS, failed={("q", "random"): [0]})
+
+
+def test_the_pages_are_current():
+    found = json.loads(script.STORED.read_text())
+    text, readme = script.PAGE.read_text(), script.README.read_text()
+    assert script.page(found) == text, "docs/literature.md is stale: python docs/literature.py --render"
+    assert script.in_readme(found, readme) == readme, "README.md is stale: python docs/literature.py --render"
+    found["table"][0]["median"] = 123.0
+    assert script.page(found) != text, "negative control"
+
+
+def test_numbers_are_those_of_compare(run):
+    found = script.measured(Run(run))
+    frame = cbobench.summary(run)
+    rows = found["table"]
+    np.testing.assert_allclose([row["median"] for row in rows], frame["simple_regret_median"], rtol=1e-5)
+    assert [(row["n"], row["expected"]) for row in rows] == [(8, 8)] * 9 + [(7, 8)]
+    ranks = cbobench.compare(run, ranks=True, metric="simple_regret").frame
+    assert {row["algorithm"]: row["rank"] for row in found["ranks"]} == pytest.approx(
+        dict(zip(ranks["algorithm"], ranks["rank"], strict=True)), rel=1e-5
+    )
+    pairs = cbobench.compare(run, against="botorch-cei", metric="simple_regret").frame
+    for row in [row for row in found["paired"] if row["against_label"] == "botorch-cei"]:
+        same = pairs[(pairs["algorithm"] == row["algorithm"]) & (pairs["problem"] == row["problem"])].iloc[0]
+        assert (row["median"], row["p"]) == pytest.approx((same["median"], same["p"]), rel=1e-5)
+
+
+def test_victories_defeats_and_what_is_missing_are_said(run):
+    found = script.measured(Run(run))
+    text = script.page(found)
+    assert "- `cei` against `botorch-cei`: better on 2 of 2 problems, not separable on 0, worse on none" in text
+    assert "- `scbo` against `botorch-cei`: better on 0 of 2 problems, not separable on 0, worse on p, q" in text
+    assert "- `scbo` against `botorch-scbo`: better on 0 of 2 problems, not separable on 2, worse on none" in text
+    assert "| `random` | 5.000 | 15/16 |" in script.overall(found)
+    assert "over 15 of 16 (problem, seed)" in text
+    assert "| 5/8 |" in text, "recommendations that are feasible"
+    readme = "a\n<!-- literature -->\nold\n<!-- end -->\nb"
+    assert script.overall(found) in script.in_readme(found, readme)
+
+
+def test_without_opponents_the_page_says_so(tmp_path):
+    alone = make(tmp_path, {("p", "cei"): {"simple_regret": [0.1] * 8}}, seeds=SEEDS)
+    found = script.measured(Run(alone))
+    assert (found["paired"], found["ranks"], found["left_out"]) == ([], [], ["cei"])
+    assert "Not played yet." in script.page(found)
+
+
+def test_several_folders_are_one_run(tmp_path):
+    suite = {"suite": "small", "horizon": 12, "seeds": 2, "problems": ["gramacy"], "algorithms": ["random", "sobol"]}
+    for name in ("random", "sobol"):
+        cbobench.run(suite, out=tmp_path / name, only=f"*/{name}", cpus=0)
+    whole = script.run_of([tmp_path / "random", tmp_path / "sobol"], tmp_path / "both")
+    rows = script.measured(whole)["table"]
+    assert [(row["algorithm"], row["n"]) for row in rows] == [("random", 2), ("sobol", 2)]
+    with pytest.raises(Misuse):
+        script.run_of([tmp_path / "random", tmp_path / "none"], tmp_path / "again")
