@@ -119,6 +119,10 @@ def parser() -> Parser:
     run.add_argument("--dry-run", action="store_true", help="say what would be played, how long and how large")
 
     status = command("status", "cells done, failed, stale and missing, and the command that finishes a run")
+    watch = command("watch", "a run that is being played, from another terminal or machine: progress, time left, table")
+    watch.add_argument("run", metavar="RUN", help="run folder, path or URI")
+    watch.add_argument("--once", action="store_true", help="print it once, as text")
+    watch.add_argument("--json", action="store_true", help="print an object at every look, or once")
     compare = command("compare", "what the seeds came to: medians with 95 % intervals, who is best; or what changed")
     figures = command("figures", "draw every figure that the recipes know: PDF, PNG, caption and the CSV behind each")
     for sub in (status, compare, figures):

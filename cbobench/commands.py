@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, TextIO
 
 from cbobench.catalogue import do_data, do_list, do_reference, do_show
 from cbobench.check.command import do_check
-from cbobench.condition import do_compact, do_status, do_verify, import_if_asked
+from cbobench.condition import do_compact, do_status, do_verify, finishing, import_if_asked
 from cbobench.errors import CbobenchError, Misuse, masked, printable
 from cbobench.new import do_new
 from cbobench.words import counted
@@ -39,6 +39,7 @@ __all__ = [
     "do_show",
     "do_status",
     "do_verify",
+    "do_watch",
 ]
 
 
@@ -82,7 +83,8 @@ def do_run(options: argparse.Namespace, given: list[str]) -> int:
         try:
             sweep.execute(
                 todo, cpus=options.cpus, address=options.address, ship=options.ship, fail_fast=options.fail_fast,
-                budget=options.budget, on_receipt=progress.add, on_note=progress.note, when_played=finish,
+                budget=options.budget, on_receipt=progress.add, on_note=progress.note, on_start=progress.follow,
+                when_played=finish,
             )  # fmt: skip
         except CbobenchError as error:
             progress.close()
@@ -96,7 +98,7 @@ def do_run(options: argparse.Namespace, given: list[str]) -> int:
 
 def _report(outcome: Outcome, done: int, command: str, fail_fast: bool, said: int, out: TextIO) -> int:
     """Print what a sweep came to, its table to `out`; the exit code. Of `said` failures the kinds were told before."""
-    from cbobench.sweep.tally import Tally
+    from cbobench.results.tally import Tally
 
     tally = Tally(outcome.errors)
     for error in tally.examples():
@@ -159,6 +161,13 @@ def do_compare(options: argparse.Namespace, given: list[str]) -> int:
         both = printable(f"{options.run} and {options.other}")
         print(f"nothing of {both} can be compared: {printable(found.nothing)}", file=sys.stderr)
     return 1 if found.worse or found.nothing else 0
+
+
+def do_watch(options: argparse.Namespace, given: list[str]) -> int:
+    """`cbobench watch`."""
+    from cbobench.report.watch import command
+
+    return command(options.run, options.once, options.json, lambda: finishing(options.run))
 
 
 def do_audit(options: argparse.Namespace, given: list[str]) -> int:

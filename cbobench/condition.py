@@ -143,6 +143,15 @@ def do_verify(options: argparse.Namespace, given: list[str]) -> int:
     return 0
 
 
+def finishing(run: str) -> list[str]:
+    """The commands that finish a run."""
+    from cbobench.results.folder import RunFolder
+    from cbobench.results.status import status
+
+    folder = RunFolder.at(run)
+    return _finishing(*status(folder), folder)
+
+
 def _finishing(record: RunRecord, state: Status, folder: RunFolder) -> list[str]:
     """The commands that finish a run: those of the grids that hold what is missing, failed or stale."""
     from cbobench.results.asked import as_numbers

@@ -24,6 +24,7 @@ from cbobench.play.block import start, summaries
 from cbobench.play.failure import described, is_overdue, reraise_the_users, safe_text
 from cbobench.play.isolation import isolated, standard_rules
 from cbobench.play.proof import prove
+from cbobench.play.underway import Teller
 from cbobench.play.watch import Unwatched, Watch, report_of, reported, watched
 from cbobench.problems.base import Problem
 from cbobench.results.drivers import refuse_unshared
@@ -132,7 +133,7 @@ def carry_out(
     audited: list[dict[str, Any]] = []
     with single_thread():
         try:
-            with _guarded(task, task.cells, report) as watch:
+            with _guarded(task, task.cells, folder, report) as watch:
                 rows = _play_block(problem, task, folder, audited, watch)
         except GivenBack as given:
             return given.answer
@@ -153,11 +154,12 @@ def carry_out(
 
 
 @contextmanager
-def _guarded(task: Task, cells: Sequence[Cell], report: Path | None) -> Iterator[Watch | Unwatched]:
+def _guarded(task: Task, cells: Sequence[Cell], folder: RunFolder, report: Path | None) -> Iterator[Watch | Unwatched]:
     """Around the play of some cells: what they change is put back, and if they hang they are ended."""
     names = (task.pair.problem.name, task.pair.algorithm.name)
     seeds = (cell.seed for cell in cells)
-    with isolated(*names, *seeds), watched(task.timeout, len(cells), task.horizon, report) as watch:
+    tell = Teller(folder.driver, task.name, len(cells))
+    with isolated(*names, *seeds), watched(task.timeout, len(cells), task.horizon, report, tell) as watch:
         yield watch
 
 
@@ -231,7 +233,7 @@ def _play_one_by_one(
     good: list[str] = []
     for cell in task.cells:
         try:
-            with _guarded(task, [cell], report) as watch:
+            with _guarded(task, [cell], folder, report) as watch:
                 play, collected = start(problem, [cell], task.horizon, task.keep)
                 watch.play = play
                 audit = Audit(play, task.keep) if task.audit else None

@@ -12,7 +12,7 @@ import signal
 import tempfile
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from types import FrameType
@@ -20,6 +20,7 @@ from typing import IO
 
 from cbobench.play.failure import TimedOut
 from cbobench.play.play import Play
+from cbobench.play.underway import EVERY
 from cbobench.results.folder import RunFolder
 
 STALL = 600.0  # seconds without a round that are never too long, where the suite says no `timeout`
@@ -36,10 +37,18 @@ class Watch:
         timeout: seconds that a cell may take, None where none was given.
         cells, horizon: how many cells are played in lock step, and for how many rounds.
         report: open, for the stacks of a process that has to end; None where it is not ours to end.
+        tell: called now and then with the number of rounds that are over.
     """
 
-    def __init__(self, timeout: float | None, cells: int, horizon: int, report: IO[str] | None) -> None:
-        self.timeout, self.report = timeout, report
+    def __init__(
+        self,
+        timeout: float | None,
+        cells: int,
+        horizon: int,
+        report: IO[str] | None,
+        tell: Callable[[int], None] = lambda rounds: None,
+    ) -> None:
+        self.timeout, self.report, self.tell = timeout, report, tell
         self.whole = float("inf") if timeout is None else timeout * cells
         self.stall = STALL if timeout is None else timeout * max(1.0, cells / horizon)
         self.grace = min(GRACE, max(1.0, self.stall))
@@ -79,8 +88,12 @@ class Watch:
         main, told = threading.main_thread().ident, -self.grace
         assert main is not None
         tick, last = min(TICK, self.stall / 8), time.monotonic()
-        while not self._over.wait(tick):
+        while not self._over.wait(min(tick, EVERY)):
             now = time.monotonic()
+            if self.play is not None:
+                self.tell(self.play.round - 1)
+            if now - last < tick:
+                continue
             passed, last = min(now - last, 2 * tick), now  # a process that was suspended has not hung
             self.stalled, self.played = self.stalled + passed, self.played + passed
             here = -1 if self.play is None else self.play.round
@@ -110,7 +123,13 @@ class Unwatched:
 
 
 @contextmanager
-def watched(timeout: float | None, cells: int, horizon: int, report: Path | None) -> Iterator[Watch | Unwatched]:
+def watched(
+    timeout: float | None,
+    cells: int,
+    horizon: int,
+    report: Path | None,
+    tell: Callable[[int], None] = lambda rounds: None,
+) -> Iterator[Watch | Unwatched]:
     """A watch over what is played within; see `Watch`.
 
     Args:
@@ -129,7 +148,7 @@ def watched(timeout: float | None, cells: int, horizon: int, report: Path | None
                 stack.callback(_remove, report)
             except OSError:  # the process can still end, without last words
                 file = stack.enter_context(Path(os.devnull).open("w"))
-        yield stack.enter_context(Watch(timeout, cells, horizon, file))
+        yield stack.enter_context(Watch(timeout, cells, horizon, file, tell))
 
 
 def _remove(report: Path) -> None:

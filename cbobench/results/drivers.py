@@ -2,7 +2,8 @@
 
 Calls share a folder as long as they play different cells (the jobs of an array, each with its `--only`). A call that
 would play what another one is playing is refused, and told who that is. What a dead call has left is recognised, by
-its process on the same machine, elsewhere by the age of its file, and taken away.
+its process on the same machine, elsewhere by the age of its file, and taken away. With each sign of life a call says
+how far it is.
 """
 
 from __future__ import annotations
@@ -18,19 +19,21 @@ from dataclasses import dataclass, fields, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from types import TracebackType
-from typing import Self
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 
 from cbobench.errors import CbobenchError, DamagedRun, Misuse
 from cbobench.results.folder import RunFolder
 from cbobench.results.store import StoreFailure, born, machine
-from cbobench.suite.cells import Cells
+from cbobench.suite.cells import Cells, Pair
 from cbobench.suite.variants import canonical
 
 FOLDER = "drivers"
-BEAT = 15.0  # seconds between two signs of life
+BEAT = 10.0  # seconds between two signs of life
+SOON = 1.0  # seconds until the first one
 SILENCE = 150.0  # seconds after which a call on another machine is taken for dead
+NEWS = "news"  # where its file says how far it is
 UNSEEN = 10.0  # seconds that a worker's machine may need to see a file that is new on another
 
 Seeds = dict[str, list[list[int]]]
@@ -75,15 +78,35 @@ def drivers(folder: RunFolder, clock: str | None = None) -> list[tuple[Driver, b
     Args:
         clock: a file of `drivers/` that was written just now, whose time is the folder's.
     """
-    times = {name.removesuffix(".json"): info.mtime_ns for name, info in folder.listing(FOLDER).items()}
+    found = signs(folder)
+    now = next((one.written for one in found if one.driver.id == clock and one.written), time.time_ns())
+    return [(one.driver, one.driver.alive(one.written and (now - one.written) / 1e9)) for one in found]
+
+
+class Sign(NamedTuple):
+    """The latest sign of life of a call.
+
+    Attributes:
+        driver: the call.
+        written: when, in nanoseconds by the clock of the folder; None where that is not known.
+        news: how far it is, of a call that plays (see `sweep.forecast`); empty before it begins.
+    """
+
+    driver: Driver
+    written: int | None
+    news: dict[str, Any]
+
+
+def signs(folder: RunFolder) -> list[Sign]:
+    """What every call that has left its file last said, in order."""
+    listed = {name: info for name, info in folder.listing(FOLDER).items() if name.endswith(".json") and name[0] != "."}
     found = []
-    for name in folder.calls(FOLDER):
+    for name, info in sorted(listed.items()):
         with suppress(DamagedRun, Misuse, KeyError):  # gone meanwhile, or nobody's
-            content = folder.read_json(_file(name)) | {"id": name}
+            content = folder.read_json(f"{FOLDER}/{name}") | {"id": name.removesuffix(".json")}
             driver = Driver(**{field.name: content[field.name] for field in fields(Driver)})
-            now, last = times.get(clock or "") or time.time_ns(), times.get(name)
-            heard = None if last is None else (now - last) / 1e9
-            found.append((driver, driver.alive(heard)))
+            news = content.get(NEWS)
+            found.append(Sign(driver, info.mtime_ns, news if isinstance(news, dict) else {}))
     return found
 
 
@@ -113,6 +136,7 @@ class Claim:
         place = Path(folder.uri)
         self._new = [one for one in (place, *place.parents) if folder.local and not one.exists()]
         self._over = threading.Event()
+        self._news: Callable[[], dict[str, Any]] = dict
 
     def __enter__(self) -> Self:
         try:
@@ -155,12 +179,16 @@ class Claim:
         _write(self.folder, self.mine)
         self.heard = time.monotonic()
 
+    def tells(self, news: Callable[[], dict[str, Any]]) -> None:
+        """Say with each sign of life how far this call is, for the first time soon."""
+        self._news, self.heard = news, time.monotonic() - BEAT + SOON
+
     def beat(self) -> None:
         """Give a sign of life, if it is time for one. A folder that cannot be written now is tried again later."""
         if time.monotonic() - self.heard >= BEAT:
             self.heard = time.monotonic()
             with suppress(CbobenchError):
-                _write(self.there, self.mine)
+                _write(self.there, self.mine, self._news())
 
     def beat_by_itself(self) -> None:
         """Give signs of life from a thread of its own, where nobody calls `beat` (and nobody forks)."""
@@ -216,24 +244,28 @@ def _file(name: str) -> str:
     return f"{FOLDER}/{name}.json"
 
 
-def _write(folder: RunFolder, driver: Driver) -> None:
-    folder.write_json(_file(driver.id), {**driver.__dict__})
+def _write(folder: RunFolder, driver: Driver, news: dict[str, Any] | None = None) -> None:
+    folder.write_json(_file(driver.id), {**driver.__dict__, NEWS: news or {}})
+
+
+def mark(pair: Pair, horizon: int) -> str:
+    """What stands for the cells of a pair and a horizon in a call's file."""
+    return hashlib.sha256(canonical([*pair.key, horizon]).encode()).hexdigest()[:16]
 
 
 def _seeds(cells: Cells) -> Seeds:
-    found: dict[tuple[tuple[str, str], int], list[int]] = {}
+    found: dict[str, list[int]] = {}
     for strip in cells.strips:
-        seeds = np.asarray(strip.seeds).tolist()
-        found.setdefault((strip.pair.key, strip.horizon), []).extend(seeds)
+        found.setdefault(mark(strip.pair, strip.horizon), []).extend(np.asarray(strip.seeds).tolist())
     result = {}
-    for (key, horizon), seeds in found.items():
+    for key, seeds in found.items():
         ranges: list[list[int]] = []
         for seed in sorted(seeds):
             if ranges and ranges[-1][1] == seed:
                 ranges[-1][1] += 1
             else:
                 ranges.append([seed, seed + 1])
-        result[hashlib.sha256(canonical([*key, horizon]).encode()).hexdigest()[:16]] = ranges
+        result[key] = ranges
     return result
 
 

@@ -21,6 +21,7 @@ from cbobench.problems.base import Problem
 from cbobench.results.drivers import beat
 from cbobench.results.folder import RunFolder
 from cbobench.sweep.blocks import Measured, Queue, Tasks, machine_memory, rounds_of
+from cbobench.sweep.forecast import Forecast
 from cbobench.sweep.overdue import Overdue
 from cbobench.sweep.pace import Pace
 from cbobench.sweep.rayhost import RayHost
@@ -36,7 +37,7 @@ BURST = 10.0  # seconds in which lost tasks are told of once: a machine has many
 PATIENCE = 3.0  # seconds of play before the rest is estimated
 RAY_PAYS = 60.0  # seconds of play left above which Ray is started: it takes several of two CPUs
 LAST, LAST_PER_SLOT = 64, 4  # waiting tasks of which the longest is handed out first
-SHORT, LONG = 0.1, 5.0  # seconds to wait for a task, where there is something else to look after, and where not
+SHORT, LONG = 0.1, 2.0  # seconds to wait for a task, where there is something else to look after, and where not
 
 
 Answer = Receipt | Crashed | TooLong | Lost
@@ -111,7 +112,7 @@ class Crew:
         measured: Iterable[Measured] = (),
     ) -> None:
         self.problems, self.folder, self.note = problems, folder, note
-        self.pace = Pace(problems, measured)
+        self.pace = Pace(problems, measured := list(measured))
         self.waiting = Queue(tasks)
         self.rounds, self.given = rounds_of(tasks), 0
         self.allowed_losses = LOST_NODES_PER_TASK * max(1, len(tasks))
@@ -144,6 +145,8 @@ class Crew:
         else:
             self.workers = Workers(problems, folder, min(self.cpus, len(tasks)))
             note(f"played by {counted(self.workers.size, 'worker process')}")
+        slots = 1 if cpus == 0 else cpus if started() else None if address is not None else self.cpus
+        self.forecast = Forecast(tasks, slots, measured, folder.driver)
 
     def play(self) -> Iterator[Receipt]:
         """Receipts of all tasks, as they come; `stop` ends what is in play.
@@ -163,16 +166,19 @@ class Crew:
                         break
                     self.given += task.rounds
                     self.overdue.given(task)
+                    self.forecast.given(task)
                     player.give(task)
             for player in self._players():
                 for task, answer in player.take(LONG if self.workers is None else SHORT):
                     self.overdue.heard(task, answer)
                     receipt = self._settle(task, answer)
+                    self.forecast.heard(task, receipt or answer)
                     if receipt is not None:
                         yield receipt
             for player in self._players():
                 for task, receipt in self.overdue.look(player.pending):
                     player.recall(task)
+                    self.forecast.heard(task, receipt)
                     if receipt is None:
                         self.given -= task.rounds
                         self.waiting.appendleft(task)
@@ -187,6 +193,7 @@ class Crew:
 
     def stop(self) -> None:
         """End what is in play; wait for a Ray that is starting."""
+        self.forecast.close()
         for player in {id(one): one for one in (self.workers, self.starting, self.ray) if one is not None}.values():
             player.stop()
 

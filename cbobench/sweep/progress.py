@@ -1,4 +1,4 @@
-"""A progress bar with an estimate of the time left, where someone is watching."""
+"""What a sweep says while it plays; a bar with an estimate of the time left, where someone is watching."""
 
 from __future__ import annotations
 
@@ -7,23 +7,21 @@ from contextlib import suppress
 from types import TracebackType
 from typing import TYPE_CHECKING, Self
 
-from cbobench.sweep.blocks import rounds_of
-from cbobench.sweep.tally import SHOWN, Tally
+from cbobench.results.tally import SHOWN, Tally
 from cbobench.words import counted
 
 if TYPE_CHECKING:
-    from rich.progress import Progress as Bar
-
     from cbobench.play.task import Receipt
+    from cbobench.sweep.bar import Bar
+    from cbobench.sweep.crew import Crew
     from cbobench.sweep.run import Plan
 
 
 class Progress:
-    """Counts seed-rounds of finished tasks; a bar on a terminal, plain lines elsewhere. All on standard error."""
+    """A bar on a terminal, plain lines elsewhere. All on standard error."""
 
     def __init__(self, todo: Plan) -> None:
         self.todo = todo
-        self.total = rounds_of(todo.tasks)
         self.failed = Tally()
         self.said = 0
         self.begun = False
@@ -44,23 +42,20 @@ class Progress:
         print(f"{self.todo.suite.name}: {counted(new, 'cell')} in {tasks}{kept}", file=sys.stderr)
 
     def note(self, text: str) -> None:
-        """Say who plays; with the first note the bar begins (before it, its thread would keep workers from forking)."""
+        """Say who plays, and what else happens; before the first note, what there is to play."""
         self.begin()
         if self.bar is not None:
             self.bar.console.print(text)
-            return
-        print(text, file=sys.stderr)
-        if sys.stderr.isatty():
-            from rich.console import Console
-            from rich.progress import BarColumn, TextColumn, TimeElapsedColumn, TimeRemainingColumn
-            from rich.progress import Progress as Bar
+        else:
+            print(text, file=sys.stderr)
 
-            self.bar = Bar(
-                TextColumn("{task.description}"), BarColumn(), TextColumn("{task.percentage:>3.0f} %"),
-                TimeElapsedColumn(), TextColumn("left:"), TimeRemainingColumn(), console=Console(stderr=True),
-            )  # fmt: skip
+    def follow(self, crew: Crew) -> None:
+        """Let the bar begin (before workers are there its thread would keep them from forking)."""
+        if sys.stderr.isatty():
+            from cbobench.sweep.bar import Bar
+
+            self.bar = Bar(crew.forecast)
             self.bar.start()
-            self.task = self.bar.add_task("playing", total=self.total)
 
     def add(self, receipt: Receipt) -> None:
         """Account for a finished task; say how many have failed when they are the first, or twice as many."""
@@ -69,8 +64,7 @@ class Progress:
             self.failed.add(error)
         total = self.failed.total
         if self.bar is not None:
-            text = "playing" if not total else f"playing ({total} failed)"
-            self.bar.update(self.task, advance=receipt.rounds, description=text)
+            self.bar.say("playing" if not total else f"playing ({total} failed)")
         if total >= 2 * self.said + 1 or kinds < len(self.failed.counts) <= SHOWN:
             self.said = total
             self.note(str(self.failed))

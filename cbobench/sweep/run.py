@@ -165,6 +165,7 @@ def execute(
     budget: str | None = None,
     on_receipt: Callable[[Receipt], None] = lambda receipt: None,
     on_note: Callable[[str], None] = lambda text: None,
+    on_start: Callable[[Crew], None] = lambda crew: None,
     when_played: Callable[[Outcome], None] = lambda outcome: None,
 ) -> Outcome:
     """Play a plan.
@@ -175,8 +176,8 @@ def execute(
         ship: send it this machine's cbobench, and the modules of the user's that the suite names.
         fail_fast: stop at the first failed cell.
         budget: begin no further task once those that ended have taken so long, such as "2cpuh".
-        on_receipt: called with each receipt as it comes.
-        on_note: called with one line on who plays, at the start and when Ray takes over.
+        on_receipt, on_note: called with each receipt, and with one line on who plays, at the start and when Ray does.
+        on_start: called with who plays before the first task begins; its `forecast` knows how far the sweep is.
         when_played: called with the outcome as soon as it is known, before Ray is shut down (which takes a second).
 
     Ctrl-C, SIGTERM or SIGHUP stops it: what is published stays, and the same command resumes (`stopped` is then true).
@@ -209,6 +210,8 @@ def execute(
                 claim.beat_by_itself()
             if todo.tasks:
                 crew = Crew(todo.suite.problems, todo.folder, todo.tasks, cpus, address, on_note, ship, todo.measured)
+                on_start(crew)
+                claim.tells(crew.forecast.news)
             _write_record(todo, claim.id)
             for receipt in () if crew is None else crew.play():
                 receipts.append(receipt)
@@ -291,10 +294,7 @@ def run(suite: str | Path | Mapping[str, Any], *, out: str | Path | None = None,
         options["again"] = (options["again"],)
     executing = {k: options.pop(k) for k in of_execute if k in options}
     words = ["cbobench", "run", str(suite), *(["--out", str(out)] if out is not None else [])]
-    if isinstance(suite, Mapping):
-        words = []  # no command line plays it
     for name in ("seeds", "horizon", "only", "data"):
-        if options.get(name) is not None:
-            words += [f"--{name}", str(options[name])] if words else []
-    todo = plan(suite, out=out, command=words, **options)
+        words += [f"--{name}", str(options[name])] if options.get(name) is not None else []
+    todo = plan(suite, out=out, command=[] if isinstance(suite, Mapping) else words, **options)
     return execute(todo, cpus=options.get("cpus"), address=options.get("address"), **executing)

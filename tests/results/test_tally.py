@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from cbobench.sweep.tally import Tally
+from cbobench.results.tally import Tally
 from tests.sweep.poison import write_poison
 from tests.sweep.test_poison import suite_of
 

@@ -1,0 +1,294 @@
+"""How far a run is, from its folder alone, while others play it: what `cbobench watch` shows. Nothing is written."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass, field, replace
+from typing import Any, NamedTuple
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from cbobench.report.compare import Comparison, compare
+from cbobench.report.load import Run
+from cbobench.results.asked import Pair
+from cbobench.results.drivers import BEAT, SILENCE, Sign, mark, signs
+from cbobench.results.folder import RunFolder
+from cbobench.results.published import ABSENT, Published, played
+from cbobench.results.record import CALLS, FILE, RunRecord
+from cbobench.results.store import born, machine
+from cbobench.results.tally import Tally
+
+QUIET = 2.5 * BEAT  # seconds without a sign of life after which a call on another machine is said to be silent
+SHARE = 0.1  # of the time, at most, that goes into comparisons
+
+
+class Kept(RunFolder):
+    """A run folder whose published files are read once: they never change."""
+
+    def __init__(self, folder: RunFolder) -> None:
+        super().__init__(folder.uri)
+        self.__dict__["known"] = {}
+
+    def checked(self, kind: str, task: str, columns: list[str] | None = None) -> tuple[dict[str, Any], pa.Table]:
+        key = kind, task, None if columns is None else tuple(columns)
+        known: dict[Any, Any] = self.__dict__["known"]
+        if key not in known:
+            known[key] = super().checked(kind, task, columns)
+        return known[key]  # type: ignore[no-any-return]
+
+
+@dataclass(frozen=True)
+class PairState:
+    """Cells of a pair and horizon: asked for, published, and handed out to workers; `rounds` are seed-rounds."""
+
+    problem: str
+    algorithm: str
+    horizon: int
+    expected: int
+    ok: int
+    failed: int
+    playing: int
+    rounds: int
+
+    @property
+    def total(self) -> int:
+        """Seed-rounds of all its cells."""
+        return self.expected * self.horizon
+
+
+class Caller(NamedTuple):
+    """A call that has left its file: `alive`, `silent` (on another machine, for longer than it should be) or `dead`."""
+
+    sign: Sign
+    state: str
+    heard: float
+
+    def __str__(self) -> str:
+        who = str(self.sign.driver)
+        if self.state == "dead":
+            return f"{who} ended without a word, its last sign of life was {self.heard:.0f} s ago"
+        if self.state == "silent":
+            return f"{who} has given no sign of life for {self.heard:.0f} s; one is due every {BEAT:.0f} s"
+        return who
+
+
+@dataclass(frozen=True)
+class View:
+    """A run at a moment.
+
+    Attributes:
+        state: "complete"; "playing"; "silent" (who plays gives no sign of life); or "idle" (cells are missing, and
+            nobody plays).
+        orphans: cells that are missing, and that nobody plays.
+        rate: seed-rounds per second of all calls over the last minute, where they say it.
+        left: seconds until the calls that play are done, and between which they lie; None where that is not known.
+        failures: of what, the commonest first.
+        comparison: over the seeds that all methods of their problem have; None where there are none.
+        seeds: of each problem and horizon, how many these are, of those asked for.
+    """
+
+    record: RunRecord
+    folder: RunFolder
+    state: str
+    pairs: list[PairState]
+    callers: list[Caller]
+    orphans: int
+    rate: float | None
+    left: tuple[float, float, float] | None
+    failures: Tally
+    comparison: Comparison | None
+    seeds: list[tuple[str, int, int, int]]
+
+    def sum(self, what: str) -> int:
+        """Over all pairs."""
+        return sum(getattr(pair, what) for pair in self.pairs)
+
+
+@dataclass
+class Live:
+    """Looks at a run again and again; reads what is new.
+
+    Args:
+        where: path or URI of the run folder.
+
+    Raises:
+        Misuse: not a run folder. DamagedRun: a truncated or foreign file in it, or another schema.
+    """
+
+    where: Any
+    _stamp: Any = None
+    _signs: dict[str, tuple[int | None, float]] = field(default_factory=dict)
+    _compared: tuple[Comparison | None, list[tuple[str, int, int, int]]] = field(default_factory=lambda: (None, []))
+    _attempts: int = 0  # a cell that is played again changes the numbers
+    _again: float = 0.0
+
+    def __post_init__(self) -> None:
+        self.folder = Kept(RunFolder.at(self.where))
+        self.record = RunRecord.read(self.folder)
+
+    def look(self) -> View:
+        """The run as it is now."""
+        callers = self._callers(signs(self.folder))  # before the cells: who has ended has published them
+        self._read_record()
+        found = played(self.folder, None)
+        pairs, orphans = self._pairs(found, [c for c in callers if c.state != "dead"])
+        missing = sum(pair.expected - pair.ok - pair.failed for pair in pairs)
+        holding = [c for c in callers if c.sign.driver.holds or c.sign.driver.cells]
+        state = "complete" if not missing else "idle"
+        for word, shown in (("silent", "silent"), ("alive", "playing")):
+            if any(c.state == word for c in holding):
+                state = shown
+        alive = [c.sign.news for c in holding if c.state == "alive"]
+        return View(
+            self.record, self.folder, state, pairs, callers, orphans, _rate(alive),
+            _left(holding) if missing else None, self._failures(found),
+            *self._compare(found, state),
+        )  # fmt: skip
+
+    def _read_record(self) -> None:
+        """Read `run.json` again where it has changed."""
+        info = self.folder.listing("").get(FILE)
+        stamp = self.folder.calls(CALLS), None if info is None else (info.mtime_ns, info.size)
+        if stamp != self._stamp:
+            self.record, self._stamp = RunRecord.read(self.folder), stamp
+
+    def _callers(self, found: list[Sign]) -> list[Caller]:
+        """Who is there, by process on this machine, elsewhere by how long nothing was heard.
+
+        The clock of the folder is not ours: it is trusted at the first look alone, then changes are what counts.
+        """
+        now, result = time.monotonic(), []
+        for sign in found:
+            driver = sign.driver
+            written, since = self._signs.get(driver.id, (-1, now))
+            if written == -1:
+                since = now - max(0.0, (time.time_ns() - (sign.written or time.time_ns())) / 1e9)
+            elif written != sign.written:
+                since = now
+            self._signs[driver.id] = sign.written, since
+            heard = now - since
+            if driver.machine == machine():
+                state = "alive" if born(driver.pid) == driver.born else "dead"
+            else:
+                state = "alive" if heard < QUIET else "silent" if heard < SILENCE else "dead"
+            result.append(Caller(sign, state, heard))
+        return result
+
+    def _pairs(self, found: Published, callers: list[Caller]) -> tuple[list[PairState], int]:
+        labels = self.record.labels("problems"), self.record.labels("algorithms")
+        states, orphans = [], 0
+        for strip in self.record.cells.strips:
+            rows = found.find(strip.ids)
+            there = rows != ABSENT
+            failed = there & found.failed[rows] if len(found) else there
+            key, seeds = mark(strip.pair, strip.horizon), np.asarray(strip.seeds)
+            held, playing, rounds = np.zeros(len(seeds), dtype=bool), 0, 0
+            for caller in callers:
+                for first, end in caller.sign.driver.cells.get(key, ()):
+                    held |= (seeds >= first) & (seeds < end)
+                cells, told = _told(caller, key)
+                playing, rounds = playing + cells, rounds + told
+            open_ = int((~there).sum())  # what has come meanwhile is in both
+            orphans += int((~there & ~held).sum())
+            playing, rounds = min(playing, open_), min(rounds, open_ * strip.horizon)
+            names = labels[0][strip.pair.problem.title], labels[1][strip.pair.algorithm.title]
+            done = int(there.sum())
+            states.append(
+                PairState(
+                    *names,
+                    strip.horizon,
+                    len(strip),
+                    int((there & ~failed).sum()),
+                    int(failed.sum()),
+                    playing,
+                    done * strip.horizon + rounds,
+                )
+            )
+        return _merged(states), orphans
+
+    def _failures(self, found: Published) -> Tally:
+        tally = Tally()
+        for strip in self.record.cells.strips if found.failed.any() else ():
+            rows = found.find(strip.ids)
+            some = [(i, row) for i, row in enumerate(rows.tolist()) if row != ABSENT and found.failed[row]]
+            for i, row in some:
+                tally.add(f"{strip.pair.label} seed {strip.seeds[i]}: {found.table['error'][row].as_py()}")
+        return tally
+
+    def _complete(self, found: Published) -> tuple[list[tuple[str, int, int, int]], Run | None]:
+        """Seeds that every method of a problem has, and a run of these cells alone."""
+        grids = {(pair.problem.key, grid.horizon): grid for grid in self.record.grids for pair in grid.pairs}
+        some: dict[tuple[str, int], list[tuple[Pair, NDArray[np.int64], NDArray[np.bool_]]]] = {}
+        for strip in self.record.cells.strips:
+            there, its = found.find(strip.ids) != ABSENT, np.asarray(strip.seeds, dtype=np.int64)
+            some.setdefault((strip.pair.problem.key, strip.horizon), []).append((strip.pair, its, there))
+        seeds, parts, labels = [], [], self.record.labels("problems")
+        for key, strips in some.items():
+            pairs = {pair.title: pair for pair, _, _ in strips}
+            asked = np.unique(np.concatenate([its for _, its, _ in strips]))
+            known, count = np.unique(np.concatenate([its[there] for _, its, there in strips]), return_counts=True)
+            full = tuple(known[count == len(pairs)].tolist())
+            problem = strips[0][0].problem
+            seeds.append((labels[problem.title], key[1], len(full), len(asked)))
+            if full:
+                methods = tuple({pair.algorithm.title: pair.algorithm for pair in pairs.values()}.values())
+                what: dict[str, Any] = {"problems": (problem,), "algorithms": methods, "pairs": (*pairs.values(),)}
+                parts.append(replace(grids[key], **what, seeds=full, unplayable=()))
+        if not parts:
+            return seeds, None
+
+        run = Run.__new__(Run)  # what is published is not read again
+        run.folder, run.played = self.folder, found
+        run.record = run.whole = replace(self.record, grids=tuple(reversed(parts)))
+        return seeds, run
+
+    def _compare(self, found: Published, state: str) -> tuple[Comparison | None, list[tuple[str, int, int, int]]]:
+        """The comparison and its seeds: again where more seeds are complete, and not too often."""
+        now = time.monotonic()
+        if now >= self._again or state != "playing":
+            seeds, run = self._complete(found)
+            if seeds != self._compared[1] or self._attempts != found.attempt.sum():
+                self._compared = None if run is None else compare(run), seeds
+                self._attempts = int(found.attempt.sum())
+            self._again = time.monotonic() + (time.monotonic() - now) / SHARE
+        return self._compared
+
+
+def _merged(states: list[PairState]) -> list[PairState]:
+    """One state of each pair and horizon, which several grids may ask for."""
+    found: dict[tuple[str, str, int], PairState] = {}
+    for one in states:
+        key = one.problem, one.algorithm, one.horizon
+        if (old := found.get(key)) is not None:
+            sums = {name: getattr(old, name) + getattr(one, name) for name in ("expected", "ok", "failed", "rounds")}
+            one = replace(old, **sums, playing=max(old.playing, one.playing))
+        found[key] = one
+    return [*found.values()]
+
+
+def _told(caller: Caller, key: str) -> tuple[int, int]:
+    """Cells of a pair that a call plays, and their seed-rounds so far, as it said."""
+    playing = caller.sign.news.get("playing")
+    said = playing.get(key) if isinstance(playing, dict) else None
+    whole = isinstance(said, list) and len(said) == 2 and all(type(number) is int for number in said)
+    return (said[0], said[1]) if whole else (0, 0)  # type: ignore[index]
+
+
+def _rate(alive: list[dict[str, Any]]) -> float | None:
+    rates = [news["rate"] for news in alive if isinstance(news.get("rate"), int | float)]
+    return float(sum(rates)) if rates and len(rates) == len(alive) else None
+
+
+def _left(holding: list[Caller]) -> tuple[float, float, float] | None:
+    """When the last call will be done; each has said so with its sign of life."""
+    ends: list[list[float]] = []
+    for caller in holding:
+        left = caller.sign.news.get("left")
+        if caller.state != "alive" or not isinstance(left, list) or len(left) != 3:
+            return None
+        if not all(isinstance(each, int | float) for each in left):
+            return None
+        ends.append([max(0.0, float(each) - caller.heard) for each in left])
+    return tuple(max(column) for column in zip(*ends, strict=True)) if ends else None  # type: ignore[return-value]

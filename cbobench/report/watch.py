@@ -1,0 +1,188 @@
+"""`cbobench watch`: a run that others play, as text that is drawn again and again, once, or as JSON."""
+
+from __future__ import annotations
+
+import json
+import math
+import sys
+import time
+from collections.abc import Callable
+from datetime import UTC, datetime
+from typing import Any
+
+from cbobench.errors import printable
+from cbobench.report.formats import TextTable, render, terminal_width
+from cbobench.report.live import Live, PairState, View
+from cbobench.words import counted, time_left
+
+LOOK, LOOK_AWAY = 2.0, 5.0  # seconds between two looks at a local folder, and at one in a bucket
+PLAIN = 30.0  # seconds between two lines where there is no terminal
+SHOWN = 5
+
+
+def command(where: str, once: bool, as_json: bool, hints: Callable[[], list[str]]) -> int:
+    """Look at a run until it is complete, or nobody plays it any more; the exit code.
+
+    Args:
+        where: path or URI of the run folder.
+        once: look once.
+        as_json: print an object (see docs/clusters.md), at once with `once`, else a line of it at every look.
+        hints: the commands that finish the run.
+
+    Returns:
+        0: it is complete, or being played, and no cell failed. 1: cells failed, or are missing and nobody plays them.
+    """
+    live = Live(where)
+    view = live.look()
+    if not once and not as_json and sys.stdout.isatty() and view.state in ("playing", "silent"):
+        view = _drawn(live, view)
+    else:
+        said = -PLAIN
+        while not once and view.state in ("playing", "silent"):
+            if as_json:
+                print(json.dumps(as_object(view), ensure_ascii=False), flush=True)
+            elif time.monotonic() - said >= PLAIN:
+                said = time.monotonic()
+                print("".join(summary(view)), flush=True)
+            time.sleep(_pause(live))
+            view = live.look()
+    if as_json:
+        print(json.dumps(as_object(view), indent=1 if once else None, ensure_ascii=False))
+    else:
+        print(text(view))
+        for hint in hints() if view.state == "idle" or view.orphans else ():
+            print(f"to go on: {hint}")
+    return 1 if view.failures.total or view.state == "idle" else 0
+
+
+def _pause(live: Live) -> float:
+    return LOOK if live.folder.local else LOOK_AWAY
+
+
+def _drawn(live: Live, view: View) -> View:
+    """Draw a run on the terminal until it ends; the last view."""
+    from rich.console import Console
+    from rich.live import Live as Drawing
+    from rich.text import Text
+
+    console = Console()
+    with Drawing(console=console, auto_refresh=False, transient=True) as drawing:
+        while view.state in ("playing", "silent"):
+            drawing.update(Text(text(view, console.height - 1), no_wrap=True, overflow="crop"), refresh=True)
+            time.sleep(_pause(live))
+            view = live.look()
+    return view
+
+
+def summary(view: View) -> list[str]:
+    """The state of a run in a line or two."""
+    done, total = view.sum("rounds"), sum(pair.total for pair in view.pairs)
+    cells = counted(view.sum("expected"), "cell")
+    words = f"{view.state}: {view.sum('ok')} of {cells} ok, {view.sum('failed')} failed"
+    if view.state not in ("playing", "silent"):
+        return [printable(f"{view.record.suite or view.folder}: {words}")]
+    rate = "" if view.rate is None else f", {view.rate:,.0f} a second"
+    left = "unknown" if view.left is None else time_left(*view.left)
+    first = printable(f"{view.record.suite or view.folder}: {words}, {view.sum('playing')} playing")
+    return [first, f"  {_percent(done, total)} of the rounds{rate}; left: {left}"]
+
+
+def text(view: View, height: int | None = None) -> str:
+    """A run as a terminal shows it.
+
+    Args:
+        height: lines that there are; None for any. Pairs that are over, or have not begun, are left out first.
+    """
+    lines = summary(view)
+    lines += [printable(f"  {'played by' if c.state == 'alive' else '!!'} {c}") for c in view.callers]
+    if view.orphans:
+        lines.append(f"  !! nobody plays {counted(view.orphans, 'cell')} of the {_missing(view)} that are missing")
+    if view.failures.total:
+        lines.append(printable(f"  {view.failures}"))
+    compared = _comparison(view)
+    room = None if height is None else max(4, height - len(lines) - 5 - (len(compared) if compared else 0))
+    if room is not None and height is not None and len(compared) > height // 2 and len(view.pairs) > 4:
+        compared = [*compared[: height // 2], "..."]
+        room = max(4, height - len(lines) - 5 - len(compared))
+    return "\n".join([*lines, "", *_pairs(view.pairs, room), *(["", *compared] if compared else [])])
+
+
+def _pairs(pairs: list[PairState], room: int | None) -> list[str]:
+    """A table of pairs, of which those shown first that are being played."""
+    shown, rest = pairs, ""
+    if room is not None and len(pairs) > room:
+        now = [pair for pair in pairs if pair.ok + pair.failed < pair.expected and pair.rounds]
+        shown = now[: room - 1] or pairs[: room - 1]
+        whole = sum(pair.ok + pair.failed == pair.expected for pair in pairs)
+        rest = f"... of {len(pairs)} pairs {whole} are over, {len(now)} have begun (--once shows all)"
+    several = len({pair.horizon for pair in pairs}) > 1
+    columns = ["problem", "algorithm", *(["T"] if several else []), "rounds", "ok", "failed", "playing", "of"]
+    rows = [
+        [
+            pair.problem, pair.algorithm, *([f"{pair.horizon:,}"] if several else []),
+            _percent(pair.rounds, pair.total), *(str(n or "–") for n in (pair.ok, pair.failed, pair.playing)),
+            str(pair.expected),
+        ]
+        for pair in shown
+    ]  # fmt: skip
+    return [*render(TextTable(columns, rows), "table", terminal_width()).splitlines(), *([rest] if rest else [])]
+
+
+def _comparison(view: View) -> list[str]:
+    if view.comparison is None:
+        return ["no seed is complete yet: none that every method of a problem has"] if view.state != "complete" else []
+    whole = all(full == asked for _, _, full, asked in view.seeds)
+    parts = [f"{problem}: {full} of {asked}" for problem, _, full, asked in view.seeds if full < asked]
+    more = f" and {len(parts) - SHOWN} more" if len(parts) > SHOWN else ""
+    about = [] if whole else [printable(f"so far, of seeds that every method has ({'; '.join(parts[:SHOWN])}{more}):")]
+    return [*about, *view.comparison.render().splitlines()]
+
+
+def as_object(view: View) -> dict[str, Any]:
+    """A run as JSON; see docs/clusters.md."""
+    compared = None if view.comparison is None else json.loads(view.comparison.render("json"))
+    return {
+        "time": datetime.now(UTC).isoformat(timespec="seconds"),
+        "suite": printable(view.record.suite),
+        "folder": str(view.folder),
+        "state": view.state,
+        "cells": {
+            "expected": view.sum("expected"), "ok": view.sum("ok"), "failed": view.sum("failed"),
+            "playing": view.sum("playing"), "missing": _missing(view), "of_nobody": view.orphans,
+        },
+        "rounds": {
+            "done": view.sum("rounds"), "total": sum(pair.total for pair in view.pairs), "per_second": view.rate,
+        },
+        "left": None if view.left is None else dict(zip(("seconds", "low", "high"), view.left, strict=True)),
+        "drivers": [
+            {
+                "host": printable(c.sign.driver.host), "pid": c.sign.driver.pid, "since": c.sign.driver.since,
+                "state": c.state, "heard_seconds": round(c.heard, 1),
+            }
+            for c in view.callers
+        ],
+        "pairs": [
+            {
+                "problem": printable(p.problem), "algorithm": printable(p.algorithm), "horizon": p.horizon,
+                "expected": p.expected, "ok": p.ok, "failed": p.failed, "playing": p.playing, "rounds": p.rounds,
+            }
+            for p in view.pairs
+        ],
+        "failures": [
+            {"count": count, "first": printable(view.failures.first[kind])}
+            for kind, count in view.failures.counts.most_common()
+        ],
+        "complete_seeds": [
+            {"problem": printable(problem), "horizon": horizon, "complete": full, "expected": asked}
+            for problem, horizon, full, asked in view.seeds
+        ],
+        "comparison": compared,
+    }  # fmt: skip
+
+
+def _missing(view: View) -> int:
+    return view.sum("expected") - view.sum("ok") - view.sum("failed")
+
+
+def _percent(done: int, total: int) -> str:
+    return f"{math.floor(100 * done / total)} %" if total else "–"
