@@ -7,7 +7,7 @@ RUN    ?= runs/quickstart
 WORKERS ?= auto
 PYTEST  = OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n $(WORKERS) --maxprocesses 8 --dist loadgroup
 
-.PHONY: demo test fast lint hooks bench chaos scale maximiser paper-figures claims maps literature reference pages wheel dist wheel-test lowest clean
+.PHONY: demo test fast lint hooks bench chaos scale maximiser paper-figures claims maps literature reference pages site wheel dist wheel-test lowest clean
 
 demo: .make/install  ## play the quickstart suite, print its table, draw its figures
 	$(BIN)/cbobench run quickstart --out $(RUN)
@@ -67,6 +67,10 @@ pages: .make/install  ## write what pages take from the code: tables of methods,
 	$(BIN)/python docs/tables.py
 	$(BIN)/python docs/names.py
 
+# Pictures are kept in .make/site by what they depend on; ARGS="--pictures cei gramacy": only these.
+site: .make/docs  ## build the documentation site into build/site; warnings and links that lead nowhere are errors
+	cd docs && OMP_NUM_THREADS=1 $(abspath $(BIN))/python -m website $(ARGS)
+
 wheel: .make/install  ## build the wheel into dist/
 	$(BIN)/pip wheel --quiet --no-deps --wheel-dir dist .
 
@@ -111,4 +115,8 @@ clean:
 
 .make/lint: .make/test
 	$(BIN)/pip install --quiet --disable-pip-version-check -e ".[lint]"
+	@touch $@
+
+.make/docs: .make/install
+	$(BIN)/pip install --quiet --disable-pip-version-check -e ".[docs]"
 	@touch $@

@@ -1,7 +1,7 @@
 """Writes what pages say of methods, problems and suites: python docs/tables.py (or: make pages).
 
-Tables stand between `<!-- NAME -->` and `<!-- end -->`: those of `cbobench list`, and in which_method.md what methods
-need, know and can play, taken from their classes.
+Tables stand between `<!-- NAME -->` and `<!-- end -->`: those of `cbobench list`, what the command line can do, and in
+which_method.md what methods need, know and can play, taken from their classes.
 """
 
 from __future__ import annotations
@@ -19,14 +19,14 @@ import numpy as np
 
 from cbobench import params
 from cbobench.algorithms import ALGORITHMS
-from cbobench.cli import main
+from cbobench.cli import main, parser
 from cbobench.problems import PROBLEMS
 from cbobench.problems.base import Problem
 from cbobench.problems.data import DataFolder
 from cbobench.problems.simulator import Simulator
 
 HERE = Path(__file__).parent
-PAGES = ("methods.md", "problems.md", "suites.md", "which_method.md")
+PAGES = ("methods.md", "problems.md", "suites.md", "which_method.md", "commands.md")
 CONFIGURATIONS = {
     "layout": "configurations", "rows": "c.csv", "inputs": ["a"], "objective": "f",
     "constraints": {"g": {"at_most": 1}},
@@ -100,6 +100,13 @@ def listed(what: str) -> str:
     return printed.getvalue().strip()
 
 
+def commands() -> str:
+    """What the command line can do."""
+    every: Any = next(action for action in parser()._actions if action.dest == "command")
+    about = {one.dest: (one.help or "").replace("%%", "%") for one in every._choices_actions}
+    return rows(["command", "about"], [[f"`cbobench {name}`", what] for name, what in about.items()])
+
+
 def offered() -> str:
     """Kinds of problems and what they offer."""
     every = sorted(frozenset().union(*offers().values()))
@@ -136,7 +143,7 @@ def unexplained() -> set[str]:
 
 TABLES: dict[str, Callable[[], str]] = {
     **{what: (lambda what=what: listed(what)) for what in ("algorithms", "problems", "suites")},  # type: ignore[misc]
-    "offers": offered, "playable": playable, "told": told,
+    "offers": offered, "playable": playable, "told": told, "commands": commands,
 }  # fmt: skip
 
 

@@ -107,6 +107,11 @@ def test_the_code_of_a_page_runs(page, tmp_path):
     assert play(text, tmp_path)
 
 
+def test_no_page_with_code_is_left_out():
+    coded = {page for page in TEXTS if any(language for language, _ in BLOCK.findall((ROOT / page).read_text()))}
+    assert coded == {*QUICK, *SLOW}
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("page", [page for page in (*QUICK, *SLOW) for extra, _ in plays(page) if extra])
 def test_the_code_that_needs_an_extra_runs(page, tmp_path):

@@ -25,7 +25,11 @@ from cbobench.problems.base import Actions, Feedback
 
 @dataclass(kw_only=True)
 class CKB(Optimistic):
-    """Algorithm 1 (CKB); subclasses choose the exploration strategies A_f and A_g."""
+    """Algorithm 1: x_t = argmax f̄_t - Σ_j φ_j ḡ_j, then φ_j ← Proj_[0, ρ](φ_j + (ḡ_j(x_t) + ε)/V), φ = 0 at first.
+
+    f̄_t and ḡ_j are what the exploration strategies A_f and A_g estimate, truncated to [-B, B] and [-G, G]; subclasses
+    choose the strategies. ρ = 4B/δ and V = G√T/ρ (Theorem 1), ε = 0 but for Section 4.
+    """
 
     source = "Zhou & Ji (2022) Alg. 1"
     knows: ClassVar[tuple[str, ...]] = ("kernel", "λ", "B", "G", "R", "δ (through ρ)", "T")

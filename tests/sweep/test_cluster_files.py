@@ -166,10 +166,9 @@ def test_the_slurm_script_is_bash_that_ray_understands():
 
 
 def commands():
-    """The commands of docs/clusters.md and of README's section, without comments."""
-    readme = (ROOT / "README.md").read_text().partition("## On a cluster")[2].partition("\n## ")[0]
+    """The commands of docs/clusters.md, without comments."""
     text = (ROOT / "docs" / "clusters.md").read_text()
-    blocks = re.findall(r"```\n(.*?)```", readme + text, flags=re.S)
+    blocks = re.findall(r"```\n(.*?)```", text, flags=re.S)
     inline = re.findall(r"`((?:cbobench|ray|sbatch|kubectl) [a-z][^`]*)`", text)
     return [line.split("  #")[0].strip() for block in blocks for line in block.splitlines()] + inline
 

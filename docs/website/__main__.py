@@ -1,0 +1,51 @@
+"""Builds the site: python -m website [--out build/site] [--pictures NAME ...], in docs/ (or: make site).
+
+Warnings are errors, and a link that leads nowhere is a warning.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import time
+from importlib.util import find_spec
+from pathlib import Path
+
+from website import pages
+from website.pictures import Pictures
+
+HERE = Path(__file__).parent
+ROOT = HERE.parents[1]
+
+
+def build(pages_in: Path, out: Path) -> int:
+    """Runs Sphinx on assembled pages; its exit code."""
+    from sphinx.cmd.build import main as sphinx
+
+    return sphinx(["-q", "-W", "--keep-going", "-n", "-b", "html", "-c", str(HERE), str(pages_in), str(out)])
+
+
+def main(given: list[str] | None = None) -> int:
+    parser = argparse.ArgumentParser(prog="python -m website", description="Build the documentation site.")
+    parser.add_argument("--out", type=Path, default=ROOT / "build" / "site")
+    parser.add_argument("--work", type=Path, default=ROOT / ".make" / "site", help="assembled pages, and pictures")
+    parser.add_argument("--pictures", nargs="*", metavar="NAME", help="only of these methods and problems")
+    options = parser.parse_args(given)
+    if missing := [name for name in ("sphinx", "myst_parser", "furo") if find_spec(name) is None]:
+        print(f"the site needs {', '.join(missing)}, not installed here; to install: pip install -e '.[docs]'")
+        return 2
+    began = time.process_time()
+    pictures = Pictures(options.work / "pictures", options.pictures)
+    written = pages.assemble(options.work / "pages", pictures)
+    drawn = time.process_time()
+    code = build(options.work / "pages", options.out)
+    ended = time.process_time()
+    print(f"{written} pages; {drawn - began:.0f} s of CPU for them and {pictures.made} new pictures, ", end="")
+    print(f"{ended - drawn:.0f} s for HTML")
+    if code == 0:
+        print(f"open {options.out / 'index.html'}")
+    return code
+
+
+if __name__ == "__main__":
+    sys.exit(main())

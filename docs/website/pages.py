@@ -1,0 +1,124 @@
+"""Puts the site together: hand-written pages with links as the site has them, and those made from classes."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Mapping
+from pathlib import Path
+
+from cbobench import resources
+from cbobench.algorithms import ALGORITHMS
+from cbobench.problems import PROBLEMS
+from website import commands, methods, problems, suites
+from website.pictures import Pictures
+
+DOCS = Path(__file__).parents[1]
+ROOT = DOCS.parent
+TOP = ("README", "CONTRIBUTING", "SECURITY", "CHANGELOG")  # pages that lie beside docs/
+FIRST = "index"  # what the site calls the README
+ORDER = {
+    "Begin": ("tutorial", "own_problem", "own_method", "which_method", "reading"),
+    "What there is": ("methods", "problems", "suites"),
+    "Run": ("commands", "runs", "clusters"),
+    "Papers": ("papers", "reproduction", "notes_zhou", "notes_shi", "notes_guo", "maps"),
+    "Reference": ("guarantees", "api", "architecture", "CONTRIBUTING", "SECURITY", "CHANGELOG"),
+}
+"""Pages of the menu; a page of docs/ that is not here comes last."""
+LINK = re.compile(r"\]\((?!https?:|mailto:)([^)#\s]*)(#[^)\s]*)?\)")
+FENCED = re.compile(r"(^```.*?^```$)", flags=re.M | re.S)
+KINDS = {"algorithms": "methods", "problems": "problems", "suites": "suites"}
+"""Tables of docs/tables.py, and the folder with a page per row."""
+
+
+def sources() -> dict[str, Path]:
+    """The hand-written pages by the name they have on the site."""
+    found = {path.stem: path for path in sorted(DOCS.glob("*.md"))}
+    return found | {FIRST if name == "README" else name: ROOT / f"{name}.md" for name in TOP}
+
+
+def linked(text: str, page: Path) -> str:
+    """A page's text with relative links as they lead on the site; a link to another file becomes its text.
+
+    Args:
+        page: where the text is from, which its links start from.
+    """
+    places = {path.resolve(): f"{name}.md" for name, path in sources().items()}
+    places |= {path.resolve(): path.name for path in DOCS.glob("*.png")}
+
+    def there(found: re.Match[str]) -> str:
+        target = (page.parent / found[1]).resolve() if found[1] else page.resolve()
+        return f"]({places.get(target, found[1])}{found[2] or ''})"
+
+    parts = FENCED.split(text)
+    return "".join(part if i % 2 else LINK.sub(there, part) for i, part in enumerate(parts))
+
+
+def named(text: str) -> str:
+    """A page's text in which names of methods, problems and suites that begin a table's row lead to their pages."""
+    rooms = dict.fromkeys(resources.suites(), "suites")
+    rooms |= dict.fromkeys(PROBLEMS.names(), "problems") | dict.fromkeys(ALGORITHMS.names(), "methods")
+
+    def there(found: re.Match[str]) -> str:
+        room = rooms.get(found[1])
+        return f"| [`{found[1]}`]({room}/{found[1]}.md) |" if room else found[0]
+
+    return re.sub(r"^\| `([\w-]+)` \|", there, text, flags=re.M)
+
+
+def menu(caption: str, names: list[str]) -> str:
+    """A part of the menu at the side."""
+    return "\n".join(["```{toctree}", ":hidden:", *([f":caption: {caption}"] if caption else []), "", *names, "```"])
+
+
+def short(text: str, tables: Mapping[str, str]) -> str:
+    """A page's text with the long tables of methods and problems in the form that has a page per row."""
+    for name, table in tables.items():
+        mark = f"<!-- {name} -->"
+        text = re.sub(rf"{mark}\n.*?<!-- end -->", lambda _, table=table: table, text, flags=re.S)
+    return text
+
+
+def menus(names: list[str]) -> list[str]:
+    """The whole menu, as the first page has it."""
+    known = [name for part in ORDER.values() for name in part]
+    more = {"More": tuple(name for name in names if name not in known and name != FIRST)}
+    parts = {caption: [name for name in part if name in names] for caption, part in (ORDER | more).items()}
+    return [menu(caption, part) for caption, part in parts.items() if part]
+
+
+def texts(pictures: Pictures) -> dict[str, str]:
+    """Every page by its place: Markdown."""
+    one = {
+        **{f"methods/{name}.md": methods.page(name, pictures) for name in ALGORITHMS.names()},
+        **{f"problems/{name}.md": problems.page(name, pictures) for name in PROBLEMS.names()},
+        **{f"suites/{name}.md": suites.page(name) for name in resources.suites()},
+    }
+    tables = {"algorithms": methods.table(), "problems": problems.table()}
+    written = {}
+    for name, path in sources().items():
+        text = named(linked(short(path.read_text(encoding="utf-8"), tables), path))
+        inside = sorted(place.removesuffix(".md") for place in one if place.startswith(f"{name}/"))
+        if name == "commands":
+            text = f"{commands.linked(text)}\n{commands.options()}"
+        more = menus(list(sources())) if name == FIRST else [menu("", inside)] if inside else []
+        written[f"{name}.md"] = "\n\n".join([text.rstrip(), *more]) + "\n"
+    return written | one
+
+
+def assemble(folder: Path, pictures: Pictures) -> int:
+    """Writes all pages and pictures into a folder, what has not changed is left alone; how many pages there are."""
+    found = texts(pictures)
+    files = {place: text.encode() for place, text in found.items()}
+    files |= {path.name: path.read_bytes() for path in DOCS.glob("*.png")}
+    files |= {f"pictures/{name}": path.read_bytes() for name, path in pictures.used.items()}
+    for place, content in files.items():
+        path = folder / place
+        if not path.is_file() or path.read_bytes() != content:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_bytes(content)
+    for base, _, names in os.walk(folder):
+        for name in names:
+            if str((Path(base) / name).relative_to(folder)) not in files:
+                (Path(base) / name).unlink()
+    return len(found)

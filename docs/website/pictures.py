@@ -1,0 +1,93 @@
+"""The pictures, each drawn once: kept by a hash of the code and the settings behind it."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Callable, Collection
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from cbobench.algorithms import ALGORITHMS
+from cbobench.report import style
+from cbobench.report.formats import markdown
+from cbobench.results.source import code_hash, source_hash
+from website import draw, plays
+from website.words import prepared
+
+NOT_NOW = "No picture was drawn in this build."
+
+
+@dataclass(frozen=True)
+class Drawing:
+    """A picture as pages show it.
+
+    Attributes:
+        file: in the folder of pictures; empty where there is none.
+        text: the caption, or why there is none.
+        alt: for those who do not see it.
+        cost: of a play, µs per seed and round; empty where nothing was measured.
+    """
+
+    file: str
+    text: str
+    alt: str = ""
+    cost: str = ""
+
+    def markdown(self) -> str:
+        """The picture with its caption."""
+        image = f"![{markdown(self.alt)}](../pictures/{self.file})\n\n" if self.file else ""
+        return f"{image}*{markdown(self.text)}*"
+
+
+class Pictures:
+    """The pictures of a build.
+
+    Args:
+        folder: where they are kept from build to build.
+        only: names of methods and problems; None: all are drawn.
+
+    Attributes:
+        made: how many were drawn anew.
+        used: files by name.
+    """
+
+    def __init__(self, folder: Path, only: Collection[str] | None = None) -> None:
+        self.folder, self.only = folder, only
+        self.made = 0
+        self.used: dict[str, Path] = {}
+
+    def of_problem(self, name: str) -> Drawing:
+        """f and the feasible set."""
+        problem, settings, why = prepared(name)
+        if problem is None:
+            return Drawing("", f"There is no picture: {why}.")
+        return self._kept(name, "problem", source_hash(name, "random"), lambda: draw.problem(problem, name, settings))
+
+    def of_method(self, name: str) -> Drawing:
+        """A play."""
+        cls = ALGORITHMS.get(name)
+        settings = plays.settings_for(cls)
+        if why := plays.refusal(cls, settings):
+            return Drawing("", f"There is no picture: {why}.")
+        code = source_hash(plays.PROBLEM, name)
+        return self._kept(name, "method", code, lambda: plays.picture(name, settings))
+
+    def _kept(self, name: str, kind: str, code: str, drawn: Callable[[], tuple[Any, dict[str, str]]]) -> Drawing:
+        if self.only is not None and name not in self.only:
+            return Drawing("", NOT_NOW)
+        looks = [code_hash(Path(str(module.__file__))) for module in (draw, plays, style)]
+        key = hashlib.sha256(" ".join([kind, name, code, *looks]).encode()).hexdigest()[:12]
+        file, about = f"{kind}-{name}-{key}.png", self.folder / f"{kind}-{name}-{key}.json"
+        if not about.is_file():
+            self.folder.mkdir(parents=True, exist_ok=True)
+            for old in self.folder.glob(f"{kind}-{name}-{'?' * len(key)}.*"):
+                old.unlink()
+            image, words = drawn()
+            image.savefig(self.folder / file, dpi=200, facecolor="white", metadata={"Software": None})
+            draw.close(image)
+            about.write_text(json.dumps(asdict(Drawing(file, **words))), encoding="utf-8")  # last: the picture is whole
+            self.made += 1
+        self.used[file] = self.folder / file
+        return Drawing(**json.loads(about.read_text(encoding="utf-8")))

@@ -1,0 +1,98 @@
+"""A page per problem: its formula, a picture of f and the feasible set, the optimum, and who can play it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from cbobench.algorithms import ALGORITHMS
+from cbobench.problems import PROBLEMS
+from cbobench.problems.box import BoxProblem
+from cbobench.report.formats import markdown
+from website import words
+from website.pictures import Pictures
+from website.words import can_play, cells, facts, file_of, joined, links, prepared, said, sentence, suites_of
+
+
+def table() -> str:
+    """All problems, with what their pages do not need to be opened for."""
+    rows = []
+    for name in PROBLEMS.names():
+        cls = PROBLEMS.get(name)
+        has = cls.facts()
+        rows.append([name, cls.about, has["actions"], has["constraints"], has["feasible"]])
+    return cells(["name", "about", "actions", "constraints", "feasible"], rows)
+
+
+def page(name: str, pictures: Pictures) -> str:
+    """The page of a problem."""
+    cls = PROBLEMS.get(name)
+    has = cls.facts()
+    return joined(
+        [
+            f"# {name}",
+            sentence(cls.about),
+            facts(
+                {
+                    "source": markdown(cls.source),
+                    "actions": markdown(has["actions"]),
+                    "constraints": markdown(has["constraints"]),
+                    "feasible": markdown(has["feasible"]),
+                    "best feasible f": markdown(has["best"]),
+                    "noise on f": markdown(cls.noise_near_optimum()),
+                    "code": file_of(cls),
+                }
+            ),
+            "## What it is",
+            said(cls),
+            pictures.of_problem(name).markdown(),
+            "## Optimum",
+            optimum(name),
+            "## Parameters",
+            words.parameters(cls),
+            "## Who can play it",
+            players(name),
+        ]
+    )
+
+
+def optimum(name: str) -> str:
+    """What is known of the best feasible action, and from where."""
+    problem, _, why = prepared(name)
+    if problem is None:
+        return f"It depends on your files ({markdown(why)})."
+    if not isinstance(problem, BoxProblem):
+        if problem.facts()["best"] == "varies":
+            return "Another one for every seed, found when the seed's functions are drawn, by looking at them alone."
+        return "Found by looking at every action."
+    return "\n\n".join(_stated(found) for _, found in problem.stated())
+
+
+def _stated(found: Any) -> str:
+    x = ", ".join(f"{value:.8g}" for value in found.x)
+    binds = {True: "yes", False: "no, the best point of the whole box is feasible", None: "not known"}[found.binds]
+    return facts(
+        {
+            "x*": f"({x})",
+            "f*": f"{found.f:.10g}",
+            "how it was found": markdown(found.how),
+            "accuracy, relative to 1 + \\|f*\\|": f"{found.accuracy:.3g}",
+            "feasible share of the box": f"{100 * found.share:.3g} %",
+            "Slater margin δ": f"{found.slater:.6g}",
+            "do constraints matter": binds,
+        }
+    )
+
+
+def players(name: str) -> str:
+    """Methods and suites."""
+    known = {method: can_play(method, name) for method in ALGORITHMS.names()}
+    able = [method for method, able in known.items() if able]
+    played = [suite for suite, (problems, _) in suites_of().items() if name in problems]
+    return joined(
+        [
+            f"With default parameters: {links('methods', able)}."
+            if able
+            else "It depends on your files: [which method can play my problem](../which_method.md).",
+            f"Suites that name it: {links('suites', played)}." if played else "",
+        ]
+    ).rstrip()

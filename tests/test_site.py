@@ -1,0 +1,133 @@
+"""The documentation site: a page for all there is, links that lead somewhere, kept pictures, a strict build."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+from dataclasses import dataclass
+from importlib.util import find_spec
+from pathlib import PurePosixPath
+
+import pytest
+from website import draw, pages, words
+from website.pictures import NOT_NOW, Pictures
+
+from cbobench import resources
+from cbobench.algorithms import ALGORITHMS
+from cbobench.algorithms.base import Algorithm
+from cbobench.params import param
+from cbobench.problems import PROBLEMS
+from tests.conftest import ROOT
+from tests.test_docs import BLOCK, environment
+
+HEADING = re.compile(r"^#+ (.+)$", flags=re.M)
+
+
+def anchors(text):
+    titles = HEADING.findall(BLOCK.sub("", text))
+    return {re.sub(r"[^\w -]", "", title.lower()).replace(" ", "-") for title in titles}
+
+
+def astray(texts):
+    """Links of pages by place that lead to no page, picture or heading."""
+    for place, text in texts.items():
+        for file, anchor in re.findall(r"\]\((?!https?:|mailto:)([^)#\s]*)#?([^)\s]*)\)", BLOCK.sub("", text)):
+            parts = []
+            for part in (PurePosixPath(place).parent / file).parts if file else PurePosixPath(place).parts:
+                parts = parts[:-1] if part == ".." else [*parts, part]
+            target = "/".join(parts)
+            if target.startswith("pictures/") or (pages.DOCS / target).suffix == ".png":
+                continue
+            if target not in texts or (anchor and anchor not in anchors(texts[target])):
+                yield f"{place}: {file}#{anchor}"
+
+
+@pytest.fixture(scope="module")
+def texts(tmp_path_factory):
+    return pages.texts(Pictures(tmp_path_factory.mktemp("pictures"), only=()))
+
+
+def test_there_is_a_page_for_everything(texts):
+    assert {f"methods/{name}.md" for name in ALGORITHMS.names()} <= set(texts)
+    assert {f"problems/{name}.md" for name in PROBLEMS.names()} <= set(texts)
+    assert {f"suites/{name}.md" for name in resources.suites()} <= set(texts)
+    assert {path.name for path in pages.DOCS.glob("*.md")} <= set(texts)
+    menu = "\n".join(texts["index.md"].split("```{toctree}")[1:])
+    assert {path.stem for path in pages.DOCS.glob("*.md")} <= set(menu.split())
+
+
+def test_every_link_leads_somewhere(texts):
+    assert list(astray(texts)) == []
+    wrong = {"a/b.md": "[x](../c.md#here) [y](../c.md#there) [z](d.md)", "c.md": "# Here\n"}
+    assert list(astray(wrong)) == ["a/b.md: ../c.md#there", "a/b.md: d.md#"]
+
+
+def test_what_pages_say_is_said_elsewhere_too(texts):
+    """Who can play whom, as the pages of both sides have it."""
+    for name in ALGORITHMS.names():
+        said = texts[f"methods/{name}.md"].partition("With default parameters: ")[2].partition("\n")[0]
+        for problem in PROBLEMS.names():
+            other = texts[f"problems/{problem}.md"].partition("With default parameters: ")[2].partition("\n")[0]
+            assert (f"[`{problem}`]" in said) == (f"[`{name}`]" in other), (name, problem)
+
+
+def test_a_new_class_has_a_page_without_a_list(tmp_path, monkeypatch):
+    monkeypatch.setattr(ALGORITHMS, "_classes", {**ALGORITHMS._classes})
+
+    @ALGORITHMS.register("mine-too")
+    @dataclass(kw_only=True)
+    class Mine(Algorithm):
+        """Plays x_t = argmax |f_t| <= 1 | T^(2/3)."""
+
+        source, about, knows, cost = "ours", "a <b> method", ("B",), "O(1)"
+        width: float = param(1.0, "a | b")
+
+    text = pages.texts(Pictures(tmp_path, only=()))["methods/mine-too.md"]
+    assert "x<sub>t</sub> = argmax |f<sub>t</sub>| ≤ 1 | T<sup>(2/3)</sup>" in text
+    assert "A \\<b\\> method." in text
+    assert "a \\| b" in text
+    assert "There is no picture: Mine does not define" in text
+
+
+def test_symbols_are_set_and_code_is_not():
+    assert words.signs("g_j, `g_j`, stopped_at, |f|_k, Q_{t+1}, 1_000, c >= 0") == (
+        "g<sub>j</sub>, `g_j`, stopped_at, |f|<sub>k</sub>, Q<sub>t+1</sub>, 1_000, c ≥ 0"
+    )
+    assert words.signs("    x <- x_1") == "    x ← x_1"
+
+
+def test_pictures_are_kept_until_what_they_show_changes(tmp_path, monkeypatch):
+    first = Pictures(tmp_path, only=["random", "gramacy"])
+    shown = first.of_method("random"), first.of_problem("gramacy")
+    assert first.made == 2
+    assert first.of_method("cei").text == NOT_NOW
+    again = Pictures(tmp_path, only=["random", "gramacy"])
+    assert (again.of_method("random"), again.of_problem("gramacy")) == shown
+    assert again.made == 0
+    assert set(again.used) == {path.name for path in tmp_path.glob("*.png")} == {one.file for one in shown}
+    monkeypatch.setattr("website.pictures.code_hash", lambda path: "other")
+    changed = Pictures(tmp_path, only=["gramacy"])
+    assert changed.of_problem("gramacy").file not in again.used
+    assert len(list(tmp_path.glob("problem-*.png"))) == 1
+
+
+@pytest.mark.parametrize("name", ["feasible-pocket-drift", "hartmann-4", "rkhs-1d", "expert-guidance", "stocks"])
+def test_a_problem_of_each_form_is_drawn(name):
+    task, settings, _ = words.prepared(name)
+    image, said = draw.problem(task, name, settings)
+    assert len(image.axes) == {"feasible-pocket-drift": 3, "hartmann-4": 4, "rkhs-1d": 2, "stocks": 1}.get(name, 2)
+    assert ("look-alike" in said["text"]) == (name == "stocks")
+
+
+@pytest.mark.slow
+def test_the_site_is_built_without_a_warning(tmp_path):
+    if missing := [name for name in ("sphinx", "myst_parser", "furo") if find_spec(name) is None]:
+        pytest.skip(f"{', '.join(missing)} not installed (pip install -e '.[docs]'); `make site` builds it all")
+    where = ["--out", tmp_path / "site", "--work", tmp_path / "work"]
+    call = [sys.executable, "-m", "website", *where, "--pictures", "cei"]
+    done = subprocess.run(call, cwd=ROOT / "docs", env=environment(), capture_output=True, text=True)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "method-cei" in (tmp_path / "site" / "methods" / "cei.html").read_text()
+    used = re.findall(r'(?:src|href)="(https?://[^"]*)"', (tmp_path / "site" / "index.html").read_text())
+    assert not [url for url in used if re.search(r"\.(js|css|woff2?)", url)], "the site opens offline"
