@@ -7,7 +7,7 @@ RUN    ?= runs/quickstart
 WORKERS ?= auto
 PYTEST  = OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n $(WORKERS) --maxprocesses 8 --dist loadgroup
 
-.PHONY: demo test fast lint hooks bench chaos scale maximiser paper-figures claims maps literature reference pages site wheel dist wheel-test lowest clean
+.PHONY: demo test fast lint hooks bench chaos scale maximiser paper-figures claims maps literature bundles reference pages site wheel dist wheel-test lowest clean
 
 demo: .make/install  ## play the quickstart suite, print its table, draw its figures
 	$(BIN)/cbobench run quickstart --out $(RUN)
@@ -59,6 +59,11 @@ maps: .make/install  ## play all suites map_*, test the claims over their settin
 RUN_LITERATURE ?= runs/literature-full
 literature: .make/install  ## play the suite literature_full, write docs/literature.md and the table in README.md (hours)
 	$(BIN)/python docs/literature.py --run $(RUN_LITERATURE)
+
+BUNDLES    ?= runs/bundles
+LITERATURE ?= $(wildcard runs/literature*)
+bundles: .make/install  ## export the runs of the paper and literature suites into $(BUNDLES), write their sizes into docs/bundles.md
+	$(BIN)/python docs/bundles.py $(PAPER) $(LITERATURE) --out $(BUNDLES)
 
 reference: .make/install  ## derive the reference of a problem on a box: NAME=gramacy, or module:Class of your own
 	$(BIN)/cbobench reference $(NAME)

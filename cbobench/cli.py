@@ -126,7 +126,7 @@ def parser() -> Parser:
     compare = command("compare", "what the seeds came to: medians with 95 % intervals, who is best; or what changed")
     figures = command("figures", "draw every figure that the recipes know: PDF, PNG, caption and the CSV behind each")
     for sub in (status, compare, figures):
-        sub.add_argument("run", metavar="RUN", help="run folder, path or URI")
+        sub.add_argument("run", metavar="RUN", help="run folder or bundle, path or URI")
     status.add_argument("--format", choices=("table", "json"), default="table")
     compare.add_argument(
         "other",
@@ -168,6 +168,12 @@ def parser() -> Parser:
 
     merge = command("compact", "merge the many small files of a run into few; large runs are merged when they end")
     merge.add_argument("run", metavar="RUN", help="run folder, path or URI")
+
+    export = command("export", "write a run's results into one small file, which others compare with and need not play")
+    export.add_argument("run", metavar="RUN", help="run folder, path or URI")
+    export.add_argument(
+        "--out", metavar="FILE", help="path or URI that ends with .zip (default: <folder's name>.zip here)"
+    )
 
     check = command(
         "check", "hold an algorithm or a problem of yours against the laws that ours obey; says what to mend"

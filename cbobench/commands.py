@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, TextIO
 
 from cbobench.catalogue import do_data, do_list, do_reference, do_show
 from cbobench.check.command import do_check
-from cbobench.condition import do_compact, do_status, do_verify, finishing, import_if_asked
+from cbobench.condition import do_compact, do_export, do_status, do_verify, finishing, import_if_asked
 from cbobench.errors import CbobenchError, Misuse, masked, printable
 from cbobench.new import do_new
 from cbobench.words import counted
@@ -31,6 +31,7 @@ __all__ = [
     "do_compact",
     "do_compare",
     "do_data",
+    "do_export",
     "do_figures",
     "do_list",
     "do_new",
@@ -177,6 +178,7 @@ def do_audit(options: argparse.Namespace, given: list[str]) -> int:
 
     import_if_asked(options, options.run)
     finished = Run(options.run)
+    finished.folder.refuse_file("a bundle holds no audit; give the run folder")
     print(audit(finished, options.format))
     if options.figures is not None:
         from cbobench.report.bound import draw_bounds
@@ -193,6 +195,7 @@ def do_figures(options: argparse.Namespace, given: list[str]) -> int:
 
     import_if_asked(options, options.run)
     finished = Run(options.run)
+    finished.folder.refuse_file("recipes draw rounds that no bundle holds; give the run folder, or use cbobench.plot")
     out = options.out
     if out is None:
         out = Path(finished.folder.uri) / "figures" if finished.folder.local else Path("figures")

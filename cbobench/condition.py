@@ -1,10 +1,11 @@
-"""Commands about the state of a run folder: what is done, whether its files are whole, and merging small ones."""
+"""Commands about a run folder: what is done, whether its files are whole, merging small ones, exporting results."""
 
 from __future__ import annotations
 
 import argparse
 import json
 import shlex
+import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -97,8 +98,23 @@ def do_compact(options: argparse.Namespace, given: list[str]) -> int:
     from cbobench.results.folder import RunFolder
 
     folder = RunFolder.at(options.run)
+    folder.refuse_file("give a run folder, which has files to merge")
     before, now = compact(folder)
     print(f"{folder}: {counted(before, 'file')} of cells, now {now}")
+    return 0
+
+
+def do_export(options: argparse.Namespace, given: list[str]) -> int:
+    """`cbobench export`."""
+    from cbobench.results.export import export
+    from cbobench.results.folder import RunFolder
+
+    made = export(RunFolder.at(options.run), options.out)
+    for path in made.paths:
+        print(printable(f"the bundle names a path, as the suite does: {path}"), file=sys.stderr)
+    failed = f", {made.failed} failed" if made.failed else ""
+    cells = counted(made.expected, "cell")
+    print(printable(f"{made.file}: {made.done} of {cells} done{failed}, {made.size / 1000:,.0f} kB"))
     return 0
 
 
@@ -109,6 +125,7 @@ def do_verify(options: argparse.Namespace, given: list[str]) -> int:
     from cbobench.results.verify import ABSENT, repair, verify
 
     folder = RunFolder.at(options.run)
+    folder.refuse_file("a bundle is checked whenever it is read; give a run folder to verify")
     found = verify(folder)
     moved = repair(folder, found) if options.repair else []
     if options.format == "json":

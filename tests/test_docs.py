@@ -29,7 +29,7 @@ from cbobench.algorithms.library import LibraryMethod
 from cbobench.problems import PROBLEMS
 from tests.conftest import ROOT
 
-QUICK = ["README.md", "docs/tutorial.md"]
+QUICK = ["README.md", "docs/tutorial.md", "docs/bundles.md"]
 SLOW = ["docs/reading.md", "docs/suites.md", "docs/own_method.md", "docs/own_problem.md"]
 TEXTS = sorted(path.relative_to(ROOT).as_posix() for path in [*ROOT.glob("*.md"), *(ROOT / "docs").glob("*.md")])
 BLOCK = re.compile(r"^```(\w*)\n(.*?)^```$", flags=re.M | re.S)

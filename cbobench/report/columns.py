@@ -22,10 +22,11 @@ def source(name: str, names: list[str]) -> str:
         Misuse: there is no such column.
     """
     vector, _, position = name.rpartition("_")
-    if vector in VECTORS and position.isdecimal() and int(position) > 0:
+    held = [vector for vector in VECTORS if vector in names]
+    if vector in held and position.isdecimal() and int(position) > 0:
         return vector
     if name not in (*names, *LABELS):
-        raise unknown("column", name, [*names, *LABELS, *(f"{vector}_1" for vector in VECTORS)])
+        raise unknown("column", name, [*names, *LABELS, *(f"{vector}_1" for vector in held)])
     return LABELS.get(name, name)
 
 

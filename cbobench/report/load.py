@@ -29,10 +29,10 @@ class Run:
     """A run folder, read once.
 
     Args:
-        where: path or URI of the run folder.
+        where: path or URI of the run folder, or of a bundle (`results.bundle`).
 
     Raises:
-        Misuse: not a run folder. DamagedRun: a truncated or foreign file in it.
+        Misuse: neither of them. DamagedRun: a truncated or foreign file in it.
     """
 
     def __init__(self, where: str | Path) -> None:
@@ -190,7 +190,7 @@ class Run:
                 `observed_g_1`; NaN where a cell has none), `label` and `problem_label`.
             filters: of the cells, such as algorithm="ckb-ucb", seed=[0, 1].
         """
-        names = schema("rounds").names
+        names = self.folder.schema("rounds").names
         wanted = None
         if columns is not None:
             columns = words_of("columns", columns)
@@ -199,7 +199,7 @@ class Run:
         cells = self.select(**filters)
         tasks = self.played.by_task(cells.loc[cells["status"] == "ok", "cell"])
         if not tasks:
-            return self._shown(schema("rounds").empty_table().select(wanted or names), columns)
+            return self._shown(self.folder.schema("rounds").empty_table().select(wanted or names), columns)
         order = {cell: position for position, cell in enumerate(self.cells["cell"])}
         parts: list[tuple[int, pa.Table]] = []
         for task, some in tasks.items():

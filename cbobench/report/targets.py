@@ -73,7 +73,7 @@ def first_rounds(run: Run, goals: Mapping[str, Array]) -> dict[str, Array]:
         position = {cell: i for i, cell in enumerate(cells)}
         wanted = np.array([goals[cell] for cell in cells])
         first = np.full(wanted.shape, np.inf)
-        for part in run.folder.row_groups("rounds", task, ["cell", "t", CURVE]):
+        for part in run.folder.row_groups(run.folder.steps, task, ["cell", "t", CURVE]):
             codes = codes_of(part)
             of = np.array([position.get(cell, -1) for cell in codes.dictionary.to_pylist()], dtype=np.int64)
             if not len(of):

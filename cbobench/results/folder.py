@@ -22,6 +22,7 @@ import pyarrow.parquet as pq
 from cbobench.errors import DamagedRun, Misuse, masked, one_line, refuse_strange, show
 from cbobench.results.files import REPAIR as REPAIR
 from cbobench.results.files import fields, footer_of, row_groups_of
+from cbobench.results.schema import schema
 from cbobench.results.store import Sink, Steady, failure, first, patient, written
 
 T = TypeVar("T")
@@ -58,6 +59,7 @@ class RunFolder:
 
     uri: str
     driver: str = ""
+    steps = "rounds"  # the kind of file that says when simple regret became better
 
     def __str__(self) -> str:
         return masked(self.uri)
@@ -67,7 +69,7 @@ class RunFolder:
     @classmethod
     def at(cls, where: str | Path | Any) -> RunFolder:
         """The folder at a path or URI, or of what holds one (what `cbobench.run` returned); local paths are made
-        absolute."""
+        absolute. A file is a bundle (see `results.bundle`)."""
         if isinstance(folder := getattr(where, "folder", where), cls):
             return folder
         if not isinstance(where, (str, Path)):
@@ -75,6 +77,10 @@ class RunFolder:
         text = str(where).removeprefix("file://").removeprefix("file:")
         place = text if "://" in text else str(Path(text).absolute())
         refuse_strange(masked(place), "the run folder's name")
+        if Path(place).is_file() or (place.endswith(".zip") and not Path(place).is_dir()):
+            from cbobench.results.bundle import Bundle
+
+            return Bundle(place)
         return cls(place)
 
     @cached_property
@@ -106,6 +112,14 @@ class RunFolder:
             raise
         except OSError as error:
             raise failure(what, str(self), error) from error
+
+    def refuse_file(self, then: str) -> RunFolder:
+        """The folder itself. Raises `Misuse` where it is a file, which can only be read: what to do is `then`."""
+        return self
+
+    def schema(self, kind: str) -> pa.Schema:
+        """The columns of a kind of file."""
+        return schema(kind)
 
     def exists(self, relative: str) -> bool:
         place = self.path(relative).rstrip("/")

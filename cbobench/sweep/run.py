@@ -132,7 +132,7 @@ def plan(
     source = suite if isinstance(suite, Mapping) else resources.find_suite(suite)
     loaded = load(source, data=data, horizon=horizon, seeds=seeds, only=only, imports=imports, command=command)
     grid = loaded.grid
-    folder = RunFolder.at(Path("runs") / loaded.name if out is None else out)
+    folder = RunFolder.at(Path("runs") / loaded.name if out is None else out).refuse_file("give a folder for the run")
     call = invocation(list(command))
     limit = blocks.memory_limit(loaded, None if address is not None else cpus or usable_cpus())
     notes: tuple[str, ...] = ()

@@ -1,0 +1,167 @@
+"""A bundle: what a run came to in one small file, which readers take for the run itself (format: docs/bundles.md).
+
+It is a zip archive without compression of its own, so that its files are read with any zip and Parquet reader: what was
+asked for (`run.json`), every cell's final values, every metric at fixed rounds, every improvement of simple regret, and
+`bundle.json`, which says where all that comes from. What it does not hold is refused, and never approximated.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import json
+import zipfile
+from collections.abc import Iterator
+from functools import cached_property
+from pathlib import Path
+from typing import Any, NoReturn
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from cbobench.errors import DamagedRun, Misuse, show
+from cbobench.metrics import METRICS
+from cbobench.results.folder import RunFolder
+from cbobench.results.record import FILE
+from cbobench.results.schema import LATER, schema
+from cbobench.results.store import first
+
+VERSION = 1
+SUFFIX = ".zip"
+ABOUT = "bundle.json"
+TASK = "bundle"
+IMPROVED = "simple_regret"
+FILES = {"cells": "cells.parquet", "rounds": "curves.parquet", "improvements": "improvements.parquet"}
+"""The tables, by what they are called in a run folder; the last is of bundles alone."""
+LEFT_OUT = {
+    "cells": {"spec", "traceback", "host"},
+    "rounds": {"action", "x", "f", "g", "observed_f", "observed_g", "dual"},
+}
+"""Columns of a run folder that a bundle has not: what `run.json` says, what may name people, and what is large."""
+REMEDY = "export it again: cbobench export RUN"
+
+
+def columns(kind: str) -> pa.Schema:
+    """The columns of a bundle's table, "cells", "rounds" or "improvements"."""
+    if kind == "improvements":
+        keys = [schema("rounds").field(name) for name in ("cell", "problem", "algorithm", "seed", "t", IMPROVED)]
+        return pa.schema(keys)
+    return pa.schema([field for field in schema(kind) if field.name not in LEFT_OUT[kind]])
+
+
+class Bundle(RunFolder):
+    """A bundle, as a run folder that cannot be written: given as a local path or a URI that ends with .zip.
+
+    Its rounds are those that it holds of every cell; `first_rounds` reads the improvements instead.
+    """
+
+    steps = "improvements"
+
+    @cached_property
+    def _files(self) -> dict[str, bytes]:
+        """The files of the archive, each checked against what `bundle.json` says of it.
+
+        Raises:
+            Misuse: no such file, or no bundle. DamagedRun: a truncated or changed one, or another version.
+        """
+        data = self._read()
+        try:
+            with zipfile.ZipFile(io.BytesIO(data)) as archive:
+                members = [info for info in archive.infolist() if info.filename in {ABOUT, FILE, *FILES.values()}]
+                large = any(info.compress_type != zipfile.ZIP_STORED for info in members)  # it may be of any size
+                found = {} if large else {info.filename: archive.read(info) for info in members}
+        except (zipfile.BadZipFile, EOFError, NotImplementedError, RuntimeError, ValueError) as error:
+            if not data.startswith(b"PK"):
+                self._refuse("it is no zip archive")
+            raise DamagedRun(f"{self} is a damaged bundle ({first(error)}); {REMEDY}") from error
+        if ABOUT not in found:
+            self._refuse(f"it has no {ABOUT}")
+        about = self._json(found[ABOUT], ABOUT)
+        if about.get("bundle") != VERSION:
+            raise DamagedRun(
+                f"{self} has bundle version {show(about.get('bundle'))}, this cbobench reads {VERSION}; use the "
+                "version that wrote it, or export the run again"
+            )
+        said = about.get("files")
+        for name in (FILE, *FILES.values()):
+            digest = said.get(name) if isinstance(said, dict) else None
+            if name not in found or hashlib.sha256(found[name]).hexdigest() != digest:
+                raise DamagedRun(f"{self} is a damaged bundle ({name} is not what was exported); {REMEDY}")
+        return found
+
+    def _read(self) -> bytes:
+        def call() -> bytes:
+            if self.local and not Path(self.uri).is_file():
+                raise FileNotFoundError
+            with self.fs.open_input_stream(self._place[1]) as stream:
+                return bytes(stream.read())
+
+        try:
+            return self._patient(call)
+        except (FileNotFoundError, NotADirectoryError):
+            raise Misuse(f"{self} is not a run folder or a bundle: there is no such file") from None
+
+    def _refuse(self, why: str) -> NoReturn:
+        raise Misuse(f"{self} is not a run folder or a bundle: {why}; give what cbobench run or cbobench export wrote")
+
+    def _json(self, data: bytes, name: str) -> dict[str, Any]:
+        try:
+            content = json.loads(data)
+        except (ValueError, RecursionError):
+            content = None
+        if not isinstance(content, dict):
+            raise DamagedRun(f"{self} is a damaged bundle ({name} is not what cbobench writes); {REMEDY}")
+        return content
+
+    @property
+    def about(self) -> dict[str, Any]:
+        """What `bundle.json` says."""
+        return self._json(self._files[ABOUT], ABOUT)
+
+    def path(self, relative: str) -> str:
+        """For messages."""
+        return f"{self}: {relative}"
+
+    def exists(self, relative: str) -> bool:
+        return relative in self._files
+
+    def names(self, kind: str) -> list[str]:
+        return [TASK] if FILES.get(kind) in self._files else []
+
+    def calls(self, kind: str) -> list[str]:
+        return []
+
+    def read_json(self, relative: str) -> dict[str, Any]:
+        return self._json(self._files[relative], relative)
+
+    def checked(self, kind: str, task: str, columns: list[str] | None = None) -> tuple[dict[str, Any], pa.Table]:
+        tables = [] if columns == [] else list(self.row_groups(kind, task, columns))
+        return {}, pa.concat_tables(tables) if tables else self.schema(kind).empty_table()
+
+    def row_groups(self, kind: str, task: str, columns: list[str] | None = None) -> Iterator[pa.Table]:
+        """The rows of a table, a part at a time; what a metric did not say when it was written is null."""
+        known = self.schema(kind)
+        wanted = [field for field in known if columns is None or field.name in columns]
+        try:
+            file = pq.ParquetFile(io.BytesIO(self._files[FILES[kind]]), read_dictionary=["cell"])
+            types = {field.name: field.type for field in file.schema_arrow}
+            strange = [f.name for f in known if types.get(f.name, f.type) not in (f.type, _CODED)]
+            if strange or set(known.names) - set(types) - set(METRICS) - LATER:
+                raise DamagedRun(f"{self} has other columns in {FILES[kind]} than cbobench writes; {REMEDY}")
+            for number in range(file.num_row_groups):
+                part = file.read_row_group(number, [f.name for f in wanted if f.name in types])
+                part.validate(full=True)
+                yield pa.table(
+                    {f.name: part[f.name] if f.name in types else pa.nulls(len(part), f.type) for f in wanted}
+                )
+        except (pa.ArrowException, OSError, UnicodeDecodeError) as error:
+            raise DamagedRun(f"{self} is a damaged bundle ({FILES[kind]}: {first(error)}); {REMEDY}") from error
+
+    def schema(self, kind: str) -> pa.Schema:
+        return columns(kind)
+
+    def refuse_file(self, then: str) -> NoReturn:
+        raise Misuse(f"{self} is a file; {then}")
+
+
+_CODED = pa.dictionary(pa.int32(), pa.string())

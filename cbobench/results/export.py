@@ -1,0 +1,228 @@
+"""`cbobench export`: writes a run as a bundle (see `results.bundle`), the same bytes for the same run."""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import json
+import re
+import zipfile
+from collections.abc import Iterable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+from numpy.typing import NDArray
+
+from cbobench.errors import CbobenchError, Misuse, show
+from cbobench.metrics import METRICS
+from cbobench.results.bundle import ABOUT, FILES, IMPROVED, LEFT_OUT, SUFFIX, VERSION, Bundle, columns
+from cbobench.results.folder import RunFolder
+from cbobench.results.published import ABSENT, Published, played
+from cbobench.results.record import FILE, RunRecord
+from cbobench.results.rows import codes_of
+from cbobench.results.schema import DICTIONARY
+
+PER_DECADE = 10
+SAID = ("at", "python", "versions", "commit", "dirty", "blas", "cpu", "cpus", "threads")
+"""What a bundle says of each call; its command line, host and process are nobody's business."""
+FROM_A_PATH_ON = re.compile(r"""["'(]*\S*[/\\].*""")
+ABSOLUTE = re.compile(r"~|/|[A-Za-z]:[/\\]")
+
+
+class Exported(NamedTuple):
+    """What was written: where to, how many bytes, cells done, failed and asked for, and what of the suite are paths."""
+
+    file: str
+    size: int
+    done: int
+    failed: int
+    expected: int
+    paths: tuple[str, ...]
+
+
+def export(folder: RunFolder, out: str | Path | None = None) -> Exported:
+    """Write what is published of a run into one file, whole or not at all.
+
+    Args:
+        folder: the run; it may be played meanwhile, the bundle says how many cells were asked for.
+        out: path or URI that ends with .zip; `<folder's name>.zip` here by default. An earlier bundle there is
+            replaced.
+
+    Raises:
+        Misuse: no run, a bundle, or another file in its place. CbobenchError: nothing is published yet.
+    """
+    folder.refuse_file("a bundle is exported from a run folder")
+    name = folder.uri.rstrip("/").rpartition("/")[2]
+    target = RunFolder.at(f"{name}{SUFFIX}" if out is None else out)
+    place, _, file = target.uri.rpartition("/")
+    if not target.uri.endswith(SUFFIX) or not isinstance(target, Bundle):
+        raise Misuse(f"--out is {show(str(out))}; give the name of a file that ends with {SUFFIX}")
+    into = RunFolder(place)
+    if into.exists(file):
+        try:
+            target.about  # noqa: B018 - raises where it is no bundle
+        except CbobenchError:
+            raise Misuse(f"{target} is there and no bundle of this version; remove it, or give another --out") from None
+    record, found = RunRecord.read(folder), played(folder, None)
+    if not (found.find(record.cells.ids) != ABSENT).any():
+        raise CbobenchError(f"{folder} has no cell that was played; nothing to export, see cbobench status")
+    files = contents(folder, record, found)
+    about = json.loads(files[ABOUT])
+    archive = io.BytesIO()
+    with zipfile.ZipFile(archive, "w", zipfile.ZIP_STORED) as zipped:
+        for member, data in files.items():
+            zipped.writestr(zipfile.ZipInfo(member), data)  # of 1980, so that the bytes do not depend on the hour
+    into.publish(file, lambda sink: sink.write(archive.getvalue()))
+    cells = about["cells"]
+    return Exported(
+        str(target), archive.tell(), cells["done"], cells["failed"], cells["expected"], tuple(_paths(record))
+    )
+
+
+def contents(folder: RunFolder, record: RunRecord, found: Published) -> dict[str, bytes]:
+    """The files of a run's bundle, by name."""
+    ids = record.cells.ids
+    at = found.find(ids)
+    rows = at[at != ABSENT]
+    pairs = [record.cells.strips[i].pair for i in record.cells.of[at != ABSENT].tolist()]
+    cells = found.table.drop_columns([*LEFT_OUT["cells"]]).take(pa.array(rows))
+    said = {"problem": [p.problem.title for p in pairs], "algorithm": [p.algorithm.title for p in pairs]}
+    said["error"] = [None if text is None else without_paths(text) for text in cells["error"].to_pylist()]
+    for name, words in said.items():
+        cells = cells.set_column(cells.column_names.index(name), name, pa.array(words, pa.string()))
+    failed = found.failed[rows]
+    good = cells.filter(pa.array(~failed))
+    curves, improved, recorded = _rounds(folder, found, good)
+    grids = tuple(replace(grid, command=()) for grid in record.grids)
+    calls = tuple({name: call[name] for name in SAID if name in call} for call in record.invocations)
+    public = replace(record, grids=grids, invocations=calls, audit=False)
+    tables = {"cells": cells, "rounds": curves, "improvements": improved}
+    files = {FILE: _json(public.to_json())} | {FILES[kind]: _parquet(kind, table) for kind, table in tables.items()}
+    code: dict[str, set[str]] = {}
+    for pair, source in zip(pairs, cells["source"].to_pylist(), strict=True):
+        code.setdefault(pair.title, set()).add(source)
+    seconds = float(np.nansum(cells["seconds"].to_numpy()))
+    about = {
+        "bundle": VERSION, "suite": record.suite, "about": record.about,
+        "cells": {"expected": len(ids), "done": int((~failed).sum()), "failed": int(failed.sum())},
+        "rounds": {str(horizon): t.tolist() for horizon, t in recorded.items()},
+        "calls": list(calls),
+        "cpus": sorted(found.cpus(rows)),
+        "libraries": sorted({*cells["libraries"].to_pylist()}),
+        "sources": {title: sorted(some) for title, some in code.items()},
+        "cost": {"seconds": seconds, "cpu_hours": seconds / 3600},
+        "files": {name: hashlib.sha256(data).hexdigest() for name, data in files.items()},
+    }  # fmt: skip
+    return {ABOUT: _json(about), **files}
+
+
+def fixed_rounds(recorded: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Which of the recorded rounds a bundle holds: the nearest to 10^(k/10), k = 0, 1, ..., and the last one."""
+    if not len(recorded):
+        return recorded
+    wanted = 10 ** (np.arange(np.floor(PER_DECADE * np.log10(recorded[-1])) + 1) / PER_DECADE)
+    after = np.searchsorted(recorded, wanted).clip(max=len(recorded) - 1)
+    before = (after - 1).clip(min=0)
+    near = np.where(wanted - recorded[before] <= recorded[after] - wanted, before, after)
+    return np.asarray(recorded[np.unique([*near, len(recorded) - 1])])
+
+
+def _rounds(
+    folder: RunFolder, found: Published, good: pa.Table
+) -> tuple[pa.Table, pa.Table, dict[int, NDArray[np.int64]]]:
+    """The curves of some cells at fixed rounds, when simple regret became smaller, and the rounds by horizon."""
+    ids, horizons = good["cell"].to_pylist(), good["horizon"].to_numpy()
+    position = {cell: i for i, cell in enumerate(ids)}
+    tasks = found.by_task(ids)
+    of = {cell: task for task, some in tasks.items() for cell in some}
+    recorded: dict[int, NDArray[np.int64]] = {}
+    for horizon in np.unique(horizons).tolist():
+        cell = ids[int(np.argmax(horizons == horizon))]
+        parts = [part["t"].to_numpy()[_of(part, {cell: 0}) == 0] for part in folder.row_groups("rounds", of[cell], _AT)]
+        recorded[horizon] = fixed_rounds(np.unique(np.concatenate(parts)))
+    names = [field.name for field in columns("rounds") if field.name in METRICS]
+    kept: list[pa.Table] = []
+    steps: list[pa.Table] = []
+    for task, some in tasks.items():
+        mine = {cell: position[cell] for cell in some}
+        for part in folder.row_groups("rounds", task, [*_AT, *names]):
+            row = _of(part, mine)
+            wanted = row >= 0
+            row, part = row[wanted], part.filter(pa.array(wanted)).drop_columns(["cell"])
+            part = part.append_column("row", pa.array(row))
+            t, fixed = part["t"].to_numpy(), np.zeros(len(row), dtype=bool)
+            for horizon, rounds in recorded.items():
+                fixed |= (horizons[row] == horizon) & np.isin(t, rounds)
+            kept.append(part.filter(pa.array(fixed)))
+            steps.append(_improvements(part.select(["row", "t", IMPROVED])))
+    schema = pa.schema([("t", pa.int64()), *((name, pa.float64()) for name in names), ("row", pa.int64())])
+    curves = pa.concat_tables([schema.empty_table(), *kept]).sort_by([("row", "ascending"), ("t", "ascending")])
+    schema = pa.schema([schema.field(name) for name in ("row", "t", IMPROVED)])
+    improved = _improvements(pa.concat_tables([schema.empty_table(), *steps]))
+    return _keyed("rounds", curves, good), _keyed("improvements", improved, good), recorded
+
+
+_AT = ["cell", "t"]
+
+
+def _of(part: pa.Table, position: dict[str, int]) -> NDArray[np.int64]:
+    """(rows,) the positions of the cells of some rows, -1 where one has none."""
+    codes = codes_of(part)
+    known = np.array([position.get(cell, -1) for cell in codes.dictionary.to_pylist()], dtype=np.int64)
+    return known[codes.indices.to_numpy()] if len(part) else known[:0]
+
+
+def _improvements(table: pa.Table) -> pa.Table:
+    """The rows, by cell and t, in which simple regret is smaller than in all rounds of the cell before."""
+    table = table.sort_by([("row", "ascending"), ("t", "ascending")])
+    row, value = table["row"].to_numpy(), table[IMPROVED].to_numpy()
+    value = np.where(np.isnan(value), np.inf, value)
+    better = np.zeros(len(row), dtype=bool)
+    ends = np.flatnonzero(np.append(row[1:] != row[:-1], np.ones(min(1, len(row)), dtype=bool))) + 1
+    for begin, end in zip([0, *ends.tolist()], ends.tolist(), strict=False):
+        smallest = np.minimum.accumulate(value[begin:end])
+        better[begin:end] = smallest < np.append(np.inf, smallest[:-1])
+    return table.filter(pa.array(better))
+
+
+def _keyed(kind: str, table: pa.Table, good: pa.Table) -> pa.Table:
+    """A table of rounds with the keys of its cells instead of their positions."""
+    keys = good.select(["cell", "problem", "algorithm", "seed"]).take(table["row"])
+    for name in keys.column_names:
+        table = table.append_column(name, keys[name])
+    return table.select(columns(kind).names)
+
+
+def without_paths(text: str) -> str:
+    """The beginning of an error's line, up to the first word that may be a path."""
+    return FROM_A_PATH_ON.sub("…", text)
+
+
+def _paths(record: RunRecord) -> Iterable[str]:
+    """Parameters of the suite that are absolute paths: a bundle must hold them, as they are part of a cell's name."""
+    variants = [*record.variants("problems").values(), *record.variants("algorithms").values()]
+    said = {f"{v.name}: {name} {value}" for v in variants for name, value in v.values.items()
+            if isinstance(value, str) and ABSOLUTE.match(value)}  # fmt: skip
+    return sorted(said)
+
+
+def _json(content: dict[str, Any]) -> bytes:
+    return (json.dumps(content, indent=1, sort_keys=True, ensure_ascii=False) + "\n").encode()
+
+
+def _parquet(kind: str, table: pa.Table) -> bytes:
+    """A table as the bytes of a Parquet file: text by dictionary, numbers byte by byte of all."""
+    known = columns(kind)
+    table = table.select(known.names).cast(known)
+    sink = io.BytesIO()
+    words = [name for name in DICTIONARY if name in known.names]
+    floats = [field.name for field in known if pa.types.is_floating(field.type)]
+    pq.write_table(
+        table, sink, compression="zstd", compression_level=9, use_dictionary=words,
+        use_byte_stream_split=floats, write_page_checksum=True, store_schema=False,
+    )  # fmt: skip
+    return sink.getvalue()

@@ -1,0 +1,282 @@
+"""A bundle: read wherever a run is, with the same numbers; what it does not hold, and what is none, is a line."""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import json
+import re
+import shutil
+import zipfile
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import cbobench
+from cbobench.cli import main
+from cbobench.errors import CbobenchError, DamagedRun, Misuse
+from cbobench.report.curves import curves
+from cbobench.report.load import Run
+from cbobench.results.bundle import FILES, columns
+from cbobench.results.compact import compact
+from cbobench.results.export import export, fixed_rounds, without_paths
+from cbobench.results.folder import RunFolder
+from tests.conftest import ROOT
+from tests.report.made import make
+
+SUITE = {
+    "suite": "mine", "horizon": 60, "seeds": 6, "algorithms": ["ckb-ucb", "random"],
+    "problems": [{"rkhs-1d": {"h": 0.25}}, {"rkhs-1d": {"constraint": "independent", "label": "free"}}],
+}  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("bundle") / "run"
+    cbobench.run(SUITE, out=folder, cpus=0, block=2)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def bundle(run):
+    return run.parent / export(RunFolder.at(run), run.parent / "mine.zip").file
+
+
+def repacked(original, out, compression=zipfile.ZIP_STORED, **changed):
+    """A bundle with other contents in some files (None: without), by the beginnings of their names."""
+    with zipfile.ZipFile(original) as old, zipfile.ZipFile(out, "w", compression) as new:
+        for name in old.namelist():
+            data = changed.get(name.partition(".")[0], old.read(name))
+            if data is not None:
+                new.writestr(name, data)
+    return out
+
+
+@pytest.mark.parametrize(
+    "options",
+    [{}, {"by": "binds"}, {"best": True}, {"against": "random", "metric": ["r", "V⁺"]}, {"ranks": True},
+     {"profile": True}, {"target": 0.37}, {"only": "free/*", "metric": "µs"}],
+    ids=str,
+)  # fmt: skip
+def test_tables_of_a_bundle_are_those_of_its_run(run, bundle, options):
+    mine, theirs = (cbobench.compare(one, **options) for one in (run, bundle))
+    assert mine.render("json") == theirs.render("json")
+    assert str(mine) == str(theirs)
+
+
+def test_a_run_beside_a_bundle_is_a_run_beside_a_run(run, bundle, tmp_path):
+    other = cbobench.run(SUITE | {"algorithms": [{"ckb-ucb": {"V": 30.0, "label": "ckb-ucb"}}, "random"], "seeds": 5},
+                         out=tmp_path / "other", cpus=0)  # fmt: skip
+    small = export(other.folder, tmp_path / "other.zip").file
+    wanted = cbobench.compare(run, other)
+    for one, two in ((run, small), (bundle, other), (bundle, small)):
+        pd.testing.assert_frame_equal(cbobench.compare(one, two).frame, wanted.frame)
+    assert cbobench.compare(bundle, run, only_changed=True).frame.empty
+
+
+def test_curves_hold_the_runs_values_at_the_rounds_that_are_said(run, bundle):
+    rounds = json.loads(zipfile.ZipFile(bundle).read("bundle.json"))["rounds"]["60"]
+    assert rounds == [1, 2, 3, 4, 5, 6, 8, 10, 13, 16, 20, 25, 32, 40, 50, 60]
+    whole, held = (cbobench.load_rounds(one, ["regret", "violation"]) for one in (run, bundle))
+    pd.testing.assert_frame_equal(whole[whole["t"].isin(rounds)].reset_index(drop=True), held)
+    title = Run(run).titles("problem", "free")[0]
+    whole, held = (curves(Run(one), "violations", title, statistic="median") for one in (run, bundle))
+    pd.testing.assert_frame_equal(whole[whole["t"].isin(rounds)].reset_index(drop=True), held)
+
+
+def test_fixed_rounds_are_recorded_ones():
+    recorded = np.arange(10, 10_001, 10)
+    found = fixed_rounds(recorded)
+    assert found[[0, -1]].tolist() == [10, 10_000]
+    assert set(found) <= set(recorded)
+    assert 1000 in found
+    assert fixed_rounds(np.array([7])).tolist() == [7]
+    assert fixed_rounds(np.arange(0)).tolist() == []
+
+
+def test_any_target_is_found_between_fixed_rounds(tmp_path):
+    t = np.arange(1, 101)
+    curve = np.where(t < 3, np.nan, np.where(t < 47, 2.0, np.where(t < 71, 1.0, 0.5)))
+    cells = {("p", "a"): {"simple_regret": [0.5, 0.5]}}
+    run = make(tmp_path / "run", cells, seeds=[0, 1],
+               rounds={("p", "a"): {"t": t, "simple_regret": np.stack([curve, curve])}})  # fmt: skip
+    bundle = export(RunFolder.at(run), tmp_path / "b.zip").file
+    improved = pd.read_parquet(io.BytesIO(zipfile.ZipFile(bundle).read("improvements.parquet")))
+    assert improved[improved["seed"] == 0]["t"].tolist() == [3, 47, 71]
+    for target, first in ((3.0, 3), (1.9, 47), (0.5, 71)):
+        assert cbobench.summary(bundle, target=target)["rounds_to_target_median"].tolist() == [first]
+        assert cbobench.summary(run, target=target)["rounds_to_target_median"].tolist() == [first]
+
+
+def test_the_same_run_gives_the_same_bytes_however_its_files_are_merged(run, bundle, tmp_path):
+    other = tmp_path / "elsewhere" / "again"
+    shutil.copytree(run, other)
+    compact(RunFolder.at(other))
+    made = export(RunFolder.at(other), tmp_path / "again.zip")
+    assert (tmp_path / "again.zip").read_bytes() == bundle.read_bytes()
+    assert made.size == bundle.stat().st_size < 60_000
+    assert export(RunFolder.at(other), tmp_path / "again.zip").done == 24, "an earlier bundle is replaced"
+
+
+def test_nothing_of_a_bundle_names_people_or_places(tmp_path):
+    cells = {("p", "a"): {}}
+    run = make(tmp_path / "jane_doe" / "run", cells, seeds=[0, 1, 2], failed={("p", "a"): [1]})
+    content = json.loads((run / "run.json").read_text())
+    content["invocations"] = [
+        {"command": ["cbobench", "--out", "/home/jane_doe"], "id": "jane-pc-1", "at": "2026-01-01"}
+    ]
+    content["grids"][0]["command"] = ["cbobench", "run", "/home/jane_doe/x.yaml"]
+    (run / "run.json").write_text(json.dumps(content))
+    made = export(RunFolder.at(run), tmp_path / "b.zip")
+    assert (made.done, made.failed, made.expected) == (2, 1, 3)
+    with zipfile.ZipFile(made.file) as archive:
+        for name in archive.namelist():
+            assert b"jane" not in archive.read(name), name
+        assert json.loads(archive.read("bundle.json"))["calls"] == [{"at": "2026-01-01"}]
+    assert "jane" not in str(cbobench.load_cells(made.file).to_dict())
+    for text, kept in (
+        ("KeyError: 'x'", "KeyError: 'x'"),
+        ("round 3: FileNotFoundError: no file: '/home/jane doe/a.csv'", "round 3: FileNotFoundError: no file: …"),
+        (r"OSError: C:\Users\jane doe (own.py:3)", "OSError: …"),
+    ):
+        assert without_paths(text) == kept
+
+
+def test_absolute_paths_of_the_suite_are_said(tmp_path, capsys):
+    run = make(tmp_path / "run", {("p", "a"): {}}, seeds=[0], facts={"rows": "/home/jane/x.csv"})
+    assert main(["export", str(run), "--out", str(tmp_path / "b.zip")]) == 0
+    seen = capsys.readouterr()
+    assert "names a path, as the suite does: rkhs-1d: rows /home/jane/x.csv" in seen.err
+    assert re.search(r"b\.zip: 1 of 1 cell done, \d+ kB\n$", seen.out)
+
+
+def test_marks_of_stale_cells_carry_over(run, bundle, tmp_path, monkeypatch, capsys):
+    assert not Run(bundle).stale
+    monkeypatch.setattr("cbobench.results.staleness.source_hash", lambda *names: "another")
+    assert Run(bundle).stale == Run(run).stale == set(Run(run).cells["cell"])
+    for one in (run, bundle):
+        assert main(["status", str(one)]) == 0
+    mine, theirs = capsys.readouterr().out.split("mine: ")[1:]
+    assert mine.splitlines()[:2] == theirs.splitlines()[:2]
+    assert "24 stale" in theirs
+    assert "to go on" not in theirs
+
+
+def test_a_run_that_is_played_says_n_of_expected(run, tmp_path):
+    part = tmp_path / "part"
+    shutil.copytree(run, part)
+    lost = [min((part / kind).glob("*.random.4-5.*")) for kind in ("cells", "rounds")]
+    assert lost[0].name == lost[1].name
+    for file in lost:
+        file.unlink()
+    made = export(RunFolder.at(part), tmp_path / "part.zip")
+    assert (made.done, made.expected) == (22, 24)
+    assert cbobench.compare(part).render("csv") == cbobench.compare(made.file).render("csv")
+    assert cbobench.summary(made.file)["n"].sum() == 22
+
+
+def test_what_is_no_bundle_is_a_line(bundle, tmp_path):
+    about = json.loads(zipfile.ZipFile(bundle).read("bundle.json"))
+    data, cut, other = bundle.read_bytes(), tmp_path / "cut.zip", tmp_path / "other.zip"
+    flipped = bytearray(data)
+    flipped[len(data) // 2] ^= 1
+    for content, error, says in (
+        (data[: len(data) // 2], DamagedRun, "is a damaged bundle"),
+        (bytes(flipped), DamagedRun, "is a damaged bundle"),
+        (b"", Misuse, "is no zip archive"),
+        (b"a,b\n1,2\n", Misuse, "is no zip archive"),
+    ):
+        cut.write_bytes(content)
+        with pytest.raises(error, match=says):
+            Run(cut)
+    newer = json.dumps(about | {"bundle": 2}).encode()
+    for changed, error, says in (
+        ({"bundle": newer}, DamagedRun, "has bundle version 2, this cbobench reads 1; use the version that wrote it"),
+        ({"bundle": None}, Misuse, "it has no bundle.json"),
+        ({"bundle": b"[]"}, DamagedRun, "bundle.json is not what cbobench writes"),
+        ({"curves": b"PAR1"}, DamagedRun, "curves.parquet is not what was exported"),
+        ({"cells": None}, DamagedRun, "cells.parquet is not what was exported"),
+        ({"compression": zipfile.ZIP_DEFLATED}, Misuse, "it has no bundle.json"),
+    ):
+        with pytest.raises(error, match=says):
+            Run(repacked(bundle, other, **changed))
+    with pytest.raises(Misuse, match="there is no such file"):
+        Run(tmp_path / "nowhere.zip")
+    foreign = io.BytesIO()
+    pd.DataFrame({"cell": [1]}).to_parquet(foreign)
+    files = about["files"] | {"cells.parquet": hashlib.sha256(foreign.getvalue()).hexdigest()}
+    lied = json.dumps(about | {"files": files}).encode()
+    with pytest.raises(DamagedRun, match="other columns in cells.parquet"):
+        Run(repacked(bundle, other, bundle=lied, cells=foreign.getvalue()))
+
+
+@pytest.mark.parametrize(
+    "words",
+    [["figures"], ["claims"], ["audit"], ["verify"], ["verify", "--repair"], ["compact"], ["export"]],
+    ids=" ".join,
+)
+def test_what_a_bundle_cannot_is_a_line(bundle, capsys, words, clean_tree):
+    before = bundle.read_bytes()
+    assert main([words[0], str(bundle), *words[1:]]) == 2
+    assert re.fullmatch(r"cbobench: \S+mine\.zip is a file; .+\n", capsys.readouterr().err)
+    assert bundle.read_bytes() == before
+    assert clean_tree() == []
+
+
+def test_nothing_is_played_into_a_file(bundle, capsys):
+    assert main(["run", "quickstart", "--out", str(bundle)]) == 2
+    assert "is a file; give a folder for the run" in capsys.readouterr().err
+
+
+def test_columns_that_a_bundle_has_not_are_refused(bundle):
+    for name in ("f", "x_1", "dual_1"):
+        with pytest.raises(Misuse, match=f"{name}.*allowed|unknown"):
+            cbobench.load_rounds(bundle, [name])
+    assert "f" not in cbobench.load_rounds(bundle)
+
+
+def test_what_cannot_be_exported_writes_nothing(run, tmp_path, clean_tree):
+    empty = tmp_path / "empty"
+    shutil.copytree(run, empty, ignore=shutil.ignore_patterns("*.parquet"))
+    notes = tmp_path / "notes.zip"
+    notes.write_text("mine")
+    before = clean_tree()
+    for folder, out, error, says in (
+        (empty, "b.zip", CbobenchError, "has no cell that was played; nothing to export"),
+        (tmp_path / "nowhere", "b.zip", Misuse, "is not a run folder"),
+        (run, "b.parquet", Misuse, "give the name of a file that ends with .zip"),
+        (run, "", Misuse, "give the name of a file"),
+        (run, "notes.zip", Misuse, "is there and no bundle of this version; remove it"),
+    ):
+        with pytest.raises(error, match=says):
+            export(RunFolder.at(folder), tmp_path / out)
+    assert clean_tree() == before
+    assert notes.read_text() == "mine"
+
+
+def test_bundles_of_different_suites_and_horizons_say_so(run, bundle, tmp_path, capsys):
+    other = make(tmp_path / "run", {("p", "a"): {}}, seeds=[0])
+    small = export(RunFolder.at(other), tmp_path / "b.zip").file
+    assert main(["compare", str(bundle), small]) == 1
+    assert "can be compared: only before (4), only after (1)" in capsys.readouterr().err
+    longer = cbobench.run(SUITE | {"horizon": 61, "seeds": 1, "algorithms": ["random"]}, out=tmp_path / "long", cpus=0)
+    long = export(longer.folder, tmp_path / "long.zip").file
+    assert main(["compare", str(bundle), long]) == 1
+    assert "T = 60 and 61" in capsys.readouterr().err
+
+
+def test_the_page_names_every_column_and_field(bundle):
+    text = (ROOT / "docs" / "bundles.md").read_text(encoding="utf-8")
+    parts = dict(re.findall(r"^### (\S+)\n(.*?)(?=^##)", text, flags=re.M | re.S))
+    named = {name: set(re.findall(r"`([^`]+)`", "".join(re.findall(r"^\| (`.*?) \|", part, flags=re.M))))
+             for name, part in parts.items()}  # fmt: skip
+    about = json.loads(zipfile.ZipFile(bundle).read("bundle.json"))
+    assert named["bundle.json"] == set(about)
+    for call in about["calls"]:
+        assert all(f"`{name}`" in parts["bundle.json"] for name in call)
+    assert named["cells.parquet"] == set(columns("cells").names)
+    for kind in ("rounds", "improvements"):
+        own = set(columns(kind).names) - named["cells.parquet"] | {"cell", "t"}
+        assert all(f"`{name}`" in parts[FILES[kind]] for name in own)
+    assert set(columns("rounds").names) - {"t"} <= named["cells.parquet"]
