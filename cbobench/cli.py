@@ -166,6 +166,10 @@ def parser() -> Parser:
         "--statistic", choices=("mean", "median"), help="means with intervals, or medians with quartiles, everywhere"
     )
 
+    report = command("report", "runs as one page that opens offline: tables, curves, claims, failed cells")
+    report.add_argument("runs", metavar="RUN", nargs="+", help="run folders, paths or URIs")
+    report.add_argument("--out", type=Path, metavar="FILE", help="page (default: RUN/report.html, else ./report.html)")
+
     merge = command("compact", "merge the many small files of a run into few; large runs are merged when they end")
     merge.add_argument("run", metavar="RUN", help="run folder, path or URI")
 
@@ -226,7 +230,7 @@ def parser() -> Parser:
     audit.add_argument("--format", choices=FORMATS, default="table")
     audit.add_argument("--figures", type=folder, metavar="FOLDER", help="draw the bounds of R₊ and V over the curves")
 
-    for sub in (status, compare, figures, claims, audit):
+    for sub in (status, compare, figures, report, claims, audit):
         sub.add_argument(
             "--imports", action="store_true",
             help="import the modules of your own that the run names, to tell whether their cells are stale",

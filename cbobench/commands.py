@@ -36,6 +36,7 @@ __all__ = [
     "do_list",
     "do_new",
     "do_reference",
+    "do_report",
     "do_run",
     "do_show",
     "do_status",
@@ -222,3 +223,11 @@ def do_claims(options: argparse.Namespace, given: list[str]) -> int:
     return command(
         options.runs, options.format, options.recipe, options.only, options.parts, options.strict, options.map
     )
+
+
+def do_report(options: argparse.Namespace, given: list[str]) -> int:
+    """`cbobench report`."""
+    from cbobench.page.command import do_report as write
+
+    import_if_asked(options, *options.runs)
+    return write(options, given)

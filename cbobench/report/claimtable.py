@@ -6,6 +6,7 @@ import itertools
 import math
 import sys
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -109,6 +110,17 @@ def shown(found: Sequence[Finding], style: str = "table", parts: bool = False, w
     """Findings as "table", "markdown" or "json"; with `parts`, a row for every part."""
     if style == "json":
         return records([as_record(f) for f in found], "json")
+    table = tabled(found, parts)
+    rows = [[*row] for row in table.rows]
+    for previous, row in reversed(list(itertools.pairwise(rows))):
+        if style == "table" and previous[:2] == row[:2]:  # said once
+            row[1] = ""
+            row[5] = "" if previous[5] == row[5] else row[5]
+    return render(replace(table, rows=rows), style, width)
+
+
+def tabled(found: Sequence[Finding], parts: bool = False) -> TextTable:
+    """Findings as a table, in which every row says all."""
     columns = ["claim", "statement", "verdict", "paper", "ours", "settings", "n"]
     rows: list[list[str]] = []
     for f in found:
@@ -122,11 +134,7 @@ def shown(found: Sequence[Finding], style: str = "table", parts: bool = False, w
             settings = f"{f.where}: {f.settings}"
             n = f"{part.n}/{part.expected}"
             rows.append([f.claim.id, f.claim.statement, verdict, part.paper, what, settings, n])
-    for previous, row in reversed(list(itertools.pairwise(rows))):
-        if style == "table" and previous[:2] == row[:2]:  # said once
-            row[1] = ""
-            row[5] = "" if previous[5] == row[5] else row[5]
-    return render(TextTable(columns, rows, counts(found), NOTE, left=6), style, width)
+    return TextTable(columns, rows, counts(found), NOTE, left=6)
 
 
 def decisive(found: Finding) -> Part:

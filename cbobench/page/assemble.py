@@ -1,0 +1,76 @@
+"""The file itself: template, style, scripts and data put together, whole or not at all."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import html
+import json
+import os
+import re
+from collections.abc import Mapping
+from contextlib import suppress
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+from cbobench.errors import Misuse
+
+HERE = Path(__file__).parent
+LIBRARY = Path("package_data", "plotly.min.js")
+SCRIPTS = ("tables.js", "figures.js", "ends.js", "page.js")
+
+
+def library() -> Path:
+    """The plotting library that goes into the page.
+
+    Raises:
+        Misuse: it is not installed.
+    """
+    spec = find_spec("plotly")  # found, not imported: only its JavaScript is needed
+    places = [Path(place) / LIBRARY for place in (spec.submodule_search_locations if spec else None) or ()]
+    there = next((place for place in places if place.is_file()), None)
+    if there is None:
+        raise Misuse("a report needs plotly, not installed here; to install: pip install 'cbobench[page]'")
+    return there
+
+
+def embedded(content: Mapping[str, Any]) -> str:
+    """JSON that no label can break out of: every < is escaped, so that there is no tag, no comment, no script's end."""
+    text = json.dumps(content, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
+    return text.replace("<", "\\u003c").replace("\u2028", "\\u2028").replace("\u2029", "\\u2029")
+
+
+def assembled(content: Mapping[str, Any], plotly: Path) -> str:
+    """The page as HTML.
+
+    Its policy lets the browser run these scripts alone, by their hashes, and load nothing from anywhere.
+    """
+    own = [(HERE / name).read_text(encoding="utf-8") for name in SCRIPTS]
+    scripts = [own[0], plotly.read_text(encoding="utf-8").replace("\r", ""), *own[1:]]
+    if any(re.search(r"</script", script, flags=re.IGNORECASE) for script in scripts):
+        raise Misuse(f"{plotly} ends its own script; install another version of plotly")
+    digests = [base64.b64encode(hashlib.sha256(script.encode()).digest()).decode() for script in scripts]
+    allowed = " ".join(f"'sha256-{digest}'" for digest in digests)
+    parts = {
+        "title": html.escape(content["title"]),
+        "policy": "default-src 'none'; style-src 'unsafe-inline'; img-src data: blob:; base-uri 'none'; "
+        f"form-action 'none'; script-src {allowed}",
+        "style": (HERE / "page.css").read_text(encoding="utf-8"),
+        "data": embedded(content),
+        "scripts": "\n".join(f"<script>{script}</script>" for script in scripts),
+    }
+    template = (HERE / "template.html").read_text(encoding="utf-8")
+    return re.sub(r"\{\{(\w+)\}\}", lambda found: parts[found.group(1)], template)
+
+
+def write(text: str, path: Path) -> None:
+    """Publish a file whole: whoever reads it meanwhile sees what was there before."""
+    part = path.with_name(f".{path.name}.{os.getpid()}.part")
+    try:
+        part.write_text(text, encoding="utf-8")
+        part.replace(path)
+    except BaseException:
+        with suppress(OSError):
+            part.unlink(missing_ok=True)
+        raise

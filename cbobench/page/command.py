@@ -1,0 +1,52 @@
+"""`cbobench report`: runs as one page that opens offline."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from cbobench.errors import Misuse, printable
+
+if TYPE_CHECKING:
+    from cbobench.report.load import Run
+
+NAME = "report.html"
+
+
+def do_report(options: argparse.Namespace, given: list[str]) -> int:
+    """`cbobench report`, once the modules that runs name are imported where that was asked for."""
+    from cbobench.page.assemble import assembled, library, write
+    from cbobench.page.content import content
+    from cbobench.report.load import Run
+
+    plotly = library()
+    refuse(options.out)
+    runs = [Run(run) for run in options.runs]
+    if len({run.folder.uri for run in runs}) < len(runs):
+        raise Misuse("a run is given twice; a page shows each once")
+    out = place(options.out, runs)
+    found = content(runs)
+    write(assembled(found, plotly), out)
+    for run in found["runs"]:
+        for note in run["notes"]:
+            print(printable(f"{run['label']}: {note}"), file=sys.stderr)
+    print(f"{out} ({out.stat().st_size / 1e6:.1f} MB)")
+    return 0
+
+
+def refuse(out: Path | None) -> None:
+    """Raises `Misuse` for a place where no page can be written, before anything is read."""
+    if out is not None and out.is_dir():
+        raise Misuse(f"{out} is a folder; give a file, such as {out / NAME}")
+    if out is not None and not out.parent.is_dir():
+        raise Misuse(f"{out.parent} is no folder; make it first, or give another --out")
+
+
+def place(out: Path | None, runs: Sequence[Run]) -> Path:
+    """Where the page goes: beside what it shows, where that is one run on this machine, else here."""
+    if out is not None:
+        return out
+    return Path(runs[0].folder.uri) / NAME if len(runs) == 1 and runs[0].folder.local else Path(NAME)

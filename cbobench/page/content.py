@@ -1,0 +1,196 @@
+"""What a page holds, as one value for JSON: tables as `cbobench compare` makes them, curves, claims, failed cells."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from cbobench import __version__
+from cbobench.errors import CbobenchError, masked, printable
+from cbobench.metrics import METRICS
+from cbobench.page import facts, looks
+from cbobench.page.series import curves
+from cbobench.report import style
+from cbobench.report.claimmap import LOOKS, maps_of
+from cbobench.report.claims import findings
+from cbobench.report.claimtable import claims_of, tabled
+from cbobench.report.compare import Comparison, compare
+from cbobench.report.formats import Marked, TextTable
+from cbobench.report.load import Run
+from cbobench.report.profiles import Profile
+from cbobench.report.quantities import quantities
+
+PLACED = ("median", "median_low", "median_high", "low", "high", "defined")
+"""What a plane shows of a metric, beside its mean."""
+
+
+def content(runs: Sequence[Run]) -> dict[str, Any]:
+    """Everything that a page says of some runs.
+
+    Raises:
+        CbobenchError: a run without any published cell, or damaged.
+    """
+    for run in runs:
+        if run.cells.empty:
+            raise CbobenchError(f"{run.folder} has no cell yet, so there is nothing to show; see cbobench status")
+    labels = labels_of(runs)
+    size = max(1, sum(len(run.cells) for run in runs))
+    names = ", ".join(dict.fromkeys(run.record.suite for run in runs))
+    tested, maps, why = _claims(runs)
+    return {
+        "title": names or "cbobench", "by": f"cbobench {__version__}",
+        "metrics": {
+            m.name: {"symbol": m.symbol, "label": m.label, "better": m.better, "whole": m.whole}
+            for m in METRICS.values()
+        },
+        "runs": [_run(run, label, len(run.cells) / size) for run, label in zip(runs, labels, strict=True)],
+        "changes": [_changes(runs[0], run, labels[0], label) for run, label in zip(runs[1:], labels[1:], strict=True)],
+        "claims": tested, "maps": maps, "unclaimed": why,
+    }  # fmt: skip
+
+
+def labels_of(runs: Sequence[Run]) -> list[str]:
+    """What tells runs apart: suites, else names of folders, else the folders."""
+    choices = [
+        [run.record.suite for run in runs], [str(run.folder).rstrip("/").rsplit("/", 1)[-1] for run in runs],
+        [str(run.folder) for run in runs],
+    ]  # fmt: skip
+    found = next((some for some in choices if len(set(some)) == len(runs) and all(some)), choices[-1])
+    return [printable(masked(label)) for label in found]
+
+
+def _run(run: Run, label: str, share: float) -> dict[str, Any]:
+    found = style.looks(run.record)
+    algorithms, problems = run.record.labels("algorithms"), run.record.labels("problems")
+    summary, tables = _tables(run)
+    stale = facts.outdated(run)
+    return {
+        "label": label, "horizon": run.horizon, "facts": facts.facts(run),
+        "notes": [note for note in (facts.running(run), facts.incomplete(run)) if note]
+        + [f"not played: {line}" for line in run.record.unplayable],
+        "problems": problems,
+        "algorithms": {
+            title: {"label": algorithms[title], **looks.shown(found[title])} for title in algorithms
+        },
+        "settings": [as_table(facts.decisive(run)), as_table(facts.settings(run)), as_table(facts.calls(run))],
+        "tables": tables, "finals": _finals(run, summary), **curves(run, share),
+        "ranks": _records(lambda: compare(run, ranks=True)), "profiles": _profiles(run),
+        "failures": facts.failures(run), "stale": as_table(stale) if stale else None,
+    }  # fmt: skip
+
+
+def as_table(made: TextTable, csv: str = "", kind: str = "") -> dict[str, Any]:
+    """A table as the page shows it; without `csv` its own cells are what is downloaded."""
+    return {
+        "kind": kind, "title": made.title, "note": made.note, "left": made.left,
+        "columns": [printable(name) for name in made.columns],
+        "rows": [[printable(cell) for cell in row] for row in made.rows],
+        "marked": [[i, j] for i, row in enumerate(made.rows) for j, cell in enumerate(row) if isinstance(cell, Marked)],
+        "csv": csv,
+    }  # fmt: skip
+
+
+def _tables(run: Run) -> tuple[Comparison, list[dict[str, Any]]]:
+    """The tables of `cbobench compare`, or why there is none."""
+    summary = compare(run)
+    kinds: dict[str, dict[str, Any]] = {
+        "Results": {}, "Against the best of each problem": {"best": True}, "Ranks": {"ranks": True},
+        "Profiles": {"profile": True},
+    }  # fmt: skip
+    found = []
+    for kind, asked in kinds.items():
+        try:
+            made = compare(run, **asked) if asked else summary
+            found.append(as_table(made.table, made.render("csv"), kind))
+        except CbobenchError as error:
+            found.append({"kind": kind, "absent": printable(str(error))})
+    return summary, found
+
+
+def _changes(before: Run, after: Run, old: str, new: str) -> dict[str, Any]:
+    """What changed from one run to another."""
+    made = compare(before, after)
+    table = as_table(made.table, made.render("csv"), f"{old} → {new}")
+    return table | ({"note": f"nothing can be compared: {made.nothing}\n{table['note']}"} if made.nothing else {})
+
+
+def _finals(run: Run, summary: Comparison) -> list[dict[str, Any]]:
+    """What the cells of the latest horizon came to: by metric median and its interval, mean and its."""
+    frame = summary.frame[summary.frame["horizon"] == run.horizon]
+    rows = []
+    for row in frame.to_dict("records"):
+        one = {name: row[name] for name in ("problem", "algorithm", "n", "expected", "stale")}
+        one["values"] = {
+            name: [_plain(row[name]), *(_plain(row[f"{name}_{word}"]) for word in PLACED)]
+            for name in METRICS if name in row and not math.isnan(row[name])
+        }  # fmt: skip
+        rows.append(one)
+    return rows
+
+
+def _records(make: Callable[[], Comparison]) -> list[dict[str, Any]]:
+    """The rows behind a comparison, none where it cannot be made; why is said by its table."""
+    try:
+        frame = make().frame
+    except CbobenchError:
+        return []
+    symbols = {name: quantity.symbol for name, quantity in quantities().items()}
+    return [
+        {str(k): _plain(v) for k, v in row.items()} | {"symbol": symbols.get(str(row["metric"]), "")}
+        for row in frame.to_dict("records")
+    ]
+
+
+def _profiles(run: Run) -> dict[str, list[dict[str, Any]]]:
+    """Both profiles, a curve per algorithm; empty where simple regret says nothing."""
+    result: dict[str, list[dict[str, Any]]] = {}
+    for kind in ("performance", "data"):
+        try:
+            frame = Profile(kind).data(run)  # type: ignore[arg-type]
+        except CbobenchError:
+            return {}
+        x = "at" if kind == "performance" else "t"
+        result[kind] = [
+            {"algorithm": title, **{name: int(some[name].iloc[0]) for name in ("n", "expected", "stale")},
+             "x": [float(f"{v:.6g}") for v in some[x]], "share": [float(f"{v:.6g}") for v in some["share"]]}
+            for title, some in frame.groupby("algorithm", sort=False)
+        ]  # fmt: skip
+    return result
+
+
+def _claims(runs: Sequence[Run]) -> tuple[dict[str, Any] | None, list[dict[str, Any]], str]:
+    """The verdicts on the claims that the runs can decide, their maps, and why there is none."""
+    good = [run for run in runs if (run.cells["status"] == "ok").any()]
+    try:
+        found = [finding for finding in findings(good, claims_of()) if finding.parts]
+    except CbobenchError as error:
+        return None, [], printable(str(error))
+    except Exception as error:  # a recipe may fail in any way
+        return None, [], printable(f"a claim cannot be tested: {type(error).__name__}: {error}")
+    if not found:
+        return None, [], ""
+    symbols = {verdict: symbol for verdict, (_, symbol) in LOOKS.items()}
+    maps = []
+    for map in maps_of(found):
+        if len(map.cells) < 2:
+            continue
+        rows = []
+        for i, words in enumerate(map.rows):
+            cells = [map.cells.get((i, j)) for j in range(len(map.columns))]
+            said = [
+                "" if f is None else f"{symbols[f.verdict]} {f.held}/{len(f.parts)}, n = {f.n}/{f.expected}"
+                for f in cells
+            ]
+            rows.append([words or "–", *said])
+        across = [f"{map.across} {column}".strip() or "verdict" for column in map.columns]
+        maps.append(as_table(TextTable(["settings", *across], rows, map.claim, map.caption(), left=1), "", "map"))
+    return as_table(tabled(found), "", "Claims"), maps, ""
+
+
+def _plain(value: Any) -> Any:
+    """What JSON can say of a value: null where there is none, words where it is infinite."""
+    value = value.item() if hasattr(value, "item") else value
+    if isinstance(value, float) and not math.isfinite(value):
+        return None if math.isnan(value) else str(value)
+    return value

@@ -1,0 +1,136 @@
+"""What a page says of a run beside its numbers: what was played with which settings by whom, and what went wrong."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Collection
+from typing import Any
+
+import pandas as pd
+
+from cbobench.errors import masked
+from cbobench.report.claims import DECISIVE
+from cbobench.report.formats import TextTable, number
+from cbobench.report.groups import cpus, groups
+from cbobench.report.load import Run
+from cbobench.report.readings import short
+from cbobench.results.drivers import drivers
+from cbobench.results.provenance import rounding
+from cbobench.results.record import WHATS
+from cbobench.words import counted
+
+FAILURES = 300
+"""How many failed cells a page lists with their tracebacks."""
+LONGEST = 200  # characters of a parameter's value
+UNITS = {"problems": "problem", "algorithms": "method"}
+
+
+def facts(run: Run) -> list[tuple[str, str]]:
+    """Names and values of what ran, for a list at the head of the page."""
+    found, record, cells = groups(run), run.record, run.cells
+    asked = sum(group.expected for group in found)
+    done = sum(len(group.good) for group in found)
+    states = {word: sum(getattr(group, word) for group in found) for word in ("failed", "stale", "unchecked")}
+    states["missing"] = asked - done - states["failed"]
+    state = ", ".join(f"{count:,} {word}" for word, count in states.items() if count)
+    horizons = dict.fromkeys(f"{group.horizon:,}" for group in found)
+    problems, algorithms = ({getattr(group, name) for group in found} for name in ("problem", "algorithm"))
+    hours = cells["seconds"].sum() / 3600
+    result = [
+        ("Suite", record.suite + (f": {record.about}" if record.about else "")),
+        ("Run", masked(str(run.folder))),
+        ("Cells", f"{done:,} of {asked:,} done" + (f" ({state})" if state else "")),
+        ("Played", f"{counted(len(problems), 'problem')}, {counted(len(algorithms), 'method')}, "
+                   f"T = {', '.join(horizons)}"),
+        ("Cost", f"{number(hours)} CPU-hours, all cells together"),
+        ("Hosts", _listed(cells["host"].dropna().unique())),
+        ("CPU", _listed(sorted(cpus(found))) or _calls(run, "cpu")),
+        ("Played with", "; ".join(dict.fromkeys(cells["libraries"].dropna()))),
+    ]  # fmt: skip
+    if mixed := rounding(cpus(found)):
+        result.append(("Note", mixed))
+    return [(name, value) for name, value in result if value]
+
+
+def running(run: Run) -> str:
+    """Who plays into the run now, empty where nobody does."""
+    who = [str(driver) for driver, alive in drivers(run.folder) if alive and driver.cells]
+    return f"still running: {'; '.join(who)}" if who else ""
+
+
+def incomplete(run: Run) -> str:
+    """How many cells are missing, empty where none is."""
+    found = groups(run)
+    missing = sum(group.expected - len(group.good) - group.failed for group in found)
+    asked = counted(sum(group.expected for group in found), "cell")
+    return f"incomplete: {missing:,} of {asked} are not played yet" if missing else ""
+
+
+def calls(run: Run) -> TextTable:
+    """Every call that played into the run: when, what, and with which versions."""
+    rows = []
+    for call in run.record.invocations:
+        versions = {"python": call.get("python"), **(call.get("versions") or {})}
+        commit = str(call.get("commit") or "–")[:12] + (" with changes" if call.get("dirty") else "")
+        words = ", ".join(f"{name} {version}" for name, version in versions.items() if version)
+        machine = ", ".join(str(call[name]) for name in ("cpu", "platform") if call.get(name))
+        rows.append([str(call.get("at", "–")), masked(shlex.join(map(str, call.get("command") or ()))), words, commit,
+                     machine])  # fmt: skip
+    return TextTable(["begun", "command", "versions", "commit", "machine"], rows, "Calls", left=5)
+
+
+def settings(run: Run, names: Collection[str] | None = None) -> TextTable:
+    """Every parameter as it was resolved, or some, with those who have it: a row for every value."""
+    rows = []
+    for what in WHATS:
+        variants, labels = run.record.variants(what), run.record.labels(what)
+        for name in sorted({name for v in variants.values() for name in v.values if names is None or name in names}):
+            values: dict[str, list[str]] = {}
+            for title, variant in variants.items():
+                if name in variant.values:
+                    values.setdefault(short(variant.values[name]), []).append(labels[title])
+            for value, who in values.items():
+                everyone = len(who) == len(variants) and len(who) > 1
+                shown = value if len(value) <= LONGEST else f"{value[:LONGEST]}… ({len(value):,} characters)"
+                rows.append([UNITS[what], f"all {len(who)}" if everyone else ", ".join(who), name, shown])
+    title = "All parameters" if names is None else "Decisive choices"
+    return TextTable(["of", "whose", "parameter", "value"], rows, title, left=4)
+
+
+def decisive(run: Run) -> TextTable:
+    """The parameters that papers leave open and that decide verdicts."""
+    return settings(run, DECISIVE)
+
+
+def failures(run: Run) -> dict[str, Any]:
+    """Failed cells with their errors; tracebacks that are equal are there once."""
+    failed = run.cells[run.cells["status"] == "failed"]
+    labels = {name: run.record.labels(what) for name, what in zip(("problem", "algorithm"), WHATS, strict=True)}
+    traces: dict[str, int] = {}
+    rows = []
+    for row in failed.head(FAILURES).to_dict("records"):
+        trace = row["traceback"] if isinstance(row["traceback"], str) else ""
+        error = row["error"] if isinstance(row["error"], str) else ""
+        rows.append([*(labels[name][row[name]] for name in labels), int(row["horizon"]), int(row["seed"]),
+                     masked(error), traces.setdefault(masked(trace), len(traces))])  # fmt: skip
+    return {"count": len(failed), "rows": rows, "traces": list(traces)}
+
+
+def outdated(run: Run) -> TextTable | None:
+    """Which cells other code played, or nobody knows; None where there are none."""
+    rows = [
+        [group.problem_label, group.algorithm_label, f"{group.horizon:,}", f"{group.stale}/{group.expected}",
+         f"{group.unchecked}/{group.expected}"]
+        for group in groups(run) if group.stale or group.unchecked
+    ]  # fmt: skip
+    note = "stale: the code that plays these cells has changed since; unchecked: that code is not at hand"
+    return TextTable(["problem", "algorithm", "T", "stale", "unchecked"], rows, "Stale cells", note) if rows else None
+
+
+def _listed(words: Any, most: int = 6) -> str:
+    found = [str(word) for word in words]
+    return "; ".join(found[:most]) + (f" and {len(found) - most} more" if len(found) > most else "")
+
+
+def _calls(run: Run, name: str) -> str:
+    return _listed(pd.unique(pd.Series([str(c[name]) for c in run.record.invocations if c.get(name)], dtype=object)))

@@ -1,0 +1,189 @@
+"use strict";
+// Figures: a panel is a title, traces for the plotting library, and the rows of its CSV.
+
+const isDark = () => document.documentElement.dataset.theme === "dark";
+const plain = (text) => String(text).replaceAll("&", "&amp;").replaceAll("<", "&lt;").replaceAll(">", "&gt;");
+const panels = new Set();
+const seen = new IntersectionObserver((entries) => {
+  for (const entry of entries) if (entry.isIntersecting) entry.target.panel.draw();
+}, { rootMargin: "200px" });
+
+/** Numbers that are packed as float32, in rows of one length. */
+function unpacked(text, width) {
+  const bytes = Uint8Array.from(atob(text), (letter) => letter.charCodeAt(0));
+  const values = new Float32Array(bytes.buffer);
+  const rows = [];
+  for (let i = 0; i < values.length; i += width) {
+    rows.push(Array.from(values.subarray(i, i + width), (v) => (Number.isFinite(v) ? Number(v.toPrecision(7)) : null)));
+  }
+  return rows;
+}
+
+/** Colours of paper, text and grid. */
+function theme(dark) {
+  const [paper, text, grid] = dark ? ["#171a1f", "#e8eaed", "#3a404a"] : ["#ffffff", "#1b1e23", "#dfe3e8"];
+  const axis = { gridcolor: grid, linecolor: text, zerolinecolor: grid, ticks: "outside", tickcolor: text, automargin: true };
+  return { paper, text, axis };
+}
+
+/** How many lines the legend takes: the library gives all names the width of the longest. */
+function legendLines(traces, width) {
+  const names = traces.filter((trace) => trace.showlegend !== false).map((trace) => trace.name.length);
+  return Math.ceil(names.length / Math.max(1, Math.floor((width - 24) / (58 + 6.7 * Math.max(0, ...names)))));
+}
+
+/** The library's layout for a panel in one theme. */
+function layoutOf(made, dark, width, tall) {
+  const { paper, text, axis } = theme(dark);
+  const below = made.layout.showlegend === false ? 0 : 19 * legendLines(made.traces, width) + 6;
+  return {
+    paper_bgcolor: paper, plot_bgcolor: paper, height: tall + below, autosize: true,
+    font: { family: "system-ui, sans-serif", size: 13, color: text },
+    margin: { l: 56, r: 14, t: 14, b: 48 + below }, hovermode: "closest",
+    hoverlabel: { bgcolor: paper, bordercolor: text, font: { color: text } },
+    legend: { orientation: "h", x: 0, yref: "container", y: 0, yanchor: "bottom", font: { size: 12 }, bgcolor: "rgba(0,0,0,0)" },
+    showlegend: true, dragmode: "zoom",
+    ...made.layout,
+    xaxis: { ...axis, ...made.layout.xaxis }, yaxis: { ...axis, ...made.layout.yaxis },
+  };
+}
+
+/** A number for tooltips. */
+const said = (value) => (value === null || value === undefined ? "–" : typeof value === "string" ? value
+  : Math.abs(value) >= 1e5 || (value && Math.abs(value) < 1e-3) ? value.toExponential(3) : String(Number(value.toPrecision(4))));
+
+/** A name for the legend, which says where seeds are missing. */
+const legendName = (label, some) => plain(label + (some.n === some.expected ? "" : ` (${some.n} of ${some.expected})`));
+
+/** In how many seeds, and which cells are stale: [[label, { n, expected, stale }], ...] in words. */
+function seedsOf(shown) {
+  const n = [...new Set(shown.map(([, some]) => `${some.n} of ${some.expected}`))].join(", ");
+  const stale = shown.filter(([, some]) => some.stale).map(([label]) => label);
+  const who = stale.length === shown.length ? "all" : stale.join(", ");
+  return `n = ${n}${stale.length ? `; with stale cells: ${who}` : ""}`;
+}
+
+const tint = (colour, share) => `rgba(${[1, 3, 5].map((i) => parseInt(colour.slice(i, i + 2), 16)).join(",")},${share})`;
+
+/** What line and markers of an algorithm look like. */
+function lookOf(look, dark) {
+  const colour = dark ? look.dark : look.light;
+  return { colour, line: { color: colour, dash: look.dash, width: look.width },
+    marker: { color: colour, symbol: look.symbol, size: 8, line: { color: colour, width: 1.5 } } };
+}
+
+/** A figure with its tools. `build(dark)` gives { traces, layout, csv, note }. */
+function panelOf(title, file, build) {
+  const plot = el("div", { class: "plot", tabindex: "0", role: "img", "aria-label": title, onkeydown: keys });
+  const note = el("p", { class: "note" });
+  const button = (name, act, about) => el("button", { type: "button", onclick: act, "aria-label": `${about}: ${title}` }, name);
+  const image = (format) => {
+    const made = build(false); // on white, whatever the theme: it goes into papers
+    const layout = { ...layoutOf(made, false, 760, 440), width: 760, title: { text: plain(title), font: { size: 15 } } };
+    layout.margin = { ...layout.margin, t: 48 };
+    const size = { width: layout.width, height: layout.height, scale: format === "png" ? 2 : 1 };
+    return Plotly.downloadImage({ data: made.traces, layout }, { format, filename: file, ...size });
+  };
+  const figure = el("figure", { class: "panel" }, el("figcaption", {}, title), plot, note,
+    el("div", { class: "tools" },
+      button("SVG", () => image("svg"), "download as SVG"), button("PNG", () => image("png"), "download as PNG"),
+      button("CSV", () => download(`${file}.csv`, csvOf(build(false).csv)), "download the numbers"),
+      button("Whole", () => Plotly.relayout(plot, { "xaxis.autorange": true, "yaxis.autorange": true }), "show all again")));
+  const panel = { figure, plot, drawn: false };
+  panel.draw = (fresh) => {
+    if (panel.drawn && !fresh) return undefined;
+    panel.drawn = true;
+    const made = build(isDark());
+    const layout = layoutOf(made, isDark(), plot.clientWidth || 480, 310);
+    layout.uirevision = file;
+    plot.style.height = `${layout.height}px`;
+    note.textContent = made.note || "";
+    plot.setAttribute("aria-label", `${title}. ${made.note || ""} The CSV below has its numbers.`);
+    const config = { responsive: true, displaylogo: false, displayModeBar: false, scrollZoom: false };
+    return Plotly.react(plot, made.traces, layout, config);
+  };
+  function keys(event) { // + and - zoom, arrows move, 0 shows all
+    const moves = { "+": [0.2, -0.2], "=": [0.2, -0.2], "-": [-0.33, 0.33], ArrowLeft: [-0.2, -0.2], ArrowRight: [0.2, 0.2] };
+    if (event.key === "0") Plotly.relayout(plot, { "xaxis.autorange": true, "yaxis.autorange": true });
+    else if (moves[event.key] && plot._fullLayout) {
+      const [low, high] = plot._fullLayout.xaxis.range.map(Number);
+      const [a, b] = moves[event.key].map((share) => share * (high - low));
+      Plotly.relayout(plot, { "xaxis.range": [low + a, high + b] });
+    } else return;
+    event.preventDefault();
+  }
+  plot.panel = panel;
+  panels.add(panel);
+  seen.observe(plot);
+  return panel;
+}
+
+/** Draws again what was drawn and is still on the page. */
+function redraw() {
+  for (const panel of panels) {
+    if (!panel.figure.isConnected) { seen.unobserve(panel.plot); Plotly.purge(panel.plot); panels.delete(panel); }
+    else if (panel.drawn) panel.draw(true);
+  }
+}
+
+/** Curves of one metric on one problem of one run. */
+function curvePanel(run, problem, state, dark) {
+  const metric = DATA.metrics[state.metric];
+  const traces = [], csv = [], counts = [];
+  const middle = state.view === "mean" ? "mean" : "median";
+  const bars = { mean: "95 % interval", median: "quartiles" }[middle];
+  csv.push(state.view === "seeds" ? ["run", "problem", "algorithm", "seed", "t", state.metric, "n", "expected"]
+    : ["run", "problem", "algorithm", "t", middle, "low", "high", "n", "expected", "stale"]);
+  let least = Infinity;
+  for (const pair of run.pairs) {
+    const look = run.algorithms[pair.algorithm];
+    if (pair.problem !== problem || !state.algorithms.has(look.label) || !pair.curves[state.metric]) continue;
+    const { colour, line, marker } = lookOf(look, dark);
+    const t = run.rounds[state.view === "seeds" ? pair.seeds_t : pair.t];
+    const name = legendName(look.label, pair);
+    const many = `n = ${pair.n} of ${pair.expected}`;
+    counts.push([look.label, pair]);
+    if (state.view === "seeds") {
+      const values = unpacked(pair.by_seed[state.metric], t.length);
+      const x = [], y = [], text = [];
+      values.forEach((row, i) => {
+        row.forEach((value, k) => {
+          x.push(t[k]); y.push(value); text.push(`seed ${pair.seeds[i]}`);
+          csv.push([run.label, run.problems[problem], look.label, pair.seeds[i], t[k], value, pair.n, pair.expected]);
+        });
+        x.push(null); y.push(null); text.push("");
+      });
+      const few = pair.seeds.length < pair.n ? `, ${pair.seeds.length} shown` : "";
+      traces.push({ type: "scatter", mode: "lines", name, x, y, text, opacity: 0.45, line: { ...line, width: 1 },
+        hovertemplate: `%{fullData.name}, %{text}<br>t = %{x:,}: %{y:.4g}<br>${many}${few}<extra></extra>` });
+      continue;
+    }
+    const [centre, low, high] = unpacked(pair.curves[state.metric], t.length).slice(middle === "median" ? 0 : 3);
+    t.forEach((round, k) => csv.push([run.label, run.problems[problem], look.label, round, centre[k], low[k], high[k], pair.n, pair.expected, pair.stale]));
+    const there = t.map((_, k) => k).filter((k) => low[k] !== null && high[k] !== null);
+    for (const k of there) for (const v of [low[k], centre[k], high[k]]) if (v > 0) least = Math.min(least, v);
+    if (there.length) {
+      traces.push({ type: "scatter", mode: "lines", legendgroup: name, showlegend: false, hoverinfo: "skip", band: true,
+        x: [...there.map((k) => t[k]), ...there.map((k) => t[k]).reverse()],
+        y: [...there.map((k) => high[k]), ...there.map((k) => low[k]).reverse()],
+        fill: "toself", fillcolor: tint(colour, 0.16), line: { width: 0 } });
+    }
+    traces.push({ type: "scatter", mode: "lines+markers", name, legendgroup: name, x: t, y: centre, line,
+      marker: { ...marker, maxdisplayed: 8 }, customdata: t.map((_, k) => [said(low[k]), said(high[k])]),
+      hovertemplate: `%{fullData.name}<br>t = %{x:,}<br>${middle} %{y:.4g} [%{customdata[0]}, %{customdata[1]}]<br>${many}<extra></extra>` });
+  }
+  if (state.ylog) {
+    for (const trace of traces) if (trace.band) trace.y = trace.y.map((v) => (v > 0 ? v : least)); // a band may reach 0
+  }
+  traces.sort((a, b) => (b.band || 0) - (a.band || 0)); // bands behind lines
+  const shown = counts.some(([, pair]) => pair.seeds.length < pair.n) && state.view === "seeds" ? "; some seeds of each are shown" : "";
+  const what = state.view === "seeds" ? "a line per seed" : `${middle} and ${bars}`;
+  return {
+    traces, csv,
+    note: traces.length ? `${what}, ${seedsOf(counts)}${shown}` : "no good cell of what is chosen, or the metric is undefined here",
+    layout: {
+      xaxis: { title: { text: "Round t" }, type: state.xlog ? "log" : "linear" },
+      yaxis: { title: { text: metric.label }, type: state.ylog ? "log" : "linear", ...(state.ylog ? { exponentformat: "power" } : { rangemode: "tozero" }) },
+    },
+  };
+}

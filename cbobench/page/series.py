@@ -1,0 +1,94 @@
+"""Curves of a page: what `cbobench figures` draws, at some rounds of the latest horizon."""
+
+from __future__ import annotations
+
+import base64
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from cbobench.metrics import METRICS
+from cbobench.report.curves import STATISTICS, centre, stale
+from cbobench.report.load import Run
+
+Array = NDArray[np.float64]
+ROUNDS = 80
+"""How many rounds the curves of a page have at most; `SEED_ROUNDS` those of single seeds."""
+SEED_ROUNDS = 40
+VALUES = 1_000_000
+"""How many numbers the curves of single seeds of one page have at most; where there are more, some seeds are shown."""
+
+
+def packed(values: Array) -> str:
+    """Numbers as little-endian float32 in base64, row by row: seven digits."""
+    return base64.b64encode(np.ascontiguousarray(values, dtype="<f4").tobytes()).decode()
+
+
+def some(count: int, most: int) -> NDArray[np.int64]:
+    """At most so many positions of 0..count-1, the first and the last among them: half even, half denser early on."""
+    if count <= most:
+        return np.arange(count)
+    even = np.linspace(0, count - 1, most // 2)
+    early = np.geomspace(1, count, most - most // 2) - 1
+    return np.unique(np.concatenate([even, early]).round().astype(np.int64))
+
+
+def measured(run: Run) -> list[str]:
+    """The metrics that some good cell has a value of."""
+    good = run.cells[run.cells["status"] == "ok"]
+    return [name for name in METRICS if name in good and good[name].notna().any()]
+
+
+def curves(run: Run, share: float = 1.0) -> dict[str, Any]:
+    """Every pair's curves.
+
+    Args:
+        share: of `VALUES` that this run may take.
+
+    Returns:
+        `rounds`, lists of t; `pairs`: titles `problem` and `algorithm`, `n`, `expected`, `stale`, `t` and `seeds_t`
+        (positions in `rounds`), `seeds` (which ones are shown), and by metric `curves` (packed: median, quartiles,
+        mean, ends of its interval; each as long as t) and `by_seed` (packed, seeds x rounds).
+    """
+    names, known = measured(run), list(_played(run))
+    each = VALUES * share / max(1, len(names) * len(known) * SEED_ROUNDS)
+    rounds: list[list[int]] = []
+
+    def place(t: NDArray[np.int64]) -> int:
+        if (listed := t.tolist()) not in rounds:
+            rounds.append(listed)
+        return rounds.index(listed)
+
+    pairs = []
+    for problem, algorithm, expected in known:
+        cells = run.good(problem, algorithm).sort_values("cell")  # the order of `Run.series`
+        shown = some(len(cells), max(1, int(each)))
+        pair: dict[str, Any] = {"problem": problem, "algorithm": algorithm, "n": len(cells), "expected": expected}
+        pair |= {"stale": stale(run, problem, algorithm), "curves": {}, "by_seed": {}}
+        for name in names:
+            t, values = run.series(name, problem, algorithm)
+            if not len(t) or np.isnan(values).all():
+                continue
+            kept, few = some(len(t), ROUNDS), some(len(t), SEED_ROUNDS)
+            parts = [part for word in reversed(STATISTICS) for part in centre(values[kept], name, word)]
+            pair["curves"][name] = packed(np.array(parts))
+            pair["by_seed"][name] = packed(values[np.ix_(few, shown)].T)
+            pair |= {"t": place(t[kept]), "seeds_t": place(t[few])}
+        pair["seeds"] = cells["seed"].to_numpy()[shown].tolist()
+        if pair["curves"]:
+            pairs.append(pair)
+    return {"rounds": rounds, "pairs": pairs, "metrics": names}
+
+
+def _played(run: Run) -> list[tuple[str, str, int]]:
+    """Titles of the pairs that have a good cell of the latest horizon, in order, with the number of cells asked for."""
+    cells = run.cells
+    good = cells[(cells["status"] == "ok") & (cells["horizon"] == run.horizon)]
+    there = set(zip(good["problem"], good["algorithm"], strict=True))
+    return [
+        (problem, algorithm, expected)
+        for problem in run.record.labels("problems")
+        for algorithm, expected in run.expected_of(problem).items()
+        if (problem, algorithm) in there
+    ]

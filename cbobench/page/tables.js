@@ -1,0 +1,117 @@
+"use strict";
+// Data, elements and tables. Text from a run is only ever set as text, never as markup.
+
+const DATA = JSON.parse(document.getElementById("data").textContent);
+
+/** An element: attributes, "on..." listeners, and children that are elements or text. */
+function el(tag, attributes, ...children) {
+  const made = document.createElement(tag);
+  for (const [name, value] of Object.entries(attributes || {})) {
+    if (name.startsWith("on")) made.addEventListener(name.slice(2), value);
+    else if (value === true) made.setAttribute(name, "");
+    else if (value !== false && value !== null && value !== undefined) made.setAttribute(name, value);
+  }
+  for (const child of children.flat(Infinity)) if (child !== null && child !== undefined) made.append(child);
+  return made;
+}
+
+/** Paragraphs of a text, a line each. */
+function lines(text, kind) {
+  return text ? text.split("\n").map((line) => el("p", { class: kind }, line)) : [];
+}
+
+/** A name for a file, of letters and digits. */
+function fileName(...words) {
+  return words.filter(Boolean).join("_").replace(/[^\p{L}\p{N}.-]+/gu, "_").slice(0, 120) || "cbobench";
+}
+
+function download(name, text) {
+  const address = URL.createObjectURL(new Blob([text], { type: "text/csv;charset=utf-8" }));
+  const link = el("a", { href: address, download: name });
+  document.body.append(link);
+  link.click();
+  link.remove();
+  setTimeout(() => URL.revokeObjectURL(address), 1000);
+}
+
+/** Rows as CSV. */
+function csvOf(rows) {
+  const quoted = (cell) => {
+    const text = cell === null || cell === undefined ? "" : String(cell);
+    return /[",\r\n]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text;
+  };
+  return rows.map((row) => row.map(quoted).join(",")).join("\n") + "\n";
+}
+
+/** What a cell is sorted by: its first number, -1 for none; or its words. */
+function sortKey(text) {
+  const plain = text.replaceAll(",", "").replace("∞", "Infinity");
+  const found = /^[^\d-]{0,2}(-?(?:Infinity|\d+(?:\.\d+)?(?:e[+-]?\d+)?))/.exec(plain);
+  return found ? Number(found[1]) : NaN;
+}
+
+let tableCount = 0;
+
+/** A table that can be sorted by every column, filtered, and downloaded as CSV. */
+function tableOf(table, file) {
+  const id = `table-${(tableCount += 1)}`;
+  const marked = new Set(table.marked.map(([i, j]) => `${i} ${j}`));
+  const verdicts = { "+": "holds", "−": "fails", "?": "open" };
+  const body = el("tbody");
+  const rows = table.rows.map((cells, i) => {
+    const begins = i > 0 && table.left > 1 && cells[0] !== table.rows[i - 1][0];
+    const shown = cells.map((cell, j) => {
+      const look = [j < table.left ? "words" : "number", cell.length > 40 ? "long" : "", marked.has(`${i} ${j}`) ? "marked" : ""];
+      if (table.kind === "map" && j) look.push(verdicts[cell[0]] || "");
+      const text = cell + (marked.has(`${i} ${j}`) ? "*" : "");
+      return j === 0 ? el("th", { scope: "row", class: look.join(" ") }, text) : el("td", { class: look.join(" ") }, text);
+    });
+    return { cells, at: i, text: cells.join(" ").toLowerCase(), row: el("tr", { class: begins ? "begins" : null }, shown) };
+  });
+  const said = el("span", { class: "said", role: "status" });
+  const filter = el("input", { type: "search", id: `${id}-filter`, oninput: show, autocomplete: "off" });
+  let order = { column: -1, down: false };
+
+  function show() {
+    const wanted = filter.value.toLowerCase().split(/\s+/).filter(Boolean);
+    const kept = rows.filter((one) => wanted.every((word) => one.text.includes(word)));
+    body.replaceChildren(...kept.map((one) => one.row));
+    body.classList.toggle("sorted", order.column >= 0);
+    said.textContent = kept.length === rows.length ? `${rows.length} rows` : `${kept.length} of ${rows.length} rows`;
+  }
+
+  function sort(column) {
+    if (order.column !== column) order = { column, down: false };
+    else order = order.down ? { column: -1, down: false } : { column, down: true };
+    const side = order.down ? -1 : 1;
+    const numbers = column >= table.left;
+    rows.sort((a, b) => {
+      if (order.column < 0) return a.at - b.at;
+      if (!numbers) return side * a.cells[column].localeCompare(b.cells[column], "en", { numeric: true }) || a.at - b.at;
+      const [x, y] = [sortKey(a.cells[column]), sortKey(b.cells[column])];
+      if (Number.isNaN(x) || Number.isNaN(y)) return Number.isNaN(x) - Number.isNaN(y) || a.at - b.at; // none: last
+      return side * (x === y ? 0 : x < y ? -1 : 1) || a.at - b.at;
+    });
+    headings.forEach((heading, i) => {
+      heading.setAttribute("aria-sort", i !== order.column ? "none" : order.down ? "descending" : "ascending");
+    });
+    show();
+  }
+
+  const headings = table.columns.map((name, j) => el(
+    "th", { scope: "col", "aria-sort": "none", class: j < table.left ? "words" : "number" },
+    el("button", { type: "button", onclick: () => sort(j), title: "sort" }, name || "–"),
+  ));
+  const csv = () => table.csv || csvOf([table.columns, ...table.rows]);
+  show();
+  return el(
+    "figure", { class: "table", id },
+    el("figcaption", {}, table.title),
+    el("div", { class: "tools" },
+      el("label", { for: `${id}-filter` }, "Filter"), filter, said,
+      el("button", { type: "button", onclick: () => download(`${file}.csv`, csv()) }, "CSV")),
+    el("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": table.title },
+      el("table", {}, el("thead", {}, el("tr", {}, headings)), body)),
+    lines(table.note, "note"),
+  );
+}
