@@ -27,13 +27,16 @@ SHARING = {"play", "report", "results", "suite", "sweep"}  # folders whose files
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """A file keeps to one worker of a parallel run where its tests share a fixture; so do all that start a cluster.
 
-    These come first: one after the other they take longest, and would else be what the end waits for.
+    These come first, and other files that keep to one worker: one after the other their tests take longest, and would
+    else be what the end waits for. Then the pages, whose tests are the longest that stand alone.
     """
     starts_cluster = {item: item.path.stem.startswith(("test_cluster", "test_token")) for item in items}
     for item in items:
         if item.path.parent.name in SHARING:
             item.add_marker(pytest.mark.xdist_group("clusters" if starts_cluster[item] else item.path.stem))
-    items.sort(key=lambda item: not starts_cluster[item])
+    items.sort(
+        key=lambda item: (not starts_cluster[item], item.path.parent.name not in SHARING, item.path.stem != "test_docs")
+    )
 
 
 @pytest.fixture

@@ -161,9 +161,17 @@ def _installed() -> tuple[Path, ...]:
 
 def imports_of(path: Path, name: str) -> list[str]:
     """Modules that a file imports, and the packages that hold them; a name imported from a package may be a module."""
-    package = name if path.name == "__init__.py" else name.rpartition(".")[0]
+    named, whole = _named(_look(path)[1], name if path.name == "__init__.py" else name.rpartition(".")[0])
+    every = [f"{base}.{module}" for base in whole for module in _submodules(base)]
+    return list(dict.fromkeys([*named, *(part for one in every for part in _with_parents(one))]))
+
+
+@cache
+def _named(nodes: tuple[ast.Import | ast.ImportFrom, ...], package: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """What imports in a module of a package name, with the packages that hold it; and of what they take everything."""
     found: list[str] = []
-    for node in _look(path)[1]:
+    whole: list[str] = []
+    for node in nodes:
         if isinstance(node, ast.Import):
             named = [alias.name for alias in node.names]
         else:
@@ -172,11 +180,10 @@ def imports_of(path: Path, name: str) -> list[str]:
                 parents = package.split(".")
                 base = ".".join([*parents[: len(parents) - node.level + 1], *([base] if base else [])])
             named = [base, *(f"{base}.{alias.name}" for alias in node.names)]
-            if node.names[0].name == "*":
-                named += [f"{base}.{module}" for module in _submodules(base)]
+            whole += [base] if node.names[0].name == "*" else []
         for one in named:
             found += _with_parents(one)
-    return list(dict.fromkeys(found))
+    return tuple(dict.fromkeys(found)), tuple(whole)
 
 
 def _with_parents(name: str) -> list[str]:

@@ -149,10 +149,15 @@ EXPECTED = {
 }  # fmt: skip
 
 
+@pytest.fixture(scope="module")
+def drawn(finished, tmp_path_factory):
+    """The files of every figure, by its name."""
+    folder = tmp_path_factory.mktemp("drawn")
+    return {figure.name: paths for figure, paths in draw_all(Run(finished), folder)}
+
+
 @pytest.mark.slow
-def test_figures_and_the_numbers_behind_them(finished, tmp_path):
-    run = Run(finished)
-    drawn = {figure.name: paths for figure, paths in draw_all(run, tmp_path / "one")}
+def test_figures_and_the_numbers_behind_them(finished, drawn):
     assert set(drawn) == EXPECTED
     for paths in drawn.values():
         assert [p.suffix for p in paths] == [".pdf", ".png", ".csv", ".txt"]
@@ -164,10 +169,6 @@ def test_figures_and_the_numbers_behind_them(finished, tmp_path):
     np.testing.assert_allclose(last, cells["regret"].mean() / 40)
     shown = pd.read_csv(drawn["figures_stronger_violation_light"][2])
     assert set(shown["algorithm"]) == {"ckb-ucb", "ckb-ts", "ckb-rand"}
-    again = {figure.name: paths for figure, paths in draw_all(run, tmp_path / "two", "zhou_ji_2022")}
-    for name, paths in again.items():
-        for path, before in zip(paths, drawn[name], strict=True):
-            assert path.read_bytes() == before.read_bytes(), f"{path.name} is not the same bytes"
 
 
 def test_recipes_are_refused_when_they_are_none(finished, tmp_path):
@@ -182,7 +183,7 @@ def test_recipes_are_refused_when_they_are_none(finished, tmp_path):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", sorted(name for name in resources.recipes() if not name.endswith("_claims")))
-def test_recipes_run_by_path(name, finished, tmp_path):
+def test_recipes_run_by_path_and_draw_the_same_bytes(name, finished, drawn, tmp_path):
     done = subprocess.run(
         [sys.executable, ROOT / "analysis" / f"{name}.py", finished, tmp_path / "out"],
         capture_output=True,
@@ -190,10 +191,18 @@ def test_recipes_run_by_path(name, finished, tmp_path):
         check=False,
     )
     assert done.returncode == 0, done.stderr
-    drawn = list((tmp_path / "out").glob("*.png"))
-    assert bool(drawn) == (name in ("summary", "zhou_ji_2022")), "the run holds no problem of the other papers"
+    found = {path.name: path for path in (tmp_path / "out").glob("*")}
+    prefix = {"summary": "summary_", "zhou_ji_2022": "figures_"}.get(name)  # of other papers the run has no problem
+    expected = {path.name: path for stem in drawn if prefix and stem.startswith(prefix) for path in drawn[stem]}
+    assert set(found) == set(expected)
+    assert bool(found) == (prefix is not None)
+    for file, path in expected.items():
+        assert found[file].read_bytes() == path.read_bytes(), f"{file} is not the same bytes"
+
+
+def test_a_recipe_refuses_what_is_no_run(tmp_path):
     wrong = subprocess.run(
-        [sys.executable, ROOT / "analysis" / f"{name}.py", tmp_path], capture_output=True, text=True, check=False
+        [sys.executable, ROOT / "analysis" / "summary.py", tmp_path], capture_output=True, text=True, check=False
     )
     assert wrong.returncode == 2
     assert "is not a run folder" in wrong.stderr

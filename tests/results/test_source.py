@@ -34,41 +34,42 @@ assert package.parent == Path(sys.argv[1]), package
 def one_per_module(registry):
     return {registry.get(name).__module__: name for name in registry.names()}.values()
 
-pairs = list(itertools.product(one_per_module(PROBLEMS), one_per_module(ALGORITHMS)))
+# Each problem with several algorithms, and each algorithm with several problems.
+every = itertools.product(enumerate(one_per_module(PROBLEMS)), enumerate(one_per_module(ALGORITHMS)))
+pairs = [(problem, algorithm) for (i, problem), (j, algorithm) in every if (i + j) % 5 == 0]
 holding = {pair: set(source.closure(*pair)) for pair in pairs}
 
 def hashes():
     source.look_again()
     return {pair: source.source_hash(*pair) for pair in pairs}
 
+def stale():
+    now = hashes()
+    return {pair for pair in pairs if now[pair] != before[pair]}
+
 before = hashes()
-wrong, found = [], {}
+wrong, found, texts = [], {}, {}
 for file in sorted(package.rglob("*.py")):
     parts = file.relative_to(package.parent).with_suffix("").parts
     name = ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
-    text = file.read_text()
+    text = texts[file] = file.read_text()
     expected = {pair for pair in pairs if name in holding[pair]}
     tree = ast.parse(text)
     lines = text.splitlines(keepends=True)
-    documented = text
     for node in ast.walk(tree):
         if isinstance(node, (ast.Module, ast.ClassDef, ast.FunctionDef)) and ast.get_docstring(node):
             line = node.body[0].end_lineno - 1
             assert lines[line].rstrip().endswith(chr(34) * 3), (name, lines[line])
             lines[line] = lines[line].rstrip()[:-3] + " More words." + chr(34) * 3 + "\\n"
-    documented = "".join(lines)
-    for how, changed, wanted in (
-        ("code", text + "\\n_ADDED = 1\\n", expected),
-        ("words", "# a comment\\n\\n" + documented + "\\n# another\\n", set()),
-    ):
-        file.write_text(changed)
-        now = hashes()
-        stale = {pair for pair in pairs if now[pair] != before[pair]}
-        if stale != wanted:
-            wrong.append([name, how, len(stale), len(wanted)])
-    file.write_text(text)
+    file.write_text(text + "\\n_ADDED = 1\\n")
+    if (others := stale()) != expected:
+        wrong.append([name, len(others), len(expected)])
+    file.write_text("# a comment\\n\\n" + "".join(lines) + "\\n# another\\n")
     found[name] = sorted({a for p, a in expected} if len(expected) < len(pairs) else ["*"])
-assert hashes() == before
+assert not stale(), "other words in every module are no other code"
+for file, text in texts.items():
+    file.write_text(text)
+assert not stale()
 print(json.dumps({"wrong": wrong, "algorithms": found}))
 '''
 

@@ -6,6 +6,7 @@ Never a traceback, never a change on disk. The examples are the same in every ru
 from __future__ import annotations
 
 import contextlib
+import functools
 import io
 import json
 import re
@@ -19,11 +20,12 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from cbobench.cli import main
+from cbobench.cli import main, parser
 from cbobench.errors import printable
 
-SUITES = 2000
-FOLDERS = 500
+SUITES = 1400
+FOLDERS = 350
+same_parser = functools.cache(parser)  # to build one takes a third of the time in which a suite is read
 ALIKE = {"derandomize": True, "database": None, "deadline": None, "suppress_health_check": list(HealthCheck)}
 
 SUITE = """\
@@ -102,7 +104,8 @@ def contents(folder: Path):
 def called(words):
     """Exit code and what was printed of a command in this process; whatever it raises fails the test."""
     out, err = io.StringIO(), io.StringIO()
-    with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
+    known = mock.patch("cbobench.cli.parser", same_parser)
+    with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err), known:
         code = main([str(word) for word in words])
     return code, out.getvalue(), err.getvalue()
 

@@ -133,6 +133,15 @@ algorithms:
 """
 
 
+@pytest.fixture(scope="module")
+def undisturbed(tmp_path_factory):
+    """The run of `SLOW` that nothing stopped."""
+    folder = tmp_path_factory.mktemp("undisturbed")
+    (folder / "suite.yaml").write_text(SLOW)
+    cbobench.run(folder / "suite.yaml", out=folder / "run", cpus=0)
+    return folder / "run"
+
+
 def start_and_wait(suite, out, cpus, cells, players="as it comes"):
     """A driver in its own process that has published at least so many cells (one per file), and is not done."""
     words = [*cbobench_words(players), "run", suite, "--out", out, "--cpus", cpus, "--block", 1]
@@ -144,17 +153,16 @@ def start_and_wait(suite, out, cpus, cells, players="as it comes"):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("players", ["as it comes", "fresh workers", "ray"])
-def test_a_killed_driver_leaves_a_resumable_run(write_suite, tmp_path, command, players):
+def test_a_killed_driver_leaves_a_resumable_run(undisturbed, write_suite, tmp_path, command, players):
     """SIGKILL of the driver in the middle, and a resume at once, while orphaned workers may still publish."""
     suite = write_suite(SLOW)
-    cbobench.run(suite, out=tmp_path / "whole", cpus=0)
     driver = start_and_wait(suite, tmp_path / "cut", 2, 4, players)
     driver.kill()
     driver.communicate()
     assert len(list((tmp_path / "cut" / "cells").glob("*.parquet"))) < 24
     done = command("run", suite, "--out", tmp_path / "cut", "--cpus", 2)
     assert done.returncode == 0, done.stderr
-    assert_same_rows(tmp_path / "whole", tmp_path / "cut")
+    assert_same_rows(undisturbed, tmp_path / "cut")
 
 
 @pytest.mark.slow
