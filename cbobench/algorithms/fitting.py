@@ -5,8 +5,9 @@
             each of f, g_1, ..., g_m, by maximum a posteriori from the observations (see `cbobench.gp.fit`)
 
 With `fit` every seed has models of its own, and whatever theorems say of λ, β, B, G and γ is a heuristic: B and G are
-norms under the problem's kernel, γ is the gain under the kernel of the moment, λ serves β alone. Fitted models are for
-boxes, and for finite sets with coordinates; feedback must arrive at once.
+norms under the problem's kernel, γ is the gain under the kernel of the moment. The noise variance is fitted where λ is
+`theory`, which then serves β alone, or `scaled`; with `lam: true`, or a number, it is that, and the rest is fitted.
+Fitted models are for boxes, and for finite sets with coordinates; feedback must arrive at once.
 """
 
 from __future__ import annotations

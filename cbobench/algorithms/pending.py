@@ -11,6 +11,9 @@ With credit-now, f and every g_j are credited apart. Where several values of a f
 observation of the round's action, in the order of the rounds that caused them; where none arrives, the round teaches
 nothing. Dual variables that move by observed costs add what arrives, in every mode.
 
+Where a suite keeps several evaluations under way (`parallel`), f and every g_j of a round arrive together, one round
+after the other; models then are those without delays, fitted ones too, whose pending plays stand in a copy of them.
+
 With block, the values of the repeated plays are learned as they arrive, at the action they belong to. A method's own
 state (a dual variable, a safe set) moves in every round, whether the action is new or not. Forgetting all data (a
 restart) ends the wait, as what it waits for would be thrown away.

@@ -23,8 +23,7 @@ from cbobench.gp.parts import Parts, Score, shaped
 from cbobench.gp.posteriors import choice
 from cbobench.gp.posteriors.contract import Mask, Posterior
 from cbobench.gp.posteriors.fitted import FittedPosterior
-from cbobench.gp.posteriors.pending import PendingPosterior, with_pending
-from cbobench.gp.posteriors.separate import SeparatePosterior
+from cbobench.gp.posteriors.pending import PendingPosterior, arriving_apart, with_pending
 from cbobench.gp.posteriors.shared import SharedPosterior
 from cbobench.gp.recommend import Goal, recommended
 from cbobench.gp.starts import Starts
@@ -157,8 +156,7 @@ class ScoreAlgorithm(Algorithm):
         """The posterior of this algorithm's functions; λ comes with the schedule. One per function under delays."""
         if not self.setting.delayed or self.setting.parallel > 1:
             return self.cheapest(functions)
-        arrived = SeparatePosterior([self.cheapest(1) for _ in range(functions)])
-        return PendingPosterior(arrived, self.cheapest(1)) if self.pending == "variance" else arrived
+        return arriving_apart(functions, lambda: self.cheapest(1), self.pending == "variance")
 
     def fitted(self, functions: int) -> Posterior:
         """A posterior with a fitted kernel for each function."""
@@ -293,9 +291,8 @@ class ScoreAlgorithm(Algorithm):
         model knows anything. It depends on the posterior alone.
         """
         sure = self.setting.seed_set if "a safe seed set" in self.needs else None
-        found: Actions = recommended(
-            self.goal, self.posterior, self.box, sure, self.told > 0 or not self.setting.delayed
-        )
+        seen = self.told > 0 or not self.setting.delayed
+        found = recommended(self.goal, self.posterior, self.box, sure, seen)
         if self.setting.delayed:
             ignorant = ~(self.posterior.gain > 0).reshape(len(found), -1).any(axis=1)
             found[ignorant] = NONE if self.box is None else np.nan

@@ -17,7 +17,6 @@ from cbobench.report.groups import Group, Where, binding, cpus, groups, opened
 from cbobench.report.load import Run
 from cbobench.report.quantities import HEADLINE, INSTEAD, SHARE, Quantity, chosen, quantities
 from cbobench.results.provenance import rounding
-from cbobench.suite import parallel
 
 ABOUT = "median [95 % interval] over seeds"
 MARKED = "* best of its problem by the median, or not separable from the best (paired Wilcoxon, Holm per column, 5 %)"
@@ -160,12 +159,12 @@ def compare(
 
 
 def _about(run: Run, found: list[Group]) -> list[str]:
-    """What the problems of some groups say of their own numbers."""
+    """What the problems of some groups say of their own numbers, and what their algorithms do."""
     variants = run.record.variants("problems")
     titles = {group.problem: group.problem_label for group in found}
     notes = [f"{label}: {variants[title].note}" for title, label in titles.items() if variants[title].note]
     algorithms = run.record.variants("algorithms")
-    return [*notes, *dict.fromkeys(said for group in found if (said := parallel.said(algorithms[group.algorithm])))]
+    return [*notes, *dict.fromkeys(note for group in found if (note := algorithms[group.algorithm].note))]
 
 
 def _noted(table: TextTable, lines: Iterable[str]) -> TextTable:

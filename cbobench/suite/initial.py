@@ -10,6 +10,7 @@ from cbobench.algorithms import ALGORITHMS
 from cbobench.errors import Misuse, show
 from cbobench.gp.design import DesignName, check_design
 from cbobench.problems.base import Problem
+from cbobench.suite.parallel import said
 from cbobench.suite.variants import INITIAL, PARALLEL, Variant
 
 
@@ -33,7 +34,8 @@ def shaped(algorithm: Variant, initial: dict[str, int], parallel: dict[str, Any]
     found = {INITIAL: initial, PARALLEL: parallel}
     if ALGORITHMS.get(algorithm.name).reference or not any(found.values()):
         return algorithm
-    return replace(algorithm, values=algorithm.values | {key: value for key, value in found.items() if value})
+    values = algorithm.values | {key: value for key, value in found.items() if value}
+    return replace(algorithm, values=values, note=said(parallel))
 
 
 def check_initial(initial: dict[str, int], problems: Mapping[str, Problem], where: str) -> None:

@@ -43,10 +43,9 @@ def points_of(algorithm: Variant) -> int:
     return found
 
 
-def said(algorithm: Variant) -> str:
+def said(parallel: Mapping[str, Any]) -> str:
     """The same in words, for tables; nothing where it is one."""
-    parallel = algorithm.values.get(PARALLEL)
-    if parallel is None:
+    if not parallel:
         return ""
     how = "in batches" if parallel["as"] == "batch" else "a new one begins when the oldest ends"
     return f"{parallel['points']} evaluations under way at once ({how})"

@@ -239,3 +239,20 @@ def test_what_fails_in_a_play_is_a_failed_cell():
     type(task).simulate = lambda self, x, gen: [np.inf, 0.0]
     with pytest.raises(CellFailure, match=r"round 1: Exact: simulate gives \[inf, 0\.0\]"):
         play(task, make("random"), seeds=1, horizon=2)
+
+
+def test_what_is_observed_may_arrive_late_and_metrics_do_not_wait():
+    late, at_once = prepared(Noisy, delay=4.0, pilot=16), prepared(Noisy, pilot=16)
+    assert at_once.offers() - late.offers() == {"feedback at once"}
+    cells, chunks = play(late, make("random"), seeds=2, horizon=25)
+    _, same = play(at_once, make("random"), seeds=2, horizon=25)
+    assert np.isnan(chunks[0].observed_f).all()
+    np.testing.assert_array_equal(chunks[0].metrics.f, same[0].metrics.f)
+    g = same[0].observed_g[..., 0]
+    on_the_way = {(t, s): value for some in cells.channel.waiting.values() for s, t, j, value in some if j == 1}
+    assert 0 < len(on_the_way) < g.size / 2
+    assert all(g[t - 1, s] == value for (t, s), value in on_the_way.items())
+    model, _ = play(late, make("ckb-ucb", B="sup", G="sup"), seeds=2, horizon=25)
+    assert (np.asarray(model.algorithm.posterior.gain) > 0).all()
+    with pytest.raises(Misuse, match="it needs feedback at once"):
+        check_needs(ALGORITHMS.get("cei"), late)

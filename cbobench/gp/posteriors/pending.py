@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from cbobench.gp.kernels import Array
 from cbobench.gp.posteriors.contract import Arrivals, Jet, Mask, Posterior
+from cbobench.gp.posteriors.separate import SeparatePosterior
 from cbobench.gp.posteriors.shared import SharedPosterior
 
 
@@ -125,6 +126,12 @@ class Hallucinated(PendingPosterior):
     def update(self, actions: NDArray[Any], values: Array) -> None:
         self.arrived.update(actions, values)
         self.pending, self.copy = self.pending[1:], None
+
+
+def arriving_apart(functions: int, one: Callable[[], SharedPosterior], pending: bool) -> Posterior:
+    """A posterior of functions whose values arrive apart; its variances may know what is pending."""
+    arrived = SeparatePosterior([one() for _ in range(functions)])
+    return PendingPosterior(arrived, one()) if pending else arrived
 
 
 def with_pending(arrived: Posterior, one: Callable[[], SharedPosterior]) -> PendingPosterior:

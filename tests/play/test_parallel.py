@@ -1,0 +1,274 @@
+"""`parallel` of a suite: what is known in which round, what models make of it, and which methods play on."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+import pytest
+
+import cbobench
+from cbobench.algorithms import ALGORITHMS
+from cbobench.algorithms.base import OneRun
+from cbobench.cli import main
+from cbobench.errors import Misuse
+from cbobench.gp.kernels import Matern
+from cbobench.play.play import Play
+from cbobench.problems.base import Feedback
+from cbobench.problems.channels import UnderWay
+from cbobench.suite.load import load
+from tests.helpers import actions, make, problem
+from tests.sweep.test_run import assert_same_rows
+
+BOX = problem("feasible-pocket", candidates=64)
+GRID = problem("rkhs", d=2, n=36)
+ASYNCHRONOUS, BATCH = ({"points": 3, "as": way} for way in ("asynchronous", "batch"))
+LATE = {
+    **dict.fromkeys(["cei", "ckb-ts", "rpol-censored", "penalty-noisy", "sobol"], (BOX, {})),
+    **dict.fromkeys(["ckb-ucb", "penalty-noiseless", "stageopt"], (GRID, {})),
+    "scbo": (GRID, {"initial": 2}),
+}
+
+
+def played(task, algorithm, parallel, rounds=9, seeds=(0, 1, 2), initial=None):
+    play = Play(task, "test", algorithm, algorithm.name, list(seeds), rounds, range(1, rounds), initial, parallel)
+    return play, actions(list(play))
+
+
+def test_by_hand_which_rounds_are_told_after_which():
+    def told(way):
+        late = UnderWay(3, way == "batch")
+        found = []
+        for t in range(1, 8):
+            now = late.after(t, Feedback(np.array([t, 10.0 * t]), np.array([[-t], [-10.0 * t]])))
+            assert np.isnan(now.f).all()
+            assert np.isnan(now.g).all()
+            found.append([when for when, _ in now.rounds()])
+            for when, values in now.rounds():
+                assert values.f.tolist() == [when, 10.0 * when]
+                assert values.g.tolist() == [[-when], [-10.0 * when]]
+            assert now.costs().tolist() == [[-float(sum(found[-1]))], [-10.0 * sum(found[-1])]]
+        return found
+
+    assert told("asynchronous") == [[], [], [1], [2], [3], [4], [5]]
+    assert told("batch") == [[], [], [1, 2, 3], [], [], [4, 5, 6], []]
+
+
+@dataclass(kw_only=True)
+class Diary(OneRun):
+    """Plays 0, 1, 2, ... and writes down what it is asked and told."""
+
+    name: ClassVar[str] = "diary"
+    late = True
+
+    def start_one(self, setting):
+        self.lines = [f"{setting.parallel} under way"]
+
+    def ask_one(self, t):
+        self.lines.append(f"ask {t}")
+        return t - 1
+
+    def tell_one(self, t, action, f, g):
+        assert np.isfinite(f)
+        self.lines.append(f"tell {t}: {action}")
+
+    def observe_one(self, t, action, f, g):
+        self.lines.append(f"observe {t}")
+
+
+def test_a_run_of_its_own_is_told_of_earlier_rounds_in_order_with_their_actions():
+    expected = ["ask 1", "ask 2", "ask 3", "tell 1: 0", "ask 4", "tell 2: 1", "ask 5", "tell 3: 2"]
+    assert played(GRID, Diary(), ASYNCHRONOUS, 5)[0].algorithm.runs[2].lines == ["3 under way", *expected]
+    lines = played(GRID, Diary(), BATCH, 5, initial={"sobol": 2})[0].algorithm.runs[0].lines
+    assert lines == ["3 under way", "ask 3", "observe 1", "observe 2", "tell 3: 2", "ask 4", "ask 5"]
+    alone = played(GRID, Diary(), None, 2)[0].algorithm.runs[0].lines
+    assert alone == ["1 under way", "ask 1", "tell 1: 0", "ask 2", "tell 2: 1"], "negative control: at once"
+
+
+def dense(points, values, at, kernel, lam):
+    """Mean and variance at points from a direct solve."""
+    inverse = np.linalg.inv(kernel(points, points) + lam * np.eye(len(points)))
+    cross = kernel(at, points)
+    return cross @ inverse @ values, 1 - (cross @ inverse * cross).sum(axis=1)
+
+
+def told(task, algorithm, parallel, rounds=8):
+    """A play, and of replicate 1 the points of the cube that it played and f as observed there."""
+    play = Play(task, "test", algorithm, algorithm.name, [0, 1, 2], rounds, (), None, parallel)
+    chunks = list(play)
+    points = task.box.unit(actions(chunks)[:, 1])
+    return play, points, np.concatenate([chunk.observed_f for chunk in chunks])[:, 1]
+
+
+@pytest.mark.parametrize("pending", ["ignore", "variance"])
+@pytest.mark.parametrize("parallel", [ASYNCHRONOUS, BATCH])
+def test_means_know_what_was_told_and_variances_what_pending_says(pending, parallel):
+    """After 8 rounds with three under way 6 are known, in both ways."""
+    play, points, values = told(BOX, make("ckb-ucb", pending=pending), parallel)
+    posterior, at = play.algorithm.posterior, BOX.box.candidates
+    mean, variance = dense(points[:6], values[:6], at, BOX.box.kernel, posterior.lam)
+    if pending == "variance":
+        variance = dense(points, np.zeros(8), at, BOX.box.kernel, posterior.lam)[1]
+    np.testing.assert_allclose(posterior.mean[1, 0], mean, atol=1e-7)
+    np.testing.assert_allclose(posterior.variance[1], variance, atol=1e-7)
+
+
+@pytest.mark.parametrize("name", ["cei", "ckb-ucb"])
+def test_fitted_models_know_pending_points_under_the_hyperparameters_of_what_was_told(name):
+    play, points, values = told(BOX, make(name, kernel="fit", pending="variance"), ASYNCHRONOUS)
+    posterior, plain = (
+        play.algorithm.posterior,
+        told(BOX, make(name, kernel="fit"), ASYNCHRONOUS)[0].algorithm.posterior,
+    )
+    at = plain.candidates
+    for which in (posterior, plain):
+        fits = (which.arrived if which is posterior else which).fits[1][0]
+
+        def kernel(a, b, fits=fits):
+            return Matern(2.5, 1.0)(a / fits.lengthscales, b / fits.lengthscales)
+
+        if which is posterior:
+            mean = fits.centre + dense(points[:6], values[:6] - fits.centre, at, kernel, fits.ratio)[0]
+            unit = dense(points, np.zeros(8), at, kernel, fits.ratio)[1]
+            np.testing.assert_allclose(posterior.mean[1, 0], mean, atol=1e-6)
+            np.testing.assert_allclose(posterior.variance[1, 0], fits.amplitude**2 * unit, atol=1e-6)
+            assert posterior.arrived.count == 6
+            assert posterior.played.count == 8
+    far = posterior.arrived.variance[1, 0].mean()
+    assert posterior.variance[1, 0].mean() < far, "negative control: what is pending counts"
+
+
+@pytest.mark.parametrize("name", LATE)
+def test_whoever_plays_on_has_the_same_bits_in_any_block_and_plays_otherwise_than_at_once(name):
+    task, settings = LATE[name]
+    for parallel in (ASYNCHRONOUS, BATCH):
+        whole = played(task, make(name, **settings), parallel, initial={"sobol": 4})[1]
+        alone = played(task, make(name, **settings), parallel, seeds=[2], initial={"sobol": 4})[1]
+        assert np.array_equal(whole[:, 2:], alone)
+    at_once = played(task, make(name, **settings), None, initial={"sobol": 4})[1]
+    assert np.array_equal(at_once, whole) == (name == "sobol")
+
+
+def test_every_method_plays_on_or_says_why_not():
+    refused = set()
+    for name in ALGORITHMS.names():
+        if ALGORITHMS.get(name).reference:
+            continue
+        if "feedback at once" in ALGORITHMS.get(name).needs and not ALGORITHMS.get(name).late:
+            refused.add(name)
+            with pytest.raises(Misuse, match="it needs feedback at once, before the next round is chosen"):
+                make(name).check_late(BOX)
+        else:
+            make(name).check_late(BOX)
+    assert refused == {"admmbo", "bandit-oco", "cma-es", "pymoo-ga", "rpol-sw", "scgp-ucb"}
+    with pytest.raises(Misuse, match="kernel is fit"):
+        make("rpol-censored", kernel="fit").check_late(BOX)
+    with pytest.raises(Misuse, match="delays of its own"):
+        make("ckb-ucb").check_late(problem("feasible-pocket-delayed"))
+
+
+def test_optuna_is_asked_before_it_is_told_and_told_of_the_right_trials():
+    pytest.importorskip("optuna")
+    play, _ = played(BOX, make("optuna-tpe", startup=2), ASYNCHRONOUS)
+    study = play.algorithm.runs[1].own.study
+    states = [trial.state.name for trial in study.trials]
+    assert states == ["COMPLETE"] * 7 + ["RUNNING"] * 2
+    again = list(Play(BOX, "test", make("optuna-tpe", startup=2), "optuna-tpe", [0, 1, 2], 9, (), None, ASYNCHRONOUS))
+    observed = np.concatenate([chunk.observed_f for chunk in again])
+    assert [trial.value for trial in study.trials[:7]] == observed[:7, 1].tolist()
+
+
+SUITE = """\
+suite: s
+horizon: 9
+seeds: 3
+initial: {{sobol: 3}}
+parallel: {parallel}
+problems:
+  - feasible-pocket: {{candidates: 64}}
+algorithms:
+  - cei: {{pending: variance}}
+  - ckb-ucb: {{kernel: fit, B: 1.0, G: 1.0}}
+  - oracle
+"""
+
+
+@pytest.fixture
+def suite(write_suite):
+    return lambda parallel=3: write_suite(SUITE.format(parallel=parallel))
+
+
+def test_it_is_part_of_a_cell_and_one_is_none(suite):
+    ids = {str(q): [cell.id for cell in load(suite(q)).grid.cells] for q in (1, 2, "{points: 2, as: batch}")}
+    path = suite()
+    path.write_text(path.read_text().replace("parallel: 3\n", ""))
+    assert ids["1"] == [cell.id for cell in load(path).grid.cells]
+    learners, yardstick = {tuple(one[:6]) for one in ids.values()}, {tuple(one[6:]) for one in ids.values()}
+    assert (len(learners), len(yardstick)) == (3, 1)
+    path.write_text(path.read_text().replace("{pending: variance}", "{pending: ignore}"))
+    said = load(path).grid.cells[0].id
+    path.write_text(path.read_text().replace("cei: {pending: ignore}", "cei"))
+    assert said == load(path).grid.cells[0].id, "a default of which a cell's id does not tell"
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        ("0", "parallel is 0; allowed: a whole number of evaluations under way, from 1 to 8, as the horizon is 9"),
+        ("9", "parallel is 9; allowed: a whole number"),
+        ("true", "parallel is True; allowed: a whole number"),
+        ("many", "parallel is 'many'; allowed: a whole number"),
+        ("{as: batch}", "parallel is {'as': 'batch'}; allowed: a number, or {points: number, as: batch}"),
+        ("{points: 3, as: bulk}", "parallel: as is 'bulk'; allowed: asynchronous, batch"),
+        ("3\naudit: true", "audit is true, but no theorem is of several evaluations under way; remove one"),
+    ],
+)
+def test_wrong_input_is_a_line(suite, given, said, tmp_path, capsys):
+    path = suite(given)
+    path.write_text(path.read_text().replace("initial: {sobol: 3}\n", ""))
+    assert main(["run", str(path), "--out", str(tmp_path / "run")]) == 2
+    error = capsys.readouterr().err
+    assert said in error
+    assert error.count("\n") == 1
+    assert not (tmp_path / "run").exists()
+
+
+def test_a_problem_with_delays_and_a_method_that_must_be_told_are_refused_or_skipped(suite, tmp_path, capsys):
+    path = suite()
+    path.write_text(
+        path.read_text().replace("feasible-pocket", "feasible-pocket-delayed").replace("initial: {sobol: 3}\n", "")
+    )
+    with pytest.raises(Misuse, match="it needs feedback at once"):
+        load(path)
+    path.write_text(path.read_text().replace("cei: {pending: variance}", "ckb-ts"))
+    with pytest.raises(Misuse, match="the problem has delays of its own; remove `parallel`, or the delays"):
+        load(path)
+    path = suite()
+    path.write_text(path.read_text().replace("oracle", "admmbo") + "skip: unplayable\n")
+    cbobench.run(path, out=tmp_path / "run", cpus=0, seeds=1)
+    assert main(["compare", str(tmp_path / "run")]) == 0
+    table = capsys.readouterr().out
+    assert "3 evaluations under way at once (a new one begins when the oldest ends)" in table
+    assert "admmbo on feasible-pocket[candidates=64]: it needs feedback at once, before the next round" in table
+
+
+def test_same_bits_for_blocks_workers_and_a_restart_with_fitted_models(suite, tmp_path):
+    path = suite()
+    cbobench.run(path, out=tmp_path / "whole", cpus=0)
+    cbobench.run(path, out=tmp_path / "parts", cpus=0, seeds=1)
+    assert cbobench.run(path, out=tmp_path / "parts", cpus=2, block=1).played == 6
+    assert_same_rows(tmp_path / "whole", tmp_path / "parts")
+    cbobench.run(suite(4), out=tmp_path / "other", cpus=0, seeds=1)
+    one, other = (cbobench.load_rounds(tmp_path / run).query("seed == 0")["regret"] for run in ("whole", "other"))
+    assert one.tolist() != other.tolist(), "negative control: they depend on how many are under way"
+
+
+@pytest.mark.slow
+def test_same_bits_on_ray_with_fitted_models(suite, tmp_path, command):
+    path = suite()
+    cbobench.run(path, out=tmp_path / "whole", cpus=0)
+    done = command("run", path, "--out", tmp_path / "ray", "--cpus", "2", "--block", "1", players="ray")
+    assert done.returncode == 0, done.stderr
+    assert "Ray" in done.stderr, "negative control: it was played there"
+    assert_same_rows(tmp_path / "whole", tmp_path / "ray")
