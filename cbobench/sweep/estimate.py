@@ -1,9 +1,10 @@
 """`--dry-run`: cells, tasks, time and disk, from some rounds of pairs really played (nothing is written).
 
-What cells in the run folder took is taken from there. Of other pairs the first rounds are played, as the run would play
-them: of one of each algorithm and problem, then of those that differ in parameters, as long as all take less than
-`SAMPLE_SECONDS`; a large sweep is given more time, most of it to the pairs that make up most of its work. Where rounds
-become dearer, that is carried on to the last one. Pairs that are not played have the mean of those of the same names.
+What cells in the run folder took is taken from there; else what was measured once of pairs like these (`sweep.costs`).
+Of other pairs the first rounds are played, as the run would play them: of one of each algorithm and problem, then of
+those that differ in parameters, as long as all take less than `SAMPLE_SECONDS`; a large sweep is given more time, most
+of it to the pairs that make up most of its work. Where rounds become dearer, that is carried on to the last one. Pairs
+that are not played have the mean of those of the same names. What is too slow to be tried in `BUDGET` is unknown.
 """
 
 from __future__ import annotations
@@ -25,18 +26,24 @@ from cbobench.problems.base import Problem
 from cbobench.results.compact import MANY
 from cbobench.results.schema import footer, open_writer
 from cbobench.suite.cells import Cell, Pair
+from cbobench.sweep.alarm import Late, within
+from cbobench.sweep.costs import Costs
 from cbobench.sweep.pace import LONG, SHARED_ROUND
 from cbobench.sweep.run import Plan
 from cbobench.sweep.workers import usable_cpus
 from cbobench.threads import single_thread
 from cbobench.words import counted
+from cbobench.words import duration as _duration
 
 SAMPLE_SECONDS = 2.0  # of CPU time, to sample pairs for the first time
+BUDGET = 20.0  # seconds on the clock, for all that is played
+EACH = 3.0  # and for a pair
 SHORTEST, LONGEST = 0.02, 0.25  # of which one takes
 SHARE, MOST = 0.05, 12.0  # of a sweep's time, and seconds at most, to sample some for longer
 CELLS_OF_A_BOX = 10  # that are played of a block: more of them take hardly less each
 AS_FAR = 3  # times the rounds that were played: no line through a few is followed further
 FEW = 8  # rounds that are played at least
+LEAST = 3  # where there is no time for more
 SAMPLE_ROUNDS = {
     True: 200,
     False: 20,
@@ -53,13 +60,18 @@ class Sample(NamedTuple):
     per_row: float
 
 
+USUAL = Sample(0.002, 150.0)
+
+
 def estimate(todo: Plan, cpus: int | None) -> str:
     """Three lines for a reader. The time is measured on this machine, for this machine's CPUs (or `cpus`)."""
     tried, per_round, of = _samples(todo)
-    size, seconds, per_task = 0.0, 0.0, {}
+    pairs = {strip.pair.title for strip in todo.tasks.strips}
+    size, seconds, per_task = 0.0, 0.0, dict.fromkeys(pairs, 0.0)
     for strip in todo.tasks.strips:
         per_cell, per_row = of[_names(strip.pair)]
-        per_task[strip.pair.title] = per_round[strip.pair.title] * strip.horizon + per_cell
+        if strip.pair.title in per_round:
+            per_task[strip.pair.title] = per_round[strip.pair.title] * strip.horizon + per_cell
         seconds += per_task[strip.pair.title] * len(strip)
         size += per_row * len(strip) * len(recorded_rounds(strip.horizon, todo.record.keep))
     seconds += TASK_SECONDS * len(todo.tasks)
@@ -69,8 +81,11 @@ def estimate(todo: Plan, cpus: int | None) -> str:
         each = ((per_task[t.pair.title] * len(t.cells) + TASK_SECONDS, t.demand.cpus) for t in todo.tasks)
         wall = _wall(each, workers)
     new = todo.cells - todo.done
-    unknown = len(per_round) - tried
-    some = f"; {tried} of {len(per_round)} pairs were tried" if unknown else ""
+    unknown = len(pairs - per_round.keys())
+    some = f"; {tried} of {len(pairs)} pairs are known" if tried < len(pairs) - unknown else ""
+    about = "about"
+    if unknown:
+        about, some = "more than", f"{some}; unknown for {counted(unknown, 'pair')}, not counted: too slow to be tried"
     files = len(todo.tasks) * (3 if todo.record.audit else 2)
     merged = ", merged when the run ends" if len(todo.tasks) > MANY else ""
     startup = f", plus about {STARTUP_SECONDS:.0f} s to start" if cpus != 0 and todo.tasks else ""
@@ -78,7 +93,7 @@ def estimate(todo: Plan, cpus: int | None) -> str:
         [
             f"{todo.suite.name}: {new} of {todo.cells} cells to play, in {counted(len(todo.tasks), 'task')}"
             f" -> {todo.folder}",
-            f"time: about {_duration(wall)} on {workers} CPU(s){startup} ({_duration(seconds)} of work{some})",
+            f"time: {about} {_duration(wall)} on {workers} CPU(s){startup} ({_duration(seconds)} of work{some})",
             f"disk: about {_size(size)} in {counted(files, 'file')}{merged}",
         ]
     )
@@ -108,33 +123,63 @@ def _parts(seconds: float) -> list[float]:
 
 
 def _samples(todo: Plan) -> tuple[int, dict[str, float], dict[tuple[str, str], Sample]]:
-    """How many pairs are known, seconds per seed-round of every one to play, and what else those of some names take."""
+    """How many pairs are known, seconds per seed-round where they are, and what else those of some names take."""
+    deadline = time.monotonic() + BUDGET
     groups: dict[tuple[str, str], list[Task]] = {}
     for task in todo.tasks.of_pairs():
         groups.setdefault(_names(task.pair), []).append(task)
-    others = {names: _sample(todo, tasks[0]) for names, tasks in groups.items()}
     found = {pair.title: seconds / rounds for pair, seconds, rounds in todo.measured}
+    costs = Costs()
+    for task in (task for tasks in groups.values() for task in tasks if task.pair.title not in found):
+        problem = todo.suite.problems[task.pair.problem.title]
+        each = costs.per_round(task.pair, problem, task.horizon, len(task.cells))
+        if each is not None:
+            found[task.pair.title] = each
     turns = [(turn, task) for tasks in groups.values() for turn, task in zip(_spread(len(tasks)), tasks, strict=True)]
-    asked = [(turn, task) for turn, task in sorted(turns, key=lambda one: one[0]) if task.pair.title not in found]
+    turns.sort(key=lambda one: one[0])
+    asked = [(turn, task) for turn, task in turns if task.pair.title not in found]
+    first = {task.pair.algorithm.name: task for _, task in reversed(asked)}  # each method once, should time be short
+    asked.sort(key=lambda one: first[one[1].pair.algorithm.name] is not one[1])
     share = min(LONGEST, max(SHORTEST, SAMPLE_SECONDS / max(1, len(asked))))
-    began = time.process_time()
+    began, slow = time.process_time(), set[str]()
+
+    def tried(task: Task, seconds: float) -> bool:
+        name = task.pair.algorithm.name
+        each = None if name in slow else _in_time(todo, task, seconds, deadline)
+        if each is not None:
+            found[task.pair.title] = each
+        elif task.pair.title not in found:
+            slow.add(name)  # nor is it tried elsewhere: there would be no time for the others
+        return each is not None
+
     for turn, task in asked:
         if turn == 0 or time.process_time() - began < SAMPLE_SECONDS:
-            found[task.pair.title] = _per_round(todo, task, share)
+            tried(task, share)
     known = set(found)
     _fill(groups, found)
-    work = {strip.pair.title: found[strip.pair.title] * len(strip) * strip.horizon for strip in todo.tasks.strips}
+    work = {s.pair.title: found.get(s.pair.title, 0.0) * len(s) * s.horizon for s in todo.tasks.strips}
     total = sum(work.values())
     more = min(MOST, SHARE * total)
     for _, task in asked:
         title = task.pair.title
-        if (seconds := more * work[title] / total) > (2 * share if title in known else share):
-            found[title] = _per_round(todo, task, seconds)
+        seconds = more * work[title] / max(total, 1e-9)
+        if seconds > (2 * share if title in known else share) and tried(task, seconds):
             known.add(title)
     for title in {*found} - known:
         del found[title]
     _fill(groups, found)
-    return sum(title in known for title in work), {title: found[title] for title in work}, others
+    others = {names: _sample(todo, tasks[0], min(EACH, deadline - time.monotonic())) for names, tasks in groups.items()}
+    return sum(title in known for title in work), {title: found[title] for title in work if title in found}, others
+
+
+def _in_time(todo: Plan, task: Task, seconds: float, deadline: float) -> float | None:
+    """Seconds per seed-round of a task; None where it is too slow to be tried, or cannot be played."""
+    left = deadline - time.monotonic()
+    try:
+        with within(min(left, max(EACH, 2 * seconds))):
+            return _per_round(todo, task, seconds) if left > 0 else None
+    except (Late, Exception):  # what cannot be played is told of when it is
+        return None
 
 
 def _spread(count: int) -> list[int]:
@@ -146,11 +191,14 @@ def _spread(count: int) -> list[int]:
 
 
 def _fill(groups: dict[tuple[str, str], list[Task]], found: dict[str, float]) -> None:
-    """Give what is not known the mean of what is, of the same names."""
-    for tasks in groups.values():
-        mean = float(np.mean([found[task.pair.title] for task in tasks if task.pair.title in found]))
-        for task in tasks:
-            found.setdefault(task.pair.title, mean)
+    """Give what is not known the mean of what is, of the same names; else of the same algorithm."""
+    of: dict[str, list[float]] = {}
+    for (_, algorithm), tasks in groups.items():
+        of.setdefault(algorithm, []).extend(found[task.pair.title] for task in tasks if task.pair.title in found)
+    for (_, algorithm), tasks in groups.items():
+        some = [found[task.pair.title] for task in tasks if task.pair.title in found] or of[algorithm]
+        for task in tasks if some else ():
+            found.setdefault(task.pair.title, float(np.mean(some)))
 
 
 class _Enough(Exception):
@@ -182,6 +230,11 @@ def _per_round(todo: Plan, task: Task, seconds: float) -> float:
         whole = play.seconds
     except _Enough:
         whole = _carried_on(np.diff(at), task.horizon)
+    except Late:
+        rounds = np.diff(at)[len(play.initial) :]  # those of a design cost nothing
+        if len(rounds) < LEAST:
+            raise
+        whole = _carried_on(rounds, task.horizon)
     each, shared = whole / (task.horizon * len(cells)), SHARED_ROUND[finite]
     if len(cells) == len(task.cells):
         return each
@@ -208,8 +261,16 @@ def _carried_on(rounds: Array, horizon: int) -> float:
     return float(rounds.sum()) + (horizon - n) * level
 
 
-def _sample(todo: Plan, task: Task) -> Sample:
-    """What a pair takes beside its rounds."""
+def _sample(todo: Plan, task: Task, seconds: float) -> Sample:
+    """What a pair takes beside its rounds, where that is known in so many seconds."""
+    try:
+        with within(seconds):
+            return _sampled(todo, task) if seconds > 0 else USUAL
+    except (Late, Exception):
+        return USUAL
+
+
+def _sampled(todo: Plan, task: Task) -> Sample:
     problem = todo.suite.problems[task.pair.problem.title]
     cells = _some(task, problem)
     horizon = min(task.horizon, SAMPLE_ROUNDS[isinstance(problem.actions, Finite)])
@@ -231,12 +292,6 @@ def _bytes(name: str, table: pa.Table) -> int:
     with open_writer(sink, "rounds", footer("rounds", name, [], table.num_rows, 1)) as writer:
         writer.write_table(table)
     return int(sink.getvalue().size)
-
-
-def _duration(seconds: float) -> str:
-    if seconds < 90:
-        return f"{seconds:.0f} s"
-    return f"{seconds / 60:.0f} min" if seconds < 5400 else f"{seconds / 3600:.1f} h"
 
 
 def _size(number: float) -> str:

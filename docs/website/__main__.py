@@ -11,6 +11,9 @@ import time
 from importlib.util import find_spec
 from pathlib import Path
 
+from cbobench.algorithms import ALGORITHMS
+from cbobench.errors import unknown
+from cbobench.problems import PROBLEMS
 from website import pages
 from website.pictures import Pictures
 
@@ -34,6 +37,11 @@ def main(given: list[str] | None = None) -> int:
     if missing := [name for name in ("sphinx", "myst_parser", "furo") if find_spec(name) is None]:
         print(f"the site needs {', '.join(missing)}, not installed here; to install: pip install -e '.[docs]'")
         return 2
+    known = [*ALGORITHMS.names(), *PROBLEMS.names()]
+    for name in options.pictures or ():
+        if name not in known:
+            print(unknown("method or problem", name, known))
+            return 2
     began = time.process_time()
     pictures = Pictures(options.work / "pictures", options.pictures)
     written = pages.assemble(options.work / "pages", pictures)

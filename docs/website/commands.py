@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import argparse
 import re
+from textwrap import wrap
 
 from cbobench.cli import parser
-from cbobench.report.formats import markdown
-from website.words import cells
+from website.words import cells, sentence
 
 
 def linked(text: str) -> str:
@@ -20,9 +20,15 @@ def options() -> str:
     top = next(action for action in parser()._actions if isinstance(action, argparse._SubParsersAction))
     parts = []
     for name, sub in top.choices.items():
-        rows = [[shown(action), (action.help or "").replace("%%", "%")] for action in sub._actions if action.help]
-        about = markdown((sub.description or "").strip())
-        usage = " ".join(sub.format_usage().split()).removeprefix("usage: ")
+        rows = [
+            [shown(action), (action.help or "").replace("%%", "%")]
+            for action in sub._actions
+            if action.help and action.dest != "help"
+        ]
+        about = sentence(sub.description or "")
+        usage = "\n".join(
+            wrap(" ".join(sub.format_usage().split()).removeprefix("usage: "), 88, subsequent_indent="    ")
+        )
         parts.append(f"## cbobench {name}\n\n{about}\n\n```\n{usage}\n```\n\n{cells(['', 'meaning'], rows)}")
     return "\n\n".join(parts)
 

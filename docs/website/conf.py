@@ -11,6 +11,7 @@ release = version = cbobench.__version__
 html_title = f"cbobench {release}"
 
 extensions = ["myst_parser"]
+myst_enable_extensions = ["attrs_inline"]  # the width of a picture
 myst_heading_anchors = 4
 myst_links_external_new_tab = False
 suppress_warnings = ["myst.header"]  # a generated page may begin its entries with smaller headings

@@ -6,6 +6,7 @@ import os
 import re
 from collections.abc import Mapping
 from pathlib import Path
+from textwrap import wrap
 
 from cbobench import resources
 from cbobench.algorithms import ALGORITHMS
@@ -25,10 +26,9 @@ ORDER = {
     "Reference": ("guarantees", "api", "architecture", "CONTRIBUTING", "SECURITY", "CHANGELOG"),
 }
 """Pages of the menu; a page of docs/ that is not here comes last."""
-LINK = re.compile(r"\]\((?!https?:|mailto:)([^)#\s]*)(#[^)\s]*)?\)")
+LINK = re.compile(r"(?:(?<=\[)(\w+\.md))?\]\((?!https?:|mailto:)([^)#\s]*)(#[^)\s]*)?\)")
 FENCED = re.compile(r"(^```.*?^```$)", flags=re.M | re.S)
-KINDS = {"algorithms": "methods", "problems": "problems", "suites": "suites"}
-"""Tables of docs/tables.py, and the folder with a page per row."""
+WIDTH = 100
 
 
 def sources() -> dict[str, Path]:
@@ -37,8 +37,13 @@ def sources() -> dict[str, Path]:
     return found | {FIRST if name == "README" else name: ROOT / f"{name}.md" for name in TOP}
 
 
+def title(page: Path) -> str:
+    """The first heading of a page."""
+    return page.read_text(encoding="utf-8").partition("\n")[0].removeprefix("# ")
+
+
 def linked(text: str, page: Path) -> str:
-    """A page's text with relative links as they lead on the site; a link to another file becomes its text.
+    """A page's text with relative links as they lead on the site, those that say a file's name with the page's title.
 
     Args:
         page: where the text is from, which its links start from.
@@ -47,8 +52,9 @@ def linked(text: str, page: Path) -> str:
     places |= {path.resolve(): path.name for path in DOCS.glob("*.png")}
 
     def there(found: re.Match[str]) -> str:
-        target = (page.parent / found[1]).resolve() if found[1] else page.resolve()
-        return f"]({places.get(target, found[1])}{found[2] or ''})"
+        target = (page.parent / found[2]).resolve() if found[2] else page.resolve()
+        words = title(target) if found[1] and target in places else found[1] or ""
+        return f"{words}]({places.get(target, found[2])}{found[3] or ''})"
 
     parts = FENCED.split(text)
     return "".join(part if i % 2 else LINK.sub(there, part) for i, part in enumerate(parts))
@@ -64,6 +70,17 @@ def named(text: str) -> str:
         return f"| [`{found[1]}`]({room}/{found[1]}.md) |" if room else found[0]
 
     return re.sub(r"^\| `([\w-]+)` \|", there, text, flags=re.M)
+
+
+def wrapped(text: str) -> str:
+    """A page's text in which blocks of one long line, calls with all their arguments, are as wide as a page."""
+
+    def narrow(found: re.Match[str]) -> str:
+        return "\n".join(
+            wrap(found[1], WIDTH, subsequent_indent="    ", break_long_words=False, break_on_hyphens=False)
+        )
+
+    return re.sub(rf"(?<=^```\n)(.{{{WIDTH},}})(?=\n```$)", narrow, text, flags=re.M)
 
 
 def menu(caption: str, names: list[str]) -> str:
@@ -97,7 +114,7 @@ def texts(pictures: Pictures) -> dict[str, str]:
     tables = {"algorithms": methods.table(), "problems": problems.table()}
     written = {}
     for name, path in sources().items():
-        text = named(linked(short(path.read_text(encoding="utf-8"), tables), path))
+        text = wrapped(named(linked(short(path.read_text(encoding="utf-8"), tables), path)))
         inside = sorted(place.removesuffix(".md") for place in one if place.startswith(f"{name}/"))
         if name == "commands":
             text = f"{commands.linked(text)}\n{commands.options()}"

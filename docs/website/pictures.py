@@ -14,8 +14,9 @@ from cbobench.report import style
 from cbobench.report.formats import markdown
 from cbobench.results.source import code_hash, source_hash
 from website import draw, plays
-from website.words import prepared
+from website.words import prepared, signs
 
+PIXELS = 118  # of a page to an inch of a figure
 NOT_NOW = "No picture was drawn in this build."
 
 
@@ -28,17 +29,19 @@ class Drawing:
         text: the caption, or why there is none.
         alt: for those who do not see it.
         cost: of a play, µs per seed and round; empty where nothing was measured.
+        width: in pixels of a page, where it has room for them.
     """
 
     file: str
     text: str
     alt: str = ""
     cost: str = ""
+    width: int = 0
 
     def markdown(self) -> str:
         """The picture with its caption."""
-        image = f"![{markdown(self.alt)}](../pictures/{self.file})\n\n" if self.file else ""
-        return f"{image}*{markdown(self.text)}*"
+        image = f"![{markdown(self.alt)}](../pictures/{self.file}){{width={self.width}px}}\n\n" if self.file else ""
+        return f"{image}*{signs(markdown(self.text))}*"
 
 
 class Pictures:
@@ -86,8 +89,11 @@ class Pictures:
                 old.unlink()
             image, words = drawn()
             image.savefig(self.folder / file, dpi=200, facecolor="white", metadata={"Software": None})
+            width = round(PIXELS * float(image.get_size_inches()[0]))
             draw.close(image)
-            about.write_text(json.dumps(asdict(Drawing(file, **words))), encoding="utf-8")  # last: the picture is whole
+            about.write_text(
+                json.dumps(asdict(Drawing(file, **words, width=width))), encoding="utf-8"
+            )  # last: the picture is whole
             self.made += 1
         self.used[file] = self.folder / file
         return Drawing(**json.loads(about.read_text(encoding="utf-8")))

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from cbobench import params
 from cbobench.algorithms import ALGORITHMS
-from cbobench.errors import CbobenchError, one_line
+from cbobench.errors import CbobenchError
 from cbobench.gp.kernels import Array
 from cbobench.metrics import METRICS
 from cbobench.play.play import Play
@@ -52,7 +52,7 @@ def refusal(cls: type[Any], settings: dict[str, Any]) -> str:
     try:
         params.build(cls, {}).check(problem)
     except CbobenchError as error:
-        return one_line(error)
+        return str(error)
     return ""
 
 

@@ -15,7 +15,7 @@ import names
 import cbobench
 from cbobench import params, resources
 from cbobench.algorithms import ALGORITHMS
-from cbobench.errors import CbobenchError, one_line
+from cbobench.errors import CbobenchError
 from cbobench.problems import PROBLEMS
 from cbobench.problems.base import Problem
 from cbobench.problems.data import DataFolder
@@ -33,13 +33,15 @@ def cells(columns: list[str], rows: list[list[str]]) -> str:
 
 def facts(pairs: dict[str, str]) -> str:
     """A Markdown table of two columns of Markdown; what is empty is left out."""
-    return "\n".join(["| | |", "| :-- | :-- |", *(f"| {key} | {value} |" for key, value in pairs.items() if value)])
+    return "\n".join(
+        ["| | |", "| :-- | :-- |", *(f"| {key} | {signs(value)} |" for key, value in pairs.items() if value)]
+    )
 
 
 def parameters(cls: type[Any]) -> str:
     """All parameters of a class as a table."""
     rows = [[p.name, json.dumps(p.default, ensure_ascii=False), p.type, p.about] for p in params.params_of(cls)]
-    return cells(["parameter", "default", "allowed", "meaning"], rows) if rows else "None."
+    return signs(cells(["parameter", "default", "allowed", "meaning"], rows)) if rows else "None."
 
 
 def links(room: str, those: Iterable[str]) -> str:
@@ -67,14 +69,14 @@ def signs(text: str) -> str:
 
 
 def _set(text: str, block: bool) -> str:
-    text = re.sub(r"(?<=\s)(<=|>=|<-)(?=\s|$)", lambda found: {"<=": "≤", ">=": "≥", "<-": "←"}[found[0]], text)
+    text = re.sub(r"(?<=\s)\\?(<=|>=|<-)(?=\s|$)", lambda found: {"<=": "≤", ">=": "≥", "<-": "←"}[found[1]], text)
     if block:
         return text
     text = re.sub(
-        r"((?<![^\W_])(?:sum|[^\W\d_][\u0300-\u036f]?)|[|\])])_([A-Za-zͰ-Ͽ\d]+|\{[^{}]*\})",
+        r"((?<![^\W_])(?:sum|[^\W\d_][\u0300-\u036f]?)|[|\])]|Proj)_([A-Za-zͰ-Ͽ\d]+|\{[^{}]*\}|\[[^\[\]]*\])",
         lambda found: f"{found[1]}<sub>{found[2].strip('{}')}</sub>", text,
     )  # fmt: skip
-    return re.sub(r"(?<=\S)\^(\([^()]*\)|[A-Za-zͰ-Ͽ\d]+|[+*])", r"<sup>\1</sup>", text)
+    return re.sub(r"(?<=\S)\^(\([^()]*\)|[A-Za-zͰ-Ͽ\d]+(?:\.\d+)?|[+*])", r"<sup>\1</sup>", text)
 
 
 def said(cls: type[Any]) -> str:
@@ -99,7 +101,7 @@ def prepared(name: str) -> tuple[Problem | None, dict[str, str], str]:
         problem: Problem = params.build(cls, look_alike)
         problem.prepare(DataFolder())
     except CbobenchError as error:
-        return None, look_alike, one_line(error)
+        return None, look_alike, str(error)
     return problem, look_alike, ""
 
 

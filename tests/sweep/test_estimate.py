@@ -11,6 +11,7 @@ import pytest
 from cbobench.algorithms.references import Random
 from cbobench.params import param
 from cbobench.sweep import estimate
+from cbobench.sweep.costs import Costs, gathered, speed
 from cbobench.sweep.run import execute, plan
 
 ROUND = 20e-6  # seconds of a seed-round at the beginning
@@ -69,7 +70,7 @@ def test_pairs_of_other_parameters_are_tried_as_far_as_there_is_time(write_suite
     tried, per_round, _ = estimate._samples(todo)
     assert tried == 1
     assert len({*per_round.values()}) == 1, "those that are not have the mean of those that are"
-    assert "; 1 of 4 pairs were tried)" in estimate.estimate(todo, 2)
+    assert "; 1 of 4 pairs are known)" in estimate.estimate(todo, 2)
 
 
 def test_cells_that_were_played_are_not_tried(write_suite, tmp_path, monkeypatch):
@@ -104,3 +105,48 @@ def test_what_became_dearer_goes_on_and_noise_does_not():
 def test_turns_are_spread():
     assert [estimate._spread(n) for n in (0, 1, 4)] == [[], [0], [0, 2, 1, 3]]
     assert sorted(estimate._spread(37)) == list(range(37))
+
+
+@dataclass(kw_only=True)
+class Slow(Random):
+    """Takes an hour for its first round."""
+
+    def ask(self, t):
+        try:
+            time.sleep(3600)
+        except Exception:  # as methods do that call a library
+            return super().ask(t)
+        return super().ask(t)
+
+
+def test_a_slow_method_does_not_hold_it_up(write_suite, tmp_path, monkeypatch):
+    monkeypatch.setattr(estimate, "EACH", 0.3)
+    text = "suite: t\nhorizon: 50\nseeds: 2\nproblems: [rkhs-1d, {rkhs-1d: {h: 0.3}}]\n"
+    text += "algorithms: ['tests.sweep.test_estimate:Slow', random]\n"
+    todo = plan(write_suite(text), out=tmp_path / "r", cpus=0)
+    began = time.monotonic()
+    said = estimate.estimate(todo, 2)
+    assert time.monotonic() - began < 30
+    assert "time: more than " in said
+    assert "unknown for 2 pairs, not counted: too slow to be tried" in said
+
+
+def test_what_was_measured_once_is_not_tried(write_suite, tmp_path, monkeypatch):
+    todo = growing(write_suite, tmp_path, [0.0], horizon=200)
+    (pair,) = todo.suite.grid.pairs
+    problem = todo.suite.problems[pair.problem.title]
+    content = gathered([(pair, problem, 200, 10, 1e-3 + 8e-6)], speed())
+    costs = Costs(content)
+    assert costs.per_round(pair, problem, 200, 10) == pytest.approx(1e-3 + 8e-6, rel=0.02)
+    assert costs.per_round(pair, problem, 300, 10) is not None, "of about the same horizon"
+    assert costs.per_round(pair, problem, 500, 10) is None
+    assert Costs(content | {"speed": 2 * speed()}).per_round(pair, problem, 200, 10) == pytest.approx(5e-4, rel=0.02)
+    monkeypatch.setattr(estimate, "Costs", lambda: costs)
+    monkeypatch.setattr(estimate, "_per_round", lambda *given: pytest.fail("it was played"))
+    assert work(todo, monkeypatch) == pytest.approx(10 * 200 * 1e-3, rel=0.2)
+
+
+def test_the_shipped_costs_are_those_of_shipped_suites():
+    content = Costs().content
+    assert len(content["costs"]) > 20
+    assert all(own > 0 for entries in content["costs"].values() for _, _, _, own in entries)
