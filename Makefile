@@ -7,7 +7,7 @@ RUN    ?= runs/quickstart
 WORKERS ?= auto
 PYTEST  = OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n $(WORKERS) --maxprocesses 8 --dist loadgroup
 
-.PHONY: demo test fast lint hooks bench chaos scale maximiser paper-figures claims maps literature bundles reference pages site wheel dist wheel-test lowest clean
+.PHONY: demo test fast browser-test lint hooks bench chaos scale maximiser paper-figures claims maps literature bundles reference pages site wheel dist wheel-test lowest clean
 
 demo: .make/install  ## play the quickstart suite, print its table, draw its figures
 	$(BIN)/cbobench run quickstart --out $(RUN)
@@ -27,6 +27,10 @@ lint: .make/lint  ## style, types
 
 hooks: .make/lint  ## run style, types and house rules before every commit
 	$(BIN)/pre-commit install
+
+browser-test: .make/test  ## the page of `cbobench report` in Chromium (on the path, or CHROMIUM=its place)
+	$(BIN)/pip install --quiet --disable-pip-version-check -e ".[browsertest]"
+	$(PYTEST) tests/page $(ARGS)
 
 bench: .make/test  ## µs per seed-round against the bare-NumPy floor (ARGS=--quick for the main case only)
 	$(BIN)/python benchmarks/bench.py $(ARGS)

@@ -21,18 +21,20 @@ if TYPE_CHECKING:
     from cbobench.report.load import load_cells as load_cells
     from cbobench.report.load import load_rounds as load_rounds
     from cbobench.report.plot import plot as plot
+    from cbobench.results.export import export as export
     from cbobench.sweep.run import run as run
 
 __version__ = "0.1.0"
 HOMES = {
     "compare": "cbobench.report.compare",
+    "export": "cbobench.results.export",
     "load_cells": "cbobench.report.load",
     "load_rounds": "cbobench.report.load",
     "plot": "cbobench.report.plot",
     "run": "cbobench.sweep.run",
     "summary": "cbobench.report.aggregate",
 }
-__all__ = ["__version__", "compare", "load_cells", "load_rounds", "plot", "run", "summary"]
+__all__ = ["__version__", "compare", "export", "load_cells", "load_rounds", "plot", "run", "summary"]
 
 
 def __getattr__(name: str) -> Any:

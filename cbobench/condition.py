@@ -107,9 +107,8 @@ def do_compact(options: argparse.Namespace, given: list[str]) -> int:
 def do_export(options: argparse.Namespace, given: list[str]) -> int:
     """`cbobench export`."""
     from cbobench.results.export import export
-    from cbobench.results.folder import RunFolder
 
-    made = export(RunFolder.at(options.run), options.out)
+    made = export(options.run, options.out)
     for path in made.paths:
         print(printable(f"the bundle names a path, as the suite does: {path}"), file=sys.stderr)
     failed = f", {made.failed} failed" if made.failed else ""

@@ -49,7 +49,7 @@ def main() -> None:
     rows = []
     for run in runs_in(options.runs):
         try:
-            made = export(RunFolder.at(run), options.out / f"{run.name}.zip")
+            made = export(run, options.out / f"{run.name}.zip")
         except CbobenchError as error:
             print(f"not exported: {error}")
             continue

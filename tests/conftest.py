@@ -20,7 +20,8 @@ np.seterr(divide="raise", over="raise", invalid="raise")
 ROOT = Path(__file__).parents[1]
 
 
-SHARING = {"play", "report", "results", "suite", "sweep"}  # folders whose files share a dear fixture among their tests
+# Folders whose files share a dear fixture among their tests.
+SHARING = {"page", "play", "report", "results", "suite", "sweep"}
 
 
 @pytest.hookimpl(tryfirst=True)  # before pytest-xdist, which writes the groups into the tests' names

@@ -30,10 +30,11 @@ from cbobench.problems import PROBLEMS
 from tests.conftest import ROOT
 
 QUICK = ["README.md", "docs/tutorial.md", "docs/bundles.md"]
-SLOW = ["docs/reading.md", "docs/suites.md", "docs/own_method.md", "docs/own_problem.md"]
+SLOW = ["docs/report.md", "docs/reading.md", "docs/suites.md", "docs/own_method.md", "docs/own_problem.md"]
 TEXTS = sorted(path.relative_to(ROOT).as_posix() for path in [*ROOT.glob("*.md"), *(ROOT / "docs").glob("*.md")])
 BLOCK = re.compile(r"^```(\w*)\n(.*?)^```$", flags=re.M | re.S)
 EXTRA = re.compile(r'pip install "cbobench\[(\w+)\]"')
+MODULES = {"page": "plotly"}  # of extras that are called otherwise than what they install
 NOT_HERE = re.compile(r"^(pip install|python3? -m venv|\. \S+/activate|cd |make )")
 SECONDS = 300
 
@@ -117,7 +118,7 @@ def test_no_page_with_code_is_left_out():
 def test_the_code_that_needs_an_extra_runs(page, tmp_path):
     for extra, text in plays(page):
         if extra:
-            if importlib.util.find_spec(extra) is None:
+            if importlib.util.find_spec(MODULES.get(extra, extra)) is None:
                 pytest.skip(f"{page}: {extra} is not installed (pip install cbobench[{extra}])")
             play(text, tmp_path)
 

@@ -37,7 +37,7 @@ ALLOWED = {
     "commands": {"catalogue", "check", "condition", "new", "sweep", "results", "report", "page", *LEAVES},
     "cli": {"commands", "report", *LEAVES},
     "__main__": {"cli"},
-    "": {"sweep", "report"},
+    "": {"sweep", "report", "results"},
 }  # fmt: skip
 
 

@@ -11,7 +11,6 @@ from cbobench.errors import CbobenchError, masked, printable
 from cbobench.metrics import METRICS
 from cbobench.page import facts, looks
 from cbobench.page.series import curves
-from cbobench.report import style
 from cbobench.report.claimmap import LOOKS, maps_of
 from cbobench.report.claims import findings
 from cbobench.report.claimtable import claims_of, tabled
@@ -61,18 +60,14 @@ def labels_of(runs: Sequence[Run]) -> list[str]:
 
 
 def _run(run: Run, label: str, share: float) -> dict[str, Any]:
-    found = style.looks(run.record)
-    algorithms, problems = run.record.labels("algorithms"), run.record.labels("problems")
     summary, tables = _tables(run)
     stale = facts.outdated(run)
     return {
         "label": label, "horizon": run.horizon, "facts": facts.facts(run),
         "notes": [note for note in (facts.running(run), facts.incomplete(run)) if note]
         + [f"not played: {line}" for line in run.record.unplayable],
-        "problems": problems,
-        "algorithms": {
-            title: {"label": algorithms[title], **looks.shown(found[title])} for title in algorithms
-        },
+        "problems": run.record.labels("problems"),
+        "algorithms": looks.shown(run.record),
         "settings": [as_table(facts.decisive(run)), as_table(facts.settings(run)), as_table(facts.calls(run))],
         "tables": tables, "finals": _finals(run, summary), **curves(run, share),
         "ranks": _records(lambda: compare(run, ranks=True)), "profiles": _profiles(run),

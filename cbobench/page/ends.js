@@ -48,7 +48,7 @@ function rankPanel(run, state, dark) {
     csv: [["run", "metric", "algorithm", "rank", "critical_difference", "blocks", "expected"],
       ...rows.map((row) => [run.label, row.metric, row.algorithm_label, row.rank, gap, row.blocks, row.expected])],
     note: rows.length ? `1 is best; the band is what cannot be told from the best (critical difference ${said(gap)}, ${rows[0].blocks} of ${rows[0].expected} blocks)` : "nothing is ranked",
-    layout: { shapes: band, xaxis: { title: { text: `Average rank by ${rows.length ? rows[0].symbol : ""}` } }, yaxis: { type: "category" }, showlegend: false },
+    layout: { shapes: band, xaxis: { title: { text: `Average rank by ${rows.length ? rows[0].symbol : ""}` } }, yaxis: { type: "category", title: { text: "" } }, showlegend: false },
   };
 }
 

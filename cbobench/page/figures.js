@@ -35,16 +35,17 @@ function legendLines(traces, width) {
 /** The library's layout for a panel in one theme. */
 function layoutOf(made, dark, width, tall) {
   const { paper, text, axis } = theme(dark);
-  const below = made.layout.showlegend === false ? 0 : 19 * legendLines(made.traces, width) + 6;
+  const below = made.layout.showlegend === false ? 0 : 19 * legendLines(made.traces, width) + 4;
+  const axisOf = (own) => ({ ...axis, ...own, title: { ...own.title, font: { size: 13 }, standoff: 8 } });
   return {
     paper_bgcolor: paper, plot_bgcolor: paper, height: tall + below, autosize: true,
     font: { family: "system-ui, sans-serif", size: 13, color: text },
-    margin: { l: 56, r: 14, t: 14, b: 48 + below }, hovermode: "closest",
+    margin: { l: 56, r: 14, t: 14, b: 56 + below }, hovermode: "closest",
     hoverlabel: { bgcolor: paper, bordercolor: text, font: { color: text } },
     legend: { orientation: "h", x: 0, yref: "container", y: 0, yanchor: "bottom", font: { size: 12 }, bgcolor: "rgba(0,0,0,0)" },
     showlegend: true, dragmode: "zoom",
     ...made.layout,
-    xaxis: { ...axis, ...made.layout.xaxis }, yaxis: { ...axis, ...made.layout.yaxis },
+    xaxis: axisOf(made.layout.xaxis), yaxis: axisOf(made.layout.yaxis),
   };
 }
 
@@ -94,7 +95,7 @@ function panelOf(title, file, build) {
     if (panel.drawn && !fresh) return undefined;
     panel.drawn = true;
     const made = build(isDark());
-    const layout = layoutOf(made, isDark(), plot.clientWidth || 480, 310);
+    const layout = layoutOf(made, isDark(), plot.clientWidth || 480, 330);
     layout.uirevision = file;
     plot.style.height = `${layout.height}px`;
     note.textContent = made.note || "";

@@ -185,7 +185,7 @@ function themes() {
     if (on && before === null) {
       before = isDark();
       document.documentElement.dataset.theme = "light";
-      for (const panel of panels) { panel.draw(true); Plotly.relayout(panel.plot, { width: 330 }); }
+      for (const panel of panels) { panel.draw(true); Plotly.relayout(panel.plot, { width: 320 }); }
     } else if (!on && before !== null) {
       document.documentElement.dataset.theme = before ? "dark" : "light";
       before = null;

@@ -29,8 +29,8 @@ def some(count: int, most: int) -> NDArray[np.int64]:
     """At most so many positions of 0..count-1, the first and the last among them: half even, half denser early on."""
     if count <= most:
         return np.arange(count)
-    even = np.linspace(0, count - 1, most // 2)
-    early = np.geomspace(1, count, most - most // 2) - 1
+    even = np.linspace(0, count - 1, min(most, max(2, most // 2)))
+    early = np.geomspace(1, count, most - len(even)) - 1
     return np.unique(np.concatenate([even, early]).round().astype(np.int64))
 
 

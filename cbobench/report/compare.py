@@ -63,6 +63,11 @@ class Comparison:
     def __str__(self) -> str:
         return self.render()
 
+    def _repr_html_(self) -> str:
+        from cbobench.report import html
+
+        return html.table(self.table)
+
     def _repr_markdown_(self) -> str:
         return self.render("markdown")
 

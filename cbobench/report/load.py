@@ -40,6 +40,11 @@ class Run:
         self.record = self.whole = RunRecord.read(self.folder)
         self.played = played(self.folder, None)
 
+    def _repr_html_(self) -> str:
+        from cbobench.report import html
+
+        return html.run(self)
+
     def only(self, glob: str) -> Run:
         """The same run with the matching pairs alone (see `RunRecord.only`); `whole` still holds all."""
         part = Run.__new__(Run)  # what is published is not listed again

@@ -44,17 +44,28 @@ class Exported(NamedTuple):
     paths: tuple[str, ...]
 
 
-def export(folder: RunFolder, out: str | Path | None = None) -> Exported:
-    """Write what is published of a run into one file, whole or not at all.
+def export(run: Any, out: str | Path | None = None) -> Exported:
+    """Write what is published of a run into one file, a bundle, whole or not at all.
 
     Args:
-        folder: the run; it may be played meanwhile, the bundle says how many cells were asked for.
+        run: a path or URI, or what `cbobench.run` returned; it may be played meanwhile, the bundle says how many cells
+            were asked for.
         out: path or URI that ends with .zip; `<folder's name>.zip` here by default. An earlier bundle there is
             replaced.
 
+    Returns:
+        Its `file`, which `compare`, `summary`, `plot`, `load_cells` and `load_rounds` take as the run; its `size` in
+        bytes; how many cells are `done`, `failed` and `expected`; and the absolute `paths` that the suite names.
+
     Raises:
         Misuse: no run, a bundle, or another file in its place. CbobenchError: nothing is published yet.
+
+    Example:
+        >>> import cbobench
+        >>> bundle = cbobench.export("runs/quickstart", "quickstart.zip").file  # doctest: +SKIP
+        >>> print(cbobench.compare(bundle))  # doctest: +SKIP
     """
+    folder = RunFolder.at(run)
     folder.refuse_file("a bundle is exported from a run folder")
     name = folder.uri.rstrip("/").rpartition("/")[2]
     target = RunFolder.at(f"{name}{SUFFIX}" if out is None else out)

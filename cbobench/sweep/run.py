@@ -27,6 +27,7 @@ from cbobench.sweep.budget import Budget
 from cbobench.sweep.crew import Crew
 from cbobench.sweep.interrupt import interruptible
 from cbobench.sweep.journal import Journal
+from cbobench.sweep.outcome import Outcome as Outcome
 from cbobench.sweep.workers import usable_cpus
 
 CLUSTER_CPUS = 64  # a guess, as a cluster may grow: it only decides how finely a run is cut
@@ -63,24 +64,6 @@ class Plan:
     def cells(self) -> int:
         """Cells asked for by this call."""
         return len(self.suite.grid.cells)
-
-
-@dataclass(frozen=True)
-class Outcome:
-    """What a sweep did; of its `tasks`, the `absent` ones said that they were done and are not in the folder.
-
-    Where its budget was `spent`, cells are left to play.
-    """
-
-    folder: RunFolder
-    cells: int
-    played: int
-    failed: int
-    errors: tuple[str, ...]
-    stopped: bool
-    tasks: int
-    absent: tuple[str, ...]
-    spent: bool = False
 
 
 def plan(

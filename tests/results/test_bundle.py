@@ -40,7 +40,7 @@ def run(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def bundle(run):
-    return run.parent / export(RunFolder.at(run), run.parent / "mine.zip").file
+    return run.parent / export(run, run.parent / "mine.zip").file
 
 
 def repacked(original, out, compression=zipfile.ZIP_STORED, **changed):
@@ -68,7 +68,7 @@ def test_tables_of_a_bundle_are_those_of_its_run(run, bundle, options):
 def test_a_run_beside_a_bundle_is_a_run_beside_a_run(run, bundle, tmp_path):
     other = cbobench.run(SUITE | {"algorithms": [{"ckb-ucb": {"V": 30.0, "label": "ckb-ucb"}}, "random"], "seeds": 5},
                          out=tmp_path / "other", cpus=0)  # fmt: skip
-    small = export(other.folder, tmp_path / "other.zip").file
+    small = export(other, tmp_path / "other.zip").file
     wanted = cbobench.compare(run, other)
     for one, two in ((run, small), (bundle, other), (bundle, small)):
         pd.testing.assert_frame_equal(cbobench.compare(one, two).frame, wanted.frame)
@@ -101,7 +101,7 @@ def test_any_target_is_found_between_fixed_rounds(tmp_path):
     cells = {("p", "a"): {"simple_regret": [0.5, 0.5]}}
     run = make(tmp_path / "run", cells, seeds=[0, 1],
                rounds={("p", "a"): {"t": t, "simple_regret": np.stack([curve, curve])}})  # fmt: skip
-    bundle = export(RunFolder.at(run), tmp_path / "b.zip").file
+    bundle = export(run, tmp_path / "b.zip").file
     improved = pd.read_parquet(io.BytesIO(zipfile.ZipFile(bundle).read("improvements.parquet")))
     assert improved[improved["seed"] == 0]["t"].tolist() == [3, 47, 71]
     for target, first in ((3.0, 3), (1.9, 47), (0.5, 71)):
@@ -113,10 +113,10 @@ def test_the_same_run_gives_the_same_bytes_however_its_files_are_merged(run, bun
     other = tmp_path / "elsewhere" / "again"
     shutil.copytree(run, other)
     compact(RunFolder.at(other))
-    made = export(RunFolder.at(other), tmp_path / "again.zip")
+    made = export(other, tmp_path / "again.zip")
     assert (tmp_path / "again.zip").read_bytes() == bundle.read_bytes()
     assert made.size == bundle.stat().st_size < 60_000
-    assert export(RunFolder.at(other), tmp_path / "again.zip").done == 24, "an earlier bundle is replaced"
+    assert export(other, tmp_path / "again.zip").done == 24, "an earlier bundle is replaced"
 
 
 def test_nothing_of_a_bundle_names_people_or_places(tmp_path):
@@ -128,7 +128,7 @@ def test_nothing_of_a_bundle_names_people_or_places(tmp_path):
     ]
     content["grids"][0]["command"] = ["cbobench", "run", "/home/jane_doe/x.yaml"]
     (run / "run.json").write_text(json.dumps(content))
-    made = export(RunFolder.at(run), tmp_path / "b.zip")
+    made = export(run, tmp_path / "b.zip")
     assert (made.done, made.failed, made.expected) == (2, 1, 3)
     with zipfile.ZipFile(made.file) as archive:
         for name in archive.namelist():
@@ -170,7 +170,7 @@ def test_a_run_that_is_played_says_n_of_expected(run, tmp_path):
     assert lost[0].name == lost[1].name
     for file in lost:
         file.unlink()
-    made = export(RunFolder.at(part), tmp_path / "part.zip")
+    made = export(part, tmp_path / "part.zip")
     assert (made.done, made.expected) == (22, 24)
     assert cbobench.compare(part).render("csv") == cbobench.compare(made.file).render("csv")
     assert cbobench.summary(made.file)["n"].sum() == 22
@@ -250,18 +250,18 @@ def test_what_cannot_be_exported_writes_nothing(run, tmp_path, clean_tree):
         (run, "notes.zip", Misuse, "is there and no bundle of this version; remove it"),
     ):
         with pytest.raises(error, match=says):
-            export(RunFolder.at(folder), tmp_path / out)
+            export(folder, tmp_path / out)
     assert clean_tree() == before
     assert notes.read_text() == "mine"
 
 
 def test_bundles_of_different_suites_and_horizons_say_so(run, bundle, tmp_path, capsys):
     other = make(tmp_path / "run", {("p", "a"): {}}, seeds=[0])
-    small = export(RunFolder.at(other), tmp_path / "b.zip").file
+    small = export(other, tmp_path / "b.zip").file
     assert main(["compare", str(bundle), small]) == 1
     assert "can be compared: only before (4), only after (1)" in capsys.readouterr().err
     longer = cbobench.run(SUITE | {"horizon": 61, "seeds": 1, "algorithms": ["random"]}, out=tmp_path / "long", cpus=0)
-    long = export(longer.folder, tmp_path / "long.zip").file
+    long = export(longer, tmp_path / "long.zip").file
     assert main(["compare", str(bundle), long]) == 1
     assert "T = 60 and 61" in capsys.readouterr().err
 

@@ -1,0 +1,279 @@
+"""A page holds the numbers of `compare` and of the curves, obeys no label, loads nothing, and is there whole or not."""
+
+from __future__ import annotations
+
+import base64
+import csv
+import io
+import itertools
+import json
+import re
+from html.parser import HTMLParser
+
+import numpy as np
+import pytest
+
+from cbobench import cli
+from cbobench.metrics import METRICS
+from cbobench.page import assemble, command, looks, series
+from cbobench.page.content import content, labels_of
+from cbobench.report.compare import compare
+from cbobench.report.curves import curves
+from cbobench.report.load import Run
+from cbobench.report.planes import Plane
+from cbobench.report.profiles import Profile
+from cbobench.report.style import PALETTE
+from tests.page.conftest import IMAGE, PLAIN, SCRIPT, SEEDS, made
+from tests.report.test_style import SIGHT, distance, lab
+
+LIBRARY = "var Plotly = {};"
+
+
+class Elements(HTMLParser):
+    """Every element of a page with its attributes, and the text of its scripts."""
+
+    def __init__(self, text):
+        super().__init__(convert_charrefs=True)
+        self.found, self.scripts = [], []
+        self.feed(text)
+
+    def handle_starttag(self, tag, attrs):
+        self.found.append((tag, dict(attrs)))
+        if tag == "script":
+            self.scripts.append("")
+
+    def handle_data(self, data):
+        if self.found and self.found[-1][0] == "script" and self.scripts:
+            self.scripts[-1] += data
+
+
+@pytest.fixture(scope="module")
+def library(tmp_path_factory):
+    path = tmp_path_factory.mktemp("library") / "plotly.min.js"
+    path.write_text(LIBRARY)
+    return path
+
+
+@pytest.fixture(scope="module")
+def opened(run):
+    return Run(run)
+
+
+@pytest.fixture(scope="module")
+def page(opened, library):
+    return assemble.assembled(content([opened]), library)
+
+
+@pytest.fixture(scope="module")
+def data(page):
+    return json.loads(Elements(page).scripts[0])
+
+
+def numbers(text, width):
+    values = np.frombuffer(base64.b64decode(text), dtype="<f4")
+    return values.reshape(-1, width)
+
+
+def title_of(run, what, label):
+    return next(title for title, said in run.record.labels(what).items() if said == label)
+
+
+def test_tables_are_those_of_compare(opened, data):
+    asked = {
+        "Results": {}, "Against the best of each problem": {"best": True}, "Ranks": {"ranks": True},
+        "Profiles": {"profile": True},
+    }  # fmt: skip
+    shown = data["runs"][0]["tables"]
+    assert [table["kind"] for table in shown] == [*asked]
+    for table, options in zip(shown, asked.values(), strict=True):
+        made = compare(opened, **options)
+        assert table["rows"] == [[*row] for row in made.table.rows]
+        assert (table["title"], table["note"], table["columns"]) == (made.table.title, made.table.note,
+                                                                     [*made.table.columns])  # fmt: skip
+        assert table["csv"] == made.render("csv")
+    frame = compare(opened).frame
+    rows = list(csv.DictReader(io.StringIO(shown[0]["csv"])))
+    assert [float(row["regret_median"]) for row in rows] == frame["regret_median"].tolist(), "all digits"
+    assert any(table["marked"] for table in shown)
+
+
+def test_every_table_says_of_how_many_seeds(data):
+    assert {row[2].split(" ")[0] for row in data["runs"][0]["tables"][0]["rows"]} == {f"{SEEDS - 1}/{SEEDS}",
+                                                                                      f"{SEEDS}/{SEEDS}"}  # fmt: skip
+
+
+@pytest.mark.parametrize(("statistic", "first"), [("median", 0), ("mean", 3)])
+def test_curves_are_those_of_figures(opened, data, statistic, first):
+    run = data["runs"][0]
+    seen = 0
+    for pair in run["pairs"]:
+        t = run["rounds"][pair["t"]]
+        assert len(t) <= series.ROUNDS
+        assert (t[0], t[-1]) == (1, 120)
+        for metric, text in pair["curves"].items():
+            frame = curves(opened, metric, pair["problem"], statistic=statistic, algorithms=[pair["algorithm"]])
+            wanted = frame.set_index("t").loc[t, [statistic, "low", "high"]].to_numpy().T
+            np.testing.assert_allclose(numbers(text, len(t))[first : first + 3], wanted, rtol=1e-6)
+            assert set(frame["n"]) == {pair["n"]}
+            seen += 1
+    assert seen >= 6 * 4
+
+
+def test_curves_of_single_seeds_are_what_was_recorded(opened, data, monkeypatch):
+    run = data["runs"][0]
+    pair = run["pairs"][1]
+    t = run["rounds"][pair["seeds_t"]]
+    frame = opened.rounds(["regret"], problem=pair["problem"], algorithm=pair["algorithm"])
+    wanted = frame.pivot(index="seed", columns="t", values="regret").loc[pair["seeds"], t]
+    np.testing.assert_allclose(numbers(pair["by_seed"]["regret"], len(t)), wanted, rtol=1e-6)
+    assert sorted(pair["seeds"]) == [*range(1, SEEDS)], "all seeds that are good"
+    monkeypatch.setattr(series, "VALUES", 2 * 6 * len(run["metrics"]) * series.SEED_ROUNDS)
+    few = series.curves(opened)["pairs"]
+    assert {(len(pair["seeds"]), pair["expected"]) for pair in few} == {(2, SEEDS)}, "fewer, and of how many"
+
+
+def test_planes_and_profiles_are_those_of_figures(opened, data):
+    run = data["runs"][0]
+    for problem in opened.record.labels("problems"):
+        for place, statistic in ((1, "median"), (0, "mean")):
+            frame = Plane("regret", "violation_hard", problem, statistic=statistic).data(opened)
+            for row in frame.to_dict("records"):
+                one = next(f for f in run["finals"] if (f["problem"], f["algorithm"]) == (problem, row["algorithm"]))
+                values = one["values"]["regret"]
+                ends = values[1:4] if place else [values[0], *values[4:6]]
+                assert ends == [row["x"], row["x_low"], row["x_high"]]
+                assert (one["n"], one["expected"]) == (row["n"], row["expected"])
+    for kind in ("performance", "data"):
+        frame = Profile(kind).data(opened)
+        shares = [share for one in run["profiles"][kind] for share in one["share"]]
+        np.testing.assert_allclose(shares, frame["share"], rtol=1e-5)
+
+
+def test_no_label_leaves_its_place(page, data):
+    elements = Elements(page)
+    assert [tag for tag, _ in elements.found].count("script") == 1 + 1 + len(assemble.SCRIPTS)
+    assert not [tag for tag, _ in elements.found if tag in ("img", "iframe", "object", "embed", "base")]
+    assert not [a for _, attributes in elements.found for a in attributes if a.startswith("on")]
+    assert SCRIPT in data["runs"][0]["problems"].values(), "negative control: the label is there, as data"
+    assert IMAGE not in page
+    assert SCRIPT not in page
+    assert "easy {{title}}" in page, "no label is taken for a place of the template"
+
+
+def test_nothing_is_loaded(page):
+    elements = Elements(page)
+    places = [v for _, a in elements.found for k, v in a.items() if k in ("src", "href", "srcset", "action", "data")]
+    assert all(place.startswith("#") for place in places), places
+    policy = next(a["content"] for _, a in elements.found if a.get("http-equiv") == "Content-Security-Policy")
+    assert policy.startswith("default-src 'none'")
+    assert "http" not in policy
+    assert "unsafe" not in policy.split("script-src")[1]
+    own = [(assemble.HERE / name).read_text() for name in (*assemble.SCRIPTS, "page.css", "template.html")]
+    assert not re.search(
+        r"https?:|@import|url\(|\bfetch\(|XMLHttpRequest|innerHTML|outerHTML|insertAdjacent", "".join(own)
+    )
+
+
+def test_failed_cells_are_listed(data):
+    failures = data["runs"][0]["failures"]
+    assert failures["count"] == 1
+    assert failures["rows"][0][:5] == [SCRIPT, PLAIN, 120, 0, "broken"]
+
+
+def test_runs_stand_side_by_side(run, tmp_path, library):
+    other = made(tmp_path / "two", scale=3.0, seed=1, failed=0)
+    before, after = Run(run), Run(other)
+    both = content([before, after])
+    assert [one["label"] for one in both["runs"]] == ["one", "two"]
+    assert both["changes"][0]["csv"] == compare(before, after).render("csv")
+    assert labels_of([before]) == ["made"]
+
+
+def test_colours_on_black_are_told_apart():
+    for sight, (one, other) in itertools.product(SIGHT, itertools.combinations(looks.ON_BLACK.values(), 2)):
+        assert distance(one, other, sight) > 20
+    lightness = sorted(lab(colour)[0] for colour in looks.ON_BLACK.values())
+    assert np.diff(lightness).min() > 4.5
+    assert lightness[0] > 40, "seen on black"
+    assert [*looks.ON_BLACK] == [*PALETTE]
+
+
+def test_rounds_are_thinned_with_both_ends():
+    for count, most in itertools.product((1, 2, 40, 80, 1000, 10**6), (2, 40, 80)):
+        kept = series.some(count, most)
+        assert (kept[0], kept[-1]) == (0, count - 1)
+        assert len(kept) <= most
+        assert (np.diff(kept) > 0).all()
+
+
+@pytest.fixture
+def shipped(library, monkeypatch):
+    monkeypatch.setattr(assemble, "library", lambda: library)
+
+
+@pytest.mark.usefixtures("shipped")
+def test_the_command_says_where_the_page_is(run, tmp_path, capsys):
+    out = tmp_path / "page.html"
+    assert cli.main(["report", str(run), "--out", str(out)]) == 0
+    assert capsys.readouterr().out.startswith(f"{out} (")
+    assert [path.name for path in tmp_path.iterdir()] == ["page.html"]
+    assert out.read_text().startswith("<!doctype html>")
+
+
+@pytest.mark.usefixtures("shipped")
+def test_what_is_wrong_is_one_line_and_leaves_nothing(run, tmp_path, capsys, monkeypatch):
+    empty, odd = tmp_path / "empty", tmp_path / "odd"
+    made(empty)
+    for path in (*empty.glob("cells/*"), *empty.glob("rounds/*")):
+        path.unlink()
+    made(odd)
+    (odd / "run.json").write_text((odd / "run.json").read_text().replace('"schema": 4', '"schema": 3', 1))
+    damaged = made(tmp_path / "damaged")
+    rounds = sorted(damaged.glob("rounds/*"))[0]
+    rounds.write_bytes(rounds.read_bytes()[:200])
+    before = set(tmp_path.rglob("*"))
+    monkeypatch.chdir(tmp_path)
+    for arguments, said in (
+        ([str(empty)], "has no cell yet"), ([str(odd)], "schema version 3"), ([str(damaged)], rounds.name),
+        ([str(tmp_path / "none")], "none"), ([str(run), str(run)], "given twice"),
+        ([str(run), "--out", str(tmp_path)], "is a folder"),
+        ([str(run), "--out", str(tmp_path / "no" / "page.html")], "is no folder"),
+    ):  # fmt: skip
+        assert cli.main(["report", *arguments]) in (1, 2), arguments
+        message = capsys.readouterr().err
+        assert message.count("\n") == 1, message
+        assert said in message
+    assert set(tmp_path.rglob("*")) == before
+
+
+@pytest.mark.usefixtures("shipped")
+def test_a_page_that_cannot_be_finished_leaves_the_old_one(run, tmp_path, monkeypatch):
+    out = tmp_path / "page.html"
+    out.write_text("old")
+    monkeypatch.setattr(assemble.Path, "replace", lambda *_: (_ for _ in ()).throw(OSError("no space left")))
+    assert cli.main(["report", str(run), "--out", str(out)]) == 1
+    assert [path.name for path in tmp_path.iterdir()] == ["page.html"]
+    assert out.read_text() == "old"
+
+
+@pytest.mark.usefixtures("shipped")
+def test_a_run_that_is_not_over_says_so(tmp_path, capsys):
+    part = made(tmp_path / "part")
+    cells = sorted(part.glob("cells/*"))[0]
+    cells.unlink()
+    out = tmp_path / "page.html"
+    assert cli.main(["report", str(part), "--out", str(out)]) == 0
+    assert f"incomplete: {SEEDS} of {6 * SEEDS} cells are not played yet" in capsys.readouterr().err
+    data = json.loads(Elements(out.read_text()).scripts[0])
+    assert data["runs"][0]["notes"] == [f"incomplete: {SEEDS} of {6 * SEEDS} cells are not played yet"]
+
+
+def test_a_missing_library_is_one_line(run, capsys, monkeypatch):
+    monkeypatch.setattr(assemble, "find_spec", lambda name: None)
+    assert cli.main(["report", str(run)]) == 2
+    assert "pip install 'cbobench[page]'" in capsys.readouterr().err
+
+
+def test_metrics_are_those_of_the_table(data):
+    assert [*data["metrics"]] == [*METRICS]
+    assert command.NAME == "report.html"
