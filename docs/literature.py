@@ -15,19 +15,21 @@ import math
 import re
 import shutil
 import tempfile
+from collections import Counter
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from paper_figures import leave
 
 from cbobench.cli import main
-from cbobench.errors import Misuse
+from cbobench.errors import CbobenchError, Misuse
 from cbobench.report.aggregate import summarised
-from cbobench.report.formats import bracket, number
+from cbobench.report.formats import number
 from cbobench.report.groups import Group, arenas, groups
 from cbobench.report.load import Run
-from cbobench.report.pairs import differences, named, probability
+from cbobench.report.pairs import differences, probability
 from cbobench.report.quantities import quantities
 from cbobench.report.ranking import ranked
 from cbobench.stats.paired import SIGNIFICANT
@@ -69,7 +71,7 @@ def run_of(folders: Sequence[Path], into: Path) -> Run:
 
 def measured(run: Run) -> Findings:
     """What the pages say, as it is stored."""
-    found = groups(run)
+    found = named_plainly(groups(run))
     rows = summarised(found, SHOWN)
     spent = [float(group.good["seconds"].sum()) for group in found]
     keep = ["problem", "algorithm", "problem_label", "algorithm_label", "horizon", "n", "expected", "failed"]
@@ -82,8 +84,8 @@ def measured(run: Run) -> Findings:
         seconds=spent,
         expected=int(rows["expected"].max()),  # opponents that are played apart may be asked for seed by seed
     )
-    versus, against = [], [title for word in THEIRS if (title := title_of(run, word))]
-    mine = [title for word in OURS if (title := title_of(run, word))]
+    versus, against = [], [title for word in THEIRS if (title := title_of(run, found, word))]
+    mine = [title for word in OURS if (title := title_of(run, found, word))]
     some = [group for group in found if group.algorithm in (*mine, *against)]
     for title in against:
         pairs = [group for group in some if group.algorithm in (*mine, title)]
@@ -95,12 +97,24 @@ def measured(run: Run) -> Findings:
     return {"table": stored, "ranks": list(everywhere.values()), "left_out": left_out, "paired": versus}
 
 
-def title_of(run: Run, word: str) -> str:
-    """The title of a method of the run; empty where it has none of that name yet."""
-    try:
-        return named(run, word)
-    except Misuse:
-        return ""
+def title_of(run: Run, found: list[Group], word: str) -> str:
+    """The title of the played variant of a method; empty where it is not played yet.
+
+    Raises:
+        Misuse: several of its variants are played.
+    """
+    variants = run.record.variants("algorithms")
+    titles = {g.algorithm for g in found if len(g.good) and word in (variants[g.algorithm].name, g.algorithm_label)}
+    if len(titles) > 1:
+        raise Misuse(f"{run.folder} holds {len(titles)} variants of {word}; allowed: one, that of the suite")
+    return next(iter(titles), "")
+
+
+def named_plainly(found: list[Group]) -> list[Group]:
+    """The groups with methods' labels as the suite has them, where an earlier one of the same label was not played."""
+    plain = {group.algorithm: group.algorithm_label.partition(" (")[0] for group in found if len(group.good)}
+    once = {title for title, label in plain.items() if list(plain.values()).count(label) == 1}
+    return [replace(g, algorithm_label=plain[g.algorithm]) if g.algorithm in once else g for g in found]
 
 
 def ranks(found: list[Group]) -> tuple[dict[str, Any], list[str]]:
@@ -195,7 +209,7 @@ def of_problem(rows: list[dict[str, Any]]) -> str:
     body = []
     for row in sorted(rows, key=lambda row: (row["rank"] is None, row["rank"])):
         if row["n"]:
-            regret = bracket(*(value(row[key]) for key in ("median", "low", "high")))
+            regret = spread(*(value(row[key]) for key in ("median", "low", "high")))
             feasible = f"{int(row['feasible'])}/{row['n']}"
             body.append(
                 [f"`{row['algorithm_label']}`", regret, feasible, number(value(row["rank"])),
@@ -204,24 +218,31 @@ def of_problem(rows: list[dict[str, Any]]) -> str:
     return lines(["method", "simple regret", "recommended feasible", "mean rank", "n", "ms per round"], body)
 
 
+def spread(middle: float, low: float, high: float) -> str:
+    """middle [low, high], each to two digits of its own: regrets differ by orders of magnitude."""
+    texts = ["–" if math.isnan(x) else f"{x:.2g}".replace("inf", "∞") for x in (middle, low, high)]
+    return texts[0] if math.isnan(low) else f"{texts[0]} [{texts[1]}, {texts[2]}]"
+
+
 def versus(rows: list[dict[str, Any]]) -> str:
     body = []
+    tests = Counter(row["against"] for row in rows)
     for row in rows:
-        middle = bracket(*(value(row[key]) for key in ("median", "median_low", "median_high")))
+        middle = spread(*(value(row[key]) for key in ("median", "median_low", "median_high")))
         body.append(
             [f"`{row['algorithm_label']}`", f"`{row['against_label']}`", plain_label(row["problem_label"]),
-             outcome(row), middle, probability(value(row["p_holm"])), f"{row['wins']}/{row['ties']}/{row['losses']}",
-             f"{row['n']}/{row['expected']}"]
+             outcome(row, tests[row["against"]]), middle, probability(value(row["p_holm"])),
+             f"{row['wins']}/{row['ties']}/{row['losses']}", f"{row['n']}/{row['expected']}"]
         )  # fmt: skip
     head = ["method", "against", "problem", "verdict", "median difference", "p (Holm)", "w/t/l", "n"]
     return lines(head, body, left=4) if rows else "Not played yet.\n"
 
 
-def outcome(row: dict[str, Any]) -> str:
-    """Better, worse, or not separable, as `compare` marks differences."""
-    if not value(row["p_holm"]) < SIGNIFICANT:
-        return "not separable"
-    return "better" if value(row["effect"]) > 0 else "**worse**"
+def outcome(row: dict[str, Any], tests: int) -> str:
+    """Better, worse, or not separable, as `compare` marks differences; of `tests` of which Holm's adjustment is."""
+    if value(row["p_holm"]) < SIGNIFICANT:
+        return "better" if value(row["effect"]) > 0 else "**worse**"
+    return "too few seeds" if 2.0 ** (1 - row["n"]) * tests > SIGNIFICANT else "not separable"
 
 
 def verdicts(found: Findings) -> str:
@@ -229,16 +250,17 @@ def verdicts(found: Findings) -> str:
     text, spent = [], costs(found)
     for mine, theirs in dict.fromkeys((row["algorithm"], row["against"]) for row in found["paired"]):
         rows = [row for row in found["paired"] if (row["algorithm"], row["against"]) == (mine, theirs)]
-        told = [outcome(row) for row in rows]
-        lost = [plain_label(row["problem_label"]) for row in rows if outcome(row) == "**worse**"]
+        tests = sum(row["against"] == theirs for row in found["paired"])
+        told = [outcome(row, tests) for row in rows]
+        lost = [plain_label(row["problem_label"]) for row, how in zip(rows, told, strict=True) if how == "**worse**"]
         defeats = f"worse on {', '.join(lost)}" if lost else "worse on none"
         few = min(row["n"] for row in rows)
         faster = spent[theirs][3] / spent[mine][3]
         text.append(
             f"- `{rows[0]['algorithm_label']}` against `{rows[0]['against_label']}`: better on "
             f"{told.count('better')} of {counted(len(rows), 'problem')}, not separable on "
-            f"{told.count('not separable')}, {defeats}; {number(faster)} times as fast per round; at least "
-            f"{counted(few, 'seed')} that both have."
+            f"{told.count('not separable')}, {defeats}, too few seeds on {told.count('too few seeds')}; "
+            f"{faster:.0f} times as fast per round; at least {counted(few, 'seed')} that both have."
         )
     return "\n".join(text) + "\n"
 
@@ -269,7 +291,10 @@ if __name__ == "__main__":
         played = options.no_play or main(["run", SUITE, "--out", str(options.run[0])]) == 0
         if not played:
             leave([SUITE])
-        with tempfile.TemporaryDirectory() as folder:
-            findings = measured(run_of(options.run, Path(folder)))
+        try:
+            with tempfile.TemporaryDirectory() as folder:
+                findings = measured(run_of(options.run, Path(folder)))
+        except CbobenchError as error:
+            raise SystemExit(f"literature: {error}") from None
     write(findings)
     print(f"{PAGE}: {counted(sum(row['n'] for row in findings['table']), 'run')}")

@@ -91,8 +91,8 @@ def test_a_new_class_has_a_page_without_a_list(tmp_path, monkeypatch):
 
 
 def test_symbols_are_set_and_code_is_not():
-    assert words.signs("g_j, `g_j`, stopped_at, |f|_k, Q_{t+1}, 1_000, c >= 0") == (
-        "g<sub>j</sub>, `g_j`, stopped_at, |f|<sub>k</sub>, Q<sub>t+1</sub>, 1_000, c ≥ 0"
+    assert words.signs("g_j, `g_j`, x_1², stopped_at, n_ei_trials, |f|_k, Q_{t+1}, 1_000, c >= 0") == (
+        "g<sub>j</sub>, `g_j`, x<sub>1</sub>², stopped_at, n_ei_trials, |f|<sub>k</sub>, Q<sub>t+1</sub>, 1_000, c ≥ 0"
     )
     assert words.signs("    x <- x_1") == "    x ← x_1"
 

@@ -66,7 +66,7 @@ class Pace:
         if slots > 1:
             left = max(1.0, waiting / task.rounds) * seconds  # as if all were like this one
             wanted = min(TASK_SECONDS, max(LEAST_SECONDS, left / (AHEAD * slots)))
-        count = max(1, min(ceil(seconds / wanted), int(cells / self._least(task))))
+        count = max(1, min(ceil(seconds / wanted), int(cells / self._least(task)), cells))
         ends = [cells * i // count for i in range(count + 1)]
         return [replace(task, cells=task.cells[a:b], give_back=None) for a, b in pairwise(ends)]
 

@@ -73,7 +73,7 @@ def _set(text: str, block: bool) -> str:
     if block:
         return text
     text = re.sub(
-        r"((?<![^\W_])(?:sum|[^\W\d_][\u0300-\u036f]?)|[|\])]|Proj)_([A-Za-zͰ-Ͽ\d]+|\{[^{}]*\}|\[[^\[\]]*\])",
+        r"((?<![^\W_])(?:sum|[^\W\d_][\u0300-\u036f]?)|[|\])]|Proj)_([A-Za-zͰ-Ͽ\d]+(?![A-Za-z0-9_])|\{[^{}]*\}|\[[^\[\]]*\])",
         lambda found: f"{found[1]}<sub>{found[2].strip('{}')}</sub>", text,
     )  # fmt: skip
     return re.sub(r"(?<=\S)\^(\([^()]*\)|[A-Za-zͰ-Ͽ\d]+(?:\.\d+)?|[+*])", r"<sup>\1</sup>", text)

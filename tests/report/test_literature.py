@@ -60,6 +60,10 @@ def test_victories_defeats_and_what_is_missing_are_said(run):
     assert "- `cei` against `botorch-cei`: better on 2 of 2 problems, not separable on 0, worse on none" in text
     assert "- `scbo` against `botorch-cei`: better on 0 of 2 problems, not separable on 0, worse on p, q" in text
     assert "- `scbo` against `botorch-scbo`: better on 0 of 2 problems, not separable on 2, worse on none" in text
+    assert "too few seeds on 0" in text
+    for row in found["paired"]:
+        row |= {"n": 3, "p_holm": 1.0}
+    assert "not separable on 0, worse on none, too few seeds on 2" in script.page(found), "3 seeds separate nothing"
     assert "| `random` | 5.000 | 15/16 |" in script.overall(found)
     assert "over 15 of 16 (problem, seed)" in text
     assert "| 5/8 |" in text, "recommendations that are feasible"

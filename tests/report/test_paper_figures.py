@@ -15,6 +15,7 @@ FIGURES = {
     "shi_eryilmaz_2022": {str(number) for number in range(1, 10)},
     "guo_zhu_liu_2022": {f"{number}{letter}" for number in (1, 2, 3) for letter in "ab"},
 }
+FITTED = ("zhou_ji_2022_synthetic_fit", "guo_zhu_liu_2022_classical_fit")
 
 
 def recorded_data():
@@ -23,9 +24,12 @@ def recorded_data():
 
 @pytest.fixture(scope="module")
 def drawn(tmp_path_factory):
-    """All paper suites with 2 seeds and 41 rounds."""
+    """All paper suites with 2 seeds and 41 rounds; of those with fitted models one of each recipe."""
     out = tmp_path_factory.mktemp("paper")
-    paths, missing = script.paper_figures(out, seeds=2, data=None, horizon=41, cpus=0)
+    some = {name: paper for name, paper in script.suites().items() if not name.endswith("_fit") or name in FITTED}
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(script, "suites", lambda: some)
+        paths, missing = script.paper_figures(out, seeds=2, data=None, horizon=41, cpus=0)
     return out, paths, missing
 
 
@@ -42,8 +46,12 @@ def test_all_figures_of_all_papers_are_drawn(drawn):
         assert found == FIGURES
         assert sum(len(numbers) for numbers in FIGURES.values()) == 21
     else:
-        assert set(missing) == {f"zhou_ji_2022_{data}{fit}" for data in ("light", "stocks") for fit in ("", "_fit")}
+        assert set(missing) == {"zhou_ji_2022_light", "zhou_ji_2022_stocks"}
         assert found == FIGURES | {"zhou_ji_2022": {"1a"}}
+    fitted = {path.stem for path in paths if path.stem.endswith("_fit")}
+    assert fitted == {f"zhou_ji_2022_fig1a_h_B_{k}_fit" for k in (2, 4)} | {
+        f"guo_zhu_liu_2022_fig1{k}_fit" for k in "ab"
+    }
 
 
 @pytest.mark.slow

@@ -70,7 +70,10 @@ WRONG = [
     (("rkhs-1d", "rkhs-2d"), "suite.yaml:5: unknown problem 'rkhs-2d'; did you mean 'rkhs-1d'"),
     (("{h: 0.25}", "{hh: 0.25}"), "suite.yaml:5: unknown parameter 'hh'; did you mean 'h'"),
     (("{h: 0.25}", "{h: -1}"), "suite.yaml:5: h is -1.0; it must be above 0"),
-    (("{h: 0.25}", "{constraint: thershold}"), "constraint is 'thershold'; allowed: 'threshold' | 'independent'"),
+    (
+        ("{h: 0.25}", "{constraint: thershold}"),
+        "constraint is 'thershold'; did you mean 'threshold'?; allowed: 'threshold' | 'independent'",
+    ),
     (("{h: 0.25}", "5"), "parameters of 'rkhs-1d' must be a mapping, not 5"),
     (("[0.2, 1.0]", "[0.2, 0.2]"), "stands twice"),
     (("[0.2, 1.0]", "[]"), "allowed: a value, or {sweep:"),

@@ -61,6 +61,13 @@ def test_where_the_block_shares_what_a_round_costs_it_is_not_cut(first):
     assert len(pace.pieces(task, 100, task.rounds)) > 10, "negative control"
 
 
+def test_no_piece_is_without_a_cell(first):
+    """Where a single cell takes longer than a piece should, pieces are single cells."""
+    _, task, pace = first
+    pace.learn(task, 100 * paces.TASK_SECONDS * len(task.cells), task.rounds)
+    assert sizes(pace.pieces(task, 2, 10**9)) == [1] * 50
+
+
 def test_pieces_are_shorter_when_a_sweep_ends(first):
     _, task, pace = first
     pace.learn(task, 20.0, task.rounds)
