@@ -223,3 +223,11 @@ def pivoted(
         np.maximum(left, 0.0, out=left)
         r += 1
     return rows[:r]
+
+
+def covariances(kernel: SquaredExponential | Matern, left: Array, right: Array) -> Array:
+    """Of points (..., a, d) with others (..., b, d), in units of lengthscales: (..., a, b)."""
+    squared = np.square(left[..., :, None, 0] - right[..., None, :, 0])
+    for i in range(1, left.shape[-1]):  # so that no array has all coordinates of all pairs
+        squared += np.square(left[..., :, None, i] - right[..., None, :, i])
+    return kernel.profile(squared)

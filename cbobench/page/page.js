@@ -72,7 +72,8 @@ function rebuild() { for (const make of rebuilt) make(); redraw(); }
 
 /** A place for panels that is filled again whenever the choice changes. */
 function gallery(make) {
-  const place = el("div", { class: "panels" });
+  const place = el("div", { class: several && DATA.runs.length < 4 ? "panels beside" : "panels" });
+  place.style.setProperty("--runs", DATA.runs.length);
   rebuilt.push(() => place.replaceChildren(...make().map((panel) => panel.figure)));
   return place;
 }
@@ -164,7 +165,7 @@ function failuresSection() {
     const listed = rows.map(([problem, algorithm, horizon, seed, error, trace]) => el("details", { class: "failure" },
       el("summary", {}, `${problem} / ${algorithm}, T = ${horizon.toLocaleString("en")}, seed ${seed}: ${error}`), el("pre", {}, traces[trace] || "no traceback")));
     const some = rows.length < count ? ` The first ${rows.length} are listed.` : "";
-    return [count || run.stale ? heading(run) : null, count ? el("p", {}, `${count.toLocaleString("en")} cells failed.${some}`) : null, ...listed,
+    return [count || run.stale ? heading(run) : null, count ? el("p", {}, `${count.toLocaleString("en")} ${count === 1 ? "cell" : "cells"} failed.${some}`) : null, ...listed,
       run.stale ? tableOf(run.stale, fileName("stale", run.label)) : null].filter(Boolean);
   });
   section("failures", "Failed and stale cells", made.length ? made : el("p", {}, "No cell failed, and none is stale."));

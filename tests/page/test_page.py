@@ -7,6 +7,7 @@ import csv
 import io
 import itertools
 import json
+import os
 import re
 from html.parser import HTMLParser
 
@@ -15,7 +16,7 @@ import pytest
 
 from cbobench import cli
 from cbobench.metrics import METRICS
-from cbobench.page import assemble, command, looks, series
+from cbobench.page import assemble, command, facts, looks, series
 from cbobench.page.content import content, labels_of
 from cbobench.report.compare import compare
 from cbobench.report.curves import curves
@@ -23,6 +24,8 @@ from cbobench.report.load import Run
 from cbobench.report.planes import Plane
 from cbobench.report.profiles import Profile
 from cbobench.report.style import PALETTE
+from cbobench.results.drivers import Claim
+from cbobench.suite.cells import Cells
 from tests.page.conftest import IMAGE, PLAIN, SCRIPT, SEEDS, made
 from tests.report.test_style import SIGHT, distance, lab
 
@@ -277,3 +280,10 @@ def test_a_missing_library_is_one_line(run, capsys, monkeypatch):
 def test_metrics_are_those_of_the_table(data):
     assert [*data["metrics"]] == [*METRICS]
     assert command.NAME == "report.html"
+
+
+def test_a_run_that_is_played_says_by_whom(tmp_path):
+    run = Run(made(tmp_path / "run"))
+    with Claim(run.folder, Cells(run.record.cells.strips)):
+        assert facts.running(run).startswith(f"still running: process {os.getpid()} on ")
+    assert facts.running(run) == ""

@@ -20,7 +20,7 @@ from cbobench.errors import CellFailure
 from cbobench.gp.actions import Finite
 from cbobench.gp.box import Box
 from cbobench.gp.fit import Fitted, due, fit, modal_lengthscale
-from cbobench.gp.kernels import Array, Matern
+from cbobench.gp.kernels import Array, Matern, covariances
 from cbobench.gp.posteriors.contract import VARIANCE_FLOOR, Arrivals, Jet, Mask
 from cbobench.gp.posteriors.factor import lapack
 from cbobench.gp.posteriors.jets import models_at, times
@@ -144,7 +144,7 @@ class FittedPosterior:
                 raise CellFailure(f"the covariance of {c} observations has no Cholesky factor")
             self.root[s, j, :c, :c] = np.tril(lapack().dtrtri(root, lower=1)[0])
             candidates = self.candidates / self.lengthscales[s, j]
-            self.held[s, j, :c] = np.matmul(self.root[s, j, :c, :c], covariances(scaled[s, j], candidates))
+            self.held[s, j, :c] = np.matmul(self.root[s, j, :c, :c], covariances(UNIT, scaled[s, j], candidates))
             self.gain[s, j] = float(np.log(root.diagonal() / np.sqrt(self.ratio[s, j])).sum())
         if not c:
             self.gain = np.zeros(shape)
@@ -205,7 +205,7 @@ class FittedPosterior:
 
     def _cross(self, left: Array, right: Array) -> Array:
         """Of points (S or 1, a, d) with others (S or 1, b, d): (S, p, a, b)."""
-        return covariances(self._scaled(left), self._scaled(right))
+        return covariances(UNIT, self._scaled(left), self._scaled(right))
 
     def halves(self, points: Array) -> Array:
         """(L⁻¹ k_x)ᵀ at points (S, q, d), (S, p, q, c)."""
@@ -298,11 +298,3 @@ class FittedPosterior:
 
     def receive(self, t: int, played: Sequence[NDArray[Any]], arrivals: Arrivals, since: int = 1) -> None:
         raise NotImplementedError("fitted models take no feedback that is delayed")
-
-
-def covariances(left: Array, right: Array) -> Array:
-    """Of points (..., a, d) with others (..., b, d), in units of lengthscales: (..., a, b)."""
-    squared = np.square(left[..., :, None, 0] - right[..., None, :, 0])
-    for i in range(1, left.shape[-1]):  # so that no array has all coordinates of all pairs
-        squared += np.square(left[..., :, None, i] - right[..., None, :, i])
-    return UNIT.profile(squared)
