@@ -55,6 +55,10 @@ def main() -> None:
             continue
         print(f"{made.file}: {made.size / 1000:,.0f} kB", flush=True)
         rows.append(row(run, made))
+    if not rows:
+        raise SystemExit(
+            f"no run with a cell in {', '.join(map(str, options.runs))}; make claims plays the papers' suites"
+        )
     PAGE.write_text(written(PAGE.read_text(encoding="utf-8"), rows), encoding="utf-8")
 
 

@@ -41,6 +41,13 @@ LEFT_OUT = {
 REMEDY = "export it again: cbobench export RUN"
 
 
+def is_bundle(place: str) -> bool:
+    """Whether a path or URI is a bundle's: that of a file, or with its ending where there is no folder."""
+    if "://" in place:
+        return place.partition("?")[0].endswith(SUFFIX)
+    return Path(place).is_file() or (place.endswith(SUFFIX) and not Path(place).is_dir())
+
+
 def columns(kind: str) -> pa.Schema:
     """The columns of a bundle's table, "cells", "rounds" or "improvements"."""
     if kind == "improvements":
@@ -90,14 +97,11 @@ class Bundle(RunFolder):
         return found
 
     def _read(self) -> bytes:
-        def call() -> bytes:
-            if self.local and not Path(self.uri).is_file():
-                raise FileNotFoundError
-            with self.fs.open_input_stream(self._place[1]) as stream:
-                return bytes(stream.read())
-
         try:
-            return self._patient(call)
+            if self.local and not Path(self.uri).is_file():  # a pipe or a device would be read for ever
+                raise FileNotFoundError
+            with self._opened(self._place[1]) as source:
+                return bytes(source.read())
         except (FileNotFoundError, NotADirectoryError):
             raise Misuse(f"{self} is not a run folder or a bundle: there is no such file") from None
 

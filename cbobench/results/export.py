@@ -67,12 +67,11 @@ def export(run: Any, out: str | Path | None = None) -> Exported:
     """
     folder = RunFolder.at(run)
     folder.refuse_file("a bundle is exported from a run folder")
-    name = folder.uri.rstrip("/").rpartition("/")[2]
-    target = RunFolder.at(f"{name}{SUFFIX}" if out is None else out)
-    place, _, file = target.uri.rpartition("/")
-    if not target.uri.endswith(SUFFIX) or not isinstance(target, Bundle):
+    target = RunFolder.at(f"{_parted(folder)[1]}{SUFFIX}" if out is None else out)
+    place, file, query = _parted(target)
+    if not file.endswith(SUFFIX) or not isinstance(target, Bundle):
         raise Misuse(f"--out is {show(str(out))}; give the name of a file that ends with {SUFFIX}")
-    into = RunFolder(place)
+    into = RunFolder(f"{place}{query}")
     if into.exists(file):
         try:
             target.about  # noqa: B018 - raises where it is no bundle
@@ -92,6 +91,13 @@ def export(run: Any, out: str | Path | None = None) -> Exported:
     return Exported(
         str(target), archive.tell(), cells["done"], cells["failed"], cells["expected"], tuple(_paths(record))
     )
+
+
+def _parted(folder: RunFolder) -> tuple[str, str, str]:
+    """What an address is within, its name there, and what a URI says behind a question mark."""
+    path, mark, query = folder.uri.partition("?") if "://" in folder.uri else (folder.uri, "", "")
+    place, _, name = path.rstrip("/").rpartition("/")
+    return place, name, mark + query
 
 
 def contents(folder: RunFolder, record: RunRecord, found: Published) -> dict[str, bytes]:

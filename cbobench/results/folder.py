@@ -77,11 +77,9 @@ class RunFolder:
         text = str(where).removeprefix("file://").removeprefix("file:")
         place = text if "://" in text else str(Path(text).absolute())
         refuse_strange(masked(place), "the run folder's name")
-        if Path(place).is_file() or (place.endswith(".zip") and not Path(place).is_dir()):
-            from cbobench.results.bundle import Bundle
+        from cbobench.results.bundle import Bundle, is_bundle
 
-            return Bundle(place)
-        return cls(place)
+        return Bundle(place) if is_bundle(place) else cls(place)
 
     @cached_property
     def _place(self) -> tuple[pafs.FileSystem, str]:

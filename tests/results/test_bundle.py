@@ -9,8 +9,10 @@ import re
 import shutil
 import zipfile
 
+import bundles
 import numpy as np
 import pandas as pd
+import pyarrow.fs as pafs
 import pytest
 
 import cbobench
@@ -20,7 +22,7 @@ from cbobench.report.curves import curves
 from cbobench.report.load import Run
 from cbobench.results.bundle import FILES, columns
 from cbobench.results.compact import compact
-from cbobench.results.export import export, fixed_rounds, without_paths
+from cbobench.results.export import export
 from cbobench.results.folder import RunFolder
 from tests.conftest import ROOT
 from tests.report.made import make
@@ -85,16 +87,6 @@ def test_curves_hold_the_runs_values_at_the_rounds_that_are_said(run, bundle):
     pd.testing.assert_frame_equal(whole[whole["t"].isin(rounds)].reset_index(drop=True), held)
 
 
-def test_fixed_rounds_are_recorded_ones():
-    recorded = np.arange(10, 10_001, 10)
-    found = fixed_rounds(recorded)
-    assert found[[0, -1]].tolist() == [10, 10_000]
-    assert set(found) <= set(recorded)
-    assert 1000 in found
-    assert fixed_rounds(np.array([7])).tolist() == [7]
-    assert fixed_rounds(np.arange(0)).tolist() == []
-
-
 def test_any_target_is_found_between_fixed_rounds(tmp_path):
     t = np.arange(1, 101)
     curve = np.where(t < 3, np.nan, np.where(t < 47, 2.0, np.where(t < 71, 1.0, 0.5)))
@@ -119,28 +111,20 @@ def test_the_same_run_gives_the_same_bytes_however_its_files_are_merged(run, bun
     assert export(other, tmp_path / "again.zip").done == 24, "an earlier bundle is replaced"
 
 
-def test_nothing_of_a_bundle_names_people_or_places(tmp_path):
-    cells = {("p", "a"): {}}
-    run = make(tmp_path / "jane_doe" / "run", cells, seeds=[0, 1, 2], failed={("p", "a"): [1]})
-    content = json.loads((run / "run.json").read_text())
-    content["invocations"] = [
-        {"command": ["cbobench", "--out", "/home/jane_doe"], "id": "jane-pc-1", "at": "2026-01-01"}
-    ]
-    content["grids"][0]["command"] = ["cbobench", "run", "/home/jane_doe/x.yaml"]
-    (run / "run.json").write_text(json.dumps(content))
-    made = export(run, tmp_path / "b.zip")
-    assert (made.done, made.failed, made.expected) == (2, 1, 3)
-    with zipfile.ZipFile(made.file) as archive:
-        for name in archive.namelist():
-            assert b"jane" not in archive.read(name), name
-        assert json.loads(archive.read("bundle.json"))["calls"] == [{"at": "2026-01-01"}]
-    assert "jane" not in str(cbobench.load_cells(made.file).to_dict())
-    for text, kept in (
-        ("KeyError: 'x'", "KeyError: 'x'"),
-        ("round 3: FileNotFoundError: no file: '/home/jane doe/a.csv'", "round 3: FileNotFoundError: no file: …"),
-        (r"OSError: C:\Users\jane doe (own.py:3)", "OSError: …"),
-    ):
-        assert without_paths(text) == kept
+def test_a_bundle_may_lie_in_a_bucket(run, bundle, tmp_path, monkeypatch):
+    (tmp_path / "bucket").mkdir()
+    store = pafs.SubTreeFileSystem(str(tmp_path), pafs.LocalFileSystem())  # no local one, as far as a folder knows
+
+    def place(self):
+        remote = self.uri.startswith("s3://")
+        return (store, self.uri[5:].partition("?")[0]) if remote else (pafs.LocalFileSystem(), self.uri)
+
+    monkeypatch.setattr(RunFolder, "_place", property(place))
+    made = export(run, "s3://bucket/mine.zip?region=x")
+    assert (tmp_path / "bucket" / "mine.zip").read_bytes() == bundle.read_bytes()
+    pd.testing.assert_frame_equal(cbobench.load_cells(made.file), cbobench.load_cells(bundle))
+    with pytest.raises(Misuse, match="there is no such file"):
+        Run("s3://bucket/other.zip?region=x")
 
 
 def test_absolute_paths_of_the_suite_are_said(tmp_path, capsys):
@@ -280,3 +264,17 @@ def test_the_page_names_every_column_and_field(bundle):
         own = set(columns(kind).names) - named["cells.parquet"] | {"cell", "t"}
         assert all(f"`{name}`" in parts[FILES[kind]] for name in own)
     assert set(columns("rounds").names) - {"t"} <= named["cells.parquet"]
+
+
+def test_the_table_of_sizes_is_written_from_runs(run, tmp_path, monkeypatch, capsys):
+    page = tmp_path / "bundles.md"
+    page.write_text("a\n<!-- sizes -->\nold\n<!-- /sizes -->\nb\n")
+    monkeypatch.setattr(bundles, "PAGE", page)
+    monkeypatch.setattr("sys.argv", ["bundles.py", str(tmp_path / "none"), "--out", str(tmp_path)])
+    with pytest.raises(SystemExit, match="no run with a cell in"):
+        bundles.main()
+    assert "old" in page.read_text()
+    monkeypatch.setattr("sys.argv", ["bundles.py", str(run.parent), "--out", str(tmp_path / "out")])
+    bundles.main()
+    size = (tmp_path / "out" / "run.zip").stat().st_size
+    assert f"| `run` | 60 | 24 | 0.4 | {size / 1000:,.0f} |\n<!-- /sizes -->\nb\n" in page.read_text()
