@@ -98,4 +98,4 @@ def curves(
 
 def stale(run: Run, problem: str, algorithm: str) -> int:
     """How many cells of a pair are good, of the latest horizon, and were played by code that has changed since."""
-    return int(run.good(problem, algorithm)["cell"].isin(run.stale).sum())
+    return len(run.stale.intersection(run.good(problem, algorithm)["cell"]))

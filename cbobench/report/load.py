@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import cached_property, partial
 from pathlib import Path
 from typing import Any
@@ -18,7 +18,7 @@ from cbobench.results.asked import Pair, as_numbers, as_words
 from cbobench.results.folder import RunFolder, looked
 from cbobench.results.published import ABSENT, played
 from cbobench.results.record import RunRecord, What
-from cbobench.results.rows import codes_of, in_order, only_of
+from cbobench.results.rows import codes_of, in_order, only_of, positions
 from cbobench.results.schema import schema
 from cbobench.results.staleness import Freshness
 
@@ -93,10 +93,7 @@ class Run:
         """
         codes = codes_of(table)
         known = self.record.cells.pairs(codes.dictionary.to_pylist())
-        titles = {
-            "problem": [pair.problem.title for pair in known],
-            "algorithm": [pair.algorithm.title for pair in known],
-        }
+        titles = {name: [getattr(pair, name).title for pair in known] for name in WHAT}
         for name, words in titles.items():
             column = pa.DictionaryArray.from_arrays(codes.indices, pa.array(words, pa.string())).cast(pa.string())
             table = table.set_column(table.column_names.index(name), name, column)
@@ -184,7 +181,15 @@ class Run:
 
     def good(self, problem: str, algorithm: str) -> pd.DataFrame:
         """The cells of a pair (titles) at the latest horizon that are ok."""
+        if (pair := (problem, algorithm)) in self._good:
+            return self.cells.loc[self._good[pair]]
         return self.select(problem=problem, algorithm=algorithm, horizon=self.horizon, status="ok")
+
+    @cached_property
+    def _good(self) -> Mapping[Any, pd.Index[int]]:
+        """Rows of `good` by pair: a page of many pairs asks again and again."""
+        wanted = (self.cells["status"] == "ok") & (self.cells["horizon"] == self.horizon)
+        return self.cells.loc[wanted, [*WHAT]].groupby([*WHAT]).groups
 
     def rounds(self, columns: Iterable[str] | None = None, **filters: Any) -> pd.DataFrame:
         """Recorded rounds of the matching cells, sorted by problem, algorithm, seed and t.
@@ -232,17 +237,15 @@ class Run:
             The recorded rounds (rounds,) and the values (rounds, cells), cells by id; both empty where none is good.
         """
         cells = self.good(problem, algorithm)["cell"]
-        positions = {cell: position for position, cell in enumerate(sorted(cells))}
-        rows = {task: {cell: positions[cell] for cell in some} for task, some in self.played.by_task(positions).items()}
+        order = {cell: position for position, cell in enumerate(sorted(cells))}
+        rows = {task: {cell: order[cell] for cell in some} for task, some in self.played.by_task(order).items()}
         some = [(task, [*cells][:1]) for task, cells in rows.items()][:1]
         first = [only_of(part, one)["t"] for task, one in some for part in self._parts(task, ["cell", "t"])]
         t = np.unique(np.concatenate([np.empty(0, dtype=np.int64), *first]))  # the same for all cells of a horizon
         values = np.empty((len(t), len(cells)))
         for task, mine in rows.items():
             for part in self._parts(task, ["cell", "t", metric]):
-                codes = codes_of(part)
-                of = np.array([mine.get(cell, -1) for cell in codes.dictionary.to_pylist()], dtype=np.int64)
-                column = of[codes.indices.to_numpy()]
+                column = positions(part, mine)
                 wanted = column >= 0
                 row = np.searchsorted(t, part["t"].to_numpy()[wanted])
                 values[row, column[wanted]] = part[metric].to_numpy()[wanted]

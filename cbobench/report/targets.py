@@ -11,7 +11,7 @@ from cbobench.errors import Misuse, show
 from cbobench.report.groups import Group
 from cbobench.report.load import Run
 from cbobench.report.quantities import Array, Quantity
-from cbobench.results.rows import codes_of
+from cbobench.results.rows import positions
 from cbobench.results.schema import schema
 
 CURVE = "simple_regret"
@@ -74,11 +74,7 @@ def first_rounds(run: Run, goals: Mapping[str, Array]) -> dict[str, Array]:
         wanted = np.array([goals[cell] for cell in cells])
         first = np.full(wanted.shape, np.inf)
         for part in run.folder.row_groups(run.folder.steps, task, ["cell", "t", CURVE]):
-            codes = codes_of(part)
-            of = np.array([position.get(cell, -1) for cell in codes.dictionary.to_pylist()], dtype=np.int64)
-            if not len(of):
-                continue
-            row = of[codes.indices.to_numpy()]
+            row = positions(part, position)
             t, values = part["t"].to_numpy(), part[CURVE].to_numpy()
             hit = row >= 0
             for k in range(wanted.shape[1]):

@@ -23,7 +23,7 @@ from cbobench.results.bundle import ABOUT, FILES, IMPROVED, LEFT_OUT, SUFFIX, VE
 from cbobench.results.folder import RunFolder
 from cbobench.results.published import ABSENT, Published, played
 from cbobench.results.record import FILE, RunRecord
-from cbobench.results.rows import codes_of
+from cbobench.results.rows import only_of, positions
 from cbobench.results.schema import DICTIONARY
 
 PER_DECADE = 10
@@ -159,7 +159,7 @@ def _rounds(
     recorded: dict[int, NDArray[np.int64]] = {}
     for horizon in np.unique(horizons).tolist():
         cell = ids[int(np.argmax(horizons == horizon))]
-        parts = [part["t"].to_numpy()[_of(part, {cell: 0}) == 0] for part in folder.row_groups("rounds", of[cell], _AT)]
+        parts = [only_of(part, [cell])["t"].to_numpy() for part in folder.row_groups("rounds", of[cell], _AT)]
         recorded[horizon] = fixed_rounds(np.unique(np.concatenate(parts)))
     names = [field.name for field in columns("rounds") if field.name in METRICS]
     kept: list[pa.Table] = []
@@ -167,7 +167,7 @@ def _rounds(
     for task, some in tasks.items():
         mine = {cell: position[cell] for cell in some}
         for part in folder.row_groups("rounds", task, [*_AT, *names]):
-            row = _of(part, mine)
+            row = positions(part, mine)
             wanted = row >= 0
             row, part = row[wanted], part.filter(pa.array(wanted)).drop_columns(["cell"])
             part = part.append_column("row", pa.array(row))
@@ -184,13 +184,6 @@ def _rounds(
 
 
 _AT = ["cell", "t"]
-
-
-def _of(part: pa.Table, position: dict[str, int]) -> NDArray[np.int64]:
-    """(rows,) the positions of the cells of some rows, -1 where one has none."""
-    codes = codes_of(part)
-    known = np.array([position.get(cell, -1) for cell in codes.dictionary.to_pylist()], dtype=np.int64)
-    return known[codes.indices.to_numpy()] if len(part) else known[:0]
 
 
 def _improvements(table: pa.Table) -> pa.Table:

@@ -6,6 +6,7 @@ import itertools
 
 import numpy as np
 import pyarrow as pa
+from numpy.typing import NDArray
 
 
 def only_of(table: pa.Table, cells: list[str]) -> pa.Table:
@@ -17,13 +18,19 @@ def only_of(table: pa.Table, cells: list[str]) -> pa.Table:
 
 def in_order(table: pa.Table, order: dict[str, int]) -> list[tuple[int, pa.Table]]:
     """The rows of a table by the cells' order and t, cut where cells of other tables may lie between."""
-    codes = codes_of(table)
-    ranks = np.array([order.get(cell, -1) for cell in codes.dictionary.to_pylist()])[codes.indices.to_numpy()]
+    ranks = positions(table, order)
     index = np.lexsort((table["t"].to_numpy(), ranks))
     table, ranks = table.take(pa.array(index)), ranks[index]
     cuts = np.flatnonzero(np.diff(ranks) > 1) + 1
     bounds = [0, *cuts.tolist(), len(ranks)]
     return [(int(ranks[a]), table.slice(a, b - a)) for a, b in itertools.pairwise(bounds) if b > a]
+
+
+def positions(table: pa.Table, known: dict[str, int]) -> NDArray[np.int64]:
+    """(rows,) what is known of the cells of some rows, -1 where that is nothing."""
+    codes = codes_of(table)
+    found = np.array([known.get(cell, -1) for cell in codes.dictionary.to_pylist()], dtype=np.int64)
+    return found[codes.indices.to_numpy()]
 
 
 def codes_of(table: pa.Table) -> pa.DictionaryArray:

@@ -146,7 +146,7 @@ class Crew:
             self.workers = Workers(problems, folder, min(self.cpus, len(tasks)))
             note(f"played by {counted(self.workers.size, 'worker process')}")
         slots = 1 if cpus == 0 else cpus if started() else None if address is not None else self.cpus
-        self.forecast = Forecast(tasks, slots, measured, folder.driver)
+        self.forecast = Forecast(tasks, slots, measured, folder.driver, problems)
 
     def play(self) -> Iterator[Receipt]:
         """Receipts of all tasks, as they come; `stop` ends what is in play.

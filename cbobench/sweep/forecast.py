@@ -1,8 +1,9 @@
 """How far a sweep is, to the round, and how long the rest will take: for the bar, and for each sign of life.
 
 Rounds that are left take what those of the same pair took: in tasks that ended in this call, else in earlier calls,
-else in the tasks that are being played, else what shares the names of problem and algorithm took. Each kind of evidence
-has a factor by which it may err; where there is none for a pair that waits, the time is said to be unknown.
+else in the tasks that are being played, else what was measured once of pairs like it (`sweep.costs`), else what shares
+the names of problem and algorithm took. Each kind of evidence has a factor by which it may err; where there is none for
+a pair that waits, the time is said to be unknown.
 """
 
 from __future__ import annotations
@@ -10,19 +11,22 @@ from __future__ import annotations
 import threading
 import time
 from collections import deque
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from itertools import chain
+from types import MappingProxyType
 from typing import Any, NamedTuple
 
 from cbobench.play.task import Crashed, Receipt, Task, TooLong
 from cbobench.play.underway import EVERY, Listener
+from cbobench.problems.base import Problem
 from cbobench.results.drivers import mark
 from cbobench.suite.cells import Pair
 from cbobench.sweep.blocks import Measured, Tasks, rounds_of
+from cbobench.sweep.costs import Costs
 from cbobench.sweep.raysweep import Lost
 
-SURE, SINGLE, EARLIER, ALIKE = 1.15, 1.35, 1.6, 2.0  # factors: some tasks of a pair, one, earlier calls, the same names
+SURE, SINGLE, EARLIER, ALIKE = 1.15, 1.35, 1.6, 2.0  # factors: some tasks of a pair, one, earlier calls, others
 FEW = 3  # tasks of a pair that make it sure
 DEARER = 3.0  # by which later rounds of a task that is being played may be dearer than its first ones, at most
 MINUTE = 60.0
@@ -72,11 +76,12 @@ class _Playing:
 
 @dataclass
 class _Some:
-    """What of a pair is not over."""
+    """What of a pair is not over; `usual` seconds of a seed-round where pairs like it were measured once."""
 
     pair: Pair
     horizon: int
     rounds: int
+    usual: float | None = None
     playing: dict[str, _Playing] = field(default_factory=dict)
 
 
@@ -88,9 +93,17 @@ class Forecast:
         slots: how many are played at a time; None where that is not known (a cluster).
         measured: what cells of the run took before.
         driver: the call that plays.
+        problems: the suite's prepared problems, by title: what those like them cost is looked up.
     """
 
-    def __init__(self, tasks: Tasks, slots: int | None, measured: Iterable[Measured] = (), driver: str = "") -> None:
+    def __init__(
+        self,
+        tasks: Tasks,
+        slots: int | None,
+        measured: Iterable[Measured] = (),
+        driver: str = "",
+        problems: Mapping[str, Problem] = MappingProxyType({}),
+    ) -> None:
         self.total, self.slots = rounds_of(tasks), slots
         self.some: dict[str, _Some] = {}
         for strip in tasks.strips:
@@ -101,6 +114,11 @@ class Forecast:
         self.alike: dict[tuple[str, str], _Cost] = {}
         for pair, seconds, rounds in measured:
             self._learn(self.earlier, pair, seconds, rounds)
+        costs = Costs()
+        for rest in self.some.values():
+            problem, cells = problems.get(rest.pair.problem.title), min(tasks.block, rest.rounds // rest.horizon)
+            if problem is not None and rest.pair.title not in self.earlier:
+                rest.usual = costs.per_round(rest.pair, problem, rest.horizon, cells)
         self.cells, self.began = 0, time.monotonic()
         self.over = 0
         self.past: deque[tuple[float, int]] = deque([(self.began, 0)])
@@ -218,6 +236,8 @@ class Forecast:
             rounds = sum(one.rounds for one in told)
             each = sum(now - (one.began or now) for one in told) / rounds
             return Left(each, each / SURE, each * _dearer(rounds / sum(one.task.rounds for one in told)))
+        if rest.usual is not None:
+            return _within(rest.usual, ALIKE)
         return _within(self.alike[names].each, ALIKE) if names in self.alike else None
 
     def _rest_of(self, one: _Playing, each: Left, now: float) -> Left:

@@ -56,6 +56,16 @@ def test_the_rest_takes_what_its_pair_took(todo, clock):
     assert said.left().low < 15.0 < said.left().high
 
 
+def test_before_a_task_has_ended_pairs_like_it_tell(todo, clock, monkeypatch):
+    monkeypatch.setattr(forecast.Costs, "per_round", lambda self, pair, problem, horizon, cells: 0.1 / cells)
+    said = Forecast(todo.tasks, 2, problems=todo.suite.problems)
+    assert said.left().seconds == pytest.approx(1200 * 0.05 / 2), "two cells in lock step"
+    task = next(iter(todo.tasks))
+    said.given(task)
+    said.heard(task, over(task, 100.0))
+    assert said.left().seconds == pytest.approx((200 * 0.5 + 800 * 0.05) / 2), "what is known of a pair counts first"
+
+
 def test_a_task_in_play_counts_by_its_rounds(todo, clock, monkeypatch):
     (task, *others) = todo.tasks
     said = Forecast(todo.tasks, 1)
