@@ -167,7 +167,7 @@ def parser() -> Parser:
     )
 
     report = command("report", "runs as one page that opens offline: tables, curves, claims, failed cells")
-    report.add_argument("runs", metavar="RUN", nargs="+", help="run folders, paths or URIs")
+    report.add_argument("runs", metavar="RUN", nargs="+", help="run folders or bundles, paths or URIs")
     report.add_argument("--out", type=Path, metavar="FILE", help="page (default: RUN/report.html, else ./report.html)")
 
     merge = command("compact", "merge the many small files of a run into few; large runs are merged when they end")

@@ -76,7 +76,7 @@ def do_run(options: argparse.Namespace, given: list[str]) -> int:
             progress.begin()
             progress.close()
             try:
-                code = _report(outcome, todo.done, masked(shlex.join(again)), options.fail_fast, progress.said, out)
+                code = _came_to(outcome, todo.done, masked(shlex.join(again)), options.fail_fast, progress.said, out)
             except OSError:
                 if not outcome.stopped:
                     raise
@@ -98,7 +98,7 @@ def do_run(options: argparse.Namespace, given: list[str]) -> int:
     return code
 
 
-def _report(outcome: Outcome, done: int, command: str, fail_fast: bool, said: int, out: TextIO) -> int:
+def _came_to(outcome: Outcome, done: int, command: str, fail_fast: bool, said: int, out: TextIO) -> int:
     """Print what a sweep came to, its table to `out`; the exit code. Of `said` failures the kinds were told before."""
     from cbobench.results.tally import Tally
 
@@ -230,4 +230,4 @@ def do_report(options: argparse.Namespace, given: list[str]) -> int:
     from cbobench.page.command import do_report as write
 
     import_if_asked(options, *options.runs)
-    return write(options, given)
+    return write(options)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from cbobench.errors import Misuse, show, unknown
+from cbobench.errors import Misuse, nearest, show, unknown
 
 PACKAGE = Path(__file__).parent
 
@@ -38,7 +38,10 @@ def find_suite(name: str | Path) -> Path:
     if str(name) in shipped:
         return shipped[str(name)]
     if path.suffix in (".yaml", ".yml") or path.parent != Path():
+        close = nearest(path.name, [file.name for file in path.parent.glob("*.y*ml")])
+        meant = f"; did you mean {show(str(path.with_name(close)))}?" if close else ""
         raise Misuse(
-            f"there is no suite file {show(str(name))}; give the path of a YAML file, or a name: {', '.join(shipped)}"
+            f"there is no suite file {show(str(name))}{meant}; give the path of a YAML file, or a name: "
+            f"{', '.join(shipped)}"
         )
     raise unknown("suite", str(name), shipped, then="or give the path of a YAML file")

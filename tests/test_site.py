@@ -37,7 +37,7 @@ def astray(texts):
             for part in (PurePosixPath(place).parent / file).parts if file else PurePosixPath(place).parts:
                 parts = parts[:-1] if part == ".." else [*parts, part]
             target = "/".join(parts)
-            if target.startswith("pictures/") or (pages.DOCS / target).suffix == ".png":
+            if target.startswith("pictures/") or target in pages.files_beside():
                 continue
             if target not in texts or (anchor and anchor not in anchors(texts[target])):
                 yield f"{place}: {file}#{anchor}"

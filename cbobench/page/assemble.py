@@ -1,4 +1,4 @@
-"""The file itself: template, style, scripts and data put together, whole or not at all."""
+"""The file itself: template, style, scripts and data put together."""
 
 from __future__ import annotations
 
@@ -6,10 +6,8 @@ import base64
 import hashlib
 import html
 import json
-import os
 import re
 from collections.abc import Mapping
-from contextlib import suppress
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
@@ -62,15 +60,3 @@ def assembled(content: Mapping[str, Any], plotly: Path) -> str:
     }
     template = (HERE / "template.html").read_text(encoding="utf-8")
     return re.sub(r"\{\{(\w+)\}\}", lambda found: parts[found.group(1)], template)
-
-
-def write(text: str, path: Path) -> None:
-    """Publish a file whole: whoever reads it meanwhile sees what was there before."""
-    part = path.with_name(f".{path.name}.{os.getpid()}.part")
-    try:
-        part.write_text(text, encoding="utf-8")
-        part.replace(path)
-    except BaseException:
-        with suppress(OSError):
-            part.unlink(missing_ok=True)
-        raise

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from cbobench.errors import Misuse, printable
+from cbobench.errors import Misuse, printable, show
 
 if TYPE_CHECKING:
     from cbobench.report.load import Run
@@ -16,11 +16,12 @@ if TYPE_CHECKING:
 NAME = "report.html"
 
 
-def do_report(options: argparse.Namespace, given: list[str]) -> int:
+def do_report(options: argparse.Namespace) -> int:
     """`cbobench report`, once the modules that runs name are imported where that was asked for."""
-    from cbobench.page.assemble import assembled, library, write
+    from cbobench.page.assemble import assembled, library
     from cbobench.page.content import content
     from cbobench.report.load import Run
+    from cbobench.results.folder import RunFolder
 
     plotly = library()
     refuse(options.out)
@@ -29,7 +30,8 @@ def do_report(options: argparse.Namespace, given: list[str]) -> int:
         raise Misuse("a run is given twice; a page shows each once")
     out = place(options.out, runs)
     found = content(runs)
-    write(assembled(found, plotly), out)
+    page = assembled(found, plotly).encode()
+    RunFolder(str(out.absolute().parent)).publish(out.name, lambda sink: sink.write(page))
     for run in found["runs"]:
         for note in run["notes"]:
             print(printable(f"{run['label']}: {note}"), file=sys.stderr)
@@ -41,12 +43,15 @@ def refuse(out: Path | None) -> None:
     """Raises `Misuse` for a place where no page can be written, before anything is read."""
     if out is not None and out.is_dir():
         raise Misuse(f"{out} is a folder; give a file, such as {out / NAME}")
+    if out is not None and out.suffix.lower() not in (".html", ".htm"):  # it would replace what is there
+        raise Misuse(f"--out is {show(str(out))}; give the name of a file that ends with .html")
     if out is not None and not out.parent.is_dir():
         raise Misuse(f"{out.parent} is no folder; make it first, or give another --out")
 
 
 def place(out: Path | None, runs: Sequence[Run]) -> Path:
-    """Where the page goes: beside what it shows, where that is one run on this machine, else here."""
+    """Where the page goes: into the folder that it shows, where that is one on this machine, else here."""
     if out is not None:
         return out
-    return Path(runs[0].folder.uri) / NAME if len(runs) == 1 and runs[0].folder.local else Path(NAME)
+    folder = Path(runs[0].folder.uri) if len(runs) == 1 and runs[0].folder.local else Path()
+    return folder.with_suffix(".html") if folder.is_file() else folder / NAME

@@ -19,6 +19,7 @@ from cbobench.report.formats import Marked, TextTable
 from cbobench.report.load import Run
 from cbobench.report.profiles import Profile
 from cbobench.report.quantities import quantities
+from cbobench.results.bundle import Bundle
 
 PLACED = ("median", "median_low", "median_high", "low", "high", "defined")
 """What a plane shows of a metric, beside its mean."""
@@ -64,7 +65,7 @@ def _run(run: Run, label: str, share: float) -> dict[str, Any]:
     stale = facts.outdated(run)
     return {
         "label": label, "horizon": run.horizon, "facts": facts.facts(run),
-        "notes": [note for note in (facts.running(run), facts.incomplete(run)) if note]
+        "notes": [note for note in (facts.running(run), facts.incomplete(run), facts.reduced(run)) if note]
         + [f"not played: {line}" for line in run.record.unplayable],
         "problems": run.record.labels("problems"),
         "algorithms": looks.shown(run.record),
@@ -156,7 +157,9 @@ def _profiles(run: Run) -> dict[str, list[dict[str, Any]]]:
 
 def _claims(runs: Sequence[Run]) -> tuple[dict[str, Any] | None, list[dict[str, Any]], str]:
     """The verdicts on the claims that the runs can decide, their maps, and why there is none."""
-    good = [run for run in runs if (run.cells["status"] == "ok").any()]
+    bundles = [str(run.folder) for run in runs if isinstance(run.folder, Bundle)]
+    left_out = f"claims look at rounds that no bundle holds, such as {bundles[0]}" if bundles else ""
+    good = [run for run in runs if (run.cells["status"] == "ok").any() and not isinstance(run.folder, Bundle)]
     try:
         found = [finding for finding in findings(good, claims_of()) if finding.parts]
     except CbobenchError as error:
@@ -164,7 +167,7 @@ def _claims(runs: Sequence[Run]) -> tuple[dict[str, Any] | None, list[dict[str, 
     except Exception as error:  # a recipe may fail in any way
         return None, [], printable(f"a claim cannot be tested: {type(error).__name__}: {error}")
     if not found:
-        return None, [], ""
+        return None, [], printable(left_out)
     symbols = {verdict: symbol for verdict, (_, symbol) in LOOKS.items()}
     maps = []
     for map in maps_of(found):
@@ -180,7 +183,8 @@ def _claims(runs: Sequence[Run]) -> tuple[dict[str, Any] | None, list[dict[str, 
             rows.append([words or "–", *said])
         across = [f"{map.across} {column}".strip() or "verdict" for column in map.columns]
         maps.append(as_table(TextTable(["settings", *across], rows, map.claim, map.caption(), left=1), "", "map"))
-    return as_table(tabled(found), "", "Claims"), maps, ""
+    table = as_table(tabled(found), "", "Claims")
+    return table | {"note": "\n".join(filter(None, (table["note"], printable(left_out))))}, maps, ""
 
 
 def _plain(value: Any) -> Any:

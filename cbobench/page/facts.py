@@ -14,6 +14,7 @@ from cbobench.report.formats import TextTable, number
 from cbobench.report.groups import cpus, groups
 from cbobench.report.load import Run
 from cbobench.report.readings import short
+from cbobench.results.bundle import Bundle
 from cbobench.results.drivers import drivers
 from cbobench.results.provenance import rounding
 from cbobench.results.record import WHATS
@@ -35,15 +36,16 @@ def facts(run: Run) -> list[tuple[str, str]]:
     state = ", ".join(f"{count:,} {word}" for word, count in states.items() if count)
     horizons = dict.fromkeys(f"{group.horizon:,}" for group in found)
     problems, algorithms = ({getattr(group, name) for group in found} for name in ("problem", "algorithm"))
-    hours = cells["seconds"].sum() / 3600
+    seconds = cells["seconds"].sum()
+    cost = f"{number(seconds / 3600)} CPU-hours" if seconds >= 360 else f"{number(seconds)} s of CPU time"
     result = [
         ("Suite", record.suite + (f": {record.about}" if record.about else "")),
         ("Run", masked(str(run.folder))),
         ("Cells", f"{done:,} of {asked:,} done" + (f" ({state})" if state else "")),
         ("Played", f"{counted(len(problems), 'problem')}, {counted(len(algorithms), 'method')}, "
                    f"T = {', '.join(horizons)}"),
-        ("Cost", f"{number(hours)} CPU-hours, all cells together"),
-        ("Hosts", _listed(cells["host"].dropna().unique())),
+        ("Cost", f"{cost}, all cells together"),
+        ("Hosts", _listed(cells["host"].dropna().unique() if "host" in cells else ())),
         ("CPU", _listed(sorted(cpus(found))) or _calls(run, "cpu")),
         ("Played with", "; ".join(dict.fromkeys(cells["libraries"].dropna()))),
     ]  # fmt: skip
@@ -64,6 +66,12 @@ def incomplete(run: Run) -> str:
     missing = sum(group.expected - len(group.good) - group.failed for group in found)
     asked = counted(sum(group.expected for group in found), "cell")
     return f"incomplete: {missing:,} of {asked} are not played yet" if missing else ""
+
+
+def reduced(run: Run) -> str:
+    """What a bundle has not got, empty where the run is a folder."""
+    lacks = "a bundle: no claims are tested, no tracebacks, and curves go through the rounds that it holds"
+    return lacks if isinstance(run.folder, Bundle) else ""
 
 
 def calls(run: Run) -> TextTable:
@@ -109,7 +117,7 @@ def failures(run: Run) -> dict[str, Any]:
     traces: dict[str, int] = {}
     rows = []
     for row in failed.head(FAILURES).to_dict("records"):
-        trace = row["traceback"] if isinstance(row["traceback"], str) else ""
+        trace = row["traceback"] if isinstance(row.get("traceback"), str) else ""  # a bundle has none
         error = row["error"] if isinstance(row["error"], str) else ""
         rows.append([*(labels[name][row[name]] for name in labels), int(row["horizon"]), int(row["seed"]),
                      masked(error), traces.setdefault(masked(trace), len(traces))])  # fmt: skip

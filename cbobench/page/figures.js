@@ -89,7 +89,7 @@ function panelOf(title, file, build) {
     el("div", { class: "tools" },
       button("SVG", () => image("svg"), "download as SVG"), button("PNG", () => image("png"), "download as PNG"),
       button("CSV", () => download(`${file}.csv`, csvOf(build(false).csv)), "download the numbers"),
-      button("Whole", () => Plotly.relayout(plot, { "xaxis.autorange": true, "yaxis.autorange": true }), "show all again")));
+      button("Reset zoom", () => Plotly.relayout(plot, { "xaxis.autorange": true, "yaxis.autorange": true }), "show all again")));
   const panel = { figure, plot, drawn: false };
   panel.draw = (fresh) => {
     if (panel.drawn && !fresh) return undefined;

@@ -13,11 +13,11 @@ from numpy.typing import NDArray
 from cbobench.report.compare import Comparison, compare
 from cbobench.report.load import Run
 from cbobench.results.asked import Pair
-from cbobench.results.drivers import BEAT, SILENCE, Sign, mark, signs
+from cbobench.results.drivers import BEAT, Sign, mark, signs
 from cbobench.results.folder import RunFolder
 from cbobench.results.published import ABSENT, Published, played
 from cbobench.results.record import CALLS, FILE, RunRecord
-from cbobench.results.store import born, machine
+from cbobench.results.store import machine
 from cbobench.results.tally import Tally
 
 QUIET = 2.5 * BEAT  # seconds without a sign of life after which a call on another machine is said to be silent
@@ -114,7 +114,7 @@ class Live:
         where: path or URI of the run folder.
 
     Raises:
-        Misuse: not a run folder. DamagedRun: a truncated or foreign file in it, or another schema.
+        Misuse: not a run folder, or a bundle. DamagedRun: a truncated or foreign file in it, or another schema.
     """
 
     where: Any
@@ -125,7 +125,7 @@ class Live:
     _again: float = 0.0
 
     def __post_init__(self) -> None:
-        self.folder = Kept(RunFolder.at(self.where))
+        self.folder = Kept(RunFolder.at(self.where).refuse_file("nobody plays a bundle; its state: cbobench status"))
         self.record = RunRecord.read(self.folder)
 
     def look(self) -> View:
@@ -169,10 +169,8 @@ class Live:
                 since = now
             self._signs[driver.id] = sign.written, since
             heard = now - since
-            if driver.machine == machine():
-                state = "alive" if born(driver.pid) == driver.born else "dead"
-            else:
-                state = "alive" if heard < QUIET else "silent" if heard < SILENCE else "dead"
+            quiet = driver.machine != machine() and heard >= QUIET
+            state = "dead" if not driver.alive(heard) else "silent" if quiet else "alive"
             result.append(Caller(sign, state, heard))
         return result
 
@@ -195,17 +193,8 @@ class Live:
             playing, rounds = min(playing, open_), min(rounds, open_ * strip.horizon)
             names = labels[0][strip.pair.problem.title], labels[1][strip.pair.algorithm.title]
             done = int(there.sum())
-            states.append(
-                PairState(
-                    *names,
-                    strip.horizon,
-                    len(strip),
-                    int((there & ~failed).sum()),
-                    int(failed.sum()),
-                    playing,
-                    done * strip.horizon + rounds,
-                )
-            )
+            counts = len(strip), int((there & ~failed).sum()), int(failed.sum()), playing
+            states.append(PairState(*names, strip.horizon, *counts, done * strip.horizon + rounds))
         return _merged(states), orphans
 
     def _failures(self, found: Published) -> Tally:

@@ -83,7 +83,8 @@ MARKERS = "osD^vPXp<>"
 DASHES: tuple[tuple[float, ...], ...] = ((), (4, 1.5), (1, 1.2), (5, 1.5, 1, 1.5), (6, 1.2, 1, 1.2, 1, 1.2))
 SHADES = (0.0, 0.45, 0.25, 0.6)  # how far the variants of an algorithm are mixed with white, or light ones with black
 
-# Colour, dash and marker of what the papers' figures show together. No name needs to be here.
+# Colour, dash and marker of what is shown together by the papers' figures, and by most comparisons on boxes (`cei`,
+# `scbo`, `ckb-ucb`, `random`). No name needs to be here.
 PUBLISHED = {
     "ckb-ucb": ("blue", 0, "o"), "ckb-ts": ("amber", 1, "s"), "ckb-rand": ("violet", 2, "^"),
     "stageopt": ("rust", 3, "D"), "sgp-ucb": ("sage", 4, "v"),
@@ -91,6 +92,7 @@ PUBLISHED = {
     "admmbo": ("teal", 2, "X"),
     "rpol-ucb": ("rust", 1, "P"), "rpol-censored": ("violet", 2, "s"), "rpol-sw": ("rust", 1, "<"),
     "config": ("sage", 3, "X"), "ckb-restart": ("violet", 2, "D"),
+    "cei": ("rust", 1, ">"), "scbo": ("violet", 2, "<"), "random": ("pink", 3, "p"),
 }  # fmt: skip
 SALT = 7  # the first with which no two shipped names share colour and marker
 

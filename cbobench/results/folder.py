@@ -19,7 +19,7 @@ import pyarrow as pa
 import pyarrow.fs as pafs
 import pyarrow.parquet as pq
 
-from cbobench.errors import DamagedRun, Misuse, masked, one_line, refuse_strange, show
+from cbobench.errors import DamagedRun, Misuse, masked, nearest, one_line, printable, refuse_strange, show
 from cbobench.results.files import REPAIR as REPAIR
 from cbobench.results.files import fields, footer_of, row_groups_of
 from cbobench.results.schema import schema
@@ -212,7 +212,11 @@ class RunFolder:
         try:
             content = json.loads(self._patient(call))
         except (FileNotFoundError, NotADirectoryError):
-            raise Misuse(f"{self} is not a run folder: it has no {relative}; give the folder of a run") from None
+            place = Path(self.uri)
+            beside = [file.parent.name for file in place.parent.glob(f"*/{relative}")] if self.local else []
+            close = nearest(place.name, beside)
+            meant = f"did you mean {printable(str(place.with_name(close)))}?" if close else "give the folder of a run"
+            raise Misuse(f"{self} is not a run folder: it has no {relative}; {meant}") from None
         except (ValueError, RecursionError) as error:
             raise DamagedRun(f"{self.path(relative)} is not JSON: {one_line(error)}") from error
         if not isinstance(content, dict):

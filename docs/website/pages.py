@@ -21,8 +21,8 @@ FIRST = "index"  # what the site calls the README
 ORDER = {
     "Begin": ("tutorial", "own_problem", "own_method", "which_method", "reading"),
     "What there is": ("methods", "problems", "suites"),
-    "Run": ("commands", "runs", "clusters"),
-    "Papers": ("papers", "reproduction", "notes_zhou", "notes_shi", "notes_guo", "maps"),
+    "Run": ("commands", "runs", "clusters", "report", "bundles"),
+    "Papers": ("papers", "reproduction", "literature", "notes_zhou", "notes_shi", "notes_guo", "maps"),
     "Reference": ("guarantees", "api", "architecture", "CONTRIBUTING", "SECURITY", "CHANGELOG"),
 }
 """Pages of the menu; a page of docs/ that is not here comes last."""
@@ -37,6 +37,11 @@ def sources() -> dict[str, Path]:
     return found | {FIRST if name == "README" else name: ROOT / f"{name}.md" for name in TOP}
 
 
+def files_beside() -> dict[str, Path]:
+    """What pages of docs/ show or hand out, pictures and notebooks, by its place on the site."""
+    return {str(path.relative_to(DOCS)): path for kind in ("*.png", "notebooks/*.ipynb") for path in DOCS.glob(kind)}
+
+
 def title(page: Path) -> str:
     """The first heading of a page."""
     return page.read_text(encoding="utf-8").partition("\n")[0].removeprefix("# ")
@@ -49,7 +54,7 @@ def linked(text: str, page: Path) -> str:
         page: where the text is from, which its links start from.
     """
     places = {path.resolve(): f"{name}.md" for name, path in sources().items()}
-    places |= {path.resolve(): path.name for path in DOCS.glob("*.png")}
+    places |= {path.resolve(): place for place, path in files_beside().items()}
 
     def there(found: re.Match[str]) -> str:
         target = (page.parent / found[2]).resolve() if found[2] else page.resolve()
@@ -127,7 +132,7 @@ def assemble(folder: Path, pictures: Pictures) -> int:
     """Writes all pages and pictures into a folder, what has not changed is left alone; how many pages there are."""
     found = texts(pictures)
     files = {place: text.encode() for place, text in found.items()}
-    files |= {path.name: path.read_bytes() for path in DOCS.glob("*.png")}
+    files |= {place: path.read_bytes() for place, path in files_beside().items()}
     files |= {f"pictures/{name}": path.read_bytes() for name, path in pictures.used.items()}
     for place, content in files.items():
         path = folder / place

@@ -5,7 +5,6 @@ from __future__ import annotations
 import base64
 import csv
 import io
-import itertools
 import json
 import os
 import re
@@ -16,18 +15,16 @@ import pytest
 
 from cbobench import cli
 from cbobench.metrics import METRICS
-from cbobench.page import assemble, command, facts, looks, series
+from cbobench.page import assemble, command, facts, series
 from cbobench.page.content import content, labels_of
 from cbobench.report.compare import compare
 from cbobench.report.curves import curves
 from cbobench.report.load import Run
 from cbobench.report.planes import Plane
 from cbobench.report.profiles import Profile
-from cbobench.report.style import PALETTE
 from cbobench.results.drivers import Claim
 from cbobench.suite.cells import Cells
 from tests.page.conftest import IMAGE, PLAIN, SCRIPT, SEEDS, made
-from tests.report.test_style import SIGHT, distance, lab
 
 LIBRARY = "var Plotly = {};"
 
@@ -192,23 +189,6 @@ def test_runs_stand_side_by_side(run, tmp_path, library):
     assert labels_of([before]) == ["made"]
 
 
-def test_colours_on_black_are_told_apart():
-    for sight, (one, other) in itertools.product(SIGHT, itertools.combinations(looks.ON_BLACK.values(), 2)):
-        assert distance(one, other, sight) > 20
-    lightness = sorted(lab(colour)[0] for colour in looks.ON_BLACK.values())
-    assert np.diff(lightness).min() > 4.5
-    assert lightness[0] > 40, "seen on black"
-    assert [*looks.ON_BLACK] == [*PALETTE]
-
-
-def test_rounds_are_thinned_with_both_ends():
-    for count, most in itertools.product((1, 2, 40, 80, 1000, 10**6), (2, 40, 80)):
-        kept = series.some(count, most)
-        assert (kept[0], kept[-1]) == (0, count - 1)
-        assert len(kept) <= most
-        assert (np.diff(kept) > 0).all()
-
-
 @pytest.fixture
 def shipped(library, monkeypatch):
     monkeypatch.setattr(assemble, "library", lambda: library)
@@ -221,6 +201,24 @@ def test_the_command_says_where_the_page_is(run, tmp_path, capsys):
     assert capsys.readouterr().out.startswith(f"{out} (")
     assert [path.name for path in tmp_path.iterdir()] == ["page.html"]
     assert out.read_text().startswith("<!doctype html>")
+
+
+@pytest.mark.usefixtures("shipped")
+def test_a_bundle_has_a_page_beside_it_with_the_same_tables(run, tmp_path, capsys):
+    bundle = tmp_path / "one.zip"
+    assert cli.main(["export", str(run), "--out", str(bundle)]) == 0
+    assert cli.main(["report", str(bundle)]) == 0
+    assert "a bundle: no claims are tested, no tracebacks" in capsys.readouterr().err
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["one.html", "one.zip"]
+    shown = json.loads(Elements((tmp_path / "one.html").read_text()).scripts[0])
+    assert "rounds that no bundle holds" in shown["unclaimed"], "not tested with what is left of the rounds"
+    theirs = shown["runs"][0]
+    ours = content([Run(run)])["runs"][0]
+    assert [table["rows"] for table in theirs["tables"]] == [table["rows"] for table in ours["tables"]]
+    assert theirs["finals"] == ours["finals"]
+    assert theirs["failures"]["count"] == ours["failures"]["count"] == 1
+    assert theirs["failures"]["traces"] == [""]
+    assert "Hosts" not in dict(theirs["facts"])
 
 
 @pytest.mark.usefixtures("shipped")
@@ -240,6 +238,7 @@ def test_what_is_wrong_is_one_line_and_leaves_nothing(run, tmp_path, capsys, mon
         ([str(empty)], "has no cell yet"), ([str(odd)], "schema version 3"), ([str(damaged)], rounds.name),
         ([str(tmp_path / "none")], "none"), ([str(run), str(run)], "given twice"),
         ([str(run), "--out", str(tmp_path)], "is a folder"),
+        ([str(run), "--out", str(tmp_path / "measured.csv")], "ends with .html"),
         ([str(run), "--out", str(tmp_path / "no" / "page.html")], "is no folder"),
     ):  # fmt: skip
         assert cli.main(["report", *arguments]) in (1, 2), arguments

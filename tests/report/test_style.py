@@ -11,13 +11,14 @@ from cbobench.algorithms import ALGORITHMS
 from cbobench.report.style import PALETTE, PUBLISHED, SIZES, Look, look_of, looks, mixed, variant_of
 from cbobench.suite.load import load
 
-TOGETHER = [  # what the papers' figures show in one panel
+TOGETHER = [  # what one panel shows, in the papers' figures unless said
     ("ckb-ucb", "ckb-ts", "ckb-rand", "stageopt", "sgp-ucb"),
     ("penalty-noiseless", "bandit-oco", "admmbo"),
     ("penalty-noisy", "bandit-oco", "admmbo"),
     ("rpol-ucb", "ckb-ucb", "config"),
     ("rpol-censored", "rpol-ucb", "ckb-ucb", "config"),
     ("rpol-sw", "ckb-ucb", "config", "ckb-restart"),
+    ("ckb-ucb", "cei", "scbo", "random"),  # the tutorial's
 ]
 SIGHT = {  # Machado, Oliveira & Fernandes (2009), complete deficiency, on linear RGB
     "normal": np.eye(3),

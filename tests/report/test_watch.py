@@ -16,7 +16,8 @@ import cbobench
 from cbobench.cli import main
 from cbobench.report import live
 from cbobench.report.watch import as_object, text
-from cbobench.results.drivers import Claim, mark
+from cbobench.results.drivers import SILENCE, Claim, mark
+from cbobench.results.export import export
 from cbobench.sweep.run import execute, plan
 from tests.conftest import ROOT
 
@@ -92,7 +93,7 @@ def test_a_call_elsewhere_that_falls_silent_is_told(half, monkeypatch):
         looking = live.Live(half)
         assert looking.look().state == "playing"
         now = time.monotonic()
-        for after, state in ((live.QUIET - 1, "playing"), (live.QUIET + 1, "silent"), (live.SILENCE + 1, "idle")):
+        for after, state in ((live.QUIET - 1, "playing"), (live.QUIET + 1, "silent"), (SILENCE + 1, "idle")):
             monkeypatch.setattr(live.time, "monotonic", lambda after=after: now + after)
             view = looking.look()
             assert view.state == state, f"after {after} s"
@@ -136,6 +137,16 @@ def test_a_finished_run_says_so_and_returns(small_suite, tmp_path, capsys):
     assert {path: path.stat().st_mtime_ns for path in (tmp_path / "run").rglob("*")} == files, "nothing is written"
 
 
+def test_a_misspelt_run_is_told_of_its_neighbour(small_suite, tmp_path, capsys):
+    execute(plan(small_suite(horizon=5), out=tmp_path / "motors", cpus=0), cpus=0)
+    (tmp_path / "motor").mkdir()
+    for given in ("motor", "motorz"):
+        assert main(["watch", str(tmp_path / given)]) == 2
+        assert capsys.readouterr().err.endswith(f"it has no run.json; did you mean {tmp_path / 'motors'}?\n")
+    assert main(["watch", str(tmp_path / "else")]) == 2
+    assert capsys.readouterr().err.endswith("it has no run.json; give the folder of a run\n")
+
+
 @pytest.mark.parametrize(
     ("content", "said"),
     [
@@ -154,3 +165,12 @@ def test_what_is_no_run_is_a_line(tmp_path, capsys, content, said):
     assert captured.out == ""
     assert said in captured.err
     assert len(captured.err.splitlines()) == 1
+
+
+def test_a_bundle_is_a_line(small_suite, tmp_path, capsys):
+    execute(plan(small_suite(horizon=5), out=tmp_path / "run", cpus=0), cpus=0)
+    bundle = export(tmp_path / "run", tmp_path / "run.zip").file
+    assert main(["watch", bundle]) == 2
+    assert capsys.readouterr().err.splitlines() == [
+        f"cbobench: {bundle} is a file; nobody plays a bundle; its state: cbobench status"
+    ]

@@ -43,6 +43,23 @@ def test_a_driver_hears_of_rounds():
         listener.close()
 
 
+def test_what_others_send_to_a_driver_does_no_harm(monkeypatch):
+    class Flood:
+        """A socket with something to read, always."""
+
+        count = 0
+
+        def recv(self, size):
+            Flood.count += 1
+            return strange[Flood.count % len(strange)][:size]
+
+    strange = [b'["a", 1e999]', b"[" * 2000, b"\xff", b"5", b'{"a": 1}', b'["a", null]', b"", b'["a", 3]']
+    listener = Listener("")
+    monkeypatch.setattr(listener, "link", Flood())
+    assert listener.heard() == {"a": 3}
+    assert Flood.count < 100_000, "a flood ends"
+
+
 def test_the_rest_takes_what_its_pair_took(todo, clock):
     tasks = [*todo.tasks]
     assert len(tasks) == 6
