@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from cbobench.report.load import Run
 
 NAME = "report.html"
+SUFFIXES = (".html", ".htm")  # of a page, so that none is put in the place of something else
 
 
 def do_report(options: argparse.Namespace) -> int:
@@ -43,7 +44,7 @@ def refuse(out: Path | None) -> None:
     """Raises `Misuse` for a place where no page can be written, before anything is read."""
     if out is not None and out.is_dir():
         raise Misuse(f"{out} is a folder; give a file, such as {out / NAME}")
-    if out is not None and out.suffix.lower() not in (".html", ".htm"):  # it would replace what is there
+    if out is not None and (out.suffix.lower() not in SUFFIXES or (out.exists() and not out.is_file())):
         raise Misuse(f"--out is {show(str(out))}; give the name of a file that ends with .html")
     if out is not None and not out.parent.is_dir():
         raise Misuse(f"{out.parent} is no folder; make it first, or give another --out")

@@ -12,7 +12,7 @@ import pandas as pd
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from cbobench.errors import unknown, words_of
+from cbobench.errors import DamagedRun, unknown, words_of
 from cbobench.report.columns import entries, labelled, source
 from cbobench.results.asked import Pair, as_numbers, as_words
 from cbobench.results.folder import RunFolder, looked
@@ -208,13 +208,12 @@ class Run:
             wanted = [n for n in names if n in {*sources.values(), "cell", "problem", "algorithm", "seed", "t"}]
         cells = self.select(**filters)
         tasks = self.played.by_task(cells.loc[cells["status"] == "ok", "cell"])
-        if not tasks:
-            return self._shown(self.folder.schema("rounds").empty_table().select(wanted or names), columns)
         order = {cell: position for position, cell in enumerate(self.cells["cell"])}
         parts: list[tuple[int, pa.Table]] = []
         for task, some in tasks.items():
             parts += in_order(pa.concat_tables(only_of(part, some) for part in self._parts(task, wanted)), order)
-        joined = pa.concat_tables([table for _, table in sorted(parts, key=lambda part: part[0])])
+        empty = self.folder.schema("rounds").empty_table().select(wanted or names)
+        joined = pa.concat_tables([table for _, table in sorted(parts, key=lambda part: part[0])] or [empty])
         parts.clear()
         return self._shown(joined, columns)
 
@@ -242,13 +241,16 @@ class Run:
         some = [(task, [*cells][:1]) for task, cells in rows.items()][:1]
         first = [only_of(part, one)["t"] for task, one in some for part in self._parts(task, ["cell", "t"])]
         t = np.unique(np.concatenate([np.empty(0, dtype=np.int64), *first]))  # the same for all cells of a horizon
-        values = np.empty((len(t), len(cells)))
+        values, told = np.empty((len(t), len(cells))), 0
         for task, mine in rows.items():
             for part in self._parts(task, ["cell", "t", metric]):
                 column = positions(part, mine)
-                wanted = column >= 0
+                wanted = (column >= 0) & np.isin(part["t"].to_numpy(), t)
                 row = np.searchsorted(t, part["t"].to_numpy()[wanted])
+                told += len(row)
                 values[row, column[wanted]] = part[metric].to_numpy()[wanted]
+        if told != values.size:
+            raise DamagedRun(f"{self.folder} does not hold the same rounds of all cells of a horizon; is it all there?")
         return t, values
 
     def _parts(self, task: str, columns: list[str] | None) -> Iterator[pa.Table]:

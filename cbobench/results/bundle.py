@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from cbobench.errors import DamagedRun, Misuse, show
@@ -38,6 +39,9 @@ LEFT_OUT = {
     "rounds": {"action", "x", "f", "g", "observed_f", "observed_g", "dual"},
 }
 """Columns of a run folder that a bundle has not: what `run.json` says, what may name people, and what is large."""
+CELL = ["problem", "algorithm", "horizon", "seed"]
+KEYS = {*CELL, "cell", "status", "t", "source", "libraries", "attempt"}
+"""What every row says, and what no two cells have in common."""
 REMEDY = "export it again: cbobench export RUN"
 
 
@@ -155,11 +159,26 @@ class Bundle(RunFolder):
             for number in range(file.num_row_groups):
                 part = file.read_row_group(number, [f.name for f in wanted if f.name in types])
                 part.validate(full=True)
+                self._check(kind, part)
                 yield pa.table(
                     {f.name: part[f.name] if f.name in types else pa.nulls(len(part), f.type) for f in wanted}
                 )
-        except (pa.ArrowException, OSError, UnicodeDecodeError) as error:
+        except (pa.ArrowException, OSError, UnicodeDecodeError, KeyError) as error:
             raise DamagedRun(f"{self} is a damaged bundle ({FILES[kind]}: {first(error)}); {REMEDY}") from error
+
+    def _check(self, kind: str, part: pa.Table) -> None:
+        """Raises `DamagedRun` for rows that no cbobench exports: a digest says who agrees, not who wrote them."""
+        why = [f"a row without {name}" for name in part.column_names if name in KEYS and part[name].null_count]
+        measured = [name for name in part.column_names if name in METRICS]
+        why += [f"an infinite {name}" for name in measured if pc.any(pc.is_inf(part[name])).as_py()]
+        if "status" in part.column_names and not {*pc.unique(part["status"]).to_pylist()} <= {"ok", "failed"}:
+            why.append("a status other than ok and failed")
+        if kind == "cells" and {*CELL} <= {*part.column_names} and len(part.group_by(CELL).aggregate([])) < len(part):
+            why.append("a cell twice")
+        if "t" in part.column_names and pc.any(pc.less(part["t"], 1)).as_py():
+            why.append("a round before the first")
+        if why:
+            raise DamagedRun(f"{self} is a damaged bundle ({FILES[kind]} has {why[0]}); {REMEDY}")
 
     def schema(self, kind: str) -> pa.Schema:
         return columns(kind)
