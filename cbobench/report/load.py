@@ -225,8 +225,7 @@ class Run:
         return labelled(self._named(entries(table, columns)), columns, labels)
 
     def series(self, metric: str, problem: str, algorithm: str) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
-        """One metric of the good cells of a pair at the latest horizon, read a part of a file at a time: memory does
-        not grow with what else was recorded.
+        """One metric of a pair's good cells at the latest horizon, read a part of a file at a time: memory stays small.
 
         Args:
             metric: a numeric column of the rounds table.
@@ -244,11 +243,10 @@ class Run:
         values, told = np.empty((len(t), len(cells))), 0
         for task, mine in rows.items():
             for part in self._parts(task, ["cell", "t", metric]):
-                column = positions(part, mine)
-                wanted = (column >= 0) & np.isin(part["t"].to_numpy(), t)
-                row = np.searchsorted(t, part["t"].to_numpy()[wanted])
-                told += len(row)
-                values[row, column[wanted]] = part[metric].to_numpy()[wanted]
+                column, when = positions(part, mine), part["t"].to_numpy()
+                wanted = (column >= 0) & np.isin(when, t)
+                values[np.searchsorted(t, when[wanted]), column[wanted]] = part[metric].to_numpy()[wanted]
+                told += int(wanted.sum())
         if told != values.size:
             raise DamagedRun(f"{self.folder} does not hold the same rounds of all cells of a horizon; is it all there?")
         return t, values

@@ -26,15 +26,15 @@ def test_a_page_takes_the_place_of_nothing_else(run, tmp_path, capsys, monkeypat
     assert (tmp_path / "pipe.html").is_fifo()
 
 
-def test_a_bundle_has_a_page_without_what_it_does_not_hold(run, tmp_path, monkeypatch):
+def test_a_bundle_has_a_page_beside_it_without_what_it_does_not_hold(run, tmp_path, capsys, monkeypatch):
     (tmp_path / "plotly.min.js").write_text(LIBRARY)
     monkeypatch.setattr(assemble, "library", lambda: tmp_path / "plotly.min.js")
-    monkeypatch.chdir(tmp_path)
     bundle = Path(export(run, tmp_path / "one.zip").file)
     assert cli.main(["report", str(bundle)]) == 0
-    shown = json.loads(Elements((tmp_path / "report.html").read_text()).scripts[0])
+    assert "a bundle: no claims are tested, no tracebacks" in capsys.readouterr().err
+    shown = json.loads(Elements((tmp_path / "one.html").read_text()).scripts[0])
     (mine,), (theirs,) = content([Run(run)])["runs"], shown["runs"]
-    assert [table["rows"] for table in theirs["tables"]] == [table["rows"] for table in mine["tables"]]
+    assert all(theirs[part] == mine[part] for part in ("tables", "finals", "ranks", "profiles"))
     assert "Hosts" not in dict(theirs["facts"])
     assert theirs["failures"]["rows"][0][4] == "broken"
     assert theirs["failures"]["traces"] == [""]

@@ -204,24 +204,6 @@ def test_the_command_says_where_the_page_is(run, tmp_path, capsys):
 
 
 @pytest.mark.usefixtures("shipped")
-def test_a_bundle_has_a_page_beside_it_with_the_same_tables(run, tmp_path, capsys):
-    bundle = tmp_path / "one.zip"
-    assert cli.main(["export", str(run), "--out", str(bundle)]) == 0
-    assert cli.main(["report", str(bundle)]) == 0
-    assert "a bundle: no claims are tested, no tracebacks" in capsys.readouterr().err
-    assert sorted(path.name for path in tmp_path.iterdir()) == ["one.html", "one.zip"]
-    shown = json.loads(Elements((tmp_path / "one.html").read_text()).scripts[0])
-    assert "rounds that no bundle holds" in shown["unclaimed"], "not tested with what is left of the rounds"
-    theirs = shown["runs"][0]
-    ours = content([Run(run)])["runs"][0]
-    assert [table["rows"] for table in theirs["tables"]] == [table["rows"] for table in ours["tables"]]
-    assert theirs["finals"] == ours["finals"]
-    assert theirs["failures"]["count"] == ours["failures"]["count"] == 1
-    assert theirs["failures"]["traces"] == [""]
-    assert "Hosts" not in dict(theirs["facts"])
-
-
-@pytest.mark.usefixtures("shipped")
 def test_what_is_wrong_is_one_line_and_leaves_nothing(run, tmp_path, capsys, monkeypatch):
     empty, odd = tmp_path / "empty", tmp_path / "odd"
     made(empty)
