@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
+import signal
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
@@ -16,6 +17,7 @@ import pytest
 from tests.processes import ended_with_the_test
 
 np.seterr(divide="raise", over="raise", invalid="raise")
+signal.signal(signal.SIGHUP, signal.SIG_DFL)  # a sweep ignores it where nohup does; nohup of the tests is not meant
 
 ROOT = Path(__file__).parents[1]
 

@@ -15,7 +15,6 @@ import re
 import shlex
 import subprocess
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 
 import names
@@ -43,11 +42,14 @@ def sections(text: str) -> list[str]:
     return re.split(r"^(?=## )", text, flags=re.M)
 
 
-def plays(page: str) -> Iterator[tuple[str, str]]:
-    """Texts of a page that are played in one folder each, with the extra that each needs."""
-    parts = sections((ROOT / page).read_text(encoding="utf-8"))
-    yield "", "".join(part for part in parts if not EXTRA.search(part))
-    yield from ((found.group(1), part) for part in parts if (found := EXTRA.search(part)))
+def lacks(part: str) -> str:
+    """The extra that a part of a page needs and that is not installed."""
+    found = EXTRA.search(part)
+    return (
+        found.group(1)
+        if found and importlib.util.find_spec(MODULES.get(found.group(1), found.group(1))) is None
+        else ""
+    )
 
 
 def words(line: str) -> list[str]:
@@ -104,23 +106,15 @@ def play(text: str, folder: Path) -> int:
 
 @pytest.mark.parametrize("page", [*QUICK, *(pytest.param(page, marks=pytest.mark.slow) for page in SLOW)])
 def test_the_code_of_a_page_runs(page, tmp_path):
-    extra, text = next(plays(page))
-    assert play(text, tmp_path)
+    parts = sections((ROOT / page).read_text(encoding="utf-8"))
+    assert play("".join(part for part in parts if not lacks(part)), tmp_path)
+    if missing := [extra for part in parts if (extra := lacks(part))]:
+        pytest.skip(f"all of {page} was played but for what needs {', '.join(missing)} (pip install cbobench[…])")
 
 
 def test_no_page_with_code_is_left_out():
     coded = {page for page in TEXTS if any(language for language, _ in BLOCK.findall((ROOT / page).read_text()))}
     assert coded == {*QUICK, *SLOW}
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("page", [page for page in (*QUICK, *SLOW) for extra, _ in plays(page) if extra])
-def test_the_code_that_needs_an_extra_runs(page, tmp_path):
-    for extra, text in plays(page):
-        if extra:
-            if importlib.util.find_spec(MODULES.get(extra, extra)) is None:
-                pytest.skip(f"{page}: {extra} is not installed (pip install cbobench[{extra}])")
-            play(text, tmp_path)
 
 
 def test_a_page_that_is_wrong_is_found_out(tmp_path):

@@ -95,7 +95,7 @@ def test_incumbent_is_read_at_the_played_points(grid, kernel):
 def test_it_has_no_width_to_set():
     from cbobench.params import params_of
 
-    assert [p.name for p in params_of(type(make("cei")))] == ["kernel", "lam", "delta", "scaled", "bilog"]
+    assert [p.name for p in params_of(type(make("cei")))] == ["kernel", "pending", "lam", "delta", "scaled", "bilog"]
 
 
 @pytest.mark.parametrize(("name", "rounds"), [("cei", 30), ("scbo", 60)])
