@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -67,10 +67,11 @@ def play(
     horizon: int = 50,
     key: str = "test",
     asked: Iterable[int] = (),
+    parallel: Mapping[str, Any] | None = None,
 ) -> tuple[Play, list[Chunk]]:
     """A finished play and its chunks."""
     seeds = list(range(seeds)) if isinstance(seeds, int) else seeds
-    cells = Play(task, key, algorithm, algorithm.name, seeds, horizon, asked)
+    cells = Play(task, key, algorithm, algorithm.name, seeds, horizon, asked, parallel=parallel)
     return cells, list(cells)
 
 

@@ -30,6 +30,8 @@ PROBLEMS = {
     "delay": {"name": "feasible-pocket-delayed", "grid": 9, "delay": 3.0},
     "box": {"name": "feasible-pocket", "candidates": 16},
 }
+UNDER_WAY = "three evaluations under way"
+PLACES = {"pending": ("delay", UNDER_WAY)}  # where a parameter may act, if not everywhere
 SHORT, LONG = 30, 90
 ACTIVE = {"beta_scale": 0.05, "B": "sup"}  # so that constraints bind within few rounds
 BRIEF = {"first_f": 1, "first_g": 1, "later_f": 1, "later_g": 1}  # ADMM iterations of two rounds
@@ -51,7 +53,7 @@ EVERY = [entry(name, p.name) for name in ALGORITHMS.names() for p in params_of(A
 
 @functools.cache
 def task(where: str) -> Any:
-    return problem(**PROBLEMS[where])
+    return problem(**PROBLEMS["grid" if where == UNDER_WAY else where])
 
 
 @functools.cache
@@ -60,7 +62,10 @@ def result(cls: type, settings: tuple[tuple[str, Any], ...], where: str, horizon
     try:
         algorithm = build(cls, dict(settings))
         algorithm.check(task(where))
-        _, chunks = play(task(where), algorithm, seeds=2, horizon=horizon)
+        parallel = {"points": 3, "as": "asynchronous"} if where == UNDER_WAY else None
+        if parallel:
+            algorithm.check_late(task(where))
+        _, chunks = play(task(where), algorithm, seeds=2, horizon=horizon, parallel=parallel)
     except CbobenchError:
         return None
     duals = [] if chunks[0].duals is None else [np.concatenate([c.duals for c in chunks])]
@@ -114,7 +119,8 @@ def what_shows(cls: type, name: str, places: Sequence[str] = tuple(PROBLEMS)) ->
 @pytest.mark.slow  # all of them together
 @pytest.mark.parametrize(("name", "parameter"), EVERY)
 def test_every_parameter_changes_some_result(name, parameter):
-    assert what_shows(ALGORITHMS.get(name), parameter), f"nothing depends on {name}.{parameter}"
+    places = PLACES.get(parameter, tuple(PROBLEMS))
+    assert what_shows(ALGORITHMS.get(name), parameter, places), f"nothing depends on {name}.{parameter}"
 
 
 @dataclass(kw_only=True)
