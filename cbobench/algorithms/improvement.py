@@ -17,7 +17,6 @@ from cbobench.gp.climbs import pick
 from cbobench.gp.kernels import Array
 from cbobench.gp.posteriors.choice import Kind
 from cbobench.gp.posteriors.contract import Posterior
-from cbobench.gp.posteriors.pending import PendingPosterior
 from cbobench.gp.posteriors.separate import OwnNoise
 from cbobench.gp.recommend import Goal
 from cbobench.gp.single import Noise, RunningScale, bilog, noise_variance, own_noise, true_noise
@@ -103,7 +102,7 @@ class ConstrainedEI(ScoreAlgorithm):
     def absorb(self, played: Actions, feedback: Feedback) -> None:
         super().absorb(played, feedback)
         self.running.add(self.targets(feedback)[:, : 1 + self.setting.constraints])
-        posterior = self.posterior.arrived if isinstance(self.posterior, PendingPosterior) else self.posterior
+        posterior = self.posterior if self.ahead is None else self.ahead.arrived
         if isinstance(posterior, OwnNoise):
             known = self.known_noise()
             assert known is not None

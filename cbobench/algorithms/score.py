@@ -144,8 +144,9 @@ class ScoreAlgorithm(Algorithm):
             self.at_played = AtPlayed(setting.replicates, setting.constraints, setting.finite.n)
         functions = 1 + setting.constraints if self.models_constraints else 1
         self.posterior = self.fitted(functions) if self.fits else self.make_posterior(functions)
+        self.ahead: PendingPosterior | None = None
         if setting.parallel > 1 and self.pending == "variance":
-            self.posterior = with_pending(self.posterior, lambda: self.cheapest(1))
+            self.posterior = self.ahead = with_pending(self.posterior, lambda: self.cheapest(1))
         self.wait = Wait(setting.replicates, functions)
         self.shown: Shown | None = None
         self.history: list[Actions] = []
@@ -273,8 +274,8 @@ class ScoreAlgorithm(Algorithm):
         if self.setting.parallel == 1:
             self.posterior.receive(t, self.history, told, self.since)
             return
-        if isinstance(self.posterior, PendingPosterior):
-            self.posterior.play(self.chosen)
+        if self.ahead is not None:
+            self.ahead.play(self.chosen)
         for when, values in replace(feedback, arrivals=told).rounds():
             if when >= self.since:
                 self.absorb(self.history[when - 1], values)

@@ -140,4 +140,4 @@ def with_pending(arrived: Posterior, one: Callable[[], SharedPosterior]) -> Pend
     Args:
         one: makes a posterior of one function with the others' covariance, if they share one.
     """
-    return PendingPosterior(arrived, one()) if isinstance(arrived, SharedPosterior) else Hallucinated(arrived)
+    return PendingPosterior(arrived, one()) if arrived.variance.ndim == 2 else Hallucinated(arrived)
