@@ -15,7 +15,7 @@ from cbobench.report.claimmap import LOOKS, maps_of
 from cbobench.report.claims import findings
 from cbobench.report.claimtable import claims_of, tabled
 from cbobench.report.compare import Comparison, compare
-from cbobench.report.formats import Marked, TextTable
+from cbobench.report.formats import Marked, TextTable, plain
 from cbobench.report.load import Run
 from cbobench.report.profiles import Profile
 from cbobench.report.quantities import quantities
@@ -118,7 +118,7 @@ def _finals(run: Run, summary: Comparison) -> list[dict[str, Any]]:
     for row in frame.to_dict("records"):
         one = {name: row[name] for name in ("problem", "algorithm", "n", "expected", "stale")}
         one["values"] = {
-            name: [_plain(row[name]), *(_plain(row[f"{name}_{word}"]) for word in PLACED)]
+            name: [plain(row[name]), *(plain(row[f"{name}_{word}"]) for word in PLACED)]
             for name in METRICS if name in row and not math.isnan(row[name])
         }  # fmt: skip
         rows.append(one)
@@ -133,7 +133,7 @@ def _records(make: Callable[[], Comparison]) -> list[dict[str, Any]]:
         return []
     symbols = {name: quantity.symbol for name, quantity in quantities().items()}
     return [
-        {str(k): _plain(v) for k, v in row.items()} | {"symbol": symbols.get(str(row["metric"]), "")}
+        {str(k): plain(v) for k, v in row.items()} | {"symbol": symbols.get(str(row["metric"]), "")}
         for row in frame.to_dict("records")
     ]
 
@@ -185,11 +185,3 @@ def _claims(runs: Sequence[Run]) -> tuple[dict[str, Any] | None, list[dict[str, 
         maps.append(as_table(TextTable(["settings", *across], rows, map.claim, map.caption(), left=1), "", "map"))
     table = as_table(tabled(found), "", "Claims")
     return table | {"note": "\n".join(filter(None, (table["note"], printable(left_out))))}, maps, ""
-
-
-def _plain(value: Any) -> Any:
-    """What JSON can say of a value: null where there is none, words where it is infinite."""
-    value = value.item() if hasattr(value, "item") else value
-    if isinstance(value, float) and not math.isfinite(value):
-        return None if math.isnan(value) else str(value)
-    return value

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from typing import Any
 
 import pandas as pd
@@ -11,7 +11,7 @@ import pandas as pd
 from cbobench.errors import masked
 from cbobench.report.claims import DECISIVE
 from cbobench.report.formats import TextTable, number
-from cbobench.report.groups import cpus, groups
+from cbobench.report.groups import Group, cpus, groups
 from cbobench.report.load import Run
 from cbobench.report.readings import short
 from cbobench.results.bundle import Bundle
@@ -32,7 +32,7 @@ def facts(run: Run) -> list[tuple[str, str]]:
     asked = sum(group.expected for group in found)
     done = sum(len(group.good) for group in found)
     states = {word: sum(getattr(group, word) for group in found) for word in ("failed", "stale", "unchecked")}
-    states["missing"] = asked - done - states["failed"]
+    states["missing"] = missing(found)
     state = ", ".join(f"{count:,} {word}" for word, count in states.items() if count)
     horizons = dict.fromkeys(f"{group.horizon:,}" for group in found)
     problems, algorithms = ({getattr(group, name) for group in found} for name in ("problem", "algorithm"))
@@ -60,12 +60,16 @@ def running(run: Run) -> str:
     return f"still running: {'; '.join(who)}" if who else ""
 
 
+def missing(found: Sequence[Group]) -> int:
+    """How many cells of groups are neither done nor failed."""
+    return sum(group.expected - len(group.good) - group.failed for group in found)
+
+
 def incomplete(run: Run) -> str:
     """How many cells are missing, empty where none is."""
     found = groups(run)
-    missing = sum(group.expected - len(group.good) - group.failed for group in found)
     asked = counted(sum(group.expected for group in found), "cell")
-    return f"incomplete: {missing:,} of {asked} are not played yet" if missing else ""
+    return f"incomplete: {missing(found):,} of {asked} are not played yet" if missing(found) else ""
 
 
 def reduced(run: Run) -> str:

@@ -187,7 +187,7 @@ def records(rows: Sequence[dict[str, Any]], style: str) -> str:
     and nan; what a row has not is null, or empty.
     """
     if style == "json":
-        clean = [{key: _plain(value) for key, value in row.items()} for row in rows]
+        clean = [{key: plain(value) for key, value in row.items()} for row in rows]
         return json.dumps(clean, indent=1, ensure_ascii=False)
     text = io.StringIO()
     if rows:
@@ -197,10 +197,11 @@ def records(rows: Sequence[dict[str, Any]], style: str) -> str:
     return text.getvalue().rstrip("\n")
 
 
-def _plain(value: Any) -> Any:
-    """What JSON can say of a value."""
+def plain(value: Any) -> Any:
+    """What JSON can say of a value: null where there is none, words where it is infinite."""
+    value = value.item() if hasattr(value, "item") else value  # a number of NumPy
     if isinstance(value, float) and not math.isfinite(value):
-        return None if math.isnan(value) else str(float(value))
+        return None if math.isnan(value) else str(value)
     return printable(value) if isinstance(value, str) else value
 
 
