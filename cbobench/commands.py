@@ -50,19 +50,24 @@ def do_run(options: argparse.Namespace, given: list[str]) -> int:
     from cbobench.threads import pin_threads
 
     pin_threads()
+    from cbobench.sweep.interrupt import interruptible
+
+    with interruptible():  # while it plans, and between that and playing, as well
+        return _run(options, given)
+
+
+def _run(options: argparse.Namespace, given: list[str]) -> int:
     from cbobench.sweep import run as sweep
     from cbobench.sweep.budget import Budget
     from cbobench.sweep.estimate import estimate
-    from cbobench.sweep.interrupt import interruptible
     from cbobench.sweep.progress import Progress
 
     Budget(options.budget)  # a wrong one is refused before anything is read
-    with interruptible():
-        todo = sweep.plan(
-            options.suite, out=options.out, seeds=options.seeds, horizon=options.horizon, only=options.only,
-            data=options.data, cpus=options.cpus, address=options.address, block=options.block, again=options.again,
-            imports=not options.no_imports, command=["cbobench", *given],
-        )  # fmt: skip
+    todo = sweep.plan(
+        options.suite, out=options.out, seeds=options.seeds, horizon=options.horizon, only=options.only,
+        data=options.data, cpus=options.cpus, address=options.address, block=options.block, again=options.again,
+        imports=not options.no_imports, command=["cbobench", *given],
+    )  # fmt: skip
     if options.dry_run:
         print("\n".join([estimate(todo, options.cpus), *(f"not played: {line}" for line in todo.record.unplayable)]))
         return 0

@@ -99,7 +99,7 @@ crew.Workers.room = lambda self: room(self) if len(given) < 5 else 0  # they wai
 
 def cbobench_words(players: str = "as it comes") -> list[str]:
     """The words of `cbobench` in a process of its own where tasks are played by certain players."""
-    return [sys.executable, "-c", f"import sys; {PLAYERS[players]}\nfrom cbobench.cli import main; sys.exit(main())"]
+    return [sys.executable, "-c", f"import sys; {PLAYERS[players]}\nfrom cbobench.cli import entry; entry()"]
 
 
 @pytest.fixture

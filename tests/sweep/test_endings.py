@@ -104,3 +104,20 @@ def test_a_signal_while_a_sweep_is_planned(write_suite, tmp_path):
     _, errors = driver.communicate(timeout=PATIENCE)
     assert (driver.returncode, errors) == (130, "cbobench: stopped\n")
     assert not (tmp_path / "no").exists()
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
+def test_a_signal_after_the_last_word_changes_nothing(write_suite, tmp_path, number):
+    (tmp_path / "leaving.py").write_text(
+        "import atexit, time\n\ndef leave():\n    print('leaving', flush=True)\n    time.sleep(0.5)\n\n"
+        "atexit.register(leave)\n"
+    )
+    suite = write_suite("suite: s\nhorizon: 5\nseeds: 1\nproblems: [rkhs-1d]\nalgorithms: [leaving:Missing]\n")
+    words = [*cbobench_words(), "run", str(suite), "--out", "no"]
+    driver = subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    assert driver.stdout.readline() == "leaving\n"
+    driver.send_signal(number)
+    _, errors = driver.communicate(timeout=PATIENCE)
+    assert driver.returncode == 2
+    assert errors.startswith("cbobench: ")
+    assert errors.count("\n") == 1
