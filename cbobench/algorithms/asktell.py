@@ -39,11 +39,12 @@ from typing import Any, NoReturn, Protocol
 import numpy as np
 
 from cbobench.algorithms.base import NONE, OneRun, Setting
-from cbobench.errors import CellFailure, show
+from cbobench.errors import CellFailure, Misuse, show
 from cbobench.gp.box import Box
 from cbobench.gp.kernels import Array
 from cbobench.gp.posteriors.choice import Kind
 from cbobench.params import required, state
+from cbobench.problems.base import Problem
 
 ROUNDING = 1e-9  # of a side: so far outside a box a point may lie, and is moved onto its face
 
@@ -157,6 +158,14 @@ class AskTell(OneRun):
     def optimiser(self, given: Given) -> Optimiser:
         """The optimiser of one run, in its first state; its randomness is from `given.generator` or `given.seed`."""
         raise NotImplementedError
+
+    def check_late(self, problem: Problem) -> None:
+        if not self.late and "feedback at once" in problem.offers():
+            raise Misuse(
+                "it needs feedback at once, before the next round is chosen: its class does not say `late = True`; "
+                "remove `parallel`, or the method"
+            )
+        super().check_late(problem)
 
     def posterior_kind(self) -> Kind:
         return "none"

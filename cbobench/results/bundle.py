@@ -20,7 +20,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from cbobench.errors import DamagedRun, Misuse, show
+from cbobench.errors import DamagedRun, Misuse, nearest, printable, show
 from cbobench.metrics import METRICS
 from cbobench.results.folder import RunFolder
 from cbobench.results.record import FILE
@@ -107,7 +107,10 @@ class Bundle(RunFolder):
             with self._opened(self._place[1]) as source:
                 return bytes(source.read())
         except (FileNotFoundError, NotADirectoryError):
-            raise Misuse(f"{self} is not a run folder or a bundle: there is no such file") from None
+            place = Path(self.uri)
+            close = nearest(place.name, [file.name for file in place.parent.glob("*.zip")] if self.local else [])
+            meant = f"; did you mean {printable(str(place.with_name(close)))}?" if close else ""
+            raise Misuse(f"{self} is not a run folder or a bundle: there is no such file{meant}") from None
 
     def _refuse(self, why: str) -> NoReturn:
         raise Misuse(f"{self} is not a run folder or a bundle: {why}; give what cbobench run or cbobench export wrote")
