@@ -1,11 +1,12 @@
 """Opponents from BoTorch (Balandat et al. 2020), in double precision on one thread: `pip install 'cbobench[botorch]'`.
 
 What they share. Inputs are scaled to the unit cube; f and every g_j have a Gaussian process each, with standardised
-outputs, fitted anew every round by maximum a posteriori (`fit_gpytorch_mll`), as in BoTorch's tutorials; where that
-fails, which a tutorial would stop at, the parameters stay as they begin. `models` says which: `turbo` is the SCBO
-tutorial's (Matérn-5/2, a lengthscale in [0.005, 4] for each input, noise variance in [1e-8, 1e-3]), `default` is
-`SingleTaskGP` as it comes (squared exponential with a prior on each lengthscale, noise variance above 1e-4). A run
-begins with a scrambled Sobol set. One point is evaluated per round, where tutorials evaluate batches.
+outputs, fitted anew every round (`fit_gpytorch_mll`), as in BoTorch's tutorials; where that fails, which a tutorial
+would stop at, the parameters stay as they begin. `models` says which: `turbo` is the SCBO tutorial's (Matérn-5/2, a
+lengthscale in [0.005, 4] for each input, noise variance in [1e-8, 1e-3], by maximum likelihood), `default` is
+`SingleTaskGP` as it comes (squared exponential with a prior on each lengthscale, noise variance above 1e-4, by maximum
+a posteriori). A run begins with a scrambled Sobol set. One point is evaluated per round, where tutorials evaluate
+batches.
 
 Same seed, same bits on one machine: PyTorch's global generator is seeded in every round from the run's stream, and put
 back, and only its deterministic algorithms are allowed. Other versions of PyTorch may play otherwise.
@@ -282,9 +283,8 @@ class BotorchSCBO(BotorchMethod):
     The tutorial's trust region, counters and candidates, for batches of one. Unlike there: 2,000 candidates in its text
     are the paper's min(5000, max(2000, 200 d)) here (the same up to ten dimensions); where it would stop, at the least
     side, the method begins anew with a new Sobol set and without data (as in the paper) but for what is told later of
-    points under way; every round draws another
-    scrambled Sobol set. On a finite set candidates are the actions in the region, or the 2d + 1 nearest ones where it
-    has fewer.
+    points under way; every round draws another scrambled Sobol set. On a finite set candidates are the actions in the
+    region, or the 2d + 1 nearest ones where it has fewer.
     """
 
     source = "BoTorch (Balandat et al. 2020), tutorial on Eriksson & Poloczek (2021)"

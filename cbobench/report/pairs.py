@@ -48,10 +48,11 @@ def paired(one: pd.DataFrame, other: pd.DataFrame, quantity: Quantity) -> Pairin
     both = ~(np.isnan(a) | np.isnan(b))
     values = np.concatenate([a, b])
     values = values[~np.isnan(values)]
-    if not quantity.censored or both.all() or not len(values):
+    if not quantity.censored or both.all():
         return Pairing(a[both], b[both], a[both], b[both], ~both[both])
-    beyond = values.max() - values.min() + 1
-    never = values.min() - beyond if quantity.better == "higher" else values.max() + beyond
+    least, most = (values.min(), values.max()) if len(values) else (0.0, 0.0)  # if none ever got there: all are ties
+    beyond = most - least + 1
+    never = least - beyond if quantity.better == "higher" else most + beyond
     return Pairing(a[both], b[both], np.where(np.isnan(a), never, a), np.where(np.isnan(b), never, b), ~both)
 
 

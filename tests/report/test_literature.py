@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 
 import literature as script
+import literature_page as pages
 import numpy as np
 import pytest
 
@@ -31,11 +32,11 @@ def run(tmp_path):
 
 def test_the_pages_are_current():
     found = json.loads(script.STORED.read_text())
-    text, readme = script.PAGE.read_text(), script.README.read_text()
-    assert script.page(found) == text, "docs/literature.md is stale: python docs/literature.py --render"
-    assert script.in_readme(found, readme) == readme, "README.md is stale: python docs/literature.py --render"
+    text, readme = pages.PAGE.read_text(), pages.README.read_text()
+    assert pages.page(found) == text, "docs/literature.md is stale: python docs/literature.py --render"
+    assert pages.in_readme(found, readme) == readme, "README.md is stale: python docs/literature.py --render"
     found["table"][0]["median"] = 123.0
-    assert script.page(found) != text, "negative control"
+    assert pages.page(found) != text, "negative control"
 
 
 def test_numbers_are_those_of_compare(run):
@@ -56,26 +57,77 @@ def test_numbers_are_those_of_compare(run):
 
 def test_victories_defeats_and_what_is_missing_are_said(run):
     found = script.measured(Run(run))
-    text = script.page(found)
+    text = pages.page(found)
     assert "- `cei` against `botorch-cei`: better on 2 of 2 problems, not separable on 0, worse on none" in text
     assert "- `scbo` against `botorch-cei`: better on 0 of 2 problems, not separable on 0, worse on p, q" in text
     assert "- `scbo` against `botorch-scbo`: better on 0 of 2 problems, not separable on 2, worse on none" in text
     assert "too few seeds on 0" in text
-    for row in found["paired"]:
-        row |= {"n": 3, "p_holm": 1.0}
-    assert "not separable on 0, worse on none, too few seeds on 2" in script.page(found), "3 seeds separate nothing"
-    assert "| `random` | 5.000 | 15/16 |" in script.overall(found)
+    assert "| `random` | 5.000 | – | 15/16 (1 failed) |" in pages.overall(found)
     assert "over 15 of 16 (problem, seed)" in text
+    assert "over 16 of 16 (problem, seed)" in text, "of those with all runs"
     assert "| 5/8 |" in text, "recommendations that are feasible"
+    assert "Of the suite, but not played: admmbo, " in text
+    assert "`primal-dual-bo" not in text.partition("Of the suite")[0]
     readme = "a\n<!-- literature -->\nold\n<!-- end -->\nb"
-    assert script.overall(found) in script.in_readme(found, readme)
+    assert pages.overall(found) in pages.in_readme(found, readme)
+    with pytest.raises(Misuse, match="README.md has 0 tables"):
+        pages.in_readme(found, "a\nb")
+
+
+def test_a_defeat_is_named_though_the_adjustment_hides_it(run):
+    found = script.measured(Run(run))
+    for row in found["paired"]:
+        row |= {"p": 0.04, "p_holm": 0.3, "effect": -1.0 if row["problem_label"] == "p" else 1.0}
+    text = pages.page(found)
+    assert "not separable on 1, worse on p unadjusted, too few seeds on 0" in text
+    assert "**worse unadjusted**" in text
+    for row in found["paired"]:
+        row |= {"n": 3, "p": 1.0, "p_holm": 1.0}
+    assert "not separable on 0, worse on none, too few seeds on 2" in pages.page(found), "3 seeds separate nothing"
+
+
+def test_time_is_compared_problem_by_problem(run):
+    found = script.measured(Run(run))
+    for row in found["table"]:
+        row["ms_per_round"] = 1.0 if row["algorithm_label"] in script.OURS else 30.0
+    for row in found["table"][:1]:
+        assert (row["problem_label"], row["algorithm_label"]) == ("p", "cei")
+        row["ms_per_round"] = 5.0
+    text = pages.verdicts(found)
+    assert "`cei` against `botorch-cei`: better on 2 of 2 problems" in text
+    assert "least 6.000, on p; below 10: p (6.000))" in text
+    assert "`scbo` against `botorch-cei`" in text.partition("least 30.00, on p)")[0]
+    assert pages.costs(found)["random[called=cei]"] == 3.0, "each problem counts once"
+    found["table"][0]["ms_per_round"] = None
+    assert "random[called=cei]" not in pages.costs(found)
+
+
+def test_few_seeds_and_none_that_found_anything(tmp_path):
+    regrets = {("p", "cei"): [0.1, 0.2, 0.3], ("p", "random"): [np.nan] * 3, ("p", "sobol"): [np.nan, np.nan, 0.5]}
+    cells = {key: {"simple_regret": values} for key, values in regrets.items()}
+    found = script.measured(Run(make(tmp_path, cells, seeds=range(3))))
+    text = pages.of_problem(found["table"])
+    assert "| `cei` | 0.2 |" in text, "no interval of three seeds"
+    assert "| `random` | ∞ |" in text
+    assert "| `sobol` | ∞ |" in text
+    assert "of the 3 methods with a run here, over the 3 seeds" in text
+
+
+def test_what_is_stale_or_of_another_kind_of_cpu_is_told_or_refused(run, monkeypatch):
+    found = script.measured(Run(run))
+    assert "earlier version" not in pages.page(found)
+    found["table"][0]["stale"] = 8
+    assert "Played by an earlier version of the code: 8 of 79 runs." in pages.page(found)
+    monkeypatch.setattr(script, "cpus", lambda found: {"a", "b"})
+    with pytest.raises(Misuse, match=r"cells of 2 kinds of CPU \(a, b\)"):
+        script.measured(Run(run))
 
 
 def test_without_opponents_the_page_says_so(tmp_path):
     alone = make(tmp_path, {("p", "cei"): {"simple_regret": [0.1] * 8}}, seeds=SEEDS)
     found = script.measured(Run(alone))
     assert (found["paired"], found["ranks"], found["left_out"]) == ([], [], ["cei"])
-    assert "Not played yet." in script.page(found)
+    assert "Not played yet." in pages.page(found)
 
 
 def test_several_folders_are_one_run(tmp_path):

@@ -95,6 +95,16 @@ def test_a_seed_that_never_got_there_has_lost(tmp_path):
     assert row["effect"] < 0
 
 
+def test_two_that_never_got_there_are_tied(tmp_path):
+    never = {"simple_regret": [None] * N}
+    run = make(tmp_path / "run", {("P", "A"): never, ("P", "B"): never}, seeds=range(N))
+    row = cbobench.compare(run, metric="r", against="B").frame.iloc[0]
+    assert (row["n"], row["defined"], row["wins"], row["ties"], row["losses"]) == (20, 0, 0, 20, 0)
+    assert (row["p"], row["effect"]) == (1.0, 0.0)
+    assert np.isnan(row["mean"])
+    assert row["median"] == 0.0
+
+
 # Two runs -------------------------------------------------------------------------------------------------------------
 
 

@@ -1,0 +1,241 @@
+"""docs/literature.md and README's table, from the findings that docs/literature.py has stored."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import Any
+
+from cbobench.errors import Misuse
+from cbobench.report.formats import number
+from cbobench.report.pairs import probability
+from cbobench.stats.paired import SIGNIFICANT
+from cbobench.words import counted
+
+HERE = Path(__file__).parent
+PAGE, README = HERE / "literature.md", HERE.parent / "README.md"
+INTERVAL = 6  # seeds from which order statistics hold a median with 95 %
+SLOWER = 10  # an opponent should take so many times as long per round; where it does not, the page names the problem
+Findings = dict[str, Any]
+
+INTRODUCTION = """\
+# The methods against the field
+
+What the suite `literature_full` plays: {problems} of the literature without noise, {seeds}, {horizon} evaluations (our
+choice; papers give such problems up to a hundred), of which the first are a Sobol design that all methods share. f and
+every g_j are in units of their spread over the box, and so is simple regret: f* minus the best feasible f that was
+evaluated (a seed that found nothing feasible counts as worse than any number, ∞). Theory methods stand here twice, with
+the problem's kernel and with models fitted to what they observe (`kernel: fit`).
+
+Written by `make literature` from `docs/literature.json`. Medians and ranks are those of `cbobench compare`; medians
+have 95 % intervals over seeds, from six seeds on. Time is of one thread, each run by itself, beside other work on the
+same machine ({cpu}).
+"""
+
+RULES = """
+A method is better or worse where Wilcoxon's signed-rank test, paired by seed, says so at 5 % after Holm's adjustment
+over all tests against the same opponent ({tests} here); *worse unadjusted* is a defeat by its own test that the
+adjustment would hide, and is counted as one. A negative median difference is in favour of the method. No difference is
+too small to count: where two methods have both found the optimum, 1e-6 may separate them.
+
+What is not the same on both sides: `cei` and `scbo` refit their models each round up to 30 observations and then
+whenever there are a tenth more, BoTorch's each round; ours have priors on lengthscales and noise, BoTorch's as SCBO's
+tutorial has them (`models: turbo`: bounds, no priors); ours model the bilog transform of constraints, BoTorch's the
+constraints as they are. *Recommended feasible* is of the point that a method would name in the end: ours by its model,
+an opponent the best that it has evaluated.
+"""
+
+
+def value(stored: float | str | None) -> float:
+    return math.nan if stored is None else float(stored)
+
+
+def page(found: Findings) -> str:
+    """The page as Markdown."""
+    rows = found["table"]
+    problems = list(dict.fromkeys(row["problem"] for row in rows))
+    introduction = INTRODUCTION.format(
+        problems=counted(len(problems), "problem"), horizon=rows[0]["horizon"], cpu=found["cpu"],
+        seeds=counted(max(row["expected"] for row in rows), "seed"),
+    )  # fmt: skip
+    text = [introduction, "## Over all problems\n", overall(found)]
+    text += ["## Ours against BoTorch's\n", verdicts(found), versus(found["paired"])]
+    for problem in problems:
+        mine = [row for row in rows if row["problem"] == problem]
+        text += [f"## {plain_label(mine[0]['problem_label'])}\n", of_problem(mine)]
+    return "\n".join(text)
+
+
+def lines(head: Sequence[str], body: Iterable[Sequence[str]], left: int = 1) -> str:
+    marks = [":--"] * left + ["--:"] * (len(head) - left)
+    return "\n".join(f"| {' | '.join(row)} |" for row in (head, marks, *body)) + "\n"
+
+
+def plain_label(label: str) -> str:
+    """A problem's name without its parameters: all of these are without noise."""
+    return label.partition("[")[0]
+
+
+def count(rows: list[dict[str, Any]]) -> str:
+    """n of expected, and what failed."""
+    n, expected, failed = (sum(row[key] for row in rows) for key in ("n", "expected", "failed"))
+    return f"{n}/{expected}" + (f" ({failed} failed)" if failed else "")
+
+
+def costs(found: Findings) -> dict[str, float]:
+    """By algorithm of which every problem has a cell: milliseconds per round, the mean of the problems' means."""
+    result = {}
+    for algorithm in dict.fromkeys(row["algorithm"] for row in found["table"]):
+        spent = [value(row["ms_per_round"]) for row in found["table"] if row["algorithm"] == algorithm]
+        if not any(map(math.isnan, spent)):
+            result[algorithm] = sum(spent) / len(spent)
+    return result
+
+
+def overall(found: Findings) -> str:
+    """Mean ranks and costs of all methods, the best first."""
+    rank, whole = ({row["algorithm"]: row for row in found[key]} for key in ("ranks", "whole"))
+    spent, body = costs(found), []
+    played = list(dict.fromkeys(row["algorithm"] for row in found["table"] if row["n"]))
+    for algorithm in sorted(played, key=lambda a: value(rank[a]["rank"]) if a in rank else math.inf):
+        mine = [row for row in found["table"] if row["algorithm"] == algorithm]
+        body.append(
+            [f"`{mine[0]['algorithm_label']}`", standing(rank.get(algorithm)), standing(whole.get(algorithm)),
+             count(mine), number(spent[algorithm]) if algorithm in spent else "–"]
+        )  # fmt: skip
+    text = lines(["method", "mean rank", "of whole runs", "runs", "ms per round"], body)
+    for column, some, whom in (
+        ("Mean rank", rank, "with a run on each problem"),
+        ("Of whole runs", whole, "with all runs"),
+    ):
+        if some:
+            one = next(iter(some.values()))
+            apart = number(value(one["critical_difference"]))
+            text += (
+                f"\n*{column}*: of the {len(some)} methods {whom}, 1 is best, over {one['blocks']} of "
+                f"{one['expected']} (problem, seed), those that all of them have; \\* within the critical difference "
+                f"of the best ({apart}, Nemenyi, 5 %), which speaks of these problems only.\n"
+            )
+    if found["left_out"]:
+        text += f"\nNot ranked, without a cell on some problem: {', '.join(found['left_out'])}.\n"
+    if found["missing"]:
+        text += f"\nOf the suite, but not played: {', '.join(found['missing'])}.\n"
+    text += "".join(f"\nNot playable: {line}.\n" for line in found["unplayable"])
+    if stale := sum(row["stale"] for row in found["table"]):
+        text += f"\nPlayed by an earlier version of the code: {stale} of {sum(r['n'] for r in found['table'])} runs.\n"
+    return text
+
+
+def standing(row: dict[str, Any] | None) -> str:
+    """A mean rank, with its mark."""
+    if row is None or math.isnan(value(row["rank"])):
+        return "–"
+    return number(value(row["rank"])) + ("" if row["separable_from_best"] else "*")
+
+
+def of_problem(rows: list[dict[str, Any]]) -> str:
+    body = []
+    for row in sorted(rows, key=lambda row: (row["rank"] is None, row["rank"])):
+        if row["n"]:
+            ends = (row["median"], row["low"], row["high"]) if row["n"] >= INTERVAL else (row["median"], None, None)
+            regret = spread(*map(value, ends)) if row["found"] else "∞"
+            feasible = f"{int(row['feasible'])}/{row['n']}"
+            rank = "–" if row["rank"] is None else number(row["rank"])
+            body.append(
+                [
+                    f"`{row['algorithm_label']}`",
+                    regret,
+                    feasible,
+                    rank,
+                    count([row]),
+                    number(value(row["ms_per_round"])),
+                ]
+            )
+    ranked = [row for row in rows if row["rank"] is not None]
+    note = ""
+    if ranked:
+        blocks = counted(ranked[0]["blocks"], "seed")
+        note = f"\nRanks: of the {len(ranked)} methods with a run here, over the {blocks} that all of them have.\n"
+    return lines(["method", "simple regret", "recommended feasible", "mean rank", "n", "ms per round"], body) + note
+
+
+def spread(middle: float, low: float, high: float) -> str:
+    """middle [low, high], each to two digits of its own: regrets differ by orders of magnitude."""
+    texts = ["–" if math.isnan(x) else f"{x:.2g}".replace("inf", "∞") for x in (middle, low, high)]
+    return texts[0] if math.isnan(low) else f"{texts[0]} [{texts[1]}, {texts[2]}]"
+
+
+def versus(rows: list[dict[str, Any]]) -> str:
+    """The paired tests, a row each."""
+    body = []
+    tests = Counter(row["against"] for row in rows)
+    for row in rows:
+        middle = spread(*(value(row[key]) for key in ("median", "median_low", "median_high")))
+        told = outcome(row, tests[row["against"]])
+        body.append(
+            [f"`{row['algorithm_label']}`", f"`{row['against_label']}`", plain_label(row["problem_label"]),
+             f"**{told}**" if told.startswith("worse") else told, middle, probability(value(row["p"])),
+             probability(value(row["p_holm"])), f"{row['wins']}/{row['ties']}/{row['losses']}",
+             f"{row['n']}/{row['expected']}"]
+        )  # fmt: skip
+    head = ["method", "against", "problem", "verdict", "median difference", "p", "p (Holm)", "w/t/l", "n"]
+    rules = RULES.format(tests=max(tests.values(), default=0))
+    return lines(head, body, left=4) + rules if rows else "Not played yet.\n"
+
+
+def outcome(row: dict[str, Any], tests: int) -> str:
+    """Better, worse, or not separable, as `compare` marks differences; of `tests` of which Holm's adjustment is."""
+    if value(row["p_holm"]) < SIGNIFICANT:
+        return "better" if value(row["effect"]) > 0 else "worse"
+    if value(row["p"]) < SIGNIFICANT and value(row["effect"]) < 0:
+        return "worse unadjusted"
+    return "too few seeds" if 2.0 ** (1 - row["n"]) * tests > SIGNIFICANT else "not separable"
+
+
+def verdicts(found: Findings) -> str:
+    """One line per pair of methods: on how many problems which is better, defeats by name, and how much faster."""
+    text = []
+    spent = {(row["problem"], row["algorithm"]): value(row["ms_per_round"]) for row in found["table"]}
+    for mine, theirs in dict.fromkeys((row["algorithm"], row["against"]) for row in found["paired"]):
+        rows = [row for row in found["paired"] if (row["algorithm"], row["against"]) == (mine, theirs)]
+        tests = sum(row["against"] == theirs for row in found["paired"])
+        told = [(outcome(row, tests), plain_label(row["problem_label"])) for row in rows]
+        lost = [f"{name}{how.removeprefix('worse')}" for how, name in told if how.startswith("worse")]
+        words = Counter(how for how, _ in told)
+        ratios = {
+            plain_label(r["problem_label"]): spent[r["problem"], theirs] / spent[r["problem"], mine] for r in rows
+        }
+        middle, least = sorted(ratios.values())[len(ratios) // 2], min(ratios, key=lambda name: ratios[name])
+        below = [f"{name} ({number(ratio)})" for name, ratio in ratios.items() if ratio < SLOWER]
+        text.append(
+            f"- `{rows[0]['algorithm_label']}` against `{rows[0]['against_label']}`: better on {words['better']} of "
+            f"{counted(len(rows), 'problem')}, not separable on {words['not separable']}, worse on "
+            f"{', '.join(lost) if lost else 'none'}, too few seeds on {words['too few seeds']}; a round takes it 1 of "
+            f"{number(middle)} parts of the time (median of the problems; least {number(ratios[least])}, on {least}"
+            f"{'; below ' + str(SLOWER) + ': ' + ', '.join(below) if below else ''}); at least "
+            f"{counted(min(row['n'] for row in rows), 'seed')} that both have."
+        )
+    return "\n".join(text) + "\n"
+
+
+def in_readme(found: Findings, text: str) -> str:
+    """README with its table: mean ranks over the problems and cost, from the same findings.
+
+    Raises:
+        Misuse: there is no place for it.
+    """
+    section = f"<!-- literature -->\n{overall(found)}<!-- end -->"
+    new, times = re.subn(r"<!-- literature -->\n.*?<!-- end -->", lambda _: section, text, flags=re.S)
+    if times != 1:
+        raise Misuse(f"README.md has {times} tables between <!-- literature --> and <!-- end -->; allowed: one")
+    return new
+
+
+def write(found: Findings) -> None:
+    """Write the page and README's table."""
+    readme = in_readme(found, README.read_text(encoding="utf-8"))
+    PAGE.write_text(page(found), encoding="utf-8")
+    README.write_text(readme, encoding="utf-8")
