@@ -8,7 +8,7 @@ It is part of what a cell is. One is a round at a time, as without the key.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from cbobench.errors import Misuse, show
@@ -41,6 +41,17 @@ def points_of(algorithm: Variant) -> int:
     """How many evaluations an algorithm has under way at once."""
     found: int = algorithm.values.get(PARALLEL, {"points": 1})["points"]
     return found
+
+
+def unspread(algorithms: Iterable[Variant]) -> tuple[str, ...]:
+    """A line on the algorithms that choose as if nothing were under way, where there are some."""
+    blind = [one.label for one in algorithms if points_of(one) > 1 and one.settings.get("pending") == "ignore"]
+    if not blind:
+        return ()
+    return (
+        f"{', '.join(blind)}: chosen as if nothing were under way (pending: ignore), which may be the same point "
+        "again; pending: variance spreads them",
+    )
 
 
 def said(parallel: Mapping[str, Any]) -> str:

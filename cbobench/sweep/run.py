@@ -22,6 +22,7 @@ from cbobench.results.record import FILE, RunRecord
 from cbobench.results.tidy import refuse_foreign, sweep_up
 from cbobench.suite.cells import Suite
 from cbobench.suite.load import load
+from cbobench.suite.parallel import unspread
 from cbobench.sweep import blocks
 from cbobench.sweep.budget import Budget
 from cbobench.sweep.crew import Crew
@@ -118,12 +119,12 @@ def plan(
     folder = RunFolder.at(Path("runs") / loaded.name if out is None else out).refuse_file("give a folder for the run")
     call = invocation(list(command))
     limit = blocks.memory_limit(loaded, None if address is not None else cpus or usable_cpus())
-    notes: tuple[str, ...] = ()
+    notes = unspread({pair.algorithm.title: pair.algorithm for pair in grid.pairs}.values())
     if RunRecord.exists(folder):
         record = RunRecord.read(folder).extended(grid, loaded, call, str(folder))
         found = played(folder, [*COLUMNS, "seconds"])
     elif folder.names("cells"):
-        notes = (f"{folder.path(FILE)} is missing: it is made again from what the published cells say",)
+        notes += (f"{folder.path(FILE)} is missing: it is made again from what the published cells say",)
         record = rebuilt(folder).extended(grid, loaded, call, str(folder))
         found = played(folder, [*COLUMNS, "seconds"])
     else:

@@ -235,6 +235,20 @@ def test_wrong_input_is_a_line(suite, given, said, tmp_path, capsys):
     assert not (tmp_path / "run").exists()
 
 
+def test_who_chooses_as_if_nothing_were_under_way_is_said(suite, tmp_path):
+    """A batch of `cei` is one point several times, unless it takes points under way into account."""
+    told: list[str] = []
+    path = suite()
+    path.write_text(path.read_text().replace("cei: {pending: variance}", "cei"))
+    done = cbobench.run(path, out=tmp_path / "run", cpus=0, seeds=1, only="*/cei", on_note=told.append)
+    assert [line for line in told if line.startswith("cei: chosen as if nothing were under way (pending: ignore)")]
+    moves = cbobench.load_rounds(done, algorithm="cei").filter(regex="^x_").to_numpy()
+    assert len(np.unique(moves, axis=0)) < len(moves)
+    told.clear()
+    cbobench.run(suite(), out=tmp_path / "spread", cpus=0, seeds=1, on_note=told.append)
+    assert not [line for line in told if "cei" in line]
+
+
 def test_a_problem_with_delays_and_a_method_that_must_be_told_are_refused_or_skipped(suite, tmp_path, capsys):
     path = suite()
     path.write_text(
