@@ -50,7 +50,7 @@ def slower(case: Case) -> Iterator[Part]:
     (noiseless,), (with_noise,) = case.of("penalty-noiseless"), case.of("penalty-noisy")
     if noisy(noiseless.problem) or not noisy(with_noise.problem):
         return
-    yield below("violation", noiseless, with_noise, t=noiseless.run.horizon)
+    yield below("violation", noiseless, with_noise, t=noiseless.horizon)
 
 
 def rates(case: Case) -> Iterator[Part]:
@@ -65,7 +65,7 @@ def rates(case: Case) -> Iterator[Part]:
         own = owns[0]
         yield vanishes("violation", own)
         for name in BASELINES:
-            other, t = case.one(name, problem), LAST["rate-allocation"] if name == "admmbo" else own.run.horizon
+            other, t = case.one(name, problem), LAST["rate-allocation"] if name == "admmbo" else own.horizon
             yield vanishes("violation", other, t, stays=True)
             yield below("reward", other, own, t=t, higher=True)
 

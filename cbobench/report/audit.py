@@ -222,7 +222,7 @@ def _safety(cells: pd.DataFrame) -> Iterator[Line]:
 
 def _growth(run: Run, key: dict[str, Any], cells: pd.DataFrame) -> Iterator[Line]:
     """Growth exponents of R₊ and V⁺ over the second half of the rounds, with intervals over seeds."""
-    if key["horizon"] != run.horizon:
+    if key["horizon"] != run.horizon_of(key["problem"]):
         return
     beyond = any(note in WITHOUT for notes in cells["notes"] for note in notes)
     promised = np.nan if beyond else 0.5

@@ -27,7 +27,7 @@ class Bounded(Panel):
         frame, rows = super().data(run), run.audit
         column = BOUNDS[self.metric]
         mine = (rows["problem"] == self.problem) & rows["algorithm"].isin(self.wanted(run))
-        known = rows[mine & (rows["horizon"] == run.horizon) & rows[column].notna()]
+        known = rows[mine & (rows["horizon"] == run.horizon_of(self.problem)) & rows[column].notna()]
         if known.empty:
             return frame.assign(bound=np.nan)
         mean = np.stack(known[column].to_list()).mean(axis=0)
@@ -52,7 +52,7 @@ def draw_bounds(run: Run, folder: Path) -> Iterator[Path]:
         Misuse: there is none.
     """
     rows = run.audit
-    known = rows[rows["curve_t"].notna() & (rows["horizon"] == run.horizon)]
+    known = rows[rows["curve_t"].notna() & (rows["horizon"] == rows["problem"].map(run.horizon_of))]
     pairs = [(str(p), str(a)) for p, a in known[["problem", "algorithm"]].drop_duplicates().to_numpy().tolist()]
     if not pairs:
         raise Misuse(f"{run.folder} has no pair with a bound to draw; audit ckb-ucb on a problem that stays the same")

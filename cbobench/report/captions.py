@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from cbobench.report.groups import binding, cpus, groups
+from cbobench.report.groups import binding, cpus, ends, groups, latest
 from cbobench.report.kinds import AnyPanel
 from cbobench.report.load import Run
 from cbobench.report.targets import CURVE, undefined
@@ -78,9 +78,7 @@ def _seeds(run: Run, panels: Sequence[AnyPanel], shown: Shown) -> str:
         f"{labels[a]}{where[p]} {count} of {n}" for (p, a), n in asked.items() if (count := counts.get((p, a), 0)) < n
     ]
     first += f" Incomplete: {', '.join(missing)} seeds." if missing else ""
-    others = sorted({grid.horizon for grid in run.record.grids} - {run.horizon})
-    also = f" (the run also holds T = {', '.join(f'{t:,}' for t in others)}, not shown)" if others else ""
-    return f"{first} T = {run.horizon:,}{also}."
+    return f"{first} {ends(run, dict.fromkeys(problem for problem, _ in shown.pairs))}."
 
 
 def _notes(run: Run, panels: Sequence[AnyPanel], shown: Shown) -> list[str]:
@@ -98,7 +96,7 @@ def _notes(run: Run, panels: Sequence[AnyPanel], shown: Shown) -> list[str]:
             "worse than any value. An arrow at the edge: a bar without an end; a point beside it: a median beyond all."
         )
     problems = dict.fromkeys(problem for problem, _ in shown.pairs)
-    found = [group for group in groups(run) if group.horizon == run.horizon and group.problem in problems]
+    found = [group for group in latest(run, groups(run)) if group.problem in problems]
     if any(CURVE in (panel.metric, *panel.centres.values()) for panel in panels):
         absent = undefined(found).items()
         notes += [f"Simple regret is not defined {why}: {', '.join(labels)}." for why, labels in absent]
@@ -106,8 +104,8 @@ def _notes(run: Run, panels: Sequence[AnyPanel], shown: Shown) -> list[str]:
     variants = run.record.variants("problems")
     notes += [f"{labels[problem]}: {variants[problem].note}." for problem in problems if variants[problem].note]
     for problem in problems:
-        if (problem, run.horizon, None) in known:
-            count, of = known[problem, run.horizon, None]
+        if (arena := (problem, run.horizon_of(problem), None)) in known:
+            count, of = known[arena]
             notes.append(f"The constraint binds in {count} of {counted(of, 'seed')} ({labels[problem]}).")
     drawn = [group for group in found if (group.problem, group.algorithm) in shown.pairs]
     if old := sum(len(group.outdated & {*group.good.index}) for group in drawn):

@@ -204,7 +204,7 @@ def _pooled(runs: Sequence[Run], claim: Claim) -> Iterator[tuple[Case, dict[str,
     ]  # fmt: skip
     most: dict[tuple[str, str, int], Play] = {}  # of runs that hold the same, the one with the most seeds
     for play in plays:
-        key = play.problem.key, play.algorithm.key, play.run.horizon
+        key = play.problem.key, play.algorithm.key, play.horizon
         if key not in most or play.expected > most[key].expected:
             most[key] = play
     plays = list(most.values())
@@ -252,5 +252,5 @@ def settings_of(case: Case, within: Sequence[str] = ()) -> str:
                 words.append(f"{name} {next(iter(values.values()))}")
             else:
                 words += [f"{who}: {name} {value}" for who, value in values.items()]
-    horizon = ", ".join(dict.fromkeys(f"{play.run.horizon:,}" for play in case.plays))
+    horizon = ", ".join(dict.fromkeys(f"{play.horizon:,}" for play in case.plays))
     return ", ".join([f"T {horizon}", *words])

@@ -13,7 +13,7 @@ from cbobench.errors import Misuse, show
 from cbobench.report import pairs, ranking, runs
 from cbobench.report.aggregate import gathered, summarised
 from cbobench.report.formats import CARRIED, FORMATS, MEAN, Marked, TextTable, bracket, number, records, render
-from cbobench.report.groups import Group, Where, binding, cpus, groups, opened
+from cbobench.report.groups import Group, Where, binding, cpus, ends, groups, latest, opened
 from cbobench.report.load import Run
 from cbobench.report.quantities import HEADLINE, INSTEAD, SHARE, Quantity, chosen, quantities
 from cbobench.results.provenance import rounding
@@ -142,6 +142,12 @@ def compare(
     if target is not None:
         reached = every[1]
         picked, main = [picked[0], reached, *picked[1:]], [*main, reached]
+    said: list[str] = []
+    if ranks or profile:  # rounds of one play under two horizons are no two blocks, nor two cells
+        part = one if only is None else one.only(only)
+        every_horizon, found = found, latest(part, found)
+        if len(found) < len(every_horizon):
+            said = [ends(part, dict.fromkeys(group.problem for group in found))]
     title = _title(one, found)
     if paired:
         frame = pairs.differences(one, found, main, against)
@@ -159,7 +165,7 @@ def compare(
         frame = summarised(found, every)
         made = Comparison(frame, _text(title, found, frame, picked, main, named=metric is not None, by=by))
     left_out = tuple((one.record if only is None else one.record.only(only)).unplayable)
-    lines = [*_about(one, found), *(f"not played: {line}" for line in left_out), *_rounding(found)]
+    lines = [*said, *_about(one, found), *(f"not played: {line}" for line in left_out), *_rounding(found)]
     return replace(made, table=_noted(made.table, lines), unplayable=left_out)
 
 

@@ -12,6 +12,7 @@ from cbobench.errors import unknown
 from cbobench.metrics import METRICS
 from cbobench.report.load import Run
 from cbobench.report.quantities import FAR, reached
+from cbobench.report.recorded import recorded, values_at
 from cbobench.stats import intervals
 
 Array = NDArray[np.float64]
@@ -57,7 +58,7 @@ def curves(
     last: int | None = None,
     algorithms: Sequence[str] | None = None,
 ) -> pd.DataFrame:
-    """Curves of one metric on one problem, of the run's latest horizon.
+    """Curves of one metric on one problem, at the horizon that figures show of it (`Run.horizon_of`).
 
     Args:
         metric: a column of the rounds table.
@@ -74,22 +75,23 @@ def curves(
     """
     expected = run.expected_of(problem)
     columns = ["algorithm", "label", "t", statistic, "low", "high", "n", "expected", "stale"]
+    against = ["regret"] * (metric == "reward")  # of f*: reward and regret add up to it
     parts = []
     for algorithm, label in run.record.labels("algorithms").items():
         if algorithm not in expected or (algorithms is not None and algorithm not in algorithms):
             continue
-        t, values = run.series(metric, problem, algorithm)
+        t = recorded(run, problem, algorithm)
         if len(t) == 0:
             continue
+        values, *others = values_at(run, [metric, *against], problem, algorithm, t)
         kept = slice(None) if last is None else t <= last
         rounds = t[kept, None] if average else 1.0
         points = centre(values[kept] / rounds, metric, statistic)
         part = {"algorithm": algorithm, "label": label, "t": t[kept], "n": values.shape[1]}
         part |= dict(zip((statistic, "low", "high"), points, strict=True))
         part |= {"expected": expected[algorithm], "stale": stale(run, problem, algorithm)}
-        if metric == "reward":  # f* is what the regret is against: reward and regret add up to it
-            best = values + run.series("regret", problem, algorithm)[1]
-            part["f_star"] = (best[kept] / rounds).mean(axis=1)
+        for regret in others:
+            part["f_star"] = ((values + regret)[kept] / rounds).mean(axis=1)
         parts.append(pd.DataFrame(part))
     return pd.concat(parts, ignore_index=True)[columns + ["f_star"] * (metric == "reward")] if parts else (
         pd.DataFrame(columns=columns)
@@ -97,5 +99,5 @@ def curves(
 
 
 def stale(run: Run, problem: str, algorithm: str) -> int:
-    """How many cells of a pair are good, of the latest horizon, and were played by code that has changed since."""
+    """How many of a pair's good cells (`Run.good`) were played by code that has changed since."""
     return len(run.stale.intersection(run.good(problem, algorithm)["cell"]))

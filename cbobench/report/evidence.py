@@ -62,7 +62,7 @@ class Part:
 
 @dataclass(frozen=True)
 class Play:
-    """One algorithm on one problem in a run: its good cells of the latest horizon."""
+    """One algorithm on one problem in a run: its good cells (`Run.good`)."""
 
     run: Run
     problem: Variant
@@ -77,6 +77,11 @@ class Play:
     def place(self) -> str:
         """The problem's label in its run."""
         return self.run.record.labels("problems")[self.problem.title]
+
+    @property
+    def horizon(self) -> int:
+        """T of its cells."""
+        return self.run.horizon_of(self.problem.title)
 
     @property
     def expected(self) -> int:
@@ -213,7 +218,7 @@ def vanishes(metric: str, play: Play, t: float | None = None, stays: bool = Fals
     With `stays`, that it does not: e > 0.9, the sum is almost linear. A sum that is not positive at t has e = -∞: the
     average is not above 0. Unlike `sublinear` it takes sums that fall or are negative, as R and V may be.
     """
-    end, last = play.at(metric, play.run.horizon if t is None else t)
+    end, last = play.at(metric, play.horizon if t is None else t)
     start, first = play.at(metric, end / 4)
     pairs = pd.concat([first, last], axis=1, join="inner").dropna().to_numpy()
     n, ends = len(pairs), (math.nan, math.nan)

@@ -59,9 +59,8 @@ def slug(text: str) -> str:
 
 
 def problems_played(run: Run) -> set[str]:
-    """Titles of the problems with at least one good cell of the latest horizon."""
-    cells = run.cells
-    return set(cells.loc[(cells["status"] == "ok") & (cells["horizon"] == run.horizon), "problem"])
+    """Titles of the problems with at least one good cell."""
+    return set(run.cells.loc[run.cells["status"] == "ok", "problem"])
 
 
 def problems_named(run: Run, name: str) -> list[tuple[str, str]]:

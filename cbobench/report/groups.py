@@ -131,6 +131,31 @@ def _grouped(run: Run, only: str | None) -> list[Group]:
     return found
 
 
+def latest(run: Run, found: list[Group]) -> list[Group]:
+    """The groups of the horizon that figures show of each problem (`Run.horizon_of`)."""
+    return [group for group in found if group.horizon == run.horizon_of(group.problem)]
+
+
+def ends(run: Run, problems: Iterable[str]) -> str:
+    """T that figures show of some problems (titles), and which others the run holds or was asked for of them."""
+    labels = run.record.labels("problems")
+    shown = {(title, run.horizon_of(title)) for title in problems}
+    mine, good = {title for title, _ in shown}, run.cells[run.cells["status"] == "ok"]
+    held, asked = (
+        {(title, t) for title, t in zip(frame["problem"], frame["horizon"], strict=True) if title in mine}
+        for frame in (good, run.expected)
+    )
+    several = len({t for _, t in shown}) > 1
+
+    def listed(pairs: Set[tuple[str, int]]) -> str:
+        some = {t: [label for title, label in labels.items() if (title, t) in pairs] for _, t in sorted(pairs)}
+        return ", ".join(f"{t:,}" + (f" ({', '.join(some[t])})" if several else "") for t in sorted(some))
+
+    also = [f"the run also holds T = {listed(held - shown)}, not shown"] * bool(held - shown)
+    also += [f"no cell of T = {listed(asked - held - shown)} is good"] * bool(asked - held - shown)
+    return f"T = {listed(shown)}" + (f" ({'; '.join(also)})" if also else "")
+
+
 def cpus(found: Iterable[Group]) -> set[str]:
     """The kinds of CPU that played the good cells of some groups, as far as they are known."""
     return {kind for group in found for kind in group.good["cpu"].dropna().unique()}

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from functools import cached_property, partial
 from pathlib import Path
 from typing import Any
@@ -12,13 +12,14 @@ import pandas as pd
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from cbobench.errors import DamagedRun, unknown, words_of
+from cbobench.errors import unknown, words_of
 from cbobench.report.columns import entries, labelled, source
+from cbobench.report.recorded import recorded, values_at
 from cbobench.results.asked import Pair, as_numbers, as_words
 from cbobench.results.folder import RunFolder, looked
 from cbobench.results.published import ABSENT, played
 from cbobench.results.record import RunRecord, What
-from cbobench.results.rows import codes_of, in_order, only_of, positions
+from cbobench.results.rows import codes_of, in_order, only_of
 from cbobench.results.schema import schema
 from cbobench.results.staleness import Freshness
 
@@ -126,8 +127,20 @@ class Run:
 
     @property
     def horizon(self) -> int:
-        """T of the latest grid: what figures show where a run holds several."""
+        """T of the latest grid."""
         return self.record.grids[-1].horizon
+
+    def horizon_of(self, problem: str) -> int:
+        """T that figures, ranks and profiles show of a problem (its title): the latest of which a cell is good."""
+        return self._horizons.get(problem, self.horizon)
+
+    @cached_property
+    def _horizons(self) -> dict[str, int]:
+        titles = {variant.key: title for title, variant in self.record.variants("problems").items()}
+        asked = [(titles.get(p.key, p.title), grid.horizon) for grid in self.record.grids for p in grid.problems]
+        good = self.cells[self.cells["status"] == "ok"]
+        there = {*zip(good["problem"], good["horizon"], strict=True)}
+        return dict(asked) | dict(one for one in asked if one in there)
 
     def titles(self, what: str, given: Any) -> list[str]:
         """Titles of the "problem" or "algorithm" variants that a reader means.
@@ -180,15 +193,15 @@ class Run:
         return frame
 
     def good(self, problem: str, algorithm: str) -> pd.DataFrame:
-        """The cells of a pair (titles) at the latest horizon that are ok."""
+        """The cells of a pair (titles) at `horizon_of` its problem that are ok."""
         if (pair := (problem, algorithm)) in self._good:
             return self.cells.loc[self._good[pair]]
-        return self.select(problem=problem, algorithm=algorithm, horizon=self.horizon, status="ok")
+        return self.select(problem=problem, algorithm=algorithm, horizon=self.horizon_of(problem), status="ok")
 
     @cached_property
     def _good(self) -> Mapping[Any, pd.Index[int]]:
         """Rows of `good` by pair: a page of many pairs asks again and again."""
-        wanted = (self.cells["status"] == "ok") & (self.cells["horizon"] == self.horizon)
+        wanted = (self.cells["status"] == "ok") & (self.cells["horizon"] == self.cells["problem"].map(self.horizon_of))
         return self.cells.loc[wanted, [*WHAT]].groupby([*WHAT]).groups
 
     def rounds(self, columns: Iterable[str] | None = None, **filters: Any) -> pd.DataFrame:
@@ -211,7 +224,8 @@ class Run:
         order = {cell: position for position, cell in enumerate(self.cells["cell"])}
         parts: list[tuple[int, pa.Table]] = []
         for task, some in tasks.items():
-            parts += in_order(pa.concat_tables(only_of(part, some) for part in self._parts(task, wanted)), order)
+            files = self.folder.row_groups("rounds", task, wanted)
+            parts += in_order(pa.concat_tables(only_of(part, some) for part in files), order)
         empty = self.folder.schema("rounds").empty_table().select(wanted or names)
         joined = pa.concat_tables([table for _, table in sorted(parts, key=lambda part: part[0])] or [empty])
         parts.clear()
@@ -225,7 +239,7 @@ class Run:
         return labelled(self._named(entries(table, columns)), columns, labels)
 
     def series(self, metric: str, problem: str, algorithm: str) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
-        """One metric of a pair's good cells at the latest horizon, read a part of a file at a time: memory stays small.
+        """One metric of a pair's good cells at `horizon_of` its problem (several, at some rounds: `report.recorded`).
 
         Args:
             metric: a numeric column of the rounds table.
@@ -234,25 +248,8 @@ class Run:
         Returns:
             The recorded rounds (rounds,) and the values (rounds, cells), cells by id; both empty where none is good.
         """
-        cells = self.good(problem, algorithm)["cell"]
-        order = {cell: position for position, cell in enumerate(sorted(cells))}
-        rows = {task: {cell: order[cell] for cell in some} for task, some in self.played.by_task(order).items()}
-        some = [(task, [*cells][:1]) for task, cells in rows.items()][:1]
-        first = [only_of(part, one)["t"] for task, one in some for part in self._parts(task, ["cell", "t"])]
-        t = np.unique(np.concatenate([np.empty(0, dtype=np.int64), *first]))  # the same for all cells of a horizon
-        values, told = np.empty((len(t), len(cells))), 0
-        for task, mine in rows.items():
-            for part in self._parts(task, ["cell", "t", metric]):
-                column, when = positions(part, mine), part["t"].to_numpy()
-                wanted = (column >= 0) & np.isin(when, t)
-                values[np.searchsorted(t, when[wanted]), column[wanted]] = part[metric].to_numpy()[wanted]
-                told += int(wanted.sum())
-        if told != values.size:
-            raise DamagedRun(f"{self.folder} does not hold the same rounds of all cells of a horizon; is it all there?")
-        return t, values
-
-    def _parts(self, task: str, columns: list[str] | None) -> Iterator[pa.Table]:
-        return self.folder.row_groups("rounds", task, columns)
+        t = recorded(self, problem, algorithm)
+        return t, values_at(self, [metric], problem, algorithm, t)[0]
 
     @cached_property
     def expected(self) -> pd.DataFrame:
@@ -265,8 +262,9 @@ class Run:
         return pd.DataFrame(rows, columns=["problem", "algorithm", "horizon", "expected"])
 
     def expected_of(self, problem: str) -> dict[str, int]:
-        """Cells asked for at the latest horizon on a problem (its title), by title of the algorithm."""
-        asked = self.expected[(self.expected["problem"] == problem) & (self.expected["horizon"] == self.horizon)]
+        """Cells asked for on a problem (its title) at `horizon_of` it, by title of the algorithm."""
+        horizon = self.horizon_of(problem)
+        asked = self.expected[(self.expected["problem"] == problem) & (self.expected["horizon"] == horizon)]
         return {str(title): int(count) for title, count in zip(asked["algorithm"], asked["expected"], strict=True)}
 
     def named(self, what: str, names: Iterable[str]) -> list[str]:

@@ -206,7 +206,7 @@ class Boxes(OverRounds):
     def data(self, run: Run) -> pd.DataFrame:
         """One row per (seed, t); for rewards with f*, that of the seed's best feasible action, averaged likewise."""
         names = ["reward", "regret"] if self.metric == "reward" else [self.metric]
-        frame = run.rounds(names, problem=self.problem, algorithm=self.algorithm, horizon=run.horizon)
+        frame = run.rounds(names, problem=self.problem, algorithm=self.algorithm, horizon=run.horizon_of(self.problem))
         frame = frame[(frame["t"] % self.step == 0) & (frame["t"] <= self.last)]
         found = frame[["algorithm", "seed", "t"]].assign(value=frame[self.metric] / frame["t"])
         if self.metric == "reward":

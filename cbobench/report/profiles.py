@@ -9,12 +9,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, Literal
+from weakref import WeakKeyDictionary
 
 import numpy as np
 import pandas as pd
 
 from cbobench.errors import Misuse
-from cbobench.report.groups import Group, groups
+from cbobench.report.groups import Group, groups, latest
 from cbobench.report.load import Run
 from cbobench.report.panels import Looks, marked
 from cbobench.report.quantities import Array
@@ -54,13 +55,19 @@ def solved(run: Run, found: Sequence[Group], shares: Iterable[float]) -> dict[st
         for group in found
         for cell, scale in zip(group.good["cell"], _scale(group), strict=True)
     }
-    first = first_rounds(run, goals)
+    first = _first.setdefault(run, {})
+    if missing := {cell: goal for cell, goal in goals.items() if cell not in first}:
+        first |= first_rounds(run, missing)
     result = {}
     for algorithm, mine in _by_algorithm(found).items():
         when = [first[cell] / group.horizon for group in mine for cell in group.good["cell"]]
         never = [np.full(len(PRECISIONS), np.nan)] * _absent(mine)
         result[algorithm] = profiles.data_profile([*when, *never], at)
     return result
+
+
+_first: WeakKeyDictionary[Run, dict[str, Array]] = WeakKeyDictionary()
+"""The first rounds that `solved` has found in runs that are open: a page asks for its table and for its curves."""
 
 
 def known(run: Run, found: Sequence[Group]) -> None:
@@ -93,7 +100,9 @@ def _scale(group: Group) -> Array:
 
 @dataclass(frozen=True)
 class Profile:
-    """One curve per algorithm over all cells of the latest horizon, as `cbobench compare --profile` tabulates them.
+    """One curve per algorithm over the cells of each problem's horizon, as `cbobench compare --profile` tabulates them.
+
+    Of several horizons it is the one that figures show of each problem (`Run.horizon_of`).
 
     Args:
         kind: "performance" (Dolan & Moré 2002), shares within a precision of f* in the end, or "data" (COCO: Hansen et
@@ -137,9 +146,8 @@ class Profile:
         """The groups that count."""
         return [
             group
-            for group in groups(run)
-            if group.horizon == run.horizon
-            and (self.problems is None or group.problem in self.problems)
+            for group in latest(run, groups(run))
+            if (self.problems is None or group.problem in self.problems)
             and (self.algorithms is None or group.algorithm in self.algorithms)
         ]
 
@@ -154,13 +162,17 @@ class Profile:
     def data(self, run: Run) -> pd.DataFrame:
         """One row per algorithm and point: `at` (a ratio, or a share of the horizon, which is round `t`), `share`.
 
+        Where problems have different horizons, `t` is NaN.
+
         Raises:
             Misuse: a run that records no simple regret.
         """
         found = self.groups(run)
         known(run, found)
-        rounds = np.unique(np.geomspace(1, run.horizon, POINTS).round()) / run.horizon
-        shown = [share for share in SHARES if share * run.horizon >= 1]
+        horizons = {group.horizon for group in found}
+        last = max(horizons)
+        rounds = np.unique(np.geomspace(1, last, POINTS).round()) / last
+        shown = [share for share in SHARES if share * last >= 1]
         at = np.array(RATIOS) if self.kind == "performance" else np.union1d(rounds, shown)
         shares = performance(found, RATIOS) if self.kind == "performance" else solved(run, found, at)
         parts = []
@@ -168,7 +180,7 @@ class Profile:
             expected = sum(group.expected for group in mine)
             part: dict[str, Any] = {"algorithm": algorithm, "label": mine[0].algorithm_label}
             part |= {"n": expected - _absent(mine), "expected": expected, "stale": sum(group.stale for group in mine)}
-            part |= {"at": at, "t": (at * run.horizon).round(9) if self.kind == "data" else np.nan}
+            part |= {"at": at, "t": (at * last).round(9) if self.kind == "data" and len(horizons) == 1 else np.nan}
             parts.append(pd.DataFrame(part | {"share": shares[algorithm]}))
         return pd.concat(parts, ignore_index=True)
 
@@ -178,7 +190,7 @@ class Profile:
         for position, (title, group) in enumerate(curves):
             first = group.iloc[0]
             label = legend_label(first["label"], int(first["n"]), int(first["expected"]), int(first["stale"]))
-            x = group["at" if self.kind == "performance" else "t"].to_numpy()
+            x = group["at" if group["t"].isna().any() else "t"].to_numpy()
             far = np.log(x / x[0]) / np.log(x[-1] / x[0]) if len(x) > 1 else np.zeros(1)
             some = np.searchsorted(far, marked(position, len(curves))).clip(max=len(x) - 1)
             look: dict[str, Any] = looks[str(title)].line() | {"drawstyle": "steps-post"}
@@ -187,7 +199,8 @@ class Profile:
         if self.kind == "performance":
             axis.set(xlabel="Precision x, in units of |f*|", ylabel="Share of cells with r ≤ x |f*|")
         else:
-            axis.set(xlabel="Round t", ylabel="Share of targets reached")
+            shares = frame["t"].isna().any()
+            axis.set(xlabel="Round t, in units of T" if shares else "Round t", ylabel="Share of targets reached")
 
     def seen(self, seeds: str, one: bool) -> str:
         """What is drawn of so many seeds, for captions."""

@@ -26,11 +26,6 @@ def ranked(found: list[Group], shown: list[Quantity], title: str) -> tuple[pd.Da
     Raises:
         Misuse: fewer than two algorithms with good cells on every problem.
     """
-    horizons = {
-        problem: max(g.horizon for g in found if g.problem == problem) for problem in {g.problem for g in found}
-    }
-    earlier = len(found)  # rounds of one play under two horizons are no two blocks
-    found = [group for group in found if group.horizon == horizons[group.problem]]
     titles, labels = _everywhere(found)
     if len(titles) < 2:
         raise Misuse("ranks need two algorithms that have good cells on every problem; choose with --only")
@@ -60,8 +55,6 @@ def ranked(found: list[Group], shown: list[Quantity], title: str) -> tuple[pd.Da
         "average rank over (problem, seed), 1 is best; * within the critical difference of the best (Nemenyi, 5 %): "
         f"{', '.join(differences)}; in brackets: blocks that all algorithms have, of those asked for"
     )
-    if len(found) < earlier:
-        note += "; of the longest horizon of each problem"
     absent = sorted({group.algorithm_label for group in found} - set(labels.values()))
     if absent:
         note += f"\nleft out, without a good cell on some problem: {', '.join(absent)}"

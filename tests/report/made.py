@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -71,6 +72,24 @@ def make(
                 row |= {name: values[i] for name, values in cells[key].items()}
             rows.append(row)
         publish_cells(at, task, rows)
+    return folder
+
+
+def extended(folder: Path, first: Callable[[], object], then: Callable[[], object], problems: Sequence[str]) -> Path:
+    """A run that was played, and then asked for another horizon, of which only a part is there.
+
+    Args:
+        first, then: each `make` one run in this folder.
+        problems: of which the second is asked, by label; all of the first.
+    """
+    at = RunFolder.at(folder)
+    first()
+    before = RunRecord.read(at)
+    then()
+    grid, old = RunRecord.read(at).grids[-1], before.grids[-1]
+    some = tuple(problem for problem in old.problems if problem.label in problems)
+    pairs = tuple(pair for pair in old.pairs if pair.problem in some)
+    before.joined(replace(old, problems=some, pairs=pairs, horizon=grid.horizon), "", {}).write(at)
     return folder
 
 
