@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from cbobench import __version__
@@ -16,13 +16,14 @@ from cbobench.report.claims import findings
 from cbobench.report.claimtable import claims_of, tabled
 from cbobench.report.compare import Comparison, compare
 from cbobench.report.formats import Marked, TextTable, plain
+from cbobench.report.groups import ends
 from cbobench.report.load import Run
 from cbobench.report.profiles import Profile
 from cbobench.report.quantities import quantities
 from cbobench.results.bundle import Bundle
 
 PLACED = ("median", "median_low", "median_high", "low", "high", "defined")
-"""What a plane shows of a metric, beside its mean."""
+"""What a plane shows of a metric, beside its mean; the last is in how many seeds it has a value."""
 
 
 def content(runs: Sequence[Run]) -> dict[str, Any]:
@@ -41,7 +42,8 @@ def content(runs: Sequence[Run]) -> dict[str, Any]:
     return {
         "title": names or "cbobench", "by": f"cbobench {__version__}",
         "metrics": {
-            m.name: {"symbol": m.symbol, "label": m.label, "better": m.better, "whole": m.whole}
+            m.name: {"symbol": m.symbol, "label": m.label, "better": m.better, "whole": m.whole,
+                     "censored": quantities()[m.name].censored}
             for m in METRICS.values()
         },
         "runs": [_run(run, label, len(run.cells) / size) for run, label in zip(runs, labels, strict=True)],
@@ -61,17 +63,20 @@ def labels_of(runs: Sequence[Run]) -> list[str]:
 
 
 def _run(run: Run, label: str, share: float) -> dict[str, Any]:
-    summary, tables = _tables(run)
+    made, tables = _tables(run)
+    problems = run.record.labels("problems")
     stale = facts.outdated(run)
     return {
-        "label": label, "horizon": run.horizon, "facts": facts.facts(run),
+        "label": label, "facts": facts.facts(run),
+        "ends": {title: ends(run, [title]) for title in problems}, "end": ends(run, problems),
         "notes": [note for note in (facts.running(run), facts.incomplete(run), facts.reduced(run)) if note]
         + [f"not played: {line}" for line in run.record.unplayable],
-        "problems": run.record.labels("problems"),
+        "problems": problems,
         "algorithms": looks.shown(run.record),
         "settings": [as_table(facts.decisive(run)), as_table(facts.settings(run)), as_table(facts.calls(run))],
-        "tables": tables, "finals": _finals(run, summary), **curves(run, share),
-        "ranks": _records(lambda: compare(run, ranks=True)), "profiles": _profiles(run),
+        "tables": tables, "finals": _finals(run, made["Results"]), **curves(run, share),
+        "ranks": _records(made["Ranks"]) if "Ranks" in made else [],
+        "profiles": _profiles(run) if "Profiles" in made else {},
         "failures": facts.failures(run), "stale": as_table(stale) if stale else None,
     }  # fmt: skip
 
@@ -87,21 +92,22 @@ def as_table(made: TextTable, csv: str = "", kind: str = "") -> dict[str, Any]:
     }  # fmt: skip
 
 
-def _tables(run: Run) -> tuple[Comparison, list[dict[str, Any]]]:
-    """The tables of `cbobench compare`, or why there is none."""
-    summary = compare(run)
+def _tables(run: Run) -> tuple[dict[str, Comparison], list[dict[str, Any]]]:
+    """The comparisons of `cbobench compare` by kind, and their tables, or why there is none."""
     kinds: dict[str, dict[str, Any]] = {
         "Results": {}, "Against the best of each problem": {"best": True}, "Ranks": {"ranks": True},
         "Profiles": {"profile": True},
     }  # fmt: skip
-    found = []
+    made, found = {}, []
     for kind, asked in kinds.items():
         try:
-            made = compare(run, **asked) if asked else summary
-            found.append(as_table(made.table, made.render("csv"), kind))
+            made[kind] = compare(run, **asked)
+            found.append(as_table(made[kind].table, made[kind].render("csv"), kind))
         except CbobenchError as error:
+            if not asked:
+                raise
             found.append({"kind": kind, "absent": printable(str(error))})
-    return summary, found
+    return made, found
 
 
 def _changes(before: Run, after: Run, old: str, new: str) -> dict[str, Any]:
@@ -112,8 +118,8 @@ def _changes(before: Run, after: Run, old: str, new: str) -> dict[str, Any]:
 
 
 def _finals(run: Run, summary: Comparison) -> list[dict[str, Any]]:
-    """What the cells of the latest horizon came to: by metric median and its interval, mean and its."""
-    frame = summary.frame[summary.frame["horizon"] == run.horizon]
+    """What the cells came to: of every metric that some seed has, `PLACED` after the mean."""
+    frame = summary.frame[summary.frame["horizon"] == summary.frame["problem"].map(run.horizon_of)]
     rows = []
     for row in frame.to_dict("records"):
         one = {name: row[name] for name in ("problem", "algorithm", "n", "expected", "stale")}
@@ -125,30 +131,24 @@ def _finals(run: Run, summary: Comparison) -> list[dict[str, Any]]:
     return rows
 
 
-def _records(make: Callable[[], Comparison]) -> list[dict[str, Any]]:
-    """The rows behind a comparison, none where it cannot be made; why is said by its table."""
-    try:
-        frame = make().frame
-    except CbobenchError:
-        return []
+def _records(made: Comparison) -> list[dict[str, Any]]:
+    """The rows behind a comparison."""
     symbols = {name: quantity.symbol for name, quantity in quantities().items()}
     return [
         {str(k): plain(v) for k, v in row.items()} | {"symbol": symbols.get(str(row["metric"]), "")}
-        for row in frame.to_dict("records")
+        for row in made.frame.to_dict("records")
     ]
 
 
 def _profiles(run: Run) -> dict[str, list[dict[str, Any]]]:
-    """Both profiles, a curve per algorithm; empty where simple regret says nothing."""
+    """Both profiles, a curve per algorithm; `shares` where x is in units of T."""
     result: dict[str, list[dict[str, Any]]] = {}
     for kind in ("performance", "data"):
-        try:
-            frame = Profile(kind).data(run)  # type: ignore[arg-type]
-        except CbobenchError:
-            return {}
-        x = "at" if kind == "performance" else "t"
+        frame = Profile(kind).data(run)  # type: ignore[arg-type]
+        x = "at" if frame["t"].isna().any() else "t"
         result[kind] = [
             {"algorithm": title, **{name: int(some[name].iloc[0]) for name in ("n", "expected", "stale")},
+             "shares": kind == "data" and x == "at",
              "x": [float(f"{v:.6g}") for v in some[x]], "share": [float(f"{v:.6g}") for v in some["share"]]}
             for title, some in frame.groupby("algorithm", sort=False)
         ]  # fmt: skip

@@ -5,30 +5,49 @@
 function planePanel(run, problem, state, dark) {
   const start = state.final === "median" ? 1 : 0;
   const ends = (values) => (start ? values.slice(1, 4) : [values[0], values[4], values[5]]);
-  const csv = [["run", "problem", "algorithm", ...["x", "y"].flatMap((a) => [a, `${a}_low`, `${a}_high`]), "n", "expected", "stale"]];
-  const traces = [], beyond = [], counts = [];
-  for (const row of run.finals) {
-    const look = run.algorithms[row.algorithm];
-    if (row.problem !== problem || !state.algorithms.has(look.label)) continue;
-    const [across, up] = [row.values[state.across], row.values[state.up]];
-    if (!across || !up) continue;
-    const [x, y] = [ends(across), ends(up)];
-    csv.push([run.label, run.problems[problem], look.label, ...x, ...y, row.n, row.expected, row.stale]);
-    counts.push([look.label, row]);
-    if (typeof x[0] !== "number" || typeof y[0] !== "number") { beyond.push(look.label); continue; }
+  const csv = [["run", "problem", "algorithm", ...["x", "y"].flatMap((a) => [a, `${a}_low`, `${a}_high`, `${a}_defined`]), "n", "expected", "stale"]];
+  const traces = [], counts = [], beyond = [], absent = [], none = [], worst = [], out = [], below = [], above = [], under = [];
+  const asked = run.finals.filter((row) => row.problem === problem);
+  const chosen = asked.filter((row) => state.algorithms.has(run.algorithms[row.algorithm].label));
+  for (const row of chosen) {
+    const look = run.algorithms[row.algorithm], { label } = look;
     const { colour, marker } = lookOf(look, dark);
+    const [across, up] = [state.across, state.up].map((name) => row.values[name] || [null, null, null, null, null, null, 0]);
+    const [x, y] = [ends(across), ends(up)];
+    csv.push([run.label, run.problems[problem], label, ...x, across[6], ...y, up[6], row.n, row.expected, row.stale]);
+    counts.push([label, row]);
+    const partly = new Map([[state.across, across], [state.up, up]].filter(([, values]) => values[6] < row.n)); // once, where both are one
+    const more = [...partly].map(([name, values]) => `${DATA.metrics[name].symbol} in ${values[6]} of ${row.n}`);
+    const name = legendName(label, row, more);
+    for (const [metric, values] of partly) {
+      const left = start === 0 || !DATA.metrics[metric].censored;
+      if (values[6]) (left ? out : worst).push(`${label} (${DATA.metrics[metric].symbol} in ${values[6]} of ${row.n})`);
+    }
+    if (typeof x[0] !== "number" || typeof y[0] !== "number") {
+      (!row.n ? absent : x[0] === null || y[0] === null ? none : beyond).push(label);
+      traces.push(unseen(name, "markers", { marker: { ...marker, size: 10 } }));
+      continue;
+    }
+    if (x[0] <= 0 || y[0] <= 0) below.push(label);
+    for (const [values, metric] of [[x, state.across], [y, state.up]]) {
+      if (typeof values[2] === "string") above.push(`${label} (${DATA.metrics[metric].symbol})`);
+      if (typeof values[1] === "string") under.push(`${label} (${DATA.metrics[metric].symbol})`);
+    }
     const bar = ([centre, low, high]) => ({
       type: "data", symmetric: false, array: [typeof high === "number" ? high - centre : 0],
       arrayminus: [typeof low === "number" ? centre - low : 0], color: colour, thickness: 1.5, width: 4 });
-    traces.push({ type: "scatter", mode: "markers", name: legendName(look.label, row), x: [x[0]], y: [y[0]],
+    traces.push({ type: "scatter", mode: "markers", name, x: [x[0]], y: [y[0]],
       error_x: bar(x), error_y: bar(y), marker: { ...marker, size: 10 },
       hovertemplate: `%{fullData.name}<br>${plain(DATA.metrics[state.across].symbol)}: ${x.map(said).join(" [")}`.replace(/ \[([^[]*)$/, ", $1]")
-        + `<br>${plain(DATA.metrics[state.up].symbol)}: ${y.map(said).join(" [")}`.replace(/ \[([^[]*)$/, ", $1]") + `<br>n = ${row.n} of ${row.expected}<extra></extra>` });
+        + `<br>${plain(DATA.metrics[state.up].symbol)}: ${y.map(said).join(" [")}`.replace(/ \[([^[]*)$/, ", $1]") + `<br>${[`n = ${row.n} of ${row.expected}`, ...more].join(", ")}<extra></extra>` });
   }
-  const note = traces.length ? `${state.final}s with 95 % intervals, ${seedsOf(counts)}` : "nothing that is chosen has both";
   const type = state.planelog ? "log" : "linear";
   return {
-    traces, csv, note: note + (beyond.length ? `; beyond any value: ${beyond.join(", ")}` : ""),
+    traces, csv,
+    note: !counts.length ? "no algorithm of this problem is chosen" : noted(`${state.final}s with 95 % intervals, ${run.ends[problem]}, ${seedsOf(counts)}`,
+      drawnOf(chosen, asked), listed(absent, "no good cell"), listed(none, "without a value"), listed(beyond, "beyond any value"),
+      listed(out, "seeds without a value are left out"), listed(worst, "to a median a seed without a value is worse than any"),
+      listed(above, "no upper end"), listed(under, "no lower end"), state.planelog ? offScale(below, "point") : ""),
     layout: { xaxis: { title: { text: DATA.metrics[state.across].label }, type }, yaxis: { title: { text: DATA.metrics[state.up].label }, type } },
   };
 }
@@ -38,6 +57,7 @@ function rankPanel(run, state, dark) {
   const rows = run.ranks.filter((row) => row.metric === state.rank && row.rank !== null);
   rows.sort((a, b) => b.rank - a.rank);
   const best = Math.min(...rows.map((row) => row.rank)), gap = rows.length ? rows[0].critical_difference : null;
+  const left = Object.entries(run.algorithms).filter(([title]) => !rows.some((row) => row.algorithm === title)).map(([, look]) => look.label);
   const names = rows.map((row) => plain(row.algorithm_label));
   const looks = rows.map((row) => lookOf(run.algorithms[row.algorithm], dark));
   const band = gap === null ? [] : [{ type: "rect", xref: "x", yref: "paper", x0: best, x1: best + gap, y0: 0, y1: 1, line: { width: 0 }, fillcolor: dark ? "rgba(255,255,255,0.10)" : "rgba(0,0,0,0.07)", layer: "below" }];
@@ -47,7 +67,7 @@ function rankPanel(run, state, dark) {
       hovertemplate: `%{y}: rank %{x:.3g}<br>${rows[0].blocks} of ${rows[0].expected} blocks<extra></extra>` }] : [],
     csv: [["run", "metric", "algorithm", "rank", "critical_difference", "blocks", "expected"],
       ...rows.map((row) => [run.label, row.metric, row.algorithm_label, row.rank, gap, row.blocks, row.expected])],
-    note: rows.length ? `1 is best; the band is what cannot be told from the best (critical difference ${said(gap)}, ${rows[0].blocks} of ${rows[0].expected} blocks)` : "nothing is ranked",
+    note: rows.length ? `1 is best; the band is what cannot be told from the best (critical difference ${said(gap)}, ${rows[0].blocks} of ${rows[0].expected} blocks), ${run.end}${left.length ? `; not ranked: ${left.join(", ")}` : ""}` : "nothing is ranked",
     layout: { shapes: band, xaxis: { title: { text: `Average rank by ${rows.length ? rows[0].symbol : ""}` } }, yaxis: { type: "category", title: { text: "" } }, showlegend: false },
   };
 }
@@ -55,11 +75,13 @@ function rankPanel(run, state, dark) {
 /** Shares of cells near the optimum, or of targets reached. */
 function profilePanel(run, kind, state, dark) {
   const data = kind === "data";
-  const traces = [], csv = [["run", "algorithm", data ? "t" : "precision", "share", "n", "expected"]];
+  const shares = run.profiles[kind].some((one) => one.shares);
+  const traces = [], csv = [["run", "algorithm", data ? (shares ? "t_over_T" : "t") : "precision", "share", "n", "expected"]];
+  const chosen = run.profiles[kind].filter((one) => state.algorithms.has(run.algorithms[one.algorithm].label));
   for (const one of run.profiles[kind]) {
     const look = run.algorithms[one.algorithm];
     one.x.forEach((x, k) => csv.push([run.label, look.label, x, one.share[k], one.n, one.expected]));
-    if (!state.algorithms.has(look.label)) continue;
+    if (!chosen.includes(one)) continue;
     const { line, marker } = lookOf(look, dark);
     traces.push({ type: "scatter", mode: "lines+markers", name: legendName(look.label, one), x: one.x, y: one.share,
       line: { ...line, shape: "hv" }, marker: { ...marker, maxdisplayed: 8 },
@@ -67,9 +89,10 @@ function profilePanel(run, kind, state, dark) {
   }
   return {
     traces, csv,
-    note: data ? "share of (cell, target) pairs solved by round t; a cell that failed solves nothing" : "share of the cells asked for with a final simple regret of at most x |f*|",
+    note: noted(data ? "share of (cell, target) pairs solved by round t; a cell that failed solves nothing" : "share of the cells asked for with a final simple regret of at most x |f*|",
+      run.end, drawnOf(chosen, run.profiles[kind])),
     layout: {
-      xaxis: { type: "log", title: { text: data ? "Round t" : "Precision x, in units of |f*|" }, exponentformat: "power" },
+      xaxis: { type: "log", title: { text: data ? (shares ? "Round t, in units of T" : "Round t") : "Precision x, in units of |f*|" }, exponentformat: "power" },
       yaxis: { range: [0, 1.03], tickformat: ".0%", title: { text: data ? "Targets reached" : "Cells with r ≤ x |f*|" } },
     },
   };

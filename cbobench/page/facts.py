@@ -42,7 +42,7 @@ def facts(run: Run) -> list[tuple[str, str]]:
         ("Suite", record.suite + (f": {record.about}" if record.about else "")),
         ("Run", masked(str(run.folder))),
         ("Cells", f"{done:,} of {asked:,} done" + (f" ({state})" if state else "")),
-        ("Played", f"{counted(len(problems), 'problem')}, {counted(len(algorithms), 'method')}, "
+        ("Asked for", f"{counted(len(problems), 'problem')}, {counted(len(algorithms), 'method')}, "
                    f"T = {', '.join(horizons)}"),
         ("Cost", f"{cost}, all cells together"),
         ("Hosts", _listed(cells["host"].dropna().unique() if "host" in cells else ())),

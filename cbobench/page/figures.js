@@ -8,10 +8,11 @@ const seen = new IntersectionObserver((entries) => {
   for (const entry of entries) if (entry.isIntersecting) entry.target.panel.draw();
 }, { rootMargin: "200px" });
 
-/** Numbers that are packed as float32, in rows of one length. */
+/** Numbers that are packed as float32, or as float64 after a colon, in rows of one length. */
 function unpacked(text, width) {
-  const bytes = Uint8Array.from(atob(text), (letter) => letter.charCodeAt(0));
-  const values = new Float32Array(bytes.buffer);
+  const wide = text.startsWith(":");
+  const bytes = Uint8Array.from(atob(wide ? text.slice(1) : text), (letter) => letter.charCodeAt(0));
+  const values = new (wide ? Float64Array : Float32Array)(bytes.buffer);
   const rows = [];
   for (let i = 0; i < values.length; i += width) {
     rows.push(Array.from(values.subarray(i, i + width), (v) => (Number.isFinite(v) ? Number(v.toPrecision(7)) : null)));
@@ -53,8 +54,30 @@ function layoutOf(made, dark, width, tall) {
 const said = (value) => (value === null || value === undefined ? "–" : typeof value === "string" ? value
   : Math.abs(value) >= 1e5 || (value && Math.abs(value) < 1e-3) ? value.toExponential(3) : String(Number(value.toPrecision(4))));
 
-/** A name for the legend, which says where seeds are missing. */
-const legendName = (label, some) => plain(label + (some.n === some.expected ? "" : ` (${some.n} of ${some.expected})`));
+/** A name for the legend, which says where seeds are missing, and what more there is. */
+function legendName(label, some, more = []) {
+  const words = [...(some.n === some.expected ? [] : [`${some.n} of ${some.expected}`]), ...more];
+  return plain(label + (words.length ? ` (${words.join(", ")})` : ""));
+}
+
+/** A line of the legend of which nothing is drawn. */
+const unseen = (name, mode, style) => ({ type: "scatter", mode, name, x: [null], y: [null], ...style });
+
+/** What a note says of some, nothing where there are none. */
+const listed = (labels, words) => (labels.length ? `${words}: ${labels.join(", ")}` : "");
+const noted = (...parts) => parts.filter(Boolean).join("; ");
+const drawnOf = (some, all) => (some.length < all.length ? `${some.length} of ${all.length} algorithms are chosen` : "");
+const offScale = (labels, one) => listed(labels, `${labels.length} ${one}${labels.length === 1 ? "" : "s"} with values ≤ 0, which are not on this scale`);
+
+/** Words in lines of at most so many letters. */
+function wrapped(text, most) {
+  const made = [""];
+  for (const word of text.split(" ")) {
+    const longer = `${made.at(-1)} ${word}`.trim();
+    if (longer.length > most && made.at(-1)) made.push(word); else made[made.length - 1] = longer;
+  }
+  return made;
+}
 
 /** In how many seeds, and which cells are stale: [[label, { n, expected, stale }], ...] in words. */
 function seedsOf(shown) {
@@ -80,8 +103,11 @@ function panelOf(title, file, build) {
   const button = (name, act, about) => el("button", { type: "button", onclick: act, "aria-label": `${about}: ${title}` }, name);
   const image = (format) => {
     const made = build(false); // on white, whatever the theme: it goes into papers
-    const layout = { ...layoutOf(made, false, 760, 440), width: 760, title: { text: plain(title), font: { size: 15 } } };
-    layout.margin = { ...layout.margin, t: 48 };
+    const about = wrapped(made.note || "", 115).map(plain);
+    const words = { text: plain(title), font: { size: 15 }, x: 0.5, y: 1, yref: "container", yanchor: "top", pad: { t: 14 },
+      subtitle: { text: about.join("<br>"), font: { size: 11 } } };
+    const layout = { ...layoutOf(made, false, 760, 440 + 15 * about.length), width: 760, title: words };
+    layout.margin = { ...layout.margin, t: 48 + 15 * about.length };
     const size = { width: layout.width, height: layout.height, scale: format === "png" ? 2 : 1 };
     return Plotly.downloadImage({ data: made.traces, layout }, { format, filename: file, ...size });
   };
@@ -130,20 +156,29 @@ function redraw() {
 /** Curves of one metric on one problem of one run. */
 function curvePanel(run, problem, state, dark) {
   const metric = DATA.metrics[state.metric];
-  const traces = [], csv = [], counts = [];
+  const traces = [], csv = [], counts = [], few = [], absent = [], none = [], worst = [], undefinedIn = [], late = [], below = [];
   const middle = state.view === "mean" ? "mean" : "median";
   const bars = { mean: "95 % interval", median: "quartiles" }[middle];
   csv.push(state.view === "seeds" ? ["run", "problem", "algorithm", "seed", "t", state.metric, "n", "expected"]
     : ["run", "problem", "algorithm", "t", middle, "low", "high", "n", "expected", "stale"]);
   let least = Infinity;
-  for (const pair of run.pairs) {
+  const asked = run.pairs.filter((pair) => pair.problem === problem);
+  const chosen = asked.filter((pair) => state.algorithms.has(run.algorithms[pair.algorithm].label));
+  for (const pair of chosen) {
     const look = run.algorithms[pair.algorithm];
-    if (pair.problem !== problem || !state.algorithms.has(look.label) || !pair.curves[state.metric]) continue;
     const { colour, line, marker } = lookOf(look, dark);
-    const t = run.rounds[state.view === "seeds" ? pair.seeds_t : pair.t];
-    const name = legendName(look.label, pair);
-    const many = `n = ${pair.n} of ${pair.expected}`;
     counts.push([look.label, pair]);
+    if (!pair.curves[state.metric]) {
+      (pair.n ? none : absent).push(look.label);
+      const mode = state.view === "seeds" ? "lines" : "lines+markers";
+      traces.push(unseen(legendName(look.label, pair, pair.n ? [`no ${metric.symbol}`] : []), mode, { line, marker }));
+      continue;
+    }
+    const t = run.rounds[state.view === "seeds" ? pair.seeds_t : pair.t];
+    const lacking = pair.lacking[state.metric];
+    const known = lacking ? [`${metric.symbol} in ${pair.n - lacking} of ${pair.n}`] : [];
+    const name = legendName(look.label, pair, known);
+    const many = [`n = ${pair.n} of ${pair.expected}`, ...known].join(", ");
     if (state.view === "seeds") {
       const values = unpacked(pair.by_seed[state.metric], t.length);
       const x = [], y = [], text = [];
@@ -154,13 +189,21 @@ function curvePanel(run, problem, state, dark) {
         });
         x.push(null); y.push(null); text.push("");
       });
-      const few = pair.seeds.length < pair.n ? `, ${pair.seeds.length} shown` : "";
+      const part = pair.seeds.length < pair.n ? `, ${pair.seeds.length} shown` : "";
+      if (part) few.push(look.label);
+      if (y.some((value) => value !== null && value <= 0)) below.push(look.label);
+      if (lacking) none.push(`${look.label} (${lacking} of ${pair.n} seeds)`);
       traces.push({ type: "scatter", mode: "lines", name, x, y, text, opacity: 0.45, line: { ...line, width: 1 },
-        hovertemplate: `%{fullData.name}, %{text}<br>t = %{x:,}: %{y:.4g}<br>${many}${few}<extra></extra>` });
+        hovertemplate: `%{fullData.name}, %{text}<br>t = %{x:,}: %{y:.4g}<br>${many}${part}<extra></extra>` });
       continue;
     }
     const [centre, low, high] = unpacked(pair.curves[state.metric], t.length).slice(middle === "median" ? 0 : 3);
     t.forEach((round, k) => csv.push([run.label, run.problems[problem], look.label, round, centre[k], low[k], high[k], pair.n, pair.expected, pair.stale]));
+    const lost = `${look.label} (${lacking} of ${pair.n} seeds have no value)`;
+    if (centre.at(-1) === null) undefinedIn.push(lost);
+    else if (centre.includes(null)) late.push(look.label);
+    if (lacking && centre.at(-1) !== null) worst.push(lost);
+    if (centre.some((value) => value !== null && value <= 0)) below.push(look.label);
     const there = t.map((_, k) => k).filter((k) => low[k] !== null && high[k] !== null);
     for (const k of there) for (const v of [low[k], centre[k], high[k]]) if (v > 0) least = Math.min(least, v);
     if (there.length) {
@@ -177,11 +220,14 @@ function curvePanel(run, problem, state, dark) {
     for (const trace of traces) if (trace.band) trace.y = trace.y.map((v) => (v > 0 ? v : least)); // a band may reach 0
   }
   traces.sort((a, b) => (b.band || 0) - (a.band || 0)); // bands behind lines
-  const shown = counts.some(([, pair]) => pair.seeds.length < pair.n) && state.view === "seeds" ? "; some seeds of each are shown" : "";
   const what = state.view === "seeds" ? "a line per seed" : `${middle} and ${bars}`;
   return {
     traces, csv,
-    note: traces.length ? `${what}, ${seedsOf(counts)}${shown}` : "no good cell of what is chosen, or the metric is undefined here",
+    note: !counts.length ? "no algorithm of this problem is chosen" : noted(`${what}, ${run.ends[problem]}, ${seedsOf(counts)}`,
+      drawnOf(chosen, asked), listed(absent, "no good cell"), listed(none, `no value of ${metric.symbol}`),
+      listed(undefinedIn, `${middle} undefined in the end`), listed(worst, "to a median a seed without a value is worse than any"),
+      listed(late, `drawn from where ${middle === "mean" ? "all seeds have" : "more than half of the seeds have"} a value`),
+      few.length ? "some seeds of each are shown" : "", state.ylog ? offScale(below, "curve") : ""),
     layout: {
       xaxis: { title: { text: "Round t" }, type: state.xlog ? "log" : "linear" },
       yaxis: { title: { text: metric.label }, type: state.ylog ? "log" : "linear", ...(state.ylog ? { exponentformat: "power" } : { rangemode: "tozero" }) },

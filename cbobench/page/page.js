@@ -36,6 +36,9 @@ function section(id, title, ...children) {
 const runName = (run) => (several ? run.label : "");
 const heading = (run) => (several ? el("h3", {}, run.label) : null);
 
+const rebuilt = [];
+function rebuild() { for (const make of rebuilt) make(); redraw(); }
+
 /** A list to choose one of. */
 function choice(label, options, chosen, act) {
   const list = el("select", { onchange: () => act(list.value) },
@@ -63,12 +66,11 @@ function chooser(title, labels, chosen) {
     for (const chip of boxes) { const box = chip.firstChild; box.checked = on; if (on) chosen.add(box.value); else chosen.delete(box.value); }
     rebuild();
   } }, on ? "all" : "none");
+  const summary = el("summary", {});
+  rebuilt.push(() => { summary.textContent = title + (chosen.size < labels.size ? ` (${chosen.size} of ${labels.size} drawn)` : ""); });
   return el("details", { class: "chooser", open: labels.size <= 12 },
-    el("summary", {}, title), el("fieldset", {}, el("legend", {}, title), boxes, all(true), all(false)));
+    summary, el("fieldset", {}, el("legend", {}, title), boxes, all(true), all(false)));
 }
-
-const rebuilt = [];
-function rebuild() { for (const make of rebuilt) make(); redraw(); }
 
 /** A place for panels that is filled again whenever the choice changes. */
 function gallery(make) {
@@ -98,13 +100,12 @@ const set = (name) => (value) => { state[name] = value; rebuild(); };
 
 function curvesSection() {
   const views = [["median", "median and quartiles"], ["mean", "mean and 95 % interval"], ["seeds", "every seed"]];
-  const horizons = [...new Set(DATA.runs.map((run) => run.horizon.toLocaleString("en")))].join(", ");
   section("curves", "Curves",
     el("div", { class: "controls" },
       choice("Metric", metricChoices, state.metric, set("metric")), choice("Statistic", views, state.view, set("view")),
       tick("log t", state.xlog, set("xlog")), tick("log values", state.ylog, set("ylog")),
       chooser("Algorithms", algorithms, state.algorithms), chooser("Problems", problems, state.problems)),
-    el("p", { class: "note" }, `Cells of T = ${horizons}. Regret, reward and values are in units of f, violations in units of g, counts in rounds. `
+    el("p", { class: "note" }, "Regret, reward and values are in units of f, violations in units of g, counts in rounds. "
       + "Drag to zoom, double-click for all; a click in the legend hides a curve, a double-click leaves it alone. With the keyboard: + and − zoom, arrows move, 0 shows all."),
     gallery(() => chosenPanels((run, problem, label) => panelOf(
       [label, runName(run)].filter(Boolean).join(" · "), fileName("curves", state.metric, label, runName(run)),

@@ -1,4 +1,4 @@
-"""Curves of a page: what `cbobench figures` draws, at some rounds of the latest horizon."""
+"""Curves of a page: what `cbobench figures` draws, at some rounds."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from cbobench.metrics import METRICS
 from cbobench.report.curves import STATISTICS, centre, stale
 from cbobench.report.load import Run
+from cbobench.report.recorded import recorded, values_at
 
 Array = NDArray[np.float64]
 ROUNDS = 80
@@ -21,8 +22,10 @@ VALUES = 1_000_000
 
 
 def packed(values: Array) -> str:
-    """Numbers as little-endian float32 in base64, row by row: seven digits."""
-    return base64.b64encode(np.ascontiguousarray(values, dtype="<f4").tobytes()).decode()
+    """Numbers as little-endian float32 in base64, row by row: seven digits. Float64 after ":" where one is beyond."""
+    wide = (np.abs(values[np.isfinite(values)]) > np.finfo("<f4").max).any()
+    text = base64.b64encode(np.ascontiguousarray(values, dtype="<f8" if wide else "<f4").tobytes()).decode()
+    return ":" * bool(wide) + text
 
 
 def some(count: int, most: int) -> NDArray[np.int64]:
@@ -48,11 +51,13 @@ def curves(run: Run, share: float = 1.0) -> dict[str, Any]:
 
     Returns:
         `rounds`, lists of t; `pairs`: titles `problem` and `algorithm`, `n`, `expected`, `stale`, `t` and `seeds_t`
-        (positions in `rounds`), `seeds` (which ones are shown), and by metric `curves` (packed: median, quartiles,
-        mean, ends of its interval; each as long as t) and `by_seed` (packed, seeds x rounds).
+        (positions in `rounds`), `seeds` (which ones are shown), and by metric that some seed has a value of `curves`
+        (packed: median, quartiles, mean, ends of its interval; each as long as t), `by_seed` (packed, seeds x rounds)
+        and `lacking`, in how many seeds it has no value in the end.
     """
-    names, known = measured(run), list(_played(run))
-    each = VALUES * share / max(1, len(names) * len(known) * SEED_ROUNDS)
+    names, known = measured(run), list(_asked(run))
+    played = sum(len(run.good(problem, algorithm)) > 0 for problem, algorithm, _ in known)
+    each = VALUES * share / max(1, len(names) * played * SEED_ROUNDS)
     rounds: list[list[int]] = []
 
     def place(t: NDArray[np.int64]) -> int:
@@ -65,30 +70,27 @@ def curves(run: Run, share: float = 1.0) -> dict[str, Any]:
         cells = run.good(problem, algorithm).sort_values("cell")  # the order of `Run.series`
         shown = some(len(cells), max(1, int(each)))
         pair: dict[str, Any] = {"problem": problem, "algorithm": algorithm, "n": len(cells), "expected": expected}
-        pair |= {"stale": stale(run, problem, algorithm), "curves": {}, "by_seed": {}}
-        for name in names:
-            t, values = run.series(name, problem, algorithm)
-            if not len(t) or np.isnan(values).all():
+        pair |= {"stale": stale(run, problem, algorithm), "curves": {}, "by_seed": {}, "lacking": {}}
+        t = recorded(run, problem, algorithm)
+        kept, few = some(len(t), ROUNDS), some(len(t), SEED_ROUNDS)
+        read = np.union1d(kept, few)
+        for name, values in zip(names, values_at(run, names, problem, algorithm, t[read]), strict=True):
+            if np.isnan(values).all():
                 continue
-            kept, few = some(len(t), ROUNDS), some(len(t), SEED_ROUNDS)
-            parts = [part for word in reversed(STATISTICS) for part in centre(values[kept], name, word)]
+            drawn = values[np.searchsorted(read, kept)]
+            parts = [part for word in reversed(STATISTICS) for part in centre(drawn, name, word)]
             pair["curves"][name] = packed(np.array(parts))
-            pair["by_seed"][name] = packed(values[np.ix_(few, shown)].T)
-            pair |= {"t": place(t[kept]), "seeds_t": place(t[few])}
-        pair["seeds"] = cells["seed"].to_numpy()[shown].tolist()
-        if pair["curves"]:
-            pairs.append(pair)
+            pair["by_seed"][name] = packed(values[np.ix_(np.searchsorted(read, few), shown)].T)
+            pair["lacking"][name] = int(np.isnan(values[-1]).sum())
+        pair |= {"t": place(t[kept]), "seeds_t": place(t[few]), "seeds": cells["seed"].to_numpy()[shown].tolist()}
+        pairs.append(pair)
     return {"rounds": rounds, "pairs": pairs, "metrics": names}
 
 
-def _played(run: Run) -> list[tuple[str, str, int]]:
-    """Titles of the pairs that have a good cell of the latest horizon, in order, with the number of cells asked for."""
-    cells = run.cells
-    good = cells[(cells["status"] == "ok") & (cells["horizon"] == run.horizon)]
-    there = set(zip(good["problem"], good["algorithm"], strict=True))
+def _asked(run: Run) -> list[tuple[str, str, int]]:
+    """Titles of the pairs that were asked for, in order, with the number of cells."""
     return [
         (problem, algorithm, expected)
         for problem in run.record.labels("problems")
         for algorithm, expected in run.expected_of(problem).items()
-        if (problem, algorithm) in there
     ]

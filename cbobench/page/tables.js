@@ -50,6 +50,13 @@ function sortKey(text) {
   return found ? Number(found[1]) : NaN;
 }
 
+/** Words in order: those that are numbers first, by value. */
+function byWords(a, b) {
+  const [x, y] = [a, b].map((text) => (/^-?[\d,.]+(e[+-]?\d+)?$/.test(text) ? sortKey(text) : NaN));
+  if (Number.isNaN(x) || Number.isNaN(y)) return Number.isNaN(x) - Number.isNaN(y) || a.localeCompare(b, "en", { numeric: true });
+  return x - y;
+}
+
 let tableCount = 0;
 
 /** A table that can be sorted by every column, filtered, and downloaded as CSV. */
@@ -87,7 +94,7 @@ function tableOf(table, file) {
     const numbers = column >= table.left;
     rows.sort((a, b) => {
       if (order.column < 0) return a.at - b.at;
-      if (!numbers) return side * a.cells[column].localeCompare(b.cells[column], "en", { numeric: true }) || a.at - b.at;
+      if (!numbers) return side * byWords(a.cells[column], b.cells[column]) || a.at - b.at;
       const [x, y] = [sortKey(a.cells[column]), sortKey(b.cells[column])];
       if (Number.isNaN(x) || Number.isNaN(y)) return Number.isNaN(x) - Number.isNaN(y) || a.at - b.at; // none: last
       return side * (x === y ? 0 : x < y ? -1 : 1) || a.at - b.at;

@@ -30,12 +30,14 @@ class Shown:
         absent: those without a good cell.
         negative: labels of metrics that are better when lower and fall below zero.
         undefined: whose metrics are undefined in some seeds, and in how many they are not.
+        broken: which curves are undefined in the end, and in how many seeds they are not.
     """
 
     pairs: dict[tuple[str, str], None] = field(default_factory=dict)
     absent: dict[tuple[str, str], None] = field(default_factory=dict)
     negative: dict[str, None] = field(default_factory=dict)
     undefined: dict[str, None] = field(default_factory=dict)
+    broken: dict[str, None] = field(default_factory=dict)
 
 
 def identity(run: Run) -> str:
@@ -94,6 +96,11 @@ def _notes(run: Run, panels: Sequence[AnyPanel], shown: Shown) -> list[str]:
         notes.append(
             f"Undefined in some seeds: {', '.join(shown.undefined)}. Means leave these seeds out; to a median they are "
             "worse than any value. An arrow at the edge: a bar without an end; a point beside it: a median beyond all."
+        )
+    if shown.broken:
+        notes.append(
+            f"Undefined in the end: {', '.join(shown.broken)}. A mean is drawn where every seed has a value, a median "
+            "where more than half have one."
         )
     problems = dict.fromkeys(problem for problem, _ in shown.pairs)
     found = [group for group in latest(run, groups(run)) if group.problem in problems]

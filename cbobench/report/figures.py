@@ -16,6 +16,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
+import numpy as np
 import pandas as pd
 
 from cbobench import resources
@@ -90,6 +91,12 @@ def compose(
             if title not in found and isinstance(panel, Panel):
                 empty = legend_label(run.record.labels("algorithms")[title], 0, run.expected_of(problem)[title])
                 axis.plot([], [], label=empty, **known[title].line())
+        if isinstance(panel, Panel):
+            for name, some in frame.groupby("algorithm", sort=False):
+                if np.isnan(some[panel.statistic].iloc[-1]):
+                    good = run.good(panel.problem, str(name))[panel.metric]
+                    what = f"{panel.statistic} of {METRICS[panel.metric].symbol} of {some['label'].iloc[0]}"
+                    shown.broken[f"{what} (known in {good.notna().sum()} of {len(good)} seeds)"] = None
         for column, metric in panel.centres.items():
             if column in frame and METRICS[metric].better == "lower" and (frame[column] < 0).any():
                 shown.negative[METRICS[metric].label_of(panel.averaged)] = None
