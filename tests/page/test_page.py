@@ -24,7 +24,7 @@ from cbobench.report.planes import Plane
 from cbobench.report.profiles import Profile
 from cbobench.results.drivers import Claim
 from cbobench.suite.cells import Cells
-from tests.page.conftest import IMAGE, PLAIN, SCRIPT, SEEDS, made
+from tests.page.conftest import IMAGE, MANY, PLAIN, ROUNDS, SCRIPT, SEEDS, made, odd
 
 LIBRARY = "var Plotly = {};"
 
@@ -130,6 +130,27 @@ def test_curves_of_single_seeds_are_what_was_recorded(opened, data, monkeypatch)
     monkeypatch.setattr(series, "VALUES", 2 * 6 * len(run["metrics"]) * series.SEED_ROUNDS)
     few = series.curves(opened)["pairs"]
     assert {(len(pair["seeds"]), pair["expected"]) for pair in few} == {(2, SEEDS)}, "fewer, and of how many"
+
+
+def test_pairs_without_a_cell_are_there_and_T_is_said(tmp_path):
+    made = Run(odd(tmp_path / "run"))
+    found = content([made])["runs"][0]
+    labels = made.record.labels("algorithms")
+    pairs = {labels[pair["algorithm"]]: pair for pair in found["pairs"]}
+    assert [*pairs] == [*MANY]
+    assert (pairs["lost"]["n"], pairs["lost"]["expected"], pairs["lost"]["curves"]) == (0, SEEDS, {})
+    assert [pairs[label]["lacking"]["simple_regret"] for label in ("good", "half", "late")] == [0, 2, 5]
+    assert {*found["ends"].values(), found["end"]} == {"T = 120 (no cell of T = 240 is good)"}
+    assert {(one["x"][-1], one["shares"]) for one in found["profiles"]["data"]} == {(ROUNDS, False)}
+    assert dict(found["facts"])["Asked for"] == "1 problem, 12 methods, T = 120, 240"
+
+
+def test_numbers_beyond_float32_are_no_gaps():
+    values = np.array([[1e39, np.nan], [-2.0, 1e-3]])
+    text = series.packed(values)
+    assert text.startswith(":")
+    np.testing.assert_array_equal(np.frombuffer(base64.b64decode(text[1:]), "<f8").reshape(2, 2), values)
+    assert not series.packed(values[1:]).startswith(":")
 
 
 def test_planes_and_profiles_are_those_of_figures(opened, data):

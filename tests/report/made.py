@@ -75,21 +75,21 @@ def make(
     return folder
 
 
-def extended(folder: Path, first: Callable[[], object], then: Callable[[], object], problems: Sequence[str]) -> Path:
-    """A run that was played, and then asked for another horizon, of which only a part is there.
+def asked_again(
+    folder: Path, first: Callable[[], object], horizon: int, then: Sequence[Callable[[], object]] = ()
+) -> Path:
+    """A run that was played, and of which another horizon was then asked.
 
     Args:
-        first, then: each `make` one run in this folder.
-        problems: of which the second is asked, by label; all of the first.
+        first: makes the run in this folder.
+        then: make what is played of the other horizon, likewise.
     """
-    at = RunFolder.at(folder)
     first()
-    before = RunRecord.read(at)
-    then()
-    grid, old = RunRecord.read(at).grids[-1], before.grids[-1]
-    some = tuple(problem for problem in old.problems if problem.label in problems)
-    pairs = tuple(pair for pair in old.pairs if pair.problem in some)
-    before.joined(replace(old, problems=some, pairs=pairs, horizon=grid.horizon), "", {}).write(at)
+    at = RunFolder.at(folder)
+    record = RunRecord.read(at)
+    for make_more in then:
+        make_more()
+    record.joined(replace(record.grids[-1], horizon=horizon), "", {}).write(at)
     return folder
 
 

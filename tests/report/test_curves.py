@@ -1,4 +1,4 @@
-"""What stands for many seeds at a round."""
+"""What stands for many seeds at a round, and what a figure says where nothing does."""
 
 from __future__ import annotations
 
@@ -8,7 +8,10 @@ import pytest
 from cbobench.errors import Misuse
 from cbobench.report.aggregate import statistics
 from cbobench.report.curves import centre
+from cbobench.report.figures import Figure, Panel, draw
+from cbobench.report.load import Run
 from cbobench.report.quantities import quantities
+from tests.report.made import make
 
 
 def test_quartiles_are_those_of_tables():
@@ -20,6 +23,23 @@ def test_quartiles_are_those_of_tables():
             known = statistics(quantity, row)
             for mine, name in ((middle, "median"), (low, "q25"), (high, "q75")):
                 assert mine == known[name] or (np.isnan(mine) and not np.isfinite(known[name]))
+
+
+def test_captions_say_which_curves_are_undefined_and_why(tmp_path):
+    values = {
+        "A": [[1.0, 0.5]] * 4,
+        "late": [[np.nan, 0.5]] * 3 + [[np.nan] * 2],
+        "never": [[0.1] * 2] + [[np.nan] * 2] * 3,
+    }
+    rounds = {("P", label): {"t": [1, 100], "simple_regret": some} for label, some in values.items()}
+    cells = {pair: {"simple_regret": np.array(some["simple_regret"])[:, -1]} for pair, some in rounds.items()}
+    run = Run(make(tmp_path / "run", cells, seeds=range(4), rounds=rounds))
+    problem = next(iter(run.record.labels("problems")))
+    for statistic, wanted in (("mean", ["late (known in 3", "never (known in 1"]), ("median", ["never (known in 1"])):
+        panels = [Panel("simple_regret", problem, statistic=statistic)]
+        words = " ".join(draw(run, Figure("one", "one", panels), tmp_path / "out")[3].read_text().split())
+        listed = ", ".join(f"{statistic} of r of {one} of 4 seeds)" for one in wanted)
+        assert f"Undefined in the end: {listed}. A mean is drawn where every seed has a value" in words
 
 
 def test_what_is_undefined():

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import matplotlib as mpl
 import matplotlib.pyplot as plt
 import numpy as np
@@ -15,7 +17,7 @@ from cbobench.report.load import Run
 from cbobench.report.planes import Plane
 from cbobench.report.profiles import PRECISIONS, SHARES
 from cbobench.report.style import SIZES
-from tests.report.made import extended, make
+from tests.report.made import asked_again, make
 
 mpl.use("Agg")
 SEEDS = range(3)
@@ -36,8 +38,8 @@ def played(folder, horizon, pairs):
 def run(tmp_path_factory):
     """T = 200 was asked of both problems, and played on P."""
     folder = tmp_path_factory.mktemp("horizons") / "run"
-    return Run(extended(folder, lambda: played(folder, 100, REGRETS[100]), lambda: played(folder, 200, REGRETS[200]),
-                        ["P", "Q"]))  # fmt: skip
+    first, then = (partial(played, folder, horizon, pairs) for horizon, pairs in REGRETS.items())
+    return Run(asked_again(folder, first, 200, [then]))
 
 
 @pytest.fixture

@@ -1,0 +1,61 @@
+"""The program that shows a page in tests, and what they ask of it."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from contextlib import contextmanager
+from importlib.util import find_spec
+from pathlib import Path
+
+import pytest
+
+LACKS = [name for name in ("playwright", "plotly") if find_spec(name) is None]
+CHROMIUM = os.environ.get("CHROMIUM") or shutil.which("chromium") or shutil.which("chromium-browser")
+BROWSER = [
+    pytest.mark.slow,
+    pytest.mark.skipif(bool(LACKS), reason=f"needs {' and '.join(LACKS)}: pip install 'cbobench[browsertest]'"),
+    pytest.mark.skipif(CHROMIUM is None, reason="needs Chromium on the path, or CHROMIUM with its place"),
+]
+FLAGS = [
+    "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking",
+    "--disable-component-update", "--disable-sync",
+]  # fmt: skip
+RESULTS = "#tables figure.table >> nth=0"
+
+
+@contextmanager
+def chromium():
+    from playwright.sync_api import sync_playwright
+
+    with sync_playwright() as driver:
+        program = driver.chromium.launch(executable_path=CHROMIUM, args=FLAGS)
+        yield program
+        program.close()
+
+
+@contextmanager
+def opened(browser, address):
+    """A page, opened; whatever it logs, raises or asks for elsewhere fails the test."""
+    context = browser.new_context(viewport={"width": 1300, "height": 900}, color_scheme="light")
+    shown, wrong = context.new_page(), []
+    shown.on("console", lambda message: wrong.append(f"{message.type}: {message.text}"))
+    shown.on("pageerror", lambda error: wrong.append(str(error)))
+    shown.on("request", lambda r: None if r.url.startswith((address, "data:", "blob:")) else wrong.append(r.url))
+    shown.wrong = wrong
+    shown.goto(address)
+    shown.wait_for_selector("html[data-ready]", timeout=120_000)
+    yield shown
+    assert not wrong
+    assert shown.evaluate("window.hurt") is None, "a label was obeyed"
+    context.close()
+
+
+def column(page, position):
+    return page.locator(f"{RESULTS} >> tbody tr > :nth-child({position})").all_inner_texts()
+
+
+def downloaded(page, act):
+    with page.expect_download() as waiting:
+        act()
+    return waiting.value.suggested_filename, Path(waiting.value.path()).read_bytes()
