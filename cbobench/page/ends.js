@@ -44,7 +44,7 @@ function planePanel(run, problem, state, dark) {
   const type = state.planelog ? "log" : "linear";
   return {
     traces, csv,
-    note: !counts.length ? "no algorithm of this problem is chosen" : noted(`${state.final}s with 95 % intervals, ${run.ends[problem]}, ${seedsOf(counts)}`,
+    note: !counts.length ? drawnOf(chosen, asked) || "nothing was asked for here" : noted(`${state.final}s with 95 % intervals, ${run.ends[problem]}, ${seedsOf(counts)}`,
       drawnOf(chosen, asked), listed(absent, "no good cell"), listed(none, "without a value"), listed(beyond, "beyond any value"),
       listed(out, "seeds without a value are left out"), listed(worst, "to a median a seed without a value is worse than any"),
       listed(above, "no upper end"), listed(under, "no lower end"), state.planelog ? offScale(below, "point") : ""),

@@ -223,7 +223,7 @@ function curvePanel(run, problem, state, dark) {
   const what = state.view === "seeds" ? "a line per seed" : `${middle} and ${bars}`;
   return {
     traces, csv,
-    note: !counts.length ? "no algorithm of this problem is chosen" : noted(`${what}, ${run.ends[problem]}, ${seedsOf(counts)}`,
+    note: !counts.length ? drawnOf(chosen, asked) || "nothing was asked for here" : noted(`${what}, ${run.ends[problem]}, ${seedsOf(counts)}`,
       drawnOf(chosen, asked), listed(absent, "no good cell"), listed(none, `no value of ${metric.symbol}`),
       listed(undefinedIn, `${middle} undefined in the end`), listed(worst, "to a median a seed without a value is worse than any"),
       listed(late, `drawn from where ${middle === "mean" ? "all seeds have" : "more than half of the seeds have"} a value`),
