@@ -20,7 +20,8 @@ from cbobench.results.record import CALLS, FILE, RunRecord
 from cbobench.results.store import machine
 from cbobench.results.tally import Tally
 
-QUIET = 2.5 * BEAT  # seconds without a sign of life after which a call on another machine is said to be silent
+QUIET = 2.5 * BEAT  # seconds without a sign of life after which a call is said to be silent
+SURE = 1.5 * BEAT  # seconds of our own in which no sign comes of a call that is dead by another machine's clock
 SHARE = 0.1  # of the time, at most, that goes into comparisons
 
 
@@ -41,7 +42,10 @@ class Kept(RunFolder):
 
 @dataclass(frozen=True)
 class PairState:
-    """Cells of a pair and horizon: asked for, published, and handed out to workers; `rounds` are seed-rounds."""
+    """Cells of a pair and horizon: asked for, published, and handed out to workers; `rounds` are seed-rounds.
+
+    A cell that is played again is ok or failed as before until its new row is published; its rounds are yet to be done.
+    """
 
     problem: str
     algorithm: str
@@ -59,7 +63,7 @@ class PairState:
 
 
 class Caller(NamedTuple):
-    """A call that has left its file: `alive`, `silent` (on another machine, for longer than it should be) or `dead`."""
+    """A call that has left its file: `alive`, `silent` (longer than it should be: stopped, or cut off) or `dead`."""
 
     sign: Sign
     state: str
@@ -85,7 +89,7 @@ class View:
         rate: seed-rounds per second of all calls over the last minute, where they say it.
         left: seconds until the calls that play are done, and between which they lie; None where that is not known.
         failures: of what, the commonest first.
-        comparison: over the seeds that all methods of their problem have; None where there are none.
+        comparison: over the seeds that are ok for all methods of their problem; None where there are none.
         seeds: of each problem and horizon, how many these are, of those asked for.
     """
 
@@ -113,13 +117,17 @@ class Live:
     Args:
         where: path or URI of the run folder.
 
+    Attributes:
+        doubtful: whether some call of the last look may be dead: a look `SURE` seconds later will say so.
+
     Raises:
         Misuse: not a run folder, or a bundle. DamagedRun: a truncated or foreign file in it, or another schema.
     """
 
     where: Any
+    doubtful: bool = field(default=False, init=False)
     _stamp: Any = None
-    _signs: dict[str, tuple[int | None, float]] = field(default_factory=dict)
+    _signs: dict[str, tuple[int | None, float, float]] = field(default_factory=dict)
     _compared: tuple[Comparison | None, list[tuple[str, int, int, int]]] = field(default_factory=lambda: (None, []))
     _attempts: int = 0  # a cell that is played again changes the numbers
     _again: float = 0.0
@@ -135,16 +143,12 @@ class Live:
         found = played(self.folder, None)
         pairs, orphans = self._pairs(found, [c for c in callers if c.state != "dead"])
         missing = sum(pair.expected - pair.ok - pair.failed for pair in pairs)
-        holding = [c for c in callers if c.sign.driver.holds or c.sign.driver.cells]
-        state = "complete" if not missing else "idle"
-        for word, shown in (("silent", "silent"), ("alive", "playing")):
-            if any(c.state == word for c in holding):
-                state = shown
+        holding = [c for c in callers if c.sign.driver.cells and c.state != "dead"]
         alive = [c.sign.news for c in holding if c.state == "alive"]
+        state = "playing" if alive else "silent" if holding else "idle" if missing else "complete"
         return View(
-            self.record, self.folder, state, pairs, callers, orphans, _rate(alive),
-            _left(holding) if missing else None, self._failures(found),
-            *self._compare(found, state),
+            self.record, self.folder, state, pairs, callers, orphans, _rate(alive), _left(holding),
+            self._failures(found), *self._compare(found, state),
         )  # fmt: skip
 
     def _read_record(self) -> None:
@@ -157,67 +161,72 @@ class Live:
     def _callers(self, found: list[Sign]) -> list[Caller]:
         """Who is there, by process on this machine, elsewhere by how long nothing was heard.
 
-        The clock of the folder is not ours: it is trusted at the first look alone, then changes are what counts.
+        The clock of the folder is not ours: it is trusted at the first look alone, then changes are what counts; and
+        never does it alone say that a call is dead.
         """
-        now, result = time.monotonic(), []
+        now, result, self.doubtful = time.monotonic(), [], False
         for sign in found:
             driver = sign.driver
-            written, since = self._signs.get(driver.id, (-1, now))
+            written, since, seen = self._signs.get(driver.id, (-1, now, now))
             if written == -1:
                 since = now - max(0.0, (time.time_ns() - (sign.written or time.time_ns())) / 1e9)
             elif written != sign.written:
                 since = now
-            self._signs[driver.id] = sign.written, since
+            self._signs[driver.id] = sign.written, since, seen
             heard = now - since
-            quiet = driver.machine != machine() and heard >= QUIET
-            state = "dead" if not driver.alive(heard) else "silent" if quiet else "alive"
+            state = "silent" if heard >= QUIET else "alive"
+            if not driver.alive(heard):
+                doubt = driver.machine != machine() and now - seen < SURE
+                self.doubtful, state = self.doubtful or doubt, "silent" if doubt else "dead"
             result.append(Caller(sign, state, heard))
         return result
 
     def _pairs(self, found: Published, callers: list[Caller]) -> tuple[list[PairState], int]:
         labels = self.record.labels("problems"), self.record.labels("algorithms")
+        some: dict[str, list[Any]] = {}
+        for strip in self.record.cells.strips:  # of one pair there are several where several grids ask for it
+            some.setdefault(mark(strip.pair, strip.horizon), []).append(strip)
         states, orphans = [], 0
-        for strip in self.record.cells.strips:
-            rows = found.find(strip.ids)
-            there = rows != ABSENT
-            failed = there & found.failed[rows] if len(found) else there
-            key, seeds = mark(strip.pair, strip.horizon), np.asarray(strip.seeds)
-            held, playing, rounds = np.zeros(len(seeds), dtype=bool), 0, 0
+        for key, strips in some.items():
+            pair, horizon = strips[-1].pair, strips[-1].horizon
+            rows, there, failed = _published(found, np.concatenate([strip.ids for strip in strips]))
+            seeds = np.concatenate([np.asarray(strip.seeds, dtype=np.int64) for strip in strips])
+            held, due, playing, rounds = np.zeros(len(seeds), dtype=bool), ~there, 0, 0
             for caller in callers:
                 for first, end in caller.sign.driver.cells.get(key, ()):
                     held |= (seeds >= first) & (seeds < end)
+                for first, end, often in _again(caller, key):
+                    due |= there & (seeds >= first) & (seeds < end) & (found.attempt[rows] <= often)
                 cells, told = _told(caller, key)
                 playing, rounds = playing + cells, rounds + told
-            open_ = int((~there).sum())  # what has come meanwhile is in both
             orphans += int((~there & ~held).sum())
-            playing, rounds = min(playing, open_), min(rounds, open_ * strip.horizon)
-            names = labels[0][strip.pair.problem.title], labels[1][strip.pair.algorithm.title]
-            done = int(there.sum())
-            counts = len(strip), int((there & ~failed).sum()), int(failed.sum()), playing
-            states.append(PairState(*names, strip.horizon, *counts, done * strip.horizon + rounds))
-        return _merged(states), orphans
+            open_ = int(due.sum())  # what has come meanwhile is in both
+            playing, rounds = min(playing, open_), min(rounds, open_ * horizon)
+            names = labels[0][pair.problem.title], labels[1][pair.algorithm.title]
+            counts = len(seeds), int((there & ~failed).sum()), int(failed.sum()), playing
+            states.append(PairState(*names, horizon, *counts, (len(seeds) - open_) * horizon + rounds))
+        return states, orphans
 
     def _failures(self, found: Published) -> Tally:
         tally = Tally()
         for strip in self.record.cells.strips if found.failed.any() else ():
-            rows = found.find(strip.ids)
-            some = [(i, row) for i, row in enumerate(rows.tolist()) if row != ABSENT and found.failed[row]]
-            for i, row in some:
-                tally.add(f"{strip.pair.label} seed {strip.seeds[i]}: {found.table['error'][row].as_py()}")
+            rows, _, failed = _published(found, strip.ids)
+            for seed, row in zip(np.asarray(strip.seeds)[failed].tolist(), rows[failed].tolist(), strict=True):
+                tally.add(f"{strip.pair.label} seed {seed}: {found.table['error'][row].as_py()}")
         return tally
 
     def _complete(self, found: Published) -> tuple[list[tuple[str, int, int, int]], Run | None]:
-        """Seeds that every method of a problem has, and a run of these cells alone."""
+        """Seeds that are ok for every method of a problem, and a run of these cells alone."""
         grids = {(pair.problem.key, grid.horizon): grid for grid in self.record.grids for pair in grid.pairs}
         some: dict[tuple[str, int], list[tuple[Pair, NDArray[np.int64], NDArray[np.bool_]]]] = {}
         for strip in self.record.cells.strips:
-            there, its = found.find(strip.ids) != ABSENT, np.asarray(strip.seeds, dtype=np.int64)
-            some.setdefault((strip.pair.problem.key, strip.horizon), []).append((strip.pair, its, there))
+            (_, there, failed), its = _published(found, strip.ids), np.asarray(strip.seeds, dtype=np.int64)
+            some.setdefault((strip.pair.problem.key, strip.horizon), []).append((strip.pair, its, there & ~failed))
         seeds, parts, labels = [], [], self.record.labels("problems")
         for key, strips in some.items():
             pairs = {pair.title: pair for pair, _, _ in strips}
             asked = np.unique(np.concatenate([its for _, its, _ in strips]))
-            known, count = np.unique(np.concatenate([its[there] for _, its, there in strips]), return_counts=True)
+            known, count = np.unique(np.concatenate([its[good] for _, its, good in strips]), return_counts=True)
             full = tuple(known[count == len(pairs)].tolist())
             problem = strips[0][0].problem
             seeds.append((labels[problem.title], key[1], len(full), len(asked)))
@@ -245,24 +254,32 @@ class Live:
         return self._compared
 
 
-def _merged(states: list[PairState]) -> list[PairState]:
-    """One state of each pair and horizon, which several grids may ask for."""
-    found: dict[tuple[str, str, int], PairState] = {}
-    for one in states:
-        key = one.problem, one.algorithm, one.horizon
-        if (old := found.get(key)) is not None:
-            sums = {name: getattr(old, name) + getattr(one, name) for name in ("expected", "ok", "failed", "rounds")}
-            one = replace(old, **sums, playing=max(old.playing, one.playing))
-        found[key] = one
-    return [*found.values()]
+def _published(found: Published, ids: NDArray[np.uint64]) -> tuple[NDArray[Any], NDArray[np.bool_], NDArray[np.bool_]]:
+    """(n,) rows of cells, whether they are published, and whether they failed."""
+    rows = found.find(ids)
+    there = rows != ABSENT
+    return rows, there, there & found.failed[rows] if len(found) else there
 
 
 def _told(caller: Caller, key: str) -> tuple[int, int]:
     """Cells of a pair that a call plays, and their seed-rounds so far, as it said."""
-    playing = caller.sign.news.get("playing")
-    said = playing.get(key) if isinstance(playing, dict) else None
-    whole = isinstance(said, list) and len(said) == 2 and all(type(number) is int for number in said)
-    return (said[0], said[1]) if whole else (0, 0)  # type: ignore[index]
+    said = _said(caller, "playing", key)
+    return (said[0], said[1]) if _numbers(said, 2) else (0, 0)
+
+
+def _again(caller: Caller, key: str) -> list[list[int]]:
+    """Ranges of seeds of a pair that a call plays again, [first, end), and how often they were played before."""
+    said = _said(caller, "again", key)
+    return [each for each in said if _numbers(each, 3)] if isinstance(said, list) else []
+
+
+def _said(caller: Caller, what: str, key: str) -> Any:
+    said = caller.sign.news.get(what)
+    return said.get(key) if isinstance(said, dict) else None
+
+
+def _numbers(said: Any, count: int) -> bool:
+    return isinstance(said, list) and len(said) == count and all(type(number) is int for number in said)
 
 
 def _rate(alive: list[dict[str, Any]]) -> float | None:
@@ -274,10 +291,10 @@ def _left(holding: list[Caller]) -> tuple[float, float, float] | None:
     """When the last call will be done; each has said so with its sign of life."""
     ends: list[list[float]] = []
     for caller in holding:
-        left = caller.sign.news.get("left")
-        if caller.state != "alive" or not isinstance(left, list) or len(left) != 3:
+        left: Any = (news := caller.sign.news).get("left")
+        known = isinstance(left, list) and len(left) == 3 and all(isinstance(each, int | float) for each in left)
+        if caller.state != "alive" or not known:
             return None
-        if not all(isinstance(each, int | float) for each in left):
-            return None
-        ends.append([max(0.0, float(each) - caller.heard) for each in left])
+        if "total" not in news or news["total"] != news.get("rounds"):  # else it has played all, and merges it
+            ends.append([max(0.0, float(each) - caller.heard) for each in left])
     return tuple(max(column) for column in zip(*ends, strict=True)) if ends else None  # type: ignore[return-value]

@@ -12,7 +12,7 @@ from typing import Any
 
 from cbobench.errors import printable
 from cbobench.report.formats import TextTable, render, terminal_width
-from cbobench.report.live import Live, PairState, View
+from cbobench.report.live import SURE, Caller, Live, PairState, View
 from cbobench.words import counted, time_left
 
 LOOK, LOOK_AWAY = 2.0, 5.0  # seconds between two looks at a local folder, and at one in a bucket
@@ -25,7 +25,7 @@ def command(where: str, once: bool, as_json: bool, hints: Callable[[], list[str]
 
     Args:
         where: path or URI of the run folder.
-        once: look once.
+        once: look once; once more where a call may be dead.
         as_json: print an object (see docs/clusters.md), at once with `once`, else a line of it at every look.
         hints: the commands that finish the run.
 
@@ -34,6 +34,9 @@ def command(where: str, once: bool, as_json: bool, hints: Callable[[], list[str]
     """
     live = Live(where)
     view = live.look()
+    if once and live.doubtful:
+        time.sleep(SURE)
+        view = live.look()
     if not once and not as_json and sys.stdout.isatty() and view.state in ("playing", "silent"):
         view = _drawn(live, view)
     else:
@@ -94,7 +97,7 @@ def text(view: View, height: int | None = None) -> str:
         height: lines that there are; None for any. Pairs that are over, or have not begun, are left out first.
     """
     lines = summary(view)
-    lines += [printable(f"  {'played by' if c.state == 'alive' else '!!'} {c}") for c in view.callers]
+    lines += [printable(f"  {_what(c)} {c}") for c in view.callers]
     if view.orphans:
         lines.append(f"  !! nobody plays {counted(view.orphans, 'cell')} of the {_missing(view)} that are missing")
     if view.failures.total:
@@ -107,13 +110,18 @@ def text(view: View, height: int | None = None) -> str:
     return "\n".join([*lines, "", *_pairs(view.pairs, room), *(["", *compared] if compared else [])])
 
 
+def _what(caller: Caller) -> str:
+    """Who leaves a file without cells, `cbobench compact`, plays nothing."""
+    return "!!" if caller.state != "alive" else "played by" if caller.sign.driver.cells else "merged by"
+
+
 def _pairs(pairs: list[PairState], room: int | None) -> list[str]:
     """A table of pairs, of which those shown first that are being played."""
     shown, rest = pairs, ""
     if room is not None and len(pairs) > room:
-        now = [pair for pair in pairs if pair.ok + pair.failed < pair.expected and pair.rounds]
+        now = [pair for pair in pairs if pair.playing or 0 < pair.rounds < pair.total]
         shown = now[: room - 1] or pairs[: room - 1]
-        whole = sum(pair.ok + pair.failed == pair.expected for pair in pairs)
+        whole = sum(pair.rounds == pair.total and not pair.playing for pair in pairs)
         rest = f"... of {len(pairs)} pairs {whole} are over, {len(now)} have begun (--once shows all)"
     several = len({pair.horizon for pair in pairs}) > 1
     columns = ["problem", "algorithm", *(["T"] if several else []), "rounds", "ok", "failed", "playing", "of"]
@@ -129,13 +137,14 @@ def _pairs(pairs: list[PairState], room: int | None) -> list[str]:
 
 
 def _comparison(view: View) -> list[str]:
+    over = view.state == "complete"
     if view.comparison is None:
-        return ["no seed is complete yet: none that every method of a problem has"] if view.state != "complete" else []
+        return [f"no seed is {'' if over else 'complete yet: none that is '}ok for every method of a problem"]
     whole = all(full == asked for _, _, full, asked in view.seeds)
     parts = [f"{problem}: {full} of {asked}" for problem, _, full, asked in view.seeds if full < asked]
     more = f" and {len(parts) - SHOWN} more" if len(parts) > SHOWN else ""
-    about = [] if whole else [printable(f"so far, of seeds that every method has ({'; '.join(parts[:SHOWN])}{more}):")]
-    return [*about, *view.comparison.render().splitlines()]
+    about = f"{'' if over else 'so far, '}of seeds that are ok for every method ({'; '.join(parts[:SHOWN])}{more}):"
+    return [*([] if whole else [printable(about)]), *view.comparison.render().splitlines()]
 
 
 def as_object(view: View) -> dict[str, Any]:

@@ -32,6 +32,7 @@ from cbobench.suite.variants import canonical
 FOLDER = "drivers"
 BEAT = 10.0  # seconds between two signs of life
 SOON = 1.0  # seconds until the first one
+LEAVING = 10.0  # seconds for which a call that ends waits for a sign of life that is being written
 SILENCE = 150.0  # seconds after which a call on another machine is taken for dead
 NEWS = "news"  # where its file says how far it is
 UNSEEN = 10.0  # seconds that a worker's machine may need to see a file that is new on another
@@ -136,6 +137,7 @@ class Claim:
         place = Path(folder.uri)
         self._new = [one for one in (place, *place.parents) if folder.local and not one.exists()]
         self._over = threading.Event()
+        self._thread: threading.Thread | None = None
         self._news: Callable[[], dict[str, Any]] = dict
 
     def __enter__(self) -> Self:
@@ -197,13 +199,16 @@ class Claim:
             while not self._over.wait(BEAT):
                 self.beat()
 
-        threading.Thread(target=live, daemon=True).start()
+        self._thread = threading.Thread(target=live, daemon=True)
+        self._thread.start()
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self._over.set()
         _beats.pop(self.id, None)
+        if self._thread is not None:
+            self._thread.join(LEAVING)  # else what it writes brings the file back
         with suppress(CbobenchError):  # the folder may be why we leave
             self.folder.remove(_file(self.id))
         if self._new and kind is not None:
@@ -257,16 +262,18 @@ def _seeds(cells: Cells) -> Seeds:
     found: dict[str, list[int]] = {}
     for strip in cells.strips:
         found.setdefault(mark(strip.pair, strip.horizon), []).extend(np.asarray(strip.seeds).tolist())
-    result = {}
-    for key, seeds in found.items():
-        ranges: list[list[int]] = []
-        for seed in sorted(seeds):
-            if ranges and ranges[-1][1] == seed:
-                ranges[-1][1] += 1
-            else:
-                ranges.append([seed, seed + 1])
-        result[key] = ranges
-    return result
+    return {key: ranges(seeds) for key, seeds in found.items()}
+
+
+def ranges(seeds: list[int]) -> list[list[int]]:
+    """Seeds as [first, end) of those that follow on each other."""
+    found: list[list[int]] = []
+    for seed in sorted(seeds):
+        if found and found[-1][1] == seed:
+            found[-1][1] += 1
+        else:
+            found.append([seed, seed + 1])
+    return found
 
 
 def _common(one: Seeds, other: Seeds) -> int:

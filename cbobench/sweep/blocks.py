@@ -142,6 +142,7 @@ class Tasks(Sequence[Task]):
 
     Attributes:
         strips: those with cells, each in the order in which it is played.
+        attempts: of each strip, as given.
         sources: hash of the code by the names of problem and algorithm.
     """
 
@@ -158,7 +159,7 @@ class Tasks(Sequence[Task]):
         self.block, self.keep, self.audit, self.timeout = block, keep, audit, timeout
         self.demands = demands
         self.strips: list[Strip] = []
-        self._attempts: list[NDArray[np.int64] | None] = []
+        self.attempts: list[NDArray[np.int64] | None] = []
         cuts: list[NDArray[np.int64]] = []
         listed = [strip for strip in strips if len(strip)]
         before = [None] * len(listed) if attempts is None else [some for some in attempts if len(some)]
@@ -170,7 +171,7 @@ class Tasks(Sequence[Task]):
             which = np.full(len(first), len(self.strips))
             cuts.append(np.stack([number[order][first], which, first, ends]))
             self.strips.append(strip.only(order))
-            self._attempts.append(None if played is None else played[order])
+            self.attempts.append(None if played is None else played[order])
         found = np.concatenate(cuts, axis=1) if cuts else np.empty((4, 0), dtype=np.int64)
         self._cuts = found[1:, np.lexsort((found[1], found[0]))]
         self.sources: dict[tuple[str, str], str] = {}
@@ -193,7 +194,7 @@ class Tasks(Sequence[Task]):
         return self._task(*self._cuts[:, range(len(self))[index]].tolist())
 
     def _task(self, which: int, first: int, end: int) -> Task:
-        strip, attempts = self.strips[which], self._attempts[which]
+        strip, attempts = self.strips[which], self.attempts[which]
         cells = tuple(strip.cell(i) for i in range(first, end))
         attempt = 1 if attempts is None else 1 + int(attempts[first:end].max())
         pair = strip.pair
@@ -209,7 +210,7 @@ class Tasks(Sequence[Task]):
     def left(self, found: Published) -> Tasks:
         """Those of the cells that are not published yet, at least not of this attempt."""
         strips, attempts = [], []
-        for strip, played in zip(self.strips, self._attempts, strict=True):
+        for strip, played in zip(self.strips, self.attempts, strict=True):
             rows = found.find(strip.ids)
             before = np.zeros(len(strip), dtype=np.int64) if played is None else played
             play = (rows == ABSENT) | (found.attempt[rows] <= before)

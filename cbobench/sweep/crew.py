@@ -189,6 +189,7 @@ class Crew:
         """Hand out nothing more than what has begun; whether something is left."""
         left = len(self.waiting) > 0
         self.waiting = Queue(())
+        self.forecast.hold()
         return left
 
     def stop(self) -> None:

@@ -17,10 +17,12 @@ from itertools import chain
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
+import numpy as np
+
 from cbobench.play.task import Crashed, Receipt, Task, TooLong
 from cbobench.play.underway import EVERY, Listener
 from cbobench.problems.base import Problem
-from cbobench.results.drivers import mark
+from cbobench.results.drivers import Seeds, mark, ranges
 from cbobench.suite.cells import Pair
 from cbobench.sweep.blocks import Measured, Tasks, rounds_of
 from cbobench.sweep.costs import Costs
@@ -109,6 +111,7 @@ class Forecast:
         for strip in tasks.strips:
             rest = self.some.setdefault(mark(strip.pair, strip.horizon), _Some(strip.pair, strip.horizon, 0))
             rest.rounds += len(strip) * strip.horizon
+        self.again = _again(tasks)
         self.known: dict[str, _Cost] = {}
         self.earlier: dict[str, _Cost] = {}
         self.alike: dict[tuple[str, str], _Cost] = {}
@@ -143,6 +146,12 @@ class Forecast:
                 if answer.seconds is not None and not answer.failed:
                     self._learn(self.known, task.pair, answer.seconds, task.rounds)
 
+    def hold(self) -> None:
+        """Nothing more is handed out: what waits is not left."""
+        with self.lock:
+            for rest in self.some.values():
+                rest.rounds = sum(one.task.rounds for one in rest.playing.values())
+
     def rounds(self) -> int:
         """Seed-rounds that are over, of finished tasks and of those in play."""
         with self.lock:
@@ -155,7 +164,7 @@ class Forecast:
             return self._left(time.monotonic())
 
     def news(self) -> dict[str, Any]:
-        """As a sign of life carries it: counts, and of each pair in play the cells handed out and their seed-rounds."""
+        """As a sign of life carries it: counts, what is played again, and of each pair in play cells and rounds."""
         with self.lock:
             rounds, now = self._rounds(), time.monotonic()
             left = self._left(now)
@@ -172,6 +181,7 @@ class Forecast:
                 "seconds": round(now - self.began, 1), "cells": self.cells, "rounds": rounds, "total": self.total,
                 "rate": round((rounds - before) / max(now - since, 1e-3), 1),
                 "left": None if left is None else [round(each, 1) for each in left], "playing": playing,
+                "again": self.again,
             }  # fmt: skip
 
     def close(self) -> None:
@@ -254,6 +264,16 @@ class Forecast:
         """How many tasks were played at a time so far; None where too few have ended."""
         seconds = sum(cost.seconds for cost in self.known.values())
         return max(1.0, seconds / (now - self.began)) if seconds else None
+
+
+def _again(tasks: Tasks) -> Seeds:
+    """Cells that were played before: ranges of seeds [first, end) with how often, by a hash of pair and horizon."""
+    found: Seeds = {}
+    for strip, before in zip(tasks.strips, tasks.attempts, strict=True):
+        for often in () if before is None else np.unique(before[before > 0]).tolist():
+            some = ranges(np.asarray(strip.seeds)[before == often].tolist())
+            found.setdefault(mark(strip.pair, strip.horizon), []).extend([*one, often] for one in some)
+    return found
 
 
 def _within(each: float, factor: float) -> Left:

@@ -18,6 +18,7 @@ from cbobench.errors import CbobenchError
 from cbobench.play.failure import described
 from cbobench.play.task import Crashed, Receipt, Task
 from cbobench.problems.base import Problem
+from cbobench.results.drivers import beat
 from cbobench.results.folder import RunFolder
 from cbobench.sweep.raysweep import Lost, RaySweep, pickled
 from cbobench.sweep.ship import Code
@@ -75,9 +76,9 @@ class RayHost:
         return self.window is not None
 
     def wait(self) -> None:
-        """Until Ray has started; raises as `ready` does."""
+        """Until Ray has started, with signs of life: on a cluster that may take a minute; raises as `ready` does."""
         while not self.ready(1.0):
-            pass
+            beat(self.folder)
 
     def room(self) -> int:
         """How many more tasks may be in flight."""

@@ -64,10 +64,11 @@ def make(
             row = {
                 "cell": cell.id, "problem": pair.problem.title, "algorithm": pair.algorithm.title, "seed": cell.seed,
                 "horizon": horizon, "spec": cell.spec, "status": "failed" if cell.seed in lost else "ok",
-                "seconds": 1.0, "seconds_per_round": 1e-6, "f_star": 1.0, "source": source, "libraries": libraries(),
-                "attempt": 1, "error": "broken" if cell.seed in lost else None,
+                "source": source, "libraries": libraries(), "attempt": 1,
+                "error": "broken" if cell.seed in lost else None,
             }  # fmt: skip
             if cell.seed not in lost:
+                row |= {"seconds": 1.0, "seconds_per_round": 1e-6, "f_star": 1.0}
                 row |= dict.fromkeys(METRICS, 0.0) | {"first_feasible": 1, "longest_streak": 0}
                 row |= {name: values[i] for name, values in cells[key].items()}
             rows.append(row)

@@ -16,10 +16,14 @@ import cbobench
 from cbobench.cli import main
 from cbobench.report import live
 from cbobench.report.watch import as_object, text
+from cbobench.results import drivers
 from cbobench.results.drivers import SILENCE, Claim, mark
 from cbobench.results.export import export
+from cbobench.results.folder import RunFolder
+from cbobench.suite.cells import Cells
 from cbobench.sweep.run import execute, plan
 from tests.conftest import ROOT
+from tests.report.made import make
 
 PATIENCE = 60.0
 
@@ -103,6 +107,125 @@ def test_a_call_elsewhere_that_falls_silent_is_told(half, monkeypatch):
         assert looking.look().state == "playing", "it was the network"
     finally:
         file.unlink()
+
+
+def test_a_clock_alone_ends_no_watch(half, monkeypatch, capsys):
+    """The folder's clock is behind ours by more than a dead call would be silent."""
+    file, now = signed(half, machine="elsewhere-1"), time.monotonic()
+    behind = time.time() - 2 * SILENCE
+    try:
+        for sign, state in ((behind, "idle"), (behind + 10, "playing")):
+            os.utime(file, (behind, behind))
+            looking = live.Live(half)
+            assert (looking.look().state, looking.doubtful) == ("silent", True)
+            os.utime(file, (sign, sign))
+            monkeypatch.setattr(live.time, "monotonic", lambda: now + live.SURE + 1)
+            assert (looking.look().state, looking.doubtful) == (state, False)
+            monkeypatch.undo()
+        waited = []
+        os.utime(file, (behind, behind))
+        monkeypatch.setattr(live.time, "sleep", lambda seconds: waited.append(seconds) or os.utime(file))
+        assert main(["watch", str(half), "--once"]) == 0
+        assert capsys.readouterr().out.startswith("half: playing")
+        assert waited == [live.SURE]
+    finally:
+        file.unlink()
+
+
+def test_a_call_here_that_is_stopped_is_told(half, monkeypatch):
+    file = signed(half, {"left": [3.0, 2.0, 5.0]})
+    try:
+        looking, now = live.Live(half), time.monotonic()
+        assert looking.look().left is not None
+        monkeypatch.setattr(live.time, "monotonic", lambda: now + SILENCE + 1)
+        view = looking.look()
+        assert (view.state, view.left, view.callers[0].state) == ("silent", None, "silent")
+        assert "has given no sign of life for 15" in text(view)
+    finally:
+        file.unlink()
+
+
+def test_who_merges_plays_nothing(half, capsys):
+    with Claim(live.RunFolder.at(half), Cells()):
+        assert main(["watch", str(half)]) == 1
+    said = capsys.readouterr().out
+    assert said.startswith("half: idle: 7 of 8 cells ok")
+    assert f"merged by process {os.getpid()}" in said
+    assert "nobody plays 1 cell" in said
+
+
+def test_what_a_call_said_of_a_pair_counts_once(tmp_path):
+    """Two grids ask for it, and both lack seeds."""
+    run, some = tmp_path / "run", {"suite": "s", "horizon": 20, "problems": ["rkhs-1d"], "algorithms": ["random"]}
+    for seeds in (2, 4):
+        both = {"algorithms": ["random", "ckb-ucb"]} if seeds == 2 else {}
+        cbobench.run(some | {"seeds": seeds} | both, out=run, cpus=0, block=1)
+    for path in [*run.glob("*/*random.1-1*.parquet"), *run.glob("*/*random.3-3*.parquet")]:
+        path.unlink()
+    record = live.Live(run).record
+    assert len(record.grids) == 2
+    pair = record.grids[-1].pairs[0]
+    signed(run, {"playing": {mark(pair, 20): [2, 33]}})
+    view = live.Live(run).look()
+    assert [(p.algorithm, p.expected, p.ok, p.playing, p.rounds) for p in view.pairs] == [
+        ("random", 4, 2, 2, 40 + 33), ("ckb-ucb", 2, 2, 0, 40),
+    ]  # fmt: skip
+
+
+MOODY = """
+from pathlib import Path
+
+from cbobench.algorithms.references import Random
+
+
+class Moody(Random):
+    def ask(self, t):
+        bad = any(scope[-1] in (1, 2) for scope in self.setting.streams.scopes)
+        if t == 3 and bad and not Path({place!r}).exists():
+            raise ValueError("on purpose")
+        return super().ask(t)
+"""
+
+
+def test_cells_that_are_played_again_are_yet_to_be_done(tmp_path, monkeypatch):
+    run, mood = tmp_path / "run", tmp_path / "good"
+    (tmp_path / "moody_watch.py").write_text(MOODY.format(place=str(mood)))
+    monkeypatch.syspath_prepend(str(tmp_path))
+    monkeypatch.setattr(drivers, "BEAT", 0.05)
+    monkeypatch.setattr(drivers, "SOON", 0.0)
+    suite = {
+        "suite": "s", "horizon": 20, "seeds": 4, "problems": ["rkhs-1d"], "algorithms": ["moody_watch:Moody", "random"],
+    }  # fmt: skip
+    assert cbobench.run(suite, out=run, cpus=0, block=1).failed == 2
+    mood.touch()
+    views = []
+
+    def look(receipt):
+        (file,) = (run / "drivers").glob("*.json")
+        time.sleep(0.1)
+        drivers.beat(RunFolder(str(run), file.stem))
+        views.append(live.Live(run).look())
+
+    cbobench.run(suite, out=run, cpus=0, again=("failed",), on_receipt=look)
+    seen = [[(p.ok, p.failed, p.rounds) for p in view.pairs] for view in views]
+    assert seen == [[(3, 1, 60), (4, 0, 80)], [(4, 0, 80), (4, 0, 80)]]
+    assert [view.state for view in views] == ["playing", "playing"]
+    assert views[0].left is not None
+    assert [view.orphans for view in views] == [0, 0]
+    assert live.Live(run).look().state == "complete"
+
+
+def test_a_seed_that_failed_is_not_complete(tmp_path):
+    cells = {("p", "a"): {"regret": [1.0, 2.0, 3.0]}, ("p", "b"): {"regret": [4.0, 50.0, 6.0]}}
+    view = live.Live(make(tmp_path / "run", cells, seeds=[0, 1, 2], failed={("p", "a"): [1]})).look()
+    assert view.seeds == [("p", 100, 2, 3)]
+    assert view.comparison.frame["n"].tolist() == [2, 2]
+    assert view.comparison.frame["regret_median"].tolist() == [2.0, 5.0]
+    assert "\nof seeds that are ok for every method (p: 2 of 3):\n" in text(view)
+    lost = {("p", "a"): [0, 1, 2]}
+    view = live.Live(make(tmp_path / "lost", cells, seeds=[0, 1, 2], failed=lost)).look()
+    assert (view.state, view.comparison) == ("complete", None)
+    assert text(view).endswith("no seed is ok for every method of a problem")
 
 
 @pytest.mark.slow

@@ -144,6 +144,24 @@ def test_a_call_gives_signs_of_life(small_suite, run, monkeypatch):
     assert len(seen) > 3
 
 
+def test_a_sign_of_life_under_way_does_not_bring_the_file_back(small_suite, run, monkeypatch):
+    todo = plan(small_suite(horizon=20), out=run, cpus=0)
+    begun, write = threading.Event(), drivers._write
+
+    def slow(folder, *what):
+        begun.set()
+        time.sleep(0.2)
+        write(folder, *what)
+
+    with Claim(todo.folder, all_cells(todo)) as claim:
+        monkeypatch.setattr(drivers, "BEAT", 0.01)
+        monkeypatch.setattr(drivers, "_write", slow)
+        claim.beat_by_itself()
+        assert begun.wait(PATIENCE)
+    assert not claim._thread.is_alive()
+    assert list((run / "drivers").iterdir()) == []
+
+
 def test_a_call_that_merges_gives_signs_of_life(small_suite, run, monkeypatch):
     monkeypatch.setattr(drivers, "BEAT", 0.05)
     seen = []

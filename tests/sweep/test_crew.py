@@ -15,8 +15,10 @@ import pytest
 import cbobench
 from cbobench.errors import CbobenchError
 from cbobench.play.task import Crashed, Receipt
+from cbobench.results.folder import RunFolder
 from cbobench.sweep import crew as crews
 from cbobench.sweep.crew import Crew
+from cbobench.sweep.rayhost import RayHost
 from cbobench.sweep.raysweep import IN_FLIGHT, Lost, RaySweep
 from cbobench.sweep.run import plan
 from cbobench.sweep.workers import Workers, usable_cpus
@@ -35,6 +37,15 @@ def test_players_change_nothing(small_suite, tmp_path, command, players, cpus):
     who = "on Ray" if players == "ray" else f"by {cpus} worker process{'es' if cpus > 1 else ''}"
     assert f"\nplayed {who}\n" in done.stderr
     assert_same_rows(tmp_path / "here", tmp_path / "there")
+
+
+def test_a_driver_gives_signs_of_life_while_a_cluster_starts(monkeypatch):
+    host, beats, starts = RayHost.__new__(RayHost), [], iter([False, False, True])
+    host.folder = RunFolder("run", "me")
+    monkeypatch.setattr("cbobench.sweep.rayhost.beat", beats.append)
+    monkeypatch.setattr(RayHost, "ready", lambda self, seconds: next(starts))
+    host.wait()
+    assert beats == [host.folder] * 2
 
 
 @pytest.mark.slow

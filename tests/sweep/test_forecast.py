@@ -83,6 +83,22 @@ def test_before_a_task_has_ended_pairs_like_it_tell(todo, clock, monkeypatch):
     assert said.left().seconds == pytest.approx((200 * 0.5 + 800 * 0.05) / 2), "what is known of a pair counts first"
 
 
+def test_what_a_budget_keeps_from_being_played_is_not_left(todo, clock):
+    first, second, third, *_ = todo.tasks
+    said = Forecast(todo.tasks, 1)
+    for task in (first, second, third):
+        said.given(task)
+    said.heard(first, over(first, 10.0))
+    said.hold()
+    other = [task for task in (second, third) if task.pair.title != first.pair.title]
+    for task in other:
+        assert said.left() is None
+        said.heard(task, over(task, 10.0))
+    assert said.left().seconds == pytest.approx(10.0 * (2 - len(other)))
+    said.hold()
+    assert said.rounds() == 200 * (1 + len(other))
+
+
 def test_a_task_in_play_counts_by_its_rounds(todo, clock, monkeypatch):
     (task, *others) = todo.tasks
     said = Forecast(todo.tasks, 1)
