@@ -36,7 +36,7 @@ def facts(run: Run) -> list[tuple[str, str]]:
     state = ", ".join(f"{count:,} {word}" for word, count in states.items() if count)
     horizons = dict.fromkeys(f"{group.horizon:,}" for group in found)
     problems, algorithms = ({getattr(group, name) for group in found} for name in ("problem", "algorithm"))
-    seconds = cells["seconds"].sum()
+    seconds = cells.loc[cells["status"] == "ok", "seconds"].sum()
     cost = f"{number(seconds / 3600)} CPU-hours" if seconds >= 360 else f"{number(seconds)} s of CPU time"
     result = [
         ("Suite", record.suite + (f": {record.about}" if record.about else "")),
@@ -44,7 +44,7 @@ def facts(run: Run) -> list[tuple[str, str]]:
         ("Cells", f"{done:,} of {asked:,} done" + (f" ({state})" if state else "")),
         ("Asked for", f"{counted(len(problems), 'problem')}, {counted(len(algorithms), 'method')}, "
                    f"T = {', '.join(horizons)}"),
-        ("Cost", f"{cost}, all cells together"),
+        ("Cost", f"{cost}, of the cells that are ok"),
         ("Hosts", _listed(cells["host"].dropna().unique() if "host" in cells else ())),
         ("CPU", _listed(sorted(cpus(found))) or _calls(run, "cpu")),
         ("Played with", "; ".join(dict.fromkeys(cells["libraries"].dropna()))),

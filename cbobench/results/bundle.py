@@ -108,8 +108,8 @@ class Bundle(RunFolder):
                 return bytes(source.read())
         except (FileNotFoundError, NotADirectoryError):
             place = Path(self.uri)
-            close = nearest(place.name, [file.name for file in place.parent.glob("*.zip")] if self.local else [])
-            meant = f"; did you mean {printable(str(place.with_name(close)))}?" if close else ""
+            close = nearest(place.stem, [file.stem for file in place.parent.glob(f"*{SUFFIX}")] if self.local else [])
+            meant = f"; did you mean {printable(str(place.with_name(close + SUFFIX)))}?" if close else ""
             raise Misuse(f"{self} is not a run folder or a bundle: there is no such file{meant}") from None
 
     def _refuse(self, why: str) -> NoReturn:

@@ -25,12 +25,15 @@ from cbobench.results.published import ABSENT, Published, played
 from cbobench.results.record import FILE, RunRecord
 from cbobench.results.rows import only_of, positions
 from cbobench.results.schema import DICTIONARY
+from cbobench.suite.cells import Grid
+from cbobench.suite.variants import Variant
 
 PER_DECADE = 10
 SAID = ("at", "python", "versions", "commit", "dirty", "blas", "cpu", "cpus", "threads")
 """What a bundle says of each call; its command line, host and process are nobody's business."""
 FROM_A_PATH_ON = re.compile(r"""["'(]*\S*[/\\].*""")
 ABSOLUTE = re.compile(r"~|/|[A-Za-z]:[/\\]")
+FROM_AN_ABSOLUTE_ON = re.compile(r"""(?:^|(?<=[\s"'(=:,;]))(?:~\w*/|/+|[A-Za-z]:[/\\]|\\\\)[\w.].*""")
 
 
 class Exported(NamedTuple):
@@ -114,7 +117,7 @@ def contents(folder: RunFolder, record: RunRecord, found: Published) -> dict[str
     failed = found.failed[rows]
     good = cells.filter(pa.array(~failed))
     curves, improved, recorded = _rounds(folder, found, good)
-    grids = tuple(replace(grid, command=()) for grid in record.grids)
+    grids = tuple(_public(grid) for grid in record.grids)
     calls = tuple({name: call[name] for name in SAID if name in call} for call in record.invocations)
     public = replace(record, grids=grids, invocations=calls, audit=False)
     tables = {"cells": cells, "rounds": curves, "improvements": improved}
@@ -122,7 +125,7 @@ def contents(folder: RunFolder, record: RunRecord, found: Published) -> dict[str
     code: dict[str, set[str]] = {}
     for pair, source in zip(pairs, cells["source"].to_pylist(), strict=True):
         code.setdefault(pair.title, set()).add(source)
-    seconds = float(np.nansum(cells["seconds"].to_numpy()))
+    seconds = float(np.nansum(good["seconds"].to_numpy()))
     about = {
         "bundle": VERSION, "suite": record.suite, "about": record.about,
         "cells": {"expected": len(ids), "done": int((~failed).sum()), "failed": int(failed.sum())},
@@ -212,11 +215,25 @@ def without_paths(text: str) -> str:
     return FROM_A_PATH_ON.sub("…", text)
 
 
+def _public(grid: Grid) -> Grid:
+    """A grid without its command line, and without paths in what errors and problems say.
+
+    A note is cut at what is a path for sure: its names and units (req/s) are the suite's.
+    """
+
+    def noted(variants: Iterable[Variant]) -> tuple[Variant, ...]:
+        return tuple(replace(v, note=FROM_AN_ABSOLUTE_ON.sub("…", v.note)) for v in variants)
+
+    left_out = tuple((pair, without_paths(why)) for pair, why in grid.unplayable)
+    problems, algorithms = noted(grid.problems), noted(grid.algorithms)
+    return replace(grid, problems=problems, algorithms=algorithms, command=(), unplayable=left_out)
+
+
 def _paths(record: RunRecord) -> Iterable[str]:
     """Parameters of the suite that are absolute paths: a bundle must hold them, as they are part of a cell's name."""
     variants = [*record.variants("problems").values(), *record.variants("algorithms").values()]
-    said = {f"{v.name}: {name} {value}" for v in variants for name, value in v.values.items()
-            if isinstance(value, str) and ABSOLUTE.match(value)}  # fmt: skip
+    said = {f"{v.name}: {name} {value}" for v in variants for some in (v.settings, v.values)
+            for name, value in some.items() if isinstance(value, str) and ABSOLUTE.match(value)}  # fmt: skip
     return sorted(said)
 
 

@@ -186,7 +186,7 @@ def test_what_is_no_bundle_is_a_line(bundle, tmp_path):
         with pytest.raises(error, match=says):
             Run(repacked(bundle, other, **changed))
     with pytest.raises(Misuse, match="there is no such file$"):
-        Run(tmp_path / "nowhere.zip")
+        Run(tmp_path / "absent.zip")
     with pytest.raises(Misuse, match=f"there is no such file; did you mean {bundle}\\?"):
         Run(bundle.with_name(bundle.name.replace(".zip", "s.zip")))
     foreign = io.BytesIO()

@@ -8,7 +8,11 @@ import zipfile
 import numpy as np
 
 import cbobench
-from cbobench.results.export import export, fixed_rounds, without_paths
+from cbobench.page.facts import facts
+from cbobench.report.load import Run
+from cbobench.results.export import _paths, export, fixed_rounds, without_paths
+from cbobench.results.folder import RunFolder
+from cbobench.results.record import RunRecord
 from tests.report.made import make
 
 
@@ -44,3 +48,36 @@ def test_nothing_of_a_bundle_names_people_or_places(tmp_path):
         (r"OSError: C:\Users\jane doe (own.py:3)", "OSError: …"),
     ):
         assert without_paths(text) == kept
+
+
+def test_reasons_and_notes_end_where_a_path_begins(tmp_path):
+    run = make(tmp_path / "run", {("p", "a"): {}, ("q", "a"): {}}, seeds=[0])
+    content = json.loads((run / "run.json").read_text())
+    grid = content["grids"][0]
+    grid["pairs"] = [["rkhs-1d[called=p]", "random[called=a]"]]
+    grid["unplayable"] = [["rkhs-1d[called=q]", "random[called=a]", "OSError: no file /home/jane_doe/x.csv"]]
+    grid["problems"][0]["note"] = "f = hits/s; of 3 rows (/home/jane_doe/x.csv)"
+    (run / "run.json").write_text(json.dumps(content))
+    with zipfile.ZipFile(export(run, tmp_path / "b.zip").file) as archive:
+        (public,) = json.loads(archive.read("run.json"))["grids"]
+    assert public["unplayable"][0][2] == "OSError: no file …"
+    assert [problem["note"] for problem in public["problems"]] == ["f = hits/s; of 3 rows (…", ""]
+
+
+def test_a_cost_is_of_good_cells(tmp_path):
+    run = make(tmp_path / "run", {("p", "a"): {}}, seeds=[0, 1, 2], failed={("p", "a"): [1]})
+    with zipfile.ZipFile(export(run, tmp_path / "b.zip").file) as archive:
+        assert json.loads(archive.read("bundle.json"))["cost"]["seconds"] == 2.0
+    assert dict(facts(Run(run)))["Cost"] == "2.000 s of CPU time, of the cells that are ok"
+
+
+def test_a_table_given_by_an_absolute_path_is_said(tmp_path):
+    """What it is named by is the file's content, yet its settings hold the path."""
+    run = make(tmp_path / "run", {("p", "a"): {}}, seeds=[0])
+    content = json.loads((run / "run.json").read_text())
+    problem = content["grids"][0]["problems"][0]
+    problem["settings"] = {"rows": "/home/jane/x.csv"}
+    problem["values"]["rows"] = "5e1f"
+    (run / "run.json").write_text(json.dumps(content))
+    record = RunRecord.read(RunFolder.at(run))
+    assert _paths(record) == ["rkhs-1d: rows /home/jane/x.csv"]
