@@ -31,6 +31,8 @@ def main() -> None:
             pair = next((p for p in suite.grid.pairs if p.title == f"{problem}/{algorithm}"), None)
             good = cells[cells["status"] == "ok"]
             if pair is None or not len(good):
+                why = "no cell of it is ok" if pair is not None else f"the suite {suite.name} has no pair of that name"
+                print(f"left out: {problem}/{algorithm} (T = {horizon}) of {where}: {why}")
                 continue
             each = float(good["seconds"].mean()) / int(horizon)
             block = min(run.record.block, len(cells))

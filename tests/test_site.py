@@ -11,6 +11,7 @@ from pathlib import PurePosixPath
 
 import pytest
 from website import draw, pages, words
+from website.__main__ import forget
 from website.pictures import NOT_NOW, Pictures
 
 from cbobench import resources
@@ -110,6 +111,25 @@ def test_pictures_are_kept_until_what_they_show_changes(tmp_path, monkeypatch):
     changed = Pictures(tmp_path, only=["gramacy"])
     assert changed.of_problem("gramacy").file not in again.used
     assert len(list(tmp_path.glob("problem-*.png"))) == 1
+
+
+def test_pictures_of_other_settings_are_drawn_anew(tmp_path, monkeypatch):
+    first = Pictures(tmp_path, only=["random"]).of_method("random").file
+    monkeypatch.setattr("website.plays.settings_for", lambda cls: {"grid": 9})
+    assert Pictures(tmp_path, only=["random"]).of_method("random").file != first
+
+
+def test_what_was_made_of_a_page_that_is_gone_goes(tmp_path):
+    mine = tmp_path / "out" / "mine.html"
+    for name in ("methods/old", "methods/new"):
+        for file in (f"out/{name}.html", f"out/.doctrees/{name}.doctree", f"pages/{name}.md"):
+            (tmp_path / file).parent.mkdir(parents=True, exist_ok=True)
+            (tmp_path / file).touch()
+    mine.touch()
+    (tmp_path / "pages" / "methods" / "old.md").unlink()
+    forget(tmp_path / "pages", tmp_path / "out")
+    left = sorted(path.name for path in (tmp_path / "out").rglob("*.*") if path.is_file())
+    assert left == ["mine.html", "new.doctree", "new.html"]
 
 
 @pytest.mark.parametrize("name", ["feasible-pocket-drift", "hartmann-4", "rkhs-1d", "expert-guidance", "stocks"])

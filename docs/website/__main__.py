@@ -28,6 +28,16 @@ def build(pages_in: Path, out: Path) -> int:
     return sphinx(["-q", "-W", "--keep-going", "-n", "-b", "html", "-c", str(HERE), str(pages_in), str(out)])
 
 
+def forget(pages_in: Path, out: Path) -> None:
+    """Removes what Sphinx has made of pages that are gone; it leaves that to others."""
+    kept = out / ".doctrees"
+    for tree in [*kept.rglob("*.doctree")]:
+        page = tree.relative_to(kept)
+        if not (pages_in / page).with_suffix(".md").exists():
+            (out / page).with_suffix(".html").unlink(missing_ok=True)
+            tree.unlink()
+
+
 def main(given: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="python -m website", description="Build the documentation site.")
     parser.add_argument("--out", type=Path, default=ROOT / "build" / "site")
@@ -45,6 +55,7 @@ def main(given: list[str] | None = None) -> int:
     began = time.process_time()
     pictures = Pictures(options.work / "pictures", options.pictures)
     written = pages.assemble(options.work / "pages", pictures)
+    forget(options.work / "pages", options.out)
     drawn = time.process_time()
     code = build(options.work / "pages", options.out)
     ended = time.process_time()

@@ -1,4 +1,4 @@
-"""The pictures, each drawn once: kept by a hash of the code and the settings behind it."""
+"""The pictures, each drawn once: kept by a hash of the settings and of the code that plays and draws."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from cbobench.algorithms import ALGORITHMS
 from cbobench.report import style
 from cbobench.report.formats import markdown
 from cbobench.results.source import code_hash, source_hash
+from cbobench.suite.variants import canonical
 from website import draw, plays
 from website.words import prepared, signs
 
@@ -66,7 +67,8 @@ class Pictures:
         problem, settings, why = prepared(name)
         if problem is None:
             return Drawing("", f"There is no picture: {why}.")
-        return self._kept(name, "problem", source_hash(name, "random"), lambda: draw.problem(problem, name, settings))
+        code = source_hash(name, "random")
+        return self._kept(name, "problem", code, settings, lambda: draw.problem(problem, name, settings))
 
     def of_method(self, name: str) -> Drawing:
         """A play."""
@@ -75,13 +77,15 @@ class Pictures:
         if why := plays.refusal(cls, settings):
             return Drawing("", f"There is no picture: {why}.")
         code = source_hash(plays.PROBLEM, name)
-        return self._kept(name, "method", code, lambda: plays.picture(name, settings))
+        return self._kept(name, "method", code, settings, lambda: plays.picture(name, settings))
 
-    def _kept(self, name: str, kind: str, code: str, drawn: Callable[[], tuple[Any, dict[str, str]]]) -> Drawing:
+    def _kept(
+        self, name: str, kind: str, code: str, settings: dict[str, Any], drawn: Callable[[], tuple[Any, dict[str, str]]]
+    ) -> Drawing:
         if self.only is not None and name not in self.only:
             return Drawing("", NOT_NOW)
         looks = [code_hash(Path(str(module.__file__))) for module in (draw, plays, style)]
-        key = hashlib.sha256(" ".join([kind, name, code, *looks]).encode()).hexdigest()[:12]
+        key = hashlib.sha256(canonical([kind, name, code, settings, *looks]).encode()).hexdigest()[:12]
         file, about = f"{kind}-{name}-{key}.png", self.folder / f"{kind}-{name}-{key}.json"
         if not about.is_file():
             self.folder.mkdir(parents=True, exist_ok=True)
