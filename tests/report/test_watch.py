@@ -147,7 +147,7 @@ def test_a_call_here_that_is_stopped_is_told(half, monkeypatch):
 
 def test_who_merges_plays_nothing(half, capsys):
     with Claim(live.RunFolder.at(half), Cells()):
-        assert main(["watch", str(half)]) == 1
+        assert main(["watch", str(half), "--once"]) == 1
     said = capsys.readouterr().out
     assert said.startswith("half: idle: 7 of 8 cells ok")
     assert f"merged by process {os.getpid()}" in said
