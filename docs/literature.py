@@ -89,7 +89,13 @@ def measured(run: Run) -> pages.Findings:
         "table": stored, "ranks": list(everywhere.values()), "left_out": left_out, "missing": missing(found),
         "whole": list(ranks([group for group in found if group.algorithm not in lacking])[0].values()),
         "unplayable": run.record.unplayable, "paired": versus, "cpu": next(iter(kinds), "unknown"),
+        "hours": hours(found), "hours_of_opponents": hours([g for g in found if g.algorithm in against]),
     }  # fmt: skip
+
+
+def hours(found: list[Group]) -> float:
+    """CPU-hours of all good cells."""
+    return float(f"{sum(float(group.good['seconds'].sum()) for group in found) / 3600:.3g}")
 
 
 def missing(found: list[Group]) -> list[str]:

@@ -119,6 +119,10 @@ def overall(found: Findings) -> str:
                 f"{one['expected']} (problem, seed), those that all of them have; \\* within the critical difference "
                 f"of the best ({apart}, Nemenyi, 5 %), which speaks of these problems only.\n"
             )
+    text += (
+        f"\nAll of it: {number(found['hours'])} hours of one core, of which {number(found['hours_of_opponents'])} are "
+        "`botorch-cei` and `botorch-scbo`.\n"
+    )
     if found["left_out"]:
         text += f"\nNot ranked, without a cell on some problem: {', '.join(found['left_out'])}.\n"
     if found["missing"]:

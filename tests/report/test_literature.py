@@ -65,6 +65,8 @@ def test_victories_defeats_and_what_is_missing_are_said(run):
     assert "| `random` | 5.000 | – | 15/16 (1 failed) |" in pages.overall(found)
     assert "over 15 of 16 (problem, seed)" in text
     assert "over 16 of 16 (problem, seed)" in text, "of those with all runs"
+    assert (found["hours"], found["hours_of_opponents"]) == (0.0219, 0.00889), "79 and 32 seconds"
+    assert "All of it: 0.02190 hours of one core, of which 0.008890 are `botorch-cei`" in text
     assert "| 5/8 |" in text, "recommendations that are feasible"
     assert "Of the suite, but not played: admmbo, " in text
     assert "`primal-dual-bo" not in text.partition("Of the suite")[0]
