@@ -276,4 +276,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def entry() -> NoReturn:
     """The program `cbobench`."""
-    leave(main())
+    from cbobench import commands
+
+    code = main()
+    commands.ignore_signals()  # its last word is said: none changes the exit code
+    leave(code)

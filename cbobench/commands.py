@@ -42,7 +42,15 @@ __all__ = [
     "do_status",
     "do_verify",
     "do_watch",
+    "ignore_signals",
 ]
+
+
+def ignore_signals() -> None:
+    """From here on signals do nothing in this process."""
+    from cbobench.sweep.interrupt import ignore
+
+    ignore()
 
 
 def do_run(options: argparse.Namespace, given: list[str]) -> int:

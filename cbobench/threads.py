@@ -6,7 +6,6 @@ And threads that a user's code leaves behind keep no process alive.
 from __future__ import annotations
 
 import os
-import signal
 import sys
 import threading
 from collections.abc import Iterator
@@ -38,9 +37,7 @@ def lingering() -> bool:
 
 
 def leave(code: int) -> NoReturn:
-    """End this process, whatever threads are left; its last word is said, so that no signal changes the code."""
-    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
-        signal.signal(number, signal.SIG_IGN)
+    """End this process, whatever threads are left."""
     if lingering():
         for stream in (sys.stdout, sys.stderr):
             stream.flush()

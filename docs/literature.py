@@ -20,7 +20,6 @@ from pathlib import Path
 from typing import Any
 
 import literature_page as pages
-import yaml
 from paper_figures import leave
 
 from cbobench.cli import main
@@ -31,6 +30,9 @@ from cbobench.report.load import Run
 from cbobench.report.pairs import differences
 from cbobench.report.quantities import quantities
 from cbobench.report.ranking import ranked
+from cbobench.resources import find_suite
+from cbobench.suite import yamlio
+from cbobench.suite.entries import Where, algorithm_variants, entries
 from cbobench.words import counted
 
 STORED = Path(__file__).with_name("literature.json")
@@ -61,9 +63,9 @@ def measured(run: Run) -> pages.Findings:
     if len(kinds := cpus(found)) > 1:
         raise Misuse(f"{run.folder} holds cells of {len(kinds)} kinds of CPU ({', '.join(sorted(kinds))}); give one")
     rows = summarised(found, SHOWN)
-    keep = ["problem", "algorithm", "problem_label", "algorithm_label", "horizon", "n", "expected", "failed", "stale"]
+    keep = ["problem", "algorithm", "problem_label", "algorithm_label", "horizon", "n", "expected", "failed"]
     expected = int(rows["expected"].max())
-    table = rows[[name for name in keep if name in rows]].assign(
+    table = rows[keep].assign(
         median=rows["simple_regret_median"],
         low=rows["simple_regret_median_low"],
         high=rows["simple_regret_median_high"],
@@ -100,14 +102,13 @@ def hours(found: list[Group]) -> float:
 
 def missing(found: list[Group]) -> list[str]:
     """The suite's methods of which no cell was played, as the suite labels them."""
-    suite = Path(__file__).parents[1] / "suites" / f"{SUITE}.yaml"
+    suite = find_suite(SUITE)
+    content, at = yamlio.read(suite), Where(suite)
+    asked = [
+        algorithm_variants(entry, at, content["shared"], False, ()) for entry in entries(content, "algorithms", at)
+    ]
     played = {group.algorithm_label for group in found if len(group.good)}
-    labels = []
-    for entry in yaml.safe_load(suite.read_text(encoding="utf-8"))["algorithms"]:
-        name, options = (entry, {}) if isinstance(entry, str) else next(iter(entry.items()))
-        said = ",".join(f"{key}={value}" for key, value in options.items())
-        labels.append(options.get("label") or (f"{name}[{said}]" if said else name))
-    return [label for label in labels if label not in played]
+    return [variant.label for some in asked for variant in some if variant.label not in played]
 
 
 def title_of(run: Run, found: list[Group], word: str) -> str:

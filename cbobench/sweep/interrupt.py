@@ -56,6 +56,12 @@ class Interruption:
             raise Interrupted
 
 
+def ignore() -> None:
+    """From here on signals do nothing in this process."""
+    for number in SIGNALS:
+        signal.signal(number, signal.SIG_IGN)
+
+
 @contextmanager
 def interruptible() -> Iterator[Interruption]:
     """Signals are taken within, and given back after."""

@@ -23,7 +23,7 @@ from pathlib import Path
 from queue import SimpleQueue
 from typing import Any
 
-from cbobench.sweep.interrupt import SIGNALS
+from cbobench.sweep.interrupt import SIGNALS, ignore
 from cbobench.threads import THREAD_VARIABLES
 
 FORK_SAFE = {"jemalloc_bg_thd"}  # Arrow's allocator, which starts its thread again in a fork
@@ -122,8 +122,7 @@ def begin(name: str, descriptor: int) -> None:
 
 def ignore_signals() -> None:
     """Leave signals to the driver, which is told, too, and ends this process."""
-    for number in SIGNALS:
-        signal.signal(number, signal.SIG_IGN)
+    ignore()
     signal.pthread_sigmask(signal.SIG_UNBLOCK, SIGNALS)
 
 
