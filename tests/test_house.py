@@ -102,15 +102,15 @@ def test_the_import_rule_can_fail(tmp_path, monkeypatch):
 
 def too_long(paths):
     lines = {path: len(path.read_text().splitlines()) for path in paths}
-    return [f"{path} has {count} lines: two rooms?" for path, count in lines.items() if count > 300]
+    return [f"{path} has {count} lines: two rooms?" for path, count in lines.items() if count > 500]
 
 
 def test_files_are_short(tmp_path):
     scripts = [path for folder in ("tests", "analysis", "benchmarks", "docs") for path in (ROOT / folder).rglob("*.py")]
     assert too_long([*FILES, *scripts]) == []
     long = tmp_path / "long.py"
-    long.write_text("pass\n" * 301)
-    assert too_long([long]) == [f"{long} has 301 lines: two rooms?"]
+    long.write_text("pass\n" * 501)
+    assert too_long([long]) == [f"{long} has 501 lines: two rooms?"]
 
 
 def test_the_version_is_one_number():
