@@ -207,19 +207,21 @@ def _play_block(
 
     def write(sink: Any) -> None:
         ids = [cell.id for cell in task.cells]
-        with open_writer(sink, "rounds", footer("rounds", task.name, ids, rows.expected, task.attempt)) as writer:
-            for chunk in play:
-                rows.add(chunk)
-                if rows.full:
+        try:
+            with open_writer(sink, "rounds", footer("rounds", task.name, ids, rows.expected, task.attempt)) as writer:
+                for chunk in play:
+                    rows.add(chunk)
+                    if rows.full:
+                        writer.write_table(rows.table())
+                if rows.waiting:
                     writer.write_table(rows.table())
-            if rows.waiting:
-                writer.write_table(rows.table())
-        found.extend(summaries(play))
-        if audit is not None:
-            audited.extend(_identity(cell, task) | row for cell, row in zip(task.cells, audit.rows(), strict=True))
-        if rows.written != rows.expected:
-            raise RuntimeError(f"{rows.written} rows were recorded, {rows.expected} were expected")
-        watch.rest()
+            found.extend(summaries(play))
+            if audit is not None:
+                audited.extend(_identity(cell, task) | row for cell, row in zip(task.cells, audit.rows(), strict=True))
+            if rows.written != rows.expected:
+                raise RuntimeError(f"{rows.written} rows were recorded, {rows.expected} were expected")
+        finally:
+            watch.rest()  # what is left is to publish, or to remove, the file
 
     folder.publish(f"rounds/{task.name}.parquet", write)
     return [_identity(cell, task) | known for cell, known in zip(task.cells, found, strict=True)]

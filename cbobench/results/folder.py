@@ -160,6 +160,7 @@ class RunFolder:
             folder.mkdir(exist_ok=True)  # a run folder that is removed while it is played is not made again
         stream = Sink(Path(target), str(self))
         try:
+            stream.open()
             write(stream)
             stream.publish()
         except BaseException:

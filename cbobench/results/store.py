@@ -136,7 +136,10 @@ class Sink(io.BufferedWriter):
     def __init__(self, target: Path, where: str) -> None:
         self.target, self.where = target, where
         self.temporary = target.parent / f".{target.name}.{machine()}.{os.getpid()}.{time.monotonic_ns()}.tmp"
-        with written(where):
+
+    def open(self) -> None:
+        """Make the file; who calls this discards it, whatever is raised: a signal may come before the next line."""
+        with written(self.where):
             super().__init__(io.FileIO(self.temporary, "w"))
 
     def write(self, data: Any) -> int:
@@ -153,7 +156,7 @@ class Sink(io.BufferedWriter):
 
     def discard(self) -> None:
         """Leave nothing."""
-        with suppress(OSError):
+        with suppress(OSError, ValueError):  # it was not opened
             self.close()
         with suppress(OSError):
             self.temporary.unlink()

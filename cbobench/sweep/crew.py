@@ -78,7 +78,8 @@ class Here:
         """Nothing is under way between two calls."""
 
     def stop(self) -> None:
-        """Nothing is left behind."""
+        """Nothing is left behind, even where a signal came while a half-written file was removed."""
+        self.folder.forget([task.name for task in self.pending])
 
 
 def on_ray_alone(address: str | None) -> bool:

@@ -2,14 +2,22 @@
 
 from __future__ import annotations
 
+import itertools
 import os
 import pty
 import signal
 import subprocess
+import sys
 
 import pytest
 
+import cbobench
+from cbobench.play import watch
+from cbobench.play.failure import Interrupted
 from cbobench.report.load import Run
+from cbobench.results import folder as folders
+from cbobench.results import store
+from cbobench.results.folder import RunFolder
 from tests.conftest import cbobench_words
 from tests.processes import PATIENCE, assert_gone, below, program, until
 from tests.sweep.test_run import SLOW, start_and_wait
@@ -121,3 +129,82 @@ def test_a_signal_after_the_last_word_changes_nothing(write_suite, tmp_path, num
     assert driver.returncode == 2
     assert errors.startswith("cbobench: ")
     assert errors.count("\n") == 1
+
+
+@pytest.mark.filterwarnings("ignore::ResourceWarning")
+def test_an_interruption_anywhere_in_a_publication_leaves_nothing_half_written(tmp_path):
+    """Raised at every single instruction of it, one after the other, as the handler of a signal may."""
+    folder = RunFolder.at(tmp_path)
+    files = {store.__file__, folders.__file__}
+
+    def interrupted_at(instruction):
+        """Whether there was such an instruction."""
+        passed = 0
+
+        def step(frame, event, argument):
+            nonlocal passed
+            if frame.f_code.co_filename not in files:
+                return None
+            frame.f_trace_opcodes = True
+            passed += event == "opcode"
+            if passed > instruction:
+                raise Interrupted
+            return step
+
+        sys.settrace(step)
+        try:
+            folder.publish(f"rounds/{instruction}.parquet", lambda sink: sink.write(b"whole"))
+        except Interrupted:
+            return True
+        finally:
+            sys.settrace(None)
+        return False
+
+    assert not interrupted_at(10**6), "what is computed once is known from here on"
+    count = next(at for at in itertools.count() if not interrupted_at(at))
+    assert count > 100
+    assert not list(tmp_path.rglob("*.tmp"))
+    assert {path.read_bytes() for path in tmp_path.rglob("*.parquet")} == {b"whole"}
+
+
+FAILS = """
+from cbobench.algorithms.references import Random
+
+
+class Fails(Random):
+    def ask(self, t):
+        raise ValueError("in the middle")
+"""
+
+
+def failing(tmp_path):
+    (tmp_path / "mine.py").write_text(FAILS)
+    return {"suite": "s", "horizon": 5, "seeds": 2, "problems": ["rkhs-1d"], "algorithms": ["mine:Fails"]}
+
+
+def test_a_signal_while_a_half_written_file_is_removed(tmp_path, monkeypatch):
+    monkeypatch.syspath_prepend(str(tmp_path))
+
+    def discard(self):
+        self.close()
+        signal.raise_signal(signal.SIGTERM)
+
+    monkeypatch.setattr(store.Sink, "discard", discard)
+    assert cbobench.run(failing(tmp_path), out=tmp_path / "run", cpus=0).stopped
+    assert not list((tmp_path / "run").rglob("*.tmp"))
+
+
+def test_a_deadline_while_a_half_written_file_is_removed(tmp_path, monkeypatch):
+    """It does not come in between: the play is over."""
+    discard = store.Sink.discard
+
+    def late(self):
+        signal.getsignal(watch.SIGNAL).__self__.late = 1.0
+        signal.raise_signal(watch.SIGNAL)
+        discard(self)
+
+    monkeypatch.syspath_prepend(str(tmp_path))
+    monkeypatch.setattr(store.Sink, "discard", late)
+    outcome = cbobench.run(failing(tmp_path), out=tmp_path / "run", cpus=0)
+    assert outcome.failed == 2
+    assert not list((tmp_path / "run").rglob("*.tmp"))
