@@ -37,6 +37,13 @@ class _Loader(yaml.SafeLoader):
     yaml_implicit_resolvers: dict[str, Any] = {}  # filled below  # noqa: RUF012
     yaml_constructors: ClassVar[dict[Any, Any]] = {}
     nodes = depth = 0
+    whole: yaml.Token | None = None  # the next token, once it is known to be
+
+    def check_token(self, *kinds: type[yaml.Token]) -> bool:
+        """Whether the next token is of some kind: asked eight times of each, and PyYAML's looks for it each time."""
+        if not self.tokens or self.tokens[0] is not self.whole:
+            self.whole = self.peek_token()  # type: ignore[no-untyped-call]
+        return self.whole is not None and (not kinds or isinstance(self.whole, kinds))
 
     def compose_node(self, parent: yaml.Node | None, index: Any) -> yaml.Node | None:
         self.nodes, self.depth = self.nodes + 1, self.depth + 1

@@ -1,9 +1,8 @@
-"""Suites that mean harm, or were made by accident: one line, within a second, with nothing expanded or written."""
+"""Suites that mean harm, or were made by accident: one line, soon, with nothing expanded or written."""
 
 from __future__ import annotations
 
 import os
-import time
 
 import pytest
 
@@ -12,7 +11,7 @@ from cbobench.errors import Misuse, masked, one_line, printable, refuse_strange,
 from cbobench.suite import limits, yamlio
 from cbobench.suite.load import load
 from cbobench.sweep import blocks
-from tests.conftest import ROOT
+from tests.conftest import ROOT, calls
 
 GOOD = """\
 suite: s
@@ -95,11 +94,14 @@ WRONG = {
 
 
 def refused(path, message):
-    start = time.process_time()
-    with pytest.raises(Misuse, match=message) as error:
-        load(path, imports=False)
-    assert time.process_time() - start < 1
-    text = str(error.value)
+    def refuse():
+        nonlocal text
+        with pytest.raises(Misuse, match=message) as error:
+            load(path, imports=False)
+        text = str(error.value)
+
+    text = ""
+    assert calls(refuse) < 200 * limits.MAX_NODES, "a few per character, none for what is behind an alias"
     assert len(text) < 2000
     assert printable(text) == text, "one line, which a terminal may see"
 
@@ -122,6 +124,26 @@ def test_what_is_refused(write_suite, how):
     (old, new), message = WRONG[how]
     assert old in GOOD
     refused(write_suite(GOOD.replace(old, new, 1)), message)
+
+
+def test_reading_stops_where_there_is_too_much(write_suite, monkeypatch):
+    """However long the list is; and nothing is made of what was read."""
+    monkeypatch.setattr(yamlio._Loader, "construct_document", lambda *given: pytest.fail("it was made"))
+
+    def work(count):
+        path = write_suite(GOOD.replace("seeds: 3", f"seeds: [{', '.join(map(str, range(count)))}]"))
+
+        def read():
+            with pytest.raises(Misuse, match="more than 20,000 keys and values"):
+                yamlio.read(path)
+
+        return calls(read)
+
+    assert work(100_000) < 1.01 * work(30_000)
+    looks, look = [], yamlio._Loader.need_more_tokens
+    monkeypatch.setattr(yamlio._Loader, "need_more_tokens", lambda self: looks.append(1) or look(self))
+    work(30_000)
+    assert len(looks) < 8 * limits.MAX_NODES, "each token is looked for once"
 
 
 def test_an_alias_that_is_small_may_be_used_twice(write_suite):
