@@ -113,6 +113,43 @@ def test_files_are_short(tmp_path):
     assert too_long([long]) == [f"{long} has 501 lines: two rooms?"]
 
 
+CLOCKS = {"time", "monotonic", "perf_counter", "process_time", "thread_time"}
+WAITS = {"tests/processes.py"}  # its deadlines, of minutes, end a wait; nothing else may look at a clock
+
+
+def timed(path):
+    """Assertions and comparisons of a test file in which a clock has a say, be it by way of a name."""
+
+    def reads(node):
+        if isinstance(node, ast.Attribute):
+            return getattr(node.value, "id", "") == "time" and node.attr.removesuffix("_ns") in CLOCKS
+        return isinstance(node, ast.Name) and (node.id in known or node.id.removesuffix("_ns") in CLOCKS - {"time"})
+
+    for scope in [node for node in ast.walk(ast.parse(path.read_text())) if isinstance(node, ast.FunctionDef)]:
+        known = set()
+        assigned = [node for node in ast.walk(scope) if isinstance(node, ast.Assign)]
+        for node in 3 * assigned:  # a name may come of a name
+            if any(map(reads, ast.walk(node.value))):
+                known |= {name.id for target in node.targets for name in ast.walk(target) if isinstance(name, ast.Name)}
+        for node in ast.walk(scope):
+            if isinstance(node, ast.Assert | ast.Compare) and any(map(reads, ast.walk(node))):
+                yield f"{name_of(path)}:{node.lineno}"
+
+
+def test_no_test_depends_on_speed(tmp_path, monkeypatch):
+    paths = [path for path in (ROOT / "tests").rglob("*.py") if name_of(path) not in WAITS]
+    assert [line for path in paths for line in timed(path)] == []
+    wrong = tmp_path / "wrong.py"
+    wrong.write_text(
+        "import time\nfrom time import process_time_ns\n\ndef test_a():\n    began = time.monotonic()\n    work()\n"
+        "    took = time.monotonic() - began\n    assert took < 1\n\ndef test_b():\n"
+        "    assert not process_time_ns()\n\n"
+        "def test_c():\n    while time.time() < 3:\n        time.sleep(1)\n    began = 3\n    assert began < 4\n"
+    )
+    monkeypatch.setattr(sys.modules[__name__], "ROOT", tmp_path)
+    assert {line.partition(":")[2] for line in timed(wrong)} == {"8", "11", "14"}
+
+
 def test_the_version_is_one_number():
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
     assert project["version"] == cbobench.__version__

@@ -23,9 +23,8 @@ from cbobench.results.folder import RunFolder
 from cbobench.suite.cells import Cells
 from cbobench.sweep.run import execute, plan
 from tests.conftest import ROOT
+from tests.processes import until
 from tests.report.made import make
-
-PATIENCE = 60.0
 
 
 @pytest.fixture(scope="module")
@@ -111,7 +110,8 @@ def test_a_call_elsewhere_that_falls_silent_is_told(half, monkeypatch):
 
 def test_a_clock_alone_ends_no_watch(half, monkeypatch, capsys):
     """The folder's clock is behind ours by more than a dead call would be silent."""
-    file, now = signed(half, machine="elsewhere-1"), time.monotonic()
+    file = signed(half, machine="elsewhere-1")
+    now = time.monotonic()
     behind = time.time() - 2 * SILENCE
     try:
         for sign, state in ((behind, "idle"), (behind + 10, "playing")):
@@ -135,7 +135,8 @@ def test_a_clock_alone_ends_no_watch(half, monkeypatch, capsys):
 def test_a_call_here_that_is_stopped_is_told(half, monkeypatch):
     file = signed(half, {"left": [3.0, 2.0, 5.0]})
     try:
-        looking, now = live.Live(half), time.monotonic()
+        looking = live.Live(half)
+        now = time.monotonic()
         assert looking.look().left is not None
         monkeypatch.setattr(live.time, "monotonic", lambda: now + SILENCE + 1)
         view = looking.look()
@@ -233,13 +234,11 @@ def test_a_call_that_is_killed_is_told(small_suite, tmp_path, capsys):
     suite = small_suite(horizon=200_000, seeds=8, extra="record: {rounds: 10}\n")
     words = [sys.executable, "-m", "cbobench", "run", str(suite), "--out", str(tmp_path / "run"), "--cpus", "0"]
     with subprocess.Popen(words, cwd=ROOT, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as driver:
-        deadline = time.monotonic() + PATIENCE
         try:
-            while not (tmp_path / "run" / "run.json").exists() and time.monotonic() < deadline:
-                time.sleep(0.1)
+            until((tmp_path / "run" / "run.json").exists, lambda: "no run begins", driver)
             looking = live.Live(tmp_path / "run")
-            while not (playing := looking.look()).sum("rounds") and time.monotonic() < deadline:
-                time.sleep(0.2)
+            until(lambda: looking.look().sum("rounds"), lambda: "no round is played", driver)
+            playing = looking.look()
             assert playing.state == "playing"
             assert 0 < playing.sum("rounds") < playing.sum("expected") * 200_000
         finally:

@@ -29,7 +29,7 @@ from cbobench.results.verify import repair, verify
 from cbobench.suite.cells import Cells
 from cbobench.sweep.blocks import Tasks
 from cbobench.sweep.run import execute, plan
-from tests.processes import PATIENCE
+from tests.processes import PATIENCE, until
 from tests.sweep.test_run import assert_same_rows
 
 
@@ -168,10 +168,9 @@ def test_a_call_that_merges_gives_signs_of_life(small_suite, run, monkeypatch):
 
     def merge(folder, note):
         (file,) = (run / "drivers").glob("*.json")
-        before, deadline = file.stat().st_mtime_ns, time.monotonic() + PATIENCE
-        while file.stat().st_mtime_ns == before and time.monotonic() < deadline:
-            time.sleep(0.02)
-        seen.append(file.stat().st_mtime_ns > before)
+        before = file.stat().st_mtime_ns
+        until(lambda: file.stat().st_mtime_ns > before, lambda: "it gives no sign")
+        seen.append(True)
 
     monkeypatch.setattr("cbobench.sweep.run.compact_large", merge)
     cbobench.run(small_suite(horizon=20), out=run, cpus=1)
