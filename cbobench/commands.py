@@ -60,15 +60,21 @@ def do_run(options: argparse.Namespace, given: list[str]) -> int:
     pin_threads()
     from cbobench.sweep.interrupt import interruptible
 
+    again = printable(masked(shlex.join(["cbobench", *given])))
     with interruptible():  # while it plans, and between that and playing, as well
-        return _run(options, given)
+        try:
+            return _run(options, given, again)
+        except KeyboardInterrupt:
+            print(f"stopped: nothing more is played; to go on: {again}", file=sys.stderr)
+            return 130
 
 
-def _run(options: argparse.Namespace, given: list[str]) -> int:
+def _run(options: argparse.Namespace, given: list[str], again: str) -> int:
     from cbobench.sweep import run as sweep
     from cbobench.sweep.budget import Budget
     from cbobench.sweep.estimate import estimate
     from cbobench.sweep.progress import Progress
+    from cbobench.sweep.rayhost import Ended
 
     Budget(options.budget)  # a wrong one is refused before anything is read
     todo = sweep.plan(
@@ -80,7 +86,6 @@ def _run(options: argparse.Namespace, given: list[str]) -> int:
         print("\n".join([estimate(todo, options.cpus), *(f"not played: {line}" for line in todo.record.unplayable)]))
         return 0
     code = 0
-    again = ["cbobench", *given]
     out = sys.stdout
     with Progress(todo) as progress, contextlib.redirect_stdout(sys.stderr):  # Ray prints of crashed workers
 
@@ -89,7 +94,7 @@ def _run(options: argparse.Namespace, given: list[str]) -> int:
             progress.begin()
             progress.close()
             try:
-                code = _came_to(outcome, todo.done, masked(shlex.join(again)), options.fail_fast, progress.said, out)
+                code = _came_to(outcome, todo.done, again, options.fail_fast, progress.said, out)
             except OSError:
                 if not outcome.stopped:
                     raise
@@ -105,10 +110,23 @@ def _run(options: argparse.Namespace, given: list[str]) -> int:
             progress.close()
             if isinstance(error, Misuse):
                 raise
-            words = f"{error}; what is published stays, to go on: {shlex.join(again)}"
+            if isinstance(error, Ended) and options.address is not None:
+                here = shlex.join(["cbobench", *_without_cluster(given)])
+                again = f"{here} (on this machine; on a cluster that is up, add its --address)"
+            words = f"{error}; what is published stays, to go on: {again}"
             print(f"cbobench: {printable(masked(words))}", file=sys.stderr)
             return error.exit_code
     return code
+
+
+def _without_cluster(given: list[str]) -> Iterator[str]:
+    """The words of a command that played on a cluster, for this machine."""
+    words = iter(given)
+    for word in words:
+        if word == "--address":
+            next(words, None)
+        elif word != "--ship" and not word.startswith("--address="):
+            yield word
 
 
 def _came_to(outcome: Outcome, done: int, command: str, fail_fast: bool, said: int, out: TextIO) -> int:
@@ -124,7 +142,7 @@ def _came_to(outcome: Outcome, done: int, command: str, fail_fast: bool, said: i
         good = done + outcome.played - outcome.failed
         bad = f", {outcome.failed} failed" if outcome.failed else ""
         cells = counted(outcome.cells, "cell")
-        print(f"stopped: {good} of {cells} done{bad}; to go on: {printable(command)}", file=sys.stderr)
+        print(f"stopped: {good} of {cells} done{bad}; to go on: {command}", file=sys.stderr)
         return 1 if fail_fast and outcome.failed else 130
     from cbobench.report.compare import compare
     from cbobench.report.load import Run

@@ -12,11 +12,21 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from contextlib import suppress
 from math import inf
 from typing import Protocol
 
 from cbobench.errors import CbobenchError, CellFailure, Misuse
-from cbobench.play.task import Crashed, Receipt, Task, TooLong, carry_out, failed_row, publish_cells
+from cbobench.play.task import (
+    Crashed,
+    Receipt,
+    Task,
+    TooLong,
+    carry_out,
+    failed_row,
+    publish_cells,
+    published_receipt,
+)
 from cbobench.problems.base import Problem
 from cbobench.results.drivers import beat
 from cbobench.results.folder import RunFolder
@@ -24,7 +34,7 @@ from cbobench.sweep.blocks import Measured, Queue, Tasks, machine_memory, rounds
 from cbobench.sweep.forecast import Forecast
 from cbobench.sweep.overdue import Overdue
 from cbobench.sweep.pace import Pace
-from cbobench.sweep.rayhost import RayHost
+from cbobench.sweep.rayhost import Ended, RayHost
 from cbobench.sweep.raysweep import Lost, RaySweep, started
 from cbobench.sweep.ship import code
 from cbobench.sweep.workers import Workers, usable_cpus
@@ -153,8 +163,17 @@ class Crew:
         """Receipts of all tasks, as they come; `stop` ends what is in play.
 
         Raises:
-            CbobenchError: a worker has other code, cannot write, or cannot start; too many nodes were lost; Ray died.
+            CbobenchError: a worker has other code, cannot write, or cannot start; too many nodes were lost; Ray died
+                before all was published.
         """
+        try:
+            yield from self._play()
+        except Ended:
+            yield from self._published()
+            if self.waiting or any(player.pending for player in self._players()):
+                raise
+
+    def _play(self) -> Iterator[Receipt]:
         self.began = time.monotonic()
         while self.waiting or any(player.pending for player in self._players()):
             self._call_ray()
@@ -185,6 +204,17 @@ class Crew:
                         self.waiting.appendleft(task)
                     else:
                         yield receipt
+
+    def _published(self) -> Iterator[Receipt]:
+        """Receipts of tasks in play whose cells are there, though who played them has gone before it said so."""
+        there = self.folder.published()
+        for player in self._players():
+            for task in [task for task in player.pending if task.name in there]:
+                with suppress(Ended):
+                    player.recall(task)
+                receipt = published_receipt(self.folder, task)
+                self.forecast.heard(task, receipt)
+                yield receipt
 
     def hold(self) -> bool:
         """Hand out nothing more than what has begun; whether something is left."""

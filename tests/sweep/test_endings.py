@@ -5,19 +5,24 @@ from __future__ import annotations
 import itertools
 import os
 import pty
+import shlex
 import signal
 import subprocess
 import sys
+from functools import partial
 
 import pytest
 
 import cbobench
+from cbobench.cli import main
 from cbobench.play import watch
 from cbobench.play.failure import Interrupted
+from cbobench.play.task import carry_out
 from cbobench.report.load import Run
 from cbobench.results import folder as folders
 from cbobench.results import store
 from cbobench.results.folder import RunFolder
+from cbobench.sweep.rayhost import Ended
 from tests.conftest import cbobench_words
 from tests.processes import PATIENCE, assert_gone, below, program, until
 from tests.sweep.test_run import SLOW, start_and_wait
@@ -99,6 +104,58 @@ def test_ray_that_dies(write_suite, tmp_path):
     assert "its raylet died" in errors
 
 
+class Dying:
+    """A Ray that has played all but the last `left` tasks of what it was given, and dies before it says so."""
+
+    def __init__(self, problems, folder, *more, left=0):
+        self.problems, self.folder, self.left = problems, folder, left
+        self.flight = {}
+
+    pending = property(lambda self: self.flight.values())
+
+    def wait(self):
+        pass
+
+    def room(self):
+        return 10**6
+
+    def give(self, task):
+        self.flight[task.name] = task
+
+    def take(self, seconds):
+        for task in [*self.flight.values()][: len(self.flight) - self.left]:
+            carry_out(self.problems[task.pair.problem.title], task, self.folder)
+        raise Ended("Ray at head:1 has ended (its raylet or its GCS died)")
+        yield
+
+    def recall(self, task):
+        del self.flight[task.name]
+        raise Ended("Ray has ended")
+
+    def stop(self):
+        pass
+
+
+@pytest.mark.parametrize("left", [0, 2])
+def test_a_head_that_dies(small_suite, tmp_path, capsys, monkeypatch, left):
+    """Nothing is wrong where all cells are there; else the command that resumes does not name what is dead."""
+    monkeypatch.setattr("cbobench.sweep.crew.RayHost", partial(Dying, left=left))
+    words = ["run", str(small_suite()), "--out", str(tmp_path / "r"), "--block", "2"]
+    code = main([*words, "--address", "head:1", "--ship"])
+    errors = capsys.readouterr().err
+    assert len(Run(tmp_path / "r").cells) == 12 - 2 * left
+    if not left:
+        assert code == 0, errors
+        assert "has ended" not in errors
+        return
+    assert code == 1, errors
+    command = shlex.join(["cbobench", *words])
+    assert errors.splitlines()[-1] == (
+        "cbobench: Ray at head:1 has ended (its raylet or its GCS died); what is published stays, to go on: "
+        f"{command} (on this machine; on a cluster that is up, add its --address)"
+    )
+
+
 def test_a_signal_while_a_sweep_is_planned(write_suite, tmp_path):
     (tmp_path / "slowly.py").write_text(
         "import time\nfrom cbobench.algorithms.references import Random\nprint('here', flush=True)\ntime.sleep(30)\n"
@@ -110,7 +167,8 @@ def test_a_signal_while_a_sweep_is_planned(write_suite, tmp_path):
     assert driver.stdout.readline() == "here\n"
     driver.send_signal(signal.SIGTERM)
     _, errors = driver.communicate(timeout=PATIENCE)
-    assert (driver.returncode, errors) == (130, "cbobench: stopped\n")
+    command = shlex.join(["cbobench", *words[words.index("run") :]])
+    assert (driver.returncode, errors) == (130, f"stopped: nothing more is played; to go on: {command}\n")
     assert not (tmp_path / "no").exists()
 
 
