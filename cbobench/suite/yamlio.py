@@ -39,7 +39,7 @@ class _Loader(yaml.SafeLoader):
     nodes = depth = 0
     whole: yaml.Token | None = None  # the next token, once it is known to be
 
-    def check_token(self, *kinds: type[yaml.Token]) -> bool:
+    def check_token(self, *kinds: Any) -> bool:
         """Whether the next token is of some kind: asked eight times of each, and PyYAML's looks for it each time."""
         if not self.tokens or self.tokens[0] is not self.whole:
             self.whole = self.peek_token()  # type: ignore[no-untyped-call]
