@@ -1,4 +1,4 @@
-"""The command line. Every error is one line; exit codes: 0 done, 1 something failed, 2 misuse, 130 stopped."""
+"""The command line. Every error is one line; exit codes: 0 done, 1 failed, 2 misuse, 3 undecided, 130 stopped."""
 
 from __future__ import annotations
 
@@ -132,7 +132,7 @@ def parser() -> Parser:
         "other",
         metavar="RUN2",
         nargs="?",
-        help="what changed from RUN to RUN2; exit code 1: worse, or not comparable",
+        help="what changed from RUN to RUN2; exit code 1: worse, or not comparable; 3: too few seeds to tell",
     )
     compare.add_argument("--only", metavar="GLOB", action=Once, help='only matching pairs, "problem/algorithm" or one')
     compare.add_argument("--metric", metavar="NAME", nargs="+", action="extend", help="metrics, by name or symbol")

@@ -24,6 +24,8 @@ from cbobench.words import counted
 if TYPE_CHECKING:
     from cbobench.sweep.run import Outcome
 
+UNDECIDED = 3  # exit code where seeds are too few to tell whether anything is worse
+
 __all__ = [
     "do_audit",
     "do_check",
@@ -193,7 +195,9 @@ def do_compare(options: argparse.Namespace, given: list[str]) -> int:
     if found.nothing:
         both = printable(f"{options.run} and {options.other}")
         print(f"nothing of {both} can be compared: {printable(found.nothing)}", file=sys.stderr)
-    return 1 if found.worse or found.nothing else 0
+    if found.undecided:
+        print(printable(found.undecided), file=sys.stderr)
+    return 1 if found.worse or found.nothing else UNDECIDED if found.undecided else 0
 
 
 def do_watch(options: argparse.Namespace, given: list[str]) -> int:

@@ -12,7 +12,7 @@ from typing import Any
 from cbobench.errors import Misuse
 from cbobench.report.formats import number
 from cbobench.report.pairs import probability
-from cbobench.stats.paired import SIGNIFICANT
+from cbobench.stats.paired import SIGNIFICANT, decidable
 from cbobench.words import counted
 
 HERE = Path(__file__).parent
@@ -196,7 +196,7 @@ def outcome(row: dict[str, Any], tests: int) -> str:
         return "better" if value(row["effect"]) > 0 else "worse"
     if value(row["p"]) < SIGNIFICANT and value(row["effect"]) < 0:
         return "worse unadjusted"
-    return "too few seeds" if 2.0 ** (1 - row["n"]) * tests > SIGNIFICANT else "not separable"
+    return "not separable" if decidable(row["n"], tests) else "too few seeds"
 
 
 def verdicts(found: Findings) -> str:

@@ -38,6 +38,7 @@ class Comparison:
         table: the same for readers.
         worse: between two runs, whether anything is worse or newly failing.
         nothing: why two runs hold nothing that can be compared; empty where they hold something.
+        undecided: what of two runs no test can decide with these seeds; empty where there is no such thing.
         unplayable: what the run's suite leaves out because it cannot be played, and why, a line each.
     """
 
@@ -45,6 +46,7 @@ class Comparison:
     table: TextTable
     worse: bool = False
     nothing: str = ""
+    undecided: str = ""
     unplayable: tuple[str, ...] = ()
 
     def render(self, style: str = "table", width: int | None = None) -> str:

@@ -20,7 +20,7 @@ from cbobench.report.groups import Group, arenas
 from cbobench.report.load import Run
 from cbobench.report.quantities import FAR, Array, Quantity, unfilled
 from cbobench.stats.intervals import interval
-from cbobench.stats.paired import SIGNIFICANT, difference, holm, signed_rank
+from cbobench.stats.paired import SIGNIFICANT, decidable, difference, holm, signed_rank
 
 
 @dataclass(frozen=True)
@@ -127,7 +127,7 @@ def marks(found: list[Group], shown: list[Quantity]) -> Marks:
         adjusted = holm([test[2] for test in tests])
         mine: set[int] = set()
         for (first, group, _, behind, n), p in zip(tests, adjusted, strict=True):
-            if n == 0 or 2.0 ** (1 - n) * len(tests) > SIGNIFICANT:
+            if not decidable(n, len(tests)):
                 powerless = True
                 continue
             mine.add(position[id(first)])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping
+from itertools import count
 from typing import Any
 
 import numpy as np
@@ -14,21 +15,24 @@ from cbobench.report.formats import TextTable, bracket, number
 from cbobench.report.groups import Group, groups
 from cbobench.report.load import Run
 from cbobench.report.pairs import compared as difference
-from cbobench.report.pairs import probability
+from cbobench.report.pairs import paired, probability
 from cbobench.report.quantities import Quantity, unfilled
-from cbobench.stats.paired import SIGNIFICANT, holm
+from cbobench.stats.paired import SIGNIFICANT, decidable, holm, signed_rank
+from cbobench.words import counted
 
 CHANGED = ("better", "worse", "newly failing", "fixed")
-COUNTS = ("n", "expected", "defined", "wins", "ties", "losses")
+ALL = "all problems"
+COUNTS = ("horizon", "n", "expected", "defined", "wins", "ties", "losses")
 NOTE = (
     "after - before, paired by seed, with 95 % intervals; n: seeds that both have; better and worse: Wilcoxon's "
-    "signed-rank test, Holm over the rows of a metric, 5 %; w/t/l: seeds that are better, equal, worse"
+    "signed-rank test, Holm over the rows of a metric that are not identical, 5 %; all problems: their ranks summed; "
+    "w/t/l: seeds that are better, equal, worse"
 )
 
 
 def compared(
     before: Run, after: Run, only: str | None, shown: list[Quantity], only_changed: bool, factor: float
-) -> tuple[pd.DataFrame, TextTable, bool, str]:
+) -> tuple[pd.DataFrame, TextTable, bool, str, str]:
     """What changed from one run to another.
 
     Args:
@@ -38,8 +42,9 @@ def compared(
         factor: at least 1: medians that differ by less are no change.
 
     Returns:
-        One row per problem, algorithm and quantity, or failure, with its `verdict`; its table; whether anything is
-        worse or newly failing; and why nothing at all can be compared, empty where something can.
+        One row per problem, algorithm and quantity, or failure, with its `verdict`, and one per algorithm and quantity
+        over all its problems; its table; whether anything is worse or newly failing; why nothing at all can be
+        compared; and what cannot be decided. The last two are empty where there is no such thing.
     """
     if isinstance(factor, bool) or not isinstance(factor, (int, float)) or not 1 <= factor < np.inf:
         raise Misuse(f"factor is {show(factor)}; it must be a number of at least 1")
@@ -48,12 +53,13 @@ def compared(
     worse = bool(frame["verdict"].isin(["worse", "newly failing"]).any())
     reasons = Counter(frame["reason"]) if (frame["verdict"] == "not comparable").all() else {}
     nothing = ", ".join(f"{reason} ({count})" for reason, count in reasons.items())
+    few = _undecided(frame)
     hidden = frame[~frame["verdict"].isin(CHANGED)] if only_changed else frame.iloc[:0]
     frame = frame.drop(hidden.index).reset_index(drop=True)
     title = f"{before.record.suite}: {before.folder} -> {after.folder}"
-    table = _table(frame, shown, title, Counter(hidden["verdict"]))
+    table = _table(frame, shown, title, Counter(hidden["verdict"]), few)
     counts = [name for name in COUNTS if name in frame]  # some rows have none: without this they would be 8.0
-    return frame.astype(dict.fromkeys(counts, "Int64")), table, worse, nothing
+    return frame.astype(dict.fromkeys(counts, "Int64")), table, worse, nothing, few
 
 
 def _rows(before: Run, after: Run, only: str | None, shown: list[Quantity], factor: float) -> list[dict[str, Any]]:
@@ -76,7 +82,11 @@ def _rows(before: Run, after: Run, only: str | None, shown: list[Quantity], fact
             else:
                 only_in = "only before" if horizon in here else "only after"
                 rows.append(key_row | {"metric": None, "verdict": "not comparable", "reason": only_in})
-    _judge(rows, factor)
+    tests = [row for row in rows if row.get("n") and "p" in row]
+    rows += _together(tests)
+    _judge([row for row in rows if "p" in row], factor)
+    for row in tests:
+        del row["apart"]
     return rows
 
 
@@ -124,21 +134,65 @@ def _pair(row: dict[str, Any], old: Group, new: Group, shown: list[Quantity]) ->
         if found["n"] == 0:
             rows.append(one | {"verdict": "not comparable", "reason": "no seed in which both are defined"})
             continue
-        rows.append(one | {"before": middle[0], "after": middle[1], **found})
+        both = paired(new.good, old.good, quantity)
+        apart = quantity.sign * (both.ordered_a - both.ordered_b)
+        rows.append(one | {"before": middle[0], "after": middle[1], "apart": apart, **found})
+    return rows
+
+
+def _together(tests: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """A row per algorithm and metric over the problems on which it changed, where these are several."""
+    problems: dict[tuple[str, str], dict[str, dict[str, Any]]] = {}
+    for row in tests:
+        if row["apart"].any():
+            mine = problems.setdefault((row["algorithm"], row["metric"]), {})
+            if row["horizon"] >= mine.get(row["problem"], row)["horizon"]:  # two horizons of one play are no two
+                mine[row["problem"]] = row
+    rows = []
+    for (algorithm, metric), mine in problems.items():
+        if len(parts := list(mine.values())) > 1:
+            p, effect = signed_rank(*(row["apart"] for row in parts))
+            sums = {name: sum(row[name] for row in parts) for name in ("n", "expected", "wins", "ties", "losses")}
+            row = {"problem": None, "problem_label": ALL, "horizon": None, "algorithm": algorithm, "metric": metric}
+            row |= {"algorithm_label": parts[0]["algorithm_label"], "parts": parts}
+            rows.append(row | sums | {"p": p, "effect": effect})
     return rows
 
 
 def _judge(rows: list[dict[str, Any]], factor: float) -> None:
-    """Verdicts of the rows that have a test."""
-    for metric in dict.fromkeys(row["metric"] for row in rows if "p" in row):
-        tests = [row for row in rows if "p" in row and row["metric"] == metric]
+    """Verdicts of the rows that have a test. What is identical is no test: it would only weaken the others."""
+    for metric in dict.fromkeys(row["metric"] for row in rows):
+        mine = [row for row in rows if row["metric"] == metric]
+        tests = [row for row in mine if row["wins"] + row["losses"]]
+        for row in mine:
+            row |= {"verdict": "identical", "p_holm": np.nan}
         for row, p in zip(tests, holm([row["p"] for row in tests]), strict=True):
             row["p_holm"] = float(p)
-            significant = p < SIGNIFICANT and row["effect"] != 0
-            if significant and _within(row["before"], row["after"], factor):
-                row["verdict"], row["reason"] = "not significant", f"within a factor of {factor:g}"
+            parts = row.pop("parts", [row])
+            beyond = [one["effect"] for one in parts if not _within(one["before"], one["after"], factor)]
+            differing = row["wins"] + row["losses"]
+            if p >= SIGNIFICANT or row["effect"] == 0:
+                open_ = beyond and not decidable(differing, len(tests))
+                row["verdict"] = "undecided" if open_ else "not significant"
+            elif any(effect * row["effect"] > 0 for effect in beyond):
+                row["verdict"] = "better" if row["effect"] > 0 else "worse"
             else:
-                row["verdict"] = ("better" if row["effect"] > 0 else "worse") if significant else "not significant"
+                row["verdict"], row["reason"] = "not significant", f"within a factor of {factor:g}"
+
+
+def _undecided(frame: pd.DataFrame) -> str:
+    """What the seeds are too few for, and how many would do; empty where there is no such row."""
+    rows = frame[frame["verdict"] == "undecided"]
+    if rows.empty:
+        return ""
+    family = int(frame.loc[frame["p_holm"].notna(), "metric"].value_counts()[rows["metric"].unique()].max())
+    need = next(n for n in count(1) if decidable(n, family))
+    few = int((rows["wins"] + rows["losses"]).min())
+    return (
+        f"{counted(len(rows), 'row')} cannot be decided: of {counted(family, 'row')} of a metric that changed none "
+        f"comes out with fewer than {need} seeds that differ, and there are as few as {few}; take more seeds, or --only, "
+        "--metric or --factor"
+    )
 
 
 def _within(before: float, after: float, factor: float) -> bool:
@@ -148,7 +202,7 @@ def _within(before: float, after: float, factor: float) -> bool:
     return before * after > 0 and max(before / after, after / before) <= factor
 
 
-def _table(frame: pd.DataFrame, shown: list[Quantity], title: str, hidden: Mapping[str, int]) -> TextTable:
+def _table(frame: pd.DataFrame, shown: list[Quantity], title: str, hidden: Mapping[str, int], few: str) -> TextTable:
     symbols = {quantity.name: quantity for quantity in shown}
     several = len(frame) > 0 and frame["horizon"].nunique() > 1
     columns = ["problem", "algorithm", *(["T"] if several else []), "metric", "verdict", "n"]
@@ -160,12 +214,16 @@ def _table(frame: pd.DataFrame, shown: list[Quantity], title: str, hidden: Mappi
         reason = row.get("reason")
         verdict = row["verdict"] + (f" ({reason})" if isinstance(reason, str) else "")
         n = row.get("n", np.nan)
-        cells = [row["problem_label"], row["algorithm_label"], *([str(row["horizon"])] if several else [])]
+        cells = [
+            row["problem_label"],
+            row["algorithm_label"],
+            *([number(row["horizon"], whole=True)] if several else []),
+        ]
         cells += [quantity.symbol if quantity else "–", verdict]
         if quantity is not None and tested:
-            text = bracket(row["median"], row["median_low"], row["median_high"])
+            text = bracket(*(row.get(name, np.nan) for name in ("median", "median_low", "median_high")))
             counts = f"{row['wins']:.0f}/{row['ties']:.0f}/{row['losses']:.0f}"
-            ends = [number(row[name], quantity.whole) for name in ("before", "after")]
+            ends = [number(row.get(name, np.nan), quantity.whole) for name in ("before", "after")]
             cells += [f"{n:.0f}/{row['expected']:.0f}", *ends, text, probability(row["p_holm"]), counts]
         else:
             cells += ["–" if np.isnan(n) else f"{n:.0f}", *["–"] * 5]
@@ -174,7 +232,9 @@ def _table(frame: pd.DataFrame, shown: list[Quantity], title: str, hidden: Mappi
     note = NOTE + (f"\nnot shown: {some}" if some else "")
     if not rows:
         none = "nothing that can be compared changed" if "not comparable" in hidden else "nothing changed"
-        note = none + (f"; not shown: {some}" if some else "")
+        note = none if set(hidden) <= {"identical", "not comparable"} else "no change is significant"
+        note += f"; not shown: {some}" if some else ""
+    note += f"\n{few}" if few else ""
     left = 5 if several else 4
     weights = [0] * (left + 1) + [2, 2, 1, 4, 3]
     return TextTable(columns, rows, title, note, left=left, weights=weights)

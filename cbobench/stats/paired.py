@@ -93,28 +93,28 @@ def mean_ranks(values: Array) -> Array:
     return np.asarray((counts.cumsum() - (counts - 1) / 2)[which])
 
 
-def signed_rank(apart: ArrayLike) -> tuple[float, float]:
+def signed_rank(*strata: ArrayLike) -> tuple[float, float]:
     """Wilcoxon's signed-rank test of n differences, (n,), and the matched-pairs rank-biserial correlation.
 
     Zeros are ranked and then dropped (Pratt 1959); equal sizes share their mean rank. Up to `EXACT` differences p is
     exact: the share of all assignments of signs to these very ranks that are as far out, ties and all. Beyond, it
-    is the normal approximation. All zero gives p = 1 and effect 0.
+    is the normal approximation. All zero gives p = 1 and effect 0. Of several strata, such as problems whose units
+    differ, each is ranked by itself and the ranks are summed (van Elteren 1960, for pairs).
 
     Returns:
         p, two-sided; (sum of ranks of positive differences - sum of those of negative ones) / sum of all ranks.
     """
     from scipy.special import ndtr
 
-    values = numbers(apart)
-    n = len(values)
-    ranks = mean_ranks(np.abs(values))
+    parts = [numbers(apart) for apart in strata]
+    values, ranks = np.concatenate(parts), np.concatenate([mean_ranks(np.abs(part)) for part in parts])
     used = ranks[values != 0]
     if len(used) == 0:
         return 1.0, 0.0
     positive, total = ranks[values > 0].sum(), used.sum()
-    effect = float((2 * positive - total) / (n * (n + 1) / 2))
+    effect = float((2 * positive - total) / ranks.sum())
     lesser = min(positive, total - positive)
-    if n > EXACT:
+    if len(values) > EXACT:
         z = (lesser - total / 2) / np.sqrt((used**2).sum() / 4)
         return float(min(1.0, 2 * ndtr(z))), effect
     halves = np.rint(2 * used).astype(int)  # mean ranks are whole or half numbers
@@ -124,6 +124,11 @@ def signed_rank(apart: ArrayLike) -> tuple[float, float]:
         law[rank:] += law[:-rank]
         law /= 2
     return float(min(1.0, 2 * law[: round(2 * lesser) + 1].sum())), effect
+
+
+def decidable(n: int, tests: int) -> bool:
+    """Whether n differences that are not zero, all of one sign, come out among so many tests (Holm, 5 %)."""
+    return tests * 2.0 ** (1 - n) < SIGNIFICANT
 
 
 def holm(p: ArrayLike) -> Array:

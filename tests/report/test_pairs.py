@@ -129,7 +129,7 @@ def test_verdicts(two):
         found.setdefault(row["algorithm_label"], []).append(row["verdict"])
     assert found == {
         "same": ["not significant"], "slower": ["worse"], "faster": ["better"],
-        "breaks": ["newly failing", "not significant"], "mended": ["fixed", "not significant"],
+        "breaks": ["newly failing", "identical"], "mended": ["fixed", "identical"],
         "gone": ["not comparable"], "new": ["not comparable"],
     }  # fmt: skip
     assert compared.worse
@@ -144,7 +144,7 @@ def test_verdicts(two):
 def test_only_changed(two):
     compared = cbobench.compare(*two, metric="regret", only_changed=True)
     assert sorted(compared.frame["verdict"]) == ["better", "fixed", "newly failing", "worse"]
-    assert "not shown: 3 not significant, 2 not comparable" in str(compared)
+    assert "not shown: 1 not significant, 2 identical, 2 not comparable" in str(compared)
     same = cbobench.compare(two[0], two[0], metric="regret", only_changed=True)
     assert same.frame.empty
     assert not same.worse
@@ -197,7 +197,7 @@ def test_horizons_that_one_run_lacks_are_said(tmp_path):
     for runs, reason in (((one, both), "only after"), ((both, one), "only before")):
         compared = cbobench.compare(*runs, metric="regret")
         rows = compared.frame.set_index("horizon")
-        assert rows["verdict"].to_dict() == {100: "not significant", 200: "not comparable"}
+        assert rows["verdict"].to_dict() == {100: "identical", 200: "not comparable"}
         assert rows.loc[200, "reason"] == reason
         assert not compared.nothing
 

@@ -1,0 +1,74 @@
+"""Two runs as a gate of a CI: it closes where a method became worse, or says that the seeds are too few to tell."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import cbobench
+from cbobench.cli import main
+from cbobench.stats.paired import decidable
+from tests.report.made import make
+
+
+def two(folder, seeds, problems, methods, changed, shift):
+    """Runs before and after: `shift` added to the regret of the first `changed` methods, on every problem and seed."""
+    base = np.random.default_rng(0).normal(10, 1, size=(problems, methods, seeds))
+    after = base.copy()
+    after[:, :changed] += shift
+    return [
+        make(
+            folder / name,
+            {(f"P{i}", f"A{j}"): {"regret": some[i, j]} for i in range(problems) for j in range(methods)},
+            seeds=range(seeds),
+        )
+        for name, some in (("before", base), ("after", after))
+    ]
+
+
+@pytest.mark.parametrize("seeds", [1, 2, 5, 6, 10])
+@pytest.mark.parametrize(("problems", "methods", "changed"), [(1, 2, 1), (1, 8, 8), (2, 1, 1), (7, 2, 1), (7, 4, 4)])
+def test_what_is_always_worse_is_caught_or_cannot_be_decided(tmp_path, seeds, problems, methods, changed):
+    runs = two(tmp_path, seeds, problems, methods, changed, np.linspace(0.5, 1, seeds))
+    found = cbobench.compare(*runs, metric="regret")
+    rows = problems * changed
+    family = rows + (changed if problems > 1 else 0)
+    pairs = seeds * problems  # of a method over all problems
+    assert found.worse == decidable(pairs if problems > 1 else seeds, family)
+    assert bool(found.undecided) == (not decidable(seeds, family))
+    assert found.worse or found.undecided
+    verdicts = found.frame["verdict"].value_counts()
+    assert verdicts.get("identical", 0) == problems * (methods - changed)
+    assert verdicts.get("worse", 0) + verdicts.get("undecided", 0) == family
+    code = main(["compare", *map(str, runs), "--metric", "regret", "--only-changed"])
+    assert code == (1 if found.worse else 3)
+
+
+@pytest.mark.parametrize("style", ["table", "markdown", "csv"])
+def test_what_cannot_be_decided_is_said_with_the_seeds_that_would_do(tmp_path, capsys, style):
+    runs = two(tmp_path, 5, 1, 3, 3, np.linspace(-0.5, 0.4, 5))
+    assert main(["compare", *map(str, runs), "--metric", "regret", "--only-changed", "--format", style]) == 3
+    out, err = capsys.readouterr()
+    assert "3 rows cannot be decided" in err
+    assert "fewer than 7 seeds" in err, "3 rows: 3/32 is above 5 %, 3/64 below"
+    assert "nothing changed" not in out
+    assert ("cannot be decided" in out) == (style != "csv")
+
+
+def test_what_is_forgiven_or_identical_needs_no_deciding(tmp_path):
+    runs = two(tmp_path, 3, 2, 2, 1, np.array([0.01, 0.02, 0.03]))
+    small = cbobench.compare(*runs, metric="regret", factor=1.1)
+    assert (small.worse, small.undecided) == (False, "")
+    assert cbobench.compare(*runs, metric="regret").undecided
+    same = cbobench.compare(runs[0], runs[0])
+    assert set(same.frame["verdict"]) == {"identical"}
+    assert (same.worse, same.undecided) == (False, "")
+
+
+def test_a_method_that_is_worse_on_each_of_many_problems_is_worse_over_all(tmp_path):
+    """3 seeds tell nothing on one problem; on seven they do. Elsewhere better and worse alike are nothing."""
+    runs = two(tmp_path, 3, 7, 2, 1, np.array([0.5, 0.6, 0.7]))
+    frame = cbobench.compare(*runs, metric="regret").frame
+    over = frame[frame["problem_label"] == "all problems"].iloc[0]
+    assert (over["verdict"], over["n"], over["losses"]) == ("worse", 21, 21)
+    assert over["p"] == 2.0**-20
