@@ -190,8 +190,8 @@ def _undecided(frame: pd.DataFrame) -> str:
     few = int((rows["wins"] + rows["losses"]).min())
     return (
         f"{counted(len(rows), 'row')} cannot be decided: of {counted(family, 'row')} of a metric that changed none "
-        f"comes out with fewer than {need} seeds that differ, and there are as few as {few}; take more seeds, or --only, "
-        "--metric or --factor"
+        f"comes out with fewer than {need} seeds that differ, and there are as few as {few}; take more seeds, or "
+        "--only, --metric or --factor"
     )
 
 
@@ -199,7 +199,7 @@ def _within(before: float, after: float, factor: float) -> bool:
     """Whether two medians differ by no more than a factor; what changes its sign, or leaves 0, differs by any."""
     if factor <= 1 or not (np.isfinite(before) and np.isfinite(after)):
         return False
-    return before * after > 0 and max(before / after, after / before) <= factor
+    return before == after or (before * after > 0 and max(before / after, after / before) <= factor)
 
 
 def _table(frame: pd.DataFrame, shown: list[Quantity], title: str, hidden: Mapping[str, int], few: str) -> TextTable:
