@@ -1,6 +1,6 @@
 """How often intervals hold the true value, and how wide they are: methods, laws, numbers of seeds.
 
-    python benchmarks/coverage.py [--seeds 10 20 50] [--samples 10000] [--draws 1000] [--law lognormal ...]
+    python benchmarks/coverage.py [--seeds 2 3 5 10 20] [--samples 10000] [--draws 1000] [--law lognormal ...]
 
 Each entry is the coverage in % at nominal 95 % and, behind the stroke, the median width in units of Student's t.
 `interval` is `cbobench.stats.intervals.interval`, which tables and figures show; of the mean it is, on each side, the
@@ -64,7 +64,7 @@ def hall(x: np.ndarray) -> np.ndarray:
     n = x.shape[1]
     z = x - x.mean(axis=1, keepdims=True)
     square = np.maximum((z**2).mean(axis=1), 1e-30)
-    gamma = (z**3).mean(axis=1) / square**1.5 * np.sqrt(n - 1) / (n - 2)
+    gamma = (z**3).mean(axis=1) / square**1.5 * np.sqrt(n - 1) / max(n - 2, 1)
     t, error = stdtrit(n - 1, 1 - TAIL), np.sqrt(square / (n - 1))
     return x.mean(axis=1) - error * np.stack([intervals.unskewed(t, gamma), intervals.unskewed(-t, gamma)])
 
@@ -173,7 +173,7 @@ def of_growth(n: int, samples: int) -> float:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--seeds", nargs="+", type=int, default=(10, 20, 50))
+    parser.add_argument("--seeds", nargs="+", type=int, default=(2, 3, 4, 5, 6, 8, 10, 20, 50))
     parser.add_argument("--samples", type=int, default=10_000)
     parser.add_argument("--draws", type=int, default=1000)
     parser.add_argument("--law", nargs="+", default=LAWS, choices=LAWS)

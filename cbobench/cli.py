@@ -123,7 +123,7 @@ def parser() -> Parser:
     watch.add_argument("run", metavar="RUN", help="run folder, path or URI")
     watch.add_argument("--once", action="store_true", help="print it once, as text")
     watch.add_argument("--json", action="store_true", help="print an object at every look, or once")
-    compare = command("compare", "what the seeds came to: medians with 95 % intervals, who is best; or what changed")
+    compare = command("compare", "what the seeds came to: medians with intervals, who is best; or what changed")
     figures = command("figures", "draw every figure that the recipes know: PDF, PNG, caption and the CSV behind each")
     for sub in (status, compare, figures):
         sub.add_argument("run", metavar="RUN", help="run folder or bundle, path or URI")

@@ -44,12 +44,18 @@ function planePanel(run, problem, state, dark) {
   const type = state.planelog ? "log" : "linear";
   return {
     traces, csv,
-    note: !counts.length ? drawnOf(chosen, asked) || "nothing was asked for here" : noted(`${state.final}s with 95 % intervals, ${run.ends[problem]}, ${seedsOf(counts)}`,
+    note: !counts.length ? drawnOf(chosen, asked) || "nothing was asked for here" : noted(`${state.final}s with ${aroundOf(state.final, counts)}, ${run.ends[problem]}, ${seedsOf(counts)}`,
       drawnOf(chosen, asked), listed(absent, "no good cell"), listed(none, "without a value"), listed(beyond, "beyond any value"),
       listed(out, "seeds without a value are left out"), listed(worst, "to a median a seed without a value is worse than any"),
       listed(above, "no upper end"), listed(under, "no lower end"), state.planelog ? offScale(below, "point") : ""),
     layout: { xaxis: { title: { text: DATA.metrics[state.across].label }, type }, yaxis: { title: { text: DATA.metrics[state.up].label }, type } },
   };
+}
+
+/** What stands around means or medians: an interval, or of fewer than six seeds their range and what it attains. */
+function aroundOf(statistic, counts) {
+  const few = statistic === "mean" ? [] : [...new Set(counts.map(([, row]) => row.n))].filter((n) => n > 1 && n < 6);
+  return few.length ? `95 % intervals, or ranges below 6 seeds: ${few.map((n) => `${said(100 * (1 - 2 ** (1 - n)))} % for ${n}`).join(", ")}` : "95 % intervals";
 }
 
 /** Average ranks with the critical difference from the best. */

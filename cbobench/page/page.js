@@ -116,7 +116,7 @@ function planeSection() {
   section("plane", "Regret and violation in the end",
     el("div", { class: "controls" },
       choice("Across", metricChoices, state.across, set("across")), choice("Upwards", metricChoices, state.up, set("up")),
-      choice("Statistic", [["median", "median and 95 % interval"], ["mean", "mean and 95 % interval"]], state.final, set("final")),
+      choice("Statistic", [["median", "median and interval"], ["mean", "mean and 95 % interval"]], state.final, set("final")),
       tick("log axes", state.planelog, set("planelog"))),
     gallery(() => chosenPanels((run, problem, label) => panelOf(
       [label, runName(run)].filter(Boolean).join(" · "), fileName("plane", state.across, state.up, label, runName(run)),

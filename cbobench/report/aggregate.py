@@ -1,7 +1,8 @@
-"""Statistics over seeds: means and medians with their 95 % intervals, and quartiles."""
+"""Statistics over seeds: means and medians with their intervals, and quartiles."""
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
@@ -12,7 +13,7 @@ from cbobench.report.groups import Group, Where, groups, opened
 from cbobench.report.load import Run
 from cbobench.report.quantities import Array, Quantity, quantities, unfilled
 from cbobench.report.targets import reach, rounds_to
-from cbobench.stats.intervals import carried, interval
+from cbobench.stats.intervals import SURE, attained, carried, interval
 
 STATISTICS = ("mean", "low", "high", "median", "median_low", "median_high", "q25", "q75", "carried", "defined")
 
@@ -34,13 +35,14 @@ def summary(run: Where, *, only: str | None = None, by: str = "problem", target:
         for every metric and what else a cell holds:
 
         - `<name>`: the mean over seeds where it is defined; `<name>_low`, `<name>_high`: its 95 % interval;
-        - `<name>_median`, `<name>_median_low`, `<name>_median_high`: likewise, `<name>_q25`, `<name>_q75`: quartiles.
+        - `<name>_median`, `<name>_median_low`, `<name>_median_high`: likewise, but with fewer than six seeds the range
+          (which holds a median with 50, 75, 87.5, 93.75 % for 2, 3, 4, 5); `<name>_q25`, `<name>_q75`: quartiles.
           Of what a seed may never reach (simple regret, first feasible round, a target) these count such seeds as
           worse than any value: infinite where half of the seeds or more have none, NaN where all have;
         - `<name>_carried`: whether a few seeds carry the mean; `<name>_defined`: in how many seeds it is defined.
 
-        A group with n < expected is a partial result and shows it. NaN stands for what is undefined, such as the
-        interval of one seed.
+        Microseconds are a block's average: no intervals, no quartiles. A group with n < expected is a partial result
+        and shows it. NaN stands for what is undefined, such as the interval of one seed.
 
     Raises:
         Misuse: no run there, or nothing that matches.
@@ -97,11 +99,22 @@ def statistics(quantity: Quantity, values: Array) -> dict[str, Any]:
     result: dict[str, Any] = dict.fromkeys(STATISTICS, np.nan)
     result |= {"carried": carried(defined), "defined": len(defined)}
     if len(defined):
-        low, high = interval(defined, "mean", bounds=quantity.bounds)
-        result |= {"mean": defined.mean(), "low": float(low), "high": float(high)}
-        low, high = interval(ordered, "median")
         q25, median, q75 = np.quantile(ordered, [0.25, 0.5, 0.75])
-        found = {"median": median, "median_low": low, "median_high": high, "q25": q25, "q75": q75}
+        result |= {"mean": defined.mean(), "median": unfilled(float(median))}
+    if len(defined) and not quantity.shared:
+        low, high = interval(defined, "mean", bounds=quantity.bounds)
+        result |= {"low": float(low), "high": float(high)}
+        low, high = interval(ordered, "median")
+        found = {"median_low": low, "median_high": high, "q25": q25, "q75": q75}
         # between a value and FAR there is no half: where half of the seeds have none, there is no finite median
         result |= {name: unfilled(float(value)) for name, value in found.items()}
     return result
+
+
+def around_medians(counts: Iterable[int]) -> str:
+    """What stands around medians over so many seeds each: an interval, or their range and what it attains."""
+    several = {n for n in counts if n > 1}
+    few = ", ".join(f"{100 * attained(n):.3g} % for {n}" for n in sorted(several, reverse=True) if n < SURE)
+    if not few:
+        return "95 % interval"
+    return f"95 % interval, or range below {SURE} seeds: {few}" if max(several) >= SURE else f"range: {few} seeds"

@@ -71,7 +71,7 @@ def _seeds(run: Run, panels: Sequence[AnyPanel], shown: Shown) -> str:
     counts = {pair: len(run.good(*pair)) for pair in shown.pairs}
     low, high = min(counts.values()), max(counts.values())
     seeds = ("one seed" if low == 1 else f"{low} seeds") if low == high else f"{low} to {high} seeds"
-    first = " ".join(dict.fromkeys(panel.seen(seeds, low == 1) for panel in panels))
+    first = " ".join(dict.fromkeys(panel.seen(seeds, counts.values()) for panel in panels))
     asked = {(p, a): run.expected_of(p)[a] for p, a in [*shown.pairs, *shown.absent]}
     labels = run.record.labels("algorithms")
     several = len({problem for problem, _ in asked}) > 1

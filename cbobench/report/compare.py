@@ -11,21 +11,22 @@ import pandas as pd
 
 from cbobench.errors import Misuse, show
 from cbobench.report import pairs, ranking, runs
-from cbobench.report.aggregate import gathered, summarised
+from cbobench.report.aggregate import around_medians, gathered, summarised
 from cbobench.report.formats import CARRIED, FORMATS, MEAN, Marked, TextTable, bracket, number, records, render
 from cbobench.report.groups import Group, Where, binding, cpus, ends, groups, latest, opened
 from cbobench.report.load import Run
 from cbobench.report.quantities import HEADLINE, INSTEAD, SHARE, Quantity, chosen, quantities
 from cbobench.results.provenance import rounding
 
-ABOUT = "median [95 % interval] over seeds"
+ABOUT = "median [{around}] over seeds"
 MARKED = "* best of its problem by the median, or not separable from the best (paired Wilcoxon, Holm per column, 5 %)"
 NEVER = "k/n: only k seeds got there; the others count as worse than any value, the mean is of these k"
 PAIRED = (
-    "algorithm - against, seed by seed, with 95 % intervals; n: seeds that both have, of those asked for; k/n beside a "
-    "difference: in k of them both got there, the mean is of these, the median counts the others as lost; p: "
-    "Wilcoxon's signed-rank test, Holm over the rows of a metric; * significant at 5 %; effect: 1 where the algorithm "
-    "is better in every seed, -1 where it is worse; w/t/l: seeds in which it is better, equal, worse"
+    "algorithm - against, seed by seed: median [{around}], mean [95 % interval]; n: seeds that both have, of those "
+    "asked for; k/n beside a difference: in k of them both got there, the mean is of these, the median counts the "
+    "others as lost; p: Wilcoxon's signed-rank test, Holm over the rows of a metric; * significant at 5 %; effect: 1 "
+    "where the algorithm is better in every seed, -1 where it is worse; w/t/l: seeds in which it is better, equal, "
+    "worse"
 )
 
 
@@ -158,7 +159,8 @@ def compare(
             frame = frame.sort_values("algorithm", key=lambda a: a.map(order.index), kind="stable", ignore_index=True)
         if frame.empty:
             raise Misuse(f"{one.folder} holds no two algorithms with values on one problem: nothing to pair")
-        made = Comparison(frame, pairs.table(frame, main, title, PAIRED, by == "algorithm"))
+        note = PAIRED.format(around=around_medians(frame["n"]))
+        made = Comparison(frame, pairs.table(frame, main, title, note, by == "algorithm"))
     elif ranks:
         made = Comparison(*ranking.ranked(found, main, title))
     elif profile:
@@ -206,7 +208,7 @@ def _text(
     by: str,
 ) -> TextTable:
     """The default table of `shown`; in a narrow terminal `main` stays longest."""
-    notes, absent = [ABOUT], list[str]()
+    notes, absent = list[str](), list[str]()
     problems = [group.problem_label for group in found]
     if by != "binds" and (binds := binding(found)):
         counts_of = [binds.get(group.arena) for group in found]
@@ -248,6 +250,8 @@ def _text(
         if quantity.better is not None:
             cells = [f"{number(row[quantity.name])}{'†' if row[f'{quantity.name}_carried'] else ''}" for row in rows]
             columns.append((quantity.symbol + MEAN, cells, late + 50 + position))
+    counted = {n for quantity, _ in before for n in frame["n" if quantity.censored else f"{quantity.name}_defined"]}
+    notes.insert(0, ABOUT.format(around=around_medians(counted)))
     if any(found_marks.marked.values()):
         notes.append(MARKED + _of(found_marks.blocks))
     if found_marks.powerless:

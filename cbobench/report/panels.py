@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, Literal
 
@@ -21,10 +21,10 @@ Looks = Mapping[str, Look]
 Statistic = Literal["mean", "median"]
 
 
-def over_seeds(statistic: Statistic, bars: str, seeds: str, one: bool) -> str:
+def over_seeds(statistic: Statistic, bars: str, seeds: str, counts: Collection[int]) -> str:
     """What stands for the seeds, for captions; `bars`: what means, or medians, have around them."""
     words = {"mean": "Means", "median": "Medians"}[statistic]
-    lacking = ", which one seed does not have" if one and "interval" in bars else ""
+    lacking = ", which one seed does not have" if min(counts) == 1 and "interval" in bars else ""
     return f"{words} over {seeds}; {bars}{lacking}."
 
 
@@ -154,11 +154,11 @@ class Panel(OverRounds):
             )
         axis.set(xlabel="Round t", ylabel=METRICS[self.metric].label_of(self.average))
 
-    def seen(self, seeds: str, one: bool) -> str:
+    def seen(self, seeds: str, counts: Collection[int]) -> str:
         """What is drawn of so many seeds, for captions."""
         quartiles = self.statistic == "median"
         bars = "bands from quartile to quartile" if quartiles else "bars: 95 % intervals of the mean"
-        return over_seeds(self.statistic, bars, seeds, one)
+        return over_seeds(self.statistic, bars, seeds, counts)
 
 
 @dataclass(frozen=True)
@@ -232,6 +232,6 @@ class Boxes(OverRounds):
             axis.set_xlim(0, self.last + self.step)
         axis.set(xlabel="Round t", ylabel=METRICS[self.metric].label_of(True))
 
-    def seen(self, seeds: str, one: bool) -> str:
+    def seen(self, seeds: str, counts: Collection[int]) -> str:
         """What is drawn of so many seeds, for captions."""
         return f"Boxes over {seeds}: median and quartiles, whiskers to 1.5 times their distance, points beyond."

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 
 from cbobench.metrics import METRICS
-from cbobench.report.aggregate import statistics
+from cbobench.report.aggregate import around_medians, statistics
 from cbobench.report.curves import stale
 from cbobench.report.load import Run
 from cbobench.report.panels import Looks, Statistic, over_seeds
@@ -34,7 +34,7 @@ class Plane:
         problem: title of the problem.
         algorithm: a registered name, or titles; all by default.
         title: above the panel.
-        statistic: means or medians, each with bars for its 95 % interval.
+        statistic: means or medians, each with bars for its interval.
         average: divide by the horizon.
         joined: by a line, in the suite's order.
         log: axes on a logarithmic scale, "x", "y" or "xy"; zero and below are not shown.
@@ -144,9 +144,10 @@ class Plane:
                     axis.plot(x, y, color=look.colour, marker=CARETS[name], linestyle="none", gid="beyond")
         axis.set(xlabel=METRICS[self.metric].label_of(self.average), ylabel=METRICS[self.other].label_of(self.average))
 
-    def seen(self, seeds: str, one: bool) -> str:
+    def seen(self, seeds: str, counts: Collection[int]) -> str:
         """What is drawn of so many seeds, for captions."""
-        return over_seeds(self.statistic, f"bars: 95 % intervals of the {self.statistic}", seeds, one)
+        bars = "95 % interval" if self.statistic == "mean" else around_medians(counts)
+        return over_seeds(self.statistic, f"bars around the {self.statistic}: {bars}", seeds, counts)
 
 
 @dataclass(frozen=True)

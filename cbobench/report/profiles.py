@@ -6,7 +6,7 @@ no other algorithm: references and targets belong to the problem (see `cbobench.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, Literal
 from weakref import WeakKeyDictionary
@@ -202,7 +202,7 @@ class Profile:
             shares = frame["t"].isna().any()
             axis.set(xlabel="Round t, in units of T" if shares else "Round t", ylabel="Share of targets reached")
 
-    def seen(self, seeds: str, one: bool) -> str:
+    def seen(self, seeds: str, counts: Collection[int]) -> str:
         """What is drawn of so many seeds, for captions."""
         found = f"{seeds[0].upper()}{seeds[1:]} of each problem"
         return f"{found}; a cell that failed, or never played a feasible action, solves nothing."

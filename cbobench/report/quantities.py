@@ -37,6 +37,7 @@ class Quantity:
         censored: whether undefined means that the cell never got there, which is worse than any value.
         tabled: whether tables show it without being asked.
         relative: whether it is measured against f*.
+        shared: whether it is of a block of seeds, so that it has no spread over seeds.
     """
 
     name: str
@@ -48,6 +49,7 @@ class Quantity:
     censored: bool = False
     tabled: bool = True
     relative: bool = False
+    shared: bool = False
 
     @property
     def sign(self) -> int:
@@ -80,7 +82,7 @@ EXTRA = (
     Quantity("first_feasible", "first", "First feasible round", bounds=(1, None), whole=True, censored=True),
     Quantity("longest_streak", "streak", "Most rounds in violation in a row", bounds=(0, None), whole=True),
     Quantity("positive_dual", "φ > 0", "Share of rounds with a positive dual variable", None, SHARE),
-    Quantity("us_per_round", "µs", "Microseconds per seed and round", None, (0, None)),
+    Quantity("us_per_round", "µs", "Microseconds per seed and round", None, (0, None), shared=True),
 )
 
 

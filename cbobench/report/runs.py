@@ -11,6 +11,7 @@ import numpy as np
 import pandas as pd
 
 from cbobench.errors import Misuse, show
+from cbobench.report.aggregate import around_medians
 from cbobench.report.formats import TextTable, bracket, number
 from cbobench.report.groups import Group, groups
 from cbobench.report.load import Run
@@ -24,7 +25,7 @@ CHANGED = ("better", "worse", "newly failing", "fixed")
 ALL = "all problems"
 COUNTS = ("horizon", "n", "expected", "defined", "wins", "ties", "losses")
 NOTE = (
-    "after - before, paired by seed, with 95 % intervals; n: seeds that both have; better and worse: Wilcoxon's "
+    "after - before, paired by seed: median [{around}]; n: seeds that both have; better and worse: Wilcoxon's "
     "signed-rank test, Holm over the rows of a metric that are not identical, 5 %; all problems: their ranks summed; "
     "w/t/l: seeds that are better, equal, worse"
 )
@@ -207,10 +208,9 @@ def _table(frame: pd.DataFrame, shown: list[Quantity], title: str, hidden: Mappi
     several = len(frame) > 0 and frame["horizon"].nunique() > 1
     columns = ["problem", "algorithm", *(["T"] if several else []), "metric", "verdict", "n"]
     columns += ["before", "after", "median difference", "p (Holm)", "w/t/l"]
-    rows = []
+    rows, tested = [], set[int]()
     for row in frame.to_dict("records"):
         quantity = symbols.get(row.get("metric") or "")
-        tested = quantity is not None and not np.isnan(row.get("p", np.nan))
         reason = row.get("reason")
         verdict = row["verdict"] + (f" ({reason})" if isinstance(reason, str) else "")
         n = row.get("n", np.nan)
@@ -220,7 +220,8 @@ def _table(frame: pd.DataFrame, shown: list[Quantity], title: str, hidden: Mappi
             *([number(row["horizon"], whole=True)] if several else []),
         ]
         cells += [quantity.symbol if quantity else "–", verdict]
-        if quantity is not None and tested:
+        if quantity is not None and not np.isnan(row.get("p", np.nan)):
+            tested |= {int(n)}
             text = bracket(*(row.get(name, np.nan) for name in ("median", "median_low", "median_high")))
             counts = f"{row['wins']:.0f}/{row['ties']:.0f}/{row['losses']:.0f}"
             ends = [number(row.get(name, np.nan), quantity.whole) for name in ("before", "after")]
@@ -229,7 +230,7 @@ def _table(frame: pd.DataFrame, shown: list[Quantity], title: str, hidden: Mappi
             cells += ["–" if np.isnan(n) else f"{n:.0f}", *["–"] * 5]
         rows.append(cells)
     some = ", ".join(f"{count} {verdict}" for verdict, count in hidden.items())
-    note = NOTE + (f"\nnot shown: {some}" if some else "")
+    note = NOTE.format(around=around_medians(tested)) + (f"\nnot shown: {some}" if some else "")
     if not rows:
         none = "nothing that can be compared changed" if "not comparable" in hidden else "nothing changed"
         note = none if set(hidden) <= {"identical", "not comparable"} else "no change is significant"

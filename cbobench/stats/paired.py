@@ -23,7 +23,7 @@ class Difference:
     Attributes:
         n: number of pairs.
         mean, mean_low, mean_high: of a - b with its 95 % interval (NaN for n < 2).
-        median, median_low, median_high: likewise.
+        median, median_low, median_high: likewise; of fewer than six pairs their range.
         p: of Wilcoxon's signed-rank test, two-sided; NaN without pairs.
         effect: matched-pairs rank-biserial correlation in [-1, 1]: 1 when a is better in every pair, -1 when b is.
         wins, ties, losses: pairs in which a is better, equal, worse.

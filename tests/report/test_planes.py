@@ -163,15 +163,19 @@ def test_captions_count_what_is_missing(tmp_path, composed):
     some = Run(make(tmp_path / "run", cells, seeds=range(8), failed=failed))
     words = " ".join(draw(some, Figure("f", "f", [plane(some)]), tmp_path)[3].read_text().split())
     assert (
-        "Medians over 7 to 8 seeds; bars: 95 % intervals of the median. Incomplete: good 7 of 8, never 0 of 8" in words
+        "Medians over 7 to 8 seeds; bars around the median: 95 % interval. Incomplete: good 7 of 8, never 0 of 8"
+        in words
     )
     assert plane(some).data(some)["n"].tolist() == [7, 8, 0]
     assert list(drawn(composed(plane(some), some)[0])) == ["good (7 of 8)", "late", "never (0 of 8)"]
     one = Run(make(tmp_path / "one", {("P", "A"): {"regret": [2.0]}}, seeds=range(1)))
     pdf, _, csv, txt = draw(one, Figure("one", "one", [plane(one)]), tmp_path)
-    assert "Medians over one seed; bars: 95 % intervals of the median, which one seed does not have." in " ".join(
+    assert "Medians over one seed; bars around the median: 95 % interval, which one seed does not have." in " ".join(
         txt.read_text().split()
     )
+    few = Run(make(tmp_path / "few", {("P", "A"): {"regret": [2.0, 3, 4, 5, 6]}}, seeds=range(5)))
+    words = " ".join(draw(few, Figure("few", "few", [plane(few)]), tmp_path)[3].read_text().split())
+    assert "Medians over 5 seeds; bars around the median: range: 93.8 % for 5 seeds." in words
     row = pd.read_csv(csv).iloc[0]
     assert (row["x"], np.isnan(row["x_low"]), np.isnan(row["y_high"])) == (2.0, True, True)
     assert b"one seed" in pdf.read_bytes()

@@ -14,6 +14,7 @@ from scipy import stats
 
 import cbobench
 from cbobench.errors import Misuse
+from cbobench.report.aggregate import around_medians
 from cbobench.report.formats import FORMATS, TextTable, bracket, render
 from cbobench.report.load import Run
 from cbobench.stats.intervals import interval
@@ -285,3 +286,36 @@ def test_ranks_by_hand(run):
     np.testing.assert_allclose(frame["critical_difference"], gap, rtol=1e-9)
     assert list(frame["separable_from_best"]) == list(ranks - ranks.min() > gap)
     assert "18/20" in str(cbobench.compare(run, ranks=True))
+
+
+@pytest.mark.parametrize(
+    ("counts", "words"),
+    [
+        ((10, 6), "95 % interval"),
+        ((5,), "range: 93.8 % for 5 seeds"),
+        ((4, 2, 1), "range: 87.5 % for 4, 50 % for 2 seeds"),
+        ((10, 3, 1), "95 % interval, or range below 6 seeds: 75 % for 3"),
+        ((1,), "95 % interval"),
+    ],
+)
+def test_what_few_seeds_attain_is_said(tmp_path, counts, words):
+    made = {("P", f"A{n}"): {"regret": np.arange(10.0) + n} for n in counts}
+    failed = {("P", f"A{n}"): range(n, 10) for n in counts}
+    run = make(tmp_path / "run", made, seeds=range(10), failed=failed)
+    text = cbobench.compare(run, metric="regret").table.note
+    assert text.startswith(f"median [{words}] over seeds")
+    twice = cbobench.compare(run, run, metric="regret").table.note
+    assert f"median [{words}]" in twice
+    if len(counts) > 1:
+        paired = cbobench.compare(run, metric="regret", against=f"A{counts[0]}").table.note
+        assert f"median [{around_medians(counts[1:])}]" in paired
+
+
+def test_times_of_a_block_have_no_interval(run):
+    frame = cbobench.summary(run)
+    assert (frame["us_per_round"] > 0).all()
+    np.testing.assert_array_equal(frame["us_per_round"], frame["us_per_round_median"])
+    for end in ("low", "high", "median_low", "median_high", "q25", "q75"):
+        assert frame[f"us_per_round_{end}"].isna().all()
+        assert frame[f"violations_{end}"].notna().all()
+    assert {row["us_per_round_low"] for row in json.loads(cbobench.compare(run).render("json"))} == {None}

@@ -30,27 +30,27 @@ def coverage():
 
 
 def quoted():
-    """The table in the docstring: law to coverage at n = 10, 20, 50."""
-    rows = re.findall(r"^ +(\w[\w.-]+) +([\d.]+) +([\d.]+) +([\d.]+)$", intervals.of_mean.__doc__, flags=re.M)
-    return {law: [float(x) for x in entries] for law, *entries in rows}
+    """The table in the docstring: law to coverage by n."""
+    head, *rows = re.findall(r"^ +(\w[\w.-]*)((?: +[\d.]+)+)$", intervals.of_mean.__doc__, flags=re.M)
+    return {law: dict(zip(map(int, head[1].split()), map(float, row.split()), strict=True)) for law, row in rows}
 
 
 @pytest.mark.slow
 def test_the_coverage_of_means_is_what_the_docstring_quotes():
     assert set(quoted()) == set(coverage().LAWS)
     for law, entries in quoted().items():
-        for n, says in zip((10, 20, 50), entries, strict=True):
+        for n, says in entries.items():
             held, _ = coverage().measured(coverage().LAWS[law], "mean", n, 4000, 50, seed=1)["interval"]
-            assert held == pytest.approx(says, abs=2.2 if says < 90 else 1.5), (law, n)
+            assert held == pytest.approx(says, abs=3 if says < 90 else 1.5), (law, n)
 
 
 def test_the_quoted_coverage_is_near_95_or_says_so():
-    low = {(law, i) for law, entries in quoted().items() for i, entry in enumerate(entries) if entry < 93}
+    assert {n for entries in quoted().values() for n in entries} == {2, 3, 4, 5, 6, 8, 10, 20, 50}
+    low = {(law, n) for law, entries in quoted().items() for n, entry in entries.items() if n >= 10 and entry < 92}
     assert {law for law, _ in low} == {"lognormal", "lognormal-1.5", "pareto", "counts"}
-    assert not {("lognormal", 1), ("lognormal", 2), ("counts", 2)} & low
-    assert all(entry > 98 for entry in quoted()["zeros"][:2])  # clumps: more than promised
-    others = [quoted()[law] for law in ("normal", "t3", "exponential", "difference")]
-    assert all(93 <= entry <= 97 for entries in others for entry in entries)
+    assert not {("lognormal", 20), ("lognormal", 50), ("counts", 50)} & low
+    others = [quoted()[law] for law in ("normal", "t3", "difference")]
+    assert all(94.5 <= entry <= 98.5 for entries in others for entry in entries.values())
 
 
 @pytest.mark.slow
@@ -75,11 +75,12 @@ def test_without_skewness_the_mean_has_students_interval():
 
 @pytest.mark.parametrize("confidence", [0.5, 0.9, 0.95, 0.99])
 def test_ends_solve_halls_equation_or_are_students(confidence):
-    """Hall (1992): T + γT²/3 + γ²T³/27 + γ/6 is nearly normal, for γ = skewness / √n."""
+    """Hall (1992): T + γT²/3 + γ²T³/27 + γ/6 is nearly normal, for γ = skewness / √n, here bounded."""
     for n in (3, 5, 10, 50):
         x = np.random.default_rng(n).lognormal(size=n)
         gamma = stats.skew(x, bias=False) / np.sqrt(n)
         t = stats.t.ppf((1 + confidence) / 2, n - 1)
+        gamma = np.clip(gamma, -0.8 / t, 0.8 / t) if n > 3 else 0.0
 
         def turned(u, gamma=gamma):
             return optimize.brentq(lambda s: s + gamma * s**2 / 3 + gamma**2 * s**3 / 27 + gamma / 6 - u, -1e3, 1e3)
@@ -88,6 +89,33 @@ def test_ends_solve_halls_equation_or_are_students(confidence):
         expected = x.mean() - error * max(t, turned(t)), x.mean() + error * max(t, -turned(-t))
         np.testing.assert_allclose(interval(x, confidence=confidence), expected, rtol=1e-9)
         assert abs(gamma) <= 1 + 1e-12
+
+
+@pytest.mark.parametrize("n", [3, 4, 5, 8, 11, 20])
+def test_intervals_of_a_smooth_curve_are_smooth(n):
+    """One seed drifts away from the others, from among them to far beyond: no end moves seven times as fast."""
+    drift = np.arange(0, 20, 0.001)
+    curve = np.repeat(np.linspace(1.7, 2.2, n)[:, None], len(drift), axis=1)
+    for sign in (1, -1):
+        curve[0] = 1.9 + sign * drift
+        low, high = interval(curve)
+        assert max(np.abs(np.diff(low)).max(), np.abs(np.diff(high)).max()) < 7 * 0.001
+
+
+@pytest.mark.parametrize("n", [2, 3, 5, 8, 12, 50])
+def test_no_interval_is_much_wider_than_students(n):
+    x = np.random.default_rng(n).lognormal(0, 2, size=(n, 2000))
+    low, high = interval(x)
+    ratio = (high - low) / (2 * stats.t.ppf(0.975, n - 1) * stats.sem(x))
+    assert ratio.min() >= 1 - 1e-9
+    assert ratio.max() < 1.4
+
+
+def test_what_the_range_of_few_values_attains():
+    assert [intervals.attained(n) for n in (1, 2, 3, 4, 5)] == [0, 0.5, 0.75, 0.875, 0.9375]
+    x = np.random.default_rng(0).normal(size=(5, 20_000))
+    low, high = interval(x, "median")
+    assert ((low <= 0) & (high >= 0)).mean() == pytest.approx(intervals.attained(5), abs=0.01)
 
 
 def test_the_interval_of_a_median_by_hand():
