@@ -143,7 +143,7 @@ def parser() -> Parser:
     compare.add_argument("--target", type=float, metavar="R", help="rounds to a simple regret of R, in units of f")
     compare.add_argument("--best", action="store_true", help="paired differences to the best algorithm of each problem")
     compare.add_argument("--against", metavar="NAME", action=Once, help="paired differences to this algorithm")
-    compare.add_argument("--ranks", action="store_true", help="average ranks over problems and seeds")
+    compare.add_argument("--ranks", action="store_true", help="average ranks over problems by the median")
     compare.add_argument("--profile", action="store_true", help="shares of seeds that come near f*, and by which round")
     compare.add_argument("--only-changed", action="store_true", help="of two runs, only rows that changed")
     compare.add_argument("--factor", type=float, default=1.0, metavar="F", help="of two runs, only changes beyond F")

@@ -25,7 +25,7 @@ from paper_figures import leave
 from cbobench.cli import main
 from cbobench.errors import CbobenchError, Misuse
 from cbobench.report.aggregate import summarised
-from cbobench.report.groups import Group, arenas, cpus, groups
+from cbobench.report.groups import Group, cpus, groups
 from cbobench.report.load import Run
 from cbobench.report.pairs import differences
 from cbobench.report.quantities import quantities
@@ -83,12 +83,9 @@ def measured(run: Run) -> pages.Findings:
         versus += records(differences(run, pairs, [REGRET], title).to_dict("records"))
     everywhere, left_out = ranks(found)
     lacking = {group.algorithm for group in found if len(group.good) < expected}
-    each = {some[0].problem: ranks(some)[0] for some in arenas(found)}
-    for row in (stored := records(table.to_dict("records"))):
-        rank = each[row["problem"]].get(row["algorithm"], {})
-        row |= {"rank": rank.get("rank"), "blocks": rank.get("blocks", 0)}
     return {
-        "table": stored, "ranks": list(everywhere.values()), "left_out": left_out, "missing": missing(found),
+        "table": records(table.to_dict("records")), "missing": missing(found),
+        "ranks": list(everywhere.values()), "left_out": left_out,
         "whole": list(ranks([group for group in found if group.algorithm not in lacking])[0].values()),
         "unplayable": run.record.unplayable, "paired": versus, "cpu": next(iter(kinds), "unknown"),
         "hours": hours(found), "hours_of_opponents": hours([g for g in found if g.algorithm in against]),

@@ -115,9 +115,9 @@ def overall(found: Findings) -> str:
             one = next(iter(some.values()))
             apart = number(value(one["critical_difference"]))
             text += (
-                f"\n*{column}*: of the {len(some)} methods {whom}, 1 is best, over {one['blocks']} of "
-                f"{one['expected']} (problem, seed), those that all of them have; \\* within the critical difference "
-                f"of the best ({apart}, Nemenyi, 5 %), which speaks of these problems only.\n"
+                f"\n*{column}*: of the {len(some)} methods {whom}, by the median simple regret, 1 is best, over "
+                f"{counted(one['blocks'], 'problem')}; \\* within the critical difference of the best ({apart}, "
+                "Nemenyi, 5 %): of so few problems no more can be told.\n"
             )
     text += (
         f"\nAll of it: {number(found['hours'])} hours of one core, of which {number(found['hours_of_opponents'])} are "
@@ -142,28 +142,21 @@ def standing(row: dict[str, Any] | None) -> str:
 
 def of_problem(rows: list[dict[str, Any]]) -> str:
     body = []
-    for row in sorted(rows, key=lambda row: (row["rank"] is None, row["rank"])):
+    for row in sorted(rows, key=lambda row: math.inf if row["median"] is None else value(row["median"])):
         if row["n"]:
             ends = (row["median"], row["low"], row["high"]) if row["n"] >= INTERVAL else (row["median"], None, None)
             regret = spread(*map(value, ends)) if row["found"] else "∞"
             feasible = f"{int(row['feasible'])}/{row['n']}"
-            rank = "–" if row["rank"] is None else number(row["rank"])
             body.append(
                 [
                     f"`{row['algorithm_label']}`",
                     regret,
                     feasible,
-                    rank,
                     count([row]),
                     number(value(row["ms_per_round"])),
                 ]
             )
-    ranked = [row for row in rows if row["rank"] is not None]
-    note = ""
-    if ranked:
-        blocks = counted(ranked[0]["blocks"], "seed")
-        note = f"\nRanks: of the {len(ranked)} methods with a run here, over the {blocks} that all of them have.\n"
-    return lines(["method", "simple regret", "recommended feasible", "mean rank", "n", "ms per round"], body) + note
+    return lines(["method", "simple regret", "recommended feasible", "n", "ms per round"], body)
 
 
 def spread(middle: float, low: float, high: float) -> str:

@@ -101,7 +101,7 @@ def compare(
         target: of simple regret, in units of f: adds the first recorded round at which it was reached.
         best: paired differences to the best algorithm of each problem, instead of what the seeds came to.
         against: the same to this algorithm.
-        ranks: average ranks over (problem, seed), with the critical difference.
+        ranks: average ranks over problems by the median, with the critical difference.
         profile: shares of seeds, and of (problem, target) pairs by round, that come within a precision of f*.
         only_changed, factor: of two runs, only rows that changed, and by more than this factor.
 
@@ -146,7 +146,7 @@ def compare(
         reached = every[1]
         picked, main = [picked[0], reached, *picked[1:]], [*main, reached]
     said: list[str] = []
-    if ranks or profile:  # rounds of one play under two horizons are no two blocks, nor two cells
+    if ranks or profile:  # one play under two horizons is no two problems, nor two cells
         part = one if only is None else one.only(only)
         every_horizon, found = found, latest(part, found)
         if len(found) < len(every_horizon):

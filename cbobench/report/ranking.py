@@ -12,16 +12,16 @@ from cbobench.report.formats import Marked, TextTable, number
 from cbobench.report.groups import Group, arenas
 from cbobench.report.load import Run
 from cbobench.report.profiles import PRECISIONS, SHARES, known, performance, solved
-from cbobench.report.quantities import FAR, Array, Quantity
+from cbobench.report.quantities import FAR, Array, Quantity, reached
 from cbobench.report.targets import undefined
 from cbobench.stats import ranks as stats
 
 
 def ranked(found: list[Group], shown: list[Quantity], title: str) -> tuple[pd.DataFrame, TextTable]:
-    """Average ranks over blocks (problem, seed) that all algorithms have, 1 for the best.
+    """Average ranks over problems by the median over each algorithm's seeds, 1 for the best.
 
-    Of what a seed may never reach, seeds that never got there share the last ranks. Ranks, and the critical difference
-    most of all, depend on which algorithms are compared.
+    A seed that failed, or never reached what may never be reached, is worse than any value. Ranks, and the critical
+    difference most of all, depend on which algorithms are compared.
 
     Raises:
         Misuse: fewer than two algorithms with good cells on every problem.
@@ -52,8 +52,9 @@ def ranked(found: list[Group], shown: list[Quantity], title: str) -> tuple[pd.Da
         for algorithm in titles
     ]
     note = (
-        "average rank over (problem, seed), 1 is best; * within the critical difference of the best (Nemenyi, 5 %): "
-        f"{', '.join(differences)}; in brackets: blocks that all algorithms have, of those asked for"
+        "average rank over problems by the median over seeds (a failed one is worse than any value), 1 is best; * "
+        f"within the critical difference of the best (Nemenyi, 5 %): {', '.join(differences)}; in brackets: problems "
+        "on which all algorithms have a value, of those asked for"
     )
     absent = sorted({group.algorithm_label for group in found} - set(labels.values()))
     if absent:
@@ -74,18 +75,22 @@ def _everywhere(found: list[Group]) -> tuple[list[str], dict[str, str]]:
 
 
 def _blocks(found: list[Group], titles: list[str], quantity: Quantity) -> tuple[Array, int]:
-    """Complete blocks (blocks, algorithms), and how many were asked for."""
-    parts, expected = [np.empty((0, len(titles)))], 0
+    """Medians on the problems where all algorithms have one, (problems, algorithms), and of how many problems."""
+    medians: list[list[float]] = []
     for some in arenas(found):
         if quantity.relative and all(group.unmeasured for group in some):
             continue
         mine = {group.algorithm: group for group in some}
-        columns = [pd.Series(quantity.of(mine[t].good), index=mine[t].good.index, name=t) for t in titles]
-        if quantity.censored:
-            columns = [column.fillna(-quantity.sign * FAR) for column in columns]
-        parts.append(pd.concat(columns, axis=1).dropna().to_numpy(dtype=np.float64))
-        expected += max(mine[t].expected for t in titles)
-    return np.concatenate(parts), expected
+        medians.append([_median(mine[title], quantity) for title in titles])
+    values = np.array(medians).reshape(-1, len(titles))
+    return values[~np.isnan(values).any(axis=1)], len(values)
+
+
+def _median(group: Group, quantity: Quantity) -> float:
+    """Over the good and the failed seeds; NaN without a good one that has a value."""
+    values = quantity.filled(quantity.of(group.good))
+    median = np.median([*values, *[-quantity.sign * FAR] * group.failed]) if len(values) else np.nan
+    return float(median if reached(median) else np.sign(median) * FAR)  # between a value and FAR there is no half
 
 
 def profiled(run: Run, found: list[Group], title: str) -> tuple[pd.DataFrame, TextTable]:

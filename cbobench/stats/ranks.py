@@ -1,7 +1,7 @@
 """Algorithms on the same blocks: ranks, Friedman's test, Nemenyi's critical difference.
 
-A block is what all algorithms had in common, such as a seed of a problem. Only complete blocks: the caller leaves out
-the others and says so.
+A block is a problem (Demšar 2006): more seeds of the same problems are no more blocks. Only complete blocks: the caller
+leaves out the others and says so.
 """
 
 from __future__ import annotations

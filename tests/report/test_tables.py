@@ -275,17 +275,33 @@ def test_a_table_without_weights_is_printed_whole():
 
 
 def test_ranks_by_hand(run):
-    """Ranks over the seeds that all three have; regret in P and Q differs by a constant."""
+    """Ranks of the medians on P and Q; what C failed in on P counts as worse than any value."""
     frame = cbobench.compare(run, ranks=True, metric="regret").frame
-    blocks = np.stack([REGRET[a] for a in "ABC"], axis=1)
-    both = np.concatenate([blocks[1:9], blocks])
+    medians = [np.median([*REGRET["C"][1:9], np.inf, np.inf]), np.median(REGRET["C"])]
+    both = [[np.median(REGRET["A"]), np.median(REGRET["B"]), last] for last in medians]
     ranks = stats.rankdata(both, axis=1).mean(axis=0)
     np.testing.assert_allclose(frame["rank"], ranks, rtol=1e-12)
-    assert set(zip(frame["blocks"], frame["expected"], strict=True)) == {(18, 20)}
-    gap = stats.studentized_range.ppf(0.95, 3, np.inf) / np.sqrt(2) * np.sqrt(3 * 4 / (6 * 18))
+    assert set(zip(frame["blocks"], frame["expected"], strict=True)) == {(2, 2)}
+    gap = stats.studentized_range.ppf(0.95, 3, np.inf) / np.sqrt(2) * np.sqrt(3 * 4 / (6 * 2))
     np.testing.assert_allclose(frame["critical_difference"], gap, rtol=1e-9)
     assert list(frame["separable_from_best"]) == list(ranks - ranks.min() > gap)
-    assert "18/20" in str(cbobench.compare(run, ranks=True))
+    assert "(2/2)" in str(cbobench.compare(run, ranks=True))
+
+
+@pytest.mark.parametrize("seeds", [1, 5, 40])
+def test_more_seeds_of_the_same_problems_are_no_more_blocks(tmp_path, seeds):
+    values = np.random.default_rng(0).random((2, 3, seeds)) + np.arange(3)[:, None]
+    made = {(f"P{i}", f"A{j}"): {"regret": values[i, j]} for i in range(2) for j in range(3)}
+    run = make(tmp_path / "run", made, seeds=range(seeds))
+    frame = cbobench.compare(run, ranks=True, metric="regret").frame
+    np.testing.assert_array_equal(frame["rank"], [1, 2, 3])
+    np.testing.assert_allclose(frame["critical_difference"], 2.3437 * np.sqrt(3 * 4 / (6 * 2)), rtol=1e-4)
+
+
+def test_an_algorithm_that_fails_in_half_of_the_seeds_ranks_last(tmp_path):
+    made = {("P", "A"): {"regret": np.arange(10.0)}, ("P", "B"): {"regret": np.arange(10.0) + 20}}
+    run = make(tmp_path / "run", made, seeds=range(10), failed={("P", "A"): range(5, 10)})
+    assert list(cbobench.compare(run, ranks=True, metric="regret").frame["rank"]) == [2, 1]
 
 
 @pytest.mark.parametrize(
