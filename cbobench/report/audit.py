@@ -105,8 +105,9 @@ def _lines(cells: pd.DataFrame) -> Iterator[Line]:
     yield from _share("bounds hold in all rounds (E^est)", cells["est_always"], promised, outside)
     yield from _spread("share of rounds in which they hold", cells, "est")
     yield from _largest("largest |f - μ|/(βσ), |g - μ|/(βσ)", cells, "needed", 1.0)
-    yield from _share("optimistic at x* in all rounds", cells["optimism_always"], np.nan, 0)
-    yield from _spread("share of rounds optimistic at x*", cells, "optimism")
+    what = "Lagrangian f - φ·g" if cells["dual_cap"].notna().any() else "f and every g"  # a cap is of CKB alone
+    yield from _share(f"{what} optimistic at x* in all rounds", cells["optimism_always"], np.nan, 0)
+    yield from _spread(f"share of rounds with {what} optimistic at x*", cells, "optimism")
     for name, check in (("conc", "share of rounds with E^conc"), ("anti", "share of rounds with E^anti")):
         yield from _spread(check, cells, name, *_numbers(cells, f"{name}_promised")[:1])
     yield from _ratio("RKHS norm / bound in use, largest of f and g", cells, "norm", "bound")

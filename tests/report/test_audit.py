@@ -151,3 +151,23 @@ def test_one_bad_cell_leaves_the_others_audited(write_suite, tmp_path, monkeypat
     assert 0 < outcome.failed < 6
     assert len(run.audit) == 6 - outcome.failed
     assert set(run.audit["cell"]) == set(run.cells[run.cells["status"] == "ok"]["cell"])
+
+
+def test_what_is_optimistic_is_said(tmp_path):
+    """Of CKB the Lagrangian: with φ = 0 it says nothing of g. Of CONFIG f and every g."""
+    suite = {"suite": "two", "horizon": 10, "seeds": 2, "audit": True, "problems": ["rkhs-1d"]}
+    made = cbobench.run(suite | {"algorithms": ["ckb-ucb", "config"]}, out=tmp_path / "run", cpus=0)
+    checks = {}
+    for row in findings(Run(made.folder.uri)):
+        if "optimistic" in row["check"]:
+            checks.setdefault(row["algorithm"], []).append(row["check"])
+    assert checks == {
+        "ckb-ucb": [
+            "Lagrangian f - φ·g optimistic at x* in all rounds",
+            "share of rounds with Lagrangian f - φ·g optimistic at x*",
+        ],
+        "config": [
+            "f and every g optimistic at x* in all rounds",
+            "share of rounds with f and every g optimistic at x*",
+        ],
+    }
