@@ -173,6 +173,13 @@ def parser() -> Parser:
     merge = command("compact", "merge the many small files of a run into few; large runs are merged when they end")
     merge.add_argument("run", metavar="RUN", help="run folder, path or URI")
 
+    remove = command(
+        "remove", "take pairs out of a run, with all that was played of them: what is superseded; asks first"
+    )
+    remove.add_argument("run", metavar="RUN", help="run folder, path or URI")
+    remove.add_argument("pairs", metavar="GLOB", help='the pairs, "problem/algorithm" or one of them')
+    remove.add_argument("--yes", action="store_true", help="do not ask")
+
     export = command("export", "write a run's results into one small file, which others compare with and need not play")
     export.add_argument("run", metavar="RUN", help="run folder, path or URI")
     export.add_argument(

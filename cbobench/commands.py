@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, TextIO
 
 from cbobench.catalogue import do_data, do_list, do_reference, do_show
 from cbobench.check.command import do_check
-from cbobench.condition import do_compact, do_export, do_status, do_verify, finishing, import_if_asked
+from cbobench.condition import do_compact, do_export, do_remove, do_status, do_verify, finishing, import_if_asked
 from cbobench.errors import CbobenchError, Misuse, masked, printable
 from cbobench.new import do_new
 from cbobench.words import counted
@@ -38,6 +38,7 @@ __all__ = [
     "do_list",
     "do_new",
     "do_reference",
+    "do_remove",
     "do_report",
     "do_run",
     "do_show",

@@ -9,7 +9,7 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from cbobench.errors import masked, printable
+from cbobench.errors import Misuse, masked, printable
 from cbobench.words import counted, part_of
 
 if TYPE_CHECKING:
@@ -101,6 +101,28 @@ def do_compact(options: argparse.Namespace, given: list[str]) -> int:
     folder.refuse_file("give a run folder, which has files to merge")
     before, now = compact(folder)
     print(f"{folder}: {counted(before, 'file')} of cells, now {now}")
+    return 0
+
+
+def do_remove(options: argparse.Namespace, given: list[str]) -> int:
+    """`cbobench remove`."""
+    from cbobench.results.folder import RunFolder
+    from cbobench.results.remove import matching, remove
+
+    folder = RunFolder.at(options.run)
+    folder.refuse_file("give a run folder; a bundle is exported again")
+    cells = matching(folder, options.pairs)
+    for strip in cells.strips:
+        print(printable(f"{strip.pair.label}: {counted(len(strip), 'cell')} of {counted(strip.horizon, 'round')}"))
+    if not options.yes:
+        ask = f"remove {counted(len(cells), 'cell')} from {folder}, and all that was played of them? [y/N] "
+        if not sys.stdin.isatty():
+            raise Misuse(f"{printable(ask.partition('?')[0])}: nobody is there to be asked; say --yes")
+        if input(printable(ask)).strip().lower() not in ("y", "yes"):
+            print("nothing was removed")
+            return 0
+    remove(folder, options.pairs)
+    print(f"removed {counted(len(cells), 'cell')} from {folder}")
     return 0
 
 

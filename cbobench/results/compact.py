@@ -157,11 +157,12 @@ def _count(folder: RunFolder, task: str, good: list[str], whole: dict[str, Any])
     return sum(len(only_of(part, good)) for part in folder.row_groups("rounds", task, ["cell"]))
 
 
-def _merge(folder: RunFolder, group: _Group, block: int) -> None:
-    """Publish a shard, look at it, and take away what it replaces."""
+def _merge(folder: RunFolder, group: _Group, block: int, before: Iterable[str] | None = None) -> None:
+    """Publish a shard, look at it, and take away what it replaces, with what that had replaced `before`."""
     names = [one.task for one in group.members]
     shards = [name for name in names if name.startswith(SHARD)]
-    before = [task for shard in shards for task in folder.footer("cells", shard)["replaces"]]
+    if before is None:
+        before = [task for shard in shards for task in folder.footer("cells", shard)["replaces"]]
     replaces = sorted({*names, *before})
     name = SHARD + hashlib.sha256("\n".join(replaces).encode()).hexdigest()[:16]
     wanted = [cell for one in group.members for cell in one.cells]
@@ -179,6 +180,28 @@ def _merge(folder: RunFolder, group: _Group, block: int) -> None:
     for kind in kinds:
         folder.footer(kind, name)
     _remove(folder, names)
+
+
+def drop(folder: RunFolder, cells: set[str], block: int) -> None:
+    """Take away all that is published of some cells. A shard that holds others, too, is published again without them.
+
+    The new shard replaces the old one alone: what is played again may have the names that the old one replaced.
+    """
+    _sweep(folder)
+    for task in folder.names("cells"):
+        rows = folder.read("cells", task, ["cell", "status", "attempt"]).to_pylist()
+        left = [row for row in rows if row["cell"] not in cells]
+        if left and len(left) < len(rows):
+            good = [row["cell"] for row in left if row["status"] == "ok"]
+            whole = folder.footer("rounds", task) if good else {"rows": 0, "cells": []}
+            count = _count(folder, task, good, whole)
+            one = _Small(task, [row["cell"] for row in left], good, count)
+            _merge(folder, _Group(left[0]["attempt"], [one]), block, before=())
+        elif not left:
+            _remove(folder, [task])
+    for task in {*folder.names("rounds")} - {*folder.names("cells")}:
+        if {*folder.footer("rounds", task)["cells"]} <= cells:
+            _remove(folder, [task])
 
 
 def _parts(folder: RunFolder, group: _Group, kind: str, audited: set[str]) -> Iterator[pa.Table]:

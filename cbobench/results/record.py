@@ -20,6 +20,7 @@ from cbobench.results.schema import SCHEMA_VERSION, refuse_version
 from cbobench.suite.cells import Grid, Pair, Strip, Suite
 from cbobench.suite.limits import texts
 from cbobench.suite.variants import Variant as Variant
+from cbobench.suite.variants import difference, short
 from cbobench.words import counted
 
 FILE, CALLS = "run.json", "invocations"
@@ -177,18 +178,22 @@ class RunRecord:
         return replace(self, about=about, grids=grids, invocations=calls)
 
     def _refuse_namesakes(self, new: Grid, where: str) -> None:
-        """A title stands for one thing in a run: tables and figures group by it."""
-        for what in ("problems", "algorithms"):
+        """A title or a label stands for one thing in a run: tables and figures group by it."""
+        spelt = self.joined(new, "", {})._spelt
+        for what in WHATS:
             known = {v.title: v for g in self.grids for v in getattr(g, what)}
             for variant in getattr(new, what):
-                old = known.get(variant.title, variant)
-                names = {**old.values, **variant.values}
-                changed = [name for name in names if old.values.get(name) != variant.values.get(name)]
-                if changed:
-                    was, now = (", ".join(f"{n}={v.values.get(n)}" for n in changed) for v in (old, variant))
+                others = [known[variant.title]] if variant.title in known else []
+                others += [v for v in spelt[what].values() if {v.title, v.label} & {variant.title, variant.label}]
+                old = next((other for other in others if other.key != variant.key), None)
+                if old is not None:
+                    changed = difference([old, variant]) or {"name": [old.name, variant.name]}
+                    words = ", ".join(f"{name} {show(was)} → {show(now)}" for name, (was, now) in changed.items())
+                    same = [v for v in spelt[what].values() if v.label == old.label and v.key != variant.key]
+                    remove = shlex.join(["cbobench", "remove", where, old.label if len(same) == 1 else old.title])
                     raise Misuse(
-                        f"{where} holds {variant.title} with {was}, the suite now says {now}; give another --out, "
-                        "or say the parameter in the suite's entry so that the two have different names"
+                        f"{where} holds {show(variant.label)} with other parameters ({words}); give another --out or "
+                        f"another label, or remove what is superseded: {masked(remove)}"
                     )
 
     @cached_property
@@ -257,6 +262,27 @@ class RunRecord:
             raise unknown("pair", glob, words, then="* and ? are wildcards")
         return replace(self, grids=grids)
 
+    def keys(self, glob: str) -> set[tuple[str, str]]:
+        """Those of the matching pairs, of what is left out, too. Raises `Misuse` as `only`."""
+        self.only(glob)
+        pairs = (pair for grid in self.grids for pair in grid.named)
+        return {pair.key for pair in pairs if self._latest(pair).matches(glob)}
+
+    def without(self, keys: set[tuple[str, str]]) -> RunRecord | None:
+        """The record without some pairs, by their keys; None where no pair is left to play."""
+        grids = []
+        for grid in self.grids:
+            pairs = tuple(pair for pair in grid.pairs if pair.key not in keys)
+            left_out = tuple((pair, why) for pair, why in grid.unplayable if pair.key not in keys)
+            left = replace(grid, pairs=pairs, unplayable=left_out)
+            problems, algorithms = ([getattr(pair, one) for pair in left.named] for one in ("problem", "algorithm"))
+            left = replace(
+                left, problems=tuple(p for p in grid.problems if p in problems),
+                algorithms=tuple(a for a in grid.algorithms if a in algorithms),
+            )  # fmt: skip
+            grids += [left] if pairs else []
+        return replace(self, grids=tuple(grids)) if grids else None
+
     def variants(self, what: What) -> dict[str, Variant]:
         """The run's problems or algorithms by title, in the order of the suite; one thing under its latest spelling."""
         result: dict[str, Variant] = {}
@@ -269,13 +295,20 @@ class RunRecord:
         return result
 
     def labels(self, what: What) -> dict[str, str]:
-        """Label by title, in the order of the suite; two variants of one label get their titles beside it.
+        """Label by title, in the order of the suite; variants of one label get beside it what they differ in.
 
         A label's control characters are shown as escapes.
         """
-        result = {title: printable(variant.label) for title, variant in self.variants(what).items()}
-        twins = {label for label in result.values() if list(result.values()).count(label) > 1}
-        return {t: f"{label} ({t})" if label in twins and label != t else label for t, label in result.items()}
+        alike: dict[str, list[Variant]] = {}
+        for variant in self.variants(what).values():
+            alike.setdefault(variant.label, []).append(variant)
+        found = {}
+        for label, some in alike.items():
+            values = difference(some)
+            for i, variant in enumerate(some):
+                words = ", ".join(f"{name} = {short(each[i])}" for name, each in values.items()) or variant.title
+                found[variant.title] = printable(f"{label} ({words})" if len(some) > 1 else label)
+        return {title: found[title] for title in self.variants(what)}
 
 
 def _kept(horizon: int, keep: int | None) -> int:

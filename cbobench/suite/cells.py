@@ -212,6 +212,11 @@ class Grid:
         """Every cell, pair by pair and by seeds within."""
         return Cells(tuple(Strip(pair, self.horizon, self.seeds) for pair in self.pairs))
 
+    @property
+    def named(self) -> list[Pair]:
+        """Every pair that it names: those that are played, and those that it leaves out."""
+        return [*self.pairs, *(pair for pair, _ in self.unplayable)]
+
     def covers(self, other: Grid) -> bool:
         """Whether every cell of the other grid is one of this grid's, whatever its problems are called."""
         mine = {pair.key for pair in self.pairs}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
@@ -54,6 +55,22 @@ class Variant:
 def canonical(value: Any) -> str:
     """JSON with sorted keys and no spaces: the same text for the same content."""
     return json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=True, allow_nan=False)
+
+
+def leaves(values: Any, name: str = "") -> dict[str, Any]:
+    """The values that nested mappings hold, by their names with dots between."""
+    if not isinstance(values, dict) or not values:
+        return {name: values}
+    inner = (leaves(value, f"{name}.{key}" if name else key) for key, value in values.items())
+    return {key: value for some in inner for key, value in some.items()}
+
+
+def difference(variants: Sequence[Variant]) -> dict[str, list[Any]]:
+    """The parameters in which variants differ, each with its value in every one; of mappings only what differs."""
+    known = [leaves(variant.values) for variant in variants]
+    names = dict.fromkeys(name for one in known for name in one if name)
+    found = {name: [one.get(name) for one in known] for name in names}
+    return {name: some for name, some in found.items() if len({*map(canonical, some)}) > 1}
 
 
 def short(value: Any) -> str:

@@ -99,3 +99,11 @@ def test_a_suite_of_which_nothing_can_be_played_is_refused(write_suite):
 def test_skip_takes_one_word(write_suite):
     with pytest.raises(Misuse, match=r"suite.yaml:4: skip is 'all'; allowed: unplayable"):
         load(write_suite(SUITE.replace("skip: unplayable", "skip: all")))
+
+
+def test_what_is_removed_from_a_run_is_not_left_out_any_more(run):
+    assert main(["remove", str(run), "gramacy", "--yes"]) == 0
+    record = RunRecord.read(RunFolder.at(run))
+    assert record.unplayable == [SHOWN.replace("gramacy, ", "")]
+    assert [pair.title for pair in record.grids[0].pairs] == ["rkhs-1d/random", "rkhs-1d/safeopt"]
+    assert "gramacy" not in record.labels("problems")

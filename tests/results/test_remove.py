@@ -1,0 +1,179 @@
+"""A label stands for one thing in a run; what is superseded is removed by who says so, wherever that is ended."""
+
+from __future__ import annotations
+
+import re
+import shlex
+import shutil
+
+import pandas as pd
+import pytest
+
+import cbobench
+from cbobench.cli import main
+from cbobench.errors import Misuse
+from cbobench.results.compact import compact
+from cbobench.results.folder import SHARD, RunFolder
+from cbobench.results.record import CALLS, RunRecord
+from cbobench.results.remove import remove
+from cbobench.results.verify import verify
+from tests.problems.test_configurations import grid
+from tests.sweep.test_run import assert_same_rows
+
+SUITE = """\
+suite: t
+horizon: 5
+seeds: 4
+problems:
+  - rkhs-1d
+  - table:
+      label: conf
+      layout: configurations
+      rows: c.csv
+      inputs: [width, rate]
+      objective: accuracy
+      constraints: {{latency_ms: {{at_most: {at_most}}}, spare_mb: {{at_least: 100}}}}
+algorithms: [random, {{oracle: {{label: best}}}}]
+"""
+
+
+@pytest.fixture(scope="module")
+def once(tmp_path_factory):
+    """A suite, and its run with a bound of 40."""
+    folder = tmp_path_factory.mktemp("once")
+    grid().to_csv(folder / "c.csv", index=False)
+    (folder / "suite.yaml").write_text(SUITE.format(at_most=40))
+    cbobench.run(folder / "suite.yaml", out=folder / "run", cpus=0, block=2)
+    return folder
+
+
+@pytest.fixture
+def folder(once, tmp_path):
+    """A copy of it."""
+    shutil.copytree(once, tmp_path / "o")
+    return tmp_path / "o"
+
+
+def changed(folder, text):
+    (folder / "suite.yaml").write_text(text)
+    return folder / "suite.yaml"
+
+
+def test_a_label_with_other_parameters_is_refused_and_the_difference_named(folder):
+    suite, run = changed(folder, SUITE.format(at_most=30)), folder / "run"
+    says = r"holds 'conf' with other parameters \(constraints\.latency_ms\.at_most 40(\.0)? → 30(\.0)?\); give another "
+    with pytest.raises(Misuse, match=says) as refused:
+        cbobench.run(suite, out=run, cpus=0)
+    assert str(refused.value).endswith(f": cbobench remove {run} conf")
+    assert len(cbobench.load_cells(run)) == 16
+    assert (
+        cbobench.run(changed(folder, SUITE.format(at_most=30).replace("conf\n", "conf-30\n")), out=run, cpus=0).played
+        == 8
+    )
+
+
+def test_a_label_that_is_the_name_of_another_is_refused(folder):
+    suite = SUITE.format(at_most=40).replace("[random, {oracle: {label: best}}]", "[{oracle: {label: random}}]")
+    with pytest.raises(Misuse, match=r"holds 'random' with other parameters \(name 'random' → 'oracle'\)"):
+        cbobench.run(changed(folder, suite), out=folder / "run", cpus=0)
+
+
+@pytest.mark.parametrize("merged", [False, True])
+def test_the_command_that_is_advised_makes_room(folder, merged, capsys, monkeypatch):
+    run = folder / "run"
+    if merged:
+        compact(RunFolder.at(run))
+        assert len(list((run / "cells").iterdir())) == 1
+    before = cbobench.load_rounds(run, problem="rkhs-1d")
+    suite = changed(folder, SUITE.format(at_most=30))
+    with pytest.raises(Misuse) as refused:
+        cbobench.run(suite, out=run, cpus=0)
+    command = shlex.split(str(refused.value).rpartition(": ")[2])[1:]
+    assert main(command) == 2
+    assert "nobody is there to be asked; say --yes" in capsys.readouterr().err
+    monkeypatch.setattr("sys.stdin.isatty", lambda: True, raising=False)
+    for answer, left in (("", 16), ("n", 16), ("y", 8)):
+        monkeypatch.setattr("builtins.input", lambda prompt, answer=answer: answer)
+        assert main(command) == 0
+        assert len(cbobench.load_cells(run)) == left
+    assert "removed 8 cells from" in capsys.readouterr().out
+    found = verify(RunFolder.at(run))
+    assert (found.damaged, found.cells, found.asked) == ([], 8, 8)
+    pd.testing.assert_frame_equal(before, cbobench.load_rounds(run))
+    assert cbobench.run(suite, out=run, cpus=0).played == 8
+    assert verify(RunFolder.at(run)).cells == 16
+
+
+def test_what_is_removed_can_be_played_and_merged_again(folder, once):
+    run, there = folder / "run", RunFolder.at(folder / "run")
+    compact(there)
+    for _ in range(2):
+        remove(there, "conf/*")
+        assert cbobench.run(folder / "suite.yaml", out=run, cpus=0).played == 8
+        assert (verify(there).cells, verify(there).damaged) == (16, [])
+        compact(there)
+        assert (verify(there).cells, verify(there).damaged) == (16, [])
+        assert [file.stem.startswith(SHARD) for file in (run / "cells").iterdir()] == [True]
+        assert_same_rows(once / "run", run)
+
+
+class Killed(BaseException):
+    """What ends a removal in the middle."""
+
+
+@pytest.mark.parametrize("merged", [False, True])
+def test_a_removal_that_is_ended_anywhere_leaves_a_run_that_verifies(once, tmp_path, merged, monkeypatch):
+    steps, ended = 0, True
+    while ended:
+        run = tmp_path / str(steps)
+        shutil.copytree(once / "run", run)
+        there, left = RunFolder.at(run), steps
+        if merged:
+            compact(there)
+
+        def step(call, *given):
+            nonlocal left
+            if left == 0:
+                raise Killed
+            left -= 1
+            return call(*given)
+
+        with monkeypatch.context() as patched:
+            for name in ("remove", "publish"):
+                call = getattr(RunFolder, name)
+                patched.setattr(RunFolder, name, lambda *given, call=call: step(call, *given))
+            try:
+                remove(there, "conf")
+                ended = False
+            except Killed:
+                shutil.rmtree(run / "drivers")  # as of a process that is dead
+        found = verify(there)
+        assert found.damaged == [], steps
+        assert found.cells >= 8
+        if ended and found.asked == 16:
+            remove(there, "conf")
+        assert (verify(there).cells, verify(there).asked, verify(there).damaged) == (8, 8, [])
+        assert {*RunRecord.read(there).labels("problems").values()} == {"rkhs-1d"}
+        for name in there.calls(CALLS):
+            assert "conf" not in str(there.read_json(f"{CALLS}/{name}.json")["grids"])
+        steps += 1
+    assert steps > 8
+
+
+def test_all_of_a_run_is_not_removed(folder, capsys):
+    assert main(["remove", str(folder / "run"), "*", "--yes"]) == 2
+    assert "matches all of" in capsys.readouterr().err
+    assert main(["remove", str(folder / "run"), "cont", "--yes"]) == 2
+    assert "did you mean 'conf'" in capsys.readouterr().err
+    assert len(cbobench.load_cells(folder / "run")) == 16
+
+
+def test_two_variants_of_one_label_are_told_apart_by_what_differs(folder, monkeypatch):
+    """In runs of versions that did not refuse them."""
+    monkeypatch.setattr(RunRecord, "_refuse_namesakes", lambda *given: None)
+    cbobench.run(changed(folder, SUITE.format(at_most=30)), out=folder / "run", cpus=0)
+    shown = [*RunRecord.read(RunFolder.at(folder / "run")).labels("problems").values()]
+    assert shown[0] == "rkhs-1d"
+    assert all(re.fullmatch(r"conf \(constraints\.latency_ms\.at_most = (30|40)(\.0)?\)", one) for one in shown[1:])
+    assert len({*shown}) == 3
+    assert '{"' not in str(cbobench.compare(folder / "run"))
