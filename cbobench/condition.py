@@ -151,6 +151,7 @@ def do_verify(options: argparse.Namespace, given: list[str]) -> int:
     moved = repair(folder, found) if options.repair else []
     if options.format == "json":
         content = {"folder": str(folder), "files": found.files, "cells": found.cells, "expected": found.asked}
+        content |= {"without_digest": found.bare}
         content |= {"damaged": [vars(damage) for damage in found.damaged], "orphans": found.orphans, "moved": moved}
         print(json.dumps(content, indent=1, ensure_ascii=False))
         return 1 if found.damaged and not options.repair else 0
@@ -168,6 +169,8 @@ def do_verify(options: argparse.Namespace, given: list[str]) -> int:
               "they do not count")  # fmt: skip
     if found.orphans:
         print(f"  {len(found.orphans)} tasks have rounds and no cells yet; they do not count, and the next run goes on")
+    if found.bare:
+        print(f"  {counted(found.bare, 'file')} of an older version without digests: changed values may pass there")
     absent = [damage.file for damage in found.damaged if damage.why == ABSENT]
     if absent:
         print(f"  made again{'' if options.repair else ' by the next run, or with --repair'}: {', '.join(absent)}")

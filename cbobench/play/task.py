@@ -30,7 +30,7 @@ from cbobench.problems.base import Problem
 from cbobench.results.drivers import refuse_unshared
 from cbobench.results.folder import RunFolder
 from cbobench.results.provenance import cpu
-from cbobench.results.schema import footer, open_writer, schema
+from cbobench.results.schema import Writer, footer, schema
 from cbobench.results.store import StoreFailure
 from cbobench.suite.cells import Cell, Pair
 from cbobench.suite.demand import ONE, Demand
@@ -189,7 +189,7 @@ def _publish(folder: RunFolder, kind: str, task: Task, rows: Sequence[dict[str, 
 
     def write(sink: Any) -> None:
         metadata = footer(kind, task.name, [row["cell"] for row in rows], len(rows), task.attempt)
-        with open_writer(sink, kind, metadata) as writer:
+        with Writer(sink, kind, metadata) as writer:
             writer.write_table(table)
 
     folder.publish(f"{kind}/{task.name}.parquet", write)
@@ -208,7 +208,7 @@ def _play_block(
     def write(sink: Any) -> None:
         ids = [cell.id for cell in task.cells]
         try:
-            with open_writer(sink, "rounds", footer("rounds", task.name, ids, rows.expected, task.attempt)) as writer:
+            with Writer(sink, "rounds", footer("rounds", task.name, ids, rows.expected, task.attempt)) as writer:
                 for chunk in play:
                     rows.add(chunk)
                     if rows.full:
@@ -254,7 +254,7 @@ def _play_one_by_one(
 
     def write(sink: Any) -> None:
         count = sum(table.num_rows for table in tables)
-        with open_writer(sink, "rounds", footer("rounds", task.name, good, count, task.attempt)) as writer:
+        with Writer(sink, "rounds", footer("rounds", task.name, good, count, task.attempt)) as writer:
             for table in tables:
                 writer.write_table(table)
 

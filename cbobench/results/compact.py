@@ -29,7 +29,7 @@ from cbobench.results.folder import SHARD, RunFolder
 from cbobench.results.published import COLUMNS, Published, played
 from cbobench.results.record import RunRecord
 from cbobench.results.rows import only_of
-from cbobench.results.schema import footer, open_writer, schema
+from cbobench.results.schema import Writer, footer, schema
 from cbobench.suite.cells import Cells, as_words
 
 ROWS = 1_000_000  # recorded rounds of a shard
@@ -216,7 +216,7 @@ def _parts(folder: RunFolder, group: _Group, kind: str, audited: set[str]) -> It
 def _write(kind: str, metadata: dict[bytes, bytes], parts: Iterator[pa.Table], expected: int, sink: Any) -> None:
     """Write the parts of a shard; what is raised here is never published."""
     written = 0
-    with open_writer(sink, kind, metadata) as writer:
+    with Writer(sink, kind, metadata) as writer:
         waiting = [schema(kind).empty_table()]
         for part in parts:
             waiting.append(part)

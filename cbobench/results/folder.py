@@ -22,7 +22,7 @@ import pyarrow.parquet as pq
 from cbobench.errors import DamagedRun, Misuse, masked, nearest, one_line, printable, refuse_strange, show
 from cbobench.results.files import REPAIR as REPAIR
 from cbobench.results.files import fields, footer_of, row_groups_of
-from cbobench.results.schema import schema
+from cbobench.results.schema import same_digest, schema
 from cbobench.results.store import Sink, Steady, failure, first, patient, written
 
 T = TypeVar("T")
@@ -270,6 +270,15 @@ class RunFolder:
         except _UNREADABLE as error:
             raise damaged(f"{path} {fault} ({first(error)}); {REPAIR}") from error
         return footer, pa.concat_tables(tables) if tables else pa.schema(fields(kind, columns)).empty_table()
+
+    def intact(self, kind: str, task: str) -> bool:
+        """Whether a published file holds to the byte what was written, by its digest."""
+        path = self.path(f"{kind}/{task}.parquet")
+        try:
+            with self._opened(path) as source:
+                return same_digest(source, pq.ParquetFile(source).metadata.metadata or {})
+        except FileNotFoundError as error:
+            raise Vanished(f"{path} is missing") from error
 
     def read(self, kind: str, task: str, columns: list[str] | None = None) -> pa.Table:
         """The rows of a published file; cells' ids are dictionary-encoded, as they are on disk.

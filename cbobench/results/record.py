@@ -5,6 +5,7 @@ Each call also leaves a file of its own in `invocations/`, so that none is lost 
 
 from __future__ import annotations
 
+import hashlib
 import shlex
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
@@ -20,10 +21,10 @@ from cbobench.results.schema import SCHEMA_VERSION, refuse_version
 from cbobench.suite.cells import Grid, Pair, Strip, Suite
 from cbobench.suite.limits import texts
 from cbobench.suite.variants import Variant as Variant
-from cbobench.suite.variants import difference, short
+from cbobench.suite.variants import canonical, difference, short
 from cbobench.words import counted
 
-FILE, CALLS = "run.json", "invocations"
+FILE, CALLS, DIGEST = "run.json", "invocations", "digest"
 TRIES = 20
 UNKNOWN = ""
 """The name of a suite whose record was rebuilt from its cells, which do not hold it: that of the next call."""
@@ -115,7 +116,8 @@ class RunRecord:
             "schema": SCHEMA_VERSION, "suite": self.suite, "about": self.about, "keep": self.keep,
             "block": self.block, "grids": [g.to_json() for g in self.grids], "invocations": list(self.invocations),
         }  # fmt: skip
-        return content | ({"audit": True} if self.audit else {})
+        content |= {"audit": True} if self.audit else {}
+        return content | {DIGEST: digest(content)}
 
     def write(self, folder: RunFolder) -> None:
         """Publish it as `run.json`."""
@@ -309,6 +311,11 @@ class RunRecord:
                 words = ", ".join(f"{name} = {short(each[i])}" for name, each in values.items()) or variant.title
                 found[variant.title] = printable(f"{label} ({words})" if len(some) > 1 else label)
         return {title: found[title] for title in self.variants(what)}
+
+
+def digest(content: dict[str, Any]) -> str:
+    """Of a record's content without its digest, whatever its layout."""
+    return hashlib.sha256(canonical({k: v for k, v in content.items() if k != DIGEST}).encode()).hexdigest()
 
 
 def _kept(horizon: int, keep: int | None) -> int:

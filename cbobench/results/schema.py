@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 from functools import cache
 from typing import Any
@@ -14,7 +15,7 @@ from cbobench.metrics import METRICS
 from cbobench.results.audited import AUDITED
 
 SCHEMA_VERSION = 4
-FOOTER = b"cbobench"
+FOOTER, DIGEST = b"cbobench", b"cbobench digest"
 COMPRESSION: dict[str, Any] = {"compression": "zstd", "compression_level": 3, "write_page_checksum": True}
 KINDS = ("rounds", "cells", "audit")
 DICTIONARY = ["cell", "problem", "algorithm", "status", "spec", "host", "cpu", "source", "libraries"]
@@ -98,15 +99,60 @@ def _schema(kind: str, measured: tuple[str, ...]) -> pa.Schema:
 
 
 def footer(kind: str, task: str, cells: list[str], rows: int, attempt: int, **more: Any) -> dict[bytes, bytes]:
-    """Schema metadata that makes a file recognisable; `more` is said of shards (see `results.compact`)."""
+    """Schema metadata that makes a file recognisable, and says that a digest stands beside it; `more` is of shards."""
     content = {
-        "schema": SCHEMA_VERSION, "kind": kind, "task": task, "cells": cells, "rows": rows, "attempt": attempt
+        "schema": SCHEMA_VERSION, "kind": kind, "task": task, "cells": cells, "rows": rows, "attempt": attempt,
+        "digest": True,
     }  # fmt: skip
     return {FOOTER: json.dumps(content | more).encode()}
 
 
-def open_writer(sink: Any, kind: str, metadata: dict[bytes, bytes]) -> pq.ParquetWriter:
-    """A writer of rounds or cells into an open sink."""
-    columns = schema(kind).with_metadata(metadata)
-    dictionary = [name for name in DICTIONARY if name in columns.names]
-    return pq.ParquetWriter(sink, columns, use_dictionary=dictionary, **COMPRESSION)
+class _Hashed:
+    """A sink that hashes what is written to it."""
+
+    closed = False
+
+    def __init__(self, sink: Any) -> None:
+        self.sink, self.size, self.hash = sink, 0, hashlib.sha256()
+
+    def write(self, data: Any) -> int:
+        self.size += memoryview(data).nbytes
+        self.hash.update(data)
+        self.sink.write(data)
+        return memoryview(data).nbytes
+
+    def flush(self) -> None:
+        self.sink.flush()
+
+
+class Writer(pq.ParquetWriter):
+    """A writer of rounds, cells or audit into an open sink; the file says the digest of its rows and its footer."""
+
+    def __init__(self, sink: Any, kind: str, metadata: dict[bytes, bytes]) -> None:
+        columns = schema(kind).with_metadata(metadata)
+        dictionary = [name for name in DICTIONARY if name in columns.names]
+        self._hashed, self._footer = _Hashed(sink), metadata[FOOTER]
+        super().__init__(self._hashed, columns, use_dictionary=dictionary, **COMPRESSION)
+
+    def close(self) -> None:
+        if self.is_open:
+            self._hashed.hash.update(self._footer)
+            self.add_key_value_metadata({DIGEST: f"{self._hashed.size} {self._hashed.hash.hexdigest()}"})
+        super().close()
+
+
+def same_digest(source: Any, metadata: dict[bytes, bytes]) -> bool:
+    """Whether a file's rows and footer are those that were written.
+
+    Args:
+        source: the open file.
+        metadata: of its schema.
+    """
+    size, _, digest = metadata.get(DIGEST, b"").decode(errors="replace").partition(" ")
+    left, found = int(size) if size.isdecimal() else 0, hashlib.sha256()
+    source.seek(0)
+    while left > 0 and (data := source.read(min(left, 2**20))):
+        found.update(data)
+        left -= len(data)
+    found.update(metadata[FOOTER])
+    return found.hexdigest() == digest

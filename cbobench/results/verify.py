@@ -1,8 +1,9 @@
 """Whether every file of a run is whole: all damaged ones are named at once, and moved away when asked.
 
 Each file is read to its last byte (pages have checksums), and held against what it should be: its footer, the cells
-that the run asked for, and the other file of its task: the last round of every cell says what its row says. (Of files
-of older versions, without checksums, the same is asked but for those.)
+that the run asked for, and the other file of its task: the last round of every cell says what its row says. Last comes
+the digest that it says of itself. (Of files of older versions, without checksums or digests, the same is asked but for
+those.) A digest tells of accidents; who means to change a file can make it anew.
 """
 
 from __future__ import annotations
@@ -21,13 +22,14 @@ from cbobench.metrics import METRICS
 from cbobench.results.drivers import Claim, drivers
 from cbobench.results.folder import REPAIR, RunFolder, Vanished
 from cbobench.results.rebuild import cell_of, rebuilt
-from cbobench.results.record import CALLS, FILE, RunRecord
+from cbobench.results.record import CALLS, DIGEST, FILE, RunRecord, digest
 from cbobench.results.schema import KINDS
 from cbobench.results.tidy import orphans
 from cbobench.suite.cells import Cells
 
 QUARANTINE = "quarantine"
 ABSENT = "is missing"
+CHANGED = "is not what was written: something has changed it since"
 FINITE = ["f", *(name for name, metric in METRICS.items() if not metric.nullable)]
 """Columns of rounds that hold a number in every row."""
 WHOLE = [name for name, metric in METRICS.items() if metric.relative and metric.cumulative]
@@ -55,6 +57,7 @@ class Verified:
         twice: how many cells are published by several tasks with the same attempt, and the same results.
         late: tasks with cells and without rounds, whose cells others have played, too: of a worker that outlived its
             call, and whose rounds were taken for leftovers. They do not count.
+        bare: how many files say no digest of what they hold, as those of older versions: changed values may pass there.
         cells, asked: published cells that are whole, and cells asked for (None: no record says).
     """
 
@@ -65,6 +68,7 @@ class Verified:
     twice: int = 0
     cells: int = 0
     asked: int | None = None
+    bare: int = 0
 
     @property
     def tasks(self) -> list[str]:
@@ -130,29 +134,38 @@ def verify(folder: RunFolder) -> Verified:
 def _record(folder: RunFolder, found: Verified) -> RunRecord | None:
     """The run's record, if it is whole."""
     for name in folder.calls(CALLS):
+        _judge(folder, found, f"{CALLS}/{name}.json", name)
+    if not folder.exists(FILE) and (folder.calls(CALLS) or any(folder.names(kind) for kind in KINDS)):
         found.files += 1
-        try:
-            RunRecord.from_json(folder.read_json(f"{CALLS}/{name}.json"), f"{CALLS}/{name}.json")
-        except DamagedRun as error:
-            found.damaged.append(Damage(f"{CALLS}/{name}.json", str(error)))
-    found.files += 1
-    try:
-        if not folder.exists(FILE) and (folder.calls(CALLS) or any(folder.names(kind) for kind in KINDS)):
-            found.damaged.append(Damage(FILE, ABSENT))
-        else:
-            RunRecord.from_json(folder.read_json(FILE), FILE)
-    except DamagedRun as error:
-        found.damaged.append(Damage(FILE, str(error)))
+        found.damaged.append(Damage(FILE, ABSENT))
+    else:
+        _judge(folder, found, FILE)
     try:
         return RunRecord.read(folder) if RunRecord.exists(folder) else None
     except DamagedRun:
         return None
 
 
+def _judge(folder: RunFolder, found: Verified, file: str, call: str = "") -> None:
+    """Look whether a record is what was written, and of the call that its name says."""
+    found.files += 1
+    try:
+        content = folder.read_json(file)
+        record = RunRecord.from_json(content, file)
+        found.bare += DIGEST not in content
+        if content.get(DIGEST, digest(content)) != digest(content):
+            raise DamagedRun(CHANGED)
+        if call and record.calls != {call}:
+            raise DamagedRun("holds another call")
+    except DamagedRun as error:
+        found.damaged.append(Damage(file, str(error)))
+
+
 def _checked(folder: RunFolder, found: Verified, kind: str, task: str, record: RunRecord | None) -> Rows | None:
     """What a file says of each of its cells, or None where it is damaged or gone."""
     try:
-        rows = _read(folder, kind, task, record)
+        rows, bare = _read(folder, kind, task, record)
+        found.bare += bare
     except Vanished:
         return None
     except DamagedRun as error:
@@ -163,7 +176,7 @@ def _checked(folder: RunFolder, found: Verified, kind: str, task: str, record: R
     return rows
 
 
-def _read(folder: RunFolder, kind: str, task: str, record: RunRecord | None) -> Rows:
+def _read(folder: RunFolder, kind: str, task: str, record: RunRecord | None) -> tuple[Rows, bool]:
     footer = folder.footer(kind, task)
     if kind == "rounds":
         rows = _last_rounds(folder.row_groups(kind, task))
@@ -185,7 +198,10 @@ def _read(folder: RunFolder, kind: str, task: str, record: RunRecord | None) -> 
             raise DamagedRun(f"holds a cell {cell} that this run did not ask for")
         if record is not None and record.cells[cell].seed != row["seed"]:
             raise DamagedRun(f"holds the cell {cell} with the seed {row['seed']}")
-    return rows
+    said = "digest" in footer
+    if said and not folder.intact(kind, task):
+        raise DamagedRun(CHANGED)
+    return rows, not said
 
 
 def _last_rounds(groups: Iterator[pa.Table]) -> Rows:

@@ -24,7 +24,7 @@ from cbobench.play.rows import recorded_rounds
 from cbobench.play.task import Task
 from cbobench.problems.base import Problem
 from cbobench.results.compact import MANY
-from cbobench.results.schema import footer, open_writer
+from cbobench.results.schema import Writer, footer
 from cbobench.suite.cells import Cell, Pair
 from cbobench.sweep.alarm import Late, within
 from cbobench.sweep.costs import Costs
@@ -289,7 +289,7 @@ def _sampled(todo: Plan, task: Task) -> Sample:
 def _bytes(name: str, table: pa.Table) -> int:
     """Of a file with some rounds."""
     sink = pa.BufferOutputStream()
-    with open_writer(sink, "rounds", footer("rounds", name, [], table.num_rows, 1)) as writer:
+    with Writer(sink, "rounds", footer("rounds", name, [], table.num_rows, 1)) as writer:
         writer.write_table(table)
     return int(sink.getvalue().size)
 

@@ -14,7 +14,7 @@ from cbobench.metrics import METRICS
 from cbobench.play.task import Task, publish_cells
 from cbobench.results.folder import RunFolder
 from cbobench.results.record import RunRecord
-from cbobench.results.schema import footer, open_writer, schema
+from cbobench.results.schema import Writer, footer, schema
 from cbobench.results.source import libraries, source_hash
 from cbobench.suite.cells import Cell, Grid, Pair
 from cbobench.suite.variants import Variant
@@ -119,7 +119,7 @@ def write_rounds(at: RunFolder, task: Task, columns: Columns | None, lost: set[i
     )
 
     def write(sink: Any) -> None:
-        with open_writer(sink, "rounds", footer("rounds", task.name, [c.id for c in task.cells], rows, 1)) as writer:
+        with Writer(sink, "rounds", footer("rounds", task.name, [c.id for c in task.cells], rows, 1)) as writer:
             writer.write_table(table)
 
     at.publish(f"rounds/{task.name}.parquet", write)

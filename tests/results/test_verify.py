@@ -17,6 +17,7 @@ import cbobench
 from cbobench.cli import main
 from cbobench.errors import DamagedRun, Misuse
 from cbobench.results import schema
+from cbobench.results.compact import compact
 from cbobench.results.drivers import Claim
 from cbobench.results.folder import RunFolder
 from cbobench.results.schema import FOOTER
@@ -47,15 +48,18 @@ def files(run, kind="rounds"):
 
 
 def rewrite(file, change, footer=None):
-    """Write a file again with other rows, its checksums in order, and optionally another footer."""
+    """Write a file again with other rows, its checksums and digest in order, and optionally another footer."""
     table = change(pq.read_table(file))
     known = json.loads(table.schema.metadata[FOOTER])
     content = json.dumps(known | {"rows": len(table)} | (footer or {})).encode()
-    pq.write_table(table.replace_schema_metadata({FOOTER: content}), file, write_page_checksum=True)
+    kind = file.parent.name
+    with file.open("wb") as sink, schema.Writer(sink, kind, {FOOTER: content}) as writer:
+        writer.write_table(table.cast(schema.schema(kind)))
 
 
 def put(table, name, values):
-    return table.set_column(table.column_names.index(name), table.schema.field(name), [pa.array(values)])
+    kind = table.schema.field(name).type
+    return table.set_column(table.column_names.index(name), table.schema.field(name), [pa.array(values, kind)])
 
 
 def test_flipped_bits_are_no_numbers(played):
@@ -267,3 +271,114 @@ def test_nobody_repairs_a_run_that_is_played(played):
 def test_a_folder_of_nothing_is_no_run(tmp_path):
     with pytest.raises(Misuse, match="is not a run folder"):
         verify(RunFolder.at(tmp_path))
+
+
+def other(value, kind):
+    """Another value of a column's type."""
+    if pa.types.is_list(kind):
+        return [
+            *(value or []),
+            *pa.array(["x" if pa.types.is_string(kind.value_type) else 1]).cast(kind.value_type).to_pylist(),
+        ]
+    if isinstance(value, bool) or pa.types.is_boolean(kind):
+        return not value
+    if pa.types.is_integer(kind) or pa.types.is_floating(kind):
+        return 1 if value is None or value != value else value + 1
+    return f"{value}x"
+
+
+def paths(content, *above):
+    """Where the values of nested JSON stand."""
+    inner = content.items() if isinstance(content, dict) else enumerate(content) if isinstance(content, list) else ()
+    return [path for key, value in inner for path in paths(value, *above, key)] or [above]
+
+
+def passes(file, data, folder):
+    """Whether a file with other content is called whole; it is put back."""
+    whole = file.read_bytes()
+    file.write_bytes(data)
+    found = verify(folder).damaged
+    file.write_bytes(whole)
+    return not found
+
+
+def parquet(table):
+    sink = pa.BufferOutputStream()
+    pq.write_table(table, sink, write_page_checksum=True)
+    return sink.getvalue().to_pybytes()
+
+
+@pytest.fixture(scope="module")
+def audited(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("audited")
+    text = "suite: m\nhorizon: 4\nseeds: 2\naudit: true\nproblems: [rkhs-1d]\nalgorithms: [{ckb-ucb: {label: mine}}]\n"
+    (folder / "suite.yaml").write_text(text)
+    cbobench.run(folder / "suite.yaml", out=folder / "run", cpus=0)
+    return folder / "run"
+
+
+@pytest.mark.parametrize("merged", [False, True])
+@pytest.mark.parametrize("kind", ["cells", "rounds", "audit"])
+def test_a_value_that_changed_is_found_in_every_column(audited, tmp_path, kind, merged):
+    shutil.copytree(audited, tmp_path / "run")
+    folder = RunFolder.at(tmp_path / "run")
+    if merged:
+        cbobench.run(audited.parent / "suite.yaml", out=tmp_path / "run", cpus=0, seeds=4)
+        compact(folder)
+    (file,) = files(tmp_path / "run", kind)
+    assert verify(folder).damaged == []
+    table, clean = pq.read_table(file), []
+    assert len(table.column_names) > 15
+    for name in table.column_names:
+        values = table[name].to_pylist()
+        values[0] = other(values[0], table.schema.field(name).type)
+        changed = put(table, name, values)
+        clean += [name] if passes(file, parquet(changed), folder) else []
+    clean += ["nothing but the bytes"] if passes(file, parquet(table), folder) else []
+    assert clean == []
+
+
+def test_a_value_that_changed_is_found_in_every_record(audited, tmp_path):
+    shutil.copytree(audited, tmp_path / "run")
+    folder, clean = RunFolder.at(tmp_path / "run"), []
+    for file in (tmp_path / "run" / "run.json", *(tmp_path / "run" / "invocations").iterdir()):
+        content = json.loads(file.read_text())
+        for path in paths(content):
+            changed = json.loads(file.read_text())
+            place = changed
+            for key in path[:-1]:
+                place = place[key]
+            place[path[-1]] = "x" if place[path[-1]] != "x" else "y"
+            clean += [(file.name, path)] if passes(file, json.dumps(changed).encode(), folder) else []
+        assert not passes(file, b"{}", folder)
+        assert passes(file, json.dumps(content).encode(), folder), "its layout means nothing"
+    assert clean == []
+
+
+def test_a_call_under_the_name_of_another_is_found(audited, tmp_path):
+    shutil.copytree(audited, tmp_path / "run")
+    (file,) = (tmp_path / "run" / "invocations").iterdir()
+    file.rename(file.with_name("another.json"))
+    assert [damage.why for damage in verify(RunFolder.at(tmp_path / "run")).damaged] == ["holds another call"]
+
+
+def test_files_without_digests_are_read_and_counted(played, capsys):
+    """Those of older versions."""
+    _, run = played
+    for kind in ("cells", "rounds"):
+        for file in files(run, kind):
+            table = pq.read_table(file)
+            known = json.loads(table.schema.metadata[FOOTER])
+            del known["digest"]
+            file.write_bytes(parquet(table.replace_schema_metadata({FOOTER: json.dumps(known).encode()})))
+    for file in (run / "run.json", *(run / "invocations").iterdir()):
+        content = json.loads(file.read_text())
+        del content["digest"]
+        file.write_text(json.dumps(content))
+    assert main(["verify", str(run)]) == 0
+    head, note = capsys.readouterr().out.splitlines()
+    assert head == "0 of 8 files are damaged; 12 of 12 cells are whole"
+    assert note == "  8 files of an older version without digests: changed values may pass there"
+    assert compact(RunFolder.at(run)) == (3, 1)
+    found = verify(RunFolder.at(run))
+    assert (found.damaged, found.bare) == ([], 2), "what is written now has them"
