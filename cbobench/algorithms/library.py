@@ -18,6 +18,7 @@ import numpy as np
 
 from cbobench.algorithms.asktell import AskTell, Given
 from cbobench.errors import Misuse
+from cbobench.gp.box import scrambled_sobol
 from cbobench.gp.kernels import Array
 from cbobench.problems.base import Problem
 
@@ -72,9 +73,7 @@ class Scattered:
     """SciPy's scrambled Sobol sequence in the cube, one point after the other."""
 
     def __init__(self, d: int, generator: np.random.Generator) -> None:
-        from scipy.stats import qmc  # imported late: SciPy takes long to load
-
-        self.sequence = qmc.Sobol(d, scramble=True, seed=generator)
+        self.sequence = scrambled_sobol(d, generator)
         self.waiting: list[Array] = []
 
     def next(self) -> Array:

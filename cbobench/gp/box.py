@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
+from inspect import signature
+from typing import Any
 
 import numpy as np
 
@@ -50,7 +52,7 @@ class Box:
 
     @cached_property
     def scattered(self) -> Array:
-        """The first `size` points of a Sobol sequence in the unit cube, none of them a corner, (size, d)."""
+        """The first `size` points of a Sobol sequence in the unit cube, (size, d), the same for all seeds."""
         return sobol(self.d, self.size)
 
     @cached_property
@@ -110,8 +112,24 @@ def finite(points: Array, box: Box) -> Finite:
 
 
 def sobol(d: int, size: int) -> Array:
-    """The first `size` points of a Sobol sequence in [0, 1)^d, shifted by half a step so that none is a corner."""
+    """The first `size` points of a Sobol sequence in [0, 1)^d, shifted by half a step so that none is a corner.
+
+    One fixed set, the same for every seed and method.
+    """
     from scipy.stats import qmc
 
     power = int(np.ceil(np.log2(size)))
     return np.asarray(qmc.Sobol(d, scramble=False).random_base2(power)[:size] + 0.5 / 2**power)
+
+
+def scrambled(d: int, size: int, generator: np.random.Generator) -> Array:
+    """The first `size` points of a Sobol sequence in [0, 1)^d that a generator scrambles (Owen 1998), (size, d)."""
+    return np.asarray(scrambled_sobol(d, generator).random_base2(int(np.ceil(np.log2(size))))[:size])
+
+
+def scrambled_sobol(d: int, generator: np.random.Generator) -> Any:
+    """SciPy's Sobol sequence, scrambled by a generator."""
+    from scipy.stats import qmc
+
+    newer = "rng" in signature(qmc.Sobol).parameters  # from SciPy 1.15 on, which is about to warn of `seed`
+    return qmc.Sobol(d, scramble=True, **{"rng" if newer else "seed": generator})

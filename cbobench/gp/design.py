@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from cbobench.errors import Misuse
 from cbobench.gp.actions import Finite
-from cbobench.gp.box import POINTS, Box, sobol
+from cbobench.gp.box import Box, scrambled
 from cbobench.gp.kernels import Array
 
 DesignName = Literal["sobol", "random"]
@@ -21,10 +21,10 @@ def design(
 ) -> NDArray[Any]:
     """The first `count` actions of S replicates: indices (count, S) of a finite set, or points (count, S, d) of a box.
 
-    `sobol`: consecutive points of a Sobol sequence from a random one on, which is a low-discrepancy set wherever it
-    begins (blocks of 2^k points are digital shifts of the first one). On a box they are among its scattered candidates,
-    so that a method that samples paths at these learns from the same actions as all others. In a finite set they are
-    the nearest actions, none twice; without coordinates, random ones. `random`: uniform, in a finite set none twice.
+    `sobol`: the actions nearest to a Sobol sequence that each generator scrambles anew, none twice; without
+    coordinates, random ones. `random`: uniform, none twice. Of a box both take scattered candidates, so that a method
+    that samples paths at these learns from the same actions as all others. Designs of different seeds are independent:
+    they share a point as often as chance has it.
 
     Raises:
         Misuse: the set has fewer actions, or the box fewer candidates.
@@ -41,18 +41,12 @@ def check_design(actions: Finite | Box, count: int) -> None:
 
 def _one(actions: Finite | Box, name: DesignName, count: int, generator: np.random.Generator) -> NDArray[Any]:
     check_design(actions, count)
-    if isinstance(actions, Box):
-        points = actions.scattered
-        some = _block(len(points), count, generator) if name == "sobol" else generator.permutation(len(points))[:count]
-        return actions.scale(points[some])
-    if actions.points is None or name == "random":
-        return generator.permutation(actions.n)[:count]
-    return nearest(actions.units, sobol(actions.d, POINTS)[_block(POINTS, count, generator)])
-
-
-def _block(points: int, count: int, generator: np.random.Generator) -> NDArray[np.intp]:
-    """Which of the points of a sequence, around its end."""
-    return (generator.integers(points) + np.arange(count)) % points
+    places = actions.scattered if isinstance(actions, Box) else actions.units if actions.points is not None else None
+    if places is None or name == "random":
+        some = generator.permutation(actions.n if places is None else len(places))[:count]
+    else:
+        some = nearest(places, scrambled(actions.d, count, generator))
+    return actions.scale(actions.scattered[some]) if isinstance(actions, Box) else some
 
 
 def nearest(points: Array, targets: Array) -> NDArray[np.intp]:

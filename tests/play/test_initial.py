@@ -72,6 +72,19 @@ def test_designs_spread_over_the_box_and_hold_no_action_twice():
         assert sorted(index[:, 0]) == list(range(36))
 
 
+@pytest.mark.parametrize(("task", "count", "seeds"), [(BOX, 5, 10_000), (GRID, 5, 500)], ids=["box", "finite"])
+def test_designs_of_different_seeds_are_independent(task, count, seeds):
+    """All are different (few actions: nearly all), and two share a point about as often as two random ones do."""
+    some = design(task.actions, "sobol", count, [generator("initial design", "test", s) for s in range(seeds)])
+    if task is BOX:
+        some = (some * np.array([1.0, np.pi])).sum(axis=2)  # a number per point
+    each = np.sort(some, axis=0)
+    assert len(np.unique(each, axis=1).T) >= (seeds if task is BOX else 0.95 * seeds)
+    n = task.actions.size if task is BOX else task.actions.n
+    shared = np.mean([len(np.intersect1d(each[:, s], each[:, s + 1])) for s in range(0, 500, 2)])
+    assert shared == pytest.approx(count * count / n, abs=5 * count / np.sqrt(n * 250))
+
+
 SUITE = """\
 suite: s
 horizon: 12
