@@ -20,7 +20,7 @@ from cbobench.gp.explore import UCB, Explore, RandName, RandUCB, Thompson
 from cbobench.gp.kernels import Array
 from cbobench.gp.parts import Truncated, truncate
 from cbobench.params import param, state
-from cbobench.problems.base import Actions, Feedback
+from cbobench.problems.base import Feedback
 
 
 @dataclass(kw_only=True)
@@ -59,11 +59,10 @@ class CKB(Optimistic):
         step = self.bound_g[:, :, 0] * np.sqrt(horizon) / self.cap if self.V == "theory" else np.asarray(self.V)
         self.inverse_step = np.broadcast_to(step, self.dual.shape)
 
-    def ask(self, t: int) -> Actions:
+    def begin_round(self, t: int) -> None:
         if self.anytime and t & (t - 1) == 0:  # t = 1, 2, 4, ...: an epoch of t rounds begins
             self.begin_schedule(t)
             self._restart(t)
-        return super().ask(t)
 
     def parts(self, belief: Belief) -> Truncated:
         z = Truncated(self.explore_f(belief.f), self.bound_f)  # lines 3-4
@@ -115,10 +114,10 @@ class CKBRestart(CKBUCB):
         super().prepare()
         self.period = theory_window(self.setting, self.regulariser) if self.restart == "theory" else self.restart
 
-    def ask(self, t: int) -> Actions:
+    def begin_round(self, t: int) -> None:
+        super().begin_round(t)
         if t > 1 and (t - 1) % self.period == 0:
             self.forget()
-        return super().ask(t)
 
 
 @ALGORITHMS.register("ckb-ts")

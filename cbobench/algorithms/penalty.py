@@ -23,7 +23,7 @@ from cbobench.gp.explore import UCB, Explore, Thompson
 from cbobench.gp.kernels import Array
 from cbobench.gp.recommend import Goal
 from cbobench.params import param, state
-from cbobench.problems.base import Actions, Feedback, Problem
+from cbobench.problems.base import Feedback, Problem
 
 LARGEST_EXPONENT = 500.0  # exp overflows at 709
 SMALLEST = 1e-12  # a constraint this flat has no chord
@@ -147,7 +147,12 @@ class FixedPenalty(Penalised):
 
 @dataclass(kw_only=True)
 class Epochs(Penalised):
-    """Base of both algorithms: L epochs of S rounds, κ updated after each from the mean of the observed g."""
+    """Base of both algorithms: L epochs of S rounds, κ updated after each from the mean of the observed g.
+
+    Algorithms 2 and 3 average g over the epoch's S rounds, all of which they chose and were told. Here the mean is over
+    the costs that were told in the epoch, of rounds that the method chose: those of a suite's initial design are not
+    its own, and those that are still under way count in the epoch in which they are told. Without any κ stays.
+    """
 
     knows = ("kernel", "λ", "B", "G", "R", "T")
 
@@ -160,7 +165,7 @@ class Epochs(Penalised):
         super().start(setting)
 
     def prepare(self) -> None:
-        self.costs = np.zeros_like(self.price)
+        self.costs, self.summed = np.zeros((2, *self.price.shape))
 
     def first_price(self) -> float:
         """κ_1."""
@@ -173,17 +178,16 @@ class Epochs(Penalised):
     def events(self) -> int:
         return self.epochs if self.inner == "ucb" else 2 * self.epochs
 
-    def ask(self, t: int) -> Actions:
+    def begin_round(self, t: int) -> None:
         if t > 1 and (t - 1) % self.S == 0:
-            self.price = self.update_price(self.costs / self.S)
-            self.costs = np.zeros_like(self.price)
+            self.price = self.update_price(self.costs / np.maximum(self.summed, 1))
+            self.costs, self.summed = np.zeros((2, *self.price.shape))
             if not self.keep:
                 self.forget()
             self.set_width()
-        return super().ask(t)
 
     def learn(self, t: int, chosen: Belief, feedback: Feedback) -> None:
-        self.costs = self.costs + feedback.costs()
+        self.costs, self.summed = self.costs + feedback.costs(), self.summed + feedback.counts()
 
 
 @ALGORITHMS.register("penalty-noiseless")

@@ -79,6 +79,9 @@ class ScoreAlgorithm(Algorithm):
     def prepare(self) -> None:
         """Set up the algorithm's own state; `self.setting` and the model are there."""
 
+    def begin_round(self, t: int) -> None:
+        """Begin the epoch, or restart, that is due before round t, counted from round 1 whoever chooses the action."""
+
     def begin(self, t: int, belief: Belief) -> None:
         """Update the algorithm's own state (a safe set, say) from the belief over all actions, once per round."""
 
@@ -150,6 +153,7 @@ class ScoreAlgorithm(Algorithm):
         self.wait = Wait(setting.replicates, functions)
         self.shown: Shown | None = None
         self.history: list[Actions] = []
+        self.first_own = 1  # the first round whose action is this algorithm's choice
         self.begin_schedule(setting.horizon)
         self.prepare()
 
@@ -188,6 +192,7 @@ class ScoreAlgorithm(Algorithm):
         self.shown = shown
 
     def ask(self, t: int) -> Actions:
+        self.begin_round(t)
         self.belief = self.believe(t)
         self.begin(t, self.belief)
         last = None if self.played == 0 else self.chosen
@@ -242,11 +247,17 @@ class ScoreAlgorithm(Algorithm):
 
     def tell(self, t: int, actions: Actions, feedback: Feedback) -> None:
         if type(self).learn is not ScoreAlgorithm.learn:
-            self.learn(t, self._at_chosen() if self.looks_back else self.belief, feedback)
+            own = feedback.since(self.first_own)
+            self.learn(t, self._at_chosen() if self.looks_back else self.belief, own)
         self._remember(t, feedback)
 
     def observe(self, t: int, actions: Actions, feedback: Feedback) -> None:
-        """The model learns; no dual variable moves, and no other state of the algorithm."""
+        """The model learns, and epochs and restarts begin as in every round; no dual variable moves.
+
+        What arrives late of a design's rounds moves none either.
+        """
+        self.begin_round(t)
+        self.first_own = t + 1
         self.chosen = actions if self.box is None else self.box.unit(actions)
         self._remember(t, feedback)
 

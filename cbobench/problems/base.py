@@ -10,7 +10,7 @@ f and g of `Instances`, never what the learner was told.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields, replace
 from functools import wraps
 from typing import Any, ClassVar, Literal, Protocol
 
@@ -66,13 +66,29 @@ class Feedback:
 
     def costs(self, rectified: bool = False) -> Array:
         """Sum of the constraint values, or of their positive parts, that are told in this round, (S, m)."""
+        return self._each(lambda g: np.maximum(g, 0.0) if rectified else g)
+
+    def _each(self, value: Callable[[Array], Array]) -> Array:
+        """Sum over the constraint values that are told in this round, (S, m)."""
         if self.arrivals is None:
-            return np.maximum(self.g, 0.0) if rectified else self.g
+            return value(self.g)
         total, a = np.zeros_like(self.g), self.arrivals
         of_g = a.function > 0
-        value = np.maximum(a.value, 0.0) if rectified else a.value
-        np.add.at(total, (a.replicate[of_g], a.function[of_g] - 1), value[of_g])
+        np.add.at(total, (a.replicate[of_g], a.function[of_g] - 1), value(a.value[of_g]))
         return total
+
+    def counts(self) -> Array:
+        """How many values of each constraint are told in this round, (S, m)."""
+        return self._each(np.ones_like)
+
+    def since(self, first: int) -> Feedback:
+        """What it tells of rounds from `first` on; the round at hand is one of them."""
+        a = self.arrivals
+        if a is None or first == 1:
+            return self
+        new = a.round >= first
+        kept = Arrivals(**{field.name: getattr(a, field.name)[new] for field in fields(a)})
+        return replace(self, arrivals=kept)
 
     def rounds(self) -> Iterator[tuple[int, Feedback]]:
         """The rounds that are told now, with f and g of all replicates, where several evaluations are under way."""

@@ -54,6 +54,48 @@ def test_dual_variables_rest_while_the_design_is_played():
     assert not duals[:5].any()
 
 
+@pytest.mark.parametrize(
+    ("name", "given", "begun"),
+    [
+        ("ckb-restart", {"restart": 4}, 9),
+        ("penalty-noisy", {"S": 4, "keep": False}, 9),
+        ("ckb-ucb", {"anytime": True}, 8),
+    ],
+)
+def test_epochs_and_restarts_are_counted_from_round_one(name, given, begun):
+    """Also those that fall into the design: what is known in the end is of the rounds since the last one."""
+    play = Play(GRID, "test", make(name, **given), name, [0, 1], 11, (), {"sobol": 10})
+    chosen = actions(list(play))
+    algorithm = play.algorithm
+    expected = algorithm.cheapest(2)
+    expected.reset(algorithm.lam_for(8 if given.get("anytime") else 11))
+    again = Play(GRID, "test", make(name), name, [0, 1], 11)
+    for t, action in enumerate(chosen, start=1):
+        told = again.channel.at(t, action)
+        if t >= begun:
+            expected.update(action, np.concatenate([told.f[:, None], told.g], axis=1))
+    np.testing.assert_allclose(algorithm.posterior.mean, expected.mean, atol=1e-10)
+    if name == "ckb-ucb":
+        step = algorithm.bound_g[:, :, 0] * np.sqrt(8) / algorithm.cap
+        np.testing.assert_allclose(algorithm.inverse_step, step)
+
+
+@pytest.mark.parametrize(
+    ("initial", "points", "told"),
+    [(0, 1, range(1, 9)), (5, 1, range(6, 9)), (0, 3, range(1, 7)), (5, 3, [6]), (8, 1, [])],
+)
+def test_a_price_moves_by_the_mean_of_the_costs_that_were_told_of_rounds_of_its_own(initial, points, told):
+    design_of, under_way = ({"sobol": initial} if initial else None), {"points": points, "as": "asynchronous"}
+    algorithm = make("penalty-noisy", S=8, mu=0.5)
+    play = Play(GRID, "test", algorithm, "penalty-noisy", [0, 1], 9, (), design_of, under_way if points > 1 else None)
+    chunks = list(play)
+    g, duals = (np.concatenate([getattr(chunk, what) for chunk in chunks]) for what in ("observed_g", "duals"))
+    assert not duals[:8].any()
+    costs = g[[t - 1 for t in told]]
+    expected = 0.5 * np.maximum(costs.mean(axis=0), 0) if len(costs) else np.zeros_like(g[0])
+    np.testing.assert_allclose(duals[8], expected, rtol=1e-12)
+
+
 def test_a_method_that_samples_paths_learns_at_the_very_points_of_the_design():
     play, chosen = played(BOX, "ckb-ts", rounds=6)
     points = play.algorithm.grid_points
