@@ -13,7 +13,12 @@ TRIAL = 10.0  # seconds after which a task that may be given back says how long 
 
 @dataclass(frozen=True)
 class Receipt:
-    """What the driver learns of a task: counts and one line per failure, never data; how long it took, where known."""
+    """What the driver learns of a task: counts and one line per failure, never data.
+
+    Attributes:
+        seconds: how long it took, where known.
+        printed: the first line of what it printed, where that was not shown.
+    """
 
     task: str
     ok: int
@@ -21,6 +26,7 @@ class Receipt:
     rounds: int
     errors: tuple[str, ...]
     seconds: float | None = None
+    printed: str = ""
 
 
 @dataclass(frozen=True)

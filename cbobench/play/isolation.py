@@ -7,6 +7,7 @@ put back after each play. The global generators of Python and NumPy begin each p
 
 from __future__ import annotations
 
+import io
 import os
 import random
 import signal
@@ -14,7 +15,7 @@ import sys
 import threading
 import warnings
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager, redirect_stderr, redirect_stdout, suppress
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +24,7 @@ import numpy as np
 from cbobench.rng import Part, generator
 
 QUIET = (DeprecationWarning, PendingDeprecationWarning, ImportWarning, ResourceWarning)
+KEPT = 100  # bytes of what is printed
 HANDLED = tuple(
     getattr(signal, f"SIG{name}") for name in ("INT", "TERM", "HUP", "ALRM", "USR1", "USR2", "CHLD", "PIPE")
 )
@@ -55,6 +57,39 @@ def standard_rules() -> Iterator[None]:
         for category in QUIET:
             warnings.simplefilter("ignore", category)
         yield
+
+
+class Unseen(io.BufferedIOBase):
+    """Takes what is printed, and keeps the beginning of it."""
+
+    name = "<unseen>"
+
+    def __init__(self) -> None:
+        self.beginning = b""
+
+    def writable(self) -> bool:
+        return True
+
+    def fileno(self) -> int:
+        return 2
+
+    def write(self, data: Any) -> int:
+        self.beginning += bytes(data[: KEPT - len(self.beginning)])
+        return len(data)
+
+    def line(self) -> str:
+        """The first line of it, "" where nothing was printed."""
+        lines = self.beginning.decode(errors="replace").strip().splitlines()
+        return lines[0] if lines else ""
+
+
+@contextmanager
+def unseen() -> Iterator[Unseen]:
+    """Around a play elsewhere than before the user's eyes: nothing that Python prints within is shown."""
+    taken = Unseen()
+    streams = [io.TextIOWrapper(taken, "utf-8", "backslashreplace", write_through=True) for _ in range(2)]
+    with redirect_stdout(streams[0]), redirect_stderr(streams[1]):
+        yield taken
 
 
 def _folder() -> str | None:

@@ -22,7 +22,7 @@ from cbobench.play.answers import TooLong as TooLong
 from cbobench.play.audit import Audit
 from cbobench.play.block import start, summaries
 from cbobench.play.failure import described, is_overdue, reraise_the_users, safe_text
-from cbobench.play.isolation import isolated, standard_rules
+from cbobench.play.isolation import isolated, standard_rules, unseen
 from cbobench.play.proof import prove
 from cbobench.play.underway import Teller
 from cbobench.play.watch import Unwatched, Watch, report_of, reported, watched
@@ -112,8 +112,9 @@ def carry_out_there(problem: Problem, task: Task, folder: RunFolder) -> Receipt 
     refuse_unshared(folder)
     names = (task.pair.problem.name, task.pair.algorithm.name)
     prove(*names, task.pair.label, task.source, task.libraries)
-    with standard_rules():
-        return carry_out(problem, task, folder, report_of(folder, task.name))
+    with standard_rules(), unseen() as printed:
+        answer = carry_out(problem, task, folder, report_of(folder, task.name))
+    return replace(answer, printed=printed.line()) if isinstance(answer, Receipt) else answer
 
 
 def carry_out(

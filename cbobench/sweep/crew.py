@@ -16,7 +16,7 @@ from contextlib import suppress
 from math import inf
 from typing import Protocol
 
-from cbobench.errors import CbobenchError, CellFailure, Misuse
+from cbobench.errors import CbobenchError, CellFailure, Misuse, show
 from cbobench.play.task import (
     Crashed,
     Receipt,
@@ -132,7 +132,7 @@ class Crew:
         self.workers: Workers | None = None
         self.starting: RayHost | None = None
         self.ray: Players | None = None
-        self.refused = False
+        self.refused = self.printed = False
         self.told = -BURST
         self.machines = address is not None or started()  # whether there may be others than this one
         self.overdue = Overdue(folder, note)
@@ -286,6 +286,10 @@ class Crew:
         if isinstance(answer, Receipt):
             if answer.seconds is not None:
                 self.pace.learn(task, answer.seconds, answer.rounds)
+            if answer.printed and not self.printed:
+                self.printed = True
+                began = f"{task.pair.label} began with {show(answer.printed)}"
+                self.note(f"what cells print is shown only with --cpus 0; {began}")
             return answer
         self.given -= task.rounds
         if isinstance(answer, TooLong):

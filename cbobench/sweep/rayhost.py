@@ -22,7 +22,7 @@ from cbobench.results.drivers import beat
 from cbobench.results.folder import RunFolder
 from cbobench.sweep.raysweep import Lost, RaySweep, pickled
 from cbobench.sweep.ship import Code
-from cbobench.sweep.spawn import ignore_signals, inbox, spawn
+from cbobench.sweep.spawn import ignore_signals, inbox, silence, spawn
 
 PATIENCE = 0.02  # seconds for which the process listens to Ray alone
 LOOK = 2.0  # seconds between two looks at how large a cluster is, and whether it is well
@@ -151,9 +151,7 @@ class RayHost:
 def serve(link: Any) -> None:
     """Start Ray, and pass on what the driver and Ray have for each other until one of them goes."""
     ignore_signals()
-    nowhere = os.open(os.devnull, os.O_WRONLY)
-    for descriptor in (1, 2):
-        os.dup2(nowhere, descriptor)
+    silence()
     messages = inbox(link)
     sent, folder, cpus, address, code = messages.get()
     try:

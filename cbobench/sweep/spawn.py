@@ -126,6 +126,13 @@ def ignore_signals() -> None:
     signal.pthread_sigmask(signal.SIG_UNBLOCK, SIGNALS)
 
 
+def silence() -> None:
+    """From here on nothing that this process writes is shown."""
+    nowhere = os.open(os.devnull, os.O_WRONLY)
+    for descriptor in (1, 2):
+        os.dup2(nowhere, descriptor)
+
+
 def inbox(link: Any) -> SimpleQueue[Any]:
     """What the driver sends; this process ends when the driver has gone, whatever it is at."""
     messages: SimpleQueue[Any] = SimpleQueue()

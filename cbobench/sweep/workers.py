@@ -20,7 +20,7 @@ from cbobench.play.task import Crashed, Receipt, Task, TooLong, carry_out_there,
 from cbobench.problems.base import Problem
 from cbobench.results.folder import RunFolder
 from cbobench.sweep.raysweep import pickled
-from cbobench.sweep.spawn import Child, ignore_signals, inbox, spawn
+from cbobench.sweep.spawn import Child, ignore_signals, inbox, silence, spawn
 from cbobench.threads import lingering
 
 READY = "ready"
@@ -167,6 +167,7 @@ def _how(code: int | None) -> str:
 def serve(link: Any, problems: dict[str, Problem] | None = None) -> None:
     """Play what comes until the driver goes; with each answer, whether this process should play on."""
     ignore_signals()
+    silence()  # 16 MB of a cell's would bury what the driver says
     with suppress(OSError):
         Path("/proc/self/oom_score_adj").write_text("1000")  # where memory runs out, before its driver
     known = {} if problems is None else problems

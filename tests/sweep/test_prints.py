@@ -1,0 +1,51 @@
+"""What cells print: 16 MB of it reach no terminal, and one line says so, whoever plays."""
+
+from __future__ import annotations
+
+import os
+
+import pytest
+
+LOUD = """
+import os, sys, warnings
+from cbobench.algorithms.references import Random
+
+
+class Loud(Random):
+    def ask(self, t):
+        print("round", t)
+        sys.stderr.write("\\x1b[31mred\\n" * 40_000)
+        sys.stdout.buffer.write(b"bytes")
+        os.write(1, b"x" * 100_000)
+        os.write(sys.stderr.fileno(), b"y" * 100_000)
+        warnings.warn("careful")
+        return super().ask(t)
+"""
+
+
+@pytest.fixture
+def loud(write_suite, tmp_path, command):
+    (tmp_path / "loud.py").write_text(LOUD)
+    suite = write_suite("suite: s\nhorizon: 4\nseeds: 3\nproblems: [rkhs-1d]\nalgorithms: [loud:Loud]\n")
+    path = {"PYTHONPATH": os.pathsep.join([str(tmp_path), os.environ.get("PYTHONPATH", "")])}
+
+    def play(players, cpus):
+        done = command("run", suite, "--cpus", cpus, "--block", 1, players=players, env=os.environ | path)
+        assert done.returncode == 0, done.stderr[-2000:]
+        return done.stdout + done.stderr
+
+    return play
+
+
+@pytest.mark.parametrize("players", ["as it comes", "fresh workers", pytest.param("ray", marks=pytest.mark.slow)])
+def test_what_cells_print_is_not_shown_and_one_line_says_so(loud, players):
+    said = loud(players, 2)
+    assert len(said) < 5000
+    line = "what cells print is shown only with --cpus 0; rkhs-1d / loud:Loud began with 'round 1'"
+    assert [found for found in said.splitlines() if "cells print" in found] == [line]
+
+
+def test_in_this_process_it_is_shown(loud):
+    said = loud("as it comes", 0)
+    assert len(said) > 12 * 320_000
+    assert "what cells print" not in said
