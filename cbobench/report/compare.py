@@ -12,7 +12,7 @@ import pandas as pd
 from cbobench.errors import Misuse, show
 from cbobench.report import pairs, ranking, runs
 from cbobench.report.aggregate import around_medians, gathered, summarised
-from cbobench.report.formats import CARRIED, FORMATS, MEAN, Marked, TextTable, bracket, number, records, render
+from cbobench.report.formats import CARRIED, FORMATS, MEAN, Marked, TextTable, beside, bracket, number, records, render
 from cbobench.report.groups import Group, Where, binding, cpus, ends, groups, latest, opened
 from cbobench.report.load import Run
 from cbobench.report.quantities import HEADLINE, INSTEAD, SHARE, Quantity, chosen, quantities
@@ -248,7 +248,7 @@ def _text(
         late = 0 if quantity in main else 100
         columns.append((quantity.symbol, cells, late + position))
         if quantity.better is not None:
-            cells = [f"{number(row[quantity.name])}{'†' if row[f'{quantity.name}_carried'] else ''}" for row in rows]
+            cells = [_mean(row, quantity) for row in rows]
             columns.append((quantity.symbol + MEAN, cells, late + 50 + position))
     counted = {n for quantity, _ in before for n in frame["n" if quantity.censored else f"{quantity.name}_defined"]}
     notes.insert(0, ABOUT.format(around=around_medians(counted)))
@@ -294,8 +294,18 @@ def _cell(row: dict[str, Any], quantity: Quantity) -> str:
     if quantity.better is None:
         value = row[f"{name}_median"]
         return f"{100 * value:.1f} %" if quantity.bounds == SHARE and value == value else number(value)
-    text = bracket(row[f"{name}_median"], row[f"{name}_median_low"], row[f"{name}_median_high"], quantity.whole)
+    text = bracket(*_median(row, name), quantity.whole)
     defined = row[f"{name}_defined"]
     if defined == row["n"] or not row["n"] or not (defined or quantity.censored):
         return text
     return f"{text} {defined}/{row['n']}"
+
+
+def _mean(row: dict[str, Any], quantity: Quantity) -> str:
+    """The mean in the digits of the median, with its mark."""
+    mean = beside(row[quantity.name], *_median(row, quantity.name), quantity.whole)
+    return mean + ("†" if row[f"{quantity.name}_carried"] else "")
+
+
+def _median(row: dict[str, Any], name: str) -> tuple[float, float, float]:
+    return row[f"{name}_median"], row[f"{name}_median_low"], row[f"{name}_median_high"]

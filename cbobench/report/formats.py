@@ -93,22 +93,47 @@ def bracket(middle: float, low: float, high: float, whole: bool = False) -> str:
     """middle [low, high], to the place of two significant digits of half its width, or of four of the middle."""
     if math.isnan(low) or math.isnan(high) or math.isinf(middle):
         return number(middle, whole)
-    ends = [end for end in (low, high) if math.isfinite(end)]
-    half = (high - low) / 2 if len(ends) == 2 else abs(middle - ends[0]) if ends else 0.0
-    if whole and all(2 * end == int(2 * end) for end in (*ends, middle)):
-        texts = [number(end, whole=True) for end in (middle, low, high)]
-    elif half == 0 or max(map(abs, (middle, *ends))) >= 1e6 or (decimals := 1 - math.floor(math.log10(half))) > 4:
-        plain = [half == 0 or end == 0 or not math.isfinite(end) for end in (middle, low, high)]
-        texts = [number(e) if simple else f"{e:.1e}" for e, simple in zip((middle, low, high), plain, strict=True)]
+    ends = (middle, low, high)
+    if whole and all(2 * end == int(2 * end) for end in ends if math.isfinite(end)):
+        texts = [number(end, whole=True) for end in ends]
     else:
-        if middle != 0:
-            decimals = min(decimals, max(0, 3 - math.floor(math.log10(abs(middle)))))
-        decimals = max(0, min(decimals, 1) if whole else decimals)
+        decimals, digits = _place(middle, low, high, whole)
         texts = [
-            f"{end:,.{decimals}f}" if math.isfinite(end) and end != 0 else number(end) for end in (middle, low, high)
+            number(end)
+            if end == 0 or math.isinf(end)
+            else f"{end:.{digits - 1}e}"
+            if digits
+            else f"{end:,.{decimals}f}"
+            for end in ends
         ]
     texts = [text.removeprefix("-") if set(text) <= set("-0.") else text for text in texts]  # no -0
     return f"{texts[0]} [{texts[1]}, {texts[2]}]"
+
+
+def beside(value: float, middle: float, low: float, high: float, whole: bool = False) -> str:
+    """A number that stands beside `bracket`, such as a mean: to the same place, with two to four digits of its own."""
+    if not value or not math.isfinite(value) or math.isnan(low + high) or math.isinf(middle) or abs(value) >= 1e6:
+        return number(value, whole)
+    decimals, digits = _place(middle, low, high, whole)
+    size = _exponent(value)
+    decimals = max(min(decimals, 3 - size), 1 - size, 0)
+    return f"{value:.{max(digits, 2) - 1}e}" if digits or decimals > 4 else f"{value:,.{decimals}f}"
+
+
+def _place(middle: float, low: float, high: float, whole: bool) -> tuple[int, int]:
+    """Decimals of an entry, and the digits that it has as a power of ten; 0 where it is written without."""
+    ends = [end for end in (low, high) if math.isfinite(end)]
+    half = (high - low) / 2 if len(ends) == 2 else abs(middle - ends[0]) if ends else 0.0
+    most = max(map(abs, (middle, *ends)))
+    places = [digits - _exponent(size) for digits, size in ((1, half), (3, middle)) if size]
+    decimals = min(places, default=0)
+    if most >= 1e6 or (decimals > 4 and abs(middle or most) < 1e-3):
+        return 0, min(max(decimals + _exponent(middle or most) + 1, 2), 3)
+    return max(0, min(decimals, 1) if whole else decimals), 0
+
+
+def _exponent(value: float) -> int:
+    return math.floor(math.log10(abs(value)))
 
 
 def terminal_width() -> int:

@@ -15,7 +15,7 @@ from scipy import stats
 import cbobench
 from cbobench.errors import Misuse
 from cbobench.report.aggregate import around_medians
-from cbobench.report.formats import FORMATS, TextTable, bracket, render
+from cbobench.report.formats import FORMATS, TextTable, beside, bracket, render
 from cbobench.report.load import Run
 from cbobench.stats.intervals import interval
 from tests.report.made import make
@@ -263,10 +263,41 @@ def test_values_that_are_no_numbers_are_left_out(tmp_path):
         ((0.0, 0.0, 0.0), "0 [0, 0]"),
         ((2e7, 1e7, 3e7), "2.0e+07 [1.0e+07, 3.0e+07]"),
         ((-17.2, -24.9, -0.3), "-17 [-25, 0]"),
+        ((0.8042, 0.8042 - 1e-9, 0.8042 + 1e-12), "0.8042 [0.8042, 0.8042]"),
+        ((0.8042, 0.8042, 0.8042), "0.8042 [0.8042, 0.8042]"),
+        ((0.05, 0.05 - 1e-7, 0.05), "0.05000 [0.05000, 0.05000]"),
+        ((12.5, 12.5 - 1e-8, 12.5), "12.50 [12.50, 12.50]"),
+        ((3.4e-4, 3.4e-4, 3.4001e-4), "3.40e-04 [3.40e-04, 3.40e-04]"),
     ],
 )
 def test_brackets(given, text):
     assert bracket(*given) == text
+
+
+@pytest.mark.parametrize(
+    ("mean", "entry", "text"),
+    [
+        (2.7581, (2.7, 0.3, 5.2), "2.8"),
+        (0.80424, (0.8042, 0.8042, 0.8042), "0.8042"),
+        (0.004333, (0.0034, 0.0012, 0.0064), "0.0043"),
+        (43.27, (43.1, 42.4, 44.8), "43.3"),
+        (1234.5678, (0.5, 0.2, 0.8), "1,235"),
+        (0.312, (64.0, 45.0, 74.0), "0.31"),
+        (4.2e-5, (3e-4, 1e-4, 5e-4), "4.2e-05"),
+        (0.0, (3e-4, 1e-4, 5e-4), "0"),
+        (2.5, (np.inf, 2.0, np.inf), "2.500"),
+        (41.23, (33.5, 26.3, np.inf), "41.2"),
+        (2.5, (2.5, np.nan, np.nan), "2.500"),
+        (np.nan, (np.inf, 2.0, np.inf), "–"),
+    ],
+)
+def test_a_mean_has_the_digits_of_its_median(mean, entry, text):
+    assert beside(mean, *entry) == text
+
+
+def test_means_of_counts_have_one_decimal():
+    assert beside(32.6, 33, 32, 33, whole=True) == "32.6"
+    assert beside(0.04, 0, 0, 0, whole=True) == "0.040"
 
 
 def test_a_table_without_weights_is_printed_whole():
