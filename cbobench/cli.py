@@ -14,6 +14,7 @@ from cbobench import __version__
 from cbobench.errors import CbobenchError, Misuse, masked, nearest, one_line, printable, refuse_strange, show
 from cbobench.report.formats import FORMATS
 from cbobench.threads import leave
+from cbobench.words import SPELLED
 
 STOPPED = 130
 NO_NUMBER = re.compile(r"argument ([^:]+): invalid (int|float) value: (.*)", re.DOTALL)  # as argparse says it
@@ -258,8 +259,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Run a command; returns the exit code."""
     from cbobench import commands
 
-    if isinstance(sys.stdout, io.TextIOWrapper):
-        sys.stdout.reconfigure(errors="replace")  # a terminal that knows no Greek still gets the table
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors=SPELLED)  # a terminal that knows no Greek still gets the table
     given = list(sys.argv[1:] if arguments is None else arguments)
     try:
         for word in given:

@@ -1,6 +1,47 @@
-"""Words for readers: numbers with their nouns."""
+"""Words for readers: numbers with their nouns, and forms for what an encoding cannot show."""
 
 from __future__ import annotations
+
+import codecs
+import unicodedata
+
+SPELLED = "cbobench.spelled"  # how text is encoded: what the encoding lacks is spelled in ASCII
+FORMS = {
+    "–": "-", "—": "-", "−": "-", "─": "-", "│": "|", "‖": "||", "·": "*", "±": "+-", "×": "x", "µ": "u", "†": "#",
+    "∞": "inf", "≤": "<=", "≥": ">=", "√": "sqrt ", "∇": "grad ", "∩": "&", "⌈": "ceil(", "⌉": ")", "←": "<-",
+    "→": "->", "′": "'",
+}  # fmt: skip
+
+
+def in_ascii(text: str) -> str:
+    """The text in ASCII: signs by `FORMS`, Greek letters by name, others without accents; ? for what has no form."""
+    return "".join(char if char.isascii() else _form(char) for char in text)
+
+
+def _form(char: str) -> str:
+    if char in FORMS:
+        return FORMS[char]
+    kind, _, letter = unicodedata.name(char, "").partition(" LETTER ")
+    if kind in ("GREEK SMALL", "GREEK CAPITAL") and letter.isalpha():
+        return letter.lower() if kind == "GREEK SMALL" else letter.capitalize()
+    plain = unicodedata.normalize("NFKD", char)
+    if plain != char:
+        return in_ascii("".join(part for part in plain if not unicodedata.combining(part)))
+    return "" if unicodedata.combining(char) else "?"
+
+
+def _spell(error: UnicodeError) -> tuple[str, int]:
+    if not isinstance(error, UnicodeEncodeError):
+        raise error
+    return in_ascii(error.object[error.start : error.end]), error.end
+
+
+codecs.register_error(SPELLED, _spell)
+
+
+def encodable(text: str, encoding: str | None) -> str:
+    """The text as an encoding can show it."""
+    return text.encode(encoding or "utf-8", SPELLED).decode(encoding or "utf-8")
 
 
 def counted(number: int, what: str) -> str:

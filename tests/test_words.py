@@ -1,11 +1,19 @@
-"""Numbers with their nouns and verbs."""
+"""Numbers with their nouns and verbs; what an encoding cannot show has a form in ASCII."""
 
 from __future__ import annotations
 
+import ast
+import os
+import subprocess
+import sys
+
 import pytest
 
+from cbobench.errors import STRANGE
 from cbobench.report.quantities import chosen
-from cbobench.words import counted, part_of
+from cbobench.words import counted, encodable, in_ascii, part_of
+from tests.conftest import ROOT
+from tests.report.made import make
 
 
 def test_a_number_has_its_noun_and_verb():
@@ -18,3 +26,40 @@ def test_a_number_has_its_noun_and_verb():
 @pytest.mark.parametrize(("word", "name"), [("V+", "violation_hard"), ("R+", "regret_plus"), ("V⁺", "violation_hard")])
 def test_symbols_as_a_keyboard_has_them(word, name):
     assert [quantity.name for quantity in chosen(word)] == [name]
+
+
+def test_all_that_the_package_says_has_a_form_in_ascii():
+    trees = [ast.parse(path.read_text()) for path in (ROOT / "cbobench").rglob("*.py")]
+    texts = [n.value for tree in trees for n in ast.walk(tree) if isinstance(n, ast.Constant)]
+    said = {char for text in texts if isinstance(text, str) for char in STRANGE.sub("", text) if not char.isascii()}
+    said -= {"\u200b"}  # of a pattern
+    assert len(said) > 50
+    assert not {char for char in said if in_ascii(char) in ("", "?")} - {"\u0302", "\u0304"}, "but for loose accents"
+    assert all(in_ascii(char).isascii() for char in said)
+
+
+def test_what_an_encoding_has_it_keeps():
+    text = "V⁺ φ > 0 é µs ± – R₊ Σ 猫"
+    assert encodable(text, None) == encodable(text, "utf-8") == text
+    assert encodable(text, "latin-1") == "V+ phi > 0 é µs ± - R+ Sigma ?"
+    assert encodable(text, "ascii") == "V+ phi > 0 e us +- - R+ Sigma ?"
+
+
+def test_a_table_in_a_locale_without_greek(tmp_path):
+    cells = {("P", "A"): {"regret": [1.0, 2, 3], "positive_dual": [0.5] * 3}, ("P", "B"): {"simple_regret": [None] * 3}}
+    run = make(tmp_path / "run", cells, seeds=range(3))
+    bare = {k: v for k, v in os.environ.items() if not k.startswith(("LC_", "LANG", "PYTHON"))}
+    found = {}
+    command = [sys.executable, "-m", "cbobench", "compare", str(run), "--metric", "r", "R", "V+", "positive_dual"]
+    for encoding in ("ascii", "utf-8"):
+        environment = bare | {"PYTHONIOENCODING": encoding, "PYTHONUTF8": "0", "LC_ALL": "C", "COLUMNS": "200"}
+        done = subprocess.run(command, env=environment, capture_output=True, check=True, cwd=ROOT)
+        found[encoding] = done.stdout.decode().splitlines()
+    assert "V⁺" in found["utf-8"][1]
+    text = "".join(found["ascii"])
+    assert text.isascii()
+    assert "?" not in text
+    heading, rule, first = found["ascii"][1:4]
+    assert {"V+", "phi"} < {*heading.split()}
+    assert set(rule.strip()) == {"-"}
+    assert heading.rindex("phi > 0") + len("phi > 0") == first.rindex("50.0 %") + len("50.0 %"), "columns stay aligned"

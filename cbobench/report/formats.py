@@ -8,12 +8,14 @@ import json
 import math
 import re
 import shutil
+import sys
 import textwrap
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 from cbobench.errors import printable
+from cbobench.words import FORMS, encodable
 
 FORMATS = ("table", "markdown", "latex", "csv", "json")
 
@@ -151,19 +153,25 @@ def render(table: TextTable, style: str, width: int | None = None) -> str:
         return _markdown(table)
     if style == "latex":
         return _latex(table)
+    encoding = getattr(sys.stdout, "encoding", None)  # before columns are set: forms may be longer
+    table = _shown(table, encoding)
     width = width or terminal_width()
     if table.weights:
         table = _fitted(table, width)
     else:
         width = max(width, _natural(table, LEAST))
-    return _terminal(table, width)
+    return encodable(_terminal(table, width), encoding)
 
 
-def _shown(table: TextTable) -> TextTable:
-    """The table without control characters."""
-    title, note = ("\n".join(map(printable, text.split("\n"))) for text in (table.title, table.note))
-    rows = [[type(cell)(printable(cell)) for cell in row] for row in table.rows]
-    return replace(table, columns=[printable(name) for name in table.columns], rows=rows, title=title, note=note)
+def _shown(table: TextTable, encoding: str | None = None) -> TextTable:
+    """The table without control characters, and without what an encoding cannot show."""
+
+    def shown(text: str) -> str:
+        return encodable(printable(text), encoding)
+
+    title, note = ("\n".join(map(shown, text.split("\n"))) for text in (table.title, table.note))
+    rows = [[type(cell)(shown(cell)) for cell in row] for row in table.rows]
+    return replace(table, columns=[shown(name) for name in table.columns], rows=rows, title=title, note=note)
 
 
 def _fitted(table: TextTable, width: int) -> TextTable:
@@ -187,8 +195,10 @@ def _fitted(table: TextTable, width: int) -> TextTable:
     means = [name for name in names if name.removesuffix(MEAN) in shown.columns]
     names = [name for name in names if not name.endswith(MEAN)]
     names += means if any(name.endswith(MEAN) for name in shown.columns) else ["means"] * bool(means)
-    if not any("†" in cell for row in shown.rows for cell in row):
-        note = note.replace(f"; {CARRIED}", "")
+    mark, carried = CARRIED.split(" ", 1)
+    mark = mark if mark in note else FORMS[mark]
+    if not any(mark in cell for row in shown.rows for cell in row):
+        note = note.replace(f"; {mark} {carried}", "")
     choice = "choose with --metric; " if any(name.endswith(MEAN) for name in table.columns) else ""
     absent = f"not shown at this width: {', '.join(names)} ({choice}--format csv has all)"
     return replace(shown, note=f"{note}\n{absent}".strip())
