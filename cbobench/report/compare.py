@@ -12,7 +12,19 @@ import pandas as pd
 from cbobench.errors import Misuse, show
 from cbobench.report import pairs, ranking, runs
 from cbobench.report.aggregate import around_medians, gathered, summarised
-from cbobench.report.formats import CARRIED, FORMATS, MEAN, Marked, TextTable, beside, bracket, number, records, render
+from cbobench.report.formats import (
+    CARRIED,
+    FORMATS,
+    MEAN,
+    SECOND,
+    Marked,
+    TextTable,
+    beside,
+    bracket,
+    number,
+    records,
+    render,
+)
 from cbobench.report.groups import Group, Where, binding, cpus, ends, groups, latest, opened
 from cbobench.report.load import Run
 from cbobench.report.quantities import HEADLINE, INSTEAD, SHARE, Quantity, chosen, quantities
@@ -87,6 +99,7 @@ def compare(
     against: str | None = None,
     ranks: bool = False,
     profile: bool = False,
+    means: bool = False,
     only_changed: bool = False,
     factor: float = 1.0,
 ) -> Comparison:
@@ -103,6 +116,7 @@ def compare(
         against: the same to this algorithm.
         ranks: average ranks over problems by the median, with the critical difference.
         profile: shares of seeds, and of (problem, target) pairs by round, that come within a precision of f*.
+        means: show every column however wide, also in LaTeX, which by default has headline metrics without means.
         only_changed, factor: of two runs, only rows that changed, and by more than this factor.
 
     Raises:
@@ -119,6 +133,8 @@ def compare(
     asked = [name for name, value in given.items() if value]
     if len(asked) > 1:
         raise Misuse(f"{' and '.join(asked)} are different tables; ask for one of them")
+    if means and asked:
+        raise Misuse(f"means are in the table of what the seeds came to; leave them out with {asked[0]}")
     if other is None and (only_changed or factor != 1.0):
         raise Misuse("only_changed and factor are about two runs; give a second run")
     if other is not None and (target is not None or by != "problem"):
@@ -168,6 +184,8 @@ def compare(
     else:
         frame = summarised(found, every)
         made = Comparison(frame, _text(title, found, frame, picked, main, named=metric is not None, by=by))
+        if means:
+            made = replace(made, table=replace(made.table, weights=()))
     left_out = tuple((one.record if only is None else one.record.only(only)).unplayable)
     lines = [*said, *_about(one, found), *(f"not played: {line}" for line in left_out), *_rounding(found)]
     return replace(made, table=_noted(made.table, lines), unplayable=left_out)
@@ -245,11 +263,11 @@ def _text(
             for group, row in zip(found, rows, strict=True)
         ]
         cells = [Marked(cell) if i in mine else cell for i, cell in enumerate(cells)]
-        late = 0 if quantity in main else 100
+        late = 0 if quantity in main else 2 * SECOND
         columns.append((quantity.symbol, cells, late + position))
         if quantity.better is not None:
             cells = [_mean(row, quantity) for row in rows]
-            columns.append((quantity.symbol + MEAN, cells, late + 50 + position))
+            columns.append((quantity.symbol + MEAN, cells, late + SECOND + position))
     counted = {n for quantity, _ in before for n in frame["n" if quantity.censored else f"{quantity.name}_defined"]}
     notes.insert(0, ABOUT.format(around=around_medians(counted)))
     if any(found_marks.marked.values()):

@@ -25,6 +25,7 @@ CARRIED = "† a few seeds carry the mean"
 HEADING = "\ue000"  # stands where a problem's line goes; no text holds it
 MEAN = " mean"  # after a symbol: the mean beside its median
 WORDS = 24  # of a column of words: what it may be wrapped to before a column of numbers is left out
+SECOND = 50  # weight of columns from which on they are for a wide terminal: means, and what is no headline
 LEAST = 10  # the same where no column may be left out
 
 
@@ -190,18 +191,22 @@ def _fitted(table: TextTable, width: int) -> TextTable:
             dropped.remove(i)
     if not dropped:
         return table
-    shown, note = table.without(dropped), table.note
+    shown = _noted(table.without(dropped))
     names = [table.columns[i] for i in sorted(dropped)]
     means = [name for name in names if name.removesuffix(MEAN) in shown.columns]
     names = [name for name in names if not name.endswith(MEAN)]
     names += means if any(name.endswith(MEAN) for name in shown.columns) else ["means"] * bool(means)
-    mark, carried = CARRIED.split(" ", 1)
-    mark = mark if mark in note else FORMS[mark]
-    if not any(mark in cell for row in shown.rows for cell in row):
-        note = note.replace(f"; {mark} {carried}", "")
     choice = "choose with --metric; " if any(name.endswith(MEAN) for name in table.columns) else ""
     absent = f"not shown at this width: {', '.join(names)} ({choice}--format csv has all)"
-    return replace(shown, note=f"{note}\n{absent}".strip())
+    return replace(shown, note=f"{shown.note}\n{absent}".strip())
+
+
+def _noted(table: TextTable) -> TextTable:
+    """The table without a note on a mark that it does not hold."""
+    mark, carried = CARRIED.split(" ", 1)
+    mark = mark if mark in table.note else FORMS[mark]
+    held = any(mark in cell for row in table.rows for cell in row)
+    return table if held else replace(table, note=table.note.replace(f"; {mark} {carried}", ""))
 
 
 def _natural(table: TextTable, words: int = WORDS) -> int:
@@ -320,16 +325,25 @@ LATEX = {
 
 
 def _latex(table: TextTable) -> str:
+    """A float as papers have it, without columns of `SECOND` weight; what needs packages is said above."""
+
+    def shown(text: str) -> str:
+        text = "".join(LATEX.get(c, c) for c in text)
+        return re.sub(r"(?<![^ \[])-(?=[\d$])", "$-$", text)  # of a number
+
     def line(row: Sequence[str]) -> str:
-        texts = ["".join(LATEX.get(c, c) for c in cell) for cell in row]
-        bold = [rf"\textbf{{{t}}}" if isinstance(cell, Marked) else t for t, cell in zip(texts, row, strict=True)]
-        joined = " & ".join(bold)
+        joined = " & ".join(rf"\textbf{{{shown(cell)}}}" if isinstance(cell, Marked) else shown(cell) for cell in row)
         return (f"{{}}{joined}" if joined.startswith("[") else joined) + r" \\"  # \\ [ would be a distance
 
+    table = _noted(table.without({i for i, weight in enumerate(table.weights) if weight >= SECOND}))
+    marked = any(isinstance(cell, Marked) for row in table.rows for cell in row)
+    first, *more = (table.note.replace("* ", "bold: ") if marked else table.note).splitlines() or [""]
+    caption = ". ".join(shown(part) for part in (table.title.replace("\n", " "), first[:1].upper() + first[1:]) if part)
+    named = re.sub(r", (T|n) = [\d/,]*\d", "", table.title).lower()
+    label = re.sub(r"[^a-z0-9]+", "-", named).strip("-") or "results"
     align = "".join("l" if i < table.left else "r" for i in range(len(table.columns)))
-    body = [line(row) for row in table.rows]
-    note = [f"% {part}" for part in (*table.title.splitlines(), *table.note.splitlines())]
     return "\n".join(
-        [*note, rf"\begin{{tabular}}{{{align}}}", r"\toprule", line(table.columns), r"\midrule", *body,
-         r"\bottomrule", r"\end{tabular}"]
+        [r"% needs \usepackage{booktabs}", *(f"% {part}" for part in more), r"\begin{table}", r"\centering",
+         rf"\caption{{{caption}}}", rf"\label{{tab:{label}}}", rf"\begin{{tabular}}{{{align}}}", r"\toprule",
+         line(table.columns), r"\midrule", *map(line, table.rows), r"\bottomrule", r"\end{tabular}", r"\end{table}"]
     )  # fmt: skip

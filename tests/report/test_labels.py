@@ -55,7 +55,7 @@ def test_markdown_shows_labels_to_the_letter():
 
 
 def test_latex_shows_labels_to_the_letter():
-    row = render(TextTable(["a", "b"], [[HOSTILE, "1"]], left=1), "latex").splitlines()[-3]
+    row = render(TextTable(["a", "b"], [[HOSTILE, "1"]], left=1), "latex").splitlines()[-4]
     left = re.sub(r"\\[a-z]+\{\}|\\[%#{}_&$]|\$[|<>_+]\$|\$\^\*\$|\$\\[a-z]+\$", "", row.removesuffix(r" & 1 \\"))
     assert not set(left) & set("\\%#{}_&$^~<>|*`"), left
 

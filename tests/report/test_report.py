@@ -119,8 +119,9 @@ def test_table_formats_to_the_letter():
         r"| a\|b | x_1 | 1 ± 2 |", r"| a\|b | y | – |", "", "a note",
     ]  # fmt: skip
     assert render(TABLE, "latex").splitlines() == [
-        "% title", "% a note", r"\begin{tabular}{llr}", r"\toprule", r"problem & algorithm & R$_+$ \\", r"\midrule",
-        r"a$|$b & x\_1 & 1 $\pm$ 2 \\", r"a$|$b & y & -- \\", r"\bottomrule", r"\end{tabular}",
+        r"% needs \usepackage{booktabs}", r"\begin{table}", r"\centering", r"\caption{title. A note}",
+        r"\label{tab:title}", r"\begin{tabular}{llr}", r"\toprule", r"problem & algorithm & R$_+$ \\", r"\midrule",
+        r"a$|$b & x\_1 & 1 $\pm$ 2 \\", r"a$|$b & y & -- \\", r"\bottomrule", r"\end{tabular}", r"\end{table}",
     ]  # fmt: skip
     lines = render(TABLE, "table").splitlines()
     assert lines[0].split() == ["title"]

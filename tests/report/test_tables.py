@@ -6,6 +6,7 @@ import csv
 import io
 import itertools
 import json
+import re
 
 import numpy as np
 import pandas as pd
@@ -366,3 +367,33 @@ def test_times_of_a_block_have_no_interval(run):
         assert frame[f"us_per_round_{end}"].isna().all()
         assert frame[f"violations_{end}"].notna().all()
     assert {row["us_per_round_low"] for row in json.loads(cbobench.compare(run).render("json"))} == {None}
+
+
+def test_latex_is_what_a_paper_prints(run):
+    """Headline metrics, each once, in a float of which every command is known; --means has the rest."""
+    text = cbobench.compare(run).render("latex")
+    lines = text.splitlines()
+    heading = lines[lines.index(r"\toprule") + 1].removesuffix(r" \\").split(" & ")
+    assert heading == ["problem", "algorithm", "n", "r", "R", "N"], "V⁺ is 0 everywhere"
+    assert lines[0] == r"% needs \usepackage{booktabs}"
+    body = lines[lines.index(r"\midrule") + 1 : lines.index(r"\bottomrule")]
+    assert {row.count("&") for row in body} == {len(heading) - 1}
+    assert lines.index(r"\begin{table}") < lines.index(r"\begin{tabular}{" + "ll" + "r" * 4 + "}")
+    assert lines[-2:] == [r"\end{tabular}", r"\end{table}"]
+    caption = next(line for line in lines if line.startswith(r"\caption{"))
+    assert caption.startswith(r"\caption{made, T = 100. Median [95 \% interval")
+    assert caption.endswith("}")
+    assert "bold: best of its problem" in caption
+    assert r"\label{tab:made}" in lines
+    known = "usepackage begin end caption label centering toprule midrule bottomrule textbf infty varphi mu dagger surd"
+    assert set(re.findall(r"\\([a-z]+)", text)) <= {*known.split(), "ge", "le"}
+    for command in (r"\begin{", r"\end{", "{", "}"):
+        assert text.count(r"\begin{") == text.count(r"\end{"), command
+    assert text.count("{") - text.count(r"\{") == text.count("}") - text.count(r"\}")
+    everything = cbobench.compare(run, means=True)
+    wide = everything.render("latex")
+    assert " & R mean" in wide
+    assert "r mean" in everything.render(width=60), "however narrow the terminal"
+    assert wide.count("mean") > text.count("mean")
+    with pytest.raises(Misuse, match="means are in the table of what the seeds came to"):
+        cbobench.compare(run, means=True, ranks=True)
