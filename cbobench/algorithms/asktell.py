@@ -213,7 +213,7 @@ class AskTell(OneRun):
         index = _index(asked)
         if index is not None and self.given.n is not None:
             if not 0 <= index < self.given.n:
-                self._refuse(f"{what} gave the index {index}; allowed: 0..{self.given.n - 1}")
+                self._refuse(f"{what} gave the index {index}; it must give 0 to {self.given.n - 1}")
             return index
         try:
             x = np.array(asked, dtype=np.float64)

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from cbobench import params
-from cbobench.check.shared import INSTEAD, seeded, snapshot
+from cbobench.check.shared import INSTEAD, changed_since, seeded, snapshot
 from cbobench.check.trial import Broken, Finding, Trial, at, difference
 from cbobench.gp.kernels import Array
 
@@ -46,7 +46,7 @@ def fix_of(text: str) -> str:
 
 FIXES = {
     "is not in the box": "clip to setting.actions.low and setting.actions.high, or draw inside them",
-    "is not in 0..": "give indices of the action set, 0 to n - 1",
+    "no index of the set": "indices count from 0",
     "ask() gave": "see AskTell in cbobench/algorithms/asktell.py",
     "ask gave": "give one action per replicate (S = number of seeds in the block)",
     "the score": "a score has a value for each of S replicates and k candidates, and no NaN",
@@ -72,9 +72,8 @@ def repeatable(trial: Trial) -> Iterator[Finding]:
         first = trial.play(SEEDS)
     with seeded(2) as used:
         second = trial.play(SEEDS)
-    changed = [name for name, value in snapshot(trial.cls).items() if before.get(name) != value]
     apart = difference(first, second)
-    if changed:
+    if changed := changed_since(before, trial.cls, apart):
         what = f"on {trial.place}, {' and '.join(changed)} changed while it played"
         yield Finding(what, "it is shared by all runs of a process: make it in start (start_one, optimiser) instead")
     elif apart and not used:

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from cbobench.algorithms.references import Random
-from cbobench.check.shared import INSTEAD, seeded, snapshot
+from cbobench.check.shared import INSTEAD, changed_since, seeded, snapshot
 from cbobench.check.trial import Broken, Finding, Trial, at, difference
 from cbobench.errors import one_line
 from cbobench.gp.actions import Finite
@@ -135,8 +135,7 @@ def seeded_from_streams(one: Draws) -> Iterator[Finding]:
         return
     with seeded(2):
         apart = difference(first, trial.play(SEEDS))
-    changed = [name for name, value in snapshot(one.cls).items() if before.get(name) != value]
-    if changed:
+    if changed := changed_since(before, one.cls, apart):
         what = f"{' and '.join(changed)} changed while it was played"
         yield Finding(what, "it is shared by all cells of a process: keep it on the instances or the channel")
     elif apart:

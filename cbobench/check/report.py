@@ -16,7 +16,7 @@ from cbobench.check import growth, methods, peeking, scores
 from cbobench.check import problems as tasks
 from cbobench.check.fresh import digest, play_there
 from cbobench.check.problems import Draws
-from cbobench.check.shared import seeded
+from cbobench.check.shared import changed_since, seeded, snapshot
 from cbobench.check.trial import Finding, Trial, trials
 from cbobench.errors import CbobenchError, one_line
 from cbobench.play.isolation import standard_rules
@@ -174,9 +174,14 @@ def _of_problem(cls: type[Any], name: str, settings: Mapping[str, Any], data: Da
 
 
 def _fresh(name: str, settings: Mapping[str, Any]) -> Iterator[Finding]:
+    cls = (ALGORITHMS if kind_of(name) == "algorithm" else PROBLEMS).get(name, beside=[Path()])
+    before = snapshot(cls)
     here, there = play_here(name, settings), play_there(name, settings)
     if here != there:
+        changed = changed_since(before, cls)
         fix = "read no order of a set of texts, no memory address, no file that another run wrote"
+        if changed:
+            fix = f"{' and '.join(changed)} changed while it played: keep no state outside the object"
         yield Finding(f"in a fresh process it plays otherwise ({there[:80]} instead of {here[:80]})", fix)
 
 

@@ -6,7 +6,7 @@ import inspect
 import pickle
 import random
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
 
@@ -64,8 +64,12 @@ def _bytes(state: Any) -> bytes:
     )
 
 
+GLOBAL = "the module global"
+"""How the name of one begins: a cache, perhaps, that changes no play."""
+
+
 def snapshot(cls: type) -> dict[str, bytes]:
-    """What instances of a class and its helpers share, by name: class attributes and defaults of functions.
+    """What instances of a class and its helpers share, by name: class attributes, defaults of functions, globals.
 
     Looked at are the modules, outside this package, of the class and its bases, and every class and function in them.
     """
@@ -77,6 +81,9 @@ def snapshot(cls: type) -> dict[str, bytes]:
         mine = [thing for thing in vars(module).values() if getattr(thing, "__module__", None) == module.__name__]
         classes |= {thing for thing in mine if inspect.isclass(thing)}
         found |= _defaults("", {thing.__name__: thing for thing in mine if inspect.isfunction(thing)})
+        for name, value in vars(module).items():
+            if not name.startswith("__") and not callable(value) and not inspect.ismodule(value):
+                found |= _known(f"{GLOBAL} {name} of {module.__name__}", value)
     for one in classes:
         found |= _defaults(f"{one.__name__}.", vars(one))
         for name, value in vars(one).items():
@@ -84,6 +91,12 @@ def snapshot(cls: type) -> dict[str, bytes]:
             if plain and not name.startswith("__") and not name.startswith("_abc"):
                 found |= _known(f"the class attribute {one.__name__}.{name}", value)
     return found
+
+
+def changed_since(before: Mapping[str, bytes], cls: type, apart: object = True) -> list[str]:
+    """What a class shares that is not as a snapshot of it was; globals only where plays are apart."""
+    now = snapshot(cls).items()
+    return [name for name, value in now if before.get(name) != value and (apart or not name.startswith(GLOBAL))]
 
 
 SKIPPED = ("builtins", "typing", __name__.partition(".")[0])

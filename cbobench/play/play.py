@@ -129,7 +129,8 @@ class Play:
         told = 0
         try:
             for i in range(rounds):
-                t = self.round = first + i
+                t, chosen = first + i, None
+                self.round = t
                 shown = channel.before(t)
                 if shown is not None:
                     algorithm.see(t, shown)
@@ -166,6 +167,8 @@ class Play:
         except BaseException as error:  # a user's algorithm or channel may raise anything
             if isinstance(error, Exception):
                 _check_observed(observed_f[:told], observed_g[:told], first)
+                if chosen is not None and not isinstance(error, CellFailure):  # which may come of an action outside
+                    self._check(chosen[None], None, t)
             if isinstance(error, CellFailure):
                 raise CellFailure(f"round {t}: {error}") from error
             error.add_note(f"round {t}")
@@ -188,7 +191,7 @@ class Play:
             where = f"not in the box from {allowed.low.tolist()} to {allowed.high.tolist()}"
         else:
             outside = (actions < 0) | (actions >= allowed.n)
-            where = f"not in 0..{allowed.n - 1}"
+            where = f"no index of the set; it must give 0 to {allowed.n - 1}"
         if outside.any():
             t, s = np.argwhere(outside)[0]
             raise CellFailure(f"round {first + t}: action {actions[t, s]} of replicate {s} is {where}")

@@ -125,7 +125,7 @@ class _Hashed:
         self.sink.flush()
 
 
-class Writer(pq.ParquetWriter):
+class Writer(pq.ParquetWriter):  # type: ignore[misc]
     """A writer of rounds, cells or audit into an open sink; the file says the digest of its rows and its footer."""
 
     def __init__(self, sink: Any, kind: str, metadata: dict[bytes, bytes]) -> None:

@@ -160,7 +160,7 @@ WRONG = {
     "finite number": (BOX, [np.nan, 1.0]),
     "x[1] = 99": (BOX, [1.0, 99.0]),
     "it must give a point": (BOX, "here"),
-    "the index 49; allowed: 0..48": (POINTS, 49),
+    "the index 49; it must give 0 to 48": (POINTS, 49),
     "an index in 0..48, or a point": (POINTS, None),
     "no coordinates": (SENSORS, [1.0]),
 }

@@ -274,3 +274,47 @@ class Drawing(Random):
 
     def recommend(self, t):
         return self.ask(t)
+
+
+SEEN = []
+
+
+class Leaks(Random):
+    """Goes on where the last play of the process ended, by a list of its module."""
+
+    def ask(self, t):
+        SEEN.append(t)
+        x = super().ask(t)
+        return (x + len(SEEN)) % self.setting.actions.n if hasattr(self.setting.actions, "n") else x
+
+
+class Warm(Leaks):
+    """The same, after the first play."""
+
+    def ask(self, t):
+        x = super().ask(t)
+        return x * 0 if len(SEEN) > 20 and hasattr(self.setting.actions, "n") else x * 0 + 1
+
+
+class Cached(Random):
+    """Changes a global of its module, and no play."""
+
+    def ask(self, t):
+        SEEN.append(t)
+        return super().ask(t)
+
+
+class Beyond(Random):
+    """Counts actions from one."""
+
+    def ask(self, t):
+        x = super().ask(t)
+        return x * 0 + self.setting.actions.n if hasattr(self.setting.actions, "n") else x
+
+
+class BeyondLine(Line):
+    def ask(self):
+        return super().ask() if self.given.n is None else self.given.n
+
+
+BeyondAsked = made_of(BeyondLine)

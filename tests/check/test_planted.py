@@ -13,6 +13,7 @@ FAULTS = {
     "Entropy": ("repeatable, nothing shared", "the same cells played twice differ in actions, from round 1 on"),
     "Leaking": ("repeatable, nothing shared", "the class attribute Leaking.played changed while it played"),
     "MutableDefault": ("repeatable, nothing shared", "the default of seen in DefaultLine.tell changed while it played"),
+    "Leaks": ("repeatable, nothing shared", "the module global SEEN of tests.check.planted changed while it played"),
     "Hash": ("same bits in a fresh process", "in a fresh process it plays otherwise"),
     "Beside": ("same bits in any block", "seed 3 alone differs from itself among 4 in actions, from round 1 on"),
     "Drawing": ("recommending changes nothing", "recommend() changes actions"),
@@ -22,6 +23,8 @@ FAULTS = {
     "Spread": ("plays", "ask gave int64 of shape (1,); it must give an array of indices, shape (4,)"),
     "Flat": ("plays", "the score has shape (1, 36); it must be (S, k) = (4, 36)"),
     "NaN": ("plays", "every coordinate must be a finite number"),
+    "Beyond": ("plays", "of replicate 0 is no index of the set; it must give 0 to 35"),
+    "BeyondAsked": ("plays", "ask() gave the index 36; it must give 0 to 35"),
     "Outside": ("plays", "ask() gave x[0] ="),
     "Kinked": ("kinks are parts", "score() has a kink"),
     "Undecorated": ("can be made", "Undecorated is not a dataclass; decorate it with @dataclass(kw_only=True)"),
@@ -63,6 +66,14 @@ def test_a_wrong_stated_optimum_is_found():
 @pytest.mark.parametrize("name", ["Peeking", "Unseeded"])
 def test_a_planted_fault_is_found_among_all_laws(name):
     assert [*findings(name)] == [FAULTS[name][0]]
+
+
+def test_a_module_global_is_blamed_for_what_a_fresh_process_plays_otherwise():
+    laws = ["plays", "repeatable, nothing shared", "same bits in a fresh process"]
+    found = findings("Warm", laws)
+    assert [*found] == laws[2:]
+    assert "; the module global SEEN of tests.check.planted changed while it played: keep no state" in found[laws[2]]
+    assert findings("Cached", laws) == {}, "a cache"
 
 
 @pytest.mark.parametrize("name", ["Sound", "InParts", "Declared", "Disc"])
