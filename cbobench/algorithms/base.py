@@ -181,8 +181,8 @@ class Algorithm:
         """What it would recommend after round t, if nothing more could be learnt: (S,), or points (S, d) of a box.
 
         `NONE`, or NaN, where it has no recommendation yet. It is asked in some rounds only, which must change nothing:
-        no randomness, no state, and no dependence on when it was asked before. Without a model, as here, None: then the
-        play recommends the incumbent by what was observed (`cbobench.play.recommend`).
+        no randomness, no state, and no dependence on when it was asked before. Without a model of f and every g_j, as
+        here, None: then the play recommends the incumbent by what was observed (`cbobench.play.recommend`).
         """
         return None
 

@@ -21,7 +21,6 @@ from cbobench.errors import Misuse
 from cbobench.gp.beliefs import Belief, FunctionBelief
 from cbobench.gp.explore import UCB, Explore, Thompson
 from cbobench.gp.kernels import Array
-from cbobench.gp.recommend import Goal
 from cbobench.params import param, state
 from cbobench.problems.base import Feedback, Problem
 
@@ -107,12 +106,9 @@ class Penalised(OptimisticReward):
         if self.inner == "ts" and is_fitted(self.kernel, problem.actions):
             raise Misuse("kernel is fit, but inner is ts, which samples the inner target from one kernel; allowed: ucb")
 
-    def goal(self, mean: Array, variance: Array) -> Goal:
-        """Where Λ(g) is modelled in place of g, the mean of the inner target is all there is to go by."""
-        value, penalties, of_g = super().goal(mean, variance)
-        if self.linear():
-            return value, penalties, of_g
-        return value - (self.price[:, :, None] * penalties).sum(axis=1), penalties[:, :0], of_g
+    def recommend(self, t: int) -> Actions | None:
+        """Where Λ(g) is modelled in place of g, nothing is: the incumbent by what was observed."""
+        return super().recommend(t) if self.linear() else None
 
     @property
     def duals(self) -> Array:

@@ -65,9 +65,6 @@ class SCGPUCB(OptimisticReward):
     def learn(self, t: int, chosen: Belief, feedback: Feedback) -> None:
         self.queue = np.maximum(self.queue + feedback.g + self.eps, 0.0)  # line 7; the cost observed is g_t(x_t)
 
-    def recommend(self, t: int) -> None:
-        """There is no model of g: the incumbent by what was observed."""
-
     @property
     def duals(self) -> Array:
         return np.asarray(self.queue / self.V)

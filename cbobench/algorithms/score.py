@@ -127,7 +127,7 @@ class ScoreAlgorithm(Algorithm):
         return Belief(f, FunctionBelief(mean[:, 1:], deviation[:, 1:] if own else deviation[:, None]), shown)
 
     def goal(self, mean: Array, variance: Array) -> Goal:
-        """What a recommendation goes by, from moments as in `view`: means of f, and all that is known of g."""
+        """What a recommendation goes by, from moments as in `view`: means of f, means and variances of every g_j."""
         of_g = variance[:, 1:] if variance.ndim == 3 else variance[:, None]
         return mean[:, 0], mean[:, 1:], of_g
 
@@ -300,8 +300,10 @@ class ScoreAlgorithm(Algorithm):
         """The best posterior mean of f among actions with P(g_j <= 0) >= 0.95 for every j, or known to be feasible.
 
         Where there is none, the action whose least probable constraint is the most probable; none at all before the
-        model knows anything. It depends on the posterior alone.
+        model knows anything. It depends on the posterior alone. Where f alone is modelled, None: the incumbent.
         """
+        if not self.models_constraints:
+            return None
         sure = self.setting.seed_set if "a safe seed set" in self.needs else None
         seen = self.told > 0 or not self.setting.delayed
         found = recommended(self.goal, self.posterior, self.box, sure, seen)

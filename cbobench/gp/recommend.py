@@ -1,4 +1,4 @@
-"""Which action a model would recommend: the best one that is feasible with a stated probability."""
+"""Which action a model of f and every g_j recommends: the best one that is feasible with a stated probability."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from cbobench.gp.actions import Finite
 from cbobench.gp.box import Box, sobol
 from cbobench.gp.kernels import Array
 from cbobench.gp.posteriors.contract import VARIANCE_FLOOR, Mask, Posterior
@@ -21,8 +22,8 @@ ZOOM = 5  # and how much nearer they are the second time
 SHORT = np.array([0.0, 0.95, 1.0])  # of the way
 
 Goal = tuple[Array, Array, Array]
-"""What a recommendation goes by: values to maximise (S, k), means of the constraints (S, m, k), m may be 0, and their
-variances (S, m, k) or, where they share them, (S, 1, k)."""
+"""What a recommendation goes by: means of f (S, k), means of the constraints (S, m, k), and their variances (S, m, k)
+or, where they share them, (S, 1, k)."""
 
 
 def recommended(
@@ -40,6 +41,28 @@ def recommended(
     return box.scale(likely_best_point(goal, posterior, box, seen and box.mesh is None))
 
 
+def recommended_in_run(
+    moments: Callable[[NDArray[Any]], tuple[Array, Array]], actions: Finite | Box, played: NDArray[Any]
+) -> NDArray[Any]:
+    """What a model of one run recommends: an action of a finite set (1,), or a point of a box's cube (1, d).
+
+    Args:
+        moments: means and deviations (1 + m, q) of f and every g_j, at indices (q,) or points of the cube (q, d).
+        played: the points of a box that are looked at beside its candidates; around the best there are more.
+    """
+
+    def best_of(where: NDArray[Any]) -> NDArray[Any]:
+        mean, deviation = moments(where)
+        return np.asarray(where[likely_best((mean[None, 0], mean[None, 1:], deviation[None, 1:] ** 2))])
+
+    if isinstance(actions, Finite):
+        return best_of(np.arange(actions.n))
+    found = best_of(np.concatenate([actions.candidates, played]))
+    for radius in (actions.spacing, actions.spacing / ZOOM, actions.spacing / ZOOM**2):
+        found = best_of(np.clip(found + radius * _steps(actions.d), 0.0, 1.0))
+    return found
+
+
 def likely_best(goal: Goal, sure: Mask | None = None) -> NDArray[np.intp]:
     """The largest value among k points with P(g_j <= 0) >= 0.95 for every j, (S,); of several the first.
 
@@ -49,8 +72,6 @@ def likely_best(goal: Goal, sure: Mask | None = None) -> NDArray[np.intp]:
         sure: points that are known to be feasible, (S, k).
     """
     value, mean, variance = goal
-    if mean.shape[1] == 0:
-        return value.argmax(axis=1)
     ratio = np.abs(mean)  # (μ/σ)² with the sign of μ: large arrays are few, and there is no root
     ratio *= mean
     ratio /= variance
