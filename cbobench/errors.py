@@ -13,7 +13,7 @@ from itertools import islice
 from reprlib import Repr
 from typing import Any
 
-MOST_NAMES = 150  # that an error lists
+MOST_NAMES = 20  # that an error lists; of more it says how many, and the nearest
 LONGEST = 500  # characters of the first line of what an error says
 STRANGE = re.compile(
     "[\x00-\x1f\x7f-\x9f"  # control characters, among them the escape of terminals
@@ -128,15 +128,27 @@ def nearest(given: str, allowed: Iterable[str]) -> str | None:
     return lower[close[0]] if close else None
 
 
-def unknown(what: str, given: object, allowed: Iterable[str], *, where: str = "", then: str = "") -> Misuse:
-    """A `Misuse` for a name that does not exist, with the nearest one and the allowed ones."""
-    names = sorted(str(name) for name in allowed)
+def unknown(
+    what: str, given: object, allowed: Iterable[str], *, where: str = "", listing: str = "", then: str = ""
+) -> Misuse:
+    """A `Misuse` for a name that does not exist, with the nearest one, and the allowed ones where they are few.
+
+    Args:
+        where: file and line, which lead it.
+        listing: the command that lists them all.
+        then: what else is allowed.
+    """
+    names = sorted({str(name) for name in allowed})
     close = nearest(given, names) if isinstance(given, str) else None
     parts = [f"{where}unknown {what} {show(given)}"]
     if close not in (None, given):
         parts.append(f"did you mean {close!r}?")
-    listed = ", ".join(names[:MOST_NAMES]) if names else "none"
-    parts.append(f"allowed: {listed}" + (f" and {len(names) - MOST_NAMES} more" if len(names) > MOST_NAMES else ""))
+    if len(names) <= MOST_NAMES:
+        parts.append(f"allowed: {', '.join(names) or 'none'}")
+    else:
+        some = [] if close else difflib.get_close_matches(str(given)[:LONGEST], names, n=3, cutoff=0)
+        seen = listing or ", ".join([*some, *["..."] * bool(some)])
+        parts.append(f"there are {len(names)}" + (f": {seen}" if seen else ""))
     if then:
         parts.append(then)
     return Misuse("; ".join(parts))

@@ -1,7 +1,11 @@
-"""The registry: a class says its name, and every module of its package is found by location. No list to edit."""
+"""The registry: a class says its name, and every module of its package is found by location. No list to edit.
+
+Of a user's modules only those are imported that are named as module:Class; others are read, not run.
+"""
 
 from __future__ import annotations
 
+import ast
 import importlib
 import importlib.util
 import pkgutil
@@ -71,7 +75,8 @@ class Registry:
             return self._imported(name, where, imports, beside)
         self._discover()
         if name not in self._classes:
-            raise _unknown(self.what, name, self._classes, [self], beside if imports else (), where)
+            listing = f"cbobench list {self.what}s"
+            raise _unknown(self.what, name, self._classes, beside if imports else (), listing, where)
         return self._classes[name]
 
     def _imported(self, path: str, where: str, imports: bool, beside: Sequence[Path]) -> type[Any]:
@@ -81,8 +86,8 @@ class Registry:
             raise Misuse(f"{where}{show(path)} lies in the script that runs; put the class into a module of its own")
         if not imports:
             raise Misuse(f"{where}{show(path)} would import code; --no-imports refuses it; allowed: registered names")
-        cls = import_object(path, where, beside)
         base = import_object(self.base, where)
+        cls = import_object(path, where, beside, self.what, (base,))
         if not (isinstance(cls, type) and issubclass(cls, base)):
             raise Misuse(f"{where}{show(path)} is not a subclass of {self.base}; derive it to use it as {self.what}")
         return cls
@@ -113,34 +118,47 @@ def registry_of(
             if name in registry.names():
                 return registry
         every = [*besides, *(name for registry in registries for name in registry.names())]
-        raise _unknown("name", name, every, registries, beside)
-    cls = import_object(name, beside=beside)
-    for registry in registries:
-        if isinstance(cls, type) and issubclass(cls, import_object(registry.base)):
+        raise _unknown("name", name, every, beside, "cbobench list algorithms, problems or suites")
+    bases = tuple(import_object(registry.base) for registry in registries)
+    cls = import_object(name, beside=beside, bases=bases)
+    for registry, base in zip(registries, bases, strict=True):
+        if isinstance(cls, type) and issubclass(cls, base):
             return registry
-    bases = "AskTell, OneRun or another algorithm, or BoxProblem or another problem"
-    raise Misuse(f"{show(name)} is neither an algorithm nor a problem; derive {bases}")
+    derive = "AskTell, OneRun or another algorithm, or BoxProblem or another problem"
+    raise Misuse(f"{show(name)} is neither an algorithm nor a problem; derive {derive}")
 
 
 def _unknown(
-    what: str, name: str, every: Iterable[str], wanted: Iterable[Registry], beside: Sequence[Path], where: str = ""
+    what: str, name: str, every: Iterable[str], beside: Sequence[Path], listing: str, where: str = ""
 ) -> Misuse:
-    """The error of a name that no registry has; of a module that lies beside, with its classes of the wanted kinds."""
-    if name.isidentifier() and any(_place(folder.resolve(), name) for folder in beside):
-        bases = tuple(import_object(registry.base) for registry in wanted)
-        mine = [thing for thing in vars(_imported(name, where, beside)).values() if isinstance(thing, type)]
-        found = [f"{name}:{cls.__name__}" for cls in mine if cls.__module__ == name and issubclass(cls, bases)]
-        if found:
-            return Misuse(f"{where}{show(name)} is a module; name the class in it: {' or '.join(found)}")
-    return unknown(what, name, every, where=where, then="or your own as module:Class")
+    """The error of a name that no registry has; of a module that lies beside, with the classes in its text."""
+    for folder in beside if name.isidentifier() else ():
+        place = _place(folder.resolve(), name)
+        if place is not None and (found := _derived(place if place.is_file() else place / "__init__.py")):
+            named = " or ".join(f"{name}:{cls}" for cls in found)
+            return Misuse(f"{where}{show(name)} is a module; name the class in it: {named}")
+    return unknown(what, name, every, where=where, listing=listing, then="or your own as module:Class")
 
 
-def import_object(path: str, where: str = "", beside: Sequence[Path] = ()) -> Any:
+def _derived(file: Path) -> list[str]:
+    """Classes that a file derives from others at its top, read and not run; none where it cannot be read."""
+    try:
+        body = ast.parse(file.read_bytes()).body
+    except (OSError, SyntaxError, ValueError, RecursionError, MemoryError):
+        return []
+    return [node.name for node in body if isinstance(node, ast.ClassDef) and node.bases and node.name[0] != "_"]
+
+
+def import_object(
+    path: str, where: str = "", beside: Sequence[Path] = (), what: str = "class", bases: tuple[type, ...] = (object,)
+) -> Any:
     """The object at `package.module:name`.
 
     Args:
         where: file and line, which lead an error.
         beside: folders where the module is looked for, besides Python's path (see `find_beside`).
+        what: the word for it in an error.
+        bases: an error names the module's own classes that derive from one of them.
 
     Raises:
         Misuse: the module is not found, is found twice, cannot be imported, or has no such name.
@@ -150,8 +168,10 @@ def import_object(path: str, where: str = "", beside: Sequence[Path] = ()) -> An
     try:
         return getattr(module, attribute)
     except AttributeError:
-        names = [n for n in vars(module) if not n.startswith("_")]
-        raise unknown(f"name in {module_name}", attribute, names, where=where) from None
+        own = module_name.partition(".")[0]
+        classes = [c for c in vars(module).values() if isinstance(c, type) and issubclass(c, bases)]
+        names = [c.__name__ for c in classes if c.__module__.partition(".")[0] == own]
+        raise unknown(f"{what} in {module_name}", attribute, names, where=where) from None
 
 
 def _imported(name: str, where: str, beside: Sequence[Path]) -> ModuleType:

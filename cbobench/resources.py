@@ -44,4 +44,4 @@ def find_suite(name: str | Path) -> Path:
             f"there is no suite file {show(str(name))}{meant}; give the path of a YAML file, or a name: "
             f"{', '.join(shipped)}"
         )
-    raise unknown("suite", str(name), shipped, then="or give the path of a YAML file")
+    raise unknown("suite", str(name), shipped, listing="cbobench list suites", then="or give the path of a YAML file")

@@ -132,3 +132,71 @@ def test_show_finds_a_module_in_the_current_folder(beside, monkeypatch, capsys):
     monkeypatch.chdir(beside("beside_show").parent)
     assert main(["show", "beside_show:Mine"]) == 0
     assert capsys.readouterr().out.startswith("beside_show:Mine (algorithm")
+
+
+RUINOUS = """
+from dataclasses import dataclass
+from pathlib import Path
+import numpy as np
+from cbobench.algorithms.references import Random
+
+Path({marker!r}).touch()
+
+
+@dataclass
+class Settings:
+    a: int = 1
+
+
+class Mine(Random):
+    pass
+
+
+class _Half(Random):
+    pass
+"""
+
+
+@pytest.fixture
+def setup(tmp_path):
+    """A module named as many are, in a folder with a suite; where it is run it leaves a file."""
+    (tmp_path / "suites").mkdir()
+    (tmp_path / "suites" / "setup.py").write_text(RUINOUS.format(marker=str(tmp_path / "ran")))
+    return tmp_path / "suites"
+
+
+@pytest.mark.parametrize("key", ["problems", "algorithms"])
+def test_the_module_of_a_bare_name_is_read_and_not_run(setup, tmp_path, monkeypatch, capsys, key):
+    names = {"problems": "rkhs-1d", "algorithms": "random"} | {key: "setup"}
+    suite = setup / "suite.yaml"
+    suite.write_text("suite: m\nhorizon: 5\nseeds: 1\n" + "".join(f"{k}: [{v}]\n" for k, v in names.items()))
+    monkeypatch.chdir(setup)
+    for words in (["run", "suite.yaml"], ["show", "setup"], ["check", "setup"], ["reference", "setup"]):
+        assert main(words) == 2
+        assert "'setup' is a module; name the class in it: setup:Mine\n" in capsys.readouterr().err
+    (setup / "setup.py").write_text(f"this is no Python, {str(tmp_path)!r}")
+    assert main(["show", "setup"]) == 2
+    assert "unknown name 'setup'" in capsys.readouterr().err
+    assert not (tmp_path / "ran").exists()
+    assert "setup" not in sys.modules
+
+
+def test_a_wrong_class_is_said_with_the_modules_own_of_that_kind(setup, monkeypatch, capsys):
+    (setup / "suite.yaml").write_text(SUITE.format(name="setup").replace("Mine", "Mien"))
+    with pytest.raises(Misuse, match="unknown algorithm in setup 'Mien'; did you mean 'Mine'.; allowed: Mine, _Half$"):
+        load(setup / "suite.yaml")
+    monkeypatch.chdir(setup)
+    assert main(["show", "setup:Settins"]) == 2
+    assert capsys.readouterr().err.endswith("unknown class in setup 'Settins'; allowed: Mine, _Half\n")
+
+
+def test_of_many_names_the_nearest_and_the_count_are_said(capsys):
+    for name, says in (
+        ("ckb-ucbb", "unknown name 'ckb-ucbb'; did you mean 'ckb-ucb'?; there are "),
+        ("zzz", "unknown name 'zzz'; there are "),
+    ):
+        assert main(["show", name]) == 2
+        err = capsys.readouterr().err
+        assert says in err
+        assert err.endswith(": cbobench list algorithms, problems or suites; or your own as module:Class\n")
+        assert len(err) < 200

@@ -66,7 +66,10 @@ WRONG = [
         "design of 500 rounds, but there are 100 actions",
     ),
     (("seeds: 3", "seeds: 3\nshared: 5"), "shared is 5; it must map"),
-    (("ckb-ucb", "ckb-ubc"), r"suite.yaml:7: unknown algorithm 'ckb-ubc'; did you mean 'ckb-ucb'\?; allowed: admmbo"),
+    (
+        ("ckb-ucb", "ckb-ubc"),
+        r"suite.yaml:7: unknown algorithm 'ckb-ubc'; did you mean 'ckb-ucb'\?; there are \d+: cb",
+    ),
     (("rkhs-1d", "rkhs-2d"), "suite.yaml:5: unknown problem 'rkhs-2d'; did you mean 'rkhs-1d'"),
     (("{h: 0.25}", "{hh: 0.25}"), "suite.yaml:5: unknown parameter 'hh'; did you mean 'h'"),
     (("{h: 0.25}", "{h: -1}"), "suite.yaml:5: h is -1.0; it must be above 0"),
@@ -81,7 +84,7 @@ WRONG = [
     (("  - ckb-ucb\n", "  - ckb-ucb: {label: Rand (beta_scale = 1.0)}\n"), "give them different labels"),
     (("  - ckb-ucb\n", "  - 7\n"), "7 is not an entry"),
     (("  - ckb-ucb\n", "  - nowhere.at_all:Mine\n"), "cannot import 'nowhere.at_all'"),
-    (("  - ckb-ucb\n", "  - cbobench.rng:Drawz\n"), "unknown name in cbobench.rng 'Drawz'; did you mean 'Draws'"),
+    (("  - ckb-ucb\n", "  - cbobench.rng:Drawz\n"), "unknown algorithm in cbobench.rng 'Drawz'; allowed: none"),
     (("  - ckb-ucb\n", "  - cbobench.rng:Draws\n"), "is not a subclass of cbobench.algorithms.base:Algorithm"),
     (("  - ckb-ucb\n", "  - stageopt: {metric: input}\n  - ckb-ucb: {gain: rate}\n"), None),
     (
