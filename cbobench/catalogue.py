@@ -10,7 +10,7 @@ import json
 from pathlib import Path
 from typing import Any
 
-from cbobench.errors import unknown
+from cbobench.errors import printable, unknown
 from cbobench.report.formats import Code, TextTable, render
 
 
@@ -66,11 +66,14 @@ def do_show(options: argparse.Namespace, given: list[str]) -> int:
     from cbobench.suite import yamlio
 
     name = options.name
-    if name in resources.suites():
+    if name in resources.suites() or Path(name).suffix in (".yaml", ".yml"):
+        path = resources.find_suite(name)
+        suite = yamlio.read(path)
         if options.format == "json":
-            print(json.dumps(yamlio.read(resources.suites()[name]), indent=1, ensure_ascii=False))
+            print(json.dumps(suite, indent=1, ensure_ascii=False))
         else:
-            print(resources.suites()[name].read_text(encoding="utf-8").rstrip())
+            lines = path.read_text(encoding="utf-8").rstrip().splitlines()
+            print("\n".join(map(printable, lines)))
         return 0
     registry = registry_of(name, (ALGORITHMS, PROBLEMS), [Path()], besides=resources.suites())
     cls, what = registry.get(name), registry.what

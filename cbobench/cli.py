@@ -93,8 +93,7 @@ def parser() -> Parser:
     commands = top.add_subparsers(dest="command", required=True, metavar="COMMAND", parser_class=Parser)
 
     def command(name: str, about: str) -> Parser:
-        escaped = about.replace("%", "%%")  # argparse formats help, and not descriptions
-        made: Parser = commands.add_parser(name, help=escaped, description=about, allow_abbrev=False)
+        made: Parser = commands.add_parser(name, help=about, description=about, allow_abbrev=False)
         return made
 
     run = command("run", "play a suite (a YAML file or a shipped name) and print its table; resumes and extends a run")
@@ -224,7 +223,7 @@ def parser() -> Parser:
     listing.add_argument("what", choices=("problems", "algorithms", "suites"))
     listing.add_argument("--format", choices=("table", "markdown", "json"), default="table")
     show = command("show", "one problem, algorithm or suite with its parameters")
-    show.add_argument("name")
+    show.add_argument("name", help="registered, module:Class of your own, or a suite's file")
     show.add_argument("--format", choices=("table", "json"), default="table")
 
     reference = command("reference", "the optimum of a problem on a box: derived, and held against the stated one")
@@ -267,6 +266,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     try:
         for word in given:
             refuse_strange(word, "the argument")
+        if not given:
+            parser().print_help()
+            return 0
         options = parser().parse(given)
         handler = getattr(commands, f"do_{options.command}")
         return int(handler(options, given))

@@ -50,7 +50,7 @@ WRONG = [
     (("list", "algorithm"), "did you mean 'algorithms'?"),
     (("show", "ckb-usb"), "did you mean 'ckb-ucb'?"),
     (("data", "fetch", "stock"), "unknown data set 'stock'; did you mean 'stocks'?"),
-    ((), "required: COMMAND"),
+    (("show", "nowhere.yaml"), "there is no suite file 'nowhere.yaml'"),
 ]
 
 
@@ -171,6 +171,20 @@ def test_show(run, name):
         assert all(p["name"] in out for p in content["parameters"])
 
 
+def test_a_suite_of_ones_own_is_shown_as_shipped_ones_are(run, small_suite):
+    path = small_suite(extra="# \u202e of a stranger\n")
+    assert run("show", path)[:2] == (0, path.read_text().replace("\u202e", "\\u202e"))
+    assert json.loads(run("show", path, "--format", "json")[1])["algorithms"] == ["ckb-ucb", "ckb-ts", "stageopt"]
+    path.write_text(path.read_text().replace("seeds", " seeds"))
+    code, out, err = run("show", path)
+    assert (code, out) == (2, "")
+    assert "suite.yaml:3:7: not valid YAML: no key may stand here" in err
+
+
+def test_without_a_command_there_is_help(run):
+    assert run() == (0, cli.parser().format_help(), "")
+
+
 def test_data_path(run, monkeypatch, tmp_path):
     monkeypatch.setenv("CBOBENCH_DATA", str(tmp_path))
     assert run("data", "path") == (0, f"{tmp_path}\n", "")
@@ -257,11 +271,9 @@ def test_an_unknown_option_is_never_its_own_suggestion(run, words, hint):
     assert err.count("\n") == 1
 
 
-def test_help_of_a_command_is_plain_text(command):
-    text = command("compare", "--help").stdout
-    assert "95 % intervals" in text
-    assert "%%" not in text
-    assert "%%" not in command("--help").stdout
+def test_commands_have_help(command):
+    assert "medians with intervals" in command("compare", "--help").stdout
+    assert "medians with intervals" in command("--help").stdout
 
 
 def test_the_hint_keeps_what_belongs_to_the_suite():

@@ -164,6 +164,28 @@ def located(value: Any, depth: int = 1, count: list[int] | None = None) -> Any:
     return value.item() if isinstance(value, np.generic) else value
 
 
+SYNTAX = {
+    "mapping values": "no key may stand here: indent the line as its neighbours, or quote a text that holds ': '",
+    "expected <block end>": "the line is not indented as the entries before it, or one bracket too many is closed",
+    "expected '<document start>'": "the line is not indented as the keys before it",
+    "found character '\\t'": "indent with spaces, not with a tab",
+    "could not find expected ':'": "a key needs ': ' after it",
+    "expected ',' or": "a bracket that was opened before is not closed, or a comma is missing",
+    "found unexpected end of stream": "a quote that was opened before is not closed",
+}
+"""What the parser's problems, by how they begin, mean to who wrote the suite."""
+
+
+def _explained(error: yaml.MarkedYAMLError) -> str:
+    """Where and what: the line and column of a mistake in the syntax, the line of another."""
+    problem = error.problem or ""
+    words = next((words for begin, words in SYNTAX.items() if problem.startswith(begin)), None)
+    keyless = problem.startswith("could not find expected ':'")  # found missing where the next line begins
+    mark = error.context_mark if keyless or problem.startswith("found unexpected end") else error.problem_mark
+    place = "" if mark is None else f":{mark.line + 1}" + (f":{mark.column + 1}" if words else "")
+    return f"{place}: not valid YAML: {words or problem}"
+
+
 def read(path: Path) -> Located:
     """The mapping in a YAML file.
 
@@ -189,8 +211,7 @@ def read(path: Path) -> Located:
     except UnicodeDecodeError as error:
         raise Misuse(f"{path} is not text in UTF-8: byte {error.start} is 0x{text[error.start]:02x}") from error
     except yaml.MarkedYAMLError as error:
-        line = f":{error.problem_mark.line + 1}" if error.problem_mark else ""
-        raise Misuse(f"{path}{line}: not valid YAML: {error.problem}") from error
+        raise Misuse(f"{path}{_explained(error)}") from error
     except Exception as error:  # PyYAML lets what its constructors raise pass
         raise Misuse(f"{path}: not valid YAML: {one_line(error)}") from error
     if not isinstance(content, Located):
