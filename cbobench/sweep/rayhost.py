@@ -8,8 +8,11 @@ from __future__ import annotations
 
 import os
 import pickle
+import socket
+import threading
 import time
 from collections.abc import Callable, Collection, Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from queue import Empty
 from typing import Any
@@ -20,13 +23,17 @@ from cbobench.play.task import Crashed, Receipt, Task
 from cbobench.problems.base import Problem
 from cbobench.results.drivers import beat
 from cbobench.results.folder import RunFolder
+from cbobench.sweep.probe import SHOWN
 from cbobench.sweep.raysweep import Lost, RaySweep, pickled
 from cbobench.sweep.ship import Code
 from cbobench.sweep.spawn import ignore_signals, inbox, silence, spawn
+from cbobench.words import counted
 
 PATIENCE = 0.02  # seconds for which the process listens to Ray alone
 LOOK = 2.0  # seconds between two looks at how large a cluster is, and whether it is well
 LEAVING = 20.0  # seconds in which Ray shuts down
+SILENT = 5.0  # seconds for which a node may take to answer; it is called twice
+CALLS = 32  # at once
 
 
 class Ended(CbobenchError):
@@ -152,21 +159,27 @@ def serve(link: Any) -> None:
     """Start Ray, and pass on what the driver and Ray have for each other until one of them goes."""
     ignore_signals()
     silence()
-    messages = inbox(link)
+    messages, lock = inbox(link), threading.Lock()
+
+    def send(message: Any) -> None:
+        with lock:
+            link.send(message)
+
     sent, folder, cpus, address, code = messages.get()
     try:
-        sweep = RaySweep(_unpickled(sent), folder, cpus, address, code, link.send)
+        sweep = RaySweep(_unpickled(sent), folder, cpus, address, code, send)
         ignore_signals()  # once more: Ray takes SIGTERM for itself
         if address is None and cpus is not None:
             sweep.warm(cpus)
-        link.send(sweep.window())
+        send(sweep.window())
+        nodes = None if address is None else Nodes(sweep.places(), send)
     except BaseException as error:
-        link.send(error if isinstance(error, CbobenchError) else CbobenchError(described(error)[0]))
+        send(error if isinstance(error, CbobenchError) else CbobenchError(described(error)[0]))
         os._exit(1)
     try:
-        _pass_on(sweep, link, messages)
+        _pass_on(sweep, send, messages, nodes)
     except BaseException as error:
-        link.send(error if isinstance(error, CbobenchError) else Ended(f"Ray has ended ({described(error)[0]})"))
+        send(error if isinstance(error, CbobenchError) else Ended(f"Ray has ended ({described(error)[0]})"))
     finally:
         os._exit(0)
 
@@ -175,7 +188,57 @@ def _unpickled(problems: Mapping[str, bytes]) -> dict[str, Problem]:
     return {title: pickle.loads(problem) for title, problem in problems.items()}  # noqa: S301 - from our own driver
 
 
-def _pass_on(sweep: RaySweep, link: Any, messages: Any) -> None:
+class Nodes:
+    """Says when nodes of a cluster fall silent, and when none is any more: Ray says nothing, and waits for long.
+
+    Looks from a thread of its own, as calls to Ray hang where its head is what cannot be reached. A node that never
+    answered us, from behind a firewall, say, is not missed.
+
+    Args:
+        places: host and port of the nodes, to be kept up to date.
+        tell: told in one line.
+    """
+
+    def __init__(self, places: set[tuple[str, int]], tell: Callable[[str], None]) -> None:
+        self.places, self.tell = places, tell
+        self.heard: set[tuple[str, int]] = set()
+        self.missed: set[tuple[str, int]] = set()
+        self.said = False
+        threading.Thread(target=self._watch, daemon=True).start()
+
+    def _watch(self) -> None:
+        while True:
+            self.look()
+            time.sleep(LOOK)
+
+    def look(self) -> None:
+        """Call every node; one that does not answer twice in a row is silent."""
+        places = self.places
+        with ThreadPoolExecutor(CALLS) as pool:
+            there = {place for place, well in zip(places, pool.map(answers, places), strict=True) if well}
+        self.heard |= there
+        before, self.missed = self.missed, (self.heard & places) - there
+        silent = before & self.missed
+        if silent and not self.said:
+            hosts = sorted({host for host, _ in silent})
+            named = ", ".join(hosts[:SHOWN]) + (", …" if len(hosts) > SHOWN else "")
+            count = f"{len(silent)} of {counted(len(places), 'node')}"
+            self.tell(f"silent: {count} ({named}); what plays there is waited for")
+        elif self.said and not self.missed:
+            self.tell("no node is silent any more")
+        self.said = bool(silent or (self.said and self.missed))
+
+
+def answers(place: tuple[str, int]) -> bool:
+    """Whether a node can be reached."""
+    try:
+        socket.create_connection(place, timeout=SILENT).close()
+    except OSError:
+        return False
+    return True
+
+
+def _pass_on(sweep: RaySweep, send: Callable[[Any], None], messages: Any, nodes: Nodes | None) -> None:
     looked, known = time.monotonic(), sweep.window()
     tasks: dict[str, Task] = {}
     while True:
@@ -193,11 +256,13 @@ def _pass_on(sweep: RaySweep, link: Any, messages: Any) -> None:
                 message = messages.get_nowait()
         for task, answer in sweep.take(PATIENCE):
             tasks.pop(task.name, None)
-            link.send((task.name, answer))
+            send((task.name, answer))
         if time.monotonic() - looked > LOOK:
             if dead := sweep.dead():
                 raise Ended(f"Ray has ended (its {' and '.join(dead)} died)")
             looked, now = time.monotonic(), sweep.window()
             if now != known:
-                link.send(now)
+                send(now)
                 known = now
+            if nodes is not None:
+                nodes.places = sweep.places()

@@ -178,6 +178,10 @@ class RaySweep:
         found: list[tuple[str, Any]] = getattr(node, "dead_processes", list)()
         return [kind for kind, _ in found if kind in ("raylet", "gcs_server")]
 
+    def places(self) -> set[tuple[str, int]]:
+        """Host and port of every node that Ray counts as alive."""
+        return {(node["NodeManagerAddress"], node["NodeManagerPort"]) for node in self.ray.nodes() if node["Alive"]}
+
     def window(self) -> int:
         """How many tasks may be in flight; as many as CPUs were asked for on a Ray that is not ours."""
         if self.cpus:

@@ -8,6 +8,7 @@ import json
 import os
 import re
 import shutil
+import socket
 import subprocess
 import sys
 from pathlib import Path
@@ -17,7 +18,9 @@ import pytest
 import yaml
 
 import cbobench
+from cbobench.sweep import rayhost
 from tests.conftest import ROOT
+from tests.processes import PATIENCE
 from tests.sweep.heads import free_port, head
 from tests.sweep.test_run import assert_same_rows
 
@@ -138,3 +141,70 @@ def test_no_cluster_at_the_address(small_suite, tmp_path, command):
     assert "no Ray cluster answers at 127.0.0.1:1" in done.stderr
     assert "Traceback" not in done.stderr
     assert not (tmp_path / "none").exists()
+
+
+def test_nodes_that_fall_silent_are_told_once_and_when_none_is(monkeypatch):
+    a, b, firewalled = ("a", 1), ("b", 2), ("c", 3)
+    there, said = {a, b}, []
+    monkeypatch.setattr(rayhost.Nodes, "_watch", lambda self: None)
+    monkeypatch.setattr(rayhost, "answers", lambda place: place in there)
+    nodes = rayhost.Nodes({a, b, firewalled}, said.append)
+    looks = [({a, b}, 0), ({a}, 0), ({a, b}, 0), ({a}, 0), ({a}, 1), (set(), 1), ({a}, 1), ({a, b}, 2), ({a, b}, 2)]
+    for there, count in looks:
+        nodes.look()
+        assert len(said) == count, (there, said)
+    assert said == ["silent: 1 of 3 nodes (b); what plays there is waited for", "no node is silent any more"]
+    there = {a}
+    for nodes.places in ({a, b}, {a, b}, {a}):
+        nodes.look()
+    assert said[3:] == said[1:2], "one that Ray has given up is not silent any more"
+
+
+def test_a_node_answers_where_something_listens():
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        assert rayhost.answers(server.getsockname())
+    assert not rayhost.answers(("127.0.0.1", free_port()))
+
+
+CUT = """
+import sys
+from pathlib import Path
+from cbobench.sweep import rayhost
+calls = []
+
+def answers(place):
+    calls.append(place)
+    if len(calls) > 6:
+        Path("over").touch()
+    return not 2 < len(calls) < 6
+
+rayhost.answers, rayhost.LOOK = answers, 0.1
+from cbobench.cli import entry
+entry()
+"""
+WAITS = """
+import os, time
+from cbobench.algorithms.references import Random
+
+class Waits(Random):
+    def ask(self, t):
+        while not os.path.exists(os.environ["OVER"]):
+            time.sleep(0.1)
+        return super().ask(t)
+"""
+
+
+@pytest.mark.slow
+def test_a_network_that_is_cut_is_told_while_cells_are_played(write_suite, tmp_path):
+    (tmp_path / "waits.py").write_text(WAITS)
+    suite = write_suite("suite: s\nhorizon: 2\nseeds: 2\nproblems: [rkhs-1d]\nalgorithms: [waits:Waits]\n")
+    path = {"PYTHONPATH": os.pathsep.join([str(tmp_path), os.environ.get("PYTHONPATH", "")])}
+    with cluster(tmp_path, OVER=str(tmp_path / "over"), **path) as (address, environment):
+        words = [sys.executable, "-c", CUT, "run", str(suite), "--out", "run", "--address", address]
+        done = subprocess.run(
+            words, env=environment | path, capture_output=True, text=True, timeout=PATIENCE, check=False
+        )
+    assert done.returncode == 0, done.stderr
+    said = [line for line in done.stderr.splitlines() if "silent" in line]
+    assert re.fullmatch(r"silent: 1 of 1 node \([0-9.]+\); what plays there is waited for", said[0])
+    assert said[1:] == ["no node is silent any more"]
