@@ -8,6 +8,7 @@ from __future__ import annotations
 import ast
 import importlib
 import importlib.util
+import os
 import pkgutil
 import re
 import sys
@@ -24,6 +25,7 @@ from cbobench.errors import Misuse, nearest, one_line, show, unknown
 
 PACKAGE = __name__.partition(".")[0]
 C = TypeVar("C", bound=type)
+SET_PATH = 'import sys; sys.path[:] = sys.argv.pop(1).split("\\n")\n'  # before anything is imported from a file
 IMPORT_PATH = re.compile(r"[A-Za-z_][\w.]*:[A-Za-z_]\w*")
 
 
@@ -187,6 +189,25 @@ def _imported(name: str, where: str, beside: Sequence[Path]) -> ModuleType:
         file = "" if len(frames) < 2 else f" (line {frames[-1].lineno} of {frames[-1].filename})"
         fix = "; install it, or put its folder on PYTHONPATH" if isinstance(error, ModuleNotFoundError) else ""
         raise Misuse(f"{where}cannot import {show(name)}: {one_line(error)}{file}{fix}") from error
+
+
+def search_path() -> list[str]:
+    """Python's path for a process that is started: as it is here, but for the current folder, which comes last.
+
+    So nothing that lies there is taken for a module of Python's or an installed one (unless cbobench lies there, too).
+    """
+    try:
+        here = os.path.realpath("")
+    except FileNotFoundError:  # it was removed
+        here = ""
+    entries = [entry for entry in sys.path if isinstance(entry, str) and (here or Path(entry).is_absolute())]
+    last = {here} - {os.path.realpath(Path(__file__).parents[1])}
+    return sorted(dict.fromkeys(map(os.path.abspath, entries)), key=lambda entry: os.path.realpath(entry) in last)
+
+
+def fresh_interpreter(code: str, *words: str) -> list[str]:
+    """The command that runs some code, which imports with `search_path`, and finds the words in sys.argv[1:]."""
+    return [sys.executable, "-P", "-c", SET_PATH + code, "\n".join(search_path()), *words]
 
 
 def find_beside(module: str, where: str, folders: Sequence[Path]) -> None:

@@ -22,7 +22,7 @@ from cbobench.gp.beliefs import Belief, FunctionBelief
 from cbobench.gp.explore import UCB, Explore, Thompson
 from cbobench.gp.kernels import Array
 from cbobench.params import param, state
-from cbobench.problems.base import Feedback, Problem
+from cbobench.problems.base import Actions, Feedback, Problem
 
 LARGEST_EXPONENT = 500.0  # exp overflows at 709
 SMALLEST = 1e-12  # a constraint this flat has no chord

@@ -6,19 +6,18 @@ import hashlib
 import json
 import os
 import subprocess
-import sys
 from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 
 from cbobench.gp.kernels import Array
+from cbobench.registry import fresh_interpreter
 
 BOOT = """\
-import json, sys
-sys.path[:] = json.loads(sys.argv[1])
+import json
 from cbobench.check.report import play_here
-print(play_here(sys.argv[2], json.loads(sys.argv[3])))
+print(play_here(sys.argv[1], json.loads(sys.argv[2])))
 """
 LONGEST = 600.0  # seconds
 
@@ -33,8 +32,7 @@ def digest(play: Mapping[str, Array]) -> str:
 
 def play_there(name: str, settings: Mapping[str, Any]) -> str:
     """`report.play_here` in a fresh interpreter; what it says where it fails."""
-    path = json.dumps([entry for entry in sys.path if isinstance(entry, str)])
-    words = [sys.executable, "-c", BOOT, path, name, json.dumps(dict(settings))]
+    words = fresh_interpreter(BOOT, name, json.dumps(dict(settings)))
     done = subprocess.run(
         words, capture_output=True, text=True, timeout=LONGEST, check=False, env=os.environ | {"PYTHONHASHSEED": "7"}
     )

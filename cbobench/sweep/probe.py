@@ -41,13 +41,19 @@ def ask(ray: Any, folder: RunFolder, code: Code, note: Callable[[str], None]) ->
         folder.uri,
         folder.driver,
         [(*names, source, libraries(names[1])) for names, source in code.sources.items()],
+        code.folders,
     )
 
     # Within, so that it travels by value: a node may have no cbobench, or an older one.
-    def there(mark: str, uri: str, driver: str, pairs: list[tuple[str, str, str, str]]) -> tuple[str, str]:
+    def there(
+        mark: str, uri: str, driver: str, pairs: list[tuple[str, str, str, str]], folders: list[str]
+    ) -> tuple[str, str]:
         try:
             from cbobench.results.folder import RunFolder
             from cbobench.sweep.probe import look
+            from cbobench.sweep.ship import settle
+
+            settle(folders, None)
         except Exception as error:
             return "", str(error)
         return look(RunFolder(uri, driver), mark, pairs), ""

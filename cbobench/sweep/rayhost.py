@@ -10,6 +10,7 @@ import os
 import pickle
 import socket
 import threading
+import sys
 import time
 from collections.abc import Callable, Collection, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
@@ -64,7 +65,8 @@ class RayHost:
         self.folder, self.address, self.note = folder, address, note
         self.flight: dict[str, Task] = {}
         self.window: int | None = None
-        self.child = spawn(f"{__name__}:serve", serve)
+        # A Ray that the program has imported has read its settings.
+        self.child = spawn(f"{__name__}:serve", serve, fresh="ray" in sys.modules)
         self._send(({title: pickled(problem) for title, problem in problems.items()}, folder, cpus, address, code))
 
     @property

@@ -10,23 +10,28 @@ import os
 import pickle
 import secrets
 import socket
+import subprocess
 import sys
+import tempfile
 import time
 from collections.abc import Callable, Collection, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from math import inf
+from pathlib import Path
 from typing import Any
 
-from cbobench.errors import CbobenchError, Misuse
+from cbobench.errors import CbobenchError, Misuse, show
 from cbobench.play.failure import described
 from cbobench.play.task import Crashed, Receipt, Task, carry_out_there, crashed
 from cbobench.problems.base import Problem
+from cbobench.registry import search_path
 from cbobench.results.folder import RunFolder
 from cbobench.results.store import first
 from cbobench.suite.demand import ONE, Demand
 from cbobench.sweep.meters import Meters
 from cbobench.sweep.probe import ask
-from cbobench.sweep.ship import Code, shipped
+from cbobench.sweep.ship import Code, Settled, away
 from cbobench.threads import pin_threads
 
 IN_FLIGHT = 256  # whatever a cluster has today: Ray's autoscaler sees demand in tasks that wait
@@ -48,21 +53,48 @@ def started() -> bool:
 
 
 def _import_ray(address: str | None) -> Any:
-    """Ray, told before it reads its settings: usage reporting is off, and a local one gets a token of its own.
+    """Ray, told before it reads its settings: usage reporting is off, and tokens are used.
 
-    With the token no other user of this machine can send it work, and nothing is written to the home folder. (Not
-    where the program has imported Ray before.)
+    A local one gets a token of its own: no other user of this machine can send it work, and nothing is written to the
+    home folder. A cluster is joined with the token that is here, as a head asks for it that was started with it here.
+    (Not where this process has imported Ray before.)
     """
     pin_threads()
     os.environ["RAY_USAGE_STATS_ENABLED"] = "0"
     # One notice per worker about a default that does not concern tasks on CPUs.
     os.environ.setdefault("RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO", "0")
-    if address is None and "ray" not in sys.modules and "RAY_AUTH_MODE" not in os.environ:
+    if "ray" not in sys.modules and "RAY_AUTH_MODE" not in os.environ and (address is None or _has_token()):
         os.environ["RAY_AUTH_MODE"] = "token"
-        os.environ.setdefault("RAY_AUTH_TOKEN", secrets.token_hex(16))
+        if address is None:
+            os.environ.setdefault("RAY_AUTH_TOKEN", secrets.token_hex(16))
     import ray
 
     return ray
+
+
+def _has_token() -> bool:
+    """Whether there is a token for clusters, in the places where Ray looks."""
+    given = os.environ.get("RAY_AUTH_TOKEN") or os.environ.get("RAY_AUTH_TOKEN_PATH")
+    return bool(given) or Path("~/.ray/auth_token").expanduser().is_file()
+
+
+def private_folder() -> Path:
+    """A folder that is for this user alone, and is removed once this process has ended, however it did.
+
+    Ray's own are for everyone to write into. Unix sockets lie in it, whose paths have at most 107 bytes: Ray adds 68.
+    """
+    wanted = os.environ.get("RAY_TMPDIR") or tempfile.gettempdir()
+    folder = tempfile.mkdtemp(prefix="cbobench-", dir=wanted if len(wanted) <= 20 else "/tmp")
+    # Its standard input ends with this process; Ray's daemons then take a moment to end, and write meanwhile.
+    remove = 'cat; for i in $(seq 100); do rm -rf "$0"; sleep 0.1; [ -e "$0" ] || exit 0; done'
+    end, _ = os.pipe()  # the other end is never closed
+    nowhere = subprocess.DEVNULL
+    subprocess.Popen(
+        ["sh", "-c", remove, folder], stdin=end, stdout=nowhere, stderr=nowhere, start_new_session=True,
+        cwd="/", env={"PATH": os.defpath},
+    )  # fmt: skip
+    os.close(end)
+    return Path(folder)
 
 
 def pickled(problem: Problem) -> bytes:
@@ -88,22 +120,43 @@ def start_ray(cpus: int | None, address: str | None, code: Code | None = None) -
         return sys.modules["ray"], False
     if address is not None:
         _probe(address)
-    ray = _import_ray(address)
+    ray, folder = _import_ray(address), private_folder()
     options: dict[str, Any] = {"log_to_driver": False, "logging_level": "ERROR"}
     if address is None:
         # Workers inherit it, and find what the driver finds: a user's module may lie beside the suite.
-        os.environ["PYTHONPATH"] = os.pathsep.join(dict.fromkeys(map(os.path.abspath, sys.path)))
+        os.environ["PYTHONPATH"] = os.pathsep.join(search_path())
         options |= {"address": "local", "num_cpus": cpus, "include_dashboard": False}
-        options |= {"object_store_memory": OBJECT_STORE}
+        options |= {"object_store_memory": OBJECT_STORE, "_temp_dir": str(folder / "ray")}
     else:
         options["address"] = address
     try:
-        with shipped(code, options):
+        with away(folder, code, options), _said(folder / "said"):
             ray.init(**options)
-    except (ConnectionError, RuntimeError, ValueError) as error:
+    except (ConnectionError, RuntimeError, ValueError, ray.exceptions.RayError) as error:
         where = address or "this machine"
+        if "Unauthenticated" in (folder / "said").read_text() or type(error).__name__ == "AuthenticationError":
+            here = "there is none here" if not _has_token() else "the one here is another"
+            if os.environ.get("RAY_AUTH_MODE", "token") != "token":
+                here = f"RAY_AUTH_MODE is {show(os.environ['RAY_AUTH_MODE'])} here"
+            raise Misuse(
+                f"Ray at {where} asks for a token, and {here}; copy ~/.ray/auth_token from its head, or set "
+                "RAY_AUTH_MODE=token and RAY_AUTH_TOKEN to what they are there"
+            ) from error
         raise Misuse(f"cannot start on Ray at {where}: {first(error)}; is the cluster up?") from error
     return ray, True
+
+
+@contextmanager
+def _said(file: Path) -> Iterator[None]:
+    """Keep what Ray's libraries write to standard error: why a head refuses is said nowhere else."""
+    before = os.dup(2)
+    with file.open("wb") as to:
+        os.dup2(to.fileno(), 2)
+    try:
+        yield
+    finally:
+        os.dup2(before, 2)
+        os.close(before)
 
 
 def _probe(address: str) -> None:
@@ -153,7 +206,9 @@ class RaySweep:
                 self.stop()
                 raise
         self.cpus = None if self.ours else cpus  # our own Ray has no more CPUs than that
-        self.problems = {title: self.ray.put(problem) for title, problem in problems.items()}
+        place = str(Path.cwd()) if self.here and self.ours else None
+        folders = () if code is None else code.folders
+        self.problems = {title: self.ray.put(Settled(problem, folders, place)) for title, problem in problems.items()}
         self.remote = self.ray.remote(carry_out_there).options(max_retries=0, num_cpus=1)
         from ray.util import metrics
 

@@ -1,7 +1,8 @@
-"""What `--ship` sends to a cluster: cbobench, and the user's modules that the cells depend on, as they are here.
+"""What workers on Ray play with: the user's modules, found where the driver finds them, or sent with `--ship`.
 
-Of a package all files go but hidden ones and the folders that `LEFT_OUT` names, unless a cell's code is in them; of
-single modules those that the cells' code imports. What is installed from elsewhere (NumPy, say) does not.
+`--ship` sends cbobench, and the user's modules that the cells depend on, as they are here. Of a package all files go
+but hidden ones and the folders that `LEFT_OUT` names, unless a cell's code is in them; of single modules those that the
+cells' code imports. What is installed from elsewhere (NumPy, say) does not.
 """
 
 from __future__ import annotations
@@ -9,7 +10,6 @@ from __future__ import annotations
 import os
 import shutil
 import sys
-import tempfile
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -33,10 +33,12 @@ class Code:
     Attributes:
         sources: hash of the code by the names of problem and algorithm (see `cbobench.results.source`).
         files: what is sent, by where it belongs below a folder of modules; nothing where nothing is.
+        folders: where modules of the user's lie that are not sent.
     """
 
     sources: Mapping[tuple[str, str], str]
     files: Mapping[str, Path] = field(default_factory=dict)
+    folders: Collection[str] = ()
 
     def lay_out(self, folder: Path) -> list[str]:
         """Copy what is sent; returns the paths of modules and packages."""
@@ -46,26 +48,61 @@ class Code:
         return sorted({str(folder / Path(name).parts[0]) for name in self.files})
 
 
-@contextmanager
-def shipped(code: Code | None, options: dict[str, Any]) -> Iterator[None]:
-    """While Ray starts with some options, and uploads what is sent.
+@dataclass(frozen=True)
+class Settled:
+    """A thing for a worker that looks for modules in some folders, too, after all else, and works in a place.
 
-    As modules, for a job of Ray's may have a working folder of its own. Workers look for modules where the driver is
-    first; they might find others of the same name there, so it is where nothing is.
+    The worker is settled before it unpickles the thing, which may be of a class of the user's.
     """
-    if code is None or not code.files:
-        yield
-        return
+
+    thing: Any
+    folders: Collection[str]
+    place: str | None
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _second, (_Settling(self.folders, self.place), self.thing)
+
+
+@dataclass(frozen=True)
+class _Settling:
+    folders: Collection[str]
+    place: str | None
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return settle, (self.folders, self.place)
+
+
+def settle(folders: Collection[str], place: str | None) -> None:
+    """Look for modules in some folders, too, after all else; work in a place."""
+    sys.path += [folder for folder in folders if folder not in sys.path]
+    if place is not None:
+        os.chdir(place)
+
+
+def _second(_: None, thing: Any) -> Any:
+    return thing
+
+
+@contextmanager
+def away(folder: Path, code: Code | None, options: dict[str, Any]) -> Iterator[None]:
+    """While Ray starts or is joined with some options: be in an empty folder, and upload what is sent.
+
+    Ray lets workers look for modules first in the driver's current folder, and in that of its script; so these are
+    where nothing is. What is sent goes as modules, for a job of Ray's may have a working folder of its own.
+
+    Args:
+        folder: where the empty one is made; nobody else may write there.
+    """
     before = Path.cwd()
-    with tempfile.TemporaryDirectory(prefix="cbobench-ship-") as folder:
-        options["runtime_env"] = {"py_modules": code.lay_out(Path(folder) / "modules")}
-        (empty := Path(folder) / "empty").mkdir()
-        os.chdir(empty)
-        sys.argv[0] = str(empty / Path(sys.argv[0]).name)
-        try:
-            yield
-        finally:
-            os.chdir(before)
+    if code is not None and code.files:
+        options["runtime_env"] = {"py_modules": code.lay_out(folder / "modules")}
+    (empty := folder / "empty").mkdir()
+    os.chdir(empty)
+    sys.argv[:1] = [str(empty / "cbobench")]
+    try:
+        yield
+    finally:
+        os.chdir(before)
 
 
 def code(sources: Mapping[tuple[str, str], str], ship: bool) -> Code:
@@ -78,17 +115,19 @@ def code(sources: Mapping[tuple[str, str], str], ship: bool) -> Code:
     Raises:
         Misuse: it cannot be sent: it is larger than Ray takes, or lies in an archive.
     """
-    if not ship:
-        return Code(sources)
     needed: dict[str, Path] = {}
     for problem, algorithm in sources:
         needed |= closure(problem, algorithm)
         for name in (problem, algorithm):
             module = name.partition(":")[0]
-            if ":" in name and module not in needed:
+            if ship and ":" in name and module not in needed:
                 raise Misuse(f"--ship cannot send {show(module)}: it is no file here; install it on every machine")
+    tops = sorted({PACKAGE, *(name.partition(".")[0] for name in needed)})
+    if not ship:
+        places = [place for top in tops if top != PACKAGE for place in top_level(top)[1] or top_level(top)[:1]]
+        return Code(sources, folders=sorted({str(place.parent) for place in places if place is not None}))
     files: dict[str, Path] = {}
-    for top in sorted({PACKAGE, *(name.partition(".")[0] for name in needed)}):
+    for top in tops:
         found = dict(_files(top, set(needed.values())))
         size = sum(path.stat().st_size for path in found.values())
         if size > limit():

@@ -8,7 +8,6 @@ meant for the driver do not reach it, or do nothing.
 from __future__ import annotations
 
 import importlib
-import json
 import os
 import signal
 import subprocess
@@ -23,16 +22,12 @@ from pathlib import Path
 from queue import SimpleQueue
 from typing import Any
 
+from cbobench.registry import fresh_interpreter
 from cbobench.sweep.interrupt import SIGNALS, ignore
 from cbobench.threads import THREAD_VARIABLES
 
 FORK_SAFE = {"jemalloc_bg_thd"}  # Arrow's allocator, which starts its thread again in a fork
-BOOT = """\
-import json, sys
-sys.path[:] = json.loads(sys.argv[1])
-from cbobench.sweep.spawn import begin
-begin(sys.argv[2], int(sys.argv[3]))
-"""
+BOOT = "from cbobench.sweep.spawn import begin; begin(sys.argv[1], int(sys.argv[2]))"
 
 
 @dataclass
@@ -60,21 +55,21 @@ _open: set[Any] = set()
 """Links of this process, which a fork must not hold: it would keep what is behind them alive."""
 
 
-def spawn(name: str, here: Callable[[Any], None]) -> Child:
+def spawn(name: str, here: Callable[[Any], None], fresh: bool = False) -> Child:
     """Start a process that serves.
 
     Args:
         name: of the function that serves in a fresh interpreter, as "module:function"; it gets the link.
         here: the one that serves in a fork.
+        fresh: whether it must be a fresh interpreter.
     """
     mine, theirs = Pipe()
     _open.add(mine)
     with theirs:
-        if _alone():
+        if not fresh and _alone():
             return Child(_fork(theirs, here), None, mine)
-        words = [sys.executable, "-c", BOOT, json.dumps([*filter(lambda p: isinstance(p, str), sys.path)])]
         process = subprocess.Popen(
-            [*words, name, str(theirs.fileno())], pass_fds=[theirs.fileno()], start_new_session=True,
+            fresh_interpreter(BOOT, name, str(theirs.fileno())), pass_fds=[theirs.fileno()], start_new_session=True,
             stdin=subprocess.DEVNULL, stdout=2, env=os.environ | dict.fromkeys(THREAD_VARIABLES, "1"),
         )  # fmt: skip
         return Child(process.pid, process, mine)

@@ -1,12 +1,18 @@
-"""Ray that we start answers nobody who lacks the token of this process."""
+"""Who gets to a Ray: nobody who lacks the token of this process to one that we start; we to a head with ours."""
 
 from __future__ import annotations
 
 import os
+import stat
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
+
+import cbobench
+from tests.processes import until
+from tests.sweep.heads import free_port, head
 
 DRIVER = """
 import os, subprocess, sys
@@ -31,13 +37,79 @@ except ConnectionError:
 """
 
 
+STARTED = """
+from cbobench.sweep.raysweep import start_ray
+ray, ours = start_ray(1, None)
+print(ray._private.worker._global_node.get_session_dir_path(), flush=True)
+input()
+ray.shutdown()
+"""
+JOINED = "import ray, sys\nfrom cbobench.cli import entry\nentry()"
+
+
+def at_home(home):
+    """An environment with a home folder, and without a word of Ray's tokens."""
+    home.mkdir(exist_ok=True)
+    return {name: value for name, value in os.environ.items() if not name.startswith("RAY_AUTH")} | {"HOME": str(home)}
+
+
 @pytest.mark.slow
 def test_a_peer_without_the_token_is_refused(tmp_path):
     """Without one, with a wrong one, and, as the control, with the right one; nothing is kept in the home folder."""
-    environment = {name: value for name, value in os.environ.items() if not name.startswith("RAY_AUTH")}
-    environment |= {"HOME": str(tmp_path / "home"), "RAY_USAGE_STATS_ENABLED": "0"}
-    (tmp_path / "home").mkdir()
+    environment = at_home(tmp_path / "home") | {"RAY_USAGE_STATS_ENABLED": "0"}
     words = [sys.executable, "-c", DRIVER, PEER]
     done = subprocess.run(words, capture_output=True, text=True, timeout=300, check=False, env=environment)
     assert done.stdout.split() == ["refused", "refused", "joined"], done.stderr
     assert not list((tmp_path / "home").rglob("auth_token"))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("ends", ["kill", "in order"])
+def test_the_folder_of_ray_is_for_this_user_alone_and_goes_with_it(tmp_path, ends):
+    words = [sys.executable, "-c", STARTED]
+    driver = subprocess.Popen(words, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, umask=0o022)
+    session = Path(driver.stdout.readline().strip())
+    folder = next(path for path in session.parents if path.name.startswith("cbobench-"))
+    assert (session / "sockets" / "plasma_store").exists()
+    assert stat.S_IMODE(folder.stat().st_mode) == 0o700
+    driver.kill() if ends == "kill" else driver.communicate("\n")
+    until(lambda: not folder.exists(), lambda: f"{folder} is still there")
+
+
+@pytest.mark.slow
+def test_a_plain_head_is_joined_with_the_token_of_this_home(tmp_path, write_suite):
+    """A head asks for a token where there is one as it starts; one that asks for none is joined with one, too."""
+    with_token, without = at_home(tmp_path / "with"), at_home(tmp_path / "without")
+    (tmp_path / "with" / ".ray").mkdir()
+    (tmp_path / "with" / ".ray" / "auth_token").write_text("5f" * 16)
+    suite = write_suite("suite: s\nhorizon: 5\nseeds: 2\nproblems: [rkhs-1d]\nalgorithms: [random]\n")
+
+    def play(address, out, environment, program=("-m", "cbobench")):
+        words = [sys.executable, *program, "run", str(suite), "--out", str(tmp_path / out), "--address", address]
+        return subprocess.run(words, capture_output=True, text=True, timeout=300, check=False, env=environment)
+
+    def started(environment):
+        port = free_port()
+        words = ["--node-ip-address=127.0.0.1", f"--port={port}", "--num-cpus=1", "--object-store-memory=100000000"]
+        return f"127.0.0.1:{port}", head(words, environment, tmp_path / "head.log")
+
+    address, asks = started(with_token)
+    with asks:
+        for out, program in (("plain", ("-m", "cbobench")), ("imported", ("-c", JOINED))):
+            done = play(address, out, with_token, program)
+            assert done.returncode == 0, done.stderr
+            assert [*cbobench.load_cells(tmp_path / out)["status"]] == ["ok", "ok"]
+        for more, says in (
+            ({}, "there is none here"),
+            ({"RAY_AUTH_TOKEN": "00" * 16}, "the one here is another"),
+            ({"RAY_AUTH_MODE": "disabled"}, "RAY_AUTH_MODE is 'disabled' here"),
+        ):
+            done = play(address, "refused", without | more)
+            assert done.returncode == 2, done.stderr
+            wanted = f"Ray at {address} asks for a token, and {says}; copy ~/.ray/auth_token from its head, or set RAY_"
+            assert wanted in done.stderr
+    address, asks_not = started(without)
+    with asks_not:
+        for out, environment in (("open", without), ("open-with", with_token)):
+            done = play(address, out, environment)
+            assert done.returncode == 0, done.stderr
