@@ -11,6 +11,7 @@ import gc
 import shlex
 import sys
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, TextIO
 
@@ -75,19 +76,27 @@ def do_run(options: argparse.Namespace, given: list[str]) -> int:
 def _run(options: argparse.Namespace, given: list[str], again: str) -> int:
     from cbobench.sweep import run as sweep
     from cbobench.sweep.budget import Budget
-    from cbobench.sweep.estimate import estimate
+    from cbobench.sweep.estimate import estimate, in_time
     from cbobench.sweep.progress import Progress
     from cbobench.sweep.rayhost import Ended
 
     Budget(options.budget)  # a wrong one is refused before anything is read
-    todo = sweep.plan(
-        options.suite, out=options.out, seeds=options.seeds, horizon=options.horizon, only=options.only,
+    planned = partial(
+        sweep.plan, options.suite, out=options.out, seeds=options.seeds, horizon=options.horizon, only=options.only,
         data=options.data, cpus=options.cpus, address=options.address, block=options.block, again=options.again,
         imports=not options.no_imports, command=["cbobench", *given],
     )  # fmt: skip
     if options.dry_run:
-        print("\n".join([estimate(todo, options.cpus), *(f"not played: {line}" for line in todo.record.unplayable)]))
+
+        def say(text: str) -> None:
+            print(f"dry run: {text}", file=sys.stderr, flush=True)
+
+        with in_time():
+            todo = planned(say=say)
+            said = [estimate(todo, options.cpus, say), *(f"not played: {line}" for line in todo.record.unplayable)]
+        print("\n".join(said))
         return 0
+    todo = planned()
     code = 0
     out = sys.stdout
     with Progress(todo) as progress, contextlib.redirect_stdout(sys.stderr):  # Ray prints of crashed workers

@@ -36,6 +36,7 @@ class Known:
         slater: the largest margin seen, NaN where no feasible point was.
         share: share of the pilot's points that were feasible.
         points: how many there were.
+        seconds: that a simulation took, on the clock.
     """
 
     shift: Array
@@ -46,6 +47,7 @@ class Known:
     slater: float
     share: float
     points: int
+    seconds: float = 0.0
 
 
 class Simulated:

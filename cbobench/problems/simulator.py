@@ -6,8 +6,10 @@ See `cbobench.problems.simulated` for what metrics are then of.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextvars import ContextVar
 from dataclasses import dataclass
 from functools import cached_property
+from time import monotonic
 from typing import Any, ClassVar
 
 import numpy as np
@@ -20,6 +22,9 @@ from cbobench.problems.base import Ability, Channel, Drawn, Problem
 from cbobench.problems.channels import DELAY, delayed
 from cbobench.problems.simulated import Known, Simulated, Simulation
 from cbobench.rng import Streams, generator
+
+LATEST: ContextVar[float] = ContextVar("LATEST", default=np.inf)
+"""When, by `monotonic`, a pilot is to end before it is over: that of a dry run, with which nothing is played."""
 
 
 @dataclass(kw_only=True)
@@ -137,8 +142,14 @@ class Simulator(Problem):
     def _pilot(self) -> Known:
         twice = 2 if self.noisy else 1
         points = self.box.scale(sobol(self.box.d, self.pilot // twice))
-        runs = [self.observe(points, [self._generator(f"pilot {k}", i) for i in range(len(points))]) for k in range(2)]
+        began = monotonic()
         again = self.observe(points[:1], [self._generator("pilot 0", 0)])
+        seconds = monotonic() - began
+        if (left := LATEST.get() - monotonic()) < 2 * len(points) * seconds:
+            points = points[: max(2, int(left / (2 * seconds)))]
+        began = monotonic()
+        runs = [self.observe(points, [self._generator(f"pilot {k}", i) for i in range(len(points))]) for k in range(2)]
+        seconds = (monotonic() - began) / (2 * len(points))
         if not np.array_equal(again[0], runs[0][0]):
             fix = "draw from the generator it is given, and from nothing else (np.random is shared by all)"
             raise Misuse(f"{type(self).__name__}: simulate gives other values for an equal generator; {fix}")
@@ -163,7 +174,12 @@ class Simulator(Problem):
         slater = min(1.0, -float(worst.min()))
         sup = np.abs(played).max(axis=0)
         share = float((worst <= 0).mean())
-        return Known(shift, divisor, norm, noise, sup, slater if slater > 0 else np.nan, share, len(points))
+        return Known(shift, divisor, norm, noise, sup, slater if slater > 0 else np.nan, share, len(points), seconds)
+
+    @property
+    def simulations(self) -> tuple[int, int]:
+        """How many a pilot makes, and how many a seed-round: its own, and those that its metrics average."""
+        return 1 + 2 * (self.pilot // (2 if self.noisy else 1)), 1 + self.repeats * self.noisy
 
     def note(self) -> str:
         known = self.known

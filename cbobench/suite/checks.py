@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
+from time import monotonic
 from typing import Any
 
 from cbobench import params
@@ -16,6 +17,7 @@ from cbobench.gp.kernels import refuse_covariance
 from cbobench.gp.posteriors import choice
 from cbobench.problems.base import Drawn, Problem
 from cbobench.problems.instances import check_drawn
+from cbobench.problems.simulator import LATEST
 from cbobench.registry import Registry
 from cbobench.rng import Streams
 from cbobench.suite.cells import Pair
@@ -82,7 +84,8 @@ def check_pairs(
             if title not in instances:
                 check_actions(problem)
                 instances[title] = problem.known_instance()
-            _try_start(variant, problem, instances[title], horizon)
+            if monotonic() < LATEST.get():
+                _try_start(variant, problem, instances[title], horizon)
         except Exception as error:  # a user's algorithm may raise anything
             reason = str(error) if isinstance(error, CbobenchError) else one_line(error)
             unplayable.append((pair, reason.partition(INSTEAD)[0]))

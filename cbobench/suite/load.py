@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -25,6 +25,7 @@ from cbobench.suite.limits import (
     refuse_product,
 )
 from cbobench.suite.parallel import parallel_of
+from cbobench.words import counted
 
 KEYS = (
     *("suite", "about", "horizon", "seeds", "record", "audit", "timeout", "skip", "initial", "parallel"),
@@ -43,6 +44,7 @@ def load(
     only: str | None = None,
     imports: bool = True,
     command: Sequence[str] = (),
+    say: Callable[[str], None] = lambda text: None,
 ) -> Suite:
     """Read and validate a suite file; prepare its problems.
 
@@ -55,6 +57,7 @@ def load(
         imports: whether import paths (`package.module:Class`) are allowed; their modules are looked for beside the
             suite and in the current folder, too (see `registry.find_beside`).
         command: the command line, for the record.
+        say: told in a line what is begun that may take long.
 
     Raises:
         Misuse: anything unknown, missing, out of range or impossible.
@@ -94,13 +97,12 @@ def load(
     check_shared(shared, algorithms, at(content.lines.get("shared", 0)), imports)
     unique(algorithms, "algorithm", path)
     folder = DataFolder(data, path.parent)
-    found = [
-        one
-        for entry in asked["problems"]
-        for one in problem_variants(
+    found = []
+    for i, entry in enumerate(asked["problems"], 1):
+        say(f"prepares {entry.name} ({i} of {len(asked['problems'])})")
+        found += problem_variants(
             entry, at, folder, imports, beside, lambda v: any(Pair(v, a).matches(only) for a in algorithms)
         )
-    ]
     unique([variant for variant, _ in found], "problem", path)
     problems = {variant.title: problem for variant, problem in found}
     check_initial(initial, problems, at(content.lines.get("initial", 0)))
@@ -115,6 +117,7 @@ def load(
     skip = content.get("skip")
     if skip not in (None, "unplayable"):
         raise Misuse(f"{at(content.lines['skip'])}skip is {show(skip)}; allowed: unplayable")
+    say(f"starts every algorithm on every problem ({counted(len(pairs), 'pair')})")
     unplayable = check_pairs(pairs, problems, T, path, skip is not None)
     left_out = {id(pair) for pair, _ in unplayable}
     pairs = [pair for pair in pairs if id(pair) not in left_out]

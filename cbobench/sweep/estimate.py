@@ -4,14 +4,16 @@ What cells in the run folder took is taken from there; else what was measured on
 Of other pairs the first rounds are played, as the run would play them: of one of each algorithm and problem, then of
 those that differ in parameters, as long as all take less than `SAMPLE_SECONDS`; a large sweep is given more time, most
 of it to the pairs that make up most of its work. Where rounds become dearer, that is carried on to the last one. Pairs
-that are not played have the mean of those of the same names. What is too slow to be tried in `BUDGET` is unknown.
+that are not played have the mean of those of the same names. What is too slow to be tried in `BUDGET` is unknown. What
+a simulator takes on the clock is known from its pilot, which is cut short for it.
 """
 
 from __future__ import annotations
 
 import heapq
 import time
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from typing import NamedTuple
 
 import numpy as np
@@ -23,6 +25,7 @@ from cbobench.play.block import start, summaries
 from cbobench.play.rows import recorded_rounds
 from cbobench.play.task import Task
 from cbobench.problems.base import Problem
+from cbobench.problems.simulator import LATEST, Simulator
 from cbobench.results.compact import MANY
 from cbobench.results.schema import Writer, footer
 from cbobench.suite.cells import Cell, Pair
@@ -36,7 +39,8 @@ from cbobench.words import counted
 from cbobench.words import duration as _duration
 
 SAMPLE_SECONDS = 2.0  # of CPU time, to sample pairs for the first time
-BUDGET = 20.0  # seconds on the clock, for all that is played
+BUDGET = 20.0  # seconds on the clock, for all that is played, the pilots of simulators among it
+REST = 5.0  # of them, where preparing took longer
 EACH = 3.0  # and for a pair
 SHORTEST, LONGEST = 0.02, 0.25  # of which one takes
 SHARE, MOST = 0.05, 12.0  # of a sweep's time, and seconds at most, to sample some for longer
@@ -63,9 +67,23 @@ class Sample(NamedTuple):
 USUAL = Sample(0.002, 150.0)
 
 
-def estimate(todo: Plan, cpus: int | None) -> str:
-    """Three lines for a reader. The time is measured on this machine, for this machine's CPUs (or `cpus`)."""
-    tried, per_round, of = _samples(todo)
+@contextmanager
+def in_time() -> Iterator[None]:
+    """Within, what is planned and estimated ends `BUDGET` from now: pilots are cut short, and nothing more is tried."""
+    before = LATEST.set(time.monotonic() + BUDGET)
+    try:
+        yield
+    finally:
+        LATEST.reset(before)
+
+
+def estimate(todo: Plan, cpus: int | None, say: Callable[[str], None] = lambda text: None) -> str:
+    """Three lines for a reader. The time is measured on this machine, for this machine's CPUs (or `cpus`).
+
+    Args:
+        say: told in a line what is begun that may take long.
+    """
+    tried, per_round, of = _samples(todo, say)
     pairs = {strip.pair.title for strip in todo.tasks.strips}
     size, seconds, per_task = 0.0, 0.0, dict.fromkeys(pairs, 0.0)
     for strip in todo.tasks.strips:
@@ -88,7 +106,8 @@ def estimate(todo: Plan, cpus: int | None) -> str:
         about, some = "more than", f"{some}; unknown for {counted(unknown, 'pair')}, not counted: too slow to be tried"
     files = len(todo.tasks) * (3 if todo.record.audit else 2)
     merged = ", merged when the run ends" if len(todo.tasks) > MANY else ""
-    startup = f", plus about {STARTUP_SECONDS:.0f} s to start" if cpus != 0 and todo.tasks else ""
+    begin = STARTUP_SECONDS * (cpus != 0) + sum(_pilot(problem) for problem in todo.suite.problems.values())
+    startup = f", plus about {_duration(begin)} to start" if begin and todo.tasks else ""
     return "\n".join(
         [
             f"{todo.suite.name}: {new} of {todo.cells} cells to play, in {counted(len(todo.tasks), 'task')}"
@@ -97,6 +116,16 @@ def estimate(todo: Plan, cpus: int | None) -> str:
             f"disk: about {_size(size)} in {counted(files, 'file')}{merged}",
         ]
     )
+
+
+def _pilot(problem: Problem) -> float:
+    """Seconds that a simulator's pilot takes before a run begins."""
+    return problem.known.seconds * problem.simulations[0] if isinstance(problem, Simulator) else 0.0
+
+
+def _simulated(problem: Problem) -> float:
+    """Seconds on the clock that a seed-round takes at least: those of its simulations."""
+    return problem.known.seconds * problem.simulations[1] if isinstance(problem, Simulator) else 0.0
 
 
 def _names(pair: Pair) -> tuple[str, str]:
@@ -122,17 +151,23 @@ def _parts(seconds: float) -> list[float]:
     return [seconds / count] * count
 
 
-def _samples(todo: Plan) -> tuple[int, dict[str, float], dict[tuple[str, str], Sample]]:
+def _samples(
+    todo: Plan, say: Callable[[str], None] = lambda text: None
+) -> tuple[int, dict[str, float], dict[tuple[str, str], Sample]]:
     """How many pairs are known, seconds per seed-round where they are, and what else those of some names take."""
-    deadline = time.monotonic() + BUDGET
+    deadline = min(max(LATEST.get(), time.monotonic() + REST), time.monotonic() + BUDGET)
     groups: dict[tuple[str, str], list[Task]] = {}
     for task in todo.tasks.of_pairs():
         groups.setdefault(_names(task.pair), []).append(task)
     found = {pair.title: seconds / rounds for pair, seconds, rounds in todo.measured}
     costs = Costs()
+    simulated = {title: _simulated(problem) for title, problem in todo.suite.problems.items()}
     for task in (task for tasks in groups.values() for task in tasks if task.pair.title not in found):
         problem = todo.suite.problems[task.pair.problem.title]
         each = costs.per_round(task.pair, problem, task.horizon, len(task.cells))
+        least = simulated[task.pair.problem.title]
+        if each is None and least * LEAST * len(_some(task, problem)) > EACH:
+            each = least  # nobody waits for what is known
         if each is not None:
             found[task.pair.title] = each
     turns = [(turn, task) for tasks in groups.values() for turn, task in zip(_spread(len(tasks)), tasks, strict=True)]
@@ -140,6 +175,9 @@ def _samples(todo: Plan) -> tuple[int, dict[str, float], dict[tuple[str, str], S
     asked = [(turn, task) for turn, task in turns if task.pair.title not in found]
     first = {task.pair.algorithm.name: task for _, task in reversed(asked)}  # each method once, should time be short
     asked.sort(key=lambda one: first[one[1].pair.algorithm.name] is not one[1])
+    if asked:
+        left = deadline - time.monotonic()
+        say(f"tries {counted(len(asked), 'pair')} of which nothing is known, for {left:.0f} s at most")
     share = min(LONGEST, max(SHORTEST, SAMPLE_SECONDS / max(1, len(asked))))
     began, slow = time.process_time(), set[str]()
 
@@ -168,7 +206,13 @@ def _samples(todo: Plan) -> tuple[int, dict[str, float], dict[tuple[str, str], S
     for title in {*found} - known:
         del found[title]
     _fill(groups, found)
-    others = {names: _sample(todo, tasks[0], min(EACH, deadline - time.monotonic())) for names, tasks in groups.items()}
+    for task in (task for tasks in groups.values() for task in tasks if task.pair.title in found):
+        found[task.pair.title] = max(found[task.pair.title], simulated[task.pair.problem.title])
+    slow_ones = {names for names, tasks in groups.items() if simulated[tasks[0].pair.problem.title] > EACH / 100}
+    others = {
+        names: USUAL if names in slow_ones else _sample(todo, tasks[0], min(EACH, deadline - time.monotonic()))
+        for names, tasks in groups.items()
+    }
     return sum(title in known for title in work), {title: found[title] for title in work if title in found}, others
 
 

@@ -9,8 +9,8 @@ from __future__ import annotations
 import os
 import pickle
 import socket
-import threading
 import sys
+import threading
 import time
 from collections.abc import Callable, Collection, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor

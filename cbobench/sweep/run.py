@@ -81,6 +81,7 @@ def plan(
     again: Sequence[Again] = (),
     imports: bool = True,
     command: Sequence[str] = (),
+    say: Callable[[str], None] = lambda text: None,
 ) -> Plan:
     """Validate a suite and find what is still to be played. Writes nothing.
 
@@ -96,6 +97,7 @@ def plan(
         again: also play cells that failed, or that older code played.
         imports: whether import paths in the suite are allowed.
         command: the command line, for the record.
+        say: told in a line what is begun that may take long.
 
     Raises:
         Misuse: a wrong suite, or a folder that holds something else. DamagedRun: a broken file in the folder.
@@ -114,7 +116,7 @@ def plan(
         raise Misuse(f"{show(suite)} is no suite; give a file, the name of a shipped suite, or a mapping")
     command = [masked(word) for word in command]
     source = suite if isinstance(suite, Mapping) else resources.find_suite(suite)
-    loaded = load(source, data=data, horizon=horizon, seeds=seeds, only=only, imports=imports, command=command)
+    loaded = load(source, data=data, horizon=horizon, seeds=seeds, only=only, imports=imports, command=command, say=say)
     grid = loaded.grid
     folder = RunFolder.at(Path("runs") / loaded.name if out is None else out).refuse_file("give a folder for the run")
     call = invocation(list(command))
@@ -268,7 +270,7 @@ def run(suite: str | Path | Mapping[str, Any], *, out: str | Path | None = None,
         >>> print(cbobench.compare(done))  # doctest: +SKIP
     """
     of_execute = ("ship", "fail_fast", "budget", "on_receipt", "on_note")
-    known = {*inspect.signature(plan).parameters, *of_execute} - {"suite", "out", "command"}
+    known = {*inspect.signature(plan).parameters, *of_execute} - {"suite", "out", "command", "say"}
     for name, value in options.items():
         if name not in known:
             raise unknown("option", name, known)

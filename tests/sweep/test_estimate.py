@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import time
 from dataclasses import dataclass
 from types import SimpleNamespace
@@ -10,8 +11,10 @@ import numpy as np
 import pytest
 
 from cbobench.algorithms.references import Random
+from cbobench.cli import main
 from cbobench.params import param
 from cbobench.play import play as plays
+from cbobench.problems.simulator import Simulator
 from cbobench.sweep import estimate
 from cbobench.sweep.costs import Costs, gathered, speed
 from cbobench.sweep.run import execute, plan
@@ -159,3 +162,78 @@ def test_the_shipped_costs_are_those_of_shipped_suites():
     content = Costs().content
     assert len(content["costs"]) > 20
     assert all(own > 0 for entries in content["costs"].values() for _, _, _, own in entries)
+
+
+class Clock:
+    """Goes on by a second for each simulation, and else stands still."""
+
+    now = 0.0
+
+
+@dataclass(kw_only=True)
+class Oven(Simulator):
+    """A simulator of a second, that takes no CPU time."""
+
+    source = "ours"
+    about = "an oven"
+    low = (0.0,)
+    high = (1.0,)
+
+    def simulate(self, x, gen):
+        Clock.now += 1.0
+        return [np.sin(3 * x[0]) + 0.1 * gen.standard_normal(), x[0] - 0.5 + 0.1 * gen.standard_normal()]
+
+
+OVENS = """\
+suite: ovens
+horizon: 30
+seeds: 2
+problems: ['tests.sweep.test_estimate:Oven']
+algorithms: [random, cei]
+"""
+
+
+@pytest.fixture
+def clock(monkeypatch):
+    Clock.now = 0.0
+    monkeypatch.setattr("cbobench.problems.simulator.monotonic", lambda: Clock.now, raising=False)
+    monkeypatch.setattr("cbobench.suite.checks.monotonic", lambda: Clock.now, raising=False)
+    fake = SimpleNamespace(monotonic=lambda: Clock.now, process_time=time.process_time, thread_time=time.thread_time)
+    monkeypatch.setattr(estimate, "time", fake)
+    return Clock
+
+
+def test_a_slow_simulator_is_known_from_its_pilot_which_ends_in_time(write_suite, tmp_path, clock, capsys):
+    suite = write_suite(OVENS)
+    assert main(["run", str(suite), "--dry-run", "--cpus", "0", "--out", str(tmp_path / "r")]) == 0
+    assert clock.now <= estimate.BUDGET + 2
+    said = capsys.readouterr()
+    assert "time: about 22 min on 1 CPU(s), plus about 65 s to start (22 min of work)" in said.out  # 30 * 2 * 2 * 11 s
+    assert said.err.splitlines() == [
+        "dry run: prepares tests.sweep.test_estimate:Oven (1 of 1)",
+        "dry run: starts every algorithm on every problem (2 pairs)",
+    ]
+    clock.now = 0.0
+    todo = plan(suite, out=tmp_path / "r", cpus=0)
+    assert clock.now == 65, "a run has the whole pilot"
+    assert next(iter(todo.suite.problems.values())).known.points == 32
+
+
+def test_a_dry_run_that_is_late_tries_nothing_to_start(write_suite, tmp_path, clock, monkeypatch):
+    suite, tried = write_suite(OVENS), []
+    monkeypatch.setattr("cbobench.suite.checks._try_start", lambda *given: tried.append(given))
+    with estimate.in_time():
+        clock.now += estimate.BUDGET
+        assert len(plan(suite, out=tmp_path / "r", cpus=0).tasks) > 0
+    assert tried == []
+    plan(suite, out=tmp_path / "r", cpus=0)
+    assert len(tried) == 2
+
+
+def test_what_takes_long_is_said_before_it_begins(write_suite, tmp_path):
+    said: list[str] = []
+    text = "suite: t\nhorizon: 20\nseeds: 2\nproblems: [rkhs-1d, gramacy]\nalgorithms: [random]\n"
+    estimate.estimate(plan(write_suite(text), out=tmp_path / "r", cpus=0, say=said.append), 2, said.append)
+    assert said[:3] == ["prepares rkhs-1d (1 of 2)", "prepares gramacy (2 of 2)",
+                        "starts every algorithm on every problem (2 pairs)"]  # fmt: skip
+    assert re.fullmatch(r"tries \d pairs? of which nothing is known, for \d+ s at most", said[3])
