@@ -93,7 +93,8 @@ def parser() -> Parser:
     commands = top.add_subparsers(dest="command", required=True, metavar="COMMAND", parser_class=Parser)
 
     def command(name: str, about: str) -> Parser:
-        made: Parser = commands.add_parser(name, help=about, description=about, allow_abbrev=False)
+        escaped = about.replace("%", "%%")  # argparse formats help, and not descriptions
+        made: Parser = commands.add_parser(name, help=escaped, description=about, allow_abbrev=False)
         return made
 
     run = command("run", "play a suite (a YAML file or a shipped name) and print its table; resumes and extends a run")
@@ -123,7 +124,10 @@ def parser() -> Parser:
     watch.add_argument("run", metavar="RUN", help="run folder, path or URI")
     watch.add_argument("--once", action="store_true", help="print it once, as text")
     watch.add_argument("--json", action="store_true", help="print an object at every look, or once")
-    compare = command("compare", "what the seeds came to: medians with intervals, who is best; or what changed")
+    compare = command(
+        "compare",
+        "what the seeds came to: medians with intervals (95 % from six seeds on), who is best; or what changed",
+    )
     figures = command("figures", "draw every figure that the recipes know: PDF, PNG, caption and the CSV behind each")
     for sub in (status, compare, figures):
         sub.add_argument("run", metavar="RUN", help="run folder or bundle, path or URI")

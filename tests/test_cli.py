@@ -271,9 +271,11 @@ def test_an_unknown_option_is_never_its_own_suggestion(run, words, hint):
     assert err.count("\n") == 1
 
 
-def test_commands_have_help(command):
-    assert "medians with intervals" in command("compare", "--help").stdout
-    assert "medians with intervals" in command("--help").stdout
+def test_help_of_a_command_is_plain_text(command):
+    text = command("compare", "--help").stdout
+    assert "95 % from six seeds" in text
+    assert "%%" not in text
+    assert "%%" not in command("--help").stdout
 
 
 def test_the_hint_keeps_what_belongs_to_the_suite():
