@@ -20,7 +20,7 @@ from cbobench.check.command import do_check
 from cbobench.condition import do_compact, do_export, do_remove, do_status, do_verify, finishing, import_if_asked
 from cbobench.errors import CbobenchError, Misuse, masked, printable
 from cbobench.new import do_new
-from cbobench.words import counted
+from cbobench.words import counted, part_of
 
 if TYPE_CHECKING:
     from cbobench.sweep.run import Outcome
@@ -154,7 +154,7 @@ def _came_to(outcome: Outcome, done: int, command: str, fail_fast: bool, said: i
         good = done + outcome.played - outcome.failed
         bad = f", {outcome.failed} failed" if outcome.failed else ""
         cells = counted(outcome.cells, "cell")
-        print(f"stopped: {good} of {cells} done{bad}; to go on: {command}", file=sys.stderr)
+        print(f"stopped: {good:,} of {cells} done{bad}; to go on: {command}", file=sys.stderr)
         return 1 if fail_fast and outcome.failed else 130
     from cbobench.report.compare import compare
     from cbobench.report.load import Run
@@ -166,11 +166,11 @@ def _came_to(outcome: Outcome, done: int, command: str, fail_fast: bool, said: i
     failed = int((finished.cells["status"] == "failed").sum())
     if outcome.spent:
         good = done + outcome.played - outcome.failed
-        print(f"the budget is spent: {good} of {outcome.cells} cells are done; to go on: {command}", file=sys.stderr)
+        print(f"the budget is spent: {part_of(good, outcome.cells, 'cell')} done; to go on: {command}", file=sys.stderr)
     if failed:
         print(f"{counted(failed, 'cell')} failed; {see}", file=sys.stderr)
     if outcome.absent:
-        some = f"{len(outcome.absent)} of {counted(outcome.tasks, 'task')} played but not in {outcome.folder}"
+        some = f"{len(outcome.absent):,} of {counted(outcome.tasks, 'task')} played but not in {outcome.folder}"
         print(
             f"absent: {some} (first {outcome.absent[0]}); does every worker reach the same folder? {see}",
             file=sys.stderr,

@@ -61,13 +61,13 @@ def do_status(options: argparse.Namespace, given: list[str]) -> int:
         print(json.dumps(content | {"failures": failures, "finish": hints}, indent=1, ensure_ascii=False))
         return 1 if failures else 0
     cells = counted(len(record.cells), "cell")
-    print(printable(f"{record.suite or folder}: {len(state.done)} of {cells} done, {len(state.failed)} failed, "
-                  f"{len(state.missing)} missing, {len(state.stale)} stale"))  # fmt: skip
+    print(printable(f"{record.suite or folder}: {len(state.done):,} of {cells} done, {len(state.failed):,} failed, "
+                  f"{len(state.missing):,} missing, {len(state.stale):,} stale"))  # fmt: skip
     for failure in failures[:SHOWN_FAILURES]:
         pair = f"{failure['problem']} / {failure['algorithm']}"
         print(f"  failed: {pair} seed {failure['seed']}: {failure['error']}")
     if len(failures) > SHOWN_FAILURES:
-        print(f"  ... and {len(failures) - SHOWN_FAILURES} more (--format json lists all)")
+        print(f"  ... and {len(failures) - SHOWN_FAILURES:,} more (--format json lists all)")
     for line in record.unplayable:
         print(f"  not played: {line}")
     if state.stale:
@@ -100,7 +100,7 @@ def do_compact(options: argparse.Namespace, given: list[str]) -> int:
     folder = RunFolder.at(options.run)
     folder.refuse_file("give a run folder, which has files to merge")
     before, now = compact(folder)
-    print(f"{folder}: {counted(before, 'file')} of cells, now {now}")
+    print(f"{folder}: {counted(before, 'file')} of cells, now {now:,}")
     return 0
 
 
@@ -135,7 +135,7 @@ def do_export(options: argparse.Namespace, given: list[str]) -> int:
         print(printable(f"the bundle names a path, as the suite does: {path}"), file=sys.stderr)
     failed = f", {made.failed} failed" if made.failed else ""
     cells = counted(made.expected, "cell")
-    print(printable(f"{made.file}: {made.done} of {cells} done{failed}, {made.size / 1000:,.0f} kB"))
+    print(printable(f"{made.file}: {made.done:,} of {cells} done{failed}, {made.size / 1000:,.0f} kB"))
     return 0
 
 
@@ -156,19 +156,20 @@ def do_verify(options: argparse.Namespace, given: list[str]) -> int:
         print(json.dumps(content, indent=1, ensure_ascii=False))
         return 1 if found.damaged and not options.repair else 0
     if found.asked is None:
-        whole = f"whole cells: {found.cells} (no record says how many were asked for)"
+        whole = f"whole cells: {found.cells:,} (no record says how many were asked for)"
     else:
         whole = f"{part_of(found.cells, found.asked, 'cell')} whole"
     print(f"{part_of(len(found.damaged), found.files, 'file')} damaged; {whole}")
     for damage in found.damaged:
         print(f"  {damage.file}: {damage.why}")
     if found.twice:
-        print(f"  {found.twice} cells were played twice, with the same results; each counts once")
+        print(f"  played twice, with the same results: {counted(found.twice, 'cell')}; each counts once")
     if found.late:
         print(f"  cells without rounds that another task has played, too: {counted(len(found.late), 'file')}; "
               "they do not count")  # fmt: skip
     if found.orphans:
-        print(f"  {len(found.orphans)} tasks have rounds and no cells yet; they do not count, and the next run goes on")
+        tasks = counted(len(found.orphans), "task")
+        print(f"  rounds without cells yet: {tasks}; they do not count, and the next run goes on")
     if found.bare:
         print(f"  {counted(found.bare, 'file')} of an older version without digests: changed values may pass there")
     absent = [damage.file for damage in found.damaged if damage.why == ABSENT]

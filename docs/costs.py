@@ -14,6 +14,7 @@ from cbobench import resources
 from cbobench.report.load import Run
 from cbobench.suite.load import load
 from cbobench.sweep.costs import FILE, gathered, speed
+from cbobench.words import counted
 
 
 def main() -> None:
@@ -41,7 +42,7 @@ def main() -> None:
     rows = ",\n".join(f"  {json.dumps(name)}: {json.dumps(some)}" for name, some in content["costs"].items())
     path = resources.folder("suites") / FILE
     path.write_text(f'{{"speed": {content["speed"]:.3g}, "costs": {{\n{rows}\n}}}}\n')
-    print(f"{path}: {sum(map(len, content['costs'].values()))} pairs")
+    print(f"{path}: {counted(sum(map(len, content['costs'].values())), 'pair')}")
 
 
 if __name__ == "__main__":

@@ -129,7 +129,8 @@ def overall(found: Findings) -> str:
         text += f"\nOf the suite, but not played: {', '.join(found['missing'])}.\n"
     text += "".join(f"\nNot playable: {line}.\n" for line in found["unplayable"])
     if stale := sum(row["stale"] for row in found["table"]):
-        text += f"\nPlayed by an earlier version of the code: {stale} of {sum(r['n'] for r in found['table'])} runs.\n"
+        runs = counted(sum(row["n"] for row in found["table"]), "run")
+        text += f"\nPlayed by an earlier version of the code: {stale:,} of {runs}.\n"
     return text
 
 

@@ -23,7 +23,7 @@ ALLOWED = {
     "params": {"errors"}, "resources": {"errors"},
     "stats": {"errors", "rng"},
     "gp": {"errors", "registry", "rng", "params"},
-    "problems": {"gp", "errors", "registry", "rng", "params"},
+    "problems": {"gp", "errors", "registry", "rng", "params", "words"},
     "algorithms": {"problems", "gp", "errors", "registry", "rng", "params"},
     "suite": {"algorithms", "problems", "gp", *LEAVES},
     "results": {"suite", "algorithms", "problems", *LEAVES},

@@ -192,14 +192,14 @@ function curvePanel(run, problem, state, dark) {
       const part = pair.seeds.length < pair.n ? `, ${pair.seeds.length} shown` : "";
       if (part) few.push(look.label);
       if (y.some((value) => value !== null && value <= 0)) below.push(look.label);
-      if (lacking) none.push(`${look.label} (${lacking} of ${pair.n} seeds)`);
+      if (lacking) none.push(`${look.label} (${lacking} of ${pair.n} ${pair.n === 1 ? "seed" : "seeds"})`);
       traces.push({ type: "scatter", mode: "lines", name, x, y, text, opacity: 0.45, line: { ...line, width: 1 },
         hovertemplate: `%{fullData.name}, %{text}<br>t = %{x:,}: %{y:.4g}<br>${many}${part}<extra></extra>` });
       continue;
     }
     const [centre, low, high] = unpacked(pair.curves[state.metric], t.length).slice(middle === "median" ? 0 : 3);
     t.forEach((round, k) => csv.push([run.label, run.problems[problem], look.label, round, centre[k], low[k], high[k], pair.n, pair.expected, pair.stale]));
-    const lost = `${look.label} (${lacking} of ${pair.n} seeds have no value)`;
+    const lost = `${look.label} (no value in ${lacking} of ${pair.n} ${pair.n === 1 ? "seed" : "seeds"})`;
     if (centre.at(-1) === null) undefinedIn.push(lost);
     else if (centre.includes(null)) late.push(look.label);
     if (lacking && centre.at(-1) !== null) worst.push(lost);

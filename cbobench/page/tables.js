@@ -84,7 +84,8 @@ function tableOf(table, file) {
     const kept = rows.filter((one) => wanted.every((word) => one.text.includes(word)));
     body.replaceChildren(...kept.map((one) => one.row));
     body.classList.toggle("sorted", order.column >= 0);
-    said.textContent = kept.length === rows.length ? `${rows.length} rows` : `${kept.length} of ${rows.length} rows`;
+    const count = `${rows.length.toLocaleString("en")} ${rows.length === 1 ? "row" : "rows"}`;
+    said.textContent = kept.length === rows.length ? count : `${kept.length.toLocaleString("en")} of ${count}`;
   }
 
   function sort(column) {

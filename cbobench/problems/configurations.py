@@ -21,6 +21,7 @@ from cbobench.gp.kernels import Array, StationaryName, smooth_norm, stationary
 from cbobench.problems.base import Channel, Drawn, Feedback, Instances, Problem, Shown, choose_seed_set
 from cbobench.problems.channels import AdditiveNoise
 from cbobench.rng import Draws, Streams, standard_normal, uniform
+from cbobench.words import counted
 
 DIRECTIONS = {"maximise": 1.0, "minimise": -1.0, "maximize": 1.0, "minimize": -1.0}
 BOUNDS = {"at_most": 1.0, "at_least": -1.0}
@@ -208,7 +209,7 @@ class Configurations(Problem):
         if not kept.all(axis=1).any():
             least = means[:, 1:].min(axis=0)
             each = [
-                f"{rule.words}: {int(k.sum())} of {n}, best {rule.bound + rule.sign * low:.6g}"
+                f"{rule.words}: {int(k.sum()):,} of {n:,}, best {rule.bound + rule.sign * low:.6g}"
                 for rule, k, low in zip(rules[1:], kept.T, least, strict=True)
             ]
             raise Misuse(f"no feasible configuration: none keeps all constraints ({'; '.join(each)}); move a bound")
@@ -254,7 +255,7 @@ class Configurations(Problem):
         spread = [f"{self.divisor[1 + j]:.4g}" for j in range(len(rules))]
         each = [f"{rule.words} in units of {unit}" for rule, unit in zip(rules, spread, strict=True)]
         how = "noise-free" if self.noise is not None and not self.noise.any() else "noisy"
-        how += f", {len(self.values)} rows of {len(self.means)} configurations"
+        how += f", {counted(len(self.values), 'row')} of {counted(len(self.means), 'configuration')}"
         return f"f = {f}; g: {', '.join(each)}; {how}"
 
     def feedback(self, instances: Drawn, streams: Streams) -> Channel:

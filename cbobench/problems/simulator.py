@@ -22,6 +22,7 @@ from cbobench.problems.base import Ability, Channel, Drawn, Problem
 from cbobench.problems.channels import DELAY, delayed
 from cbobench.problems.simulated import Known, Simulated, Simulation
 from cbobench.rng import Streams, generator
+from cbobench.words import counted
 
 LATEST: ContextVar[float] = ContextVar("LATEST", default=np.inf)
 """When, by `monotonic`, a pilot is to end before it is over: that of a dry run, with which nothing is played."""
@@ -133,7 +134,7 @@ class Simulator(Problem):
             g = self.observe(x, [self._generator("best", i) for i in range(len(x))]).mean(axis=0)[1:]
             if (g > 0).any():
                 j = int(g.argmax())
-                there = f"the mean of {len(x)} simulations there has g_{j + 1} = {g[j]:.6g}"
+                there = f"the mean of {counted(len(x), 'simulation')} there has g_{j + 1} = {g[j]:.6g}"
                 raise Misuse(f"best_known is not feasible: {there}; give a point where every g_j <= 0, or a target")
 
     def _generator(self, role: str, i: int) -> np.random.Generator:
@@ -191,7 +192,7 @@ class Simulator(Problem):
         else:
             parts.append("no optimum is known, so there is no regret")
         if self.noisy:
-            means = f"means of {self.repeats} simulations at each point, of streams of their own"
+            means = f"means of {counted(self.repeats, 'simulation')} at each point, of streams of their own"
             parts.append(f"metrics are of {means if self.repeats else 'observed values, with their noise'}")
         return "; ".join(parts)
 

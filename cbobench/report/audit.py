@@ -72,7 +72,7 @@ def audit(run: Run, style: str = "table", width: int | None = None) -> str:
 
 def _measured(row: dict[str, Any]) -> list[str]:
     spread = f"[{number(row['low'])}, {number(row['high'])}]" if np.isfinite(row["low"]) else ""
-    words = f"{row['count']} of {row['of']}" if row["count"] is not None else number(row["measured"])
+    words = f"{row['count']:,} of {row['of']:,}" if row["count"] is not None else number(row["measured"])
     shown = f"{number(row['measured'])} {spread}".strip() if row["count"] is not None else spread
     return [words, shown, " ".join(word for word in (row["verdict"], row["about"]) if word)]
 

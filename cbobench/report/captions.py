@@ -70,14 +70,16 @@ def _seeds(run: Run, panels: Sequence[AnyPanel], shown: Shown) -> str:
     """Of what and how many, and what the bars, bands or boxes are."""
     counts = {pair: len(run.good(*pair)) for pair in shown.pairs}
     low, high = min(counts.values()), max(counts.values())
-    seeds = ("one seed" if low == 1 else f"{low} seeds") if low == high else f"{low} to {high} seeds"
+    seeds = ("one seed" if low == 1 else counted(low, "seed")) if low == high else f"{low:,} to {counted(high, 'seed')}"
     first = " ".join(dict.fromkeys(panel.seen(seeds, counts.values()) for panel in panels))
     asked = {(p, a): run.expected_of(p)[a] for p, a in [*shown.pairs, *shown.absent]}
     labels = run.record.labels("algorithms")
     several = len({problem for problem, _ in asked}) > 1
     where = {title: f" on {label}" if several else "" for title, label in run.record.labels("problems").items()}
     missing = [
-        f"{labels[a]}{where[p]} {count} of {n}" for (p, a), n in asked.items() if (count := counts.get((p, a), 0)) < n
+        f"{labels[a]}{where[p]} {count:,} of {n:,}"
+        for (p, a), n in asked.items()
+        if (count := counts.get((p, a), 0)) < n
     ]
     first += f" Incomplete: {', '.join(missing)} seeds." if missing else ""
     return f"{first} {ends(run, dict.fromkeys(problem for problem, _ in shown.pairs))}."
@@ -113,11 +115,11 @@ def _notes(run: Run, panels: Sequence[AnyPanel], shown: Shown) -> list[str]:
     for problem in problems:
         if (arena := (problem, run.horizon_of(problem), None)) in known:
             count, of = known[arena]
-            notes.append(f"The constraint binds in {count} of {counted(of, 'seed')} ({labels[problem]}).")
+            notes.append(f"The constraint binds in {count:,} of {counted(of, 'seed')} ({labels[problem]}).")
     drawn = [group for group in found if (group.problem, group.algorithm) in shown.pairs]
     if old := sum(len(group.outdated & {*group.good.index}) for group in drawn):
         cells = counted(sum(len(group.good) for group in drawn), "cell")
-        notes.append(f"Stale: {old} of {cells}, played by code that has changed since.")
+        notes.append(f"Stale: {old:,} of {cells}, played by code that has changed since.")
     if mixed := rounding(cpus(drawn)):
         notes.append(f"The cells were {mixed}.")
     return notes

@@ -31,6 +31,7 @@ from cbobench.report.panels import Boxes, Panel, Statistic
 from cbobench.report.planes import Plane, TradeOff
 from cbobench.report.profiles import Profile
 from cbobench.report.style import Size, legend_label, looks, size_of
+from cbobench.words import counted
 
 __all__ = [
     "AnyPanel", "Boxes", "Figure", "Panel", "Plane", "Profile", "TradeOff", "compose", "draw", "draw_all", "main",
@@ -96,7 +97,7 @@ def compose(
                 if np.isnan(some[panel.statistic].iloc[-1]):
                     good = run.good(panel.problem, str(name))[panel.metric]
                     what = f"{panel.statistic} of {METRICS[panel.metric].symbol} of {some['label'].iloc[0]}"
-                    shown.broken[f"{what} (known in {good.notna().sum()} of {len(good)} seeds)"] = None
+                    shown.broken[f"{what} (known in {good.notna().sum():,} of {counted(len(good), 'seed')})"] = None
         for column, metric in panel.centres.items():
             if column in frame and METRICS[metric].better == "lower" and (frame[column] < 0).any():
                 shown.negative[METRICS[metric].label_of(panel.averaged)] = None

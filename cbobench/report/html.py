@@ -42,6 +42,6 @@ def run(opened: Run) -> str:
     """What of a run is done, and its comparison."""
     cells, expected = opened.cells, len(opened.record.cells)
     failed = int((cells["status"] == "failed").sum())
-    words = [f"{len(cells) - failed} of {counted(expected, 'cell')} done"]
-    words += [f"{count} {word}" for word, count in (("failed", failed), ("stale", len(opened.stale))) if count]
+    words = [f"{len(cells) - failed:,} of {counted(expected, 'cell')} done"]
+    words += [f"{count:,} {word}" for word, count in (("failed", failed), ("stale", len(opened.stale))) if count]
     return f"<p>{text(str(opened.folder))}: {', '.join(words)}</p>{table(compare(opened).table)}"

@@ -180,5 +180,5 @@ def plain(text: str) -> str:
 
 def legend_label(label: str, n: int, expected: int, old: int = 0, more: Iterable[str] = ()) -> str:
     """A label of the legend, which says so where seeds are missing, or cells are stale, and what more there is."""
-    notes = [*[f"{n} of {expected}"] * (n != expected), *more, *["stale"] * bool(old)]
+    notes = [*[f"{n:,} of {expected:,}"] * (n != expected), *more, *["stale"] * bool(old)]
     return plain(label) + (f" ({', '.join(notes)})" if notes else "")

@@ -81,12 +81,12 @@ def summary(view: View) -> list[str]:
     """The state of a run in a line or two."""
     done, total = view.sum("rounds"), sum(pair.total for pair in view.pairs)
     cells = counted(view.sum("expected"), "cell")
-    words = f"{view.state}: {view.sum('ok')} of {cells} ok, {view.sum('failed')} failed"
+    words = f"{view.state}: {view.sum('ok'):,} of {cells} ok, {view.sum('failed'):,} failed"
     if view.state not in ("playing", "silent"):
         return [printable(f"{view.record.suite or view.folder}: {words}")]
     rate = "" if view.rate is None else f", {view.rate:,.0f} a second"
     left = "unknown" if view.left is None else time_left(*view.left)
-    first = printable(f"{view.record.suite or view.folder}: {words}, {view.sum('playing')} playing")
+    first = printable(f"{view.record.suite or view.folder}: {words}, {view.sum('playing'):,} playing")
     return [first, f"  {_percent(done, total)} of the rounds{rate}; left: {left}"]
 
 
@@ -122,7 +122,7 @@ def _pairs(pairs: list[PairState], room: int | None) -> list[str]:
         now = [pair for pair in pairs if pair.playing or 0 < pair.rounds < pair.total]
         shown = now[: room - 1] or pairs[: room - 1]
         whole = sum(pair.rounds == pair.total and not pair.playing for pair in pairs)
-        rest = f"... of {len(pairs)} pairs {whole} are over, {len(now)} have begun (--once shows all)"
+        rest = f"... of {counted(len(pairs), 'pair')} over: {whole:,}, begun: {len(now):,} (--once shows all)"
     several = len({pair.horizon for pair in pairs}) > 1
     columns = ["problem", "algorithm", *(["T"] if several else []), "rounds", "ok", "failed", "playing", "of"]
     rows = [

@@ -31,6 +31,7 @@ from cbobench.results.record import RunRecord
 from cbobench.results.rows import only_of
 from cbobench.results.schema import Writer, footer, schema
 from cbobench.suite.cells import Cells, as_words
+from cbobench.words import counted
 
 ROWS = 1_000_000  # recorded rounds of a shard
 CELLS = 50_000  # where few rounds are recorded
@@ -104,7 +105,7 @@ def compact_large(folder: RunFolder, note: Callable[[str], None]) -> None:
         note(f"its files were not merged ({error}); cbobench compact does that later")
     else:
         if after < before:
-            note(f"merged {before} files of cells into {after}")
+            note(f"merged {counted(before, 'file')} of cells into {after:,}")
 
 
 def _sweep(folder: RunFolder) -> None:
@@ -227,4 +228,4 @@ def _write(kind: str, metadata: dict[bytes, bytes], parts: Iterator[pa.Table], e
         if len(waiting) > 1 or not written:
             writer.write_table(pa.concat_tables(waiting).combine_chunks())
     if written != expected:
-        raise DamagedRun(f"{written} rows of {kind} were merged, {expected} were expected; nothing was changed")
+        raise DamagedRun(f"{counted(written, 'row')} of {kind} merged, {expected:,} expected; nothing was changed")

@@ -28,6 +28,7 @@ from cbobench.results.folder import RunFolder
 from cbobench.results.store import StoreFailure, born, machine
 from cbobench.suite.cells import Cells, Pair
 from cbobench.suite.variants import canonical
+from cbobench.words import counted
 
 FOLDER = "drivers"
 BEAT = 10.0  # seconds between two signs of life
@@ -167,8 +168,8 @@ class Claim:
                 if driver.holds or driver.id < self.id:
                     count = sum(end - first for ranges in self.mine.cells.values() for first, end in ranges)
                     raise Misuse(
-                        f"{number} of the {count} cells to play in {self.folder} are played by {driver} already; "
-                        "wait for it, or end it, or ask for other cells with --only"
+                        f"{number:,} of the {counted(count, 'cell')} to play in {self.folder} are played by {driver} "
+                        "already; wait for it, or end it, or ask for other cells with --only"
                     )
             if not rivals:
                 break

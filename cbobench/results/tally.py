@@ -35,10 +35,10 @@ class Tally:
 
     def __str__(self) -> str:
         """How many failed, and of what, the commonest first: "12 failed: 10 x ValueError: no, 2 x timed out"."""
-        words = [f"{count} x {self._words(kind)}" for kind, count in self.counts.most_common(SHOWN)]
+        words = [f"{count:,} x {self._words(kind)}" for kind, count in self.counts.most_common(SHOWN)]
         others = len(self.counts) - len(words)
         more = [counted(others, "other kind")] if others else []
-        return f"{self.total} failed: {', '.join([*words, *more])}"
+        return f"{self.total:,} failed: {', '.join([*words, *more])}"
 
     def examples(self) -> list[str]:
         """The first failure of each of the commonest kinds."""

@@ -26,6 +26,7 @@ from cbobench.results.record import CALLS, DIGEST, FILE, RunRecord, digest
 from cbobench.results.schema import KINDS
 from cbobench.results.tidy import orphans
 from cbobench.suite.cells import Cells
+from cbobench.words import counted
 
 QUARANTINE = "quarantine"
 ABSENT = "is missing"
@@ -188,7 +189,7 @@ def _read(folder: RunFolder, kind: str, task: str, record: RunRecord | None) -> 
     if not isinstance(footer["cells"], list) or not all(isinstance(cell, str) for cell in footer["cells"]):
         raise DamagedRun("has a footer that cbobench did not write")
     if {*footer["cells"]} != {*rows}:
-        raise DamagedRun(f"should hold {len(footer['cells'])} cells, and holds others")
+        raise DamagedRun(f"should hold {counted(len(footer['cells']), 'cell')}, and holds others")
     for cell, row in rows.items():
         if kind == "cells":
             cell_of(row, "it")

@@ -35,7 +35,7 @@ from cbobench.sweep.pace import LONG, SHARED_ROUND
 from cbobench.sweep.run import Plan
 from cbobench.sweep.workers import usable_cpus
 from cbobench.threads import single_thread
-from cbobench.words import counted
+from cbobench.words import counted, part_of
 from cbobench.words import duration as _duration
 
 SAMPLE_SECONDS = 2.0  # of CPU time, to sample pairs for the first time
@@ -100,7 +100,7 @@ def estimate(todo: Plan, cpus: int | None, say: Callable[[str], None] = lambda t
         wall = _wall(each, workers)
     new = todo.cells - todo.done
     unknown = len(pairs - per_round.keys())
-    some = f"; {tried} of {len(pairs)} pairs are known" if tried < len(pairs) - unknown else ""
+    some = f"; {part_of(tried, len(pairs), 'pair')} known" if tried < len(pairs) - unknown else ""
     about = "about"
     if unknown:
         about, some = "more than", f"{some}; unknown for {counted(unknown, 'pair')}, not counted: too slow to be tried"
@@ -110,8 +110,8 @@ def estimate(todo: Plan, cpus: int | None, say: Callable[[str], None] = lambda t
     startup = f", plus about {_duration(begin)} to start" if begin and todo.tasks else ""
     return "\n".join(
         [
-            f"{todo.suite.name}: {new} of {todo.cells} cells to play, in {counted(len(todo.tasks), 'task')}"
-            f" -> {todo.folder}",
+            f"{todo.suite.name}: {new:,} of {counted(todo.cells, 'cell')} to play, in "
+            f"{counted(len(todo.tasks), 'task')} -> {todo.folder}",
             f"time: {about} {_duration(wall)} on {workers} CPU(s){startup} ({_duration(seconds)} of work{some})",
             f"disk: about {_size(size)} in {counted(files, 'file')}{merged}",
         ]

@@ -75,9 +75,9 @@ def test_curves_are_drawn_as_figures_have_them(lacks, lacking):
                 np.testing.assert_allclose(some[[statistic, "low", "high"]], of[[statistic, "low", "high"]], rtol=2e-6)
                 assert (some[["n", "expected"]] == 6).all().all()
             assert "T = 120 (no cell of T = 240 is good), n = 6 of 6, 0 of 6; no good cell: lost" in note
-            gone = f"{statistic} undefined in the end: late (5 of 6 seeds have no value)"
+            gone = f"{statistic} undefined in the end: late (no value in 5 of 6 seeds)"
             assert (gone in note) == (metric == "simple_regret")
-            assert ("half (2 of 6 seeds have no value)" in note) == (metric == "simple_regret")
+            assert ("half (no value in 2 of 6 seeds)" in note) == (metric == "simple_regret")
     assert "chosen" not in note
     lacks.get_by_label("Metric").select_option("regret")
     lacks.get_by_label("log values").check()

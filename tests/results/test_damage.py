@@ -83,7 +83,7 @@ def test_a_folder_of_something_else_is_refused(small_suite, write_suite, tmp_pat
     with pytest.raises(Misuse, match="holds the suite 'small', not 'tall'; give another --out"):
         cbobench.run(other, out=run, cpus=0)
     keeps = small_suite(extra="record: {rounds: 7}\n")
-    with pytest.raises(Misuse, match="records 1000 rounds, the suite now asks otherwise"):
+    with pytest.raises(Misuse, match="records 1,000 rounds, the suite now asks otherwise"):
         cbobench.run(keeps, out=run, cpus=0)
     (tmp_path / "full").mkdir()
     (tmp_path / "full" / "thesis.tex").write_text("")

@@ -83,7 +83,7 @@ def test_pairs_of_other_parameters_are_tried_as_far_as_there_is_time(write_suite
     tried, per_round, _ = estimate._samples(todo)
     assert tried == 1
     assert len({*per_round.values()}) == 1, "those that are not have the mean of those that are"
-    assert "; 1 of 4 pairs are known)" in estimate.estimate(todo, 2)
+    assert "; 1 of 4 pairs is known)" in estimate.estimate(todo, 2)
 
 
 @pytest.mark.usefixtures("own_clock")

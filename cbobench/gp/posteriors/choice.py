@@ -43,12 +43,12 @@ def representation(actions: Finite | Box, horizon: int) -> str:
     if isinstance(actions, Box):
         mesh = actions.mesh
         if mesh is None:
-            return f"observations (box with {actions.size} candidates)"
+            return f"observations (box with {actions.size:,} candidates)"
         size = f"{mesh.size}^{mesh.d}" if mesh.d > 1 else f"{mesh.size}"
         return f"features (rank {len(mesh.pairs)}, on a mesh of {size} points); where λ < {SMALL:g}, observations"
     if in_features(actions, horizon):
-        return f"features (rank {actions.features.shape[1]} of {actions.n} actions, T = {horizon})"
-    return f"observations (rank above {largest_rank(actions.n, horizon)} of {actions.n} actions, T = {horizon})"
+        return f"features (rank {actions.features.shape[1]} of {actions.n:,} actions, T = {horizon})"
+    return f"observations (rank above {largest_rank(actions.n, horizon)} of {actions.n:,} actions, T = {horizon})"
 
 
 def cheapest(
