@@ -22,7 +22,6 @@ from cbobench.gp.posteriors.factor import lapack
 
 MOST = 256  # observations: later ones thin out the earlier ones evenly
 STEPS = 50
-FEW, FRESH = 10, 5  # from so many observations on until `EVERY`, only each fifth fit starts from the priors' modes, too
 EVERY, GROWTH = 30, 1.1  # a fit after each of so many observations, then whenever there are so many times as many
 SHORTEST, LONGEST = 0.025, 100.0
 LEAST_NOISE, MOST_NOISE = 1e-8, 1.0
@@ -59,7 +58,10 @@ def modal_lengthscale(d: int) -> float:
 
 
 def fit(points: Array, values: Array, before: Fitted | None, noise: float | None = None) -> Fitted:
-    """The most probable hyperparameters, by L-BFGS from those before and, now and then, from the priors' modes.
+    """The most probable hyperparameters, by L-BFGS from those before and from the priors' modes.
+
+    The density has several local maxima; of what both starts find the higher one is taken, which may not be the
+    highest: of 400 fits of `cei` on the boxes here 5 missed it by over 0.01 (0.5 at most), against 40 more starts.
 
     Args:
         points: of the unit cube, (c, d), c > 1.
@@ -76,10 +78,8 @@ def fit(points: Array, values: Array, before: Fitted | None, noise: float | None
     middle, spread = float(values.mean()), float(values.std())
     spread = spread if spread > 0 else 1.0
     objective = Objective(points, (values - middle) / spread, None if noise is None else noise / spread**2)
-    starts = [] if before is None else [objective.of(before, spread)]
-    if before is None or not FEW < count <= EVERY or count % FRESH == 0:
-        starts.append(objective.start())
-    options = {"maxiter": STEPS, "ftol": 1e-5, "gtol": 1e-2}  # within 1e-3 of the optimum's logarithm
+    starts = [objective.start()] if before is None else [objective.of(before, spread), objective.start()]
+    options = {"maxiter": STEPS, "ftol": 1e-5, "gtol": 1e-2}  # within 1e-3 of the logarithm at a local optimum
     found = [
         minimize(objective, start, jac=True, method="L-BFGS-B", bounds=objective.bounds, options=options)
         for start in starts

@@ -7,7 +7,7 @@ import math
 import numpy as np
 import pytest
 from scipy import stats
-from scipy.optimize import approx_fprime
+from scipy.optimize import approx_fprime, minimize
 from sklearn.gaussian_process import GaussianProcessRegressor
 from sklearn.gaussian_process.kernels import ConstantKernel, Matern, WhiteKernel
 
@@ -67,6 +67,23 @@ def test_a_fit_ends_where_no_slope_is_left_and_no_other_start_is_better():
     assert all(objective(rng.uniform(low / 2, high / 2))[0] > value - 1e-3 for _ in range(200))
     assert found.lengthscales[0] < found.lengthscales[1] < found.lengthscales[2]  # the third one does nothing
     assert found.ratio * found.amplitude**2 == pytest.approx(0.05**2, rel=0.5)
+
+
+def test_a_fit_leaves_a_poor_local_optimum_that_the_last_one_ended_in():
+    """A constraint of tension-spring by `cei`; from where the last fit was, L-BFGS ends 3.7 nats below."""
+    x = [
+        [0.74, 0.17, 0.96], [0.38, 0.62, 0.4], [0.07, 0.31, 0.63], [0.93, 0.86, 0.23], [0.81, 0.44, 0.3],
+        [0.22, 0.79, 0.9], [0.0, 1.0, 0.0], [0.27, 0.49, 0.27], [0.24, 0.62, 0.15], [0.13, 0.86, 0.03],
+        [0.12, 0.9, 0.0], [0.11, 0.94, 0.0], [0.08, 0.96, 0.0],
+    ]  # fmt: skip
+    y = np.array([0.29, 0.29, 0.28, 0.29, 0.29, 0.29, -3.46, 0.29, 0.29, 0.29, 0.29, 0.29, 0.27])
+    before = Fitted(np.array([3.8, 0.025, 2.0]), 1.1, 1e-8, 0.0)
+    objective = Objective(np.array(x), (y - y.mean()) / y.std(), None)
+    found = objective(objective.of(fit(np.array(x), y, before), y.std()))[0]
+    low, high = np.log([[0.05] * 3 + [0.1, 1e-8], [10.0] * 3 + [10.0, 0.5]])
+    starts = np.random.default_rng(0).uniform(low, high, (50, 5))
+    dense = [minimize(objective, z, jac=True, method="L-BFGS-B", bounds=objective.bounds).fun for z in starts]
+    assert found < min(dense) + 0.01
 
 
 def test_posteriors_are_scikit_learns_whatever_came_by_a_row_and_what_from_scratch():
