@@ -41,12 +41,14 @@ def check_design(actions: Finite | Box, count: int) -> None:
 
 def _one(actions: Finite | Box, name: DesignName, count: int, generator: np.random.Generator) -> NDArray[Any]:
     check_design(actions, count)
-    places = actions.scattered if isinstance(actions, Box) else actions.units if actions.points is not None else None
-    if places is None or name == "random":
-        some = generator.permutation(actions.n if places is None else len(places))[:count]
+    if isinstance(actions, Finite) and actions.points is None:
+        return generator.permutation(actions.n)[:count]
+    units = actions.scattered if isinstance(actions, Box) else actions.units
+    if name == "random":
+        some = generator.permutation(len(units))[:count]
     else:
-        some = nearest(places, scrambled(actions.d, count, generator))
-    return actions.scale(actions.scattered[some]) if isinstance(actions, Box) else some
+        some = nearest(units, scrambled(actions.d, count, generator))
+    return actions.scale(units[some]) if isinstance(actions, Box) else some
 
 
 def nearest(points: Array, targets: Array) -> NDArray[np.intp]:
