@@ -96,6 +96,13 @@ def test_a_price_moves_by_the_mean_of_the_costs_that_were_told_of_rounds_of_its_
     np.testing.assert_allclose(duals[8], expected, rtol=1e-12)
 
 
+def test_a_dual_of_observed_costs_hears_nothing_of_a_design_that_is_told_late():
+    algorithm = make("primal-dual-bo", form="observed", eps=0.0)
+    given = {"points": 4, "as": "asynchronous"}
+    chunks = list(Play(GRID, "test", algorithm, "primal-dual-bo", [0, 1, 2], 8, (), {"sobol": 5}, given))
+    assert not chunks[0].duals.any(), "rounds up to 5 are told after round 8, and all are the design's"
+
+
 def test_a_method_that_samples_paths_learns_at_the_very_points_of_the_design():
     play, chosen = played(BOX, "ckb-ts", rounds=6)
     points = play.algorithm.grid_points
