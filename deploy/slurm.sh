@@ -49,7 +49,15 @@ export RAY_AUTH_TOKEN
 
 mapfile -t nodes < <(scontrol show hostnames "$SLURM_JOB_NODELIST")
 head=${nodes[0]}
-address=$(srun --nodes=1 --ntasks=1 --overlap --nodelist="$head" hostname --ip-address | tr ' ' '\n' | grep -m1 '\.')
+# The first IPv4 address that other nodes can reach: many systems give a node's own name a loopback address.
+address=$(srun --nodes=1 --ntasks=1 --overlap --nodelist="$head" \
+    bash -c 'hostname --ip-address; hostname --all-ip-addresses' |
+    tr ' ' '\n' | awk '/^[0-9.]+$/ && !/^127\./ && !found++')
+if [ -z "$address" ] && [ "${#nodes[@]}" -gt 1 ]; then
+    echo "$head has no IPv4 address but loopback, where no other node can join; nothing was played" >&2
+    exit 1
+fi
+address=${address:-127.0.0.1}                       # one node needs no other
 
 steps=()
 finish() {
@@ -71,6 +79,21 @@ for node in "${nodes[@]:1}"; do
         ray start --block --address="$address:$gcs" --num-cpus="$cpus" "${ports[@]}" &
     steps+=($!)
 done
+
+# Nodes that joined are counted: without this, a sweep that should have eight nodes may play on one, and say nothing.
+count='import sys, ray
+ray.init(sys.argv[1], log_to_driver=False, logging_level="ERROR")
+print(sum(node["Alive"] for node in ray.nodes()))'
+for _ in {1..60}; do
+    joined=$(python3 -c "$count" "$address:$gcs")
+    [ "$joined" -lt "${#nodes[@]}" ] || break
+    for step in "${steps[@]}"; do kill -0 "$step" 2>/dev/null || break 2; done
+    sleep 3
+done
+if [ "$joined" -lt "${#nodes[@]}" ]; then
+    echo "$joined of ${#nodes[@]} nodes joined Ray's head at $address:$gcs; nothing was played: can all reach it?" >&2
+    exit 1
+fi
 
 # The driver runs on the head, where this script does. TERM goes to it; it says what is done and how to go on.
 requeue() {

@@ -215,15 +215,95 @@ def test_every_command_of_the_page_is_one():
         parser().parse_args(["run", "SUITE", "--adress", "auto"])
 
 
+def write_stubs(folder, stubs):
+    """Programs of a few lines of bash, by name."""
+    folder.mkdir(parents=True)
+    for name, text in stubs.items():
+        (folder / name).write_text(f"#!/bin/bash\n{text}\n")
+        (folder / name).chmod(0o755)
+
+
+# One machine plays every node; options of srun are those with = and --overlap.
+SRUN = 'while [ "${1#--}" != "$1" ]; do case $1 in --nodelist=*) export NODE=${1#*=};; esac; shift; done; exec "$@"'
 STUBS = {
-    # One machine plays every node; options of srun are those with = and --overlap.
-    "srun": 'while [ "${1#--}" != "$1" ]; do shift; done; exec "$@"',
+    "srun": SRUN,
     "hostname": "echo 127.0.0.1",
     "scontrol": 'if [ "$1" = show ]; then echo node1; else echo "$@" >> requeued; fi',
     "ray": f'exec {sys.executable} -m ray.scripts.scripts "$@"',
+    "python3": f'exec {sys.executable} "$@"',
     "cbobench": f'exec {sys.executable} -m cbobench "$@"',
     "activate": "",
 }
+
+
+LISTEN = "import signal, socket; held = socket.create_server(('', {port})); signal.pause()"
+
+
+@pytest.fixture
+def slurm_job(tmp_path):
+    """Runs the script on three nodes of stubs: the addresses that `hostname` prints, and the nodes that Ray counts.
+
+    Gives its end, and what was called, in order: `NODE ray ...`, `count`, `cbobench ...`.
+    """
+
+    def submit(resolved, others, counts, lost=""):
+        number = 7 + os.getpid() % 90
+        log, counted = tmp_path / "calls", tmp_path / "counted"
+        counted.write_text("\n".join(map(str, counts)) + "\n")
+        listen = LISTEN.format(port=ports(number)["port"])
+        stubs = {
+            "srun": SRUN,
+            "scontrol": "printf '%s\\n' node1 node2 node3",
+            "hostname": f'case $1 in --ip-address) echo "{resolved}";; --all-ip-addresses) echo "{others}";; esac',
+            "ray": f"""[ "$NODE" != "{lost}" ] || echo $$ > {tmp_path}/lost
+                echo "$NODE ray $*" >> {log}; [ "$NODE" != "{lost}" ] || exit 1
+                [ "$2" = --head ] || exec tail -f /dev/null; exec {sys.executable} -c "{listen}" """,
+            "python3": f"""case $2 in "import grpc") exit 1;; esac
+                until [ "$(grep -c " ray start" {log})" = 3 ]; do /bin/sleep 0.01; done; echo count >> {log}
+                head -n1 {counted}; [ "$(wc -l < {counted})" = 1 ] || sed -i 1d {counted}""",
+            "cbobench": f'echo "cbobench $*" >> {log}',
+            "sleep": f"""/bin/sleep 0.01; [ -e {tmp_path}/lost ] || exit 0
+                while [ -e "/proc/$(cat {tmp_path}/lost)" ]; do /bin/sleep 0.01; done""",
+            "activate": "",
+        }
+        write_stubs(tmp_path / "venv" / "bin", stubs)
+        environment = os.environ | {
+            "PATH": f"{tmp_path}/venv/bin:{os.environ['PATH']}", "CBOBENCH_VENV": str(tmp_path / "venv"),
+            "SLURM_JOB_ID": str(number), "SLURM_CPUS_PER_TASK": "2", "SLURM_JOB_NODELIST": "node[1-3]",
+        }  # fmt: skip
+        words = ["bash", SLURM, "SUITE", "--out", tmp_path / "run"]
+        done = subprocess.run(words, env=environment, capture_output=True, text=True, check=False, timeout=PATIENCE)
+        return done, log.read_text().splitlines() if log.exists() else []
+
+    return submit
+
+
+# To the script 0.0.0.0 is an address like any other; here it is one at which a head of stubs can be reached.
+@pytest.mark.parametrize("resolved", ["127.0.0.1", "127.0.1.1 ::1", "::1 0.0.0.0"])
+def test_a_slurm_job_has_its_nodes_join_no_loopback_address_and_plays_when_all_have(slurm_job, resolved):
+    done, calls = slurm_job(resolved, "0.0.0.0 fd00::2", [1, 2, 3])
+    assert done.returncode == 0, done.stderr
+    assert re.search(r"node1 ray start --head .*--node-ip-address=0\.0\.0\.0 ", "\n".join(calls))
+    for node in ("node2", "node3"):
+        assert any(re.match(rf"{node} ray start .*--address=0\.0\.0\.0:", line) for line in calls)
+    assert [line.split()[0] for line in calls if " ray " not in line] == ["count"] * 3 + ["cbobench"]
+    assert "--address 0.0.0.0:" in calls[-1]
+
+
+def test_a_slurm_job_whose_head_has_loopback_addresses_only_is_refused(slurm_job):
+    done, calls = slurm_job("127.0.1.1", "fd00::2", [3])
+    assert (done.returncode, calls) == (1, [])
+    assert "node1 has no IPv4 address but loopback" in done.stderr
+
+
+@pytest.mark.parametrize("lost", ["", "node3"])
+def test_a_slurm_job_that_too_few_nodes_join_plays_nothing(slurm_job, lost):
+    """None comes, or its `ray start` has ended: then nothing is waited for."""
+    done, calls = slurm_job("0.0.0.0", "0.0.0.0", [1, 2], lost)
+    assert done.returncode == 1
+    assert re.search(r"[12] of 3 nodes" if lost else "2 of 3 nodes", done.stderr)
+    assert not [line for line in calls if line.startswith("cbobench")]
+    assert calls.count("count") <= (2 if lost else 60)
 
 
 @pytest.mark.slow
@@ -232,10 +312,7 @@ def test_the_slurm_script_plays_stops_in_time_and_resumes(small_suite, tmp_path)
     suite = small_suite(horizon=1500, seeds=8)
     cbobench.run(suite, out=tmp_path / "here", cpus=0)
     venv = tmp_path / "venv" / "bin"
-    venv.mkdir(parents=True)
-    for name, text in STUBS.items():
-        (venv / name).write_text(f"#!/bin/bash\n{text}\n")
-        (venv / name).chmod(0o755)
+    write_stubs(venv, STUBS)
     number = 7 + os.getpid() % 90
     environment = os.environ | {
         "PATH": f"{venv}:{os.environ['PATH']}", "CBOBENCH_VENV": str(venv.parent), "SLURM_JOB_ID": str(number),
