@@ -208,7 +208,7 @@ def test_every_command_of_the_page_is_one():
             files = [word for word in words if word.startswith("deploy/")]
             assert all((ROOT / name).is_file() for name in files), line
         else:
-            assert program in ("export", "pip", "tail"), line
+            assert program in ("export", "pip", "tail", "until"), line
         seen.add(program)
     assert seen >= {"cbobench", "ray", "kubectl", "sbatch"}
     with pytest.raises(Misuse):
@@ -221,6 +221,20 @@ def write_stubs(folder, stubs):
     for name, text in stubs.items():
         (folder / name).write_text(f"#!/bin/bash\n{text}\n")
         (folder / name).chmod(0o755)
+
+
+@pytest.mark.parametrize("end", ["Complete", "Failed"])
+def test_the_recipe_for_kubernetes_returns_however_the_job_ends(tmp_path, end):
+    """With a kubectl that says Running twice; one that waits for another word never returns."""
+    page = re.search(r"kubectl apply.*\n(.*)\nkubectl delete", (ROOT / "docs" / "clusters.md").read_text()).group(1)
+    assert f"#   {page}\n" in (DEPLOY / "rayjob.yaml").read_text()
+    said = f"""[ "$*" = "get rayjob/cbobench -o jsonpath={{.status.jobDeploymentStatus}}" ] || exit 3
+        echo . >> {tmp_path}/asked
+        if [ "$(wc -l < {tmp_path}/asked)" -gt 2 ]; then echo {end}; else echo Running; fi"""
+    write_stubs(tmp_path / "bin", {"kubectl": said, "sleep": f"[ -e {tmp_path}/asked ] || kill $PPID"})
+    environment = os.environ | {"PATH": f"{tmp_path}/bin:{os.environ['PATH']}"}
+    done = subprocess.run(["bash", "-c", page], env=environment, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout) == (0, f"{end}\n"), done.stderr
 
 
 # One machine plays every node; options of srun are those with = and --overlap.
