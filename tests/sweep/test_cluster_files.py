@@ -10,6 +10,7 @@ import shutil
 import signal
 import subprocess
 import sys
+from fnmatch import fnmatch
 
 import pytest
 import yaml
@@ -235,6 +236,18 @@ def test_the_recipe_for_kubernetes_returns_however_the_job_ends(tmp_path, end):
     environment = os.environ | {"PATH": f"{tmp_path}/bin:{os.environ['PATH']}"}
     done = subprocess.run(["bash", "-c", page], env=environment, capture_output=True, text=True, check=False)
     assert (done.returncode, done.stdout) == (0, f"{end}\n"), done.stderr
+
+
+def test_an_image_gets_what_the_package_is_built_from_and_nothing_that_git_ignores():
+    patterns = (ROOT / ".dockerignore").read_text().splitlines()
+    lines = [line for line in (ROOT / ".gitignore").read_text().splitlines() if not line.startswith("#")]
+    assert {f"**/{line.rstrip('/')}" for line in lines} | {"**/.git"} <= set(patterns)
+    assert all(re.fullmatch(r"#.*|\*\*/[^/]+", line) for line in patterns), "anything else is not looked at below"
+    tracked = subprocess.run(["git", "ls-files"], cwd=ROOT, capture_output=True, text=True, check=False).stdout.split()
+    left_out = [
+        path for path in tracked for name in path.split("/") if any(fnmatch(name, line[3:]) for line in patterns)
+    ]
+    assert left_out == []
 
 
 # One machine plays every node; options of srun are those with = and --overlap.
