@@ -42,7 +42,8 @@ def test_a_budget_ends_a_run_between_seeds_and_the_same_command_goes_on(small_su
         counts = cbobench.load_cells(run).groupby("algorithm").size()
         assert done < counts.sum() < 18
         done = int(counts.sum())
-        assert f"the budget is spent: {done} of 18 cells are done; to go on: cbobench run" in err
+        are = "is" if done == 1 else "are"
+        assert f"the budget is spent: {done} of 18 cells {are} done; to go on: cbobench run" in err
     full = cbobench.run(suite, out=run, cpus=cpus, budget="1cpuh")
     assert (full.spent, full.played) == (False, 18 - done)
     frame = cbobench.load_rounds(run)

@@ -182,6 +182,7 @@ def test_ray_that_does_not_start_is_said_and_the_workers_play_on(small_suite, tm
 
     monkeypatch.setattr("cbobench.sweep.rayhost.RaySweep", refuse)
     monkeypatch.setattr("cbobench.sweep.spawn._alone", lambda: True)
+    monkeypatch.delitem(sys.modules, "ray", raising=False)  # else it starts afresh, without what is patched
     monkeypatch.setattr(crews, "PATIENCE", 0.0)
     monkeypatch.setattr(crews, "RAY_PAYS", 0.0)
     todo, notes = plan(small_suite(seeds=20), out=tmp_path / "run", cpus=3, block=1), []
