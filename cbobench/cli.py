@@ -37,16 +37,21 @@ class Parser(argparse.ArgumentParser):
 
     def parse(self, given: Sequence[str]) -> argparse.Namespace:
         """Parse a command line; an unknown option is refused with the nearest one of its command, or whose it is."""
+        if given and given[0].startswith("-") and given[0] not in self._option_string_actions:
+            self._refuse(given[:1], "")
         options, left = self.parse_known_args(given)
         if len(left) == 1 and not left[0].startswith("-") and getattr(options, "other", "") is None:
             options.other, left = left[0], []  # the second run, after an option
-        if not left:
-            return options
+        if left:
+            self._refuse(left, options.command)
+        return options
+
+    def _refuse(self, left: Sequence[str], command: str) -> NoReturn:
         word, known = left[0].split("=")[0], self._options()
-        mine = known.get(options.command, [])
+        mine = known.get(command, list(self._option_string_actions))
         others = [name for name, some in known.items() if word in some]
         close = nearest(word, mine)
-        hint = f"did you mean {close}?" if close else f"see cbobench {options.command} --help"
+        hint = f"did you mean {close}?" if close else f"see cbobench {command} --help".replace("  ", " ")
         if others:
             hint = f"it is an option of: cbobench {', '.join(others)}"
         raise Misuse(f"unrecognized arguments: {' '.join(left)}; {hint}")

@@ -50,6 +50,10 @@ WRONG = [
     (("list", "algorithm"), "did you mean 'algorithms'?"),
     (("show", "ckb-usb"), "did you mean 'ckb-ucb'?"),
     (("data", "fetch", "stock"), "unknown data set 'stock'; did you mean 'stocks'?"),
+    (("--verson",), "unrecognized arguments: --verson; did you mean --version?"),
+    (("--seeds", "3", "run", "quickstart"), "unrecognized arguments: --seeds; it is an option of: cbobench run"),
+    (("-x",), "unrecognized arguments: -x; see cbobench --help"),
+    (("compare", "nowhere", "--best", "--against", "random"), "best and against are different tables"),
     (("show", "nowhere.yaml"), "there is no suite file 'nowhere.yaml'"),
 ]
 

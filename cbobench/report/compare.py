@@ -129,8 +129,8 @@ def compare(
         >>> assert not cbobench.compare("runs/before", "runs/after").worse  # doctest: +SKIP
     """
     paired = best or against is not None
-    given = {"best or against": paired, "ranks": ranks, "profile": profile, "two runs": other is not None}
-    asked = [name for name, value in given.items() if value]
+    given = {"best": best, "against": against, "ranks": ranks, "profile": profile, "two runs": other}
+    asked = [name for name, value in given.items() if value is not None and value is not False]
     if len(asked) > 1:
         raise Misuse(f"{' and '.join(asked)} are different tables; ask for one of them")
     if means and asked:
