@@ -113,7 +113,7 @@ def do_remove(options: argparse.Namespace, given: list[str]) -> int:
     folder.refuse_file("give a run folder; a bundle is exported again")
     cells = matching(folder, options.pairs)
     for strip in cells.strips:
-        print(printable(f"{strip.pair.label}: {counted(len(strip), 'cell')} of {counted(strip.horizon, 'round')}"))
+        print(printable(f"{strip.pair.title}: {counted(len(strip), 'cell')} of {counted(strip.horizon, 'round')}"))
     if not options.yes:
         ask = f"remove {counted(len(cells), 'cell')} from {folder}, and all that was played of them? [y/N] "
         if not sys.stdin.isatty():

@@ -162,7 +162,8 @@ class Run:
         for word in given if several else [given]:
             meant = next((m for r in readings if (m := [title for title, said in r.items() if word in said])), [])
             if not meant:
-                raise unknown(what, word, set().union(*(said for reading in readings for said in reading.values())))
+                short = {name for reading in readings[1:] for said in reading.values() for name in said}  # than titles
+                raise unknown(what, word, short)
             found += meant
         return found
 

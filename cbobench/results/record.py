@@ -260,7 +260,7 @@ class RunRecord:
         )  # fmt: skip
         if not grids:
             pairs = (self._latest(pair) for grid in self.grids for pair in grid.pairs)
-            words = {word for pair in pairs for word in (*pair.problem.words, *pair.algorithm.words)}
+            words = {word for pair in pairs for v in (pair.problem, pair.algorithm) for word in (v.label, v.name)}
             raise unknown("pair", glob, words, then="* and ? are wildcards")
         return replace(self, grids=grids)
 

@@ -39,8 +39,8 @@ class Pair:
 
     @property
     def label(self) -> str:
-        """Both titles, for messages."""
-        return f"{self.problem.title} / {self.algorithm.title}"
+        """Both, for messages."""
+        return f"{self.problem.brief} / {self.algorithm.brief}"
 
     def spec(self, horizon: int, seed: int | str) -> str:
         """What fixes a cell, as canonical JSON."""

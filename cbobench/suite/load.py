@@ -110,7 +110,7 @@ def load(
     pairs = [pair for pair in every if pair.matches(only)]
     if not pairs:
         close = nearest(str(only), [word for p in every for word in (p.title, *p.problem.words, *p.algorithm.words)])
-        some = ", ".join(pair.title for pair in every[:6])
+        some = ", ".join(f"{pair.problem.brief}/{pair.algorithm.brief}" for pair in every[:6])
         hint = f"did you mean {close!r}? " if close else ""
         raise Misuse(f"--only {show(only)} matches nothing; {hint}pairs are {some}, ... (use * as a wildcard)")
     refuse_product({"pairs": len(pairs), "seeds": len(chosen)}, MAX_CELLS, "cells", f"{path}: ")

@@ -41,6 +41,11 @@ class Variant:
             return self.name
         return f"{self.name}[{','.join(f'{k}={short(v)}' for k, v in sorted(self.given.items()))}]"
 
+    @property
+    def brief(self) -> str:
+        """The shorter of title and label, for messages: a title may hold whole mappings, a label sentences."""
+        return min(self.title, self.label, key=len)
+
     @cached_property
     def key(self) -> str:
         """Canonical JSON of name and values: the same for the same thing, whatever it is called."""

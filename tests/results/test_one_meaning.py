@@ -38,8 +38,12 @@ def test_what_is_chosen_goes_by_todays_labels(write_suite, tmp_path):
     assert {*run.only("syn").cells["problem"]} == {"rkhs-1d[h=0.5]"}
     assert {*run.only("old/*").cells["horizon"]} == {5, 6}
     assert len(run.only("rkhs-1d").cells) == len(run.cells) == 6
-    with pytest.raises(Misuse, match="unknown pair 'sin'; did you mean 'syn'"):
+    with pytest.raises(
+        Misuse, match="unknown pair 'sin'; did you mean 'syn'.; allowed: old, oracle, random, rkhs-1d, syn;"
+    ):
         run.only("sin")
+    with pytest.raises(Misuse, match="unknown problem 'sin'; did you mean 'syn'.; allowed: old, rkhs-1d, syn$"):
+        run.titles("problem", "sin")
 
 
 def test_a_value_that_disappears_is_a_change(write_suite, tmp_path, monkeypatch):
@@ -77,7 +81,7 @@ def test_only_takes_names_labels_and_titles(write_suite, only, pairs):
     problems = '  - rkhs-1d: {h: 0.25, label: quarter}\n  - rkhs-1d: {label: "two lines"}\n'
     path = write_suite(SUITE.format(seeds=2, problems=problems))
     assert len(load(path, only=only).grid.pairs) == pairs
-    with pytest.raises(Misuse, match=r"--only 'orcale' matches nothing; did you mean 'oracle'\? pairs are"):
+    with pytest.raises(Misuse, match=r"--only 'orcale' matches nothing; did you mean 'oracle'\? pairs are quarter/"):
         load(path, only="orcale")
 
 

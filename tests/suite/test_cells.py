@@ -44,7 +44,7 @@ def test_the_spec_is_canonical_json_and_the_id_its_hash(grid):
     import hashlib
 
     assert cell.id == hashlib.sha256(canonical(content).encode()).hexdigest()[:16]
-    assert str(cell) == "p[h=0.5] / b[x=[1,2]] seed 1"
+    assert str(cell) == "P / B seed 1"
 
 
 def test_a_grid_survives_its_file_and_a_worker(grid):
