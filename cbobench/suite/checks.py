@@ -121,7 +121,9 @@ def unique(variants: list[Variant], what: str, path: Path) -> None:
             value = getattr(variant, attribute)
             if value in seen:
                 hint = "remove one" if attribute != "label" else "give them different labels"
-                raise Misuse(f"{path}: {what} {show(variant.label)} stands twice; {hint}")
+                first = seen[value].label
+                also = "" if first == variant.label else f", once as {show(variant.label)}"
+                raise Misuse(f"{path}: {what} {show(first)} stands twice{also}; {hint}")
             seen[value] = variant
     titles = {variant.title: variant for variant in variants}
     for variant in variants:

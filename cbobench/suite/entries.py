@@ -59,7 +59,8 @@ class Entry:
 def entries(content: yamlio.Located, key: str, at: Where) -> list[Entry]:
     items = content[key]
     if not isinstance(items, yamlio.LocatedList) or not items:
-        raise Misuse(f"{at(content.lines[key])}{key} must be a list of names, or of name: {{parameters}}")
+        given = f"{at(content.lines[key])}{key} is {show(items)}"
+        raise Misuse(f"{given}; allowed: a list of names, or of name: {{parameters}}")
     result = []
     for item, line in zip(items, items.lines, strict=True):
         if isinstance(item, str):
@@ -111,7 +112,7 @@ def problem_variants(
     cls = PROBLEMS.get(entry.name, where=where, imports=imports, beside=beside)
     result = []
     for settings in entry.settings():
-        problem: Problem = params.build(cls, settings, where=where)
+        problem: Problem = params.build(cls, settings, where=f"{where}{entry.name}: ")
         resolved = params.resolve(cls, settings)
         try:
             with single_thread(), np.errstate(all="ignore"):  # what is wrong is said in a sentence
@@ -141,8 +142,8 @@ def algorithm_variants(
     common = {name: value for name, value in shared.items() if name in known}
     result = []
     for settings in entry.settings():
-        params.build(cls, common | settings, where=where)
-        resolved = params.resolve(cls, common | settings, where=where)
+        params.build(cls, common | settings, where=f"{where}{entry.name}: ")
+        resolved = params.resolve(cls, common | settings)
         result.append(_variant(entry, settings, params.identity(cls, resolved), resolved))
     return result
 

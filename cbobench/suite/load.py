@@ -93,6 +93,28 @@ def load(
     initial = initial_of(content["initial"], T, at(content.lines["initial"])) if "initial" in content else {}
     parallel = parallel_of(content["parallel"], T, at(content.lines["parallel"])) if "parallel" in content else {}
     made = [(shaped(variant, initial, parallel), wanted) for variant, wanted in made]
+    skip = content.get("skip")
+    if skip not in (None, "unplayable"):
+        raise Misuse(f"{at(content.lines['skip'])}skip is {show(skip)}; allowed: unplayable")
+    keep = _keep(content.get("record", {"rounds": DEFAULT_KEEP}), at(content.lines.get("record", 0)))
+    audit = content.get("audit", False)
+    if not isinstance(audit, bool):
+        raise Misuse(f"{at(content.lines['audit'])}audit is {show(audit)}; allowed: true, false")
+    for what, used in (("an initial design", initial), ("several evaluations under way", parallel)):
+        if audit and used:
+            raise Misuse(f"{at(content.lines['audit'])}audit is true, but no theorem is of {what}; remove one")
+    timeout = content.get("timeout")
+    number = isinstance(timeout, int | float) and not isinstance(timeout, bool)
+    if timeout is not None and not (number and 0 < timeout < float("inf")):
+        where = at(content.lines["timeout"])
+        raise Misuse(f"{where}timeout is {show(timeout)}; allowed: a number of seconds per cell, above 0")
+    name, about = content["suite"], content.get("about") or ""
+    if not isinstance(name, str) or not NAME.fullmatch(name):
+        raise Misuse(
+            f"{at(content.lines['suite'])}suite is {show(name)}; allowed: a name of letters, digits, - _ . and spaces"
+        )
+    if not isinstance(about, str):
+        raise Misuse(f"{at(content.lines['about'])}about is {show(about)}; it must be text")
     algorithms = [variant for variant, _ in made]
     check_shared(shared, algorithms, at(content.lines.get("shared", 0)), imports)
     unique(algorithms, "algorithm", path)
@@ -114,32 +136,10 @@ def load(
         hint = f"did you mean {close!r}? " if close else ""
         raise Misuse(f"--only {show(only)} matches nothing; {hint}pairs are {some}, ... (use * as a wildcard)")
     refuse_product({"pairs": len(pairs), "seeds": len(chosen)}, MAX_CELLS, "cells", f"{path}: ")
-    skip = content.get("skip")
-    if skip not in (None, "unplayable"):
-        raise Misuse(f"{at(content.lines['skip'])}skip is {show(skip)}; allowed: unplayable")
     say(f"starts every algorithm on every problem ({counted(len(pairs), 'pair')})")
     unplayable = check_pairs(pairs, problems, T, path, skip is not None)
     left_out = {id(pair) for pair, _ in unplayable}
     pairs = [pair for pair in pairs if id(pair) not in left_out]
-    keep = _keep(content.get("record", {"rounds": DEFAULT_KEEP}), at(content.lines.get("record", 0)))
-    audit = content.get("audit", False)
-    if not isinstance(audit, bool):
-        raise Misuse(f"{at(content.lines['audit'])}audit is {show(audit)}; allowed: true, false")
-    for what, used in (("an initial design", initial), ("several evaluations under way", parallel)):
-        if audit and used:
-            raise Misuse(f"{at(content.lines['audit'])}audit is true, but no theorem is of {what}; remove one")
-    timeout = content.get("timeout")
-    number = isinstance(timeout, int | float) and not isinstance(timeout, bool)
-    if timeout is not None and not (number and 0 < timeout < float("inf")):
-        where = at(content.lines["timeout"])
-        raise Misuse(f"{where}timeout is {show(timeout)}; allowed: a number of seconds per cell, above 0")
-    name, about = content["suite"], content.get("about") or ""
-    if not isinstance(name, str) or not NAME.fullmatch(name):
-        raise Misuse(
-            f"{at(content.lines['suite'])}suite is {show(name)}; allowed: a name of letters, digits, - _ . and spaces"
-        )
-    if not isinstance(about, str):
-        raise Misuse(f"{at(content.lines['about'])}about is {show(about)}; it must be text")
     demands = {variant.title: wanted for variant, wanted in made if wanted != ONE}
     variants = tuple(v for v, _ in found), tuple(algorithms)
     grid = Grid(*variants, T, chosen, tuple(pairs), tuple(command), tuple(unplayable))
@@ -157,7 +157,7 @@ def _seeds(given: Any, where: str) -> tuple[int, ...]:
         first, count = given["first"], given["count"]
         if _whole(first) and _whole(count) and 0 <= first <= MAX_SEED - count and 0 < count <= MAX_SEEDS:
             return tuple(range(first, first + count))
-    most = f"at most {MAX_SEEDS:,} of them, none above {MAX_SEED:,}"
+    most = f"from 1 to {MAX_SEEDS:,} of them, none above {MAX_SEED:,}"
     raise Misuse(
         f"{where}seeds is {show(given)}; allowed: a count, a list of whole numbers, or {{first: a, count: n}}; {most}"
     )

@@ -170,8 +170,8 @@ SYNTAX = {
     "expected '<document start>'": "the line is not indented as the keys before it",
     "found character '\\t'": "indent with spaces, not with a tab",
     "could not find expected ':'": "a key needs ': ' after it",
-    "expected ',' or": "a bracket that was opened before is not closed, or a comma is missing",
-    "found unexpected end of stream": "a quote that was opened before is not closed",
+    "expected ',' or": "this bracket is not closed, or a comma is missing in it",
+    "found unexpected end of stream": "this quote is not closed",
 }
 """What the parser's problems, by how they begin, mean to who wrote the suite."""
 
@@ -180,8 +180,8 @@ def _explained(error: yaml.MarkedYAMLError) -> str:
     """Where and what: the line and column of a mistake in the syntax, the line of another."""
     problem = error.problem or ""
     words = next((words for begin, words in SYNTAX.items() if problem.startswith(begin)), None)
-    keyless = problem.startswith("could not find expected ':'")  # found missing where the next line begins
-    mark = error.context_mark if keyless or problem.startswith("found unexpected end") else error.problem_mark
+    found_late = problem.startswith(("could not find expected ':'", "expected ',' or", "found unexpected end"))
+    mark = error.context_mark if found_late else error.problem_mark
     place = "" if mark is None else f":{mark.line + 1}" + (f":{mark.column + 1}" if words else "")
     return f"{place}: not valid YAML: {words or problem}"
 

@@ -44,6 +44,7 @@ WRONG = [
     (("horizon: 10\n", ""), "key 'horizon' is missing"),
     (("horizon: 10", "horizon: 10\nhorizon: 20"), "suite.yaml:3: not valid YAML: key 'horizon' is given twice"),
     (("seeds: 3", "seeds: -1"), "suite.yaml:3: seeds is -1; allowed: a count"),
+    (("seeds: 3", "seeds: 0"), "seeds is 0; allowed: .*; from 1 to 1,000,000 of them"),
     (("seeds: 3", "seeds: [1, 1]"), "holds a number twice"),
     (("seeds: 3", "seeds: {first: 3}"), "allowed: a count, a list"),
     (("seeds: 3", "seeds: 3\nrecord: some"), "record is 'some'; allowed: all, or {rounds:"),
@@ -71,8 +72,8 @@ WRONG = [
         r"suite.yaml:7: unknown algorithm 'ckb-ubc'; did you mean 'ckb-ucb'\?; there are \d+: cb",
     ),
     (("rkhs-1d", "rkhs-2d"), "suite.yaml:5: unknown problem 'rkhs-2d'; did you mean 'rkhs-1d'"),
-    (("{h: 0.25}", "{hh: 0.25}"), "suite.yaml:5: unknown parameter 'hh'; did you mean 'h'"),
-    (("{h: 0.25}", "{h: -1}"), "suite.yaml:5: h is -1.0; it must be above 0"),
+    (("{h: 0.25}", "{hh: 0.25}"), "suite.yaml:5: rkhs-1d: unknown parameter 'hh'; did you mean 'h'"),
+    (("{h: 0.25}", "{h: -1}"), "suite.yaml:5: rkhs-1d: h is -1.0; it must be above 0"),
     (
         ("{h: 0.25}", "{constraint: thershold}"),
         "constraint is 'thershold'; did you mean 'threshold'?; allowed: 'threshold' | 'independent'",
@@ -81,6 +82,12 @@ WRONG = [
     (("[0.2, 1.0]", "[0.2, 0.2]"), "stands twice"),
     (("[0.2, 1.0]", "[]"), "allowed: a value, or {sweep:"),
     (("  - ckb-ucb\n", "  - ckb-ucb\n  - ckb-ucb\n"), "'ckb-ucb' stands twice"),
+    (
+        ("  - ckb-ucb\n", "  - ckb-ucb\n  - ckb-ucb: {label: mine}\n"),
+        "'ckb-ucb' stands twice, once as 'mine'; remove one",
+    ),
+    (("  - ckb-ucb\n", "  - ckb-ucb: {bta: 1}\n"), "suite.yaml:7: ckb-ucb: unknown parameter 'bta'"),
+    (("rkhs-1d: {h: 0.25}", "rkhs-1d: {h: x}"), "suite.yaml:5: rkhs-1d: h is 'x'; allowed: number"),
     (("  - ckb-ucb\n", "  - ckb-ucb: {label: Rand (beta_scale = 1.0)}\n"), "give them different labels"),
     (("  - ckb-ucb\n", "  - 7\n"), "7 is not an entry"),
     (("  - ckb-ucb\n", "  - nowhere.at_all:Mine\n"), "cannot import 'nowhere.at_all'"),
@@ -89,19 +96,19 @@ WRONG = [
     (("  - ckb-ucb\n", "  - stageopt: {metric: input}\n  - ckb-ucb: {gain: rate}\n"), None),
     (
         ("rkhs-1d: {h: 0.25}", "stocks: {data: look-alike}\n  - rkhs: {m: 2, constraint: threshold}"),
-        "suite.yaml:6: m is 2",
+        "suite.yaml:6: rkhs: m is 2",
     ),
     (("rkhs-1d: {h: 0.25}", "stocks: {data: look-alike, h: 999}"), "suite.yaml:5: stocks: no feasible action"),
     (("rkhs-1d: {h: 0.25}", "stocks"), "fin.csv .* is not in"),
     (("rkhs-1d: {h: 0.25}", "table: {rows: none.csv}"), "none.csv' does not exist"),
     (("problems:", "problems: ["), "not valid YAML"),
-    (("seeds: 3", "seeds: [3"), "suite.yaml:4:9: not valid YAML: a bracket that was opened before is not closed"),
+    (("seeds: 3", "seeds: [3"), "suite.yaml:3:8: not valid YAML: this bracket is not closed"),
     (("horizon", " horizon"), "suite.yaml:2:9: not valid YAML: no key may stand here: indent the line as its neigh"),
     (("  - rkhs", "    - stocks\n  - rkhs"), "suite.yaml:6:3: not valid YAML: the line is not indented as the entries"),
     (("suite: s", "  suite: s"), "suite.yaml:2:1: not valid YAML: the line is not indented as the keys before it"),
     (("horizon: 10", "\thorizon: 10"), "suite.yaml:2:1: not valid YAML: indent with spaces, not with a tab"),
     (("horizon: 10", "horizon"), "suite.yaml:2:1: not valid YAML: a key needs ': ' after it"),
-    (("suite: s", "suite: 's"), "suite.yaml:1:8: not valid YAML: a quote that was opened before is not closed"),
+    (("suite: s", "suite: 's"), "suite.yaml:1:8: not valid YAML: this quote is not closed"),
     (("suite: s", "suite: ../s"), "suite is '../s'; allowed: a name of letters"),
     (("suite: s", "suite: [1]"), r"suite is \[1\]"),
     (("suite: s", "suite: s\nabout: [1]"), "about is"),
@@ -128,6 +135,14 @@ def test_wrong_suites(write_suite, monkeypatch, tmp_path, change, message):
         load(path)
     assert "\n" not in str(error.value)
     assert "suite.yaml" in str(error.value)
+
+
+@pytest.mark.parametrize("line", ["record: some", "skip: all", "audit: 3", "timeout: -1", "about: [1]"])
+def test_no_problem_is_prepared_for_a_suite_with_a_wrong_key(write_suite, line):
+    said = []
+    with pytest.raises(Misuse, match=f"suite.yaml:4: {line.partition(':')[0]} is"):
+        load(write_suite(GOOD.replace("seeds: 3", f"seeds: 3\n{line}")), say=said.append)
+    assert said == []
 
 
 def test_a_problem_without_a_rate_or_coordinates_is_refused_before_anything_runs(write_suite):
