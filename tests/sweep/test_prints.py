@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+import gc
+import logging
 import os
+import sys
 
 import pytest
+
+from cbobench.play.isolation import unseen
 
 LOUD = """
 import os, sys, warnings
@@ -49,3 +54,15 @@ def test_in_this_process_it_is_shown(loud):
     said = loud("as it comes", 0)
     assert len(said) > 12 * 320_000
     assert "what cells print" not in said
+
+
+def test_who_keeps_a_stream_of_an_earlier_play_may_write_to_it():
+    with unseen():
+        kept, handler = sys.stdout, logging.StreamHandler()
+    with unseen() as printed:
+        kept.write("late\n")
+        handler.emit(logging.makeLogRecord({"msg": "late"}))
+        del kept, handler
+        gc.collect()
+        print("now")
+    assert printed.line() == "now"
