@@ -141,6 +141,8 @@ def _record(folder: RunFolder, found: Verified) -> RunRecord | None:
         found.damaged.append(Damage(FILE, ABSENT))
     else:
         _judge(folder, found, FILE)
+    if any(damage.file == FILE and damage.why != ABSENT for damage in found.damaged):
+        return None  # what it asked for is not known: cells are not judged by it
     try:
         return RunRecord.read(folder) if RunRecord.exists(folder) else None
     except DamagedRun:
@@ -153,9 +155,9 @@ def _judge(folder: RunFolder, found: Verified, file: str, call: str = "") -> Non
     try:
         content = folder.read_json(file)
         record = RunRecord.from_json(content, file)
-        found.bare += DIGEST not in content
         if content.get(DIGEST, digest(content)) != digest(content):
             raise DamagedRun(CHANGED)
+        found.bare += DIGEST not in content
         if call and record.calls != {call}:
             raise DamagedRun("holds another call")
     except DamagedRun as error:

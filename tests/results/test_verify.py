@@ -355,6 +355,17 @@ def test_a_value_that_changed_is_found_in_every_record(audited, tmp_path):
     assert clean == []
 
 
+def test_cells_are_not_judged_by_a_record_that_has_changed(played, whole):
+    file = played[1] / "run.json"
+    file.write_text(re.sub(r'"horizon": \d+', '"horizon": 77', file.read_text()))
+    folder = RunFolder.at(played[1])
+    found = verify(folder)
+    assert [damage.file for damage in found.damaged] == ["run.json"]
+    assert repair(folder, found) == ["run.json"]
+    assert verify(folder).damaged == []
+    assert_same_rows(whole[1], played[1])
+
+
 def test_a_call_under_the_name_of_another_is_found(audited, tmp_path):
     shutil.copytree(audited, tmp_path / "run")
     (file,) = (tmp_path / "run" / "invocations").iterdir()
