@@ -8,6 +8,7 @@ from __future__ import annotations
 import hashlib
 import shlex
 from collections.abc import Iterable
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, Literal
@@ -191,12 +192,22 @@ class RunRecord:
                 if old is not None:
                     changed = difference([old, variant]) or {"name": [old.name, variant.name]}
                     words = ", ".join(f"{name} {show(was)} → {show(now)}" for name, (was, now) in changed.items())
-                    same = [v for v in spelt[what].values() if v.label == old.label and v.key != variant.key]
-                    remove = shlex.join(["cbobench", "remove", where, old.label if len(same) == 1 else old.title])
                     raise Misuse(
                         f"{where} holds {show(variant.label)} with other parameters ({words}); give another --out or "
-                        f"another label, or remove what is superseded: {masked(remove)}"
+                        f"another label{self._removal(what, old, where)}"
                     )
+
+    def _removal(self, what: What, old: Variant, where: str) -> str:
+        """The command that removes a variant, and nothing else, where there is one."""
+        for glob in (old.label, old.title):
+            with suppress(Misuse):  # it has another spelling now
+                keys = self.keys(glob)
+                if {key[WHATS.index(what)] for key in keys} == {old.key}:
+                    if self.without(keys) is None:
+                        return ", or remove the folder"
+                    command = shlex.join(["cbobench", "remove", where, glob])
+                    return f", or remove what is superseded: {masked(command)}"
+        return ""
 
     @cached_property
     def cells(self) -> Asked:
