@@ -141,7 +141,7 @@ def parser() -> Parser:
         "other",
         metavar="RUN2",
         nargs="?",
-        help="what changed from RUN to RUN2; exit code 1: worse, or not comparable; 3: too few seeds to tell",
+        help="what changed from RUN to RUN2; exit code 1: worse, failing or missing in RUN2; 3: too few seeds to tell",
     )
     compare.add_argument("--only", metavar="GLOB", action=Once, help='only matching pairs, "problem/algorithm" or one')
     compare.add_argument("--metric", metavar="NAME", nargs="+", action="extend", help="metrics, by name or symbol")

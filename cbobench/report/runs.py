@@ -21,7 +21,7 @@ from cbobench.report.quantities import Quantity, unfilled
 from cbobench.stats.paired import SIGNIFICANT, decidable, holm, signed_rank
 from cbobench.words import counted
 
-CHANGED = ("better", "worse", "newly failing", "fixed")
+CHANGED = ("better", "worse", "newly failing", "fixed", "missing")
 ALL = "all problems"
 COUNTS = ("horizon", "n", "expected", "defined", "wins", "ties", "losses")
 NOTE = (
@@ -44,15 +44,16 @@ def compared(
 
     Returns:
         One row per problem, algorithm and quantity, or failure, with its `verdict`, and one per algorithm and quantity
-        over all its problems; its table; whether anything is worse or newly failing; why nothing at all can be
-        compared; and what cannot be decided. The last two are empty where there is no such thing.
+        over all its problems; its table; whether anything is worse, newly failing or missing; why nothing at all
+        can be compared; and what cannot be decided. The last two are empty where there is no such thing.
     """
     if isinstance(factor, bool) or not isinstance(factor, (int, float)) or not 1 <= factor < np.inf:
         raise Misuse(f"factor is {show(factor)}; it must be a number of at least 1")
     rows = _rows(before, after, only, shown, float(factor))
     frame = pd.DataFrame(rows)
-    worse = bool(frame["verdict"].isin(["worse", "newly failing"]).any())
-    reasons = Counter(frame["reason"]) if (frame["verdict"] == "not comparable").all() else {}
+    worse = bool(frame["verdict"].isin(["worse", "newly failing", "missing"]).any())
+    apart = frame["verdict"].isin(["missing", "not comparable"]).all()
+    reasons = Counter(frame["reason"]) if apart else {}
     nothing = ", ".join(f"{reason} ({count})" for reason, count in reasons.items())
     few = _undecided(frame)
     hidden = frame[~frame["verdict"].isin(CHANGED)] if only_changed else frame.iloc[:0]
@@ -73,7 +74,9 @@ def _rows(before: Run, after: Run, only: str | None, shown: list[Quantity], fact
         row |= {"algorithm": sample.algorithm, "algorithm_label": sample.algorithm_label}
         reason = _incomparable(before, after, *mine)
         if reason:
-            rows.append(row | {"metric": None, "verdict": "not comparable", "reason": reason})
+            rows.append(
+                row | {"metric": None, "verdict": "missing" if not mine[1] else "not comparable", "reason": reason}
+            )
             continue
         here, there = ({group.horizon: group for group in some} for some in mine)
         for horizon in dict.fromkeys([*here, *there]):
@@ -81,8 +84,8 @@ def _rows(before: Run, after: Run, only: str | None, shown: list[Quantity], fact
             if horizon in here and horizon in there:
                 rows += _pair(key_row, here[horizon], there[horizon], shown)
             else:
-                only_in = "only before" if horizon in here else "only after"
-                rows.append(key_row | {"metric": None, "verdict": "not comparable", "reason": only_in})
+                lacks = ("missing", "only before") if horizon in here else ("not comparable", "only after")
+                rows.append(key_row | {"metric": None, "verdict": lacks[0], "reason": lacks[1]})
     tests = [row for row in rows if row.get("n") and "p" in row]
     rows += _together(tests)
     _judge([row for row in rows if "p" in row], factor)

@@ -130,7 +130,7 @@ def test_verdicts(two):
     assert found == {
         "same": ["not significant"], "slower": ["worse"], "faster": ["better"],
         "breaks": ["newly failing", "identical"], "mended": ["fixed", "identical"],
-        "gone": ["not comparable"], "new": ["not comparable"],
+        "gone": ["missing"], "new": ["not comparable"],
     }  # fmt: skip
     assert compared.worse
     text = str(compared)
@@ -143,8 +143,8 @@ def test_verdicts(two):
 
 def test_only_changed(two):
     compared = cbobench.compare(*two, metric="regret", only_changed=True)
-    assert sorted(compared.frame["verdict"]) == ["better", "fixed", "newly failing", "worse"]
-    assert "not shown: 1 not significant, 2 identical, 2 not comparable" in str(compared)
+    assert sorted(compared.frame["verdict"]) == ["better", "fixed", "missing", "newly failing", "worse"]
+    assert "not shown: 1 not significant, 2 identical, 1 not comparable" in str(compared)
     same = cbobench.compare(two[0], two[0], metric="regret", only_changed=True)
     assert same.frame.empty
     assert not same.worse
@@ -194,10 +194,13 @@ def test_horizons_that_one_run_lacks_are_said(tmp_path):
     content = json.loads((both / "run.json").read_text())
     more = json.loads((longer / "run.json").read_text())
     (both / "run.json").write_text(json.dumps(content | {"grids": content["grids"] + more["grids"]}))
-    for runs, reason in (((one, both), "only after"), ((both, one), "only before")):
+    lacks = (((one, both), "not comparable", "only after"), ((both, one), "missing", "only before"))
+    for runs, verdict, reason in lacks:
+        compared = cbobench.compare(*runs, metric="regret", only_changed=True)
+        assert compared.worse == (verdict == "missing")
         compared = cbobench.compare(*runs, metric="regret")
         rows = compared.frame.set_index("horizon")
-        assert rows["verdict"].to_dict() == {100: "identical", 200: "not comparable"}
+        assert rows["verdict"].to_dict() == {100: "identical", 200: verdict}
         assert rows.loc[200, "reason"] == reason
         assert not compared.nothing
 
