@@ -129,7 +129,7 @@ class Simulator(Problem):
             self.known = self._pilot()
         except CellFailure as error:
             raise Misuse(str(error)) from error
-        if self.best_known is not None:
+        if self.best_known is not None and monotonic() < LATEST.get():
             x = np.tile(np.array(self.best_known, dtype=np.float64), (max(1, self.repeats) if self.noisy else 1, 1))
             g = self.observe(x, [self._generator("best", i) for i in range(len(x))]).mean(axis=0)[1:]
             if (g > 0).any():
@@ -176,6 +176,11 @@ class Simulator(Problem):
         sup = np.abs(played).max(axis=0)
         share = float((worst <= 0).mean())
         return Known(shift, divisor, norm, noise, sup, slater if slater > 0 else np.nan, share, len(points), seconds)
+
+    @property
+    def cut_short(self) -> bool:
+        """Whether a dry run had no time for the whole pilot."""
+        return self.known.points < self.pilot // (2 if self.noisy else 1)
 
     @property
     def simulations(self) -> tuple[int, int]:

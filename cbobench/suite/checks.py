@@ -17,7 +17,7 @@ from cbobench.gp.kernels import refuse_covariance
 from cbobench.gp.posteriors import choice
 from cbobench.problems.base import Drawn, Problem
 from cbobench.problems.instances import check_drawn
-from cbobench.problems.simulator import LATEST
+from cbobench.problems.simulator import LATEST, Simulator
 from cbobench.registry import Registry
 from cbobench.rng import Streams
 from cbobench.suite.cells import Pair
@@ -81,12 +81,15 @@ def check_pairs(
             algorithm.check(problem)
             if points_of(variant) > 1:
                 algorithm.check_late(problem)
+            if monotonic() >= LATEST.get():
+                continue  # a dry run is out of time
             if title not in instances:
                 check_actions(problem)
                 instances[title] = problem.known_instance()
-            if monotonic() < LATEST.get():
-                _try_start(variant, problem, instances[title], horizon)
+            _try_start(variant, problem, instances[title], horizon)
         except Exception as error:  # a user's algorithm may raise anything
+            if isinstance(problem, Simulator) and problem.cut_short:
+                continue  # what is known of it in a dry run is too little to refuse it
             reason = str(error) if isinstance(error, CbobenchError) else one_line(error)
             unplayable.append((pair, reason.partition(INSTEAD)[0]))
             if not skip or len(unplayable) == len(pairs):

@@ -230,6 +230,26 @@ def test_a_dry_run_that_is_late_tries_nothing_to_start(write_suite, tmp_path, cl
     assert len(tried) == 2
 
 
+class Kiln(Oven):
+    """Feasible where no point of a short pilot lies."""
+
+    noisy = False
+
+    def simulate(self, x, gen):
+        Clock.now += 8.0
+        return [x[0], 0.05 - (abs(x[0] - 0.62) < 0.02)]
+
+
+def test_a_pilot_that_is_cut_short_refuses_nothing(write_suite, tmp_path, clock):
+    suite = write_suite(OVENS.replace("Oven", "Kiln").replace("random, cei", "ckb-ucb"))
+    with estimate.in_time():
+        todo = plan(suite, out=tmp_path / "r", cpus=0)
+    assert len(todo.tasks) > 0
+    (problem,) = todo.suite.problems.values()
+    assert problem.cut_short
+    assert np.isnan(problem.known.slater)
+
+
 def test_what_takes_long_is_said_before_it_begins(write_suite, tmp_path):
     said: list[str] = []
     text = "suite: t\nhorizon: 20\nseeds: 2\nproblems: [rkhs-1d, gramacy]\nalgorithms: [random]\n"
