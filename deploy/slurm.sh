@@ -85,7 +85,7 @@ count='import sys, ray
 ray.init(sys.argv[1], log_to_driver=False, logging_level="ERROR")
 print(sum(node["Alive"] for node in ray.nodes()))'
 for _ in {1..60}; do
-    joined=$(python3 -c "$count" "$address:$gcs")
+    joined=$(python3 -P -c "$count" "$address:$gcs")
     [ "$joined" -lt "${#nodes[@]}" ] || break
     for step in "${steps[@]}"; do kill -0 "$step" 2>/dev/null || break 2; done
     sleep 3

@@ -75,7 +75,10 @@ def _import_ray(address: str | None) -> Any:
 def _has_token() -> bool:
     """Whether there is a token for clusters, in the places where Ray looks."""
     given = os.environ.get("RAY_AUTH_TOKEN") or os.environ.get("RAY_AUTH_TOKEN_PATH")
-    return bool(given) or Path("~/.ray/auth_token").expanduser().is_file()
+    try:
+        return bool(given) or Path("~/.ray/auth_token").expanduser().is_file()
+    except RuntimeError:  # no home folder is known
+        return False
 
 
 def private_folder() -> Path:
@@ -134,7 +137,10 @@ def start_ray(cpus: int | None, address: str | None, code: Code | None = None) -
             ray.init(**options)
     except (ConnectionError, RuntimeError, ValueError, ray.exceptions.RayError) as error:
         where = address or "this machine"
-        if "Unauthenticated" in (folder / "said").read_text() or type(error).__name__ == "AuthenticationError":
+        if (
+            "Unauthenticated" in (folder / "said").read_text(errors="replace")
+            or type(error).__name__ == "AuthenticationError"
+        ):
             here = "there is none here" if not _has_token() else "the one here is another"
             if os.environ.get("RAY_AUTH_MODE", "token") != "token":
                 here = f"RAY_AUTH_MODE is {show(os.environ['RAY_AUTH_MODE'])} here"
