@@ -70,7 +70,7 @@ def test_a_mapping_is_a_value_of_parameters_that_are_mappings_alone(write_suite,
         f"suite: s\nhorizon: 3\nseeds: 1\nproblems:\n  - rkhs-1d: {{h: {given}}}\nalgorithms: [random]\n"
     )
     with pytest.raises(
-        Misuse, match=r"suite.yaml:5: h is \{.*\}; allowed: number, or \{sweep: \[values\]\} in a suite"
+        Misuse, match=r"suite.yaml:5: rkhs-1d: h is \{.*\}; allowed: number, or \{sweep: \[values\]\} in a suite"
     ):
         load(suite)
 

@@ -77,7 +77,11 @@ def test_tables_of_words_fit_too(monkeypatch):
 def test_what_cannot_be_compared_is_not_called_unchanged(run, tmp_path):
     other = make(tmp_path / "other", {("P", "A"): {"regret": [1.0] * 6}}, seeds=SEEDS)
     found = cbobench.compare(run, other, metric="regret", only_changed=True)
-    assert "nothing that can be compared changed" in str(found)
+    assert "missing (only before)" in str(found)
+    assert found.worse
+    found = cbobench.compare(other, run, metric="regret", only_changed=True)
+    assert not found.frame["verdict"].eq("not comparable").any(), "what is new is hidden, and said below"
+    assert "6 not comparable" in str(found)
 
 
 def test_curves_take_one_metric_and_axes_that_there_are(run):
