@@ -141,8 +141,7 @@ class Simulator(Problem):
         return generator("simulator", type(self).__qualname__, role, i)
 
     def _pilot(self) -> Known:
-        twice = 2 if self.noisy else 1
-        points = self.box.scale(sobol(self.box.d, self.pilot // twice))
+        points = self.box.scale(sobol(self.box.d, self.pilot_points))
         began = monotonic()
         again = self.observe(points[:1], [self._generator("pilot 0", 0)])
         seconds = monotonic() - began
@@ -178,14 +177,19 @@ class Simulator(Problem):
         return Known(shift, divisor, norm, noise, sup, slater if slater > 0 else np.nan, share, len(points), seconds)
 
     @property
+    def pilot_points(self) -> int:
+        """How many points a whole pilot has: where there is noise, two simulations of each count."""
+        return self.pilot // (2 if self.noisy else 1)
+
+    @property
     def cut_short(self) -> bool:
         """Whether a dry run had no time for the whole pilot."""
-        return self.known.points < self.pilot // (2 if self.noisy else 1)
+        return self.known.points < self.pilot_points
 
     @property
     def simulations(self) -> tuple[int, int]:
         """How many a pilot makes, and how many a seed-round: its own, and those that its metrics average."""
-        return 1 + 2 * (self.pilot // (2 if self.noisy else 1)), 1 + self.repeats * self.noisy
+        return 1 + 2 * self.pilot_points, 1 + self.repeats * self.noisy
 
     def note(self) -> str:
         known = self.known

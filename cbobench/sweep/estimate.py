@@ -183,7 +183,7 @@ def _samples(
 
     def tried(task: Task, seconds: float) -> bool:
         name = task.pair.algorithm.name
-        each = None if name in slow else _in_time(todo, task, seconds, deadline)
+        each = None if name in slow else _measure_pair(todo, task, seconds, deadline)
         if each is not None:
             found[task.pair.title] = each
         elif task.pair.title not in found:
@@ -216,7 +216,7 @@ def _samples(
     return sum(title in known for title in work), {title: found[title] for title in work if title in found}, others
 
 
-def _in_time(todo: Plan, task: Task, seconds: float, deadline: float) -> float | None:
+def _measure_pair(todo: Plan, task: Task, seconds: float, deadline: float) -> float | None:
     """Seconds per seed-round of a task; None where it is too slow to be tried, or cannot be played."""
     left = deadline - time.monotonic()
     try:
