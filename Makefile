@@ -7,18 +7,21 @@ RUN    ?= runs/quickstart
 WORKERS ?= auto
 PYTEST  = OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n $(WORKERS) --maxprocesses 8 --dist loadgroup
 
-.PHONY: demo test fast browser-test lint hooks bench chaos scale maximiser paper-figures claims maps literature bundles reference pages site wheel dist wheel-test lowest clean
+.PHONY: demo test test-long fast browser-test lint hooks bench chaos scale maximiser paper-figures claims maps literature bundles reference pages site wheel dist wheel-test lowest clean
 
 demo: .make/install  ## play the quickstart suite, print its table, draw its figures
 	$(BIN)/cbobench run quickstart --out $(RUN)
 	$(BIN)/cbobench figures $(RUN)
 	@echo "open $(RUN)/figures/summary_quickstart_synthetic_h_B_2.png"
 
-test: .make/test  ## every test, the slow ones too
-	$(PYTEST) $(ARGS)
+test: .make/test  ## every test but the long forms
+	$(PYTEST) -m "not long" $(ARGS)
+
+test-long: .make/test  ## the long forms: hundreds of trials of what `make test` tries a few times
+	$(PYTEST) -m long $(ARGS)
 
 fast: .make/test  ## the quick tests only
-	$(PYTEST) -m "not slow" $(ARGS)
+	$(PYTEST) -m "not slow and not long" $(ARGS)
 
 lint: .make/lint  ## style, types
 	$(BIN)/ruff check .
