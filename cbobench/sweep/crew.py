@@ -28,10 +28,9 @@ from cbobench.play.task import (
     published_receipt,
 )
 from cbobench.problems.base import Problem
-from cbobench.results.drivers import beat
+from cbobench.results.drivers import beat, mark
 from cbobench.results.folder import RunFolder
 from cbobench.sweep.blocks import Measured, Queue, Tasks, machine_memory, rounds_of
-from cbobench.sweep.forecast import Forecast
 from cbobench.sweep.overdue import Overdue
 from cbobench.sweep.pace import Pace
 from cbobench.sweep.rayhost import Ended, RayHost
@@ -123,7 +122,7 @@ class Crew:
         measured: Iterable[Measured] = (),
     ) -> None:
         self.problems, self.folder, self.note = problems, folder, note
-        self.pace = Pace(problems, measured := list(measured))
+        self.pace = Pace(problems, measured)
         self.waiting = Queue(tasks)
         self.rounds, self.given = rounds_of(tasks), 0
         self.allowed_losses = LOST_NODES_PER_TASK * max(1, len(tasks))
@@ -156,8 +155,6 @@ class Crew:
         else:
             self.workers = Workers(problems, folder, min(self.cpus, len(tasks)))
             note(f"played by {counted(self.workers.size, 'worker process')}")
-        slots = 1 if cpus == 0 else cpus if started() else None if address is not None else self.cpus
-        self.forecast = Forecast(tasks, slots, measured, folder.driver, problems)
 
     def play(self) -> Iterator[Receipt]:
         """Receipts of all tasks, as they come; `stop` ends what is in play.
@@ -186,19 +183,16 @@ class Crew:
                         break
                     self.given += task.rounds
                     self.overdue.given(task)
-                    self.forecast.given(task)
                     player.give(task)
             for player in self._players():
                 for task, answer in player.take(LONG if self.workers is None else SHORT):
                     self.overdue.heard(task, answer)
                     receipt = self._settle(task, answer)
-                    self.forecast.heard(task, receipt or answer)
                     if receipt is not None:
                         yield receipt
             for player in self._players():
                 for task, receipt in self.overdue.look(player.pending):
                     player.recall(task)
-                    self.forecast.heard(task, receipt)
                     if receipt is None:
                         self.given -= task.rounds
                         self.waiting.appendleft(task)
@@ -212,20 +206,23 @@ class Crew:
             for task in [task for task in player.pending if task.name in there]:
                 with suppress(Ended):
                     player.recall(task)
-                receipt = published_receipt(self.folder, task)
-                self.forecast.heard(task, receipt)
-                yield receipt
+                yield published_receipt(self.folder, task)
+
+    def playing(self) -> dict[str, list[int]]:
+        """Cells that are handed out, by a hash of pair and horizon: [count, seed-rounds that are over]."""
+        found: dict[str, list[int]] = {}
+        for task in [task for player in self._players() for task in [*player.pending]]:
+            found.setdefault(mark(task.pair, task.horizon), [0, 0])[0] += len(task.cells)
+        return found
 
     def hold(self) -> bool:
         """Hand out nothing more than what has begun; whether something is left."""
         left = len(self.waiting) > 0
         self.waiting = Queue(())
-        self.forecast.hold()
         return left
 
     def stop(self) -> None:
         """End what is in play; wait for a Ray that is starting."""
-        self.forecast.close()
         for player in {id(one): one for one in (self.workers, self.starting, self.ray) if one is not None}.values():
             player.stop()
 

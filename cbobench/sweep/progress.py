@@ -13,7 +13,7 @@ from cbobench.words import counted
 if TYPE_CHECKING:
     from cbobench.play.task import Receipt
     from cbobench.sweep.bar import Bar
-    from cbobench.sweep.crew import Crew
+    from cbobench.sweep.forecast import Forecast
     from cbobench.sweep.run import Plan
 
 
@@ -49,12 +49,12 @@ class Progress:
         else:
             print(text, file=sys.stderr)
 
-    def follow(self, crew: Crew) -> None:
+    def follow(self, forecast: Forecast) -> None:
         """Let the bar begin (before workers are there its thread would keep them from forking)."""
         if sys.stderr.isatty():
             from cbobench.sweep.bar import Bar
 
-            self.bar = Bar(crew.forecast)
+            self.bar = Bar(forecast)
             self.bar.start()
 
     def add(self, receipt: Receipt) -> None:

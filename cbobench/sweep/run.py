@@ -26,6 +26,7 @@ from cbobench.suite.parallel import unspread
 from cbobench.sweep import blocks
 from cbobench.sweep.budget import Budget
 from cbobench.sweep.crew import Crew
+from cbobench.sweep.forecast import Forecast
 from cbobench.sweep.interrupt import interruptible
 from cbobench.sweep.journal import Journal
 from cbobench.sweep.outcome import Outcome as Outcome
@@ -151,7 +152,7 @@ def execute(
     budget: str | None = None,
     on_receipt: Callable[[Receipt], None] = lambda receipt: None,
     on_note: Callable[[str], None] = lambda text: None,
-    on_start: Callable[[Crew], None] = lambda crew: None,
+    on_start: Callable[[Forecast], None] = lambda forecast: None,
     when_played: Callable[[Outcome], None] = lambda outcome: None,
 ) -> Outcome:
     """Play a plan.
@@ -163,7 +164,7 @@ def execute(
         fail_fast: stop at the first failed cell.
         budget: begin no further task once those that ended have taken so long, such as "2cpuh".
         on_receipt, on_note: called with each receipt, and with one line on who plays, at the start and when Ray does.
-        on_start: called with who plays before the first task begins; its `forecast` knows how far the sweep is.
+        on_start: called before the first task begins, with what counts the receipts.
         when_played: called with the outcome as soon as it is known, before Ray is shut down (which takes a second).
 
     Ctrl-C, SIGTERM or SIGHUP stops it: what is published stays, and the same command resumes (`stopped` is then true).
@@ -196,11 +197,13 @@ def execute(
                 claim.beat_by_itself()
             if todo.tasks:
                 crew = Crew(todo.suite.problems, todo.folder, todo.tasks, cpus, address, on_note, ship, todo.measured)
-                on_start(crew)
-                claim.tells(crew.forecast.news)
+                forecast = Forecast(todo.tasks)
+                on_start(forecast)
+                claim.tells(lambda: forecast.news() | {"playing": crew.playing() if crew is not None else {}})
             _write_record(todo, claim.id)
             for receipt in () if crew is None else crew.play():
                 receipts.append(receipt)
+                forecast.add(receipt)
                 on_receipt(receipt)
                 interrupted.check()
                 if limit.over(receipt) and crew is not None:
