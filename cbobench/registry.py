@@ -30,17 +30,17 @@ IMPORT_PATH = re.compile(r"[A-Za-z_][\w.]*:[A-Za-z_]\w*")
 
 
 class Registry:
-    """Names of one kind of thing (problems or algorithms), discovered in one package.
+    """Names of one kind of thing (problems or algorithms), discovered in its packages.
 
     Args:
         what: the word used in messages, such as "algorithm".
-        package: the package whose modules register.
+        packages: the packages whose modules register.
         base: the class that a user's own must derive from, as "module:Class" (imported late).
     """
 
-    def __init__(self, what: str, package: str, base: str) -> None:
+    def __init__(self, what: str, packages: Sequence[str], base: str) -> None:
         self.what = what
-        self.package = package
+        self.packages = packages
         self.base = base
         self._classes: dict[str, type] = {}
         self._discovered = False
@@ -97,9 +97,9 @@ class Registry:
     def _discover(self) -> None:
         if self._discovered:
             return
-        package = importlib.import_module(self.package)
-        for module in pkgutil.iter_modules(package.__path__):
-            importlib.import_module(f"{self.package}.{module.name}")
+        for package in self.packages:
+            for module in pkgutil.iter_modules(importlib.import_module(package).__path__, f"{package}."):
+                importlib.import_module(module.name)
         self._discovered = True
 
 

@@ -24,7 +24,7 @@ import tables
 import cbobench
 from cbobench import params, resources
 from cbobench.algorithms import ALGORITHMS
-from cbobench.algorithms.library import LibraryMethod
+from cbobench.opponents.library import LibraryMethod
 from cbobench.problems import PROBLEMS
 from tests.conftest import ROOT
 

@@ -25,6 +25,7 @@ ALLOWED = {
     "gp": {"errors", "registry", "rng", "params"},
     "problems": {"gp", "errors", "registry", "rng", "params", "words"},
     "algorithms": {"problems", "gp", "errors", "registry", "rng", "params"},
+    "opponents": {"algorithms", "problems", "gp", "errors", "registry", "rng", "params"},
     "suite": {"algorithms", "problems", "gp", *LEAVES},
     "results": {"suite", "algorithms", "problems", *LEAVES},
     "play": {"results", "suite", "algorithms", "problems", "gp", *LEAVES},

@@ -9,8 +9,7 @@ import numpy as np
 
 from cbobench.algorithms import ALGORITHMS
 from cbobench.algorithms.fitting import OnBoxes, holds
-from cbobench.algorithms.pending import PENDING, Pending
-from cbobench.algorithms.score import ScoreAlgorithm
+from cbobench.algorithms.score import PENDING, Pending, ScoreAlgorithm
 from cbobench.gp.beliefs import Belief, FunctionBelief
 from cbobench.gp.box import Box, sobol
 from cbobench.gp.climbs import pick

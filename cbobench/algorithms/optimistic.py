@@ -1,12 +1,19 @@
-"""Score algorithms over confidence bounds: the widths and explorations that UCB, Thompson and random widths share."""
+"""Scores over confidence bounds: the widths and explorations that UCB, Thompson sampling and random widths share.
+
+`OptimisticReward` bounds f, `Optimistic` f and every g_j. CONFIG, EPBO and PDBO are that and little more: they maximise
+the upper confidence bound of f where the lower confidence bounds of g allow it.
+"""
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 import numpy as np
+from numpy.typing import NDArray
 
+from cbobench.algorithms import ALGORITHMS
 from cbobench.algorithms.base import NONE, Setting
 from cbobench.algorithms.fitting import check_fit, is_fitted
 from cbobench.algorithms.score import ScoreAlgorithm
@@ -16,8 +23,10 @@ from cbobench.gp.box import Box
 from cbobench.gp.explore import UCB, Explore
 from cbobench.gp.gain import GainName, gain_rate, greedy_gain
 from cbobench.gp.kernels import Array
+from cbobench.gp.maximise import WALL
+from cbobench.gp.parts import Parts
 from cbobench.gp.posteriors import choice
-from cbobench.gp.posteriors.contract import Posterior
+from cbobench.gp.posteriors.contract import Mask, Posterior
 from cbobench.gp.posteriors.observations import ObservationPosterior
 from cbobench.gp.posteriors.separate import KnownNoise
 from cbobench.gp.posteriors.shared import SharedPosterior
@@ -25,6 +34,8 @@ from cbobench.gp.single import true_noise
 from cbobench.gp.width import Width, WidthForm
 from cbobench.params import param, state
 from cbobench.problems.base import Actions, Feedback, Problem
+
+EMPTY = -1e-9  # the least Σ [LCB_g]⁺ that a polished point may show and still count as allowed
 
 Bound = float | Literal["norm", "sup"]
 
@@ -245,3 +256,137 @@ def read_bound(name: str, choice: Bound, norm: Array, sup: Array) -> Array:
         why = "a function is not in the kernel's space, or too rough to say"
         raise CellFailure(f"{name} reads a norm, but {why}; use sup or a number")
     return bound
+
+
+def theory_window(setting: Setting, lam: float) -> int:
+    """W = γ_T^(1/4) √(T / P_T), at least 1 and at most T; T where nothing moves.
+
+    P_T is the largest over f and g_j of Σ_t |f_{t+1} - f_t|_k (Guo et al. 2022, Sec. 6; Deng et al. 2022), and γ_T the
+    greedy bound of the information gain.
+
+    Raises:
+        CellFailure: replicates differ in P_T; they share a window, and it must not depend on who else is played. Or P_T
+            is infinite.
+    """
+    horizon = setting.horizon
+    moves = [norms for when, norms in setting.changes if when < horizon]
+    each = np.sum(moves, axis=0).max(axis=1) if moves else np.zeros(1)
+    if not np.isfinite(each).all():
+        raise CellFailure("the window reads norms of the functions' moves, but one is infinite; give it as a number")
+    if np.ptp(each) > 1e-9 * each.max():
+        raise CellFailure(
+            "the seeds' functions move by different amounts; give the window or restart period as a number"
+        )
+    variation = float(each[0])
+    if variation == 0:
+        return horizon
+    gain = float(greedy_gain(setting.actions, lam, horizon)[-1])
+    return min(horizon, max(1, math.ceil(gain**0.25 * math.sqrt(horizon / variation))))
+
+
+@ALGORITHMS.register("config")
+@dataclass(kw_only=True)
+class CONFIG(Optimistic):
+    """CONFIG: argmax UCB_f over {x : LCB_{g_j}(x) <= 0 for all j}.
+
+    An empty set means that the problem is declared infeasible (with probability 1 - α, rightly). The paper stops there;
+    here it is recorded, and the round plays argmin Σ_j [LCB_{g_j}]⁺. With `stop_when_infeasible` it stops, as far as a
+    bandit can: the action of the round before (in round 1 the argmin) is played to the end. On a box the set counts as
+    empty when neither a candidate nor a polished point lies in it.
+    """
+
+    source = "Xu et al. (2023)"
+    about = "constrained optimism; declares infeasibility"
+    knows = ("kernel", "λ", "B", "G", "R", "T (through λ)")
+
+    stop_when_infeasible: bool = param(False, "keep the last action from the declaration on; false: argmin Σ [LCB_g]⁺")
+
+    declared: NDArray[np.bool_] = state()
+
+    def prepare(self) -> None:
+        self.declared = np.zeros(self.setting.replicates, dtype=bool)
+
+    def begin(self, t: int, belief: Belief) -> None:
+        highest = self.explore_g(belief.constraint).max(axis=1)
+        self.empty = np.asarray(highest.min(axis=1) > 0)  # as far as the candidates go
+        self.hidden = np.zeros_like(self.empty)  # whether only a polished point lies in the set
+
+    def parts(self, belief: Belief) -> Parts:
+        f, g = self.explore_f(belief.f), self.explore_g(belief.constraint)
+        smooth = np.where(self.empty[:, None], 0.0, f)
+        wall = np.where(self.hidden, WALL, np.inf)
+        price = np.where(self.empty, 1.0, wall)[:, None].repeat(self.setting.constraints, axis=1)
+        return Parts(smooth, g, price)
+
+    def maximise(self, t: int, box: Box, also: Array | None) -> tuple[Array, Array]:
+        """Where only a polished point lies in the set, the set is not empty: climb again, from that point, for f."""
+        first, violation = super().maximise(t, box, also)
+        self.hidden = self.empty & (violation >= EMPTY)
+        if not self.hidden.any():
+            return first, violation
+        self.empty &= ~self.hidden
+        second, reached = super().maximise(t, box, first if self.played else None)
+        return np.where(self.hidden[:, None], second, first), np.where(self.hidden, reached, violation)
+
+    def keeps(self) -> Mask | None:
+        self.declared |= self.empty & (self.achieved < EMPTY)
+        waiting = super().keeps()
+        if not self.stop_when_infeasible:
+            return waiting
+        return self.declared if waiting is None else self.declared | waiting
+
+    @property
+    def declared_infeasible(self) -> NDArray[np.bool_]:
+        return self.declared
+
+
+@ALGORITHMS.register("epbo")
+@dataclass(kw_only=True)
+class EPBO(Optimistic):
+    """EPBO: argmax UCB_f - ρ Σ_j [LCB_{g_j}]⁺, exact for a large enough ρ, which nobody knows."""
+
+    source = "Lu & Paulson (2022)"
+    about = "exact penalty over optimistic bounds"
+    knows = ("kernel", "λ", "B", "G", "R", "ρ", "T (through λ)")
+
+    rho: float = param(1.0, "penalty ρ", at_least=0.0)
+
+    def parts(self, belief: Belief) -> Parts:
+        price = np.full((self.setting.replicates, self.setting.constraints), self.rho)
+        return Parts(self.explore_f(belief.f), self.explore_g(belief.constraint), price)
+
+
+@ALGORITHMS.register("primal-dual-bo")
+@dataclass(kw_only=True)
+class PrimalDualBO(Optimistic):
+    """PDBO: argmax UCB_f - Σ_j λ_j LCB_{g_j}; λ ← [λ + η (g + ε)]⁺ without an upper bound, unlike CKB.
+
+    g in the dual step is LCB_g(x_t) (the paper's form), or the observed cost (the released code's form).
+    """
+
+    source = "Xu et al. (2023b)"
+    about = "primal-dual over optimistic bounds, dual variable not truncated"
+    knows = ("kernel", "λ", "B", "G", "R", "T")
+
+    form: Literal["lcb", "observed"] = param("lcb", "what the dual step uses")
+    eta: float | Literal["theory"] = param("theory", "dual step η; theory: 1/√T", above=0.0)
+    eps: float = param(0.0, "tightening ε of the constraint in the dual step", at_least=0.0)
+    start_dual: float = param(0.0, "first value of every dual variable", at_least=0.0)
+
+    dual: Array = state()
+
+    def prepare(self) -> None:
+        self.dual = np.full((self.setting.replicates, self.setting.constraints), self.start_dual)
+        self.step = 1 / np.sqrt(self.setting.horizon) if self.eta == "theory" else self.eta
+
+    def score(self, belief: Belief) -> Array:
+        g = self.explore_g(belief.constraint)
+        return self.explore_f(belief.f) - (self.dual[:, :, None] * g).sum(axis=1)
+
+    def learn(self, t: int, chosen: Belief, feedback: Feedback) -> None:
+        g = feedback.costs() if self.form == "observed" else self.explore_g(chosen.constraint)[:, :, 0]
+        self.dual = np.maximum(self.dual + self.step * (g + self.eps), 0.0)
+
+    @property
+    def duals(self) -> Array:
+        return self.dual

@@ -16,7 +16,7 @@ from cbobench.algorithms import ALGORITHMS
 from cbobench.algorithms.base import Setting
 from cbobench.algorithms.fitting import is_fitted
 from cbobench.algorithms.optimistic import Bound, OptimisticReward, read_bound
-from cbobench.algorithms.pending import PENDING, Pending
+from cbobench.algorithms.score import PENDING, Pending
 from cbobench.errors import Misuse
 from cbobench.gp.beliefs import Belief, FunctionBelief
 from cbobench.gp.explore import UCB, Explore, Thompson

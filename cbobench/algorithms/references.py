@@ -1,4 +1,7 @@
-"""References that are not methods: the best feasible action every round, and a uniformly random one."""
+"""Yardsticks of constrained methods: the best feasible action, random and Sobol search, and bandits on f alone.
+
+The bandits are those of Chowdhury & Gopalan (2017), what constrained kernelized bandits become without a constraint.
+"""
 
 from __future__ import annotations
 
@@ -7,8 +10,13 @@ from dataclasses import dataclass
 import numpy as np
 
 from cbobench.algorithms import ALGORITHMS
+from cbobench.algorithms.asktell import AskTell, Given
 from cbobench.algorithms.base import Algorithm, Setting
-from cbobench.gp.box import Box
+from cbobench.algorithms.optimistic import OptimisticReward
+from cbobench.gp.beliefs import Belief
+from cbobench.gp.box import Box, scrambled_sobol
+from cbobench.gp.explore import UCB, Explore, Thompson
+from cbobench.gp.kernels import Array
 from cbobench.gp.posteriors.choice import Kind
 from cbobench.params import state
 from cbobench.problems.base import Actions, Drawn
@@ -67,3 +75,86 @@ class Random(Algorithm):
         if isinstance(actions, Box):
             return actions.scale(self.draws.at(t))
         return np.asarray(self.draws.at(t) * actions.n, dtype=np.intp)
+
+
+class SobolSequence:
+    """SciPy's scrambled Sobol sequence in the unit cube, one point after the other."""
+
+    def __init__(self, d: int, generator: np.random.Generator) -> None:
+        self.sequence = scrambled_sobol(d, generator)
+        self.waiting: list[Array] = []
+
+    def next(self) -> Array:
+        """The next point, (d,)."""
+        if not self.waiting:
+            self.waiting = [*self.sequence.random(64)]
+        return self.waiting.pop(0)
+
+
+class SobolSearch:
+    """The sequence as an optimiser, which learns nothing."""
+
+    def __init__(self, given: Given) -> None:
+        self.given, self.sequence = given, SobolSequence(given.d, given.generator)
+
+    def ask(self) -> Array:
+        low, high = self.given.low, self.given.high
+        return np.clip(low + self.sequence.next() * (high - low), low, high)
+
+    def tell(self, x: Array, f: float, g: Array) -> None:
+        """Learns nothing."""
+
+
+@ALGORITHMS.register("sobol")
+@dataclass(kw_only=True)
+class Sobol(AskTell):
+    """The points of a scrambled Sobol sequence (SciPy's), another scrambling for each seed.
+
+    On a finite set the nearest actions are played, some of them more than once.
+    """
+
+    late = True
+
+    source = "Sobol (1967), Owen (1998); SciPy"
+    about = "plays a scrambled Sobol sequence"
+
+    def optimiser(self, given: Given) -> SobolSearch:
+        return SobolSearch(given)
+
+
+@dataclass(kw_only=True)
+class Unconstrained(OptimisticReward):
+    """Models the reward only and plays the best estimate of it."""
+
+    models_constraints = False
+    knows = ("kernel", "λ", "B", "R", "T")
+
+    def score(self, belief: Belief) -> Array:
+        return self.explore_f(belief.f)
+
+
+@ALGORITHMS.register("igp-ucb")
+@dataclass(kw_only=True)
+class IGPUCB(Unconstrained):
+    """IGP-UCB: argmax μ + β σ with β = B + R √(2(γ + 1 + ln(1/α)))."""
+
+    source = "Chowdhury & Gopalan (2017) Alg. 1"
+    about = "unconstrained GP-UCB"
+
+    def strategies(self) -> tuple[Explore, ...]:
+        return (UCB(+1),)
+
+
+@ALGORITHMS.register("gp-ts")
+@dataclass(kw_only=True)
+class GPTS(Unconstrained):
+    """GP-TS: argmax of a joint sample of N(μ, β² k_t) with β = B + R √(2(γ + 1 + ln(2/α)))."""
+
+    source = "Chowdhury & Gopalan (2017) Alg. 2"
+    about = "unconstrained Thompson sampling"
+
+    def strategies(self) -> tuple[Explore, ...]:
+        return (Thompson(),)
+
+    def events(self) -> int:
+        return 2  # the concentration of f and of the sample share α

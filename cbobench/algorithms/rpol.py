@@ -12,10 +12,9 @@ from typing import ClassVar, Literal
 import numpy as np
 
 from cbobench.algorithms import ALGORITHMS
-from cbobench.algorithms.drift import theory_window
 from cbobench.algorithms.fitting import KernelChoice
-from cbobench.algorithms.optimistic import Optimistic
-from cbobench.algorithms.pending import Pending
+from cbobench.algorithms.optimistic import Optimistic, theory_window
+from cbobench.algorithms.score import Pending
 from cbobench.errors import CellFailure, Misuse
 from cbobench.gp.beliefs import Belief
 from cbobench.gp.gain import greedy_gain

@@ -1,6 +1,7 @@
-"""Hard-constraint methods that start from a safe seed set: StageOpt (Sui et al. 2018) and SGP-UCB (Amani et al. 2020).
+"""Hard-constraint methods that start from a safe seed set.
 
-Both play an action only if a confidence bound says that it is feasible, or if it is in the seed set.
+SGP-UCB (Amani et al. 2020), StageOpt (Sui et al. 2018), SafeOpt (Sui et al. 2015) and SafeOpt-MC (Berkenkamp et al.
+2016) play an action only if a confidence bound says that it is feasible, or if it is in the seed set.
 """
 
 from __future__ import annotations
@@ -10,14 +11,160 @@ from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
+from numpy.typing import NDArray
 
 from cbobench.algorithms import ALGORITHMS
 from cbobench.algorithms.optimistic import Optimistic
-from cbobench.algorithms.safeset import Mask, SafeSet, interval, surely_feasible
-from cbobench.errors import Misuse
-from cbobench.gp.beliefs import Belief
-from cbobench.gp.kernels import Array
+from cbobench.errors import CellFailure, Misuse
+from cbobench.gp.actions import Finite
+from cbobench.gp.beliefs import Belief, FunctionBelief
+from cbobench.gp.kernels import AT_ONCE, Array
 from cbobench.params import param, state
+from cbobench.problems.base import Problem
+
+Mask = NDArray[np.bool_]
+Indices = NDArray[np.intp]
+LOOK_AHEAD = 32  # candidates of which a look-ahead is computed together
+
+
+@dataclass(kw_only=True)
+class SafeSet(Optimistic):
+    """A safe set that starts as the seed set and grows by what the intervals of g certify.
+
+    With a metric, intervals are intersected over time, starting with u <= 0 on the seed set (one that becomes empty,
+    the width being too small, starts again from the current one), and a point x' is safe when for each constraint some
+    safe x has u(x) + L d(x, x') <= 0. The metric is Euclidean (`input`), d_k(x, x') = √(k(x,x) + k(x',x') - 2k(x,x'))
+    (`kernel`, for data without coordinates), or there is none (`none`): then x is safe when u(x) <= 0.
+    """
+
+    knows = ("kernel", "λ", "B", "G", "R", "T", "safe seed set", "Lipschitz constant (unless metric: none)")
+    needs = frozenset({"a finite action set", "a safe seed set"})
+
+    metric: Literal["none", "input", "kernel"] = param("none", "metric of the Lipschitz condition on g")
+    L: float | Literal["theory", "slope"] = param(
+        "theory",
+        "Lipschitz constant; theory: |g|_k in the kernel metric, |g|_k max d_k/d in the input metric; slope: the least",
+        above=0.0,
+    )
+
+    safe: Mask = state()
+
+    def validate(self) -> None:
+        if self.L == "slope" and self.metric == "none":
+            raise Misuse("L is 'slope', but metric is none; allowed with a slope: input, kernel")
+
+    def check(self, problem: Problem) -> None:
+        super().check(problem)
+        if self.metric == "input" and "coordinates" not in problem.offers():
+            raise Misuse("metric is 'input', but the actions have no coordinates; allowed here: kernel, none")
+        if self.metric != "none" and isinstance(problem.actions, Finite):
+            problem.actions.check_pairs(f"metric: {self.metric}", "take metric: none")
+
+    def prepare(self) -> None:
+        setting = self.setting
+        shape = (setting.replicates, setting.constraints, setting.finite.n)
+        self.upper = np.where(setting.safe_seed[:, None], 0.0, np.full(shape, np.inf))
+        self.lower = np.full(shape, -np.inf)
+        self.safe = setting.safe_seed.copy()
+        self.lipschitz = None if self.metric == "none" else Lipschitz(*self._condition(), self.safe)
+
+    def _condition(self) -> tuple[Array, Array]:
+        """The metric (n, n) and the constants L (S, m) with |g_j(x) - g_j(x')| <= L_j d(x, x').
+
+        The theory's L needs the RKHS norm of g, whatever G is read as: the largest |g| bounds no slope. `slope` is the
+        least valid constant, max |g(x) - g(x')| / d(x, x') over all pairs, which nobody knows before playing: it shows
+        how much a method could gain by a better estimate of L.
+        """
+        actions, bound = self.setting.finite, self.setting.norm[:, 1:]
+        if self.metric == "input":
+            assert actions.input_metric is not None
+            metric, bound = actions.input_metric, bound * actions.steepness
+        else:
+            metric = actions.kernel_metric
+        if self.L == "slope":
+            if self.setting.slopes is None:
+                raise CellFailure("L is 'slope', but this problem does not say how steep g is; give theory or a number")
+            return metric, self.setting.slopes(metric)[:, 1:]
+        return metric, bound if self.L == "theory" else np.full_like(bound, self.L)
+
+    @property
+    def certified(self) -> Mask:
+        return self.safe
+
+    def grow(self) -> None:
+        """The safe set that the intervals certify."""
+        if self.lipschitz is None:
+            self.safe = surely_feasible(self.upper, self.setting.safe_seed)
+        else:
+            self.safe = self.lipschitz.grow(self.safe, self.upper)
+
+    def intersect(self, g: FunctionBelief) -> None:
+        """C_t = C_{t-1} ∩ Q_t, starting again from Q_t where the intersection is empty."""
+        low, high = interval(g)
+        np.minimum(self.upper, high, out=self.upper)
+        np.maximum(self.lower, low, out=self.lower)
+        empty = self.lower > self.upper
+        if empty.any():
+            self.upper[empty], self.lower[empty] = high[empty], low[empty]
+
+
+class Lipschitz:
+    """Safe sets that grow along a Lipschitz condition.
+
+    The plain rule compares all pairs of actions every round. A safe x can certify something new only if u(x) plus L
+    times its distance to the nearest uncertified point is <= 0, so that distance is kept, and pairs are compared
+    only in the replicates where the test says that the set grows: at most n times in a run.
+
+    Args:
+        metric: d(x, x'), (n, n).
+        constants: L_j, (S, m).
+        seed_set: certified from the start, (S, n).
+    """
+
+    def __init__(self, metric: Array, constants: Array, seed_set: Mask) -> None:
+        self.metric = metric
+        self.constants = constants
+        self.certified = np.repeat(seed_set[:, None], constants.shape[1], axis=1)  # (S, m, n)
+        self.to_uncertified = np.empty(self.certified.shape)
+        for s in range(len(seed_set)):
+            self._measure(s)
+
+    def _measure(self, s: int) -> None:
+        """L_j times the distance to the nearest point that constraint j does not certify yet."""
+        step = max(1, AT_ONCE // len(self.metric))
+        for j, certified in enumerate(self.certified[s]):
+            for i in range(0, len(self.metric), step):
+                nearest = np.where(certified, np.inf, self.metric[i : i + step]).min(axis=1)
+                self.to_uncertified[s, j, i : i + step] = self.constants[s, j] * nearest
+
+    def grow(self, safe: Mask, upper: Array) -> Mask:
+        """S_t from S_{t-1}: one step of certification."""
+        reaches = (upper + self.to_uncertified <= 0) & safe[:, None]
+        growing = np.flatnonzero(reaches.any(axis=(1, 2)))
+        if len(growing) == 0:
+            return safe
+        safe = safe.copy()
+        for s in growing.tolist():
+            for j, x in np.argwhere(reaches[s]).tolist():
+                self.certified[s, j] |= upper[s, j, x] + self.constants[s, j] * self.metric[x] <= 0
+            self._measure(s)
+            safe[s] = self.certified[s].all(axis=0)
+        return safe
+
+    def may_reach(self, lower: Array) -> Mask:
+        """Points whose lower bound leaves it possible that they certify something new, (S, n)."""
+        return np.asarray((lower + self.to_uncertified <= 0).any(axis=1))
+
+
+def interval(function: FunctionBelief) -> tuple[Array, Array]:
+    """Q_t: lower and upper confidence bounds, the shape of `function.mean`."""
+    bonus = function.width * function.deviation
+    return function.mean - bonus, function.mean + bonus
+
+
+def surely_feasible(upper: Array, safe_seed: Mask) -> Mask:
+    """Actions (S, n) whose upper bounds (S, m, n) of every constraint are <= 0, and those of the seed set."""
+    return (upper <= 0).all(axis=1) | safe_seed
 
 
 @ALGORITHMS.register("sgp-ucb")
@@ -121,3 +268,102 @@ def whole_rounds(value: float | int | str, horizon: int) -> int:
     if value != int(value):
         raise Misuse(f"{value} rounds; give a whole number, or a share of the horizon below 1")
     return int(value)
+
+
+@ALGORITHMS.register("safeopt")
+@dataclass(kw_only=True)
+class SafeOpt(SafeSet):
+    """Plays the widest interval among possible maximisers and expanders of the safe set.
+
+    Maximisers are the safe x with u_f(x) >= max_S l_f; the width of x is its widest interval, of f or of any g_j. The
+    seed set is always safe. `metric` (and L) are those of the safe set:
+
+    - `none`, as in the authors' library: x is safe when its upper bounds of every g_j are <= 0, from this round's
+      intervals alone. A safe x that is wider than every maximiser is an expander if, for every constraint, one more
+      observation at x, as good as l_j(x), would bring the upper bound at some unsafe point to 0; the widest counts.
+    - `input`, `kernel`, as in the papers: intervals are intersected over time, the safe set grows along the Lipschitz
+      condition, and x is an expander if l_j(x) + L d(x, x') <= 0 for some j and some x' that j does not allow yet.
+
+    The library's β is 2; here it is the one shared by all methods compared. It divides widths by √k(x, x), the same for
+    all functions here. Wide intervals are its aim: regret grows linearly until they are narrow.
+    """
+
+    source = "Sui et al. (2015); Berkenkamp et al. (2016)"
+    about = "safe: widest interval among possible maximisers and expanders"
+    cost = "O(nr + r²), with a look-ahead at most O(n²r)"
+
+    threshold: float = param(
+        0.0, "an expander has an interval wider than this, in units of β (none only)", at_least=0.0
+    )
+
+    playable: Mask = state()
+
+    def prepare(self) -> None:
+        super().prepare()
+        shape = (self.setting.replicates, 1, self.setting.finite.n)
+        self.upper_f, self.lower_f = np.full(shape, np.inf), np.full(shape, -np.inf)
+
+    def begin(self, t: int, belief: Belief) -> None:
+        if self.lipschitz is None:
+            self.lower, self.upper = interval(belief.constraint)
+        else:
+            self.intersect(belief.constraint)
+        self.grow()
+        self._bound_f(belief)
+        best = np.where(self.safe, self.lower_f[:, 0], -np.inf).max(axis=1, keepdims=True)
+        self.playable = self.safe & (self.upper_f[:, 0] >= best)
+        self.widest = np.maximum(self.upper_f - self.lower_f, 0.0)[:, 0]
+        if self.setting.constraints:
+            self.widest = np.maximum(self.widest, (self.upper - self.lower).max(axis=1))
+        if self.lipschitz is not None:
+            self.playable |= self.safe & self.lipschitz.may_reach(self.lower)
+            return
+        for s in range(self.setting.replicates):
+            expander = self._widest_expander(s, belief)
+            if expander is not None:
+                self.playable[s, expander] = True
+
+    def _bound_f(self, belief: Belief) -> None:
+        """The interval of f: this round's, or (with a metric) the intersection over time, restarted where empty."""
+        low, high = (bound[:, None] for bound in interval(belief.f))
+        if self.lipschitz is not None:
+            upper, lower = np.minimum(self.upper_f, high), np.maximum(self.lower_f, low)
+            empty = lower > upper
+            high, low = np.where(empty, high, upper), np.where(empty, low, lower)
+        self.upper_f, self.lower_f = high, low
+
+    def _widest_expander(self, s: int, belief: Belief) -> int | None:
+        """The widest safe point that is wider than every maximiser and expands the safe set of replicate s."""
+        safe, width = self.safe[s], self.widest[s]
+        outside = np.flatnonzero(~safe)
+        if len(outside) == 0:
+            return None
+        enough = width > width[self.playable[s]].max()
+        deviation = np.broadcast_to(belief.constraint.deviation[s], self.upper[s].shape)
+        spread = np.concatenate([belief.f.deviation[s][None], deviation])
+        enough &= (2 * spread > self.threshold).any(axis=0)
+        candidates = np.flatnonzero(safe & enough)
+        candidates = candidates[np.argsort(-width[candidates], kind="stable")]
+        for first in range(0, len(candidates), LOOK_AHEAD):
+            some = candidates[first : first + LOOK_AHEAD]
+            expands = np.ones(len(some), dtype=bool)
+            for j in range(self.setting.constraints):
+                expands &= self._expands(s, j, some, outside, belief)
+            if expands.any():
+                return int(some[expands.argmax()])
+        return None
+
+    def _expands(self, s: int, j: int, some: Indices, outside: Indices, belief: Belief) -> Mask:
+        """Whether observing l_j at each of q points would bring the upper bound of g_j at some point outside to 0."""
+        g = belief.constraint
+        columns = self.posterior.covariances(s, 1 + j, some)  # (q, n)
+        deviation = np.broadcast_to(g.deviation[s], g.mean[s].shape)[j]
+        total = self.posterior.noise_variance(s, 1 + j) + deviation[some] ** 2
+        surprise = self.lower[s, j, some] - g.mean[s, j, some]
+        mean = g.mean[s, j, outside] + columns[:, outside] * (surprise / total)[:, None]
+        variance = deviation[outside] ** 2 - columns[:, outside] ** 2 / total[:, None]
+        bound = mean + g.width[s, j, 0] * np.sqrt(np.maximum(variance, 0.0))
+        return np.asarray((bound <= 0).any(axis=1))
+
+    def score(self, belief: Belief) -> Array:
+        return np.where(self.playable, self.widest, -np.inf)

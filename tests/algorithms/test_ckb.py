@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from cbobench.algorithms.references import IGPUCB
 from cbobench.algorithms.score import ScoreAlgorithm
-from cbobench.algorithms.unconstrained import IGPUCB
 from cbobench.errors import CellFailure, Misuse
 from cbobench.gp.kernels import kernel
 from cbobench.gp.parts import Truncated

@@ -16,7 +16,7 @@ import pytest
 
 from cbobench.algorithms import ALGORITHMS
 from cbobench.algorithms.base import Setting
-from cbobench.algorithms.unconstrained import IGPUCB
+from cbobench.algorithms.references import IGPUCB
 from cbobench.errors import CbobenchError
 from cbobench.params import build, params_of
 from cbobench.problems.base import Drawn, Problem

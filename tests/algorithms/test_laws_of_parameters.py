@@ -19,7 +19,7 @@ import numpy as np
 import pytest
 
 from cbobench.algorithms import ALGORITHMS
-from cbobench.algorithms.unconstrained import IGPUCB
+from cbobench.algorithms.references import IGPUCB
 from cbobench.errors import CbobenchError, Misuse
 from cbobench.params import build, param, params_of
 from tests.helpers import actions, entry, play, problem

@@ -8,11 +8,11 @@ from dataclasses import dataclass
 import numpy as np
 import pytest
 
-import cbobench.algorithms.optimism
+import cbobench.algorithms.optimistic
 from cbobench.algorithms import ALGORITHMS
 from cbobench.algorithms.optimistic import Optimistic
+from cbobench.algorithms.references import IGPUCB
 from cbobench.algorithms.score import ScoreAlgorithm
-from cbobench.algorithms.unconstrained import IGPUCB
 from cbobench.check import scores
 from cbobench.check.trial import Trial
 from cbobench.errors import Misuse
@@ -82,7 +82,7 @@ def test_the_example_of_the_guide_is_epbo():
     """What CONTRIBUTING teaches is a kinked score: on a box too it plays what EPBO plays."""
     text = (ROOT / "CONTRIBUTING.md").read_text()
     code = textwrap.dedent(text[text.index("   ```python") : text.index("   ```\n")].split("\n", 1)[1])
-    names = vars(cbobench.algorithms.optimism) | {"Array": np.ndarray}
+    names = vars(cbobench.algorithms.optimistic) | {"Array": np.ndarray}
     exec(code.replace('@ALGORITHMS.register("my-method")\n', ""), names)
     example, epbo = build(names["MyMethod"], {}), make("epbo")
     example.name = epbo.name

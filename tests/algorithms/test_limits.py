@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from cbobench.algorithms.penalty import psi
-from cbobench.algorithms.unconstrained import IGPUCB
+from cbobench.algorithms.references import IGPUCB
 from cbobench.params import build
 from tests.helpers import actions, make, play, problem
 

@@ -13,8 +13,8 @@ import numpy as np
 import pytest
 
 from cbobench.algorithms import ALGORITHMS
-from cbobench.algorithms.library import LibraryMethod
 from cbobench.errors import Misuse
+from cbobench.opponents.library import LibraryMethod
 from cbobench.suite.load import load
 from tests.algorithms.easy import bowl, on_box, started
 from tests.conftest import ROOT
@@ -43,7 +43,7 @@ def test_they_are_found_and_each_names_an_extra_of_the_project():
     import tomllib
 
     extras = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["optional-dependencies"]
-    assert set(OPPONENTS) == {*LIGHT, *TORCH, "sobol"}
+    assert set(OPPONENTS) == {*LIGHT, *TORCH}
     for name in OPPONENTS:
         cls = ALGORITHMS.get(name)
         installed = {word.split(">=")[0] for word in extras.get(cls.extra, [])}
@@ -62,7 +62,7 @@ print(sorted({"torch", "botorch", "optuna", "pymoo", "cma"} & set(sys.modules)))
 
 @pytest.mark.parametrize("name", [*LIGHT, *TORCH])
 def test_a_missing_library_is_named_with_its_extra_before_anything_is_written(name, monkeypatch, tmp_path, clean_tree):
-    monkeypatch.setattr("cbobench.algorithms.library.find_spec", lambda library: None)
+    monkeypatch.setattr("cbobench.opponents.library.find_spec", lambda library: None)
     suite = tmp_path / "suite.yaml"
     suite.write_text(f"suite: s\nhorizon: 5\nseeds: 1\nproblems: [gramacy]\nalgorithms: [sobol, {name}]\n")
     before = clean_tree()

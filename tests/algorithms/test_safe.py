@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from cbobench.algorithms.safeset import Lipschitz
+from cbobench.algorithms.safe import Lipschitz
 from cbobench.errors import Misuse
 from tests.helpers import actions, make, play, problem
 

@@ -8,8 +8,8 @@ from scipy.stats import norm
 
 from cbobench import params
 from cbobench.algorithms import ALGORITHMS
+from cbobench.algorithms.asktell import AskTell
 from cbobench.algorithms.base import Algorithm
-from cbobench.algorithms.library import LibraryMethod
 from cbobench.errors import CellFailure
 from cbobench.gp.recommend import LIKELY, PROBABILITY, likely_best
 from cbobench.play.play import CHUNK, Play
@@ -118,7 +118,7 @@ def test_every_method_recommends_by_the_one_rule(name, settings):
     answer, K = algorithm.recommend(25), task.actions.covariance
     told = np.concatenate([chunk.observed_f[..., None], chunk.observed_g], axis=2)
     expected = []
-    by_incumbent = name in BY_INCUMBENT or isinstance(algorithm, LibraryMethod) or "form" in settings
+    by_incumbent = name in BY_INCUMBENT or isinstance(algorithm, AskTell) or "form" in settings
     for s in range(6):
         where = chunk.actions[:, s]
         if by_incumbent:

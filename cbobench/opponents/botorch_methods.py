@@ -24,8 +24,9 @@ import numpy as np
 
 from cbobench.algorithms import ALGORITHMS
 from cbobench.algorithms.asktell import Given
-from cbobench.algorithms.library import GivenCube, LibraryMethod, Scattered, by_its_own_rules
+from cbobench.algorithms.references import SobolSequence
 from cbobench.gp.kernels import Array
+from cbobench.opponents.library import GivenCube, LibraryMethod, by_its_own_rules
 from cbobench.params import param
 
 Models = Literal["turbo", "default"]
@@ -63,13 +64,13 @@ class Opponent:
 
     def begin(self) -> None:
         """Begin, or begin anew, without data."""
-        self.scattered = Scattered(self.cube.d, self.generator)
+        self.sobol = SobolSequence(self.cube.d, self.generator)
         self.x: list[Array] = []
         self.y: list[Array] = []
 
     def ask(self) -> Array:
         if len(self.x) < self.method.initial:
-            return self.cube.action(self.scattered.next())
+            return self.cube.action(self.sobol.next())
         with seeded(int(self.generator.integers(2**31))) as torch:
             x = torch.tensor(np.array(self.x), dtype=torch.double)
             y = torch.tensor(np.array(self.y), dtype=torch.double)

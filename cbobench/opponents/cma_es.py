@@ -9,8 +9,8 @@ import numpy as np
 
 from cbobench.algorithms import ALGORITHMS
 from cbobench.algorithms.asktell import Given
-from cbobench.algorithms.library import GivenCube, LibraryMethod, by_its_own_rules
 from cbobench.gp.kernels import Array
+from cbobench.opponents.library import GivenCube, LibraryMethod, by_its_own_rules
 from cbobench.params import param
 
 

@@ -1,8 +1,4 @@
-"""What the opponents from other libraries share: their extra, the unit cube, and where they begin.
-
-Each is one file, which imports its library when a run starts and not before. Runs are played one at a time, seeded by
-our streams.
-"""
+"""What methods of other libraries share: the extra that installs them, and the unit cube on which they work."""
 
 from __future__ import annotations
 
@@ -18,7 +14,6 @@ import numpy as np
 
 from cbobench.algorithms.asktell import AskTell, Given
 from cbobench.errors import Misuse
-from cbobench.gp.box import scrambled_sobol
 from cbobench.gp.kernels import Array
 from cbobench.problems.base import Problem
 
@@ -28,10 +23,10 @@ class LibraryMethod(AskTell):
     """Base of a method of another library.
 
     Class attributes:
-        extra: of cbobench's extras the one that installs it; empty where none is needed.
+        extra: of cbobench's extras the one that installs its libraries.
     """
 
-    extra: ClassVar[str] = ""
+    extra: ClassVar[str]
 
     @classmethod
     def missing(cls) -> str:
@@ -67,20 +62,6 @@ class GivenCube:
     def unit(self, x: Any) -> Array:
         """The point of the cube (d,) at a point of the problem."""
         return np.clip((np.asarray(x) - self.low) / self.side, 0.0, 1.0)
-
-
-class Scattered:
-    """SciPy's scrambled Sobol sequence in the cube, one point after the other."""
-
-    def __init__(self, d: int, generator: np.random.Generator) -> None:
-        self.sequence = scrambled_sobol(d, generator)
-        self.waiting: list[Array] = []
-
-    def next(self) -> Array:
-        """The next point, (d,)."""
-        if not self.waiting:
-            self.waiting = [*self.sequence.random(64)]
-        return self.waiting.pop(0)
 
 
 @contextmanager

@@ -1,0 +1,4 @@
+"""Methods of other libraries (BoTorch, Optuna, pymoo, pycma): one file each, found by location as all algorithms are.
+
+A file imports its library when a run starts and not before. Runs are played one at a time, seeded by our streams.
+"""
