@@ -16,8 +16,7 @@ from cbobench.algorithms import ALGORITHMS
 from cbobench.algorithms.optimistic import Optimistic, OptimisticReward, theory_window
 from cbobench.algorithms.score import Pending
 from cbobench.errors import CellFailure, Misuse
-from cbobench.gp.beliefs import Belief
-from cbobench.gp.explore import UCB, Explore, RandName, RandUCB, Thompson
+from cbobench.gp.beliefs import UCB, Belief, Explore, RandName, RandUCB, Thompson
 from cbobench.gp.kernels import Array
 from cbobench.gp.parts import Parts, Truncated, truncate
 from cbobench.params import param, state

@@ -18,20 +18,17 @@ from cbobench.algorithms.base import NONE, Setting
 from cbobench.algorithms.fitting import check_fit, is_fitted
 from cbobench.algorithms.score import ScoreAlgorithm
 from cbobench.errors import CellFailure, Misuse
-from cbobench.gp.beliefs import Belief
+from cbobench.gp.beliefs import UCB, Belief, Explore
 from cbobench.gp.box import Box
-from cbobench.gp.explore import UCB, Explore
-from cbobench.gp.gain import GainName, gain_rate, greedy_gain
+from cbobench.gp.confidence import GainName, Width, WidthForm, gain_rate, greedy_gain
 from cbobench.gp.kernels import Array
 from cbobench.gp.maximise import WALL
 from cbobench.gp.parts import Parts
 from cbobench.gp.posteriors import choice
-from cbobench.gp.posteriors.contract import Mask, Posterior
+from cbobench.gp.posteriors.base import Mask, Posterior, SharedPosterior
 from cbobench.gp.posteriors.observations import ObservationPosterior
 from cbobench.gp.posteriors.separate import KnownNoise
-from cbobench.gp.posteriors.shared import SharedPosterior
 from cbobench.gp.single import true_noise
-from cbobench.gp.width import Width, WidthForm
 from cbobench.params import param, state
 from cbobench.problems.base import Actions, Feedback, Problem
 

@@ -18,8 +18,7 @@ from cbobench.algorithms.fitting import is_fitted
 from cbobench.algorithms.optimistic import Bound, OptimisticReward, read_bound
 from cbobench.algorithms.score import PENDING, Pending
 from cbobench.errors import Misuse
-from cbobench.gp.beliefs import Belief, FunctionBelief
-from cbobench.gp.explore import UCB, Explore, Thompson
+from cbobench.gp.beliefs import UCB, Belief, Explore, FunctionBelief, Thompson
 from cbobench.gp.kernels import Array
 from cbobench.params import param, state
 from cbobench.problems.base import Actions, Feedback, Problem

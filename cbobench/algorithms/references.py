@@ -13,9 +13,8 @@ from cbobench.algorithms import ALGORITHMS
 from cbobench.algorithms.asktell import AskTell, Given
 from cbobench.algorithms.base import Algorithm, Setting
 from cbobench.algorithms.optimistic import OptimisticReward
-from cbobench.gp.beliefs import Belief
+from cbobench.gp.beliefs import UCB, Belief, Explore, Thompson
 from cbobench.gp.box import Box, scrambled_sobol
-from cbobench.gp.explore import UCB, Explore, Thompson
 from cbobench.gp.kernels import Array
 from cbobench.gp.posteriors.choice import Kind
 from cbobench.params import state

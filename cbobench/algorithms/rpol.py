@@ -17,12 +17,11 @@ from cbobench.algorithms.optimistic import Optimistic, theory_window
 from cbobench.algorithms.score import Pending
 from cbobench.errors import CellFailure, Misuse
 from cbobench.gp.beliefs import Belief
-from cbobench.gp.gain import greedy_gain
+from cbobench.gp.confidence import WidthForm, greedy_gain
 from cbobench.gp.kernels import Array
 from cbobench.gp.parts import Parts
-from cbobench.gp.posteriors.contract import Posterior
+from cbobench.gp.posteriors.base import Posterior
 from cbobench.gp.posteriors.observations import ObservationPosterior
-from cbobench.gp.width import WidthForm
 from cbobench.params import param, state
 from cbobench.problems.base import Feedback, Problem
 

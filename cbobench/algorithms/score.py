@@ -18,15 +18,13 @@ from cbobench.gp.actions import break_ties
 from cbobench.gp.beliefs import AtPlayed, Belief, FunctionBelief
 from cbobench.gp.box import Box
 from cbobench.gp.kernels import Array
-from cbobench.gp.maximise import polish
+from cbobench.gp.maximise import Starts, polish
 from cbobench.gp.parts import Parts, Score, shaped
 from cbobench.gp.posteriors import choice
-from cbobench.gp.posteriors.contract import Mask, Posterior
+from cbobench.gp.posteriors.base import Mask, Posterior, SharedPosterior
 from cbobench.gp.posteriors.fitted import FittedPosterior
 from cbobench.gp.posteriors.pending import PendingPosterior, arriving_apart, with_pending
-from cbobench.gp.posteriors.shared import SharedPosterior
 from cbobench.gp.recommend import Goal, recommended
-from cbobench.gp.starts import Starts
 from cbobench.params import param, required, state
 from cbobench.problems.base import Actions, Arrivals, Feedback, Problem, Shown
 from cbobench.rng import Draws, uniform

@@ -1,13 +1,20 @@
-"""What a learner believes of its functions at k candidate actions, for S replicates."""
+"""Beliefs about functions at k candidates, and exploration strategies: one estimate of a function from a belief.
+
+Draws are fixed for the round (`begin`), so that the candidates' scores and the played action see the same Z_t or the
+same sample path. Zhou & Ji (2022): Definition 1 (UCB, Thompson), Definition 2 and Appendix C (RandGP-UCB).
+"""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import ClassVar, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
 from cbobench.gp.kernels import Array
+from cbobench.gp.posteriors.base import Posterior
+from cbobench.rng import Draws, Streams, standard_normal, uniform
 
 ONE = np.ones((1, 1))
 
@@ -77,3 +84,154 @@ def _take(function: FunctionBelief, index: NDArray[np.intp], deviation_index: ND
 
 def _flat(values: Array) -> Array:
     return values.reshape(-1)
+
+
+RandName = Literal["normal", "uniform", "discrete-gaussian"]
+ANTI = 1 / (4 * np.e * np.sqrt(np.pi))
+"""How likely a normal draw exceeds one deviation, at least, in the proofs (the true probability is 0.16)."""
+
+
+class Explore:
+    """Base: a strategy for q functions (`shape` is () for f and (m,) for g) of S replicates.
+
+    Class attributes:
+        joint: whether it uses sample paths, which exist on finite sets only.
+    """
+
+    joint: ClassVar[bool] = False
+
+    def start(self, streams: Streams, role: str, shape: tuple[int, ...], rank: int) -> None:
+        """Take the streams of this strategy; `rank` is the length of the posterior's z."""
+
+    def begin(self, t: int) -> None:
+        """Draw what round t needs."""
+
+    def path(self, posterior: Posterior, first: int) -> Array | None:
+        """A zero-mean joint sample over all actions for this round, for strategies that use one.
+
+        Args:
+            first: index in the posterior of the first function explored: 0 for f, 1 for g_1.
+        """
+        return None
+
+    def __call__(self, belief: FunctionBelief) -> Array:
+        """A fresh array, the shape of `belief.mean`."""
+        raise NotImplementedError
+
+    # What the theory says of it, for one function (Zhou & Ji 2022, Assumption 3 and Appendix H) ---------------------
+
+    @property
+    def multiple(self) -> Array | float | None:
+        """What it adds to the mean this round, in units of β σ(x), () or `shape`; None where no number says it."""
+        raise NotImplementedError
+
+    def concentration(self, t: int, n: int) -> float:
+        """c^(2) of E^conc in units of β, for n actions: |estimate - mean| <= c^(2) σ at all of them."""
+        raise NotImplementedError
+
+    def misses(self, t: int) -> float:
+        """How likely E^conc fails at most in round t: its share of p_{2,t}."""
+        return 0.0
+
+    def optimism(self) -> float:
+        """How likely E^anti holds at least: its factor of p_3."""
+        return 1.0
+
+
+class UCB(Explore):
+    """mean + sign * beta_t * deviation; sign -1 is the lower bound, optimistic for a cost."""
+
+    def __init__(self, sign: int = 1) -> None:
+        self.sign = sign
+
+    def __call__(self, belief: FunctionBelief) -> Array:
+        bonus = belief.width * belief.deviation
+        return np.add(belief.mean, bonus, out=bonus) if self.sign > 0 else np.subtract(belief.mean, bonus, out=bonus)
+
+    @property
+    def multiple(self) -> float:
+        return float(self.sign)
+
+    def concentration(self, t: int, n: int) -> float:
+        return 1.0
+
+
+class Thompson(Explore):
+    """A joint sample of N(mean, beta_t^2 k_t): one path over all candidates, never one draw per candidate."""
+
+    joint = True
+
+    def start(self, streams: Streams, role: str, shape: tuple[int, ...], rank: int) -> None:
+        self.draws = Draws(streams.role(role), standard_normal, (*shape, rank))
+
+    def begin(self, t: int) -> None:
+        self.z = self.draws.at(t)
+
+    def path(self, posterior: Posterior, first: int) -> Array:
+        paths = posterior.paths(self.z.reshape(len(self.z), -1, self.z.shape[-1]), first)
+        return paths.reshape(*self.z.shape[:-1], paths.shape[-1])
+
+    def __call__(self, belief: FunctionBelief) -> Array:
+        assert belief.path is not None
+        bonus = belief.width * belief.path
+        return np.add(belief.mean, bonus, out=bonus)
+
+    @property
+    def multiple(self) -> None:
+        return None
+
+    def concentration(self, t: int, n: int) -> float:
+        return 2 * float(np.sqrt(np.log(n * t)))
+
+    def misses(self, t: int) -> float:
+        return 1 / t**2
+
+    def optimism(self) -> float:
+        return ANTI
+
+
+class RandUCB(Explore):
+    """mean + Z_t * beta_t * deviation with one Z_t per round for all candidates.
+
+    `normal`: Z ~ N(0, 1). `uniform`: N points evenly on [0, 2]. `discrete-gaussian`: N points on [low, high] with
+    weights of N(0, 1) there. All in units of beta_t. The last two are one-sided, so `sign` points them towards
+    optimism: +1 for the reward, -1 for a cost (the paper shows only the unconstrained case, sign +1).
+    """
+
+    def __init__(
+        self, law: RandName = "normal", sign: int = 1, points: int = 20, low: float = 0.0, high: float = 2.0
+    ) -> None:
+        self.law = law
+        low, high = (0.0, 2.0) if law == "uniform" else (low, high)
+        self.grid = sign * np.linspace(low, high, points)
+        weights = np.ones(points) if law == "uniform" else np.exp(-(self.grid**2) / 2)
+        self.cumulative = weights.cumsum() / weights.sum()
+
+    def start(self, streams: Streams, role: str, shape: tuple[int, ...], rank: int) -> None:
+        self.draws = Draws(streams.role(role), standard_normal if self.law == "normal" else uniform, shape)
+
+    def begin(self, t: int) -> None:
+        z = self.draws.at(t)
+        if self.law != "normal":
+            z = self.grid[np.minimum(self.cumulative.searchsorted(z, side="right"), len(self.grid) - 1)]
+        self.z = z[..., None]
+
+    def __call__(self, belief: FunctionBelief) -> Array:
+        bonus = (self.z * belief.width) * belief.deviation
+        return np.add(belief.mean, bonus, out=bonus)
+
+    @property
+    def multiple(self) -> Array:
+        return self.z[..., 0]
+
+    def concentration(self, t: int, n: int) -> float:
+        return 2 * float(np.sqrt(np.log(t))) if self.law == "normal" else float(np.abs(self.grid).max())
+
+    def misses(self, t: int) -> float:
+        return 1 / t**2 if self.law == "normal" else 0.0
+
+    def optimism(self) -> float:
+        if self.law == "normal":
+            return ANTI
+        below = int(np.searchsorted(np.abs(self.grid), 1.0))
+        return float(1 - (self.cumulative[below - 1] if below else 0.0))

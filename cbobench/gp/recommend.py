@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from cbobench.gp.actions import Finite
 from cbobench.gp.box import Box, sobol
 from cbobench.gp.kernels import Array
-from cbobench.gp.posteriors.contract import VARIANCE_FLOOR, Mask, Posterior
+from cbobench.gp.posteriors.base import VARIANCE_FLOOR, Mask, Posterior
 from cbobench.gp.taylor import taylor
 
 PROBABILITY = 0.95  # of every constraint by itself

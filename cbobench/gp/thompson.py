@@ -21,7 +21,7 @@ from cbobench.errors import CellFailure
 from cbobench.gp.actions import Finite
 from cbobench.gp.box import Box
 from cbobench.gp.kernels import Array, squared_lengths
-from cbobench.gp.posteriors.contract import VARIANCE_FLOOR
+from cbobench.gp.posteriors.base import VARIANCE_FLOOR
 from cbobench.gp.posteriors.factor import SMALL, Factor, lapack
 from cbobench.gp.posteriors.fitted import UNIT, FittedPosterior
 from cbobench.gp.single import RunData, normal_scores

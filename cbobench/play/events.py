@@ -13,8 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cbobench.algorithms.optimistic import OptimisticReward
-from cbobench.gp.beliefs import Belief, FunctionBelief
-from cbobench.gp.explore import UCB
+from cbobench.gp.beliefs import UCB, Belief, FunctionBelief
 from cbobench.gp.kernels import Array
 from cbobench.problems.program import Program
 

@@ -12,8 +12,7 @@ from numpy.typing import NDArray
 
 from cbobench.algorithms.base import Algorithm, Setting
 from cbobench.errors import CellFailure, show
-from cbobench.gp.box import Box
-from cbobench.gp.design import DesignName, design
+from cbobench.gp.box import Box, DesignName, design
 from cbobench.gp.kernels import Array
 from cbobench.play.recommend import Recommendations
 from cbobench.play.recorder import ChunkMetrics, Recorder

@@ -7,7 +7,7 @@ import numpy as np
 from cbobench.algorithms.ckb import CKB
 from cbobench.algorithms.optimistic import Optimistic, OptimisticReward
 from cbobench.gp.actions import Finite
-from cbobench.gp.explore import Thompson
+from cbobench.gp.beliefs import Thompson
 from cbobench.gp.kernels import Array
 from cbobench.play.play import Play
 from cbobench.problems.program import Program

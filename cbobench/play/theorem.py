@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from cbobench.algorithms.ckb import CKB
-from cbobench.gp.explore import UCB
+from cbobench.gp.beliefs import UCB
 from cbobench.gp.kernels import Array
 from cbobench.play.events import Events
 

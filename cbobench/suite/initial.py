@@ -8,7 +8,7 @@ from typing import Any, get_args
 
 from cbobench.algorithms import ALGORITHMS
 from cbobench.errors import Misuse, show
-from cbobench.gp.design import DesignName, check_design
+from cbobench.gp.box import DesignName, check_design
 from cbobench.problems.base import Problem
 from cbobench.suite.parallel import said
 from cbobench.suite.variants import INITIAL, PARALLEL, Variant

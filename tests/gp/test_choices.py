@@ -7,11 +7,9 @@ import pytest
 
 from cbobench.errors import CellFailure, Misuse
 from cbobench.gp.actions import Finite, break_ties
-from cbobench.gp.beliefs import FunctionBelief
-from cbobench.gp.explore import UCB, RandUCB
-from cbobench.gp.gain import gain_rate, greedy_gain
+from cbobench.gp.beliefs import UCB, FunctionBelief, RandUCB
+from cbobench.gp.confidence import Width, gain_rate, greedy_gain
 from cbobench.gp.kernels import kernel
-from cbobench.gp.width import Width
 from cbobench.rng import Draws, Streams, generator, standard_normal, uniform
 
 GRID = np.linspace(0, 1, 30)[:, None]

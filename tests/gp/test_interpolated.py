@@ -7,7 +7,7 @@ import pytest
 
 from cbobench.gp.box import Box
 from cbobench.gp.posteriors import choice
-from cbobench.gp.posteriors.interpolated import InterpolatedPosterior
+from cbobench.gp.posteriors.features import InterpolatedPosterior
 from cbobench.gp.posteriors.observations import ObservationPosterior
 from cbobench.gp.posteriors.separate import SeparatePosterior
 from cbobench.gp.taylor import taylor

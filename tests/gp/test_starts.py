@@ -9,9 +9,9 @@ import pytest
 
 from cbobench.gp import maximise
 from cbobench.gp.box import Box
-from cbobench.gp.climbs import pick
+from cbobench.gp.maximise import FRESH, Starts, _spread
 from cbobench.gp.parts import Parts
-from cbobench.gp.starts import FRESH, Starts, _spread
+from cbobench.gp.sqp import pick
 from cbobench.gp.taylor import taylor
 
 RANDOM = np.random.default_rng

@@ -5,8 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from cbobench.gp.beliefs import FunctionBelief
-from cbobench.gp.explore import UCB, RandUCB
+from cbobench.gp.beliefs import UCB, FunctionBelief, RandUCB
 from cbobench.play.audit import Audit
 from cbobench.play.play import Play
 from cbobench.rng import Streams

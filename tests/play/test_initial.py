@@ -7,7 +7,7 @@ import pytest
 
 import cbobench
 from cbobench.algorithms import ALGORITHMS
-from cbobench.gp.design import design
+from cbobench.gp.box import design
 from cbobench.play.play import Play
 from cbobench.report.load import Run
 from cbobench.rng import generator

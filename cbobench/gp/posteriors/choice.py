@@ -7,11 +7,10 @@ from typing import Literal
 
 from cbobench.gp.actions import LARGEST_RANK, Finite, Scattered
 from cbobench.gp.box import Box
+from cbobench.gp.posteriors.base import SharedPosterior
 from cbobench.gp.posteriors.factor import SMALL
-from cbobench.gp.posteriors.features import FeaturePosterior
-from cbobench.gp.posteriors.interpolated import InterpolatedPosterior
+from cbobench.gp.posteriors.features import FeaturePosterior, InterpolatedPosterior
 from cbobench.gp.posteriors.observations import ObservationPosterior
-from cbobench.gp.posteriors.shared import SharedPosterior
 
 Kind = Literal["none", "cheapest", "features", "observations"]
 ARRAYS = 8  # of a function's values at all actions: drawn, told, believed, scored

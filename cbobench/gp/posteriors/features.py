@@ -20,9 +20,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cbobench.errors import CellFailure
+from cbobench.gp.box import Box
 from cbobench.gp.kernels import Array
-from cbobench.gp.posteriors.contract import VARIANCE_FLOOR, Mask
-from cbobench.gp.posteriors.shared import SharedPosterior
+from cbobench.gp.posteriors.base import VARIANCE_FLOOR, Jet, Mask, SharedPosterior
+from cbobench.gp.posteriors.slots import interpolated
 
 EXACT_FROM = 1e-8  # λ; what Φ leaves out of K is 1e-13 of it
 
@@ -149,3 +150,49 @@ class FeaturePosterior(SharedPosterior):
         """The posterior covariance over all actions, (n, n), of one replicate."""
         root = self.features @ self.factor[replicate]
         return root @ root.T
+
+
+class InterpolatedPosterior(FeaturePosterior):
+    """Posteriors of p functions on a box with a mesh, for S replicates (see `contract.Posterior`).
+
+    Means and variances at the candidates, which are the points of the mesh, are all there is to know; beliefs between
+    them are interpolated (see `cbobench.gp.mesh`). Errors of 1e-14 in the kernel become some 1e-14/λ in the means.
+    """
+
+    def __init__(self, box: Box, lam: float, replicates: int, functions: int) -> None:
+        assert box.mesh is not None
+        self.mesh = box.mesh
+        super().__init__(self.mesh.features(self.mesh.points), lam, replicates, functions, np.ones(len(box.candidates)))
+
+    def reset(self, lam: float | None = None) -> None:
+        super().reset(lam)
+        self.entered: list[tuple[Array, Mask]] = []
+
+    def _enter(self, actions: NDArray[Any], values: Array, mask: Mask | None) -> None:
+        super()._enter(actions, values, mask)
+        self.entered.append((actions, np.ones(self.replicates, dtype=bool) if mask is None else mask))
+
+    def at_observations(self) -> tuple[Array, Array, Mask]:
+        actions, held = zip(*self.entered, strict=True)
+        return *self.at(np.stack(actions, axis=1)), np.stack(held, axis=1)
+
+    def _phi(self, actions: NDArray[Any]) -> Array:
+        return self.mesh.features(actions)
+
+    def _spread(self, weights: Array) -> Array:
+        return self.mesh.spread(weights)
+
+    def _mean_at(self, actions: NDArray[Any]) -> Array:
+        return self.mesh.values(self.mean, actions[:, None])[:, :, 0]
+
+    def reveal(self, replicate: int, t: int, action: Any, function: int, value: float) -> None:
+        factor = self.factor[replicate]
+        a = np.matmul(factor, np.matmul(self.mesh.features(action[None]), factor)[0])
+        self.mean[replicate, function] += value / self.lam * self.mesh.spread(a[None])[0]
+
+    def at(self, actions: NDArray[Any]) -> tuple[Array, Array]:
+        variance = self.mesh.values(self.variance[:, None], actions)[:, 0]
+        return self.mesh.values(self.mean, actions), np.maximum(variance, VARIANCE_FLOOR)
+
+    def jet(self, points: Array, wanted: Mask | None = None) -> Jet:
+        return interpolated(self.mesh, self.mean, self.variance, points)

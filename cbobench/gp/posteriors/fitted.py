@@ -21,10 +21,9 @@ from cbobench.gp.actions import Finite
 from cbobench.gp.box import Box
 from cbobench.gp.fit import Fitted, due, fit, modal_lengthscale
 from cbobench.gp.kernels import Array, Matern, covariances
-from cbobench.gp.posteriors.contract import VARIANCE_FLOOR, Arrivals, Jet, Mask
+from cbobench.gp.posteriors.base import VARIANCE_FLOOR, Arrivals, Jet, Mask, pick
 from cbobench.gp.posteriors.factor import lapack
-from cbobench.gp.posteriors.jets import models_at, times
-from cbobench.gp.posteriors.shared import pick
+from cbobench.gp.posteriors.slots import models_at, times
 from cbobench.gp.taylor import taylor
 
 UNIT = Matern(2.5, 1.0)

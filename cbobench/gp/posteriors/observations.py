@@ -23,10 +23,9 @@ from cbobench.errors import CellFailure
 from cbobench.gp.actions import Finite
 from cbobench.gp.box import Box
 from cbobench.gp.kernels import Array, squared_lengths
-from cbobench.gp.posteriors.contract import VARIANCE_FLOOR, Mask
+from cbobench.gp.posteriors.base import VARIANCE_FLOOR, Mask, pick
 from cbobench.gp.posteriors.factor import SMALL, Factor
-from cbobench.gp.posteriors.jets import Differentiable
-from cbobench.gp.posteriors.shared import pick
+from cbobench.gp.posteriors.slots import Differentiable
 
 
 class ObservationPosterior(Differentiable):

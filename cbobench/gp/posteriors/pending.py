@@ -10,9 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cbobench.gp.kernels import Array
-from cbobench.gp.posteriors.contract import Arrivals, Jet, Mask, Posterior
+from cbobench.gp.posteriors.base import Arrivals, Jet, Mask, Posterior, SharedPosterior
 from cbobench.gp.posteriors.separate import SeparatePosterior
-from cbobench.gp.posteriors.shared import SharedPosterior
 
 
 class PendingPosterior:

@@ -9,9 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cbobench.gp.kernels import Array
-from cbobench.gp.posteriors.contract import Arrivals, Jet, Mask
+from cbobench.gp.posteriors.base import Arrivals, Jet, Mask, SharedPosterior
 from cbobench.gp.posteriors.observations import ObservationPosterior
-from cbobench.gp.posteriors.shared import SharedPosterior
 
 
 class SeparatePosterior:

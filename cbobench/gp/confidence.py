@@ -1,4 +1,4 @@
-"""Confidence widths beta_t of the kernelized bandits, the same for every algorithm compared.
+"""Confidence widths beta_t of the kernelized bandits and the information gain gamma_t in them.
 
 The theory form is Chowdhury & Gopalan (2017), Theorem 2, as used in Zhou & Ji (2022), Theorem 1:
 
@@ -7,6 +7,10 @@ The theory form is Chowdhury & Gopalan (2017), Theorem 2, as used in Zhou & Ji (
 with F functions sharing the failure probability alpha (F = 2 gives the paper's ln(2 / alpha)). It asks for
 lambda = 1 + 2/T. `self-normalised` is the form that is valid for any lambda (Abbasi-Yadkori 2013):
 beta_t = B + (R / sqrt(lambda)) sqrt(2 (gamma_{t-1} + ln(F / alpha))). A number is that number, every round.
+
+The papers leave gamma_t open; three readings of it are offered. `played` is the gain of the actions played so far,
+which the posterior keeps anyway. `greedy` bounds the maximum over all sets: the gain of greedily chosen actions divided by
+1 - 1/e (submodularity; Srinivas et al. 2010). `rate` is the order of growth that the papers quote, with constant 1.
 """
 
 from __future__ import annotations
@@ -15,7 +19,11 @@ from typing import Literal
 
 import numpy as np
 
-from cbobench.gp.kernels import Array
+from cbobench.errors import Misuse
+from cbobench.gp.actions import Finite
+from cbobench.gp.box import Box
+from cbobench.gp.kernels import SMOOTHNESS, Array
+from cbobench.gp.posteriors.features import FeaturePosterior
 
 WidthForm = Literal["theory", "self-normalised"]
 
@@ -59,3 +67,43 @@ class Width:
             return self.constant
         root = np.sqrt(gain + self.offset)
         return np.asarray(self.bound + self.slope * (root[:, None] if root.ndim == 1 else root))
+
+
+GainName = Literal["played", "greedy", "rate"]
+
+
+def greedy_gain(actions: Finite | Box, lam: float, horizon: int) -> Array:
+    """Upper bounds of gamma_0, ..., gamma_T, shape (T + 1,): greedy gains / (1 - 1/e); a box by its candidates."""
+    if isinstance(actions, Box):
+        actions = actions.grid
+    posterior = FeaturePosterior(actions.features, lam, 1, 1, actions.prior)
+    gains = np.zeros(horizon + 1)
+    nothing = np.zeros((1, 1))
+    for t in range(1, horizon + 1):
+        posterior.update(posterior.variance.argmax(axis=1), nothing)
+        gains[t] = posterior.gain[0]
+    return gains / (1 - np.exp(-1))
+
+
+def gain_rate(actions: Finite | Box, horizon: int) -> Array:
+    """The papers' orders of gamma_0, ..., gamma_T, shape (T + 1,).
+
+    (ln t)^(d+1) for the SE kernel, d ln t for the linear one (Srinivas et al. 2010), and
+    t^(d/(2 nu + d)) for a Matérn kernel (Vakili et al. 2021, without the logarithm).
+
+    Raises:
+        Misuse: the covariance is a given matrix, for which no rate is known.
+    """
+    t = np.maximum(np.arange(horizon + 1, dtype=np.float64), 1.0)
+    given = isinstance(actions, Finite) and (actions.points is None or actions.kernel_name == "given")
+    if given:
+        raise Misuse("gain is 'rate', but a given covariance has no closed-form rate; allowed here: played, greedy")
+    d = actions.d
+    if actions.kernel_name == "se":
+        rate = np.log(t) ** (d + 1)
+    elif actions.kernel_name == "linear":
+        rate = d * np.log(t)
+    else:
+        rate = t ** (d / (2 * SMOOTHNESS[actions.kernel_name] + d))
+    rate[0] = 0.0
+    return np.asarray(rate)
