@@ -2,10 +2,10 @@
 
     python benchmarks/scale.py [--cells 1000000] [--cpus 1 100 10000] [--seconds 10] [--lost 2000] [--crashes 1e-4]
 
-`plan`, `Crew` and `RaySweep` are those of a sweep; only Ray is a stub that plays nothing, in virtual time. The driver's
-own work counts in it as it is measured here, and so do the calls of Ray, at what they were measured to cost: 0.45 ms
-for a task's way there and back, 0.4 µs per task in flight for a look at all of them. Each size runs in a process of its
-own, whose largest memory is told. Columns:
+`plan`, `Scheduler` and `RayClient` are those of a sweep; only Ray is a stub that plays nothing, in virtual time. The
+driver's own work counts in it as it is measured here, and so do the calls of Ray, at what they were measured to cost:
+0.45 ms for a task's way there and back, 0.4 µs per task in flight for a look at all of them. Each size runs in a
+process of its own, whose largest memory is told. Columns:
 
 - `tasks`, `again`: tasks of the plan, and how many more were played because a machine was lost or a worker crashed;
 - `plan`: seconds of this CPU; `driver`: the same for handing out, and `MB` the most memory of both;
@@ -23,7 +23,7 @@ import sys
 import tempfile
 import time
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -31,11 +31,12 @@ from typing import Any
 import numpy as np
 
 from cbobench.play.task import Receipt, Task
-from cbobench.sweep import crew as crews
-from cbobench.sweep.crew import Crew
-from cbobench.sweep.meters import Meters
-from cbobench.sweep.raysweep import RaySweep
+from cbobench.problems.base import Problem
+from cbobench.results.folder import RunFolder
+from cbobench.sweep.blocks import Pace
+from cbobench.sweep.ray_executor import RayClient, SweepMetrics, in_flight
 from cbobench.sweep.run import plan
+from cbobench.sweep.scheduler import Scheduler
 
 TASK, LOOK = 0.45e-3, 0.4e-6  # seconds of the driver per task, and per task in flight when it looks at them
 MACHINE = 50  # CPUs
@@ -69,7 +70,7 @@ class NoMeter:
 
 
 class VirtualRay:
-    """What `RaySweep` needs of Ray, in virtual time.
+    """What `RayClient` needs of Ray, in virtual time.
 
     Args:
         cpus: of the cluster.
@@ -150,6 +151,33 @@ class VirtualRay:
         raise NodeDiedError if fate == "lost" else WorkerCrashedError
 
 
+class VirtualExecutor(RayClient):
+    """The executor on such a Ray, without the process between."""
+
+    def __init__(self, ray: VirtualRay, folder: RunFolder, problems: Mapping[str, Problem]) -> None:
+        self.ray, self.remote, self.problems, self.folder = ray, ray, dict.fromkeys(problems), folder
+        self.flight: dict[Any, Task] = {}
+        self.metrics = SweepMetrics(SimpleNamespace(Counter=NoMeter, Gauge=NoMeter), "run")
+
+    @property
+    def slots(self) -> int:
+        """CPUs of the cluster."""
+        return self.cpus()
+
+    @property
+    def pending(self) -> Collection[Task]:
+        """What is in flight."""
+        return self.flight.values()
+
+    def room(self) -> int:
+        """As on a cluster with an address."""
+        return in_flight(self.ray.cpus, None, "virtual") - len(self.flight)
+
+    def accepts(self, task: Task) -> bool:
+        """Every CPU takes every task."""
+        return True
+
+
 def measure(cells: int, cpus: int, seconds: float, lost: float, crashes: float) -> str:
     """Plan and play on virtual CPUs; a line of the table."""
     algorithms = [{"ckb-ucb": {"V": float(v)}} for v in range(1, 101)]
@@ -160,14 +188,12 @@ def measure(cells: int, cpus: int, seconds: float, lost: float, crashes: float) 
         began = time.process_time()
         todo = plan(suite, out=Path(place) / "run", cpus=cpus, block=block)
         planned = time.process_time() - began
-        ray, sweep = VirtualRay(cpus, seconds / block, lost, crashes), object.__new__(RaySweep)
-        sweep.ray, sweep.remote, sweep.problems = ray, ray, dict.fromkeys(todo.suite.problems)
-        sweep.folder, sweep.flight, sweep.cpus, sweep.ours = todo.folder, {}, None, False
-        sweep.meters = Meters(SimpleNamespace(Counter=NoMeter, Gauge=NoMeter), "run")
-        crews.started, crews.RaySweep = lambda: True, lambda *given: sweep  # type: ignore[assignment,misc]
+        ray = VirtualRay(cpus, seconds / block, lost, crashes)
+        executor = VirtualExecutor(ray, todo.folder, todo.suite.problems)
+        scheduler = Scheduler(todo.folder, todo.tasks, executor, Pace(todo.suite.problems))
         began = time.process_time()
         done = failed = 0
-        for receipt in Crew(todo.suite.problems, todo.folder, todo.tasks).play():
+        for receipt in scheduler.play():
             done, failed = done + receipt.ok, failed + receipt.failed
         driver = time.process_time() - began
     if done + failed != todo.cells:

@@ -113,6 +113,10 @@ def parser() -> Parser:
     run.add_argument("--data", type=Path, metavar="FOLDER", help="folder with the original data sets")
     run.add_argument("--cpus", type=int, metavar="N", help="workers here (default: one per CPU); 0: in this process")
     run.add_argument("--address", metavar="A", help="a Ray cluster instead of this machine, such as host:6379 or auto")
+    run.add_argument(
+        "--engine", choices=("ray", "processes", "inline"),
+        help="what plays: Ray, workers here, this process (default: Ray, for up to 64 tasks processes)",
+    )  # fmt: skip
     run.add_argument("--ship", action="store_true", help="send the cluster this machine's code, and your own modules")
     run.add_argument("--block", type=int, metavar="N", help="seeds per task of a new run (default: chosen)")
     run.add_argument(

@@ -77,23 +77,27 @@ def _run(options: argparse.Namespace, given: list[str], again: str) -> int:
     from cbobench.sweep import run as sweep
     from cbobench.sweep.budget import Budget
     from cbobench.sweep.estimate import estimate, in_time
+    from cbobench.sweep.executors import ExecutorDied
     from cbobench.sweep.progress import Progress
-    from cbobench.sweep.rayhost import Ended
 
     Budget(options.budget)  # a wrong one is refused before anything is read
     planned = partial(
         sweep.plan, options.suite, out=options.out, seeds=options.seeds, horizon=options.horizon, only=options.only,
-        data=options.data, cpus=options.cpus, address=options.address, block=options.block, again=options.again,
-        imports=not options.no_imports, command=["cbobench", *given],
+        data=options.data, cpus=options.cpus, address=options.address, engine=options.engine, block=options.block,
+        again=options.again, imports=not options.no_imports, command=["cbobench", *given],
     )  # fmt: skip
     if options.dry_run:
 
         def say(text: str) -> None:
             print(f"dry run: {text}", file=sys.stderr, flush=True)
 
+        cpus = 0 if options.engine == "inline" else options.cpus
         with in_time():
             todo = planned(say=say)
-            said = [estimate(todo, options.cpus, say), *(f"not played: {line}" for line in todo.record.unplayable)]
+            said = [
+                estimate(todo, cpus, say),
+                *(f"not played: {line}" for line in todo.record.unplayable),
+            ]
         print("\n".join(said))
         return 0
     todo = planned()
@@ -114,15 +118,15 @@ def _run(options: argparse.Namespace, given: list[str], again: str) -> int:
 
         try:
             sweep.execute(
-                todo, cpus=options.cpus, address=options.address, ship=options.ship, fail_fast=options.fail_fast,
-                budget=options.budget, on_receipt=progress.add, on_note=progress.note, on_start=progress.follow,
-                when_played=finish,
+                todo, cpus=options.cpus, address=options.address, engine=options.engine, ship=options.ship,
+                fail_fast=options.fail_fast, budget=options.budget, on_receipt=progress.add, on_note=progress.note,
+                on_start=progress.follow, when_played=finish,
             )  # fmt: skip
         except CbobenchError as error:
             progress.close()
             if isinstance(error, Misuse):
                 raise
-            if isinstance(error, Ended) and options.address is not None:
+            if isinstance(error, ExecutorDied) and options.address is not None:
                 here = shlex.join(["cbobench", *_without_cluster(given)])
                 again = f"{here} (on this machine; on a cluster that is up, add its --address)"
             words = f"{error}; what is published stays, to go on: {again}"

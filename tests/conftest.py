@@ -102,14 +102,8 @@ def small_suite(write_suite: Callable[..., Path]) -> Callable[..., Path]:
 
 PLAYERS = {
     "as it comes": "",
-    "fresh workers": "from cbobench.sweep import spawn; spawn._alone = lambda: False",
-    "ray": "from cbobench.sweep import crew; crew.on_ray_alone = lambda address: True",
-    "ray takes over": """from cbobench.sweep import crew
-crew.PATIENCE = crew.RAY_PAYS = 0.0
-given, give, room = [], crew.Workers.give, crew.Workers.room
-crew.Workers.give = lambda self, task: given.append(task) or give(self, task)
-crew.Workers.room = lambda self: room(self) if len(given) < 5 else 0  # they wait for Ray, however long it takes
-""",
+    "fresh workers": "from cbobench.sweep import executors; executors.can_fork = lambda: False",
+    "ray": "from cbobench.sweep import scheduler; scheduler.SMALL = 0",
 }
 
 

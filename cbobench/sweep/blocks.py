@@ -1,16 +1,17 @@
-"""How a grid is cut into tasks: blocks of seeds, their order, and how many seeds fit into memory.
+"""How a grid is cut into tasks: blocks of seeds, their order, how many fit into memory, and pieces by measured time.
 
 Blocks are cut at fixed seeds and ordered seed-first, so that a stopped sweep is balanced and a resumed one makes the
-same tasks again.
+same tasks again. The bits of a cell do not depend on its block, so that a task may be cut whenever it is handed out.
 """
 
 from __future__ import annotations
 
 import math
 import os
-from collections import deque
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import replace
 from functools import partial
+from itertools import pairwise
 from types import MappingProxyType
 from typing import overload
 
@@ -22,6 +23,7 @@ from cbobench.errors import Misuse
 from cbobench.gp.actions import Finite
 from cbobench.gp.posteriors import choice
 from cbobench.play.task import Task
+from cbobench.problems.base import Problem
 from cbobench.results.published import ABSENT, Published
 from cbobench.results.source import libraries, refuse_edits, source_hash
 from cbobench.results.staleness import Freshness
@@ -34,6 +36,16 @@ MAX_BLOCK_OF_BOXES = 50
 MIN_BLOCK = 10
 BLOCK_MEMORY = 2**29  # bytes that the posteriors of one block may hold, with half of what they share
 CELL_MEMORY = 2**32  # and those of one cell
+
+TASK_SECONDS = 30.0  # of work per task: what a lost machine takes with it
+LEAST_SECONDS = 1.0  # of a piece at the end of a sweep
+AHEAD = 2  # pieces per worker into which what is left would be cut, so that the last ones end together
+LONG = 300.0  # seconds that a task may take of which nothing was known; a longer one is given back soon (see `Task`)
+# Seeds in lock step share what a round costs Python, whatever their number: on finite sets a round of 100 seeds takes
+# twice as long as one of a single seed. Pieces are no smaller than that they cost so many times as much CPU time.
+SHARED_ROUND = {True: 8e-5, False: 1.5e-3}  # seconds per round, measured on finite sets and on boxes
+DEARER = 1.25
+
 
 Measured = tuple[Pair, float, int]  # seconds that its cells took in all, and their seed-rounds
 
@@ -231,56 +243,69 @@ class Tasks(Sequence[Task]):
         return Cells(tuple(self.strips))
 
 
-def rounds_of(tasks: Sequence[Task]) -> int:
-    """Seed-rounds of some tasks."""
-    return tasks.rounds if isinstance(tasks, Tasks) else sum(task.rounds for task in tasks)
-
-
-class Queue:
-    """Tasks that wait, in order; those that come back are first again, or the very last.
+class Pace:
+    """Seconds per seed-round of pairs, or else of what shares the names of their problem and algorithm.
 
     Args:
-        tasks: made one by one as they are taken.
+        problems: the suite's prepared problems, by title.
+        known: what cells that were published before took.
     """
 
-    def __init__(self, tasks: Sequence[Task]) -> None:
-        self._tasks, self._taken = tasks, 0
-        self._back: deque[Task] = deque()
-        self._last: deque[Task] = deque()
+    def __init__(self, problems: Mapping[str, Problem], known: Iterable[Measured] = ()) -> None:
+        self.finite = {title: isinstance(problem.actions, Finite) for title, problem in problems.items()}
+        self.sums: dict[tuple[str, ...], list[float]] = {}
+        for pair, seconds, rounds in known:
+            self._add(pair, seconds, rounds)
 
-    def __len__(self) -> int:
-        return len(self._tasks) - self._taken + len(self._back) + len(self._last)
+    def learn(self, task: Task, seconds: float, rounds: int) -> None:
+        """Seconds that some seed-rounds of a task have taken."""
+        shared = self._shared(task) * rounds / len(task.cells)
+        self._add(task.pair, max(0.0, seconds - shared), rounds)
 
-    def __iter__(self) -> Iterator[Task]:
-        """They stay where they are."""
-        yield from self._back
-        yield from (self._tasks[i] for i in range(self._taken, len(self._tasks)))
-        yield from self._last
+    def expected(self, task: Task) -> float | None:
+        """Seconds that a task will take; None where nothing like it has ended."""
+        own = self._own(task)
+        return None if own is None else task.horizon * (self._shared(task) + own * len(task.cells))
 
-    def popleft(self) -> Task:
-        """The next one."""
-        if self._back:
-            return self._back.popleft()
-        if self._taken == len(self._tasks):
-            return self._last.popleft()
-        self._taken += 1
-        return self._tasks[self._taken - 1]
+    def pieces(self, task: Task, slots: int, waiting: int) -> list[Task]:
+        """A task as it is to be played: whole, or in pieces of `TASK_SECONDS`, shorter ones when a sweep ends.
 
-    def longest(self, seconds: Callable[[Task], float]) -> Task:
-        """Of those that wait, all of which are made for it, the one that takes longest."""
-        self._back, self._taken, self._last = deque(self), len(self._tasks), deque()
-        longest = max(self._back, key=seconds)
-        self._back.remove(longest)
-        return longest
+        Args:
+            slots: how many tasks are played at a time.
+            waiting: seed-rounds that are not yet handed out, this task's among them.
+        """
+        seconds, cells = self.expected(task), len(task.cells)
+        if cells == 1:
+            return [task]
+        if seconds is None:
+            return [replace(task, give_back=LONG)]
+        wanted = TASK_SECONDS
+        if slots > 1:
+            left = max(1.0, waiting / task.rounds) * seconds  # as if all were like this one
+            wanted = min(TASK_SECONDS, max(LEAST_SECONDS, left / (AHEAD * slots)))
+        count = max(1, min(math.ceil(seconds / wanted), int(cells / self._least(task)), cells))
+        ends = [cells * i // count for i in range(count + 1)]
+        return [replace(task, cells=task.cells[a:b], give_back=None) for a, b in pairwise(ends)]
 
-    def appendleft(self, task: Task) -> None:
-        """Put one back."""
-        self._back.appendleft(task)
+    def _least(self, task: Task) -> float:
+        """Cells of the smallest piece of a task that costs no more than `DEARER` allows."""
+        own, shared = self._own(task) or 0.0, self._shared(task)
+        return shared / (DEARER * shared / len(task.cells) + (DEARER - 1) * own)
 
-    def append(self, task: Task) -> None:
-        """Let one wait for all others."""
-        self._last.append(task)
+    def _add(self, pair: Pair, seconds: float, rounds: int) -> None:
+        for key in _keys(pair):
+            some = self.sums.setdefault(key, [0.0, 0.0])
+            some[0] += seconds
+            some[1] += rounds
 
-    def extendleft(self, tasks: Iterable[Task]) -> None:
-        """Put some back, the last of them first."""
-        self._back.extendleft(tasks)
+    def _own(self, task: Task) -> float | None:
+        """Seconds of a seed-round without what its block shares."""
+        found = (self.sums[key] for key in _keys(task.pair) if key in self.sums)
+        return next((seconds / rounds for seconds, rounds in found), None)
+
+    def _shared(self, task: Task) -> float:
+        return SHARED_ROUND[self.finite[task.pair.problem.title]]
+
+
+def _keys(pair: Pair) -> tuple[tuple[str, ...], ...]:
+    return pair.key, ("names", pair.problem.name, pair.algorithm.name)

@@ -20,7 +20,7 @@ from cbobench.gp.actions import Finite
 from cbobench.problems.base import Problem
 from cbobench.results.drivers import mark
 from cbobench.suite.cells import Pair
-from cbobench.sweep.pace import SHARED_ROUND
+from cbobench.sweep.blocks import SHARED_ROUND
 from cbobench.threads import single_thread
 
 FILE = "costs.json"

@@ -30,10 +30,10 @@ from cbobench.results.compact import MANY
 from cbobench.results.schema import Writer, footer
 from cbobench.suite.cells import Cell, Pair
 from cbobench.sweep.alarm import Late, within
+from cbobench.sweep.blocks import LONG, SHARED_ROUND
 from cbobench.sweep.costs import Costs
-from cbobench.sweep.pace import LONG, SHARED_ROUND
+from cbobench.sweep.executors import usable_cpus
 from cbobench.sweep.run import Plan
-from cbobench.sweep.workers import usable_cpus
 from cbobench.threads import single_thread
 from cbobench.words import counted, part_of
 from cbobench.words import duration as _duration
@@ -135,7 +135,7 @@ def _names(pair: Pair) -> tuple[str, str]:
 def _wall(tasks: Iterable[tuple[float, int]], workers: int) -> float:
     """Seconds until the last of some tasks (seconds, CPUs) is over, if the longest begin first.
 
-    Hours are cut (see `sweep.pace`).
+    Hours are cut (see `sweep.blocks`).
     """
     times = sorted(((part, cpus) for seconds, cpus in tasks for part in _parts(seconds)), reverse=True)
     ends = [0.0] * workers

@@ -25,15 +25,37 @@ from cbobench.suite.load import load
 from cbobench.suite.parallel import unspread
 from cbobench.sweep import blocks
 from cbobench.sweep.budget import Budget
-from cbobench.sweep.crew import Crew
+from cbobench.sweep.executors import Executor, usable_cpus
 from cbobench.sweep.forecast import Forecast
 from cbobench.sweep.interrupt import interruptible
 from cbobench.sweep.journal import Journal
-from cbobench.sweep.outcome import Outcome as Outcome
-from cbobench.sweep.workers import usable_cpus
+from cbobench.sweep.scheduler import Scheduler, choose_engine, start_executor
 
 CLUSTER_CPUS = 64  # a guess, as a cluster may grow: it only decides how finely a run is cut
 Again = Literal["failed", "stale"]
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What a sweep did; of its `tasks`, the `absent` ones said that they were done and are not in the folder.
+
+    Where its budget was `spent`, cells are left to play. A notebook shows the run's comparison.
+    """
+
+    folder: RunFolder
+    cells: int
+    played: int
+    failed: int
+    errors: tuple[str, ...]
+    stopped: bool
+    tasks: int
+    absent: tuple[str, ...]
+    spent: bool = False
+
+    def _repr_html_(self) -> str:
+        import cbobench  # a sweep knows no table but by the package's public names
+
+        return cbobench.compare(self)._repr_html_()
 
 
 @dataclass(frozen=True)
@@ -78,6 +100,7 @@ def plan(
     data: Path | None = None,
     cpus: int | None = None,
     address: str | None = None,
+    engine: str | None = None,
     block: int | None = None,
     again: Sequence[Again] = (),
     imports: bool = True,
@@ -94,6 +117,7 @@ def plan(
         data: folder with the original data sets.
         cpus: how many workers to cut blocks for; None for one per CPU that this process may use.
         address: of a cluster; blocks are then cut for many workers.
+        engine: "ray", "processes" or "inline"; by the number of tasks where None.
         block: seeds per task; chosen when a run begins and kept for its life.
         again: also play cells that failed, or that older code played.
         imports: whether import paths in the suite are allowed.
@@ -108,8 +132,7 @@ def plan(
             raise Misuse(f"{name} is {number}; it must be at least 1")
     if cpus is not None and cpus < 0:
         raise Misuse(f"cpus is {cpus}; it must be at least 0 (0: in this process)")
-    if cpus == 0 and address is not None:
-        raise Misuse("--cpus 0 plays in this process, --address on a cluster; give one of them")
+    choose_engine(engine, cpus, address)
     for word in again:
         if word not in ("failed", "stale"):
             raise unknown("kind of cell to play again", word, ("failed", "stale"))
@@ -147,6 +170,7 @@ def execute(
     *,
     cpus: int | None = None,
     address: str | None = None,
+    engine: str | None = None,
     ship: bool = False,
     fail_fast: bool = False,
     budget: str | None = None,
@@ -160,6 +184,7 @@ def execute(
     Args:
         cpus: how many tasks at a time on this machine (None: as many as CPUs), or 0 to play in this process.
         address: of a Ray cluster, instead of this machine.
+        engine: "ray", "processes" or "inline"; None: worker processes where there are few tasks, else Ray.
         ship: send it this machine's cbobench, and the modules of the user's that the suite names.
         fail_fast: stop at the first failed cell.
         budget: begin no further task once those that ended have taken so long, such as "2cpuh".
@@ -171,7 +196,8 @@ def execute(
     """
     on_receipt, on_note, when_played = Journal(todo).beside(on_receipt, on_note, when_played)
     receipts: list[Receipt] = []
-    stopped, spent, limit = False, False, Budget(budget)
+    stopped, limit = False, Budget(budget)
+    scheduler: Scheduler | None = None
     folder = todo.folder
     for note in (*todo.notes, *(f"not played: {line}" for line in todo.record.unplayable)):
         on_note(note)
@@ -182,6 +208,7 @@ def execute(
         count = sum(receipt.ok for receipt in receipts) + failed
         published = folder.published() if receipts else set()
         absent = tuple(receipt.task for receipt in receipts if receipt.task not in published)
+        spent = scheduler is not None and scheduler.spent
         return Outcome(folder, todo.cells, count, failed, errors, stopped, len(receipts), absent, spent)
 
     if not todo.tasks:
@@ -189,30 +216,34 @@ def execute(
         done = outcome()
         when_played(done)
         return done
+    inline = choose_engine(engine, cpus, address) == "inline"
     with interruptible() as interrupted, Claim(todo.folder, todo.tasks.cells, on_note) as claim:
-        crew: Crew | None = None
+        executor: Executor | None = None
         try:
             todo = _still_to_play(todo, claim)
-            if cpus == 0:
+            if inline:
                 claim.beat_by_itself()
             if todo.tasks:
-                crew = Crew(todo.suite.problems, todo.folder, todo.tasks, cpus, address, on_note, ship, todo.measured)
-                forecast = Forecast(todo.tasks)
+                executor = start_executor(
+                    todo.suite.problems, todo.folder, todo.tasks, engine=engine, cpus=cpus, address=address, ship=ship,
+                    note=on_note,
+                )  # fmt: skip
+                pace = blocks.Pace(todo.suite.problems, todo.measured)
+                scheduler = Scheduler(todo.folder, todo.tasks, executor, pace, on_note, limit)
+                forecast, in_play = Forecast(todo.tasks), scheduler.cells_in_play
                 on_start(forecast)
-                claim.tells(lambda: forecast.news() | {"playing": crew.playing() if crew is not None else {}})
+                claim.tells(lambda: forecast.news() | {"playing": in_play()})
             _write_record(todo, claim.id)
-            for receipt in () if crew is None else crew.play():
+            for receipt in () if scheduler is None else scheduler.play():
                 receipts.append(receipt)
                 forecast.add(receipt)
                 on_receipt(receipt)
                 interrupted.check()
-                if limit.over(receipt) and crew is not None:
-                    spent = crew.hold() or spent
                 if fail_fast and receipt.failed:
                     stopped = True
                     break
             if not stopped:
-                if cpus != 0:
+                if not inline:
                     claim.beat_by_itself()  # nobody forks any more, and to merge takes minutes
                 sweep_up(todo.folder, claim.id, over=True)
                 compact_large(todo.folder, on_note)
@@ -225,8 +256,8 @@ def execute(
                     done = outcome()
                     when_played(done)
             finally:
-                if crew is not None:
-                    crew.stop()
+                if executor is not None:
+                    executor.close()
     return done
 
 
@@ -254,8 +285,8 @@ def run(suite: str | Path | Mapping[str, Any], *, out: str | Path | None = None,
     Args:
         suite: a file, the name of a shipped suite, or what would be in the file, as a mapping.
         out: run folder (path or URI); `runs/<suite>` by default.
-        options: those of `plan` (seeds, horizon, only, data, cpus, address, block, again, imports) and of `execute`
-            (ship, fail_fast, budget, on_receipt, on_note).
+        options: those of `plan` (seeds, horizon, only, data, cpus, address, engine, block, again, imports) and of
+            `execute` (ship, fail_fast, budget, on_receipt, on_note).
 
     Returns:
         What was done. `cbobench.compare`, `summary`, `plot`, `load_cells` and `load_rounds` take it as the run.
@@ -286,4 +317,5 @@ def run(suite: str | Path | Mapping[str, Any], *, out: str | Path | None = None,
     for name in ("seeds", "horizon", "only", "data"):
         words += [f"--{name}", str(options[name])] if options.get(name) is not None else []
     todo = plan(suite, out=out, command=[] if isinstance(suite, Mapping) else words, **options)
-    return execute(todo, cpus=options.get("cpus"), address=options.get("address"), **executing)
+    executing |= {name: options.get(name) for name in ("cpus", "address", "engine")}
+    return execute(todo, **executing)

@@ -11,7 +11,7 @@ import pytest
 import cbobench
 from cbobench.report import html
 from cbobench.report.load import Run
-from cbobench.sweep.outcome import Outcome
+from cbobench.sweep.run import Outcome
 from tests.conftest import ROOT
 from tests.report.made import make
 

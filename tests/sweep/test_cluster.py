@@ -20,7 +20,7 @@ import pytest
 import yaml
 
 import cbobench
-from cbobench.sweep import rayhost
+from cbobench.sweep import ray_executor
 from tests.conftest import ROOT
 from tests.processes import PATIENCE
 from tests.sweep.heads import free_port, head
@@ -213,9 +213,9 @@ def test_no_cluster_at_the_address(small_suite, tmp_path, command):
 def test_nodes_that_fall_silent_are_told_once_and_when_none_is(monkeypatch):
     a, b, firewalled = ("a", 1), ("b", 2), ("c", 3)
     there, said = {a, b}, []
-    monkeypatch.setattr(rayhost.Nodes, "_watch", lambda self: None)
-    monkeypatch.setattr(rayhost, "answers", lambda place: place in there)
-    nodes = rayhost.Nodes({a, b, firewalled}, said.append)
+    monkeypatch.setattr(ray_executor.NodeWatch, "_watch", lambda self: None)
+    monkeypatch.setattr(ray_executor, "answers", lambda place: place in there)
+    nodes = ray_executor.NodeWatch({a, b, firewalled}, said.append)
     looks = [({a, b}, 0), ({a}, 0), ({a, b}, 0), ({a}, 0), ({a}, 1), (set(), 1), ({a}, 1), ({a, b}, 2), ({a, b}, 2)]
     for there, count in looks:
         nodes.look()
@@ -229,14 +229,14 @@ def test_nodes_that_fall_silent_are_told_once_and_when_none_is(monkeypatch):
 
 def test_a_node_answers_where_something_listens():
     with socket.create_server(("127.0.0.1", 0)) as server:
-        assert rayhost.answers(server.getsockname())
-    assert not rayhost.answers(("127.0.0.1", free_port()))
+        assert ray_executor.answers(server.getsockname())
+    assert not ray_executor.answers(("127.0.0.1", free_port()))
 
 
 CUT = """
 import sys
 from pathlib import Path
-from cbobench.sweep import rayhost
+from cbobench.sweep import ray_executor
 calls = []
 
 def answers(place):
@@ -245,7 +245,7 @@ def answers(place):
         Path("over").touch()
     return not 2 < len(calls) < 6
 
-rayhost.answers, rayhost.LOOK = answers, 0.1
+ray_executor.answers, ray_executor.LOOK = answers, 0.1
 from cbobench.cli import entry
 entry()
 """

@@ -12,11 +12,11 @@ import cbobench
 from cbobench.errors import Misuse
 from cbobench.play import watch as watching
 from cbobench.play.task import Receipt, carry_out
-from cbobench.sweep import overdue as looks
+from cbobench.sweep import scheduler as looks
 from cbobench.sweep.run import plan
 from tests.processes import until
+from tests.sweep.helpers import FakeExecutor, scheduler_of
 from tests.sweep.poison import write_poison
-from tests.sweep.test_crew import Fake, crew_of
 from tests.sweep.test_poison import rows_of
 
 HANGING = """\
@@ -109,28 +109,23 @@ def test_who_was_suspended_has_not_hung(monkeypatch):
 
 
 def silent(monkeypatch, todo, players, **limits):
-    """A crew whose clock goes on when its players are waited for, however long that takes here."""
+    """A scheduler whose clock goes on when its players are waited for, however long that takes here."""
     monkeypatch.setattr(looks, "time", SimpleNamespace(monotonic=lambda: players.now))
     for name, value in {"QUIET": 0.2, "LOOK": 0.1, "SAY": 1e9, "PATIENCE": 1e9, **limits}.items():
         monkeypatch.setattr(looks, name, value)
-    crew = crew_of(todo, monkeypatch, players)
-    crew.overdue.say = looks.SAY
     notes = []
-    crew.overdue.note = notes.append
-    return crew, notes
+    one = scheduler_of(todo, players, notes.append)
+    return one, notes
 
 
-class Deaf(Fake):
+class Deaf(FakeExecutor):
     """Players whose first answers are lost; what was recalled is answered when it is given again."""
 
     def __init__(self, size, lost, publish):
         super().__init__(size)
         self.lost, self.publish, self.held, self.recalled, self.now = lost, publish, [], [], 0.0
 
-    def give(self, task):
-        self.pending.append(task)
-
-    def take(self, seconds):
+    def collect(self, seconds):
         self.now += 0.01
         for task in list(self.pending):
             if self.lost and task not in self.held:
@@ -142,7 +137,7 @@ class Deaf(Fake):
                 self.pending.remove(task)
                 yield task, Receipt(task.name, len(task.cells), 0, task.rounds, (), 0.01)
 
-    def recall(self, task):
+    def cancel(self, task):
         self.pending.remove(task)
         self.held.remove(task)
         self.recalled.append(task)
@@ -177,7 +172,7 @@ def test_a_task_that_takes_far_too_long_is_queued_again(small_suite, tmp_path, m
 def test_long_silence_names_what_is_in_play(small_suite, tmp_path, monkeypatch):
     todo = plan(small_suite(), out=tmp_path / "run", cpus=0, block=4)
     crew, notes = silent(monkeypatch, todo, Deaf(3, 3, None), SAY=0.5)
-    names = [task.name for task in crew.waiting]
+    names = [task.name for task in crew.queue]
     receipts = crew.play()
 
     def note(text):

@@ -22,10 +22,10 @@ from cbobench.report.load import Run
 from cbobench.results import folder as folders
 from cbobench.results import store
 from cbobench.results.folder import RunFolder
-from cbobench.sweep.rayhost import Ended
+from cbobench.sweep.executors import ExecutorDied
 from tests.conftest import cbobench_words
 from tests.processes import PATIENCE, assert_gone, below, program, until
-from tests.sweep.test_run import SLOW, start_and_wait
+from tests.sweep.helpers import SLOW, start_and_wait
 
 
 def assert_one_line_that_resumes(errors, code, out):
@@ -53,7 +53,7 @@ def test_a_closed_terminal_ends_a_sweep_as_ctrl_c_does(write_suite, tmp_path, cp
 
 @pytest.mark.slow
 def test_a_signal_while_ray_is_starting(write_suite, tmp_path):
-    words = [*cbobench_words("ray takes over"), "run", write_suite(SLOW), "--out", "cut", "--cpus", "2"]
+    words = [*cbobench_words("ray"), "run", write_suite(SLOW), "--out", "cut", "--cpus", "2"]
     driver = subprocess.Popen(
         list(map(str, [*words, "--block", "1"])), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
     )
@@ -113,33 +113,35 @@ class Dying:
 
     pending = property(lambda self: self.flight.values())
 
-    def wait(self):
-        pass
+    slots = 2
 
     def room(self):
         return 10**6
 
-    def give(self, task):
+    def accepts(self, task):
+        return True
+
+    def submit(self, task):
         self.flight[task.name] = task
 
-    def take(self, seconds):
+    def collect(self, seconds):
         for task in [*self.flight.values()][: len(self.flight) - self.left]:
             carry_out(self.problems[task.pair.problem.title], task, self.folder)
-        raise Ended("Ray at head:1 has ended (its raylet or its GCS died)")
+        raise ExecutorDied("Ray at head:1 has ended (its raylet or its GCS died)")
         yield
 
-    def recall(self, task):
+    def cancel(self, task):
         del self.flight[task.name]
-        raise Ended("Ray has ended")
+        raise ExecutorDied("Ray has ended")
 
-    def stop(self):
+    def close(self):
         pass
 
 
 @pytest.mark.parametrize("left", [0, 2])
 def test_a_head_that_dies(small_suite, tmp_path, capsys, monkeypatch, left):
     """Nothing is wrong where all cells are there; else the command that resumes does not name what is dead."""
-    monkeypatch.setattr("cbobench.sweep.crew.RayHost", partial(Dying, left=left))
+    monkeypatch.setattr("cbobench.sweep.scheduler.RayExecutor", partial(Dying, left=left))
     words = ["run", str(small_suite()), "--out", str(tmp_path / "r"), "--block", "2"]
     code = main([*words, "--address", "head:1", "--ship"])
     errors = capsys.readouterr().err

@@ -21,7 +21,7 @@ from cbobench.results.published import played
 from cbobench.results.status import status
 from cbobench.results.verify import verify
 from cbobench.sweep.run import plan
-from tests.sweep.test_run import SLOW, start_and_wait
+from tests.sweep.helpers import SLOW, start_and_wait
 
 PACKAGE = Path(cbobench.__file__).parent
 

@@ -12,10 +12,10 @@ from cbobench.algorithms.references import Random
 from cbobench.play import answers
 from cbobench.play.task import TooLong, carry_out
 from cbobench.results.folder import RunFolder
-from cbobench.sweep import pace as paces
-from cbobench.sweep.crew import Crew
-from cbobench.sweep.pace import Pace
+from cbobench.sweep import blocks as paces
+from cbobench.sweep.blocks import Pace
 from cbobench.sweep.run import execute, plan
+from tests.sweep.helpers import scheduler_of
 from tests.sweep.test_run import assert_same_rows, cells
 
 
@@ -89,14 +89,6 @@ def test_a_pair_that_is_not_known_goes_by_its_names(write_suite, tmp_path):
     assert (pace.expected(one), pace.expected(other)) == (pytest.approx(8.0), pytest.approx(2.0))
 
 
-def test_the_longest_of_the_last_tasks_goes_first(small_suite, tmp_path):
-    todo = plan(small_suite(seeds=2), out=tmp_path / "r", cpus=0)
-    crew = Crew(todo.suite.problems, todo.folder, todo.tasks, cpus=0)
-    for seconds, task in enumerate(todo.tasks, 1):
-        crew.pace.learn(task, float(seconds), task.rounds)
-    assert [crew._next().name for _ in todo.tasks] == [task.name for task in reversed(todo.tasks)]
-
-
 def test_a_resumed_run_knows_what_its_cells_took(small_suite, tmp_path):
     suite = small_suite(seeds=4)
     cbobench.run(suite, out=tmp_path / "r", cpus=0, seeds=2)
@@ -134,8 +126,7 @@ def test_what_takes_too_long_is_given_back_and_cut(write_suite, tmp_path, monkey
     text = "suite: t\nhorizon: 50\nseeds: 24\nproblems: [rkhs-1d]\nalgorithms: ['tests.sweep.test_pace:Sleepy']\n"
     todo = plan(write_suite(text), out=tmp_path / "r", cpus=0, block=24)
     assert sizes(todo.tasks) == [24]
-    crew = Crew(todo.suite.problems, todo.folder, todo.tasks, cpus=0)
-    receipts = list(crew.play())
+    receipts = list(scheduler_of(todo).play())
     assert len(receipts) >= 3
     assert sum(receipt.ok for receipt in receipts) == 24
     assert len(list((tmp_path / "r" / "rounds").iterdir())) == len(receipts), "nothing of the first try is left"

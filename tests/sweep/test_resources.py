@@ -10,9 +10,10 @@ from threadpoolctl import threadpool_info
 import cbobench
 from cbobench.algorithms.references import Random
 from cbobench.errors import Misuse
-from cbobench.sweep.crew import Crew
-from cbobench.sweep.raysweep import RaySweep
+from cbobench.sweep.executors import ProcessExecutor
+from cbobench.sweep.ray_executor import RayClient
 from cbobench.sweep.run import plan
+from tests.sweep.helpers import scheduler_of
 from tests.sweep.test_run import assert_same_rows
 
 SUITE = """\
@@ -85,18 +86,18 @@ def test_resources_of_a_problem_are_refused(write_suite, tmp_path):
 
 def test_a_task_of_two_cpus_takes_two_workers(make, tmp_path):
     todo = plan(make("{cpus: 2}"), out=tmp_path / "r", cpus=2, block=1)
-    crew = Crew(todo.suite.problems, todo.folder, todo.tasks, cpus=2)
-    together, give = [], crew.workers.give
+    executor = ProcessExecutor(todo.suite.problems, todo.folder, 2, 2)
+    together, submit = [], executor.submit
 
-    def giving(task):
-        give(task)
-        together.append([one.demand.cpus for one in crew.workers.pending])
+    def submitting(task):
+        submit(task)
+        together.append([one.demand.cpus for one in executor.pending])
 
-    crew.workers.give = giving
+    executor.submit = submitting
     try:
-        assert sum(receipt.ok for receipt in crew.play()) == 12
+        assert sum(receipt.ok for receipt in scheduler_of(todo, executor).play()) == 12
     finally:
-        crew.stop()
+        executor.close()
     assert max(map(sum, together)) == 2
     assert [2] in together
     cbobench.run(make(""), out=tmp_path / "r2", cpus=0, only="random")
@@ -112,8 +113,7 @@ def test_blas_has_one_thread(write_suite, tmp_path, cpus):
     text = text.replace("ENTRY", f"'tests.sweep.test_resources:Threads': {{resources: {{cpus: {cpus}}}}}")
     Threads.seen.clear()
     todo = plan(write_suite(text), out=tmp_path / "r", cpus=2, only="*Threads*")
-    crew = Crew(todo.suite.problems, todo.folder, todo.tasks, cpus=0)
-    list(crew.play())
+    list(scheduler_of(todo).play())
     assert {*Threads.seen} == {1}  # bits depend on it
 
 
@@ -121,16 +121,16 @@ def test_ray_is_told_and_a_cluster_without_such_a_machine_refuses(make, tmp_path
     todo = plan(make("{cpus: 2, memory: 10MB}"), out=tmp_path / "r", cpus=2)
     told = []
     remote = SimpleNamespace(options=lambda **options: told.append(options))
-    sweep = object.__new__(RaySweep)
-    sweep.remote, sweep.here = remote, False
+    client = RayClient.__new__(RayClient)
+    client.remote, client.here = remote, False
     wanted = next(task.demand for task in todo.tasks if task.demand.cpus == 2)
     machines = [{"Alive": True, "Resources": {"CPU": 2.0, "memory": 1e9}}]
-    sweep.ray = SimpleNamespace(nodes=lambda: machines)
-    sweep._remote_for(wanted)
+    client.ray = SimpleNamespace(nodes=lambda: machines)
+    client._remote_for(wanted)
     assert told == [{"max_retries": 0, "num_cpus": 2, "memory": 10**7}]
     for other in ({"CPU": 1.0, "memory": 1e9}, {"CPU": 2.0, "memory": 1e6}):
         machines[:] = [{"Alive": True, "Resources": other}]
         with pytest.raises(Misuse, match="wants 2 CPUs and 0.01 GB; no machine of the cluster has so much"):
-            sweep._remote_for(wanted)
+            client._remote_for(wanted)
     machines[:] = [{"Alive": True, "Resources": {"memory": 1e9}}]
-    sweep._remote_for(wanted)  # a head without CPUs, whose workers are yet to start
+    client._remote_for(wanted)  # a head without CPUs, whose workers are yet to start

@@ -13,8 +13,8 @@ import pytest
 import cbobench
 from cbobench.errors import Misuse
 from cbobench.report.load import Run
-from tests.conftest import cbobench_words
-from tests.processes import PATIENCE, until
+from tests.processes import PATIENCE
+from tests.sweep.helpers import SLOW, start_and_wait
 
 VOLATILE = {"seconds", "seconds_per_round", "peak_memory_mb", "host", "cpu", "attempt"}
 
@@ -120,19 +120,6 @@ def test_adding_an_algorithm_extends_and_fewer_seeds_do_not_shrink(reference, sm
     assert len(cbobench.load_cells(run)) == 32
 
 
-SLOW = """\
-suite: slow
-horizon: 3000
-seeds: 12
-record: {rounds: 50}
-problems:
-  - rkhs-1d
-algorithms:
-  - ckb-ucb
-  - ckb-ts
-"""
-
-
 @pytest.fixture(scope="module")
 def undisturbed(tmp_path_factory):
     """The run of `SLOW` that nothing stopped."""
@@ -140,15 +127,6 @@ def undisturbed(tmp_path_factory):
     (folder / "suite.yaml").write_text(SLOW)
     cbobench.run(folder / "suite.yaml", out=folder / "run", cpus=0)
     return folder / "run"
-
-
-def start_and_wait(suite, out, cpus, cells, players="as it comes"):
-    """A driver in its own process that has published at least so many cells (one per file), and is not done."""
-    words = [*cbobench_words(players), "run", suite, "--out", out, "--cpus", cpus, "--block", 1]
-    driver = subprocess.Popen(list(map(str, words)), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
-    until(lambda: len(list((out / "cells").glob("*.parquet"))) >= cells, lambda: "too few cells are played", driver)
-    assert driver.poll() is None, "the run ended too early to be stopped"
-    return driver
 
 
 @pytest.mark.slow

@@ -16,8 +16,8 @@ from tests.sweep.heads import free_port, head
 
 DRIVER = """
 import os, subprocess, sys
-from cbobench.sweep.raysweep import start_ray
-ray, ours = start_ray(1, None)
+from cbobench.sweep.ray_start import start_ray
+ray = start_ray(1, None)
 address = ray.get_runtime_context().gcs_address
 bare = {name: value for name, value in os.environ.items() if not name.startswith("RAY_AUTH")}
 words, to = [sys.executable, "-c", sys.argv[1], address], {"stdout": subprocess.PIPE, "stderr": subprocess.DEVNULL}
@@ -38,8 +38,8 @@ except ConnectionError:
 
 
 STARTED = """
-from cbobench.sweep.raysweep import start_ray
-ray, ours = start_ray(1, None)
+from cbobench.sweep.ray_start import start_ray
+ray = start_ray(1, None)
 print(ray._private.worker._global_node.get_session_dir_path(), flush=True)
 input()
 ray.shutdown()

@@ -11,7 +11,7 @@ import cbobench
 from cbobench.errors import CbobenchError
 from cbobench.play.task import Receipt
 from cbobench.sweep import journal
-from cbobench.sweep.meters import Meters
+from cbobench.sweep.ray_executor import SweepMetrics
 from cbobench.sweep.run import plan
 
 
@@ -100,10 +100,10 @@ def test_counters_on_ray():
     class Metrics:
         Counter = Gauge = Metric
 
-    meters = Meters(Metrics, "s3://user:secret@bucket/some/run")
-    meters.in_flight(2)
-    meters.played(Receipt("a", 3, 1, 40, ("why",)))
-    meters.played(Receipt("b", 2, 0, 20, ()))
+    meters = SweepMetrics(Metrics, "s3://user:secret@bucket/some/run")
+    meters.count_in_flight(2)
+    meters.count_receipt(Receipt("a", 3, 1, 40, ("why",)))
+    meters.count_receipt(Receipt("b", 2, 0, 20, ()))
     run = ("run", "run")
     assert meters.rounds.values == {(run,): 60}
     assert meters.cells.values == {(run, ("status", "ok")): 5, (run, ("status", "failed")): 1}

@@ -15,7 +15,7 @@ from cbobench.results import drivers
 from cbobench.results.drivers import Claim
 from cbobench.results.source import libraries, look_again, source_hash
 from cbobench.results.tidy import TEMPORARY, leftovers
-from cbobench.sweep import probe, ship
+from cbobench.sweep import cluster
 from cbobench.sweep.run import plan
 
 CLASS = "from cbobench.algorithms.references import Random\n{more}\n\nclass X(Random):\n    pass\n"
@@ -42,11 +42,11 @@ def test_a_module_goes_with_what_it_imports_and_no_more(mine):
     (mine / "beside.py").write_text("A = 1\n")
     (mine / "other.py").write_text("A = 1\n")
     (mine / "large.npz").write_bytes(bytes(100))
-    files = ship.code(sources("solo:X"), ship=True).files
+    files = cluster.collect_code(sources("solo:X"), ship=True).files
     assert {name for name in files if not name.startswith("cbobench/")} == {"solo.py", "beside.py"}
     assert {"cbobench/gp/width.py", "cbobench/problems/measured/tuning.csv"} <= {*files}
     assert not [name for name in files if "__pycache__" in name or name.endswith(".pyc")]
-    assert ship.code(sources("solo:X"), ship=False).files == {}
+    assert cluster.collect_code(sources("solo:X"), ship=False).files == {}
 
 
 def test_of_a_package_all_goes_that_may_be_code(mine, tmp_path):
@@ -56,7 +56,7 @@ def test_of_a_package_all_goes_that_may_be_code(mine, tmp_path):
         (package / place / "file.py").write_text("A = 1\n")
     (package / "__init__.py").write_text(CLASS.format(more="from whole.code.data import file\n"))
     (package / "table.json").write_text("{}")
-    made = ship.code(sources("whole:X"), ship=True)
+    made = cluster.collect_code(sources("whole:X"), ship=True)
     sent = {name for name in made.files if not name.startswith("cbobench/")}
     assert sent == {f"whole/{name}" for name in ("__init__.py", "table.json", "more/file.py", "code/data/file.py")}
     tops = made.lay_out(tmp_path / "out")
@@ -66,15 +66,15 @@ def test_of_a_package_all_goes_that_may_be_code(mine, tmp_path):
 
 def test_what_cannot_be_sent_is_said(mine, monkeypatch, small_suite):
     (mine / "solo.py").write_text(CLASS.format(more=""))
-    monkeypatch.setenv(ship.SETTING, str(2**20))
+    monkeypatch.setenv(cluster.SETTING, str(2**20))
     with pytest.raises(Misuse, match=r"--ship would send \d+ files of cbobench, \d\.\d MiB .*; Ray takes 1 MiB: move"):
-        ship.code(sources("solo:X"), ship=True)
-    monkeypatch.delenv(ship.SETTING)
+        cluster.collect_code(sources("solo:X"), ship=True)
+    monkeypatch.delenv(cluster.SETTING)
     with zipfile.ZipFile(mine / "archive.zip", "w") as archive:
         archive.writestr("zipped.py", CLASS.format(more=""))
     monkeypatch.syspath_prepend(str(mine / "archive.zip"))
     with pytest.raises(Misuse, match="--ship cannot send 'zipped': it is no file here; install it on every machine"):
-        ship.code({("rkhs-1d", "zipped:X"): ""}, ship=True)
+        cluster.collect_code({("rkhs-1d", "zipped:X"): ""}, ship=True)
     with pytest.raises(Misuse, match="--ship sends this machine's code to a cluster; give its --address, too"):
         cbobench.run(small_suite(), out=mine / "new" / "run", ship=True)
     assert not (mine / "new").exists()
@@ -84,7 +84,7 @@ def test_what_cannot_be_sent_is_said(mine, monkeypatch, small_suite):
 def claimed(small_suite, tmp_path, monkeypatch):
     """The folder of a run that is about to be played; nobody waits for files that do not come."""
     monkeypatch.setattr(drivers, "UNSEEN", 0.0)
-    monkeypatch.setattr(probe, "UNSEEN", 0.0)
+    monkeypatch.setattr(cluster, "UNSEEN", 0.0)
     todo = plan(small_suite(), out=tmp_path / "run", cpus=0)
     with Claim(todo.folder, todo.tasks.cells) as claim:
         yield claim.there
@@ -94,13 +94,13 @@ MINE = ("rkhs-1d", "ckb-ucb", source_hash("rkhs-1d", "ckb-ucb"), libraries())
 
 
 def test_a_node_that_is_as_it_must_be(claimed):
-    mark = probe.mark_of("5f" * 28)
-    answer = probe.look(claimed, mark, [MINE])
+    mark = cluster.mark_of("5f" * 28)
+    answer = cluster.check_here(claimed, mark, [MINE])
     assert answer == ""
     assert [*leftovers(claimed, "")] == [], "its driver lives"
     assert TEMPORARY.fullmatch(mark)[2] == str(os.getpid()), "who is asked whether it does"
     assert {*claimed.listing("drivers")} == {mark, f"{claimed.driver}.json"}
-    probe.judge(claimed, {mark: ("host-1", answer)})
+    cluster.refuse_wrong_nodes(claimed, {mark: ("host-1", answer)})
     assert [*claimed.listing("drivers")] == [f"{claimed.driver}.json"], "nothing is left"
 
 
@@ -113,9 +113,11 @@ def test_a_node_that_is_as_it_must_be(claimed):
     ],
 )  # fmt: skip
 def test_a_node_with_other_code(claimed, given, says):
-    answer = probe.look(claimed, "n1", [tuple(given.get(i, word) for i, word in enumerate(MINE))])
+    answer = cluster.check_here(claimed, "n1", [tuple(given.get(i, word) for i, word in enumerate(MINE))])
     with pytest.raises(Misuse, match=rf"nothing is played: 1 of 2 nodes \(host-1\): worker \S+ {says}"):
-        probe.judge(claimed, {"n1": ("host-1", answer), "n2": ("host-2", probe.look(claimed, "n2", [MINE]))})
+        cluster.refuse_wrong_nodes(
+            claimed, {"n1": ("host-1", answer), "n2": ("host-2", cluster.check_here(claimed, "n2", [MINE]))}
+        )
     assert [*claimed.listing("drivers")] == [f"{claimed.driver}.json"]
 
 
@@ -124,13 +126,13 @@ def test_a_node_with_another_folder(claimed, tmp_path):
     from dataclasses import replace
 
     elsewhere = replace(claimed, uri=str(tmp_path / "elsewhere"))
-    answer = probe.look(elsewhere, "n1", [MINE])
+    answer = cluster.check_here(elsewhere, "n1", [MINE])
     assert f"does not see the driver's folder {elsewhere}" in answer
     (tmp_path / "elsewhere" / "drivers").mkdir(parents=True)
     (tmp_path / "elsewhere" / "drivers" / f"{claimed.driver}.json").write_text("{}")  # a copy of the folder
-    answers = {f"n{i}": (f"host-{i}", probe.look(elsewhere, f"n{i}", [MINE])) for i in range(6)}
+    answers = {f"n{i}": (f"host-{i}", cluster.check_here(elsewhere, f"n{i}", [MINE])) for i in range(6)}
     with pytest.raises(Misuse) as error:
-        probe.judge(claimed, answers)
+        cluster.refuse_wrong_nodes(claimed, answers)
     assert str(error.value) == (
         f"nothing is played: 6 of 6 nodes (host-0, host-1, host-2, host-3, …): what it writes into {claimed} is not "
         "seen here; give --out on a file system that all share"
@@ -143,9 +145,7 @@ import subprocess
 import sys
 sys.path.insert(0, sys.argv[1])
 import cbobench
-from cbobench.sweep import crew
-crew.on_ray_alone = lambda address: True
-print(cbobench.run(sys.argv[2], out=sys.argv[3], cpus=1).played)
+print(cbobench.run(sys.argv[2], out=sys.argv[3], cpus=1, engine="ray").played)
 """
 
 

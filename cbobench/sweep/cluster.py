@@ -1,0 +1,268 @@
+"""The code and the folder that the nodes of a cluster play with: what is sent to them, and what is checked before.
+
+`--ship` sends cbobench, and the user's modules that the cells depend on, as they are here. Of a package all files go
+but hidden ones and the folders that `LEFT_OUT` names, unless a cell's code is in them; of single modules those that the
+cells' code imports. What is installed from elsewhere (NumPy, say) does not go.
+
+Before anything is played every node must see the run folder as the driver does, and have the driver's code. A node that
+joins later is not asked; each worker looks again before its first task (`play.proof.prove`).
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sys
+import time
+from collections import defaultdict
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from cbobench.errors import CbobenchError, Misuse, show
+from cbobench.play.failure import described
+from cbobench.play.proof import SHIP, prove
+from cbobench.results.drivers import FOLDER, UNSEEN, refuse_unshared
+from cbobench.results.folder import RunFolder
+from cbobench.results.source import PACKAGE, closure, libraries, top_level
+from cbobench.results.store import machine
+from cbobench.words import counted
+
+LEFT_OUT = {"__pycache__", "data", "runs", "figures", "tests", "venv", "env", "node_modules"}
+LIMIT = 512 * 2**20
+"""Bytes that Ray takes of a package, unless its `SETTING` says otherwise."""
+SETTING = "RAY_max_grpc_message_size"
+WAIT = 30.0  # seconds for which nodes are waited for
+SHOWN = 4  # nodes that a message names
+
+
+@dataclass(frozen=True)
+class Code:
+    """What must play, on every machine.
+
+    Attributes:
+        sources: hash of the code by the names of problem and algorithm (see `cbobench.results.source`).
+        files: what is sent, by where it belongs below a folder of modules; nothing where nothing is.
+        folders: where modules of the user's lie that are not sent.
+    """
+
+    sources: Mapping[tuple[str, str], str]
+    files: Mapping[str, Path] = field(default_factory=dict)
+    folders: Collection[str] = ()
+
+    def lay_out(self, folder: Path) -> list[str]:
+        """Copy what is sent; returns the paths of modules and packages."""
+        for name, path in self.files.items():
+            (folder / name).parent.mkdir(parents=True, exist_ok=True)
+            shutil.copyfile(path, folder / name)
+        return sorted({str(folder / Path(name).parts[0]) for name in self.files})
+
+
+@dataclass(frozen=True)
+class ForWorker:
+    """A thing for a worker that looks for modules in some folders, too, after all else, and works in a place.
+
+    The worker is prepared before it unpickles the thing, which may be of a class of the user's.
+    """
+
+    thing: Any
+    folders: Collection[str]
+    place: str | None
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _second, (_Preparation(self.folders, self.place), self.thing)
+
+
+@dataclass(frozen=True)
+class _Preparation:
+    folders: Collection[str]
+    place: str | None
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return prepare_worker, (self.folders, self.place)
+
+
+def prepare_worker(folders: Collection[str], place: str | None) -> None:
+    """Look for modules in some folders, too, after all else; work in a place."""
+    sys.path += [folder for folder in folders if folder not in sys.path]
+    if place is not None:
+        os.chdir(place)
+
+
+def _second(_: None, thing: Any) -> Any:
+    return thing
+
+
+def collect_code(sources: Mapping[tuple[str, str], str], ship: bool) -> Code:
+    """What must play some pairs.
+
+    Args:
+        sources: see `Code`.
+        ship: whether it is sent.
+
+    Raises:
+        Misuse: it cannot be sent: it is larger than Ray takes, or lies in an archive.
+    """
+    needed: dict[str, Path] = {}
+    for problem, algorithm in sources:
+        needed |= closure(problem, algorithm)
+        for name in (problem, algorithm):
+            module = name.partition(":")[0]
+            if ship and ":" in name and module not in needed:
+                raise Misuse(f"--ship cannot send {show(module)}: it is no file here; install it on every machine")
+    tops = sorted({PACKAGE, *(name.partition(".")[0] for name in needed)})
+    if not ship:
+        places = [place for top in tops if top != PACKAGE for place in top_level(top)[1] or top_level(top)[:1]]
+        return Code(sources, folders=sorted({str(place.parent) for place in places if place is not None}))
+    files: dict[str, Path] = {}
+    for top in tops:
+        found = dict(_files(top, set(needed.values())))
+        size = sum(path.stat().st_size for path in found.values())
+        if size > size_limit():
+            largest = max(found.items(), key=lambda entry: entry[1].stat().st_size)[0]
+            raise Misuse(
+                f"--ship would send {counted(len(found), 'file')} of {top}, {size / 2**20:.1f} MiB (the largest is "
+                f"{largest}); Ray takes {size_limit() / 2**20:.0f} MiB: move what is no code into a folder data/, "
+                "or install it on every machine"
+            )
+        files |= found
+    return Code(sources, files)
+
+
+def size_limit() -> int:
+    """Bytes that this Ray takes."""
+    given = os.environ.get(SETTING, "")
+    return int(given) if given.isdecimal() else LIMIT
+
+
+def _files(top: str, needed: Collection[Path]) -> Iterator[tuple[str, Path]]:
+    """Files of a top-level module by their place beside it."""
+    file, folders = top_level(top)
+    if file is not None and not folders:
+        yield file.name, file
+    for folder in folders:
+        for path in _below(folder, needed):
+            yield f"{top}/{path.relative_to(folder)}", path
+
+
+def _below(folder: Path, needed: Collection[Path]) -> Iterable[Path]:
+    for path in sorted(folder.iterdir()):
+        if path.is_dir():
+            left_out = path.name in LEFT_OUT or path.name.startswith(".")
+            if not left_out or any(one.is_relative_to(path) for one in needed):
+                yield from _below(path, needed)
+        elif not path.name.startswith(".") and path.is_file():
+            yield path
+
+
+def check_nodes(ray: Any, folder: RunFolder, code: Code, note: Callable[[str], None]) -> None:
+    """Refuse a cluster with a node that has other code, or another folder.
+
+    Args:
+        ray: joined.
+        folder: the run, claimed by this driver.
+        code: what must play.
+        note: told in one line of nodes that did not answer.
+
+    Raises:
+        Misuse: in one line, with the nodes' names.
+    """
+    sent = (
+        folder.uri,
+        folder.driver,
+        [(*names, source, libraries(names[1])) for names, source in code.sources.items()],
+        code.folders,
+    )
+
+    # Within, so that it travels by value: a node may have no cbobench, or an older one.
+    def there(
+        mark: str, uri: str, driver: str, pairs: list[tuple[str, str, str, str]], folders: list[str]
+    ) -> tuple[str, str]:
+        try:
+            from cbobench.results.folder import RunFolder
+            from cbobench.sweep.cluster import check_here, prepare_worker
+
+            prepare_worker(folders, None)
+        except Exception as error:
+            return "", str(error)
+        return check_here(RunFolder(uri, driver), mark, pairs), ""
+
+    hosts: dict[Any, tuple[str, str]] = {}
+    for node in ray.nodes():
+        if node["Alive"] and node["Resources"].get("CPU", 0) > 0:
+            on = ray.util.scheduling_strategies.NodeAffinitySchedulingStrategy(node["NodeID"], soft=False)
+            remote = ray.remote(there).options(num_cpus=0, max_retries=0, scheduling_strategy=on)
+            mark = mark_of(node["NodeID"])
+            hosts[remote.remote(mark, *sent)] = (mark, node["NodeManagerHostname"])
+    if not hosts:
+        return
+    ready, late = ray.wait([*hosts], num_returns=len(hosts), timeout=WAIT)
+    answers: dict[str, tuple[str, str]] = {}
+    errors = ray.exceptions
+    for reference in ready:
+        mark, host = hosts[reference]
+        try:
+            text, missing = ray.get(reference)
+        except (errors.NodeDiedError, errors.ObjectLostError, errors.TaskUnschedulableError):
+            continue  # it has left meanwhile
+        except errors.RayError as error:
+            text, missing = f"no worker starts there: {(str(error).strip().splitlines() or [''])[-1]}", ""
+        if missing:
+            text = f"it has no cbobench, or an older one ({missing}); {SHIP}"
+        answers[mark] = host, text
+    if late:
+        names = ", ".join(sorted({hosts[reference][1] for reference in late}))
+        note(f"no answer within {WAIT:.0f} s of {names}; what plays there is asked before it begins")
+    for reference in late:
+        ray.cancel(reference, force=True)
+    refuse_wrong_nodes(folder, answers)
+
+
+def check_here(folder: RunFolder, mark: str, pairs: Sequence[tuple[str, str, str, str]]) -> str:
+    """On a node: write a file for the driver, and compare the code; what is wrong, or ""."""
+    try:
+        refuse_unshared(folder)
+        for problem, algorithm, source, wanted in pairs:
+            prove(problem, algorithm, f"{problem} / {algorithm}", source, wanted)
+        folder.write_json(_file(mark), {"mark": mark})
+    except CbobenchError as error:
+        return str(error)
+    except Exception as error:  # a user's module may fail in any way
+        return described(error)[0]
+    return ""
+
+
+def refuse_wrong_nodes(folder: RunFolder, answers: Mapping[str, tuple[str, str]]) -> None:
+    """Refuse a cluster of which a node is not as it must be; takes away what the nodes have written.
+
+    Args:
+        answers: host name and what is wrong, by the file that a node was to write.
+
+    Raises:
+        Misuse: in one line, with the nodes' names.
+    """
+    wrong: dict[str, list[str]] = defaultdict(list)
+    deadline = time.monotonic() + UNSEEN
+    for mark, (host, text) in answers.items():
+        while not text and not folder.exists(_file(mark)):
+            if time.monotonic() > deadline:
+                text = f"what it writes into {folder} is not seen here; give --out on a file system that all share"
+            time.sleep(0.2)
+        folder.remove(_file(mark))
+        if text:
+            wrong[text.replace(host, "HOST")].append(host)  # the same on many nodes is said once
+    for text, hosts in wrong.items():
+        named = ", ".join(hosts[:SHOWN]) + (", …" if len(hosts) > SHOWN else "")
+        count = f"{len(hosts)} of {counted(len(answers), 'node')} ({named})"
+        others = f"; and {len(wrong) - 1} other reasons" if len(wrong) > 1 else ""
+        raise Misuse(f"nothing is played: {count}: {text.replace('HOST', hosts[0])}{others}")
+
+
+def mark_of(node: str) -> str:
+    """The file that a node is to write: hidden from readers, and swept up if this process dies before it is."""
+    return f".probe.{machine()}.{os.getpid()}.{int(node[:16], 16)}.tmp"
+
+
+def _file(mark: str) -> str:
+    return f"{FOLDER}/{mark}"

@@ -1,0 +1,394 @@
+"""Executors run tasks: in this process, or in worker processes of this machine (on Ray: `cbobench.sweep.ray_executor`).
+
+A process that has no other threads forks its workers, which takes milliseconds; another one (a notebook's) starts fresh
+interpreters. A worker ends when its driver's end of their socket closes, however the driver ended. Signals to the
+driver's process group do not reach it.
+"""
+
+from __future__ import annotations
+
+import importlib
+import os
+import pickle
+import signal
+import subprocess
+import sys
+import threading
+import warnings
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from contextlib import suppress
+from dataclasses import dataclass
+from functools import partial
+from math import ceil
+from multiprocessing.connection import Connection, Pipe, wait
+from pathlib import Path
+from queue import SimpleQueue
+from typing import Any, Protocol
+
+from cbobench.errors import CbobenchError
+from cbobench.play.failure import described
+from cbobench.play.task import Crashed, Receipt, Task, TooLong, carry_out, carry_out_there, crashed
+from cbobench.problems.base import Problem
+from cbobench.registry import fresh_interpreter
+from cbobench.results.folder import RunFolder
+from cbobench.sweep.blocks import machine_memory
+from cbobench.sweep.interrupt import SIGNALS, ignore
+from cbobench.threads import THREAD_VARIABLES, lingering
+
+READY = "ready"
+FAILED_STARTS = 3  # workers in a row that end before they begin: none will; a single one may have been killed
+FORK_SAFE = {"jemalloc_bg_thd"}  # Arrow's allocator, which starts its thread again in a fork
+BOOT = "from cbobench.sweep.executors import begin; begin(sys.argv[1], int(sys.argv[2]))"
+
+
+@dataclass(frozen=True)
+class NodeLost:
+    """A task whose machine was lost: no fault of its own."""
+
+
+class ExecutorDied(CbobenchError):
+    """An executor has ended, and not because it was closed; what is published stays."""
+
+
+Answer = Receipt | Crashed | TooLong | NodeLost
+
+
+class Executor(Protocol):
+    """Runs tasks.
+
+    Attributes:
+        slots: how many tasks run at a time.
+        pending: tasks that were submitted and not yet collected.
+    """
+
+    @property
+    def slots(self) -> int: ...
+    @property
+    def pending(self) -> Collection[Task]: ...
+    def room(self) -> int:
+        """How many more tasks may be submitted."""
+
+    def accepts(self, task: Task) -> bool:
+        """Whether there is, beside what is pending, what a task demands of a machine."""
+
+    def submit(self, task: Task) -> None:
+        """Begin a task, or queue it."""
+
+    def collect(self, seconds: float) -> Iterable[tuple[Task, Answer]]:
+        """Tasks that have ended, waiting up to some seconds for one.
+
+        Raises:
+            CbobenchError: a worker cannot start, or refuses its task. ExecutorDied: this executor has ended.
+        """
+
+    def cancel(self, task: Task) -> None:
+        """End a task, wherever it is."""
+
+    def close(self) -> None:
+        """End all that is pending."""
+
+
+def usable_cpus() -> int:
+    """CPUs that this process may use: those that it is bound to, at most its container's quota."""
+    bound = getattr(os, "sched_getaffinity", None)
+    count = len(bound(0)) if bound else os.cpu_count() or 1
+    with suppress(OSError, ValueError):  # no such file, or no quota ("max")
+        quota, period = Path("/sys/fs/cgroup/cpu.max").read_text().split()
+        count = min(count, max(1, ceil(int(quota) / int(period))))
+    return count
+
+
+def pickled(problem: Problem) -> bytes:
+    """A problem for another process; by Ray's pickler where Python's fails (functions within functions)."""
+    try:
+        return pickle.dumps(problem)
+    except Exception:
+        from cbobench.sweep.ray_start import import_ray
+
+        return bytes(import_ray(None).cloudpickle.dumps(problem))
+
+
+class InlineExecutor:
+    """Runs tasks in this process, one at a time."""
+
+    slots = 1
+
+    def __init__(self, problems: Mapping[str, Problem], folder: RunFolder) -> None:
+        self.problems, self.folder = problems, folder
+        self.pending: list[Task] = []
+
+    def room(self) -> int:
+        return 1 - len(self.pending)
+
+    def accepts(self, task: Task) -> bool:
+        return True
+
+    def submit(self, task: Task) -> None:
+        self.pending.append(task)
+
+    def collect(self, seconds: float) -> Iterator[tuple[Task, Answer]]:
+        for task in self.pending:
+            yield task, carry_out(self.problems[task.pair.problem.title], task, self.folder)
+        self.pending.clear()
+
+    def cancel(self, task: Task) -> None:
+        """Nothing runs between two calls."""
+
+    def close(self) -> None:
+        """Remove what was half-written, even where a signal came while a play removed it."""
+        self.folder.forget([task.name for task in self.pending])
+
+
+@dataclass
+class Child:
+    """A child process as its parent sees it."""
+
+    pid: int
+    process: subprocess.Popen[bytes] | None
+    link: Any
+
+    def end(self) -> int | None:
+        """Kill it, if it has not ended; returns its exit code, or minus the number of the signal that ended it."""
+        with suppress(ProcessLookupError):
+            os.kill(self.pid, signal.SIGKILL)
+        self.link.close()
+        _open_links.discard(self.link)
+        if self.process is not None:
+            return self.process.wait()
+        with suppress(ChildProcessError):  # a program of the user's may wait for all its children
+            return os.waitstatus_to_exitcode(os.waitpid(self.pid, 0)[1])
+        return None
+
+
+@dataclass
+class _Worker:
+    """A worker process, the titles of the problems that it holds, and its task."""
+
+    child: Child
+    problems: set[str]
+    task: Task | None = None
+    ready: bool = False
+
+
+class ProcessExecutor:
+    """Runs tasks in worker processes of this machine, which begin at once.
+
+    No pool of a library replaces it. `pebble` 5.2 fails one task per crash and has time limits per task, but its
+    workers play on when the driver is killed (test_workers_end_with_a_driver_that_is_killed); forked, they are replaced
+    from a driver that then has three threads, and otherwise take longer than 0.3 s to start. In `loky` 3.7 a crash
+    fails every task in play (test_a_cell_that_crashes_its_worker_is_found_and_the_others_stand).
+
+    Args:
+        problems: the suite's prepared problems, by title.
+        folder: the run.
+        slots: how many workers, at least 1.
+        cpus: CPUs that tasks may take together.
+    """
+
+    def __init__(self, problems: Mapping[str, Problem], folder: RunFolder, slots: int, cpus: int) -> None:
+        self.problems, self.folder, self.slots, self.cpus = problems, folder, slots, cpus
+        self.workers: list[_Worker] = []
+        self.failed_starts = 0
+        import pandas as pandas  # Arrow does when it makes its first table: once here, not in every fork
+
+        try:
+            for _ in range(slots):
+                self._start()
+        except BaseException:
+            self.close()
+            raise
+
+    @property
+    def pending(self) -> list[Task]:
+        return [worker.task for worker in self.workers if worker.task is not None]
+
+    def room(self) -> int:
+        return self.slots - len(self.pending)
+
+    def accepts(self, task: Task) -> bool:
+        demands = [other.demand for other in self.pending]
+        cpus, memory = sum(one.cpus for one in demands), sum(one.memory for one in demands)
+        return not demands or task.demand.fits(self.cpus - cpus, machine_memory() - memory)
+
+    def submit(self, task: Task) -> None:
+        """Send a task to an idle worker; one that has died meanwhile is noticed by `collect`."""
+        worker = next(worker for worker in self.workers if worker.task is None)
+        worker.task = task
+        title = task.pair.problem.title
+        problem = None if title in worker.problems else pickled(self.problems[title])
+        worker.problems.add(title)
+        with suppress(BrokenPipeError, ConnectionResetError):
+            worker.child.link.send((title, problem, task, self.folder))
+
+    def collect(self, seconds: float) -> Iterator[tuple[Task, Answer]]:
+        links = {worker.child.link: worker for worker in self.workers}
+        for link in wait(list(links), seconds):
+            worker = links[link]  # type: ignore[index]
+            try:
+                answer, spent = worker.child.link.recv()
+            except (EOFError, ConnectionResetError):
+                how = _how_it_ended(self._replace(worker))
+                if worker.task is not None:
+                    yield worker.task, crashed(self.folder, worker.task, how)
+                continue
+            if isinstance(answer, CbobenchError):
+                raise answer
+            if answer == READY:
+                worker.ready, self.failed_starts = True, 0
+                continue
+            task, worker.task = worker.task, None
+            if spent:
+                self._replace(worker)
+            assert task is not None
+            yield task, answer
+
+    def cancel(self, task: Task) -> None:
+        for worker in [worker for worker in self.workers if worker.task is task]:
+            self._replace(worker)
+            self.folder.forget([task.name])
+
+    def close(self) -> None:
+        for worker in self.workers:
+            worker.child.end()
+        self.folder.forget([task.name for task in self.pending])
+        self.workers.clear()
+
+    def _replace(self, worker: _Worker) -> int | None:
+        """End a worker and start another; how it ended (see `Child.end`)."""
+        self.workers.remove(worker)
+        code = worker.child.end()
+        self.failed_starts += not worker.ready
+        if self.failed_starts == FAILED_STARTS:
+            raise CbobenchError("a worker process ended before it began; --cpus 0 plays in this process")
+        self._start()
+        return code
+
+    def _start(self) -> None:
+        child = spawn(f"{__name__}:serve_tasks", partial(serve_tasks, problems=dict(self.problems)))
+        self.workers.append(_Worker(child, {*self.problems} if child.process is None else set()))
+
+
+def _how_it_ended(code: int | None) -> str:
+    """What a cell did to its worker, from the worker's exit code."""
+    if code == -signal.SIGKILL:
+        return "had its worker killed (SIGKILL: did the machine run out of memory?)"
+    if code is not None and code < 0:
+        return f"crashed its worker ({signal.Signals(-code).name})"
+    return "crashed its worker"
+
+
+def serve_tasks(link: Any, problems: dict[str, Problem] | None = None) -> None:
+    """Run the tasks that arrive until the driver goes; each answer says whether this process must be replaced."""
+    inbox = become_worker(link)
+    with suppress(OSError):
+        Path("/proc/self/oom_score_adj").write_text("1000")  # where memory runs out, before its driver
+    known = {} if problems is None else problems
+    _answer(link, (READY, False))
+    while True:
+        title, problem, task, folder = inbox.get()
+        try:
+            if problem is not None:
+                known[title] = pickle.loads(problem)  # noqa: S301 - from our own driver
+            answer: Any = carry_out_there(known[title], task, folder)
+        except CbobenchError as error:
+            answer = error
+        except BaseException as error:
+            answer = CbobenchError(f"task {task.name} could not be carried out: {described(error)[0]}")
+        _answer(link, (answer, lingering()))
+
+
+def _answer(link: Any, message: tuple[Any, bool]) -> None:
+    """Tell the driver, and end where it has gone."""
+    try:
+        link.send(message)
+    except OSError:
+        os._exit(1)
+
+
+_open_links: set[Any] = set()
+"""Links of this process. A fork closes them: an open copy would keep the processes behind them alive."""
+
+
+def spawn(name: str, serve: Callable[[Any], None], fresh: bool = False) -> Child:
+    """Start a process that serves this one through a socket.
+
+    Args:
+        name: of the function that serves in a fresh interpreter, as "module:function"; it gets the link.
+        serve: the one that serves in a fork.
+        fresh: whether it must be a fresh interpreter.
+    """
+    ours, theirs = Pipe()
+    _open_links.add(ours)
+    with theirs:
+        if not fresh and can_fork():
+            return Child(_fork(theirs, serve), None, ours)
+        process = subprocess.Popen(
+            fresh_interpreter(BOOT, name, str(theirs.fileno())), pass_fds=[theirs.fileno()], start_new_session=True,
+            stdin=subprocess.DEVNULL, stdout=2, env=os.environ | dict.fromkeys(THREAD_VARIABLES, "1"),
+        )  # fmt: skip
+        return Child(process.pid, process, ours)
+
+
+def _fork(theirs: Any, serve: Callable[[Any], None]) -> int:
+    for stream in (sys.stdout, sys.stderr):
+        with suppress(AttributeError, OSError, ValueError):  # none, or closed
+            stream.flush()
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, SIGNALS)  # none may unwind the driver's stack in the child
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", DeprecationWarning)  # Python 3.12 counts the threads of FORK_SAFE, too
+            pid = os.fork()
+        if pid == 0:
+            try:
+                os.setsid()
+                os.dup2(2, 1)  # standard output is the table's
+                sys.stdout = sys.stderr
+                for link in _open_links:
+                    link.close()
+                serve(theirs)
+            finally:
+                os._exit(1)
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+    return pid
+
+
+def can_fork() -> bool:
+    """Whether this process has no thread that a fork would cut off."""
+    threads = []
+    for name in Path("/proc/self/task").glob("*/comm"):
+        with suppress(OSError):  # a thread that has just ended
+            threads.append(name.read_text().strip())
+    return len([name for name in threads if name not in FORK_SAFE]) == 1
+
+
+def begin(name: str, descriptor: int) -> None:
+    """The whole life of a process in a fresh interpreter."""
+    os.set_inheritable(descriptor, False)
+    module, _, function = name.partition(":")
+    getattr(importlib.import_module(module), function)(Connection(descriptor))
+
+
+def become_worker(link: Any) -> SimpleQueue[Any]:
+    """Ignore signals, show nothing of what is printed, and end when the driver ends; returns what the driver sends."""
+    ignore_signals()
+    nowhere = os.open(os.devnull, os.O_WRONLY)
+    for descriptor in (1, 2):  # 16 MB of a cell's would bury what the driver says
+        os.dup2(nowhere, descriptor)
+    inbox: SimpleQueue[Any] = SimpleQueue()
+    threading.Thread(target=_listen, args=(link, inbox), daemon=True).start()
+    return inbox
+
+
+def _listen(link: Any, inbox: SimpleQueue[Any]) -> None:
+    while True:
+        try:
+            inbox.put(link.recv())
+        except BaseException:
+            os._exit(1)
+
+
+def ignore_signals() -> None:
+    """Leave signals to the driver, which gets them, too, and ends this process."""
+    ignore()
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, SIGNALS)

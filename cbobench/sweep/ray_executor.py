@@ -1,0 +1,393 @@
+"""The executor on Ray: all CPUs of this machine, or a cluster with an address.
+
+Ray runs in a process of its own (`serve_ray`). It ends the program that joined it when its raylet dies, takes the
+program's signal handlers, and prints what it likes; there it has no terminal, no signal reaches it, and the driver
+(`RayExecutor`) sees a socket that closes.
+
+The number of tasks in flight is bounded, and the driver holds receipts, never data. Ray's own retries are off, because
+a lost node and a crashed worker can only be told apart without them (the scheduler decides what follows).
+"""
+
+from __future__ import annotations
+
+import os
+import pickle
+import socket
+import sys
+import threading
+import time
+from collections.abc import Callable, Collection, Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from math import inf
+from pathlib import Path, PurePosixPath
+from queue import Empty
+from typing import Any
+
+from cbobench.errors import CbobenchError, Misuse
+from cbobench.play.failure import described
+from cbobench.play.task import Receipt, Task, carry_out_there, crashed
+from cbobench.problems.base import Problem
+from cbobench.results.drivers import beat
+from cbobench.results.folder import RunFolder
+from cbobench.suite.demand import ONE, Demand
+from cbobench.sweep.cluster import SHOWN, Code, ForWorker, check_nodes
+from cbobench.sweep.executors import Answer, ExecutorDied, NodeLost, become_worker, ignore_signals, pickled, spawn
+from cbobench.sweep.ray_start import start_ray
+from cbobench.words import counted
+
+IN_FLIGHT = 256  # at least, on a cluster: Ray's autoscaler sees demand in tasks that wait
+IN_FLIGHT_PER_CPU = 2
+MAX_IN_FLIGHT = 10_000
+POLL = 0.02  # seconds for which the process of Ray listens to Ray alone
+LOOK = 2.0  # seconds between two looks at how large a cluster is, and whether it is well
+LEAVING = 20.0  # seconds in which Ray shuts down
+SILENT = 5.0  # seconds for which a node may take to answer; it is called twice
+CALLS = 32  # at once
+
+
+class RayExecutor:
+    """Runs tasks on a Ray that another process starts or joins; ready when it is made.
+
+    Args:
+        problems: the suite's prepared problems, by title.
+        folder: the run.
+        cpus: CPUs to use on this machine, or of a Ray that the program has started; None for all.
+        address: of a Ray cluster, or None.
+        code: what must run there, None on this machine.
+        note: called with one line about nodes that do not answer.
+
+    Raises:
+        CbobenchError: why Ray did not start, or cannot be joined.
+    """
+
+    def __init__(
+        self,
+        problems: Mapping[str, Problem],
+        folder: RunFolder,
+        cpus: int | None,
+        address: str | None,
+        code: Code | None = None,
+        note: Callable[[str], None] = lambda text: None,
+    ) -> None:
+        self.folder, self.cpus, self.address, self.note = folder, cpus, address, note
+        self.flight: dict[str, Task] = {}
+        self.slots = 0
+        # A Ray that the program has imported has read its settings.
+        self.child = spawn(f"{__name__}:serve_ray", serve_ray, fresh="ray" in sys.modules)
+        try:
+            self._send(({title: pickled(problem) for title, problem in problems.items()}, folder, cpus, address, code))
+            while not self.slots:  # on a cluster that may take a minute
+                beat(folder)
+                if self.child.link.poll(1.0):
+                    self._handle(self._receive())
+        except BaseException:
+            self.close()
+            raise
+
+    @property
+    def pending(self) -> Collection[Task]:
+        return self.flight.values()
+
+    def room(self) -> int:
+        return in_flight(self.slots, self.cpus, self.address) - len(self.flight)
+
+    def accepts(self, task: Task) -> bool:
+        """Ray itself finds a node for it."""
+        return True
+
+    def submit(self, task: Task) -> None:
+        self.flight[task.name] = task
+        self._send(task)
+
+    def collect(self, seconds: float) -> Iterator[tuple[Task, Answer]]:
+        while self.child.link.poll(seconds):
+            message = self._receive()
+            if isinstance(message, tuple):
+                name, answer = message
+                task = self.flight.pop(name, None)
+                if task is not None:
+                    yield task, answer
+            else:
+                self._handle(message)
+            seconds = 0.0
+
+    def cancel(self, task: Task) -> None:
+        if self.flight.pop(task.name, None) is not None:
+            self._send(task.name)
+
+    def close(self) -> None:
+        """End Ray, once it has started, and what it runs; a cluster that was joined is left."""
+        with suppress(ExecutorDied):
+            self._send(None)
+            deadline = time.monotonic() + LEAVING
+            while (left := deadline - time.monotonic()) > 0 and self.child.link.poll(left):
+                self._receive()
+        self.child.end()
+        if self.address is None:
+            self.folder.forget([task.name for task in self.pending])
+        self.flight.clear()
+
+    def _handle(self, message: Any) -> None:
+        if isinstance(message, CbobenchError):
+            raise message
+        if isinstance(message, str):
+            self.note(message)
+        else:
+            self.slots = message
+
+    def _send(self, message: Any) -> None:
+        try:
+            self.child.link.send(message)
+        except (BrokenPipeError, ConnectionResetError):
+            raise self._died() from None
+
+    def _receive(self) -> Any:
+        try:
+            return self.child.link.recv()
+        except (EOFError, ConnectionResetError):
+            raise self._died() from None
+
+    def _died(self) -> ExecutorDied:
+        where = "on this machine" if self.address is None else f"at {self.address}"
+        return ExecutorDied(f"Ray {where} has ended (its raylet or its GCS died)")
+
+
+def in_flight(slots: int, cpus: int | None, address: str | None) -> int:
+    """How many tasks may be in flight, on a Ray that has CPUs for `slots` of them now."""
+    if address is None:
+        return IN_FLIGHT_PER_CPU * slots
+    return cpus or min(MAX_IN_FLIGHT, max(IN_FLIGHT, IN_FLIGHT_PER_CPU * slots))
+
+
+def serve_ray(link: Any) -> None:
+    """The life of the process of Ray: pass on what the driver and Ray have for each other until one of them goes."""
+    inbox, lock = become_worker(link), threading.Lock()
+
+    def send(message: Any) -> None:
+        with lock:
+            link.send(message)
+
+    sent, folder, cpus, address, code = inbox.get()
+    try:
+        problems = {title: pickle.loads(problem) for title, problem in sent.items()}  # noqa: S301 - from our own driver
+        client = RayClient(problems, folder, cpus, address, code, send)
+        ignore_signals()  # once more: Ray takes SIGTERM for itself
+        send(client.cpus())
+        nodes = None if address is None else NodeWatch(client.places(), send)
+    except BaseException as error:
+        send(error if isinstance(error, CbobenchError) else CbobenchError(described(error)[0]))
+        os._exit(1)
+    try:
+        _pass_on(client, send, inbox, nodes)
+    except BaseException as error:
+        send(error if isinstance(error, CbobenchError) else ExecutorDied(f"Ray has ended ({described(error)[0]})"))
+    finally:
+        os._exit(0)
+
+
+def _pass_on(client: RayClient, send: Callable[[Any], None], inbox: Any, nodes: NodeWatch | None) -> None:
+    looked, known = time.monotonic(), client.cpus()
+    tasks: dict[str, Task] = {}
+    while True:
+        with suppress(Empty):
+            message = inbox.get(timeout=None if not client.flight else 0.0001)
+            while True:
+                if message is None:
+                    client.close()
+                    return
+                if isinstance(message, Task):
+                    tasks[message.name] = message
+                    client.submit(message)
+                elif message in tasks:
+                    client.cancel(tasks.pop(message))
+                message = inbox.get_nowait()
+        for task, answer in client.collect(POLL):
+            tasks.pop(task.name, None)
+            send((task.name, answer))
+        if time.monotonic() - looked > LOOK:
+            if dead := client.dead():
+                raise ExecutorDied(f"Ray has ended (its {' and '.join(dead)} died)")
+            looked, now = time.monotonic(), client.cpus()
+            if now != known:
+                send(now)
+                known = now
+            if nodes is not None:
+                nodes.places = client.places()
+
+
+class RayClient:
+    """Submits tasks to Ray and collects them, in the process of Ray. Arguments and errors as for `RayExecutor`."""
+
+    def __init__(
+        self,
+        problems: Mapping[str, Problem],
+        folder: RunFolder,
+        cpus: int | None,
+        address: str | None,
+        code: Code | None = None,
+        note: Callable[[str], None] = lambda text: None,
+    ) -> None:
+        self.folder, self.here = folder, address is None
+        self.flight: dict[Any, Task] = {}
+        self.ray = start_ray(cpus, address, code)
+        if code is not None:
+            check_nodes(self.ray, folder, code, note)
+        place = str(Path.cwd()) if self.here else None
+        folders = () if code is None else code.folders
+        self.problems = {title: self.ray.put(ForWorker(problem, folders, place)) for title, problem in problems.items()}
+        self.remote = self.ray.remote(carry_out_there).options(max_retries=0, num_cpus=1)
+        from ray.util import metrics
+
+        self.metrics = SweepMetrics(metrics, folder.uri)
+
+    def dead(self) -> list[str]:
+        """Which of the processes that Ray cannot do without have died, of those started here.
+
+        Ray itself notices after up to a minute.
+        """
+        node = getattr(self.ray._private.worker, "_global_node", None)
+        found: list[tuple[str, Any]] = getattr(node, "dead_processes", list)()
+        return [kind for kind, _ in found if kind in ("raylet", "gcs_server")]
+
+    def places(self) -> set[tuple[str, int]]:
+        """Host and port of every node that Ray counts as alive."""
+        return {(node["NodeManagerAddress"], node["NodeManagerPort"]) for node in self.ray.nodes() if node["Alive"]}
+
+    def cpus(self) -> int:
+        """CPUs that there are now, at least 1."""
+        return max(1, int(self.ray.cluster_resources().get("CPU", 1)))
+
+    def submit(self, task: Task) -> None:
+        remote = self.remote if task.demand == ONE else self._remote_for(task.demand)
+        self.flight[remote.remote(self.problems[task.pair.problem.title], task, self.folder)] = task
+        self.metrics.count_in_flight(len(self.flight))
+
+    def _remote_for(self, demand: Demand) -> Any:
+        """Runs tasks that need several CPUs, or much memory.
+
+        Raises:
+            Misuse: no machine has so much, and none is to be started (a cluster of a head without CPUs starts some).
+        """
+        machines = [node["Resources"] for node in self.ray.nodes() if node["Alive"] and node["Resources"].get("CPU")]
+        sizes = [(some["CPU"], some.get("memory", inf)) for some in machines]
+        if not self.here and sizes and not any(demand.fits(*size) for size in sizes):
+            raise Misuse(f"a task wants {demand}; no machine of the cluster has so much: lower the suite's resources")
+        # Of this machine's memory Ray counts what is free as it starts; the plan has looked at all of it.
+        memory = None if self.here else demand.memory or None
+        return self.remote.options(max_retries=0, num_cpus=demand.cpus, memory=memory)
+
+    def collect(self, seconds: float) -> Iterator[tuple[Task, Answer]]:
+        errors = self.ray.exceptions
+        if not self.flight:
+            return
+        flight = list(self.flight)
+        ready, _ = self.ray.wait(flight, num_returns=1, timeout=seconds, fetch_local=False)
+        if ready:  # a look at thousands takes milliseconds: all that have ended are taken at once
+            ready, _ = self.ray.wait(flight, num_returns=len(flight), timeout=0, fetch_local=False)
+        for reference in ready:
+            task = self.flight.pop(reference)
+            self.metrics.count_in_flight(len(self.flight))
+            try:
+                answer: Answer = self.ray.get(reference)
+                if isinstance(answer, Receipt):
+                    self.metrics.count_receipt(answer)
+                yield task, answer
+            except (errors.NodeDiedError, errors.ObjectLostError):
+                yield task, NodeLost()
+            except (errors.OutOfMemoryError, errors.WorkerCrashedError) as error:
+                memory = isinstance(error, errors.OutOfMemoryError)
+                yield task, crashed(self.folder, task, "ran out of memory" if memory else "crashed its worker")
+            except errors.RayTaskError as error:
+                cause = getattr(error, "cause", None) or error
+                if isinstance(cause, CbobenchError):
+                    raise cause from error
+                lines = str(cause).strip().splitlines()  # after a traceback
+                text = f"{type(cause).__name__}: {lines[-1] if lines else described(cause)[0]}"
+                raise CbobenchError(f"task {task.name} could not be carried out: {text}") from error
+
+    def cancel(self, task: Task) -> None:
+        for reference in [reference for reference, its in self.flight.items() if its is task]:
+            del self.flight[reference]
+            self.ray.cancel(reference, force=True)
+
+    def close(self) -> None:
+        """Leave Ray, which ends the workers of a driver that leaves; cancelling a task as it ends would abort us."""
+        self.ray.shutdown()
+        self.folder.forget([task.name for task in self.flight.values()])
+
+
+class NodeWatch:
+    """Says when nodes of a cluster fall silent, and when none is any more: Ray says nothing, and waits for long.
+
+    Looks from a thread of its own, as calls to Ray hang where its head is what cannot be reached. A node that never
+    answered us, from behind a firewall, say, is not missed.
+
+    Args:
+        places: host and port of the nodes, to be kept up to date.
+        note: called with one line.
+    """
+
+    def __init__(self, places: set[tuple[str, int]], note: Callable[[str], None]) -> None:
+        self.places, self.note = places, note
+        self.answered: set[tuple[str, int]] = set()
+        self.missed: set[tuple[str, int]] = set()
+        self.said = False
+        threading.Thread(target=self._watch, daemon=True).start()
+
+    def _watch(self) -> None:
+        while True:
+            self.look()
+            time.sleep(LOOK)
+
+    def look(self) -> None:
+        """Call every node; one that does not answer twice in a row is silent."""
+        places = self.places
+        with ThreadPoolExecutor(CALLS) as pool:
+            there = {place for place, well in zip(places, pool.map(answers, places), strict=True) if well}
+        self.answered |= there
+        before, self.missed = self.missed, (self.answered & places) - there
+        silent = before & self.missed
+        if silent and not self.said:
+            hosts = sorted({host for host, _ in silent})
+            shown = ", ".join(hosts[:SHOWN]) + (", …" if len(hosts) > SHOWN else "")
+            count = f"{len(silent)} of {counted(len(places), 'node')}"
+            self.note(f"silent: {count} ({shown}); what plays there is waited for")
+        elif self.said and not self.missed:
+            self.note("no node is silent any more")
+        self.said = bool(silent or (self.said and self.missed))
+
+
+def answers(place: tuple[str, int]) -> bool:
+    """Whether a node can be reached."""
+    try:
+        socket.create_connection(place, timeout=SILENT).close()
+    except OSError:
+        return False
+    return True
+
+
+class SweepMetrics:
+    """Counters for Prometheus, which every node of a cluster exports at its metrics port.
+
+    `cbobench_cells` by status, `cbobench_rounds`, and `cbobench_tasks_in_flight`, each by run.
+
+    Args:
+        metrics: Ray's module `ray.util.metrics`.
+        run: the run folder's address; its last part is the label.
+    """
+
+    def __init__(self, metrics: Any, run: str) -> None:
+        self.run = {"run": PurePosixPath(run).name}
+        self.cells = metrics.Counter("cbobench_cells", "cells published", tag_keys=("run", "status"))
+        self.rounds = metrics.Counter("cbobench_rounds", "seed-rounds of finished tasks", tag_keys=("run",))
+        self.flight = metrics.Gauge("cbobench_tasks_in_flight", "tasks that Ray holds", tag_keys=("run",))
+
+    def count_in_flight(self, count: int) -> None:
+        self.flight.set(count, tags=self.run)
+
+    def count_receipt(self, receipt: Receipt) -> None:
+        self.rounds.inc(receipt.rounds, tags=self.run)
+        for status, count in (("ok", receipt.ok), ("failed", receipt.failed)):
+            if count:
+                self.cells.inc(count, tags=self.run | {"status": status})

@@ -1,0 +1,149 @@
+"""Start Ray on this machine, or join a cluster: tokens, a private folder, and no module found where none should be."""
+
+from __future__ import annotations
+
+import os
+import secrets
+import socket
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from cbobench.errors import Misuse, show
+from cbobench.registry import search_path
+from cbobench.results.store import first
+from cbobench.sweep.cluster import Code
+from cbobench.threads import pin_threads
+
+OBJECT_STORE = 256 * 2**20  # problems are small; results do not pass through it
+
+
+def import_ray(address: str | None) -> Any:
+    """Import Ray; before it reads its settings, turn usage reports off and tokens on.
+
+    A local Ray gets a token of its own: no other user of this machine can send it work, and nothing is written to the
+    home folder. A cluster is joined with the token that is found here. Where this process has imported Ray before,
+    tokens stay as they were.
+    """
+    pin_threads()
+    os.environ["RAY_USAGE_STATS_ENABLED"] = "0"
+    # One notice per worker about a default that does not concern tasks on CPUs.
+    os.environ.setdefault("RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO", "0")
+    if "ray" not in sys.modules and "RAY_AUTH_MODE" not in os.environ and (address is None or _has_token()):
+        os.environ["RAY_AUTH_MODE"] = "token"
+        if address is None:
+            os.environ.setdefault("RAY_AUTH_TOKEN", secrets.token_hex(16))
+    import ray
+
+    return ray
+
+
+def _has_token() -> bool:
+    """Whether there is a token for clusters, in the places where Ray looks."""
+    given = os.environ.get("RAY_AUTH_TOKEN") or os.environ.get("RAY_AUTH_TOKEN_PATH")
+    try:
+        return bool(given) or Path("~/.ray/auth_token").expanduser().is_file()
+    except RuntimeError:  # no home folder is known
+        return False
+
+
+def private_folder() -> Path:
+    """A folder that is for this user alone, and is removed once this process has ended, however it did.
+
+    Ray's own are for everyone to write into. Unix sockets lie in it, whose paths have at most 107 bytes: Ray adds 68.
+    """
+    wanted = os.environ.get("RAY_TMPDIR") or tempfile.gettempdir()
+    folder = tempfile.mkdtemp(prefix="cbobench-", dir=wanted if len(wanted) <= 20 else "/tmp")
+    # Its standard input ends with this process; Ray's daemons then take a moment to end, and write meanwhile.
+    remove = 'cat; for i in $(seq 100); do rm -rf "$0"; sleep 0.1; [ -e "$0" ] || exit 0; done'
+    end, _ = os.pipe()  # the other end is never closed
+    nowhere = subprocess.DEVNULL
+    subprocess.Popen(
+        ["sh", "-c", remove, folder], stdin=end, stdout=nowhere, stderr=nowhere, start_new_session=True,
+        cwd="/", env={"PATH": os.defpath},
+    )  # fmt: skip
+    os.close(end)
+    return Path(folder)
+
+
+def start_ray(cpus: int | None, address: str | None, code: Code | None = None) -> Any:
+    """Start Ray on this machine, or join a cluster; returns the module.
+
+    Args:
+        cpus: of a Ray on this machine, None for all.
+        address: of a cluster, or None.
+        code: what is sent to a cluster.
+
+    Raises:
+        Misuse: no cluster answers at the address, or it asks for another token.
+    """
+    if address is not None:
+        _refuse_dead_address(address)
+    ray, folder = import_ray(address), private_folder()
+    options: dict[str, Any] = {"log_to_driver": False, "logging_level": "ERROR"}
+    if address is None:
+        # Workers inherit it, and find what the driver finds: a user's module may lie beside the suite.
+        os.environ["PYTHONPATH"] = os.pathsep.join(search_path())
+        options |= {"address": "local", "num_cpus": cpus, "include_dashboard": False}
+        options |= {"object_store_memory": OBJECT_STORE, "_temp_dir": str(folder / "ray")}
+    else:
+        options["address"] = address
+    if code is not None and code.files:  # as modules, for a job of Ray's may have a working folder of its own
+        options["runtime_env"] = {"py_modules": code.lay_out(folder / "modules")}
+    said = folder / "said"
+    try:
+        with _in_empty_folder(folder / "empty"), _stderr_to(said):
+            ray.init(**options)
+    except (ConnectionError, RuntimeError, ValueError, ray.exceptions.RayError) as error:
+        where = address or "this machine"
+        if "Unauthenticated" in said.read_text(errors="replace") or type(error).__name__ == "AuthenticationError":
+            here = "there is none here" if not _has_token() else "the one here is another"
+            if os.environ.get("RAY_AUTH_MODE", "token") != "token":
+                here = f"RAY_AUTH_MODE is {show(os.environ['RAY_AUTH_MODE'])} here"
+            raise Misuse(
+                f"Ray at {where} asks for a token, and {here}; copy ~/.ray/auth_token from its head, or set "
+                "RAY_AUTH_MODE=token and RAY_AUTH_TOKEN to what they are there"
+            ) from error
+        raise Misuse(f"cannot start on Ray at {where}: {first(error)}; is the cluster up?") from error
+    return ray
+
+
+@contextmanager
+def _in_empty_folder(empty: Path) -> Iterator[None]:
+    """Be in an empty folder: Ray's workers look for modules first in the driver's folder, and in that of its script."""
+    before = Path.cwd()
+    empty.mkdir()
+    os.chdir(empty)
+    sys.argv[:1] = [str(empty / "cbobench")]
+    try:
+        yield
+    finally:
+        os.chdir(before)
+
+
+@contextmanager
+def _stderr_to(file: Path) -> Iterator[None]:
+    """Keep what Ray's libraries write to standard error: why a head refuses is said nowhere else."""
+    before = os.dup(2)
+    with file.open("wb") as to:
+        os.dup2(to.fileno(), 2)
+    try:
+        yield
+    finally:
+        os.dup2(before, 2)
+        os.close(before)
+
+
+def _refuse_dead_address(address: str) -> None:
+    """Refuse an address that nothing listens at: Ray would end this process after a minute of trying."""
+    host, separator, port = address.removeprefix("ray://").rpartition(":")
+    if not separator:
+        return  # "auto" and "local" are Ray's own words
+    try:
+        socket.create_connection((host, int(port)), timeout=10).close()
+    except (OSError, ValueError) as error:
+        raise Misuse(f"no Ray cluster answers at {address} ({error}); start one, or leave --address out") from error

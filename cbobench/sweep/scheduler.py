@@ -1,0 +1,386 @@
+"""Hands the tasks of a sweep to an executor, and decides what follows where a task does not end well.
+
+A task that loses its node is queued again. One that crashes its worker, runs out of memory or hangs is halved until the
+cell at fault is alone; that cell fails after three crashes, or two hangs. A task that nothing is heard of for long is
+looked for in the run folder, and queued again if its pair's other tasks took far less time.
+"""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections import deque
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from math import inf
+
+from cbobench.errors import CbobenchError, CellFailure, Misuse, show, unknown
+from cbobench.play.task import Receipt, Task, TooLong, failed_row, publish_cells, published_receipt
+from cbobench.problems.base import Problem
+from cbobench.results.drivers import beat, mark
+from cbobench.results.folder import RunFolder
+from cbobench.sweep.blocks import Pace, Tasks
+from cbobench.sweep.budget import Budget
+from cbobench.sweep.cluster import collect_code
+from cbobench.sweep.executors import (
+    Answer,
+    Executor,
+    ExecutorDied,
+    InlineExecutor,
+    NodeLost,
+    ProcessExecutor,
+    usable_cpus,
+)
+from cbobench.sweep.ray_executor import RayExecutor
+from cbobench.words import counted
+
+ENGINES = ("ray", "processes", "inline")
+SMALL = 64  # tasks that worker processes run by default
+CRASHES_OF_A_CELL = 3
+HANGS_OF_A_CELL = 2  # a process that was suspended may seem to hang, once
+LOST_NODES_PER_TASK = 20
+BURST = 10.0  # seconds in which lost tasks are told of once: a machine has many
+LAST, LAST_PER_SLOT = 64, 4  # waiting tasks of which the longest is handed out first
+WAIT = 2.0  # seconds to wait for a task
+
+QUIET = 60.0  # seconds without any answer after which the run folder is looked at
+LOOK = 30.0  # and seconds between two looks; an answer that was published before the last one is lost
+UNUSUAL = 20.0  # times the longest of its pair's tasks so far, after which a task is queued again ...
+PATIENCE = 900.0  # ... but not before so many seconds
+ASLEEP = 60.0  # seconds between two calls, after which this process itself was suspended
+SAY = 600.0  # seconds without any answer that the user is told of, and then twice as many
+
+
+def choose_engine(engine: str | None, cpus: int | None, address: str | None) -> str | None:
+    """What is asked for in so many words; None where the number of tasks decides (see `start_executor`).
+
+    Raises:
+        Misuse: an unknown engine, or options that exclude each other.
+    """
+    if engine not in (None, *ENGINES):
+        raise unknown("engine", engine, ENGINES)
+    if cpus == 0 and address is not None:
+        raise Misuse("--cpus 0 plays in this process, --address on a cluster; give one of them")
+    if cpus == 0 and engine in ("ray", "processes"):
+        raise Misuse(f"--cpus 0 plays in this process, --engine {engine} does not; give one of them")
+    if address is not None and engine in ("processes", "inline"):
+        raise Misuse(f"--engine {engine} plays on this machine, --address on a cluster; give one of them")
+    return "inline" if cpus == 0 else "ray" if address is not None else engine
+
+
+def ray_is_started() -> bool:
+    """Whether this program has started Ray itself."""
+    imported = sys.modules.get("ray")
+    return imported is not None and bool(imported.is_initialized())
+
+
+def start_executor(
+    problems: Mapping[str, Problem],
+    folder: RunFolder,
+    tasks: Tasks,
+    *,
+    engine: str | None = None,
+    cpus: int | None = None,
+    address: str | None = None,
+    ship: bool = False,
+    note: Callable[[str], None] = lambda text: None,
+) -> Executor:
+    """Start what runs the tasks: what `engine` says, else Ray, or worker processes where there are few tasks.
+
+    A Ray that the program has started runs all of them. Where none can be started here, worker processes run them.
+
+    Args:
+        problems: the suite's prepared problems, by title.
+        folder: the run.
+        cpus: how many tasks at a time on this machine, None for all its CPUs; 0 for "inline".
+        address: of a Ray cluster, instead of this machine.
+        ship: whether this machine's code is sent to the cluster.
+        note: called with one line that says who plays.
+
+    Raises:
+        Misuse: options that exclude each other. CbobenchError: what was asked for cannot be started.
+    """
+    wanted = choose_engine(engine, cpus, address)
+    if ship and address is None:
+        raise Misuse("--ship sends this machine's code to a cluster; give its --address, too")
+    if wanted == "inline":
+        note("played by this process")
+        return InlineExecutor(problems, folder)
+    mine = ray_is_started()
+    if mine and address is not None:
+        raise Misuse(f"this program has started Ray already; leave address {show(address)} out, or call ray.shutdown()")
+    if wanted == "ray" or (wanted is None and (mine or len(tasks) > SMALL)):
+        if mine:
+            address = sys.modules["ray"].get_runtime_context().gcs_address
+        code = None if address is None else collect_code(tasks.sources, ship)
+        try:
+            limit = cpus if mine or address is None else None
+            ray = RayExecutor(problems, folder, limit, address, code, note)
+        except CbobenchError as error:
+            if wanted == "ray" or mine:
+                raise
+            note(f"Ray did not start ({error}); worker processes play instead")
+        else:
+            note("played on Ray")
+            return ray
+    cpus = cpus or usable_cpus()
+    workers = ProcessExecutor(problems, folder, min(cpus, len(tasks)), cpus)
+    note(f"played by {counted(workers.slots, 'worker process')}")
+    return workers
+
+
+class Queue:
+    """Tasks that wait, in order; those that come back are first again, or the very last.
+
+    Args:
+        tasks: made one by one as they are taken.
+    """
+
+    def __init__(self, tasks: Sequence[Task]) -> None:
+        self._tasks, self._taken = tasks, 0
+        self._back: deque[Task] = deque()
+        self._last: deque[Task] = deque()
+
+    def __len__(self) -> int:
+        return len(self._tasks) - self._taken + len(self._back) + len(self._last)
+
+    def __iter__(self) -> Iterator[Task]:
+        yield from self._back
+        yield from (self._tasks[i] for i in range(self._taken, len(self._tasks)))
+        yield from self._last
+
+    def popleft(self) -> Task:
+        """The next one."""
+        if self._back:
+            return self._back.popleft()
+        if self._taken == len(self._tasks):
+            return self._last.popleft()
+        self._taken += 1
+        return self._tasks[self._taken - 1]
+
+    def pop_longest(self, seconds: Callable[[Task], float]) -> Task:
+        """Of those that wait, all of which are made for it, the one that takes longest."""
+        self._back, self._taken, self._last = deque(self), len(self._tasks), deque()
+        longest = max(self._back, key=seconds)
+        self._back.remove(longest)
+        return longest
+
+    def put_back(self, tasks: Iterable[Task]) -> None:
+        """Let some be the next ones, in their order."""
+        self._back.extendleft(reversed([*tasks]))
+
+    def put_last(self, task: Task) -> None:
+        """Let one wait for all others."""
+        self._last.append(task)
+
+
+class Scheduler:
+    """Hands out tasks and yields their receipts as they come.
+
+    Args:
+        folder: the run.
+        tasks: to play.
+        executor: what runs them.
+        pace: how long tasks take.
+        note: called with one line about what is lost or overdue.
+        budget: no further task begins once it is spent.
+
+    Attributes:
+        spent: whether tasks were left for the budget's sake.
+    """
+
+    def __init__(
+        self,
+        folder: RunFolder,
+        tasks: Tasks,
+        executor: Executor,
+        pace: Pace,
+        note: Callable[[str], None] = lambda text: None,
+        budget: Budget | None = None,
+    ) -> None:
+        self.folder, self.executor, self.pace, self.note = folder, executor, pace, note
+        self.budget, self.spent = budget or Budget(None), False
+        self.queue = Queue(tasks)
+        self.rounds = tasks.rounds  # that wait
+        self.losses_left = LOST_NODES_PER_TASK * max(1, len(tasks))
+        self.crashes: dict[str, int] = {}
+        self.told_of_print = False
+        self.told_of_loss = -BURST
+        self.overdue = OverdueTasks(folder, note)
+
+    def play(self) -> Iterator[Receipt]:
+        """Receipts of all tasks, as they come. Closing the executor ends what is in play.
+
+        Raises:
+            CbobenchError: a worker has other code, cannot write, or cannot start; too many nodes were lost; the
+                executor died before all was published.
+        """
+        try:
+            while self.queue or self.executor.pending:
+                beat(self.folder)
+                self._submit()
+                for task, answer in self.executor.collect(WAIT):
+                    self.overdue.forget(task, answer)
+                    receipt = self._settle(task, answer)
+                    if receipt is not None:
+                        yield self._account(receipt)
+                for task, receipt in self.overdue.look(self.executor.pending):
+                    self.executor.cancel(task)
+                    if receipt is None:
+                        self._queue_again([task])
+                    else:
+                        yield self._account(receipt)
+        except ExecutorDied:
+            there = self.folder.published()
+            for task in [task for task in self.executor.pending if task.name in there]:
+                with suppress(ExecutorDied):
+                    self.executor.cancel(task)
+                yield published_receipt(self.folder, task)
+            if self.queue or self.executor.pending:
+                raise
+
+    def cells_in_play(self) -> dict[str, list[int]]:
+        """Cells that are handed out, by a hash of pair and horizon: [count, seed-rounds that are over]."""
+        found: dict[str, list[int]] = {}
+        for task in [*self.executor.pending]:
+            found.setdefault(mark(task.pair, task.horizon), [0, 0])[0] += len(task.cells)
+        return found
+
+    def _submit(self) -> None:
+        """Hand out tasks while there is room."""
+        while self.queue and self.executor.room() > 0:
+            task = self._next()
+            if not self.executor.accepts(task):
+                self.queue.put_back([task])
+                return
+            self.rounds -= task.rounds
+            self.overdue.watch(task)
+            self.executor.submit(task)
+
+    def _next(self) -> Task:
+        """What is played next, of a size that suits; when little is left, what takes longest goes first."""
+        slots = self.executor.slots
+        if len(self.queue) <= min(LAST, LAST_PER_SLOT * slots):
+            task = self.queue.pop_longest(lambda task: self.pace.expected(task) or inf)
+        else:
+            task = self.queue.popleft()
+        task, *others = self.pace.pieces(task, slots, self.rounds)
+        self.queue.put_back(others)
+        return task
+
+    def _queue_again(self, tasks: Iterable[Task]) -> None:
+        tasks = [*tasks]
+        self.rounds += sum(task.rounds for task in tasks)
+        self.queue.put_back(tasks)
+
+    def _account(self, receipt: Receipt) -> Receipt:
+        """Count what a task took; where the budget is spent, tasks that have not begun are dropped."""
+        if self.budget.over(receipt) and self.queue:
+            self.spent, self.queue, self.rounds = True, Queue(()), 0
+        return receipt
+
+    def _settle(self, task: Task, answer: Answer) -> Receipt | None:
+        """A receipt, if the task is over; else it waits again, whole or in two halves."""
+        if isinstance(answer, Receipt):
+            if answer.seconds is not None:
+                self.pace.learn(task, answer.seconds, answer.rounds)
+            if answer.printed and not self.told_of_print:
+                self.told_of_print = True
+                began = f"{task.pair.label} began with {show(answer.printed)}"
+                self.note(f"what cells print is shown only with --cpus 0; {began}")
+            return answer
+        if isinstance(answer, TooLong):
+            self.pace.learn(task, answer.seconds, answer.rounds)
+            self._queue_again([task])
+            return None
+        if isinstance(answer, NodeLost):
+            self.losses_left -= 1
+            if self.losses_left < 0:
+                raise CbobenchError("too many tasks lost their node; run again when the cluster is well")
+            self._queue_again([task])
+            if time.monotonic() - self.told_of_loss >= BURST:
+                self.told_of_loss = time.monotonic()
+                self.note(f"a machine was lost that played {task.name}; its tasks are queued again")
+            return None
+        if len(task.cells) > 1:
+            self._queue_again(task.halves())
+            return None
+        self.crashes[task.name] = self.crashes.get(task.name, 0) + 1
+        if self.crashes[task.name] < (HANGS_OF_A_CELL if answer.hung else CRASHES_OF_A_CELL):
+            self.rounds += task.rounds
+            self.queue.put_last(task)  # what killed it, a lack of memory, say, may have passed by then
+            return None
+        how = answer.how if answer.hung else f"the cell {answer.how} {CRASHES_OF_A_CELL} times"
+        return publish_cells(self.folder, task, [failed_row(task.cells[0], task, CellFailure(how), answer.trace)])
+
+
+class OverdueTasks:
+    """Finds tasks whose answer was lost though the results are there, and tasks that were lost themselves.
+
+    A worker ends by itself what hangs (`cbobench.play.watch`); this is about what lies between it and the driver.
+
+    Args:
+        folder: the run.
+        note: called with one line about what is overdue.
+    """
+
+    def __init__(self, folder: RunFolder, note: Callable[[str], None]) -> None:
+        self.folder, self.note = folder, note
+        self.last = self.looked = self.called = time.monotonic()
+        self.since: dict[str, float] = {}
+        self.longest: dict[tuple[str, str], float] = {}
+        self.published: set[str] = set()
+        self.say = SAY
+
+    def watch(self, task: Task) -> None:
+        """A task is handed out."""
+        self.since[task.name] = time.monotonic()
+
+    def forget(self, task: Task, answer: Answer) -> None:
+        """An answer has come."""
+        self.last, self.say = time.monotonic(), SAY
+        self.since.pop(task.name, None)
+        if isinstance(answer, Receipt) and answer.seconds is not None:
+            key = task.pair.key
+            self.longest[key] = max(self.longest.get(key, 0.0), answer.seconds)
+
+    def look(self, pending: Collection[Task]) -> Iterator[tuple[Task, Receipt | None]]:
+        """After long silence, pending tasks that need not be waited for: with a receipt, or to be queued again."""
+        now = time.monotonic()
+        if (slept := now - self.called) > ASLEEP:
+            self.last += slept
+            self.since = {name: at + slept for name, at in self.since.items()}
+        self.called = now
+        if not pending or now - self.last < QUIET or now - self.looked < LOOK:
+            return
+        self.looked = now
+        minutes = f"{(now - self.last) / 60:.0f} min"
+        try:
+            there = self.folder.published()
+        except (OSError, CbobenchError):  # the store does not answer either
+            there = set()
+        late = []
+        for task in list(pending):
+            if task.name in there & self.published:
+                self.note(f"{task.name} is done, though its worker's answer was lost")
+                yield task, published_receipt(self.folder, task)
+            elif task.name not in there and self._unusual(task, now):
+                late.append(task)
+        self.published = there
+        if late:
+            self.note(f"no answer for {minutes} from {_some(late)}; queued again")
+            yield from ((task, None) for task in late)
+        elif now - self.last >= self.say:
+            self.say *= 2
+            self.note(f"no answer for {minutes}; in play: {_some(list(pending))}")
+
+    def _unusual(self, task: Task, now: float) -> bool:
+        """Whether a task has had far more time, since the last answer of all, than its pair's tasks have taken."""
+        longest = self.longest.get(task.pair.key)
+        silent = now - max(self.last, self.since.get(task.name, now))
+        return longest is not None and silent > max(PATIENCE, UNUSUAL * longest)
+
+
+def _some(tasks: list[Task]) -> str:
+    shown = ", ".join(task.name for task in tasks[:3])
+    return shown if len(tasks) <= 3 else f"{shown} and {len(tasks) - 3} more"

@@ -1,0 +1,64 @@
+"""A driver in a process of its own, and an executor whose answers are given."""
+
+from __future__ import annotations
+
+import subprocess
+
+from cbobench.play.task import Receipt
+from cbobench.sweep.blocks import Pace
+from cbobench.sweep.executors import InlineExecutor
+from cbobench.sweep.scheduler import Scheduler
+from tests.conftest import cbobench_words
+from tests.processes import until
+
+SLOW = """\
+suite: slow
+horizon: 3000
+seeds: 12
+record: {rounds: 50}
+problems:
+  - rkhs-1d
+algorithms:
+  - ckb-ucb
+  - ckb-ts
+"""
+
+
+def start_and_wait(suite, out, cpus, cells, players="as it comes"):
+    """A driver in its own process that has published at least so many cells (one per file), and is not done."""
+    words = [*cbobench_words(players), "run", suite, "--out", out, "--cpus", cpus, "--block", 1]
+    driver = subprocess.Popen(list(map(str, words)), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    until(lambda: len(list((out / "cells").glob("*.parquet"))) >= cells, lambda: "too few cells are played", driver)
+    assert driver.poll() is None, "the run ended too early to be stopped"
+    return driver
+
+
+class FakeExecutor:
+    """Ends one task at a time, with the answers given, then with receipts."""
+
+    def __init__(self, slots, answers=()):
+        self.slots, self.pending, self.answers = slots, [], list(answers)
+
+    def room(self):
+        return self.slots - len(self.pending)
+
+    def accepts(self, task):
+        return True
+
+    def submit(self, task):
+        self.pending.append(task)
+
+    def collect(self, seconds):
+        if self.pending:
+            task = self.pending.pop(0)
+            answer = self.answers.pop(0) if self.answers else None
+            yield task, answer or Receipt(task.name, len(task.cells), 0, task.rounds, ())
+
+    def close(self):
+        pass
+
+
+def scheduler_of(todo, executor=None, note=lambda text: None):
+    """Plays a plan; in this process, where no executor is given."""
+    executor = executor or InlineExecutor(todo.suite.problems, todo.folder)
+    return Scheduler(todo.folder, todo.tasks, executor, Pace(todo.suite.problems, todo.measured), note)

@@ -1,0 +1,263 @@
+"""Scheduler and executors: the same rows of every engine, and what becomes of tasks whose worker or node is lost."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+from unittest.mock import Mock
+
+import pytest
+
+import cbobench
+from cbobench.errors import CbobenchError, Misuse
+from cbobench.play.task import Crashed, Receipt
+from cbobench.results.folder import RunFolder
+from cbobench.sweep import executors, ray_executor, scheduler
+from cbobench.sweep.executors import InlineExecutor, NodeLost, ProcessExecutor, usable_cpus
+from cbobench.sweep.ray_executor import IN_FLIGHT, MAX_IN_FLIGHT, RayClient, RayExecutor, in_flight
+from cbobench.sweep.run import plan
+from tests.conftest import PLAYERS
+from tests.processes import assert_gone, below
+from tests.sweep.helpers import SLOW, FakeExecutor, scheduler_of, start_and_wait
+from tests.sweep.test_run import assert_same_rows
+
+
+@pytest.fixture(scope="module")
+def inline(tmp_path_factory):
+    """A suite, and its run in this process."""
+    folder = tmp_path_factory.mktemp("inline")
+    (folder / "suite.yaml").write_text(SLOW.replace("3000", "60").replace("12", "8"))
+    cbobench.run(folder / "suite.yaml", out=folder / "run", engine="inline", block=50)
+    return folder / "suite.yaml", folder / "run"
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("players", "cpus"), [("as it comes", 1), *((kind, 2) for kind in PLAYERS)])
+def test_the_engine_changes_no_bit(inline, tmp_path, command, players, cpus):
+    suite, run = inline
+    done = command("run", suite, "--out", tmp_path / "there", "--cpus", cpus, "--block", 3, players=players)
+    assert done.returncode == 0, done.stderr
+    who = "on Ray" if players == "ray" else f"by {cpus} worker process{'es' if cpus > 1 else ''}"
+    assert f"\nplayed {who}\n" in done.stderr
+    assert_same_rows(run, tmp_path / "there")
+
+
+@pytest.fixture
+def engines(monkeypatch):
+    """Executors that are made, by the names of their classes, without being made."""
+    for name in ("RayExecutor", "ProcessExecutor"):
+        monkeypatch.setattr(scheduler, name, lambda *given, name=name: Mock(made=name, slots=2))
+    return lambda todo, **options: getattr(
+        scheduler.start_executor(todo.suite.problems, todo.folder, todo.tasks, **options), "made", "InlineExecutor"
+    )
+
+
+@pytest.mark.parametrize(
+    ("seeds", "options", "made"),
+    [
+        (64, {}, "ProcessExecutor"),
+        (65, {}, "RayExecutor"),
+        (65, {"engine": "processes"}, "ProcessExecutor"),
+        (65, {"engine": "inline"}, "InlineExecutor"),
+        (65, {"cpus": 0}, "InlineExecutor"),
+        (2, {"engine": "ray"}, "RayExecutor"),
+        (2, {"address": "head:1"}, "RayExecutor"),
+    ],
+)
+def test_the_engine_is_decided_by_the_number_of_tasks_and_options(write_suite, engines, seeds, options, made):
+    text = f"suite: s\nhorizon: 2\nseeds: {seeds}\nproblems: [rkhs-1d]\nalgorithms: [random]\n"
+    assert engines(plan(write_suite(text), block=1), **options) == made
+
+
+def test_a_program_that_has_started_ray_plays_there(small_suite, engines, monkeypatch):
+    started = Mock()
+    started.get_runtime_context().gcs_address = "127.0.0.1:7"
+    monkeypatch.setitem(sys.modules, "ray", started)
+    todo = plan(small_suite())
+    assert engines(todo) == "RayExecutor"
+    assert engines(todo, engine="processes") == "ProcessExecutor"
+    with pytest.raises(Misuse, match="has started Ray already; leave address 'head:1' out"):
+        engines(todo, address="head:1")
+
+
+@pytest.mark.parametrize(
+    ("options", "why"),
+    [
+        ({"engine": "rai"}, "unknown engine 'rai'; did you mean 'ray'"),
+        ({"cpus": 0, "address": "auto"}, "--cpus 0 plays in this process, --address on a cluster; give one of them"),
+        ({"cpus": 0, "engine": "ray"}, "--cpus 0 plays in this process, --engine ray does not; give one of them"),
+        ({"engine": "inline", "address": "auto"}, "--engine inline plays on this machine, --address on a cluster"),
+    ],
+)
+def test_engines_that_exclude_other_options(small_suite, tmp_path, options, why):
+    with pytest.raises(Misuse, match=why):
+        cbobench.run(small_suite(), out=tmp_path / "run", **options)
+    assert not (tmp_path / "run").exists()
+
+
+@pytest.mark.parametrize("engine", [None, "ray"])
+def test_where_ray_does_not_start_worker_processes_play(small_suite, tmp_path, monkeypatch, engine):
+    """Unless it was asked for; each in a line."""
+
+    def refuse(*given):
+        raise RuntimeError("no room in /dev/shm\nat all")
+
+    monkeypatch.setattr(ray_executor, "RayClient", refuse)
+    monkeypatch.setattr(executors, "can_fork", lambda: True)
+    monkeypatch.delitem(sys.modules, "ray", raising=False)  # else it starts afresh, without what is patched
+    monkeypatch.setattr(scheduler, "SMALL", 0)
+    notes = []
+    if engine:
+        with pytest.raises(CbobenchError, match="RuntimeError: no room in /dev/shm"):
+            cbobench.run(small_suite(), out=tmp_path / "run", cpus=2, engine=engine)
+        return
+    assert cbobench.run(small_suite(), out=tmp_path / "run", cpus=2, on_note=notes.append).played == 12
+    assert notes[0].startswith("Ray did not start (RuntimeError: no room in /dev/shm (test_scheduler.py:")
+    assert notes[0].endswith("); worker processes play instead")
+    assert notes[1] == "played by 2 worker processes"
+
+
+def test_a_lease_is_renewed_while_a_cluster_starts(monkeypatch):
+    beats, polls = [], iter([False, False, True])
+    child = Mock(link=Mock(poll=lambda seconds: next(polls), recv=lambda: 4))
+    monkeypatch.setattr(ray_executor, "spawn", lambda *given, **more: child)
+    monkeypatch.setattr(ray_executor, "beat", beats.append)
+    made = RayExecutor({}, RunFolder("run", "me"), None, "head:1")
+    assert (made.slots, beats) == (4, [made.folder] * 3)
+
+
+def test_worker_processes_do_not_import_ray(small_suite):
+    program = "import sys, cbobench; cbobench.run(sys.argv[1], out='r', cpus=2); assert 'ray' not in sys.modules"
+    subprocess.run([sys.executable, "-c", program, str(small_suite())], check=True, timeout=120)
+
+
+@pytest.mark.parametrize("players", ["as it comes", "fresh workers"])
+def test_workers_end_with_a_driver_that_is_killed(write_suite, tmp_path, players):
+    driver = start_and_wait(write_suite(SLOW), tmp_path / "cut", 2, 1, players)
+    workers = below(driver.pid)
+    assert len(workers) == 2
+    driver.kill()
+    driver.communicate()
+    assert_gone(workers)
+
+
+@pytest.fixture
+def processes():
+    """Plays a plan on two worker processes; returns the receipts."""
+
+    def play(todo):
+        executor = ProcessExecutor(todo.suite.problems, todo.folder, 2, 2)
+        try:
+            return list(scheduler_of(todo, executor).play())
+        finally:
+            executor.close()
+
+    return play
+
+
+def test_a_worker_that_cannot_start_is_no_fault_of_its_task(small_suite, tmp_path, monkeypatch, processes):
+    monkeypatch.setattr(executors, "BOOT", "raise SystemExit(3)")
+    monkeypatch.setattr(executors, "can_fork", lambda: False)
+    with pytest.raises(CbobenchError, match="ended before it began; --cpus 0 plays in this process"):
+        processes(plan(small_suite(), out=tmp_path / "run", cpus=2))
+
+
+def test_a_worker_that_is_killed_before_it_begins_is_replaced(small_suite, tmp_path, monkeypatch, processes):
+    """By the kernel, where memory is short; only where none begins the sweep ends."""
+    started, start = [], ProcessExecutor._start
+
+    def killed(self):
+        start(self)
+        started.append(self.workers[-1].child.pid)
+        if len(started) in (1, 3):
+            os.kill(started[-1], signal.SIGKILL)
+
+    monkeypatch.setattr(ProcessExecutor, "_start", killed)
+    receipts = processes(plan(small_suite(), out=tmp_path / "run", cpus=2))
+    assert sum(receipt.ok for receipt in receipts) == 12
+    assert len(started) == 4
+
+
+def test_a_problem_that_python_cannot_pickle_reaches_its_worker(small_suite, tmp_path, monkeypatch, processes):
+    """Ray's pickler takes functions within functions, too."""
+    monkeypatch.setattr(executors, "can_fork", lambda: False)
+    todo = plan(small_suite(), out=tmp_path / "run", cpus=1)
+    next(iter(todo.suite.problems.values())).hook = lambda: None
+    assert sum(receipt.ok for receipt in processes(todo)) == 12
+
+
+def test_cpus_that_may_be_used():
+    assert 1 <= usable_cpus() <= (os.cpu_count() or 1)
+
+
+def test_a_lost_node_and_a_crash(small_suite, tmp_path):
+    """What lost its node is played again whole; what crashed its worker in halves, and a cell three times."""
+    todo, notes = plan(small_suite(seeds=2), out=tmp_path / "run", cpus=3), []
+    executor = FakeExecutor(3, [NodeLost(), *[Crashed("ran out of memory")] * 2])
+    one = scheduler_of(todo, executor, notes.append)
+    assert sum(receipt.ok for receipt in one.play()) == 6
+    assert one.rounds == 0, "none waits"
+    assert [note for note in notes if note.startswith("a machine was lost that played rkhs-1d.ckb-ucb.0-1.")] == notes
+    receipts = list(scheduler_of(todo, FakeExecutor(1, [Crashed("ran out of memory")] * 1000)).play())
+    assert sum(receipt.failed for receipt in receipts) == 6
+    assert all("ran out of memory 3 times" in receipt.errors[0] for receipt in receipts)
+    with pytest.raises(CbobenchError, match="lost their node"):
+        list(scheduler_of(todo, FakeExecutor(1, [NodeLost()] * 1000)).play())
+
+
+def test_tasks_in_flight_show_a_cluster_the_demand_of_a_large_sweep():
+    """Ray's autoscaler adds machines for tasks that wait; a Ray that does not grow needs no such queue."""
+    assert in_flight(1, None, "head:1") == IN_FLIGHT
+    assert in_flight(1000, None, "head:1") == 2000
+    assert in_flight(10**6, None, "head:1") == MAX_IN_FLIGHT
+    assert in_flight(4, 3, "head:1") == 3, "of a Ray of the program's, as many as it asked for"
+    assert in_flight(4, 4, None) == 8
+
+
+def test_ray_tells_lost_nodes_from_crashes_and_refusals(small_suite, tmp_path):
+    class Errors:
+        NodeDiedError, ObjectLostError, WorkerCrashedError = (type(n, (Exception,), {}) for n in "abc")
+        OutOfMemoryError, RayTaskError = (type(n, (Exception,), {}) for n in "de")
+
+    todo = plan(small_suite(seeds=2), out=tmp_path / "run", cpus=0)
+    (task, *_) = todo.tasks
+    receipt = Receipt(task.name, 2, 0, task.rounds, ())
+    refused = Errors.RayTaskError()
+    refused.cause = CbobenchError("other code")
+    answers = [
+        receipt, Errors.NodeDiedError(), Errors.ObjectLostError(), Errors.WorkerCrashedError(),
+        Errors.OutOfMemoryError(), Errors.RayTaskError("traceback\nKeyError: 'x'"), refused,
+    ]  # fmt: skip
+
+    def get(reference):
+        if isinstance(answers[reference], Exception):
+            raise answers[reference]
+        return answers[reference]
+
+    client = RayClient.__new__(RayClient)
+    client.folder, client.metrics = todo.folder, Mock()
+    client.ray = Mock(exceptions=Errors, get=get, wait=lambda references, **options: (references[:1], references[1:]))
+    client.flight = dict.fromkeys(range(len(answers)), task)
+    told = [next(iter(client.collect(0.1)))[1] for _ in answers[:5]]
+    assert told == [receipt, NodeLost(), NodeLost(), Crashed("crashed its worker"), Crashed("ran out of memory")]
+    for words in (r"could not be carried out: e: KeyError: 'x'", "^other code$"):
+        with pytest.raises(CbobenchError, match=words):
+            list(client.collect(0.1))
+
+
+def test_the_longest_of_the_last_tasks_goes_first(small_suite, tmp_path):
+    todo = plan(small_suite(seeds=2), out=tmp_path / "r", cpus=0)
+    one = scheduler_of(todo)
+    for seconds, task in enumerate(todo.tasks, 1):
+        one.pace.learn(task, float(seconds), task.rounds)
+    assert [one._next().name for _ in todo.tasks] == [task.name for task in reversed(todo.tasks)]
+
+
+def test_inline_leaves_nothing_half_written(small_suite, tmp_path):
+    todo, forgotten = plan(small_suite(), out=tmp_path / "run", cpus=0), []
+    executor = InlineExecutor(todo.suite.problems, Mock(forget=forgotten.append))
+    executor.submit(todo.tasks[0])
+    executor.close()
+    assert forgotten == [[todo.tasks[0].name]]
