@@ -10,7 +10,8 @@ beta_t = B + (R / sqrt(lambda)) sqrt(2 (gamma_{t-1} + ln(F / alpha))). A number 
 
 The papers leave gamma_t open; three readings of it are offered. `played` is the gain of the actions played so far,
 which the posterior keeps anyway. `greedy` bounds the maximum over all sets: the gain of greedily chosen actions
-divided by 1 - 1/e (submodularity; Srinivas et al. 2010). `rate` is the order of growth that the papers quote, with constant 1.
+divided by 1 - 1/e (submodularity; Srinivas et al. 2010). `rate` is the order of growth that the papers quote, with
+constant 1.
 """
 
 from __future__ import annotations
