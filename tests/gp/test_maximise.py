@@ -60,20 +60,16 @@ def recorded(name, rounds, **settings):
 SETTINGS = {"B": 1.0, "G": 1.0, "beta_scale": 0.5}
 
 
-@pytest.mark.slow
 def test_the_maximiser_reaches_the_true_maximum():
-    """95 % of 100 recorded rounds within 1e-6; the candidates alone would not do."""
-    shortfalls = recorded("rpol-ucb", range(2, 402, 4), **SETTINGS)
-    assert len(shortfalls) == 100
-    assert np.quantile(shortfalls, 0.95) <= 1e-6
+    """At least 95 % of rounds lie within 1e-6 of it; the candidates alone do not."""
+    assert (recorded("rpol-ucb", range(2, 402, 20), **SETTINGS) <= 1e-6).mean() >= 0.95
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("name", ["ckb-ucb", "config", "igp-ucb"])
-def test_other_scores_are_maximised_as_well(name):
+@pytest.mark.long
+@pytest.mark.parametrize("name", ["rpol-ucb", "ckb-ucb", "config", "igp-ucb"])
+def test_scores_of_several_methods_reach_the_true_maximum(name):
     settings = {k: v for k, v in SETTINGS.items() if name != "igp-ucb" or k != "G"}
-    shortfalls = recorded(name, range(10, 210, 10), **settings)
-    assert np.quantile(shortfalls, 0.9) <= 1e-6
+    assert np.quantile(recorded(name, range(10, 410, 10), **settings), 0.95) <= 1e-6
 
 
 def quadratic(kink, price):

@@ -121,7 +121,7 @@ def test_designs_spread_over_the_box_and_hold_no_action_twice():
         assert sorted(index[:, 0]) == list(range(36))
 
 
-@pytest.mark.parametrize(("task", "count", "seeds"), [(BOX, 5, 10_000), (GRID, 5, 500)], ids=["box", "finite"])
+@pytest.mark.parametrize(("task", "count", "seeds"), [(BOX, 5, 1_000), (GRID, 5, 500)], ids=["box", "finite"])
 def test_designs_of_different_seeds_are_independent(task, count, seeds):
     """All are different (few actions: nearly all), and two share a point about as often as two random ones do."""
     some = design(task.actions, "sobol", count, [generator("initial design", "test", s) for s in range(seeds)])
