@@ -5,8 +5,7 @@ from __future__ import annotations
 import re
 
 from cbobench.results.tally import Tally
-from tests.sweep.poison import write_poison
-from tests.sweep.test_poison import suite_of
+from tests.sweep.poison import suite_of, write_poison
 
 
 def test_what_differs_in_numbers_alone_is_one_kind():

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 
 from cbobench.play.task import Receipt
@@ -13,7 +14,7 @@ from tests.processes import until
 
 SLOW = """\
 suite: slow
-horizon: 3000
+horizon: 1500
 seeds: 12
 record: {rounds: 50}
 problems:
@@ -22,6 +23,11 @@ algorithms:
   - ckb-ucb
   - ckb-ts
 """
+
+
+def environment_of(folder, **more):
+    """The environment of a process that finds the modules in a folder."""
+    return os.environ | {"PYTHONPATH": os.pathsep.join([str(folder), os.environ.get("PYTHONPATH", "")])} | more
 
 
 def start_and_wait(suite, out, cpus, cells, players="as it comes"):

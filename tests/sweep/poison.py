@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
+
+from tests.sweep.helpers import environment_of
 
 CODE = '''
 import asyncio
@@ -142,10 +143,18 @@ RAISED = {
 }
 
 
+def suite_of(hows, more="", seeds=4):
+    """A suite of poison cells."""
+    return (
+        f"suite: p\nhorizon: 5\nseeds: {seeds}\nproblems: [rkhs-1d]\nalgorithms:\n"
+        f"  - poison_plugin:Poison: {{how: {{sweep: [{', '.join(hows)}]}}}}\n{more}"
+    )
+
+
 def write_poison(folder: Path) -> dict[str, str]:
     """Write the plug-in; the environment in which it can be imported."""
     (folder / "poison_plugin.py").write_text(CODE)
-    return os.environ | {"PYTHONPATH": os.pathsep.join([str(folder), os.environ.get("PYTHONPATH", "")])}
+    return environment_of(folder)
 
 
 LEFT = ["seterr", "seed", "chdir", "warnings", "environ", "signals", "thread", "stdout", "umask"]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import copy
 import importlib.metadata
 import json
 import os
@@ -20,9 +19,9 @@ import pytest
 import yaml
 
 import cbobench
+from cbobench.cli import main
 from cbobench.sweep import ray_executor
 from tests.conftest import ROOT
-from tests.processes import PATIENCE
 from tests.sweep.heads import free_port, head
 from tests.sweep.test_run import assert_same_rows
 
@@ -40,15 +39,6 @@ def schema():
 def test_the_launcher_file_fits_the_raw_schema():
     """The raw file, because Ray's own validation first fills in what is missing."""
     jsonschema.validate(LAUNCHER, schema())
-    for break_it in (
-        lambda c: c.pop("cluster_name"),
-        lambda c: c.update(min_wokers=1),
-        lambda c: c.update(max_workers="x"),
-    ):
-        wrong = copy.deepcopy(LAUNCHER)
-        break_it(wrong)
-        with pytest.raises(jsonschema.ValidationError):
-            jsonschema.validate(wrong, schema())
 
 
 @pytest.fixture(scope="module")
@@ -162,10 +152,10 @@ class X(Random):
 
 @pytest.mark.slow
 def test_other_code_is_refused_or_sent(small_suite, tmp_path, command):
-    """A cluster with another gp/width.py, and without a module of the user's: one line; with --ship the same rows."""
+    """Of other code, and where a module of the user's is missing: one line; with --ship the same rows."""
     shutil.copytree(PACKAGE, tmp_path / "there" / "cbobench", ignore=shutil.ignore_patterns("__pycache__"))
-    width = tmp_path / "there" / "cbobench" / "gp" / "width.py"
-    width.write_text(width.read_text() + "\n_OTHER = 1\n")
+    changed = tmp_path / "there" / "cbobench" / "gp" / "confidence.py"
+    changed.write_text(changed.read_text().replace("scale * bound", "2 * scale * bound"))
     mine = tmp_path / "mine"
     mine.mkdir()
     (mine / "mine.py").write_text(MINE)
@@ -190,23 +180,9 @@ def test_other_code_is_refused_or_sent(small_suite, tmp_path, command):
     assert_same_rows(tmp_path / "here", tmp_path / "run")
 
 
-@pytest.mark.slow
-def test_joining_a_cluster_by_address(small_suite, tmp_path, command):
-    suite = small_suite()
-    cbobench.run(suite, out=tmp_path / "here", cpus=0)
-    with cluster(tmp_path) as (address, environment):
-        done = command("run", suite, "--out", tmp_path / "there", "--address", address, env=environment)
-    assert done.returncode == 0, done.stderr
-    assert_same_rows(tmp_path / "here", tmp_path / "there")
-
-
-@pytest.mark.slow
-def test_no_cluster_at_the_address(small_suite, tmp_path, command):
-    environment = os.environ | {"RAY_AUTH_MODE": "disabled"}
-    done = command("run", small_suite(), "--out", tmp_path / "none", "--address", "127.0.0.1:1", env=environment)
-    assert done.returncode == 2
-    assert "no Ray cluster answers at 127.0.0.1:1" in done.stderr
-    assert "Traceback" not in done.stderr
+def test_no_cluster_at_the_address(small_suite, tmp_path, capsys):
+    assert main(["run", str(small_suite()), "--out", "none", "--address", f"127.0.0.1:{free_port()}"]) == 2
+    assert "no Ray cluster answers at 127.0.0.1:" in capsys.readouterr().err
     assert not (tmp_path / "none").exists()
 
 
@@ -231,47 +207,3 @@ def test_a_node_answers_where_something_listens():
     with socket.create_server(("127.0.0.1", 0)) as server:
         assert ray_executor.answers(server.getsockname())
     assert not ray_executor.answers(("127.0.0.1", free_port()))
-
-
-CUT = """
-import sys
-from pathlib import Path
-from cbobench.sweep import ray_executor
-calls = []
-
-def answers(place):
-    calls.append(place)
-    if len(calls) > 6:
-        Path("over").touch()
-    return not 2 < len(calls) < 6
-
-ray_executor.answers, ray_executor.LOOK = answers, 0.1
-from cbobench.cli import entry
-entry()
-"""
-WAITS = """
-import os, time
-from cbobench.algorithms.references import Random
-
-class Waits(Random):
-    def ask(self, t):
-        while not os.path.exists(os.environ["OVER"]):
-            time.sleep(0.1)
-        return super().ask(t)
-"""
-
-
-@pytest.mark.slow
-def test_a_network_that_is_cut_is_told_while_cells_are_played(write_suite, tmp_path):
-    (tmp_path / "waits.py").write_text(WAITS)
-    suite = write_suite("suite: s\nhorizon: 2\nseeds: 2\nproblems: [rkhs-1d]\nalgorithms: [waits:Waits]\n")
-    path = {"PYTHONPATH": os.pathsep.join([str(tmp_path), os.environ.get("PYTHONPATH", "")])}
-    with cluster(tmp_path, OVER=str(tmp_path / "over"), **path) as (address, environment):
-        words = [sys.executable, "-c", CUT, "run", str(suite), "--out", "run", "--address", address]
-        done = subprocess.run(
-            words, env=environment | path, capture_output=True, text=True, timeout=PATIENCE, check=False
-        )
-    assert done.returncode == 0, done.stderr
-    said = [line for line in done.stderr.splitlines() if "silent" in line]
-    assert re.fullmatch(r"silent: 1 of 1 node \([0-9.]+\); what plays there is waited for", said[0])
-    assert said[1:] == ["no node is silent any more"]

@@ -62,7 +62,7 @@ def growing(nodes, cpus, tmp_path, environment):
         yield address
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_a_cluster_that_starts_without_cpus_grows_to_all_it_may_have(write_suite, tmp_path, command):
     """16 CPUs on four nodes that come one by one; the driver must ask for more than it is given."""
     (tmp_path / "waiting.py").write_text(WAITING)

@@ -6,6 +6,7 @@ import os
 import subprocess
 import sys
 import zipfile
+from dataclasses import replace
 
 import pytest
 
@@ -44,7 +45,7 @@ def test_a_module_goes_with_what_it_imports_and_no_more(mine):
     (mine / "large.npz").write_bytes(bytes(100))
     files = cluster.collect_code(sources("solo:X"), ship=True).files
     assert {name for name in files if not name.startswith("cbobench/")} == {"solo.py", "beside.py"}
-    assert {"cbobench/gp/width.py", "cbobench/problems/measured/tuning.csv"} <= {*files}
+    assert {"cbobench/gp/confidence.py", "cbobench/problems/measured/tuning.csv"} <= {*files}
     assert not [name for name in files if "__pycache__" in name or name.endswith(".pyc")]
     assert cluster.collect_code(sources("solo:X"), ship=False).files == {}
 
@@ -123,8 +124,6 @@ def test_a_node_with_other_code(claimed, given, says):
 
 def test_a_node_with_another_folder(claimed, tmp_path):
     """Neither sees the other's file: the worker says so, or the driver does where it was misled."""
-    from dataclasses import replace
-
     elsewhere = replace(claimed, uri=str(tmp_path / "elsewhere"))
     answer = cluster.check_here(elsewhere, "n1", [MINE])
     assert f"does not see the driver's folder {elsewhere}" in answer
@@ -140,8 +139,6 @@ def test_a_node_with_another_folder(claimed, tmp_path):
 
 
 ELSEWHERE = """
-import os
-import subprocess
 import sys
 sys.path.insert(0, sys.argv[1])
 import cbobench
@@ -149,7 +146,7 @@ print(cbobench.run(sys.argv[2], out=sys.argv[3], cpus=1, engine="ray").played)
 """
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_modules_that_only_the_path_of_this_process_finds(mine, tmp_path, write_suite):
     """Ray on this machine finds them, too; nothing is sent."""
     (mine / "solo.py").write_text(CLASS.format(more=""))

@@ -25,7 +25,7 @@ from cbobench.results.folder import RunFolder
 from cbobench.sweep.executors import ExecutorDied
 from tests.conftest import cbobench_words
 from tests.processes import PATIENCE, assert_gone, below, program, until
-from tests.sweep.helpers import SLOW, start_and_wait
+from tests.sweep.helpers import SLOW, environment_of, start_and_wait
 
 
 def assert_one_line_that_resumes(errors, code, out):
@@ -40,11 +40,23 @@ def assert_one_line_that_resumes(errors, code, out):
     assert 0 < len(Run(out).cells) < 24
 
 
-@pytest.mark.parametrize("cpus", [0, 2])
-def test_a_closed_terminal_ends_a_sweep_as_ctrl_c_does(write_suite, tmp_path, cpus):
-    driver = start_and_wait(write_suite(SLOW), tmp_path / "cut", cpus, 2)
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("cpus", "players", "number"),
+    [
+        (0, "as it comes", signal.SIGHUP),
+        (2, "as it comes", signal.SIGINT),
+        (2, "ray", signal.SIGTERM),
+        pytest.param(0, "as it comes", signal.SIGTERM, marks=pytest.mark.long),
+        pytest.param(2, "fresh workers", signal.SIGTERM, marks=pytest.mark.long),
+        pytest.param(2, "ray", signal.SIGINT, marks=pytest.mark.long),
+    ],
+)
+def test_a_signal_leaves_a_resumable_run_and_no_half_written_file(write_suite, tmp_path, cpus, players, number):
+    """Ctrl-C, a closed terminal, and what Slurm and Kubernetes send (Ray would replace the handler of SIGTERM)."""
+    driver = start_and_wait(write_suite(SLOW), tmp_path / "cut", cpus, 2, players)
     children = below(driver.pid)
-    driver.send_signal(signal.SIGHUP)
+    driver.send_signal(number)
     _, errors = driver.communicate(timeout=PATIENCE)
     assert driver.returncode == 130, errors
     assert_one_line_that_resumes(errors, 130, tmp_path / "cut")
@@ -68,7 +80,7 @@ def test_a_signal_while_ray_is_starting(write_suite, tmp_path):
 
 def test_nohup_is_respected(write_suite, tmp_path):
     """A sweep that was started to outlive its terminal does."""
-    suite = write_suite(SLOW.replace("3000", "300").replace("12", "2"))
+    suite = write_suite(SLOW.replace("1500", "300").replace("12", "2"))
     words = ["nohup", *cbobench_words(), "run", str(suite), "--out", "whole", "--cpus", "2", "--block", "1"]
     driver = subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     until(lambda: program(driver.pid) == words[1], lambda: "nohup has not begun", driver)
@@ -163,7 +175,7 @@ def test_a_signal_while_a_sweep_is_planned(write_suite, tmp_path):
         "import time\nfrom cbobench.algorithms.references import Random\nprint('here', flush=True)\ntime.sleep(30)\n"
     )
     suite = write_suite("suite: s\nhorizon: 5\nseeds: 1\nproblems: [rkhs-1d]\nalgorithms: [slowly:Random]\n")
-    environment = os.environ | {"PYTHONPATH": os.pathsep.join([str(tmp_path), os.environ.get("PYTHONPATH", "")])}
+    environment = environment_of(tmp_path)
     words = [*cbobench_words(), "run", str(suite), "--out", "no"]
     driver = subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment)
     assert driver.stdout.readline() == "here\n"
@@ -174,8 +186,7 @@ def test_a_signal_while_a_sweep_is_planned(write_suite, tmp_path):
     assert not (tmp_path / "no").exists()
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
-def test_a_signal_after_the_last_word_changes_nothing(write_suite, tmp_path, number):
+def test_a_signal_after_the_last_word_changes_nothing(write_suite, tmp_path):
     (tmp_path / "leaving.py").write_text(
         "import atexit, time\n\ndef leave():\n    print('leaving', flush=True)\n    time.sleep(0.5)\n\n"
         "atexit.register(leave)\n"
@@ -184,7 +195,7 @@ def test_a_signal_after_the_last_word_changes_nothing(write_suite, tmp_path, num
     words = [*cbobench_words(), "run", str(suite), "--out", "no"]
     driver = subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     assert driver.stdout.readline() == "leaving\n"
-    driver.send_signal(number)
+    driver.send_signal(signal.SIGTERM)
     _, errors = driver.communicate(timeout=PATIENCE)
     assert driver.returncode == 2
     assert errors.startswith("cbobench: ")

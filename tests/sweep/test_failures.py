@@ -1,14 +1,32 @@
-"""Cells that fail: rows with a reason, never a stopped sweep."""
+"""Cells that fail, crash, hang or leave anything behind: each is a failed row, and no other cell notices."""
 
 from __future__ import annotations
 
-import os
+import random
+import re
 
+import numpy as np
 import pytest
 
 import cbobench
+from cbobench.errors import CellFailure
+from cbobench.play.failure import (
+    LONGEST_LINE,
+    LONGEST_TRACE,
+    Interrupted,
+    TimedOut,
+    described,
+    is_overdue,
+    reraise_the_users,
+    safe_line,
+    safe_text,
+)  # fmt: skip
+from cbobench.play.isolation import isolated
+from tests.sweep.helpers import environment_of
+from tests.sweep.poison import DIED, LEFT, RAISED, suite_of, write_poison
 
 BROKEN = '''
+import os
 from dataclasses import dataclass
 from cbobench.algorithms.ckb import CKBUCB
 from cbobench.params import param
@@ -23,7 +41,7 @@ class Broken(CKBUCB):
     def learn(self, t, chosen, feedback):
         super().learn(t, chosen, feedback)
         bad = self.setting.norm[:, 0] > 5.0
-        if t == 20 and bad.any():
+        if t == 20 and bad.any() and not os.environ.get("WELL"):
             if self.how == "raise":
                 raise ValueError("on purpose")
             if self.how == "exit":
@@ -38,79 +56,232 @@ class Broken(CKBUCB):
             actions[self.setting.norm[:, 0] > 5.0] = -1
         return actions
 '''
+MESSAGES = {
+    "raise": "ValueError: on purpose",
+    "exit": "SystemExit: 0",
+    "nan": "not finite|not a number",
+    "range": "round 20: action -1",
+}
 
 
-@pytest.mark.parametrize(
-    ("how", "message"),
-    [
-        ("raise", "ValueError: on purpose"),
-        ("exit", "SystemExit: 0"),
-        ("nan", "not finite|not a number"),
-        ("range", "round 20: action -1"),
-    ],
-)
-def test_a_failed_cell_is_a_row_and_the_others_stand(write_suite, tmp_path, monkeypatch, how, message):
+def test_a_failed_cell_is_a_row_and_can_be_played_again(write_suite, tmp_path, monkeypatch):
+    """The others of its block stand, with what they are where nothing fails."""
     (tmp_path / "mine_broken.py").write_text(BROKEN)
     monkeypatch.syspath_prepend(str(tmp_path))
-    text = (
-        f"suite: b\nhorizon: 60\nseeds: 12\nproblems: [rkhs-1d]\nalgorithms:\n  - mine_broken:Broken: {{how: {how}}}\n"
+    suite = write_suite(
+        f"suite: b\nhorizon: 30\nseeds: 12\nproblems: [rkhs-1d]\nalgorithms:\n"
+        f"  - mine_broken:Broken: {{how: {{sweep: [{', '.join(MESSAGES)}]}}}}\n"
     )
-    outcome = cbobench.run(write_suite(text), out=tmp_path / "b", cpus=0)
+    outcome = cbobench.run(suite, out=tmp_path / "b", cpus=0)
     frame = cbobench.load_cells(tmp_path / "b")
-    failed = frame[frame["status"] == "failed"]
-    assert 0 < len(failed) < 12
+    failed, spared = (frame[frame["status"] == status] for status in ("failed", "ok"))
     assert outcome.failed == len(failed)
-    assert failed["error"].str.contains(message).all()
+    for how, message in MESSAGES.items():
+        errors = failed.loc[failed["algorithm"].str.contains(how), "error"]
+        assert 0 < len(errors) < 12
+        assert errors.str.contains(message).all(), how
     assert failed["traceback"].str.contains("Traceback").all()
     assert failed["regret"].isna().all()
-    assert set(cbobench.load_rounds(tmp_path / "b")["cell"]) == set(frame.loc[frame["status"] == "ok", "cell"])
-    good = text.replace(f"mine_broken:Broken: {{how: {how}}}", "mine_broken:Broken: {how: not}")
-    cbobench.run(write_suite(good, "good.yaml"), out=tmp_path / "g", cpus=0)
-    fine = cbobench.load_cells(tmp_path / "g").set_index("seed")["regret"]
-    spared = frame[frame["status"] == "ok"].set_index("seed")["regret"]
-    assert len(spared) == len(fine.loc[spared.index])
+    assert set(cbobench.load_rounds(tmp_path / "b")["cell"]) == set(spared["cell"])
+    assert cbobench.run(suite, out=tmp_path / "b", cpus=0).played == 0
+    monkeypatch.setenv("WELL", "yes")
+    again = cbobench.run(suite, out=tmp_path / "b", cpus=0, only="*raise*", again=["failed"])
+    assert (again.played, again.failed) == (len(failed[failed["algorithm"].str.contains("raise")]), 0)
+    after = cbobench.load_cells(tmp_path / "b", algorithm="mine_broken:Broken[how=raise]")
+    assert (after["status"] == "ok").all()
+    assert after["attempt"].value_counts().to_dict() == {1: 12 - again.played, 2: again.played}
+    assert len(cbobench.load_rounds(tmp_path / "b", algorithm="mine_broken:Broken[how=raise]")) == 12 * 30
 
 
 @pytest.mark.parametrize(
-    "players", ["as it comes", pytest.param("fresh workers", marks=pytest.mark.slow),
+    "players", ["as it comes", pytest.param("fresh workers", marks=pytest.mark.long),
                 pytest.param("ray", marks=pytest.mark.slow)],
 )  # fmt: skip
 def test_a_cell_that_crashes_its_worker_is_found_and_the_others_stand(write_suite, tmp_path, command, players):
     """The block is cut in two until the cell at fault is alone; it is tried three times."""
-    (tmp_path / "mine_crash.py").write_text(
-        "import os\nfrom cbobench.algorithms.references import Random\n\n\nclass Crash(Random):\n"
-        "    def ask(self, t):\n"
-        "        if t == 3 and any(scope[-1] == 2 for scope in self.setting.streams.scopes):\n"
-        "            os._exit(1)\n        return super().ask(t)\n"
-    )
-    text = "suite: c\nhorizon: 5\nseeds: 4\nproblems: [rkhs-1d]\nalgorithms: [mine_crash:Crash, random]\n"
-    environment = os.environ | {"PYTHONPATH": os.pathsep.join([str(tmp_path), os.environ.get("PYTHONPATH", "")])}
-    done = command("run", write_suite(text), "--out", tmp_path / "c", "--cpus", 2, env=environment, players=players)
+    environment = write_poison(tmp_path)
+    suite = write_suite(suite_of(["exit"], "  - random\n"))
+    done = command("run", suite, "--out", tmp_path / "c", "--cpus", 2, env=environment, players=players)
     assert done.returncode == 1, done.stderr
-    assert done.stdout.startswith("c, T = 5"), done.stderr  # only the table is on standard output
+    assert done.stdout.startswith("p, T = 5"), done.stderr  # only the table is on standard output
     assert "raylet" not in done.stdout
     frame = cbobench.load_cells(tmp_path / "c")
     failed = frame[frame["status"] == "failed"]
-    assert failed[["algorithm", "seed"]].values.tolist() == [["mine_crash:Crash", 2]]
+    assert failed[["algorithm", "seed"]].values.tolist() == [["poison_plugin:Poison[how=exit]", 2]]
     assert failed["error"].item() == "the cell crashed its worker 3 times"
     assert len(frame) == 8
 
 
-def test_failed_cells_are_played_again_on_request(write_suite, tmp_path, monkeypatch):
-    (tmp_path / "mine_again.py").write_text(
-        BROKEN.replace("t == 20 and bad.any()", "t == 20 and bad.any() and not __import__('os').environ.get('WELL')")
+def rows_of(run):
+    frame = cbobench.load_cells(run)
+    frame["how"] = frame["algorithm"].str.extract(r"how=([\w ]+)", expand=False)
+    return frame
+
+
+def assert_only_the_poisoned_failed(run, expected):
+    """And the others' regret is what it is where nothing is poisoned."""
+    frame = rows_of(run)
+    poisoned = frame[frame["how"].isin(expected)]
+    failed = frame[frame["status"] == "failed"]
+    assert sorted(failed["how"]) == sorted(expected)
+    assert set(failed["seed"]) == {2}
+    for how, error in zip(failed["how"], failed["error"], strict=True):
+        assert error.startswith(expected[how]), (how, error)
+        assert len(error) <= LONGEST_LINE
+        assert error.isprintable()
+    assert poisoned[poisoned["seed"] != 2].groupby("seed")["regret"].nunique().eq(1).all()
+    assert failed["traceback"].str.len().max() < 2 * LONGEST_TRACE
+
+
+@pytest.mark.parametrize("cpus", [0, 2])
+def test_whatever_a_cell_raises_is_its_row(write_suite, tmp_path, command, cpus):
+    environment = write_poison(tmp_path)
+    done = command(
+        "run", write_suite(suite_of([*RAISED, "none"])), "--out", tmp_path / "p", "--cpus", cpus, env=environment
     )
-    monkeypatch.syspath_prepend(str(tmp_path))
-    text = "suite: b\nhorizon: 30\nseeds: 12\nproblems: [rkhs-1d]\nalgorithms: [mine_again:Broken]\n"
-    suite = write_suite(text)
-    failed = cbobench.run(suite, out=tmp_path / "b", cpus=0).failed
-    assert failed > 0
-    assert cbobench.run(suite, out=tmp_path / "b", cpus=0).played == 0
-    monkeypatch.setenv("WELL", "yes")
-    again = cbobench.run(suite, out=tmp_path / "b", cpus=0, again=["failed"])
-    assert (again.played, again.failed) == (failed, 0)
-    frame = cbobench.load_cells(tmp_path / "b")
-    assert (frame["status"] == "ok").all()
-    assert len(frame) == 12
-    assert frame["attempt"].value_counts().to_dict() == {1: 12 - failed, 2: failed}
-    assert len(cbobench.load_rounds(tmp_path / "b")) == 12 * 30
+    assert done.returncode == 1, done.stderr
+    assert "Traceback" not in done.stderr
+    assert_only_the_poisoned_failed(tmp_path / "p", RAISED)
+    assert rows_of(tmp_path / "p")["traceback"].dropna().str.contains("in fail").all()
+
+
+@pytest.mark.slow
+def test_whatever_ends_its_worker_is_its_row(write_suite, tmp_path, command):
+    """With the reason, as far as the kernel tells it; a neighbour in the block is played again, and stands."""
+    environment = write_poison(tmp_path)
+    suite = write_suite(suite_of([*DIED, "none"]))
+    done = command("run", suite, "--out", tmp_path / "p", "--cpus", 2, env=environment)
+    assert done.returncode == 1, done.stderr
+    assert_only_the_poisoned_failed(tmp_path / "p", DIED)
+    assert not list((tmp_path / "p").rglob("*.tmp"))
+
+
+HANGING = """\
+suite: h
+horizon: 5
+seeds: [2, 3]
+timeout: 2
+problems: [rkhs-1d]
+algorithms:
+  - poison_plugin:Poison: {how: {sweep: [none, hang]}}
+
+"""
+
+
+@pytest.mark.parametrize(
+    ("cpus", "players"), [(0, None), pytest.param(2, None, marks=pytest.mark.slow),
+                          pytest.param(2, "ray", marks=pytest.mark.long)],
+)  # fmt: skip
+def test_a_cell_that_hangs_is_a_row_with_its_stack(write_suite, tmp_path, command, cpus, players):
+    """Its block is cut in two until it is alone; one that cannot be interrupted loses its process each time."""
+    environment = write_poison(tmp_path)
+    suite = write_suite(HANGING.replace("hang]", "hang, deaf hang]" if cpus else "hang]"))
+    done = command("run", suite, "--out", "h", "--cpus", cpus, env=environment, players=players)
+    assert done.returncode == 1, done.stderr
+    assert "Traceback" not in done.stderr
+    assert "Timeout" not in done.stderr
+    frame = rows_of("h")
+    failed = frame[frame["status"] == "failed"].set_index("how")
+    hows = ["deaf hang", "hang"] if cpus else ["hang"]
+    assert sorted(failed.index) == hows
+    assert set(failed["seed"]) == {2}
+    assert failed.loc["hang", "error"] == "round 3: timed out after 2 s"
+    if cpus:
+        assert re.fullmatch(r"timed out after \d+ s, and could not be interrupted", failed.loc["deaf hang", "error"])
+    for trace in failed["traceback"]:
+        assert 'poison_plugin.py", line' in trace
+        assert "in harm" in trace
+    fine = frame[frame["seed"] != 2].groupby("seed")["regret"]
+    assert fine.count().eq(1 + len(hows)).all()
+    assert fine.nunique().eq(1).all()
+    assert not list((tmp_path / "h").rglob("*.tmp"))
+
+
+def test_the_text_of_a_failure_is_one_safe_line():
+    assert described(ValueError("a\x1b[2Jb\r\nsecond"))[0] == r"ValueError: a\x1b[2Jb"
+    assert described(ValueError("\ud800 \u202e ok ≤ é"))[0] == r"ValueError: \ud800 \u202e ok ≤ é"
+    assert described(CellFailure("of ours"))[0] == "of ours"
+    assert described(KeyError())[0] == "KeyError"
+    noted = ValueError("x")
+    noted.__notes__ = [3, "round 8", None]
+    assert described(noted)[0] == "round 8: ValueError: x"
+    assert len(safe_line("y" * 10**6)) == LONGEST_LINE
+    long = safe_text("first\n" + "y" * 10**6 + "\nlast\x07")
+    assert len(long) < LONGEST_TRACE + 100
+    assert (long[:7], long[-9:]) == ("first\ny", "\nlast\\x07")
+
+
+def test_the_users_signal_is_no_failure_of_a_cell():
+    """However a cell dresses it up; and what no signal raised is the cell's own."""
+    try:
+        try:
+            raise Interrupted
+        except KeyboardInterrupt:
+            raise ValueError("the cell's words") from None
+    except ValueError as error:
+        dressed = error
+    with pytest.raises(Interrupted):
+        reraise_the_users(dressed)
+    assert not is_overdue(dressed)
+    reraise_the_users(KeyboardInterrupt())
+    assert is_overdue(TimedOut())
+
+
+SWALLOWING = """
+from cbobench.algorithms.references import Random
+import os, signal
+
+class Swallowing(Random):
+    def ask(self, t):
+        try:
+            if t == 3:
+                os.kill(os.getpid(), signal.SIGTERM)
+        except BaseException:
+            pass
+        return super().ask(t)
+"""
+
+
+def test_a_signal_that_a_cell_swallows_still_ends_the_sweep(write_suite, tmp_path, command):
+    (tmp_path / "swallowing.py").write_text(SWALLOWING)
+    text = "suite: s\nhorizon: 5\nseeds: 3\nproblems: [rkhs-1d]\nalgorithms: [swallowing:Swallowing, random]\n"
+    done = command("run", write_suite(text), "--out", "s", "--cpus", 0, env=environment_of(tmp_path))
+    assert done.returncode == 130, done.stderr
+    assert "stopped: 3 of 6 cells done; to go on: cbobench run" in done.stderr
+
+
+TENDER = "  - poison_plugin:Tender\n"
+
+
+@pytest.mark.parametrize("cpus", [0, 1])
+def test_what_a_cell_leaves_behind_no_other_meets(write_suite, tmp_path, command, cpus):
+    """Nor does a thread of its own keep the command from ending."""
+    environment = write_poison(tmp_path)
+    suite = write_suite(suite_of(LEFT, TENDER))
+    done = command("run", suite, "--out", tmp_path / "p", "--cpus", cpus, env=environment)
+    assert done.returncode == 0, done.stderr
+    assert len(rows_of(tmp_path / "p")) == 4 * (len(LEFT) + 1)
+    assert done.stdout.startswith("p, T = 5"), "the table is where it belongs"
+
+
+def test_rules_that_a_module_sets_when_it_is_imported_are_its_own(write_suite, tmp_path, command):
+    """In a process that imports it with the problem that it is sent."""
+    environment = write_poison(tmp_path)
+    (tmp_path / "strict.py").write_text(
+        "import warnings\nimport numpy as np\nfrom cbobench.problems.rkhs import RKHS1D as Base\n"
+        "np.seterr(all='raise')\nwarnings.simplefilter('error')\n\n\nclass Strict(Base):\n    pass\n"
+    )
+    text = suite_of(["none"], TENDER).replace("[rkhs-1d]", "[rkhs-1d, strict:Strict]")
+    done = command("run", write_suite(text), "--out", "p", "--cpus", 1, env=environment, players="fresh workers")
+    assert done.returncode == 0, done.stderr
+    assert len(rows_of("p")) == 16
+
+
+def test_global_generators_begin_from_the_cells_own_stream():
+    def drawn(*name):
+        with isolated(*name):
+            return np.random.random(), random.random()  # noqa: NPY002
+
+    before = np.random.get_state()[1].tolist(), random.getstate()  # noqa: NPY002
+    assert drawn("a", 1) == drawn("a", 1) != drawn("a", 2)
+    assert (np.random.get_state()[1].tolist(), random.getstate()) == before  # noqa: NPY002

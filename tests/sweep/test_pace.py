@@ -51,30 +51,21 @@ def test_a_long_task_is_cut_into_pieces_of_half_a_minute(first):
     assert all(pace.expected(piece) < paces.TASK_SECONDS and piece.give_back is None for piece in pieces)
 
 
-def test_where_the_block_shares_what_a_round_costs_it_is_not_cut(first):
-    """A round of 50 seeds that takes little more than one of a single seed: halves would cost almost twice as much."""
+@pytest.mark.parametrize(
+    ("seconds", "slots", "waiting", "pieces"),
+    [
+        pytest.param(20.0, 2, 10, 1, id="short"),
+        pytest.param(20.0, 2, 1, 4, id="shorter ones when a sweep ends"),
+        pytest.param(20.0, 1000, 1, 20, id="none below a second"),
+        pytest.param(20.0, 1, 1, 1, id="a worker alone waits for nobody"),
+        pytest.param(50 * 3000.0, 2, 10**9, 50, id="none without a cell"),
+        pytest.param(1.5 * 1000 * paces.SHARED_ROUND[True], 100, 1, 1, id="not where the block shares the cost"),
+    ],
+)
+def test_pieces_by_time_and_place_in_the_sweep(first, seconds, slots, waiting, pieces):
     _, task, pace = first
-    seconds = 1.5 * task.horizon * paces.SHARED_ROUND[True]
     pace.learn(task, seconds, task.rounds)
-    assert sizes(pace.pieces(task, 100, task.rounds)) == [50]
-    pace.learn(task, 1000 * seconds, task.rounds)
-    assert len(pace.pieces(task, 100, task.rounds)) > 10, "negative control"
-
-
-def test_no_piece_is_without_a_cell(first):
-    """Where a single cell takes longer than a piece should, pieces are single cells."""
-    _, task, pace = first
-    pace.learn(task, 100 * paces.TASK_SECONDS * len(task.cells), task.rounds)
-    assert sizes(pace.pieces(task, 2, 10**9)) == [1] * 50
-
-
-def test_pieces_are_shorter_when_a_sweep_ends(first):
-    _, task, pace = first
-    pace.learn(task, 20.0, task.rounds)
-    assert len(pace.pieces(task, 2, 10 * task.rounds)) == 1
-    assert len(pace.pieces(task, 2, task.rounds)) == 4
-    assert len(pace.pieces(task, 1000, task.rounds)) == 20, "none below a second"
-    assert len(pace.pieces(task, 1, task.rounds)) == 1, "a worker alone waits for nobody"
+    assert len(pace.pieces(task, slots, waiting * task.rounds)) == pieces
 
 
 def test_a_pair_that_is_not_known_goes_by_its_names(write_suite, tmp_path):

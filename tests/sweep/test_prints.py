@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import gc
 import logging
-import os
 import sys
 
 import pytest
 
 from cbobench.play.isolation import unseen
+from tests.sweep.helpers import environment_of
 
 LOUD = """
 import os, sys, warnings
@@ -32,17 +32,16 @@ class Loud(Random):
 def loud(write_suite, tmp_path, command):
     (tmp_path / "loud.py").write_text(LOUD)
     suite = write_suite("suite: s\nhorizon: 4\nseeds: 3\nproblems: [rkhs-1d]\nalgorithms: [loud:Loud]\n")
-    path = {"PYTHONPATH": os.pathsep.join([str(tmp_path), os.environ.get("PYTHONPATH", "")])}
 
     def play(players, cpus):
-        done = command("run", suite, "--cpus", cpus, "--block", 1, players=players, env=os.environ | path)
+        done = command("run", suite, "--cpus", cpus, "--block", 1, players=players, env=environment_of(tmp_path))
         assert done.returncode == 0, done.stderr[-2000:]
         return done.stdout + done.stderr
 
     return play
 
 
-@pytest.mark.parametrize("players", ["as it comes", "fresh workers", pytest.param("ray", marks=pytest.mark.slow)])
+@pytest.mark.parametrize("players", ["as it comes", pytest.param("ray", marks=pytest.mark.slow)])
 def test_what_cells_print_is_not_shown_and_one_line_says_so(loud, players):
     said = loud(players, 2)
     assert len(said) < 5000

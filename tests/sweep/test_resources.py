@@ -61,11 +61,8 @@ def test_resources_are_no_part_of_a_cell(write_suite, make, tmp_path):
         ("2", r"suite.yaml:6: resources is 2; allowed: \{cpus: a whole number, memory: as in 8GB\}"),
         ("{cpu: 2}", "unknown resource 'cpu'; did you mean 'cpus'"),
         ("{cpus: 0}", "cpus is 0; it must be a whole number of at least 1"),
-        ("{cpus: true}", "cpus is True; it must be"),
         ("{cpus: 1.5}", "cpus is 1.5; it must be"),
-        ("{cpus: {sweep: [1, 2]}}", "cpus is .*; it must be"),
         ("{memory: 8}", "memory is 8; give a number above 0 with its unit: MB, GB"),
-        ("{memory: 0GB}", "memory is '0GB'"),
         ("{memory: 8 TB}", "memory is '8 TB'"),
         ("{cpus: 3}", r"ckb-ucb\[beta_scale=0.5\] wants 3 CPUs per task; this run has 2 CPUs and"),
         ("{memory: 900000GB}", "wants 1 CPU and 900000 GB per task; this run has 2 CPUs and"),
@@ -105,16 +102,13 @@ def test_a_task_of_two_cpus_takes_two_workers(make, tmp_path):
     assert_same_rows(tmp_path / "r2", tmp_path / "r3")
 
 
-@pytest.mark.parametrize("cpus", [1, 2])
-def test_blas_has_one_thread(write_suite, tmp_path, cpus):
-    if max((pool["num_threads"] for pool in threadpool_info()), default=0) == 0:
-        pytest.skip("no BLAS that can be asked")
-    text = SUITE.replace("ckb-ucb: {beta_scale: {sweep: [0.5, 1.0]}, label: mine, RESOURCES}", "ENTRY")
-    text = text.replace("ENTRY", f"'tests.sweep.test_resources:Threads': {{resources: {{cpus: {cpus}}}}}")
+def test_blas_has_one_thread(write_suite, tmp_path):
+    """Bits depend on it; also where a task takes several CPUs."""
+    entry = "'tests.sweep.test_resources:Threads': {resources: {cpus: 2}}"
+    text = SUITE.replace("ckb-ucb: {beta_scale: {sweep: [0.5, 1.0]}, label: mine, RESOURCES}", entry)
     Threads.seen.clear()
-    todo = plan(write_suite(text), out=tmp_path / "r", cpus=2, only="*Threads*")
-    list(scheduler_of(todo).play())
-    assert {*Threads.seen} == {1}  # bits depend on it
+    list(scheduler_of(plan(write_suite(text), out=tmp_path / "r", cpus=2, only="*Threads*")).play())
+    assert {*Threads.seen} == {1}
 
 
 def test_ray_is_told_and_a_cluster_without_such_a_machine_refuses(make, tmp_path):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-import signal
+import shutil
 import subprocess
 import sys
 
@@ -13,6 +13,10 @@ import pytest
 import cbobench
 from cbobench.errors import Misuse
 from cbobench.report.load import Run
+from cbobench.results.folder import RunFolder
+from cbobench.results.source import source_hash
+from cbobench.results.status import status
+from tests.conftest import SMALL
 from tests.processes import PATIENCE
 from tests.sweep.helpers import SLOW, start_and_wait
 
@@ -44,12 +48,13 @@ def cells(run):
     return cbobench.load_cells(run).drop(columns=list(VOLATILE))
 
 
-@pytest.fixture
-def reference(small_suite, tmp_path):
-    """A suite and its run without Ray, in blocks of 50."""
-    suite = small_suite(horizon=60, seeds=8)
-    cbobench.run(suite, out=tmp_path / "reference", cpus=0, block=50)
-    return suite, tmp_path / "reference"
+@pytest.fixture(scope="module")
+def reference(tmp_path_factory):
+    """A suite and its run in this process, in blocks of 50; read only."""
+    folder = tmp_path_factory.mktemp("reference")
+    (folder / "suite.yaml").write_text(SMALL.format(horizon=60, seeds=8))
+    cbobench.run(folder / "suite.yaml", out=folder / "run", cpus=0, block=50)
+    return folder / "suite.yaml", folder / "run"
 
 
 def test_shape_of_a_run(reference):
@@ -80,22 +85,20 @@ def test_a_horizon_that_the_recorded_rounds_do_not_divide(small_suite, tmp_path)
     assert rounds["t"].max() == 97
 
 
-@pytest.mark.parametrize("block", [1, 3])
-def test_block_size_changes_nothing(reference, tmp_path, block):
+def test_block_size_changes_nothing(reference, tmp_path):
     suite, run = reference
-    cbobench.run(suite, out=tmp_path / "blocks", cpus=0, block=block)
+    cbobench.run(suite, out=tmp_path / "blocks", cpus=0, block=3)
     assert_same_rows(run, tmp_path / "blocks")
 
 
-@pytest.mark.parametrize("threads", ["1", "2"])
-def test_blas_threads_change_nothing(write_suite, tmp_path, command, threads):
+def test_blas_threads_change_nothing(write_suite, tmp_path, command):
     """A product of this size is cut over threads where BLAS may, with other bits; a cell is played with one."""
     text = (
         "suite: t\nhorizon: 30\nseeds: 2\nproblems: [rkhs: {n: 700}, stocks: {data: look-alike}]\nalgorithms: [ckb-ts]"
     )
     suite = write_suite(text)
     cbobench.run(suite, out=tmp_path / "here", cpus=0)
-    environment = os.environ | dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), threads)
+    environment = os.environ | dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "2")
     done = command("run", suite, "--out", tmp_path / "there", "--cpus", 0, env=environment)
     assert done.returncode == 0, done.stderr
     assert_same_rows(tmp_path / "here", tmp_path / "there")
@@ -112,8 +115,8 @@ def test_extension_from_4_to_8_seeds(reference, tmp_path):
     assert cbobench.run(suite, out=tmp_path / "grown", cpus=0).played == 0
 
 
-def test_adding_an_algorithm_extends_and_fewer_seeds_do_not_shrink(reference, small_suite):
-    suite, run = reference
+def test_adding_an_algorithm_extends_and_fewer_seeds_do_not_shrink(reference, small_suite, tmp_path):
+    run = shutil.copytree(reference[1], tmp_path / "run")
     wider = small_suite(horizon=60, seeds=8, extra="  - random\n")
     assert cbobench.run(wider, out=run, cpus=0).played == 8
     cbobench.run(wider, out=run, cpus=0, seeds=2)
@@ -130,7 +133,7 @@ def undisturbed(tmp_path_factory):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("players", ["as it comes", "fresh workers", "ray"])
+@pytest.mark.parametrize("players", ["as it comes", pytest.param("fresh workers", marks=pytest.mark.long), "ray"])
 def test_a_killed_driver_leaves_a_resumable_run(undisturbed, write_suite, tmp_path, command, players):
     """SIGKILL of the driver in the middle, and a resume at once, while orphaned workers may still publish."""
     suite = write_suite(SLOW)
@@ -141,23 +144,6 @@ def test_a_killed_driver_leaves_a_resumable_run(undisturbed, write_suite, tmp_pa
     done = command("run", suite, "--out", tmp_path / "cut", "--cpus", 2)
     assert done.returncode == 0, done.stderr
     assert_same_rows(undisturbed, tmp_path / "cut")
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-@pytest.mark.parametrize(
-    ("cpus", "players"), [(0, "as it comes"), *((2, kind) for kind in ("as it comes", "fresh workers", "ray"))]
-)
-def test_a_signal_leaves_a_resumable_run_and_no_half_written_file(write_suite, tmp_path, cpus, players, number):
-    """Ctrl-C, and what Slurm and Kubernetes send (starting Ray replaces the handler of SIGTERM)."""
-    driver = start_and_wait(write_suite(SLOW), tmp_path / "cut", cpus, 2, players)
-    driver.send_signal(number)
-    _, errors = driver.communicate(timeout=PATIENCE)
-    assert driver.returncode == 130, errors
-    assert "stopped: " in errors
-    assert "to go on: cbobench run" in errors
-    assert not list((tmp_path / "cut").rglob("*.tmp"))
-    assert 0 < len(Run(tmp_path / "cut").cells) < 24
 
 
 NOTEBOOK = """
@@ -172,7 +158,7 @@ print(outcome.played, outcome.failed, ray.is_initialized())
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("ray_is", ["imported", "started"])
+@pytest.mark.parametrize("ray_is", [pytest.param("imported", marks=pytest.mark.long), "started"])
 def test_a_program_that_uses_ray_itself(reference, tmp_path, ray_is):
     """Ray imported, or started, before a sweep; one that was started is still up afterwards."""
     suite, run = reference
@@ -183,10 +169,6 @@ def test_a_program_that_uses_ray_itself(reference, tmp_path, ray_is):
 
 
 def test_changed_code_is_stale_and_never_mixed_in_silence(small_suite, tmp_path, monkeypatch):
-    from cbobench.results.folder import RunFolder
-    from cbobench.results.source import source_hash
-    from cbobench.results.status import status
-
     suite, run = small_suite(), tmp_path / "run"
     cbobench.run(suite, out=run, cpus=0)
     assert status(RunFolder.at(run))[1].counts() == {"done": 12, "failed": 0, "stale": 0, "missing": 0}

@@ -6,13 +6,14 @@ import os
 import signal
 import subprocess
 import sys
+from types import SimpleNamespace
 from unittest.mock import Mock
 
 import pytest
 
 import cbobench
 from cbobench.errors import CbobenchError, Misuse
-from cbobench.play.task import Crashed, Receipt
+from cbobench.play.task import Crashed, Receipt, carry_out
 from cbobench.results.folder import RunFolder
 from cbobench.sweep import executors, ray_executor, scheduler
 from cbobench.sweep.executors import InlineExecutor, NodeLost, ProcessExecutor, usable_cpus
@@ -28,7 +29,7 @@ from tests.sweep.test_run import assert_same_rows
 def inline(tmp_path_factory):
     """A suite, and its run in this process."""
     folder = tmp_path_factory.mktemp("inline")
-    (folder / "suite.yaml").write_text(SLOW.replace("3000", "60").replace("12", "8"))
+    (folder / "suite.yaml").write_text(SLOW.replace("1500", "60").replace("12", "8"))
     cbobench.run(folder / "suite.yaml", out=folder / "run", engine="inline", block=50)
     return folder / "suite.yaml", folder / "run"
 
@@ -261,3 +262,81 @@ def test_inline_leaves_nothing_half_written(small_suite, tmp_path):
     executor.submit(todo.tasks[0])
     executor.close()
     assert forgotten == [[todo.tasks[0].name]]
+
+
+def silent(monkeypatch, todo, executor, **limits):
+    """A scheduler whose clock goes on when its executor is waited for, however long that takes here."""
+    monkeypatch.setattr(scheduler, "time", SimpleNamespace(monotonic=lambda: executor.now))
+    for name, value in {"QUIET": 0.2, "LOOK": 0.1, "SAY": 1e9, "PATIENCE": 1e9, **limits}.items():
+        monkeypatch.setattr(scheduler, name, value)
+    notes = []
+    one = scheduler_of(todo, executor, notes.append)
+    return one, notes
+
+
+class Deaf(FakeExecutor):
+    """An executor whose first answers are lost; what was recalled is answered when it is given again."""
+
+    def __init__(self, size, lost, publish):
+        super().__init__(size)
+        self.lost, self.publish, self.held, self.recalled, self.now = lost, publish, [], [], 0.0
+
+    def collect(self, seconds):
+        self.now += 0.01
+        for task in list(self.pending):
+            if self.lost and task not in self.held:
+                self.lost -= 1
+                self.held.append(task)
+                if self.publish:
+                    self.publish(task)
+            elif task not in self.held:
+                self.pending.remove(task)
+                yield task, Receipt(task.name, len(task.cells), 0, task.rounds, (), 0.01)
+
+    def cancel(self, task):
+        self.pending.remove(task)
+        self.held.remove(task)
+        self.recalled.append(task)
+        self.lost = 0
+
+
+def test_a_lost_answer_is_found_in_the_store(small_suite, tmp_path, monkeypatch):
+    todo = plan(small_suite(), out=tmp_path / "run", cpus=0, block=1)
+
+    def publish(task):
+        carry_out(todo.suite.problems[task.pair.problem.title], task, todo.folder)
+
+    executor = Deaf(3, 2, publish)
+    one, notes = silent(monkeypatch, todo, executor)
+    receipts = list(one.play())
+    assert sum(receipt.ok for receipt in receipts) == 12
+    assert len({receipt.task for receipt in receipts}) == 12
+    assert len(executor.recalled) == 2
+    assert notes == [f"{task.name} is done, though its worker's answer was lost" for task in executor.recalled]
+
+
+def test_a_task_that_takes_far_too_long_is_queued_again(small_suite, tmp_path, monkeypatch):
+    """Where its pair's other tasks say how long it takes; else it is only named."""
+    todo = plan(small_suite(), out=tmp_path / "run", cpus=0, block=1)
+    executor = Deaf(3, 1, None)
+    one, notes = silent(monkeypatch, todo, executor, PATIENCE=0.4, UNUSUAL=2.0)
+    assert sum(receipt.ok for receipt in one.play()) == 12
+    name = executor.recalled[0].name
+    assert notes == [f"no answer for 0 min from {name}; queued again"]
+
+
+def test_long_silence_names_what_is_in_play(small_suite, tmp_path, monkeypatch):
+    todo = plan(small_suite(), out=tmp_path / "run", cpus=0, block=4)
+    one, notes = silent(monkeypatch, todo, Deaf(3, 3, None), SAY=0.5)
+    names = [task.name for task in one.queue]
+    receipts = one.play()
+
+    def note(text):
+        notes.append(text)
+        if len(notes) == 2:
+            raise KeyboardInterrupt
+
+    one.overdue.note = note
+    with pytest.raises(KeyboardInterrupt):
+        list(receipts)
+    assert notes == [f"no answer for 0 min; in play: {', '.join(names)}"] * 2

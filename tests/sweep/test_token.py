@@ -64,7 +64,7 @@ def test_a_peer_without_the_token_is_refused(tmp_path):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("ends", ["kill", "in order"])
+@pytest.mark.parametrize("ends", ["kill", pytest.param("in order", marks=pytest.mark.long)])
 def test_the_folder_of_ray_is_for_this_user_alone_and_goes_with_it(tmp_path, ends):
     words = [sys.executable, "-c", STARTED]
     driver = subprocess.Popen(words, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, umask=0o022)

@@ -126,7 +126,7 @@ def mine(write_suite, tmp_path, monkeypatch):
     return run
 
 
-FINITE = ("ckb-ucb", "ckb-ts", "rpol-sw: {window: 5, variation: none}", "scbo", "random", "bandit-oco")
+FINITE = ("ckb-ucb", "rpol-sw: {window: 5, variation: none}", "scbo")
 
 
 @pytest.mark.parametrize(
@@ -139,7 +139,7 @@ FINITE = ("ckb-ucb", "ckb-ts", "rpol-sw: {window: 5, variation: none}", "scbo", 
 @pytest.mark.filterwarnings("ignore::RuntimeWarning")
 @pytest.mark.parametrize("task", ["Told: {how: %s}", "ToldBox: {how: %s, candidates: 64}"])
 def test_an_observation_that_is_no_number_ends_its_cell_alone(mine, task, how, message):
-    methods = FINITE if task.startswith("Told:") else ("rpol-ucb", "scbo", "random")
+    methods = FINITE if task.startswith("Told:") else ("rpol-ucb", "random")
     cells = mine("mine_wrong:" + task % how, *methods)
     assert (cells.loc[cells["seed"] == 1, "status"] == "ok").all()
     failed = cells[cells["seed"] == 0]
@@ -171,11 +171,9 @@ def test_what_a_channel_does_wrong_has_its_round(mine, how, message):
     ("settings", "message"),
     [
         ("what: f, value: nan", "^f is nan at action 99 in replicate 0; it must be finite$"),
-        ("what: f, value: -inf", "^f is -inf at action 99"),
         ("what: g, value: nan", "^g_1 is nan at action 99 in replicate 0"),
         ("what: norm, value: nan", "^the norm of g_1 is nan in replicate 0; it must be at least 0, or infinite"),
         ("what: noise, value: '-1'", "^the noise of g_1 is -1 in replicate 0; it must be at least 0 and finite$"),
-        ("what: noise, value: inf", "^the noise of g_1 is inf"),
         ("what: f, value: shape", r"^f of the drawn instances has shape \(1, 1\); it must be \(1, 100\)$"),
         ("what: norm, value: shape", r"^norm of the drawn instances has shape \(1, 1\); it must be \(1, 2\)$"),
     ],
