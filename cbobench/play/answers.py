@@ -30,7 +30,7 @@ class Receipt:
 
 
 @dataclass(frozen=True)
-class Crashed:
+class WorkerCrashed:
     """A task that came to nothing: its worker died while it played, or it took too long.
 
     Attributes:

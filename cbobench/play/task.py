@@ -15,10 +15,10 @@ from typing import Any
 
 import pyarrow as pa
 
-from cbobench.play.answers import Crashed as Crashed
 from cbobench.play.answers import GivenBack, try_out
 from cbobench.play.answers import Receipt as Receipt
 from cbobench.play.answers import TooLong as TooLong
+from cbobench.play.answers import WorkerCrashed as WorkerCrashed
 from cbobench.play.audit import Audit
 from cbobench.play.block import start, summaries
 from cbobench.play.failure import described, is_overdue, reraise_the_users, safe_text
@@ -88,7 +88,7 @@ class Task:
         return [replace(self, cells=some) for some in (self.cells[:middle], self.cells[middle:])]
 
 
-def crashed(folder: RunFolder, task: Task, how: str) -> Crashed:
+def crashed(folder: RunFolder, task: Task, how: str) -> WorkerCrashed:
     """What became of a task whose process ended: it hung, where it says so itself, and else died as told.
 
     What it has left half-written is removed.
@@ -96,13 +96,13 @@ def crashed(folder: RunFolder, task: Task, how: str) -> Crashed:
     stacks = reported(folder, task.name)
     folder.forget([task.name])  # now: the driver may write under that name as soon as it hears of it
     if not stacks:
-        return Crashed(how)
+        return WorkerCrashed(how)
     hours, minutes, seconds = map(int, re.findall(r"\d+", stacks)[:3])  # "Timeout (0:10:10)!"
     after = 3600 * hours + 60 * minutes + seconds
-    return Crashed(f"timed out after {after} s, and could not be interrupted", stacks, hung=True)
+    return WorkerCrashed(f"timed out after {after} s, and could not be interrupted", stacks, hung=True)
 
 
-def carry_out_there(problem: Problem, task: Task, folder: RunFolder) -> Receipt | Crashed | TooLong:
+def carry_out_there(problem: Problem, task: Task, folder: RunFolder) -> Receipt | WorkerCrashed | TooLong:
     """`carry_out` on a worker, which first proves that it has the driver's code.
 
     Raises:
@@ -119,12 +119,12 @@ def carry_out_there(problem: Problem, task: Task, folder: RunFolder) -> Receipt 
 
 def carry_out(
     problem: Problem, task: Task, folder: RunFolder, report: Path | None = None
-) -> Receipt | Crashed | TooLong:
+) -> Receipt | WorkerCrashed | TooLong:
     """Play a task and publish its rounds, then its cells.
 
     The cells advance in lock step. If anything is raised, each cell is played alone (the results are the same bits),
     so that one bad cell becomes one failed row and the others stand. What a play changes in this process is put back.
-    Several cells that hang are given back (`Crashed`), one that does is a failed row.
+    Several cells that hang are given back (`WorkerCrashed`), one that does is a failed row.
 
     Args:
         report: where to write what this process did as it ended a play that cannot be interrupted; None where it must
@@ -143,7 +143,7 @@ def carry_out(
         except BaseException as error:  # an algorithm may raise anything; who is at fault is found one by one
             reraise_the_users(error)
             if is_overdue(error) and len(task.cells) > 1:
-                return Crashed(described(error)[0])
+                return WorkerCrashed(described(error)[0])
             audited.clear()
             if is_overdue(error):
                 rows = [failed_row(task.cells[0], task, error)]

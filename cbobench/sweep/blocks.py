@@ -95,7 +95,7 @@ def machine_memory() -> int:
     return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
 
 
-def undone(
+def cells_to_play(
     grid: Grid, found: Published, again: Collection[str]
 ) -> tuple[list[Strip], list[NDArray[np.int64]] | None, int]:
     """What of a grid is still to be played.
@@ -124,7 +124,7 @@ def undone(
     return strips, attempts, stale
 
 
-def measured(grid: Grid, found: Published) -> list[Measured]:
+def measure_cells(grid: Grid, found: Published) -> list[Measured]:
     """What the published cells of each pair took.
 
     Args:
@@ -219,7 +219,7 @@ class Tasks(Sequence[Task]):
         _, first = np.unique(self._cuts[0], return_index=True)
         return [self[i] for i in first.tolist()]
 
-    def left(self, found: Published) -> Tasks:
+    def without(self, found: Published) -> Tasks:
         """Those of the cells that are not published yet, at least not of this attempt."""
         strips, attempts = [], []
         for strip, played in zip(self.strips, self.attempts, strict=True):

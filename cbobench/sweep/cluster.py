@@ -51,7 +51,7 @@ class Code:
     files: Mapping[str, Path] = field(default_factory=dict)
     folders: Collection[str] = ()
 
-    def lay_out(self, folder: Path) -> list[str]:
+    def copy_to(self, folder: Path) -> list[str]:
         """Copy what is sent; returns the paths of modules and packages."""
         for name, path in self.files.items():
             (folder / name).parent.mkdir(parents=True, exist_ok=True)
@@ -193,7 +193,7 @@ def check_nodes(ray: Any, folder: RunFolder, code: Code, note: Callable[[str], N
         if node["Alive"] and node["Resources"].get("CPU", 0) > 0:
             on = ray.util.scheduling_strategies.NodeAffinitySchedulingStrategy(node["NodeID"], soft=False)
             remote = ray.remote(there).options(num_cpus=0, max_retries=0, scheduling_strategy=on)
-            mark = mark_of(node["NodeID"])
+            mark = marker_of(node["NodeID"])
             hosts[remote.remote(mark, *sent)] = (mark, node["NodeManagerHostname"])
     if not hosts:
         return
@@ -259,7 +259,7 @@ def refuse_wrong_nodes(folder: RunFolder, answers: Mapping[str, tuple[str, str]]
         raise Misuse(f"nothing is played: {count}: {text.replace('HOST', hosts[0])}{others}")
 
 
-def mark_of(node: str) -> str:
+def marker_of(node: str) -> str:
     """The file that a node is to write: hidden from readers, and swept up if this process dies before it is."""
     return f".probe.{machine()}.{os.getpid()}.{int(node[:16], 16)}.tmp"
 

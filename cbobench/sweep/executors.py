@@ -27,7 +27,7 @@ from typing import Any, Protocol
 
 from cbobench.errors import CbobenchError
 from cbobench.play.failure import described
-from cbobench.play.task import Crashed, Receipt, Task, TooLong, carry_out, carry_out_there, crashed
+from cbobench.play.task import Receipt, Task, TooLong, WorkerCrashed, carry_out, carry_out_there, crashed
 from cbobench.problems.base import Problem
 from cbobench.registry import fresh_interpreter
 from cbobench.results.folder import RunFolder
@@ -50,7 +50,7 @@ class ExecutorDied(CbobenchError):
     """An executor has ended, and not because it was closed; what is published stays."""
 
 
-Answer = Receipt | Crashed | TooLong | NodeLost
+Answer = Receipt | WorkerCrashed | TooLong | NodeLost
 
 
 class Executor(Protocol):

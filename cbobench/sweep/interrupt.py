@@ -18,41 +18,25 @@ AGAIN = 1.0  # seconds after which another signal is no longer the same impatien
 
 
 class Interruption:
-    """Signals become `Interrupted`; while a sweep closes down (`deaf`) they do nothing.
+    """The handler of signals: they raise `Interrupted`; while a sweep closes down (`ignoring`) they do nothing.
 
     Attributes:
         taken: when one was taken last, in seconds of a monotonic clock; None before.
     """
 
     def __init__(self) -> None:
-        self.deaf = False
+        self.ignoring = False
         self.taken: float | None = None
-        self.previous: dict[int, Any] = {}
 
-    def arm(self) -> None:
-        """Take the signals. Not in the main thread they are left to whoever owns them."""
-        if threading.current_thread() is not threading.main_thread():
-            return
-        for number in SIGNALS:
-            if number == signal.SIGHUP and signal.getsignal(number) == signal.SIG_IGN:
-                continue  # nohup: the sweep is to outlive its terminal
-            handler = signal.signal(number, self._interrupt)
-            self.previous.setdefault(number, handler)
-
-    def disarm(self) -> None:
-        """Give them back."""
-        for number, handler in self.previous.items():
-            signal.signal(number, handler)
+    def __call__(self, number: int, frame: FrameType | None) -> None:
+        now = time.monotonic()
+        if not self.ignoring and (self.taken is None or now - self.taken > AGAIN):
+            self.taken = now
+            raise Interrupted
 
     def check(self) -> None:
         """Raise `Interrupted` where a signal was taken, and what it raised was swallowed by a cell."""
         if self.taken is not None:
-            raise Interrupted
-
-    def _interrupt(self, number: int, frame: FrameType | None) -> None:
-        now = time.monotonic()
-        if not self.deaf and (self.taken is None or now - self.taken > AGAIN):
-            self.taken = now
             raise Interrupted
 
 
@@ -64,10 +48,17 @@ def ignore() -> None:
 
 @contextmanager
 def interruptible() -> Iterator[Interruption]:
-    """Signals are taken within, and given back after."""
+    """Signals are taken within, and given back after; not in the main thread they are left to whoever owns them."""
     interruption = Interruption()
+    before: dict[signal.Signals, Any] = {}
     try:
-        interruption.arm()
+        for number in SIGNALS if threading.current_thread() is threading.main_thread() else ():
+            handler = signal.getsignal(number)
+            if number == signal.SIGHUP and handler == signal.SIG_IGN:
+                continue  # nohup: the sweep is to outlive its terminal
+            before[number] = handler
+            signal.signal(number, interruption)
         yield interruption
     finally:
-        interruption.disarm()
+        for number, handler in before.items():
+            signal.signal(number, handler)

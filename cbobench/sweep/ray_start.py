@@ -93,7 +93,7 @@ def start_ray(cpus: int | None, address: str | None, code: Code | None = None) -
     else:
         options["address"] = address
     if code is not None and code.files:  # as modules, for a job of Ray's may have a working folder of its own
-        options["runtime_env"] = {"py_modules": code.lay_out(folder / "modules")}
+        options["runtime_env"] = {"py_modules": code.copy_to(folder / "modules")}
     said = folder / "said"
     try:
         with _in_empty_folder(folder / "empty"), _stderr_to(said):

@@ -71,7 +71,7 @@ class Plan:
         stale: those of them that other code played.
         notes: what a reader should know of the folder, a line each.
         known: files that were published when the plan was made.
-        measured: what cells in the folder took (see `blocks.measured`).
+        measured: what cells in the folder took (see `blocks.measure_cells`).
     """
 
     suite: Suite
@@ -159,10 +159,12 @@ def plan(
         size = block or min(blocks.block_size(len(grid.pairs), len(grid.seeds), workers), limit)
         record = RunRecord(loaded.name, loaded.about, loaded.keep, size, (grid,), (call,), loaded.audit)
         found = nothing()
-    strips, attempts, stale = blocks.undone(grid, found, again)
+    strips, attempts, stale = blocks.cells_to_play(grid, found, again)
     tasks = blocks.Tasks(strips, record.block, record.keep, attempts, record.audit, loaded.timeout, loaded.demands)
     done = len(grid.cells) - len(tasks.cells)
-    return Plan(loaded, folder, record, tasks, done, stale, notes, frozenset(found.tasks), blocks.measured(grid, found))
+    return Plan(
+        loaded, folder, record, tasks, done, stale, notes, frozenset(found.tasks), blocks.measure_cells(grid, found)
+    )
 
 
 def execute(
@@ -250,7 +252,7 @@ def execute(
         except KeyboardInterrupt:
             stopped = True
         finally:
-            interrupted.deaf = True
+            interrupted.ignoring = True
             try:
                 if sys.exception() is None:
                     done = outcome()
@@ -266,7 +268,7 @@ def _still_to_play(todo: Plan, claim: Claim) -> Plan:
     if removed := sweep_up(todo.folder, claim.id):
         claim.note(f"removed {removed} unfinished files of calls that were killed")
     new = todo.folder.published() - todo.known  # of pieces, perhaps, that are called otherwise
-    return replace(todo, folder=claim.there, tasks=todo.tasks.left(played(todo.folder)) if new else todo.tasks)
+    return replace(todo, folder=claim.there, tasks=todo.tasks.without(played(todo.folder)) if new else todo.tasks)
 
 
 def _write_record(todo: Plan, name: str) -> None:

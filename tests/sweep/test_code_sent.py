@@ -60,7 +60,7 @@ def test_of_a_package_all_goes_that_may_be_code(mine, tmp_path):
     made = cluster.collect_code(sources("whole:X"), ship=True)
     sent = {name for name in made.files if not name.startswith("cbobench/")}
     assert sent == {f"whole/{name}" for name in ("__init__.py", "table.json", "more/file.py", "code/data/file.py")}
-    tops = made.lay_out(tmp_path / "out")
+    tops = made.copy_to(tmp_path / "out")
     assert tops == [str(tmp_path / "out" / "cbobench"), str(tmp_path / "out" / "whole")]
     assert (tmp_path / "out" / "whole" / "code" / "data" / "file.py").read_text() == "A = 1\n"
 
@@ -95,7 +95,7 @@ MINE = ("rkhs-1d", "ckb-ucb", source_hash("rkhs-1d", "ckb-ucb"), libraries())
 
 
 def test_a_node_that_is_as_it_must_be(claimed):
-    mark = cluster.mark_of("5f" * 28)
+    mark = cluster.marker_of("5f" * 28)
     answer = cluster.check_here(claimed, mark, [MINE])
     assert answer == ""
     assert [*leftovers(claimed, "")] == [], "its driver lives"

@@ -13,7 +13,7 @@ import pytest
 
 import cbobench
 from cbobench.errors import CbobenchError, Misuse
-from cbobench.play.task import Crashed, Receipt, carry_out
+from cbobench.play.task import Receipt, WorkerCrashed, carry_out
 from cbobench.results.folder import RunFolder
 from cbobench.sweep import executors, ray_executor, scheduler
 from cbobench.sweep.executors import InlineExecutor, NodeLost, ProcessExecutor, usable_cpus
@@ -196,12 +196,12 @@ def test_cpus_that_may_be_used():
 def test_a_lost_node_and_a_crash(small_suite, tmp_path):
     """What lost its node is played again whole; what crashed its worker in halves, and a cell three times."""
     todo, notes = plan(small_suite(seeds=2), out=tmp_path / "run", cpus=3), []
-    executor = FakeExecutor(3, [NodeLost(), *[Crashed("ran out of memory")] * 2])
+    executor = FakeExecutor(3, [NodeLost(), *[WorkerCrashed("ran out of memory")] * 2])
     one = scheduler_of(todo, executor, notes.append)
     assert sum(receipt.ok for receipt in one.play()) == 6
     assert one.rounds == 0, "none waits"
     assert [note for note in notes if note.startswith("a machine was lost that played rkhs-1d.ckb-ucb.0-1.")] == notes
-    receipts = list(scheduler_of(todo, FakeExecutor(1, [Crashed("ran out of memory")] * 1000)).play())
+    receipts = list(scheduler_of(todo, FakeExecutor(1, [WorkerCrashed("ran out of memory")] * 1000)).play())
     assert sum(receipt.failed for receipt in receipts) == 6
     assert all("ran out of memory 3 times" in receipt.errors[0] for receipt in receipts)
     with pytest.raises(CbobenchError, match="lost their node"):
@@ -242,7 +242,13 @@ def test_ray_tells_lost_nodes_from_crashes_and_refusals(small_suite, tmp_path):
     client.ray = Mock(exceptions=Errors, get=get, wait=lambda references, **options: (references[:1], references[1:]))
     client.flight = dict.fromkeys(range(len(answers)), task)
     told = [next(iter(client.collect(0.1)))[1] for _ in answers[:5]]
-    assert told == [receipt, NodeLost(), NodeLost(), Crashed("crashed its worker"), Crashed("ran out of memory")]
+    assert told == [
+        receipt,
+        NodeLost(),
+        NodeLost(),
+        WorkerCrashed("crashed its worker"),
+        WorkerCrashed("ran out of memory"),
+    ]
     for words in (r"could not be carried out: e: KeyError: 'x'", "^other code$"):
         with pytest.raises(CbobenchError, match=words):
             list(client.collect(0.1))
