@@ -43,7 +43,7 @@ class FakeExecutor:
     """Ends one task at a time, with the answers given, then with receipts."""
 
     def __init__(self, slots, answers=()):
-        self.slots, self.pending, self.answers = slots, [], list(answers)
+        self.slots, self.pending, self.answers, self.submitted = slots, [], list(answers), 0
 
     def room(self):
         return self.slots - len(self.pending)
@@ -53,6 +53,7 @@ class FakeExecutor:
 
     def submit(self, task):
         self.pending.append(task)
+        self.submitted += 1
 
     def collect(self, seconds):
         if self.pending:

@@ -201,7 +201,9 @@ def test_a_lost_node_and_a_crash(small_suite, tmp_path):
     assert sum(receipt.ok for receipt in one.play()) == 6
     assert one.rounds == 0, "none waits"
     assert [note for note in notes if note.startswith("a machine was lost that played rkhs-1d.ckb-ucb.0-1.")] == notes
-    receipts = list(scheduler_of(todo, FakeExecutor(1, [WorkerCrashed("ran out of memory")] * 1000)).play())
+    executor = FakeExecutor(1, [WorkerCrashed("ran out of memory")] * 1000)
+    receipts = list(scheduler_of(todo, executor).play())
+    assert executor.submitted == 3 + 6 * 3
     assert sum(receipt.failed for receipt in receipts) == 6
     assert all("ran out of memory 3 times" in receipt.errors[0] for receipt in receipts)
     with pytest.raises(CbobenchError, match="lost their node"):
