@@ -30,7 +30,7 @@ from sklearn.model_selection import train_test_split
 from sklearn.neural_network import MLPClassifier
 from threadpoolctl import threadpool_limits
 
-from cbobench.problems import tuning
+from cbobench.problems.shi_eryilmaz import MEASURED
 from cbobench.rng import generator
 
 HIDDEN = (8, 16, 32, 64, 128)
@@ -88,7 +88,7 @@ def measure(repetitions: int) -> list[str]:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--repetitions", type=int, default=12)
-    parser.add_argument("--out", type=Path, default=tuning.MEASURED.parent)
+    parser.add_argument("--out", type=Path, default=MEASURED.parent)
     given = parser.parse_args()
     started, load = time.perf_counter(), os.getloadavg()
     with threadpool_limits(1), warnings.catch_warnings():

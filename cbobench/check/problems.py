@@ -18,8 +18,7 @@ from cbobench.gp.box import Box
 from cbobench.gp.kernels import Array
 from cbobench.problems.base import Actions, Drawn, Problem
 from cbobench.problems.box import BoxProblem
-from cbobench.problems.search import search
-from cbobench.problems.stated import check_formula
+from cbobench.problems.optimum import check_formula, search
 from cbobench.rng import Streams, generator
 
 SEEDS = (0, 1, 2, 3)

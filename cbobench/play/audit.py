@@ -19,8 +19,8 @@ from cbobench.play.play import Play
 from cbobench.play.premises import premises
 from cbobench.play.rows import recorded_rounds
 from cbobench.play.theorem import bounds
+from cbobench.problems.instances import best_feasible, slater_margin
 from cbobench.problems.program import Program, solve
-from cbobench.problems.reference import best_feasible, slater_margin
 
 CURVE = 64  # points of a curve over rounds
 

@@ -33,7 +33,7 @@ from cbobench.results.provenance import cpu
 from cbobench.results.schema import Writer, footer, schema
 from cbobench.results.store import StoreFailure
 from cbobench.suite.cells import Cell, Pair
-from cbobench.suite.demand import ONE, Demand
+from cbobench.suite.settings import ONE, Demand
 from cbobench.suite.variants import canonical
 from cbobench.threads import single_thread
 

@@ -24,7 +24,7 @@ from cbobench.gp.kernels import Array
 from cbobench.problems.instances import Actions as Actions
 from cbobench.problems.instances import Drawn as Drawn
 from cbobench.problems.instances import Instances as Instances
-from cbobench.problems.reference import choose_seed_set as choose_seed_set
+from cbobench.problems.instances import choose_seed_set as choose_seed_set
 from cbobench.rng import Streams
 
 Ability = Literal[

@@ -21,9 +21,9 @@ from cbobench.problems.channels import Everywhere, FeedbackModel
 from cbobench.problems.data import DataFolder
 from cbobench.problems.instances import PLAYED
 from cbobench.problems.instances import Formula as Formula
-from cbobench.problems.stated import Reference as Reference
-from cbobench.problems.stated import beaten, check_formula, contradiction
-from cbobench.problems.stated import pointwise as pointwise
+from cbobench.problems.optimum import Reference as Reference
+from cbobench.problems.optimum import beaten, check_formula, contradiction
+from cbobench.problems.optimum import pointwise as pointwise
 
 SAMPLE = 2**13  # points at which a formula's range, spread and Slater margin are read off
 LARGEST_GRID = 10_000

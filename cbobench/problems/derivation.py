@@ -10,10 +10,9 @@ from cbobench.errors import CbobenchError, Misuse, one_line
 from cbobench.problems.base import Problem
 from cbobench.problems.box import BoxProblem
 from cbobench.problems.instances import Formula
-from cbobench.problems.rkhs_box import RKHSBox
-from cbobench.problems.search import Optimum, search
+from cbobench.problems.optimum import Optimum, Reference, check_formula, search
+from cbobench.problems.rkhs import RKHSBox
 from cbobench.problems.simulator import Simulator
-from cbobench.problems.stated import Reference, check_formula
 
 FEW = 3  # searches that end at the optimum: fewer are no agreement
 

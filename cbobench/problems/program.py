@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from cbobench.errors import CellFailure
 from cbobench.gp.kernels import Array
-from cbobench.problems.reference import best_policy_value
+from cbobench.problems.instances import best_policy_value
 
 
 @dataclass(frozen=True)

@@ -1,7 +1,10 @@
-"""Problems from paired readings: every row holds the reward and the constraint value of all actions at once.
+"""Problems from tables of readings: rows per arm, a mean vector with a covariance, or pairs of reward and constraint.
 
-f and g are the means of the rows. A round's noise is one row drawn at random, so that f and g of a round belong to
-the same day of a simulation, or to the same repetition of a measurement.
+With rows, f is the mean of the rows, the kernel their empirical correlation (the covariance of z-scored columns), and
+a round's noise is a row drawn at random, so one reading gives both the reward and the constraint value; the constraint
+is a threshold, g = -f + h. With pairs every row holds the reward and the constraint value of all actions at once:
+f and g are the means of the rows, and f and g of a round belong to the same day of a simulation, or to the same
+repetition of a measurement.
 """
 
 from __future__ import annotations
@@ -9,6 +12,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Literal
 
 import numpy as np
 
@@ -17,8 +21,127 @@ from cbobench.gp.actions import Finite
 from cbobench.gp.kernels import Array, StationaryName, smooth_norm, stationary
 from cbobench.params import param, state
 from cbobench.problems.base import Channel, Drawn, Instances, Problem, choose_seed_set
-from cbobench.problems.channels import PairedRows
-from cbobench.rng import Streams
+from cbobench.problems.channels import AdditiveNoise, PairedRows, ResampledRows
+from cbobench.rng import Draws, Streams, standard_normal
+
+
+@dataclass(frozen=True)
+class Table:
+    """What a tabular problem is made of.
+
+    Args:
+        mean: f, (n,).
+        covariance: kernel matrix with a diagonal of at most 1, (n, n).
+        rows: readings (rows, n) whose residuals are the noise, or None for Gaussian noise.
+        names: a name per arm.
+        points: coordinates (n, d) or None.
+    """
+
+    mean: Array
+    covariance: Array
+    rows: Array | None
+    names: tuple[str, ...]
+    points: Array | None
+
+
+def correlation(rows: Array, what: str) -> Array:
+    """Covariance of the z-scored columns of `rows`, (n, n).
+
+    Raises:
+        Misuse: fewer than two rows, or a column without spread.
+    """
+    if len(rows) < 2:
+        raise Misuse(f"{what} has {len(rows)} row(s); an empirical covariance needs at least 2")
+    flat = np.flatnonzero(rows.std(axis=0) <= 1e-12 * np.abs(rows).max(axis=0))
+    if len(flat):
+        raise Misuse(f"{what}: column {flat[0]} never changes, so it has no correlation; drop it")
+    matrix = np.atleast_2d(np.corrcoef(rows, rowvar=False))
+    np.fill_diagonal(matrix, 1.0)  # to the last bit, so that equal prior variances are ties
+    return matrix
+
+
+Normalise = Literal["z-score", "min-max", "max", "common"]
+
+
+def normalised_covariance(rows: Array, how: Normalise, what: str, unit: bool = False) -> Array:
+    """Covariance of the normalised columns of `rows`, (n, n).
+
+    Args:
+        how: `z-score`: each column less its mean, over its own deviation (all variances are 1). `min-max`: each column
+            from 0 to 1. `max`: each column over its largest value. `common`: all columns over the largest value of
+            all. Only the first gives all arms one prior variance: under the others, what varies most is tried first.
+        unit: whether the matrix is divided by its largest entry, so that the largest prior variance is 1.
+
+    Raises:
+        Misuse: as `correlation`, or a largest value that is not positive.
+    """
+    spread = correlation(rows, what)
+    if how == "z-score":
+        return spread
+    highest = rows.max(axis=0)
+    lacking = np.flatnonzero(highest <= 0)
+    if how != "min-max" and len(lacking):
+        raise Misuse(f"{what}: column {lacking[0]} has no positive value, so normalise: {how} has no meaning")
+    scale = {"min-max": highest - rows.min(axis=0), "max": highest, "common": highest.max()}[how]
+    matrix = np.atleast_2d(np.cov(rows / scale, rowvar=False))
+    return matrix / matrix.max() if unit else matrix
+
+
+class TabularProblem(Problem):
+    """Base: subclasses say how the `Table` is made and what the threshold is."""
+
+    table: Table
+    seed_size: int
+    R: float | None = None
+
+    @property
+    def level(self) -> float:
+        """h of g = -f + h, in the table's units."""
+        raise NotImplementedError
+
+    def check(self) -> None:
+        """Raises `Misuse` where no arm reaches the threshold."""
+        best = float(self.table.mean.max())
+        if self.settle(np.array(self.level - best)) > 0:
+            raise Misuse(f"no feasible action: the best mean is {best:.6g}, under the threshold {self.level:.6g}")
+
+    @cached_property
+    def actions(self) -> Finite:
+        return Finite(self.table.covariance, self.table.points, "given", self.table.names)
+
+    @property
+    def constraints(self) -> int:
+        return 1
+
+    @property
+    def noise(self) -> float:
+        """R: the given number, or the largest absolute residual of the rows (as the papers set it)."""
+        if self.R is not None:
+            return self.R
+        assert self.table.rows is not None
+        return float(np.abs(self.table.rows - self.table.mean).max())
+
+    def known_instance(self) -> Instances:
+        return self.draw([np.random.default_rng(0)])
+
+    def draw(self, generators: Sequence[np.random.Generator]) -> Instances:
+        replicates = len(generators)
+        f = np.tile(self.table.mean, (replicates, 1))
+        g = (self.level - f)[:, None]
+        norm = np.tile(self._norms, (replicates, 1))
+        noise = np.full((replicates, 2), self.noise)
+        seeds = choose_seed_set(self.settle(g), self.seed_size, generators)
+        return Instances(f, g, norm, noise, seeds, np.zeros(replicates, dtype=np.intp))
+
+    @cached_property
+    def _norms(self) -> Array:
+        return np.asarray(self.actions.norm(np.stack([self.table.mean, self.level - self.table.mean])))
+
+    def feedback(self, instances: Drawn, streams: Streams) -> Channel:
+        if self.table.rows is None:
+            draws = Draws(streams.role("noise"), standard_normal, (2,))
+            return AdditiveNoise(instances, instances.noise, draws)
+        return ResampledRows(self.table.rows, self.level, streams)
 
 
 def unit_grid(*axes: Sequence[float]) -> Array:

@@ -11,9 +11,9 @@ from cbobench.errors import Misuse
 from cbobench.gp.kernels import Array
 from cbobench.params import param
 from cbobench.problems import PROBLEMS
+from cbobench.problems.columns import read_table
 from cbobench.problems.data import DATA_SETS, DataFolder
-from cbobench.problems.files import read_table
-from cbobench.problems.tabular import Normalise, Table, TabularProblem, normalised_covariance
+from cbobench.problems.readings import Normalise, Table, TabularProblem, normalised_covariance
 from cbobench.rng import generator
 
 LOOK_ALIKE = "look-alike-1"  # enters a cell's id: raise the number when a look-alike's numbers change

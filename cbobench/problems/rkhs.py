@@ -1,23 +1,30 @@
-"""Random functions of a reproducing-kernel Hilbert space on a finite grid (Zhou & Ji 2022, Section 5.1)."""
+"""Random functions of a reproducing-kernel Hilbert space, on a finite grid and on a box (Zhou & Ji 2022, Section 5.1).
+
+On a box they are finite sums of kernel sections, whose norms are exact.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
-from functools import cached_property
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property, lru_cache
 from typing import Literal
 
 import numpy as np
+from numpy.typing import NDArray
 
 from cbobench.errors import CellFailure, Misuse
 from cbobench.gp import kernels
 from cbobench.gp.actions import Finite, Scattered
-from cbobench.gp.kernels import Array
+from cbobench.gp.box import Box, sobol
+from cbobench.gp.kernels import Array, Matern, SquaredExponential, StationaryName
 from cbobench.params import param
 from cbobench.problems import PROBLEMS
 from cbobench.problems.base import Drawn, Instances, choose_seed_set
 from cbobench.problems.channels import Everywhere, FeedbackModel
 from cbobench.problems.data import DataFolder
+from cbobench.problems.instances import PLAYED
+from cbobench.problems.optimum import Optimum, search
 from cbobench.rng import generator
 
 MAX_REDRAWS = 1000
@@ -174,3 +181,181 @@ class RKHS(RandomRKHS):
 
         points = qmc.Sobol(self.d, scramble=False).random_base2(int(np.ceil(np.log2(self.n))))[: self.n]
         return points, self.kernel, self.lengthscale
+
+
+SAMPLE = 2**10  # points where a draw's range is read off, and a feasible one looked for
+STARTS, POWER = 8, 12  # of the search for the optimum of a draw; every support is a start besides
+ACCURACY = 1e-6
+
+
+@dataclass(frozen=True)
+class Sections:
+    """Functions Σ_i a_i k(., x_i) on the unit cube, of one replicate.
+
+    Attributes:
+        kernel: k.
+        supports: x_i, (p, d).
+        weights: a_i of (f, g_1, ..., g_m), (p, 1 + m).
+    """
+
+    kernel: SquaredExponential | Matern
+    supports: Array
+    weights: Array
+
+    def __call__(self, x: Array) -> Array:
+        """Values (..., 1 + m) at points (..., d); those of a point do not depend on the others, to the last bit."""
+        rows = self.kernel(x.reshape(-1, x.shape[-1]), self.supports)
+        return np.matmul(rows[:, None, :], self.weights)[:, 0].reshape(*x.shape[:-1], -1)
+
+    @property
+    def norm(self) -> Array:
+        """RKHS norms √(aᵀKa), (1 + m,)."""
+        K = self.kernel(self.supports, self.supports)
+        return np.sqrt((self.weights * (K @ self.weights)).sum(axis=0))
+
+
+@lru_cache(maxsize=1024)
+def optimum(kernel: SquaredExponential | Matern, d: int, supports: bytes, weights: bytes) -> Optimum:
+    """What the search finds; every method of a suite meets the same draws."""
+    where = np.frombuffer(supports).reshape(-1, d)
+    made = Sections(kernel, where, np.frombuffer(weights).reshape(len(where), -1))
+    return search(made, Box(np.zeros(d), np.ones(d)), STARTS, POWER, list(where))
+
+
+@dataclass(frozen=True)
+class SectionInstances:
+    """One draw of functions per replicate (see `Drawn`).
+
+    Attributes:
+        functions: of each replicate, points (..., d) to (f, g_1, ..., g_m), (..., 1 + m).
+        points, f_star: best feasible points (S, d) and their rewards (S,).
+    """
+
+    functions: Sequence[Callable[[Array], Array]]
+    points: Array
+    f_star: Array
+    norm: Array
+    noise: Array
+    sup: Array
+    slater: Array
+    redraws: NDArray[np.intp]
+    binds: NDArray[np.bool_]
+    accuracy: float = ACCURACY
+    seed_set: None = None
+    exact: bool = True
+    units: tuple[float, float] = PLAYED
+
+    def values(self, first: int, actions: Array) -> Array:
+        return np.stack([function(actions[:, s]) for s, function in enumerate(self.functions)], axis=1)
+
+    def stars(self, first: int, rounds: int) -> tuple[Array, Array]:
+        shape = (rounds, len(self.f_star))
+        return np.broadcast_to(self.f_star, shape), np.full(shape, np.nan)
+
+    def best(self, t: int) -> Array:
+        return self.points
+
+    def changes(self) -> tuple[tuple[int, Array], ...]:
+        return ()
+
+    def settled(self, settle: Callable[[Array], Array]) -> SectionInstances:
+        def wrapped(function: Callable[[Array], Array]) -> Callable[[Array], Array]:
+            def settled(x: Array) -> Array:
+                values = function(x)
+                return np.concatenate([values[..., :1], settle(values[..., 1:])], axis=-1)
+
+            return settled
+
+        return replace(self, functions=[wrapped(function) for function in self.functions])
+
+
+@PROBLEMS.register("rkhs-box")
+@dataclass(kw_only=True)
+class RKHSBox(FeedbackModel):
+    """f and every g_j are Σ_i a_i k(., x_i) on [0, 1]^d, a_i uniform on [-1, 1], x_i uniform in the box.
+
+    The functions lie in the space of the learners' kernel, and their norms √(aᵀKa) are exact, as the theory asks; no
+    formula on a box of the literature does. Draws without a feasible point among 1,024 are thrown away and counted. The
+    optimum of each draw comes from the search of `cbobench reference`, begun at every support, too; a play that finds a
+    better point is a failed cell.
+    """
+
+    source = "ours"
+    about = "random RKHS functions on [0, 1]^d: f and m constraints in the kernel's space, norms exact"
+
+    d: int = param(2, "input dimension", at_least=1, at_most=6)
+    m: int = param(1, "number of constraints", at_least=1, at_most=20)
+    supports: int = param(20, "how many kernel sections each function is made of", at_least=1, at_most=200)
+    kernel: StationaryName = param("se", "kernel of f and g, and of the learners' models")
+    lengthscale: float = param(0.2, "its lengthscale", at_least=0.05, at_most=1e4)
+    noise: float | None = param(None, "noise standard deviation R; null takes noise_share", above=0.0)
+    noise_share: float = param(0.01, "R^2 as a share of each function's range", above=0.0)
+    instance: int | Literal["fresh", "fixed"] = param(
+        "fresh", "a fresh instance per seed, or one for all seeds: fixed (number 0), or its number"
+    )
+    candidates: int = param(
+        1024, "points at which acquisition functions are first evaluated, where no mesh takes their place", at_least=16,
+        at_most=65536,
+    )  # fmt: skip
+
+    @classmethod
+    def facts(cls) -> dict[str, str]:
+        return {"actions": "box, any d", "constraints": "any", "feasible": "varies", "best": "varies"}
+
+    def validate(self) -> None:
+        if self.kernel == "matern12":
+            raise Misuse(
+                "kernel is 'matern12', whose sums have a kink at each support; allowed: se, matern32, matern52"
+            )
+
+    @cached_property
+    def actions(self) -> Box:
+        return Box(np.zeros(self.d), np.ones(self.d), self.kernel, self.lengthscale, self.candidates)
+
+    @property
+    def constraints(self) -> int:
+        return self.m
+
+    def draw(self, generators: Sequence[np.random.Generator]) -> SectionInstances:
+        if self.instance != "fresh":
+            number = 0 if self.instance == "fixed" else int(self.instance)
+            one = self._draw_one(generator(self.name, "fixed", number))
+            drawn = [one for _ in generators]
+        else:
+            drawn = [self._draw_one(gen) for gen in generators]
+        functions, points, f, norm, sup, spread, slater, redraws, binds = zip(*drawn, strict=True)
+        ranges = np.stack(spread)
+        noise = np.sqrt(self.noise_share * ranges) if self.noise is None else np.full_like(ranges, self.noise)
+        return SectionInstances(
+            functions, np.stack(points), np.array(f), np.stack(norm), noise, np.stack(sup), np.array(slater),
+            np.array(redraws, dtype=np.intp), np.array(binds),
+        )  # fmt: skip
+
+    def _draw_one(
+        self, gen: np.random.Generator
+    ) -> tuple[Sections, Array, float, Array, Array, Array, float, int, bool]:
+        sample = sobol(self.d, SAMPLE)
+        for redraws in range(MAX_REDRAWS):  # noqa: B007
+            where = gen.uniform(0, 1, (self.supports, self.d))
+            made = Sections(self.actions.kernel, where, gen.uniform(-1, 1, (self.supports, 1 + self.m)))
+            values = made(sample)
+            if (self.settle(values[:, 1:]) <= 0).all(axis=1).any():
+                break
+        else:
+            raise CellFailure(f"no feasible instance in {MAX_REDRAWS} draws; draw fewer constraints")
+        found = optimum(made.kernel, self.d, where.tobytes(), made.weights.tobytes())
+        f = float(found.values[0])
+        sup = np.maximum(np.abs(values).max(axis=0), np.abs(found.values))
+        binds = found.highest - f > ACCURACY * (1 + abs(f))
+        spread = values.max(axis=0) - values.min(axis=0)
+        return made, found.x, f, made.norm, sup, spread, min(1.0, found.slater), redraws, binds
+
+    def everywhere(self, instances: Drawn) -> Everywhere:
+        assert isinstance(instances, SectionInstances)
+        replicates = len(instances.f_star)
+
+        def at(points: Array | None) -> Array:
+            units = self.actions.candidates[None].repeat(replicates, axis=0) if points is None else points
+            return instances.values(1, units.swapaxes(0, 1))[..., 1:].transpose(1, 2, 0)
+
+        return at

@@ -14,11 +14,10 @@ from cbobench.gp.kernels import Array, StationaryName, check_covariance
 from cbobench.params import param, state
 from cbobench.problems import PROBLEMS
 from cbobench.problems.base import Channel, Drawn, Problem
+from cbobench.problems.columns import coordinates, numbers, numeric, read_frame, refuse_ambiguous, refuse_unnamed
 from cbobench.problems.configurations import Configurations, Measured, Rule, constraints_of, deviation, objective_of
 from cbobench.problems.data import DataFolder, sha256
-from cbobench.problems.files import numbers, numeric, read_frame, refuse_ambiguous, refuse_unnamed
-from cbobench.problems.inputs import coordinates
-from cbobench.problems.tabular import Table, TabularProblem, correlation
+from cbobench.problems.readings import Table, TabularProblem, correlation
 from cbobench.rng import Streams
 
 if TYPE_CHECKING:

@@ -20,9 +20,9 @@ from cbobench.results.asked import Asked
 from cbobench.results.folder import RunFolder
 from cbobench.results.schema import SCHEMA_VERSION, refuse_version
 from cbobench.suite.cells import Grid, Pair, Strip, Suite
-from cbobench.suite.limits import texts
 from cbobench.suite.variants import Variant as Variant
 from cbobench.suite.variants import canonical, difference, short
+from cbobench.suite.yamlio import texts
 from cbobench.words import counted
 
 FILE, CALLS, DIGEST = "run.json", "invocations", "digest"

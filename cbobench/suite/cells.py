@@ -20,9 +20,9 @@ from numpy.typing import NDArray
 
 from cbobench.errors import show
 from cbobench.problems.base import Problem
-from cbobench.suite.demand import Demand
-from cbobench.suite.limits import MAX_CELLS, MAX_HORIZON, MAX_SEED
+from cbobench.suite.settings import Demand
 from cbobench.suite.variants import Variant
+from cbobench.suite.yamlio import MAX_CELLS, MAX_HORIZON, MAX_SEED
 
 
 @dataclass(frozen=True)

@@ -21,7 +21,7 @@ from cbobench.problems.simulator import LATEST, Simulator
 from cbobench.registry import Registry
 from cbobench.rng import Streams
 from cbobench.suite.cells import Pair
-from cbobench.suite.parallel import points_of
+from cbobench.suite.settings import points_of
 from cbobench.suite.variants import Variant
 
 INSTEAD = "; can play it: "

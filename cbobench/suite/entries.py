@@ -18,9 +18,9 @@ from cbobench.problems import PROBLEMS
 from cbobench.problems.base import Problem
 from cbobench.problems.data import DataFolder
 from cbobench.suite import yamlio
-from cbobench.suite.demand import ONE, Demand, demand
-from cbobench.suite.limits import MAX_VARIANTS, refuse_product
+from cbobench.suite.settings import ONE, Demand, demand
 from cbobench.suite.variants import Variant, short
+from cbobench.suite.yamlio import MAX_VARIANTS, refuse_product
 from cbobench.threads import single_thread
 
 

@@ -12,10 +12,9 @@ from cbobench.problems.data import DataFolder
 from cbobench.suite import yamlio
 from cbobench.suite.cells import Grid, Pair, Suite
 from cbobench.suite.checks import check_pairs, check_shared, unique
-from cbobench.suite.demand import ONE
 from cbobench.suite.entries import Where, algorithm_variants, entries, problem_variants
-from cbobench.suite.initial import check_initial, initial_of, shaped
-from cbobench.suite.limits import (
+from cbobench.suite.settings import ONE, check_initial, initial_of, parallel_of, shaped
+from cbobench.suite.yamlio import (
     MAX_CELLS,
     MAX_HORIZON,
     MAX_PAIRS,
@@ -24,7 +23,6 @@ from cbobench.suite.limits import (
     check_texts,
     refuse_product,
 )
-from cbobench.suite.parallel import parallel_of
 from cbobench.words import counted
 
 KEYS = (

@@ -29,7 +29,7 @@ from cbobench.results.source import libraries, refuse_edits, source_hash
 from cbobench.results.staleness import Freshness
 from cbobench.suite.cells import Cells, Grid, Pair, Strip, Suite
 from cbobench.suite.checks import memory_of
-from cbobench.suite.demand import ONE, Demand, refuse_excess
+from cbobench.suite.settings import ONE, Demand, refuse_excess
 
 MAX_BLOCK = 100  # 10 % faster per seed-round than 50 on finite sets
 MAX_BLOCK_OF_BOXES = 50

@@ -30,7 +30,7 @@ from cbobench.play.task import Receipt, Task, carry_out_there, crashed
 from cbobench.problems.base import Problem
 from cbobench.results.drivers import beat
 from cbobench.results.folder import RunFolder
-from cbobench.suite.demand import ONE, Demand
+from cbobench.suite.settings import ONE, Demand
 from cbobench.sweep.cluster import SHOWN, Code, ForWorker, check_nodes
 from cbobench.sweep.executors import Answer, ExecutorDied, NodeLost, become_worker, ignore_signals, pickled, spawn
 from cbobench.sweep.ray_start import start_ray

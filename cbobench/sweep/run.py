@@ -22,7 +22,7 @@ from cbobench.results.record import FILE, RunRecord
 from cbobench.results.tidy import refuse_foreign, sweep_up
 from cbobench.suite.cells import Suite
 from cbobench.suite.load import load
-from cbobench.suite.parallel import unspread
+from cbobench.suite.settings import unspread
 from cbobench.sweep import blocks
 from cbobench.sweep.budget import Budget
 from cbobench.sweep.executors import Executor, usable_cpus

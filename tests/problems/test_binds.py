@@ -8,7 +8,7 @@ import pytest
 from cbobench.params import build
 from cbobench.problems import PROBLEMS
 from cbobench.problems.box import BoxProblem
-from cbobench.problems.search import search
+from cbobench.problems.optimum import search
 from tests.algorithms.easy import Bowl
 from tests.helpers import problem
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy.optimize import minimize_scalar
 
-from cbobench.problems.counterexample import penalty_of
+from cbobench.problems.shi_eryilmaz import penalty_of
 from tests.helpers import make, play, problem
 
 CASES = [(kappa, kind, c) for kappa in (0.0, 1.0, 7.0) for kind in ("linear", "exponential") for c in (0.2, 0.5)]

@@ -12,7 +12,7 @@ from cbobench.cli import main
 from cbobench.params import build
 from cbobench.problems import PROBLEMS
 from cbobench.problems.box import BoxProblem, Reference
-from cbobench.problems.engineering import Design
+from cbobench.problems.literature import Design
 from tests.algorithms.easy import Bowl
 from tests.helpers import problem
 

@@ -8,8 +8,8 @@ import pytest
 from cbobench.errors import CellFailure, Misuse
 from cbobench.problems.data import DataFolder
 from cbobench.problems.instances import Instances
+from cbobench.problems.readings import correlation, normalised_covariance
 from cbobench.problems.recorded import LightSensors, Stocks, light_look_alike
-from cbobench.problems.tabular import correlation, normalised_covariance
 from cbobench.rng import generator
 from tests.helpers import make, play, problem, setting
 

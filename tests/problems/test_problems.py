@@ -8,8 +8,8 @@ from scipy.optimize import linprog
 
 from cbobench.errors import CellFailure
 from cbobench.problems.data import DataFolder
+from cbobench.problems.instances import best_feasible, best_policy_value
 from cbobench.problems.recorded import STOCK_MEANS, LightSensors, Stocks
-from cbobench.problems.reference import best_feasible, best_policy_value
 from cbobench.rng import Streams, generator
 from tests.helpers import problem
 

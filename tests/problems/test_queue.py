@@ -8,7 +8,7 @@ from scipy.optimize import minimize
 
 from cbobench.errors import Misuse
 from cbobench.gp.box import sobol
-from cbobench.problems.queue import energy, service
+from cbobench.problems.applications import energy, service
 from cbobench.rng import Streams
 from tests.helpers import make, play, problem
 

@@ -7,7 +7,7 @@ import pytest
 from scipy.optimize import minimize
 
 from cbobench.gp.box import sobol
-from cbobench.problems.rate_allocation import PRICES, SHAPES, RateAllocation, log_utility, sigmoid_utility
+from cbobench.problems.shi_eryilmaz import PRICES, SHAPES, RateAllocation, log_utility, sigmoid_utility
 from cbobench.rng import Streams
 from tests.helpers import make, play, problem
 

@@ -15,7 +15,7 @@ from cbobench.errors import Misuse
 from cbobench.gp.box import Box
 from cbobench.params import build
 from cbobench.problems import PROBLEMS
-from cbobench.problems.search import search, slopes
+from cbobench.problems.optimum import search, slopes
 from tests.algorithms.easy import Bowl
 from tests.conftest import ROOT
 

@@ -17,8 +17,8 @@ from cbobench.problems.base import Instances, Problem, choose_seed_set
 from cbobench.problems.channels import AdditiveNoise
 from cbobench.problems.data import DataFolder
 from cbobench.problems.pocket import DriftingPocket, FeasiblePocket
-from cbobench.problems.rate_allocation import PRICES, RateAllocation
 from cbobench.problems.rkhs import RKHS1D
+from cbobench.problems.shi_eryilmaz import PRICES, RateAllocation
 from cbobench.rng import Draws, standard_normal
 from tests.helpers import make, play, problem
 

@@ -13,7 +13,7 @@ import pytest
 
 import cbobench
 from cbobench.errors import Misuse
-from cbobench.problems.tuning import MEASURED, read_trainings
+from cbobench.problems.shi_eryilmaz import MEASURED, read_trainings
 from cbobench.rng import Streams
 from tests.conftest import ROOT
 from tests.helpers import make, play, problem

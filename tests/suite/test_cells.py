@@ -15,7 +15,8 @@ from cbobench.results.record import RunRecord
 from cbobench.suite import cells as identity
 from cbobench.suite.cells import Cell, Cells, Grid, Pair, Strip, as_numbers
 from cbobench.suite.variants import Variant, canonical
-from cbobench.sweep.blocks import Queue, Tasks
+from cbobench.sweep.blocks import Tasks
+from cbobench.sweep.scheduler import Queue
 from cbobench.sweep.run import execute, plan
 from tests.conftest import calls
 

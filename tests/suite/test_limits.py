@@ -8,7 +8,7 @@ import pytest
 
 from cbobench.cli import main
 from cbobench.errors import Misuse, masked, one_line, printable, refuse_strange, show
-from cbobench.suite import limits, yamlio
+from cbobench.suite import yamlio
 from cbobench.suite.load import load
 from cbobench.sweep import blocks
 from tests.conftest import ROOT, calls
@@ -101,7 +101,7 @@ def refused(path, message):
         text = str(error.value)
 
     text = ""
-    assert calls(refuse) < 200 * limits.MAX_NODES, "a few per character, none for what is behind an alias"
+    assert calls(refuse) < 200 * yamlio.MAX_NODES, "a few per character, none for what is behind an alias"
     assert len(text) < 2000
     assert printable(text) == text, "one line, which a terminal may see"
 
@@ -143,7 +143,7 @@ def test_reading_stops_where_there_is_too_much(write_suite, monkeypatch):
     looks, look = [], yamlio._Loader.need_more_tokens
     monkeypatch.setattr(yamlio._Loader, "need_more_tokens", lambda self: looks.append(1) or look(self))
     work(30_000)
-    assert len(looks) < 8 * limits.MAX_NODES, "each token is looked for once"
+    assert len(looks) < 8 * yamlio.MAX_NODES, "each token is looked for once"
 
 
 def test_an_alias_that_is_small_may_be_used_twice(write_suite):
@@ -227,19 +227,19 @@ def test_secrets_of_addresses_are_masked(text, shown):
 
 def test_the_limits_are_where_they_are_said_to_be(write_suite):
     """One less than what is refused is taken."""
-    depth = limits.MAX_DEPTH - 2  # below the suite, and the list itself
+    depth = yamlio.MAX_DEPTH - 2  # below the suite, and the list itself
     yamlio.read(write_suite(f"a: {'[' * depth}x{']' * depth}\n"))
-    count = limits.MAX_NODES - 3
+    count = yamlio.MAX_NODES - 3
     assert len(yamlio.read(write_suite(f"a: [{', '.join(['1'] * count)}]\n"))["a"]) == count
 
 
 def test_the_page_on_security_tells_the_limits():
     text = " ".join((ROOT / "SECURITY.md").read_text().split())
     for number, what in (
-        (limits.MAX_BYTES, "bytes"), (limits.MAX_NODES, "keys and values"), (limits.MAX_DEPTH, "levels"),
-        (limits.MAX_TEXT, "characters per text"), (limits.MAX_LABEL, "per label"),
-        (limits.MAX_NAME, "in the suite's name"), (limits.MAX_VARIANTS, "variants per entry"),
-        (limits.MAX_PAIRS, "pairs"), (limits.MAX_CELLS, "cells"),
+        (yamlio.MAX_BYTES, "bytes"), (yamlio.MAX_NODES, "keys and values"), (yamlio.MAX_DEPTH, "levels"),
+        (yamlio.MAX_TEXT, "characters per text"), (yamlio.MAX_LABEL, "per label"),
+        (yamlio.MAX_NAME, "in the suite's name"), (yamlio.MAX_VARIANTS, "variants per entry"),
+        (yamlio.MAX_PAIRS, "pairs"), (yamlio.MAX_CELLS, "cells"),
     ):  # fmt: skip
         assert f"{number:,} {what}" in text
-    assert (limits.MAX_HORIZON, blocks.CELL_MEMORY // 10**9) == (10**9, 4)
+    assert (yamlio.MAX_HORIZON, blocks.CELL_MEMORY // 10**9) == (10**9, 4)

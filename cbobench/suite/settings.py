@@ -1,0 +1,170 @@
+"""The keys `parallel`, `initial` and `resources` of a suite.
+
+`parallel`: how many evaluations are under way at once.
+
+    parallel: 4                        each takes as long as the others: before round t is chosen, t - 4 is told
+    parallel: {points: 4, as: batch}   the answers of four rounds come together, before the next four are chosen
+
+It is part of what a cell is; 1 is a round at a time, as without the key.
+
+`initial`: rounds that every method plays alike, before it is asked.
+
+`resources: {cpus: 2, memory: 8GB}`: what a task of an algorithm takes of a machine. It is no part of what a cell is: a
+cell that was played with other resources is not played again.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+from typing import Any, get_args
+
+from cbobench.algorithms import ALGORITHMS
+from cbobench.errors import Misuse, show, unknown
+from cbobench.gp.box import DesignName, check_design
+from cbobench.problems.base import Problem
+from cbobench.suite.variants import INITIAL, PARALLEL, Variant
+
+WAYS = ("asynchronous", "batch")
+
+
+def parallel_of(given: Any, horizon: int, where: str) -> dict[str, Any]:
+    """What is under way at once, {"points": q, "as": way}; empty for one round at a time.
+
+    Raises:
+        Misuse: anything else; `where` (file and line) leads.
+    """
+    points, way = given, WAYS[0]
+    if isinstance(given, Mapping):
+        if not {"points"} <= set(given) <= {"points", "as"}:
+            raise Misuse(f"{where}parallel is {show(given)}; allowed: a number, or {{points: number, as: batch}}")
+        points, way = given["points"], given.get("as", WAYS[0])
+    if way not in WAYS:
+        raise Misuse(f"{where}parallel: as is {show(way)}; allowed: {', '.join(WAYS)}")
+    if not isinstance(points, int) or isinstance(points, bool) or not 1 <= points < max(2, horizon):
+        most = max(1, horizon - 1)
+        allowed = f"a whole number of evaluations under way, from 1 to {most}, as the horizon is {horizon}"
+        raise Misuse(f"{where}parallel is {show(points)}; allowed: {allowed}")
+    return {"points": points, "as": way} if points > 1 else {}
+
+
+def points_of(algorithm: Variant) -> int:
+    """How many evaluations an algorithm has under way at once."""
+    found: int = algorithm.values.get(PARALLEL, {"points": 1})["points"]
+    return found
+
+
+def unspread(algorithms: Iterable[Variant]) -> tuple[str, ...]:
+    """A line on the algorithms that choose as if nothing were under way, where there are some."""
+    blind = [one.label for one in algorithms if points_of(one) > 1 and one.settings.get("pending") == "ignore"]
+    if not blind:
+        return ()
+    return (
+        f"{', '.join(blind)}: chosen as if nothing were under way (pending: ignore), which may be the same point "
+        "again; pending: variance spreads them",
+    )
+
+
+def said(parallel: Mapping[str, Any]) -> str:
+    """The same in words, for tables; nothing where it is one."""
+    if not parallel:
+        return ""
+    how = "in batches" if parallel["as"] == "batch" else "a new one begins when the oldest ends"
+    return f"{parallel['points']} evaluations under way at once ({how})"
+
+
+def initial_of(given: Any, horizon: int, where: str) -> dict[str, int]:
+    """The initial design, {name: rounds}.
+
+    Raises:
+        Misuse: anything else; `where` (file and line) leads.
+    """
+    if not isinstance(given, Mapping) or len(given) != 1 or next(iter(given)) not in get_args(DesignName):
+        raise Misuse(f"{where}initial is {show(given)}; allowed: {{sobol: rounds}} or {{random: rounds}}")
+    name, count = next(iter(given.items()))
+    if not isinstance(count, int) or isinstance(count, bool) or not 1 <= count < horizon:
+        allowed = f"a whole number from 1 to {horizon - 1}, as the horizon is {horizon}"
+        raise Misuse(f"{where}initial: {name} is {show(count)}; allowed: {allowed}")
+    return {name: count}
+
+
+def shaped(algorithm: Variant, initial: dict[str, int], parallel: dict[str, Any]) -> Variant:
+    """An algorithm whose rounds are shaped by a suite's `initial` and `parallel`; a yardstick's are not."""
+    found = {INITIAL: initial, PARALLEL: parallel}
+    if ALGORITHMS.get(algorithm.name).reference or not any(found.values()):
+        return algorithm
+    values = algorithm.values | {key: value for key, value in found.items() if value}
+    return replace(algorithm, values=values, note=said(parallel))
+
+
+def check_initial(initial: dict[str, int], problems: Mapping[str, Problem], where: str) -> None:
+    """Raises `Misuse` where a problem, by title, has fewer actions than the design has rounds."""
+    for count in initial.values():
+        for title, problem in problems.items():
+            try:
+                check_design(problem.actions, count)
+            except Misuse as error:
+                raise Misuse(f"{where}{title}: {error}") from None
+
+
+UNITS = {"MB": 10**6, "GB": 10**9, "MiB": 2**20, "GiB": 2**30}
+_MEMORY = re.compile(rf"(\d+(?:\.\d+)?) ?({'|'.join(UNITS)})")
+MAX_CPUS = 4096
+
+
+@dataclass(frozen=True)
+class Demand:
+    """What a task takes.
+
+    Attributes:
+        cpus: whole CPUs.
+        memory: bytes, 0 where nothing was said.
+    """
+
+    cpus: int = 1
+    memory: int = 0
+
+    def __str__(self) -> str:
+        memory = f" and {self.memory / 1e9:g} GB" if self.memory else ""
+        return f"{self.cpus} CPU{'s' if self.cpus > 1 else ''}{memory}"
+
+    def fits(self, cpus: float, memory: float) -> bool:
+        """Whether there is as much."""
+        return self.cpus <= cpus and self.memory <= memory
+
+
+ONE = Demand()
+
+
+def demand(given: Any, where: str) -> Demand:
+    """The resources of a suite's entry; `ONE` where it has none.
+
+    Raises:
+        Misuse: something else than `{cpus: 2, memory: 8GB}`.
+    """
+    if given is None:
+        return ONE
+    if not isinstance(given, Mapping):
+        raise Misuse(f"{where}resources is {show(given)}; allowed: {{cpus: a whole number, memory: as in 8GB}}")
+    for key in given:
+        if key not in ("cpus", "memory"):
+            raise unknown("resource", key, ("cpus", "memory"), where=where)
+    cpus, memory = given.get("cpus", 1), given.get("memory")
+    if not isinstance(cpus, int) or isinstance(cpus, bool) or not 1 <= cpus <= MAX_CPUS:
+        raise Misuse(f"{where}cpus is {show(cpus)}; it must be a whole number of at least 1, at most {MAX_CPUS}")
+    match = _MEMORY.fullmatch(memory) if isinstance(memory, str) else None
+    if memory is not None and (match is None or float(match[1]) == 0):
+        units = ", ".join(UNITS)
+        raise Misuse(f"{where}memory is {show(memory)}; give a number above 0 with its unit: {units} (as in 8GB)")
+    return Demand(cpus, 0 if match is None else int(float(match[1]) * UNITS[match[2]]))
+
+
+def refuse_excess(demands: Mapping[str, Demand], cpus: int, memory: int) -> None:
+    """Raises `Misuse` for an algorithm (by its title) that wants more than a machine has."""
+    for title, wanted in demands.items():
+        if not wanted.fits(cpus, memory):
+            raise Misuse(
+                f"{title} wants {wanted} per task; this run has {Demand(cpus, memory)}: lower its resources, raise "
+                "--cpus, or play on a larger machine"
+            )
