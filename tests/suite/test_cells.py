@@ -124,10 +124,10 @@ def test_plans_and_tables_hash_no_cell_by_itself(small_suite, tmp_path, monkeypa
 
 def test_a_queue_has_those_that_come_back_first_and_those_that_wait_last():
     waiting = Queue("abc")
-    waiting.append(waiting.popleft())
-    waiting.appendleft("x")
+    waiting.put_last(waiting.popleft())
+    waiting.put_back("x")
     assert (len(waiting), [*waiting]) == (4, ["x", "b", "c", "a"])
-    assert waiting.longest(ord) == "x"
+    assert waiting.pop_longest(ord) == "x"
     assert [waiting.popleft() for _ in range(len(waiting))] == ["b", "c", "a"]
     assert not len(waiting)
 
