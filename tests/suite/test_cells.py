@@ -16,8 +16,8 @@ from cbobench.suite import cells as identity
 from cbobench.suite.cells import Cell, Cells, Grid, Pair, Strip, as_numbers
 from cbobench.suite.variants import Variant, canonical
 from cbobench.sweep.blocks import Tasks
-from cbobench.sweep.scheduler import Queue
 from cbobench.sweep.run import execute, plan
+from cbobench.sweep.scheduler import Queue
 from tests.conftest import calls
 
 
