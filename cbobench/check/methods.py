@@ -2,17 +2,34 @@
 
 from __future__ import annotations
 
+import gc
+import re
+import time
 from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import replace
 from typing import Any
+from unittest.mock import patch
 
 import numpy as np
 
 from cbobench import params
-from cbobench.check.shared import INSTEAD, changed_since, seeded, snapshot
-from cbobench.check.trial import Broken, Finding, Trial, at, difference
+from cbobench.algorithms.base import Setting
+from cbobench.check.trial import INSTEAD, SEEDS, Broken, Finding, SharedState, Trial, at, difference, played, seeded
 from cbobench.gp.kernels import Array
+from cbobench.play.failure import described
+from cbobench.play.play import Play
+from cbobench.problems.base import Actions, Channel, Drawn, Feedback, Problem, Shown
+from cbobench.problems.box import BoxInstances
+from cbobench.problems.instances import Instances
 
-SEEDS = (0, 1, 2, 3)
+ROUNDS = 400
+SECONDS = 8.0  # of CPU, after which fewer rounds must do
+FEWEST = 64
+WINDOW = 15
+STEEP = 1.4  # the exponent of t from which growth is more than linear, noise of a busy machine aside
+TRIFLE = 1e-4  # seconds: what a round may gain without being looked at
+DECLARED = re.compile(r"[tkc]\s*(?:²|³|\^|\*\*)")
 
 
 def documented(cls: type[Any]) -> Iterator[Finding]:
@@ -38,10 +55,7 @@ def plays(trial: Trial) -> Iterator[Finding]:
 
 def fix_of(text: str) -> str:
     """What helps against an error of a play."""
-    for word, fix in FIXES.items():
-        if word in text:
-            return fix
-    return "a play must raise nothing"
+    return next((fix for word, fix in FIXES.items() if word in text), "a play must raise nothing")
 
 
 FIXES = {
@@ -67,13 +81,16 @@ def no_global_randomness(trial: Trial) -> Iterator[Finding]:
 
 def repeatable(trial: Trial) -> Iterator[Finding]:
     """The same cells, played again in this process, are the same to the last bit."""
-    before = snapshot(trial.cls)
-    with seeded(1):
-        first = trial.play(SEEDS)
+    state = SharedState(trial.cls)
+
+    def replay() -> dict[str, Array]:
+        with seeded(1):
+            return trial.play(SEEDS)
+
+    first = replay()
     with seeded(2) as used:
-        second = trial.play(SEEDS)
-    apart = difference(first, second)
-    if changed := changed_since(before, trial.cls, apart):
+        apart = difference(first, trial.play(SEEDS))
+    if changed := state.changed() or (state.causes(lambda: not difference(first, replay())) if apart else []):
         what = f"on {trial.place}, {' and '.join(changed)} changed while it played"
         yield Finding(what, "it is shared by all runs of a process: make it in start (start_one, optimiser) instead")
     elif apart and not used:
@@ -131,3 +148,170 @@ def reference_says_so(cls: type[Any]) -> Iterator[Finding]:
             f"{cls.__name__} peeks: with reference = True it is shown f and g without noise",
             'remove reference; a yardstick says knows = ("f and g",)',
         )
+
+
+# A round grows as `cost` says ---------------------------------------------------------------------------------------
+
+
+class _Enough(Exception):
+    """The play is long enough."""
+
+
+def grows_as_it_says(trial: Trial) -> Iterator[Finding]:
+    """A round in the end takes at most linearly longer than one at a quarter of it, unless `cost` says so."""
+    if DECLARED.search(trial.cls.cost):
+        return
+    seconds = _seconds(trial)
+    late, early = len(seconds), len(seconds) // 4
+    if late < FEWEST:
+        what = f"on {trial.place}, {late} rounds of one seed took {SECONDS:g} s"
+        yield Finding(what, f"its growth cannot be seen in so few; say it in cost, such as {trial.cls.__name__}.cost")
+        return
+    first, last = (float(np.median(seconds[end - WINDOW : end])) for end in (early, late))
+    exponent = np.log(last / first) / np.log(late / early)
+    if exponent > STEEP and last - first > TRIFLE:
+        times = f"{1e3 * first:.2g} ms in round {early} and {1e3 * last:.2g} ms in round {late}"
+        what = f"on {trial.place}, a round takes {times}, about t^{exponent:.1f}, where cost says {trial.cls.cost}"
+        yield Finding(what, 'update what each round adds instead of beginning anew, or say so: cost = "O(t²)"')
+
+
+def _seconds(trial: Trial) -> list[float]:
+    """CPU seconds of every round of one seed, of `ROUNDS` or as many as there is time for."""
+    long = replace(trial, horizon=ROUNDS)
+    algorithm = long.algorithm()
+    play = Play(long.problem, long.place, algorithm, long.name, SEEDS[:1], long.horizon)
+    found: list[float] = []
+    ask, tell = algorithm.ask, algorithm.tell
+
+    def timed_ask(t: int) -> Any:
+        if sum(found) > SECONDS:
+            raise _Enough
+        began = time.thread_time()
+        chosen = ask(t)
+        found.append(time.thread_time() - began)
+        return chosen
+
+    def timed_tell(*told: Any) -> None:
+        began = time.thread_time()
+        tell(*told)
+        found[-1] += time.thread_time() - began
+
+    algorithm.ask, algorithm.tell = timed_ask, timed_tell
+    with seeded(1):
+        try:
+            list(play)
+        except _Enough:
+            pass
+        except Exception as error:  # a user's class may raise anything
+            raise Broken(f"{error} (of {ROUNDS} rounds)") from error
+    return found
+
+
+# What is played depends on what is told, not on f and g without noise -----------------------------------------------
+
+
+class _Tape:
+    """A channel that records what is told, and afterwards tells it again, whatever is played."""
+
+    def __init__(self, inner: Channel) -> None:
+        self.inner: Channel | None = inner
+        self.told: list[Feedback] = []
+        self.shown: list[Array | None] = []
+
+    def before(self, t: int) -> Shown | None:
+        if self.inner is not None:
+            shown = self.inner.before(t)
+            self.shown.append(None if shown is None else shown(None))
+        values = self.shown[t - 1]
+        return None if values is None else lambda points: values.copy()
+
+    def at(self, t: int, actions: Actions) -> Feedback:
+        if self.inner is not None:
+            self.told.append(self.inner.at(t, actions))
+        told = self.told[t - 1]
+        return replace(told, f=told.f.copy(), g=told.g.copy())
+
+
+class _Table:
+    """What `setting.slopes` gives, kept as numbers: the second play has no function to ask."""
+
+    def __init__(self, slopes: Any) -> None:
+        self.slopes = slopes
+        self.known: dict[bytes, Array] = {}
+
+    def __call__(self, metric: Array) -> Array:
+        key = metric.tobytes()
+        if key not in self.known:
+            if self.slopes is None:
+                raise Broken("it asks for slopes under a metric that it did not ask for before")
+            self.known[key] = self.slopes(metric)
+        return self.known[key].copy()
+
+
+def no_peeking(trial: Trial) -> Iterator[Finding]:
+    """With the same feedback and other noise-free functions it plays the same."""
+    shows = "full information of the constraints" in trial.problem.offers()
+    if trial.cls.reference or (shows and trial.place == "a box"):  # functions that no numbers can stand for
+        return
+    play = Play(trial.problem, trial.place, trial.algorithm(), trial.name, SEEDS, trial.horizon)
+    tape, setting = _Tape(play.channel), play.setting
+    table = None if setting.slopes is None else _Table(setting.slopes)
+    setting = replace(setting, slopes=table)
+    play.channel, play.setting = tape, setting
+    with seeded(1):
+        first = played(play)["actions"]
+    tape.inner = None
+    if table is not None:
+        table.slopes = None
+    del play
+    gc.collect()
+    with _poisoned(trial.problem), seeded(1):
+        for t, (mine, theirs) in enumerate(zip(first, _again(trial, setting, tape), strict=True), 1):
+            seen = ""
+            if isinstance(theirs, str):
+                seen = f"it fails in round {t} where f and g are hidden ({theirs})"
+            elif not np.array_equal(mine, theirs):
+                seen = f"in round {t} it plays otherwise where only the noise-free f and g are others"
+            if seen:
+                fix = "go by what tell() is given and what Setting says; never by instances, formulas or draws"
+                yield Finding(f"on {trial.place}, it peeks: {seen}", fix)
+                return
+
+
+def _again(trial: Trial, setting: Setting, tape: _Tape) -> Iterator[Actions | str]:
+    """What it plays when it is told the same again; what it raises ends that."""
+    algorithm = trial.algorithm()
+    for t in range(1, trial.horizon + 1):
+        try:
+            if t == 1:
+                algorithm.start(setting)
+            shown = tape.before(t)
+            if shown is not None:
+                algorithm.see(t, shown)
+            chosen = algorithm.ask(t)
+            yield chosen.copy()
+            algorithm.tell(t, chosen, tape.at(t, chosen))
+        except Exception as error:  # a user's class may raise anything
+            yield described(error)[0]
+
+
+@contextmanager
+def _poisoned(problem: Problem) -> Iterator[None]:
+    """Within, what the problem draws has f and g reversed over the actions, and its formulas give other values."""
+    cls = type(problem)
+    draw, formula = cls.draw, getattr(cls, "formula", None)
+    with ExitStack() as patches:
+        patches.enter_context(patch.object(cls, "draw", lambda self, generators: _other(draw(self, generators))))
+        if formula is not None:
+            patches.enter_context(patch.object(cls, "formula", lambda self, x: -formula(self, x)))
+        yield
+
+
+def _other(drawn: Drawn) -> Drawn:
+    """The same facts, and other functions."""
+    if isinstance(drawn, Instances):
+        return replace(drawn, f=drawn.f[:, ::-1] * 0.5, g=drawn.g[:, :, ::-1] * 0.5)
+    if isinstance(drawn, BoxInstances):
+        formula = drawn.formula
+        return replace(drawn, formula=lambda x: -formula(x))
+    return drawn

@@ -10,8 +10,7 @@ from typing import Any
 import numpy as np
 
 from cbobench.algorithms.references import Random
-from cbobench.check.shared import INSTEAD, changed_since, seeded, snapshot
-from cbobench.check.trial import Broken, Finding, Trial, at, difference
+from cbobench.check.trial import INSTEAD, SEEDS, Broken, Finding, SharedState, Trial, at, difference, seeded
 from cbobench.errors import one_line
 from cbobench.gp.actions import Finite
 from cbobench.gp.box import Box
@@ -21,7 +20,6 @@ from cbobench.problems.box import BoxProblem
 from cbobench.problems.optimum import check_formula, search
 from cbobench.rng import Streams, generator
 
-SEEDS = (0, 1, 2, 3)
 POWER = 13  # log2 of the points that a search for a better optimum samples
 
 
@@ -126,15 +124,15 @@ def _searched(drawn: Drawn, box: Box) -> tuple[Array, float]:
 
 def seeded_from_streams(one: Draws) -> Iterator[Finding]:
     """Draws and observations come from the generators that are given, not from global ones, the clock or the system."""
-    trial, before = one.trial(), snapshot(one.cls)
+    trial, state = one.trial(), SharedState(one.cls)
     with seeded(1) as used:
         first = trial.play(SEEDS)
     if used:
         yield Finding(f"it draws from, or seeds, the global generator of {' and '.join(sorted(used))}", INSTEAD)
         return
-    with seeded(2):
-        apart = difference(first, trial.play(SEEDS))
-    if changed := changed_since(before, one.cls, apart):
+    apart = difference(first, trial.play(SEEDS))
+    same_again = lambda: not difference(first, trial.play(SEEDS))  # noqa: E731
+    if changed := state.changed() or (state.causes(same_again) if apart else []):
         what = f"{' and '.join(changed)} changed while it was played"
         yield Finding(what, "it is shared by all cells of a process: keep it on the instances or the channel")
     elif apart:

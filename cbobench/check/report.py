@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
+import os
+import subprocess
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -12,23 +16,24 @@ import numpy as np
 
 from cbobench import params
 from cbobench.algorithms import ALGORITHMS
-from cbobench.check import growth, methods, peeking, scores
-from cbobench.check import problems as tasks
-from cbobench.check.fresh import digest, play_there
-from cbobench.check.problems import Draws
-from cbobench.check.shared import changed_since, seeded, snapshot
-from cbobench.check.trial import Finding, Trial, trials
+from cbobench.check import methods, problems, scores
+from cbobench.check.trial import SEEDS, Finding, SharedState, Trial, seeded, trials
 from cbobench.errors import CbobenchError, one_line
 from cbobench.play.isolation import standard_rules
 from cbobench.problems import PROBLEMS
 from cbobench.problems.data import DataFolder
-from cbobench.registry import registry_of
+from cbobench.registry import fresh_interpreter, registry_of
 from cbobench.words import counted
 
 ROUNDS = 8  # of the play in a fresh process
+LONGEST = 600.0  # seconds of that process
+BOOT = """\
+import json
+from cbobench.check.report import play_here
+print(play_here(sys.argv[1], json.loads(sys.argv[2])))
+"""
 
 Law = Callable[[Any], Iterator[Finding]]
-OF_CLASSES: dict[str, Law] = {"documented": methods.documented}
 OF_METHODS: dict[str, Law] = {
     "plays": methods.plays,
     "no global randomness": methods.no_global_randomness,
@@ -37,17 +42,17 @@ OF_METHODS: dict[str, Law] = {
     "recommending changes nothing": methods.recommending_changes_nothing,
     "pure scores": scores.pure,
     "kinks are parts": scores.kinks_are_parts,
-    "no peeking at f and g": peeking.no_peeking,
+    "no peeking at f and g": methods.no_peeking,
 }
 OF_PROBLEMS: dict[str, Law] = {
-    "plays": tasks.plays,
-    "finite values": tasks.finite,
-    "optimum feasible, as stated": tasks.feasible,
-    "optimum not beaten": tasks.unbeaten,
-    "seeded from its streams": tasks.seeded_from_streams,
-    "same bits in any block": tasks.alone_as_beside,
-    "noise knows no past": tasks.noise_knows_no_past,
-    "travels to workers": tasks.travels,
+    "plays": problems.plays,
+    "finite values": problems.finite,
+    "optimum feasible, as stated": problems.feasible,
+    "optimum not beaten": problems.unbeaten,
+    "seeded from its streams": problems.seeded_from_streams,
+    "same bits in any block": problems.alone_as_beside,
+    "noise knows no past": problems.noise_knows_no_past,
+    "travels to workers": problems.travels,
 }
 MAKING = ("can be made", "formula of arrays", "can be prepared")
 WIDTH = 30  # of their names
@@ -103,9 +108,8 @@ def check(
         params.resolve(cls, given)
     verdicts: list[Verdict] = []
     stopped = False
-    for law, subjects, judge in (
-        _of_method(cls, name, given) if kind == "algorithm" else _of_problem(cls, name, given, data)
-    ):
+    laws = _of_method(cls, name, given) if kind == "algorithm" else _of_problem(cls, name, given, data)
+    for law, subjects, judge in laws:
         if only and law not in {*only, *MAKING}:
             continue
         with standard_rules(), np.errstate(all="ignore"):  # what is wrong is said in a sentence
@@ -128,11 +132,13 @@ def _judged(law: str, subjects: Iterable[Any], judge: Law) -> Verdict:
     return Verdict(law)
 
 
-Lot = Iterator[tuple[str, Iterable[Any], Law]]
+Laws = Iterator[tuple[str, Iterable[Any], Law]]
+"""Laws by name, each with what it is about."""
 
 
-def _of_method(cls: type[Any], name: str, settings: Mapping[str, Any]) -> Lot:
+def _of_method(cls: type[Any], name: str, settings: Mapping[str, Any]) -> Laws:
     places: list[Trial] = []
+    state = SharedState(cls)
 
     def can_be_made(cls: type[Any]) -> Iterator[Finding]:
         refusals: list[str] = []
@@ -142,61 +148,64 @@ def _of_method(cls: type[Any], name: str, settings: Mapping[str, Any]) -> Lot:
             yield Finding(refusals[0] if refusals else needs, "" if refusals else "ask for less in needs")
 
     yield "can be made", [cls], can_be_made
-    for law, judge in OF_CLASSES.items():
-        yield law, [cls], judge
+    yield "documented", [cls], methods.documented
     yield "shown no f and g", [cls], methods.reference_says_so
     yield "one score", [cls], scores.written_once
     for law, judge in OF_METHODS.items():
         yield law, places, judge
-    yield "same bits in a fresh process", [name], lambda name: _fresh(name, settings)
-    yield "growth with rounds as cost says", places[:1], growth.grows_as_it_says
+    yield "same bits in a fresh process", [state], partial(_same_in_a_fresh_process, name, settings)
+    yield "growth with rounds as cost says", places[:1], methods.grows_as_it_says
 
 
-def _of_problem(cls: type[Any], name: str, settings: Mapping[str, Any], data: DataFolder | None) -> Lot:
-    made: list[Draws] = []
+def _of_problem(cls: type[Any], name: str, settings: Mapping[str, Any], data: DataFolder | None) -> Laws:
+    made: list[problems.Draws] = []
+    state = SharedState(cls)
 
     def can_be_made(cls: type[Any]) -> Iterator[Finding]:
-        made.append(Draws(cls, name, params.build(cls, settings)))
+        made.append(problems.Draws(cls, name, params.build(cls, settings)))
         yield from ()
 
-    def can_be_prepared(one: Draws) -> Iterator[Finding]:
+    def can_be_prepared(one: problems.Draws) -> Iterator[Finding]:
         one.problem.prepare(DataFolder() if data is None else data)
         yield from ()
 
-    for law, judge in OF_CLASSES.items():
-        yield law, [cls], judge
+    yield "documented", [cls], methods.documented
     yield "can be made", [cls], can_be_made
-    yield "formula of arrays", made, tasks.vectorised
+    yield "formula of arrays", made, problems.vectorised
     yield "can be prepared", made, can_be_prepared
     for law, judge in OF_PROBLEMS.items():
         yield law, made, judge
-    yield "same bits in a fresh process", [name], lambda name: _fresh(name, settings)
+    yield "same bits in a fresh process", [state], partial(_same_in_a_fresh_process, name, settings)
 
 
-def _fresh(name: str, settings: Mapping[str, Any]) -> Iterator[Finding]:
-    cls = (ALGORITHMS if kind_of(name) == "algorithm" else PROBLEMS).get(name, beside=[Path()])
-    before = snapshot(cls)
-    here, there = play_here(name, settings), play_there(name, settings)
+def _same_in_a_fresh_process(name: str, settings: Mapping[str, Any], state: SharedState) -> Iterator[Finding]:
+    """It plays the same bits in another process, in which texts have other hashes."""
+    words = fresh_interpreter(BOOT, name, json.dumps(dict(settings)))
+    other_hashes = os.environ | {"PYTHONHASHSEED": "7"}
+    done = subprocess.run(words, capture_output=True, text=True, timeout=LONGEST, check=False, env=other_hashes)
+    lines = (done.stdout if done.returncode == 0 else done.stderr).strip().splitlines()
+    here, there = play_here(name, settings), lines[-1] if lines else "nothing"
     if here != there:
-        changed = changed_since(before, cls)
         fix = "read no order of a set of texts, no memory address, no file that another run wrote"
-        if changed:
+        if changed := state.causes(lambda: play_here(name, settings) == there):
             fix = f"{' and '.join(changed)} changed while it played: keep no state outside the object"
         yield Finding(f"in a fresh process it plays otherwise ({there[:80]} instead of {here[:80]})", fix)
 
 
 def play_here(name: str, settings: Mapping[str, Any]) -> str:
-    """What a short play came to: of an algorithm on its first place, of a problem under random play."""
+    """The hash of a short play: of an algorithm on its first place, of a problem under random play."""
     with standard_rules(), seeded(1):
         if kind_of(name) == "algorithm":
-            cls = ALGORITHMS.get(name, beside=[Path()])
-            trial = next(trials(cls, name, settings))
+            trial = next(trials(ALGORITHMS.get(name, beside=[Path()]), name, settings))
         else:
             cls = PROBLEMS.get(name, beside=[Path()])
-            one = Draws(cls, name, params.build(cls, settings))
+            one = problems.Draws(cls, name, params.build(cls, settings))
             one.problem.prepare(DataFolder())
             trial = one.trial(ROUNDS)
-        return digest(trial.play(methods.SEEDS))
+        found = hashlib.sha256()
+        for what, values in sorted(trial.play(SEEDS).items()):
+            found.update(what.encode() + np.ascontiguousarray(values).tobytes())
+        return found.hexdigest()
 
 
 def line(verdict: Verdict) -> str:

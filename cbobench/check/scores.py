@@ -9,9 +9,7 @@ from typing import Any
 import numpy as np
 
 from cbobench.algorithms.score import ScoreAlgorithm
-from cbobench.check.methods import SEEDS
-from cbobench.check.shared import seeded
-from cbobench.check.trial import Finding, Trial
+from cbobench.check.trial import SEEDS, Finding, Trial, seeded
 from cbobench.gp.beliefs import Belief, FunctionBelief
 from cbobench.gp.kernels import Array
 from cbobench.rng import generator

@@ -1,9 +1,15 @@
-"""A class on one small problem, played for some seeds, and what a law says that is broken."""
+"""A class on one small problem, played for some seeds; what a law says that is broken; what outlives a play."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+import inspect
+import pickle
+import random
+import sys
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
+from types import ModuleType
 from typing import Any
 
 import numpy as np
@@ -17,6 +23,7 @@ from cbobench.problems import PROBLEMS
 from cbobench.problems.base import Problem
 from cbobench.problems.data import DataFolder
 
+SEEDS = (0, 1, 2, 3)
 PLACES: dict[str, dict[str, Any]] = {
     "a finite set": {"name": "rkhs", "d": 2, "n": 36, "m": 2},
     "a box": {"name": "gramacy", "candidates": 64},
@@ -25,6 +32,7 @@ PLACES: dict[str, dict[str, Any]] = {
     "functions that move": {"name": "feasible-pocket-drift", "candidates": 64, "first_change": 4, "second_change": 8},
 }
 ROUNDS = {"a box": 12, "delays": 12, "functions that move": 12}
+INSTEAD = "draw from the streams that it is given (setting.streams, given.generator, a seeded generator made from them)"
 
 
 @dataclass(frozen=True)
@@ -122,9 +130,10 @@ def trials(
     """An algorithm on every place that it can play; what it says of the others is added to `refusals`."""
     algorithm = params.build(cls, settings)
     for place, given in PLACES.items():
-        full = "full information of the constraints"
-        more = {"full_information": True} if full in cls.needs and place in ("a finite set", "a box") else {}
-        problem = made(**(given | more))
+        full = "full information of the constraints" in cls.needs and place in ("a finite set", "a box")
+        own = {key: value for key, value in given.items() if key != "name"}
+        problem = params.build(PROBLEMS.get(given["name"]), own | ({"full_information": True} if full else {}))
+        problem.prepare(DataFolder())
         if cls.needs <= problem.offers():
             try:
                 algorithm.check(problem)
@@ -135,8 +144,106 @@ def trials(
             yield Trial(cls, name, problem, place, ROUNDS.get(place, 20), settings)
 
 
-def made(name: str, **settings: Any) -> Problem:
-    """A prepared problem of ours."""
-    problem: Problem = params.build(PROBLEMS.get(name), settings)
-    problem.prepare(DataFolder())
-    return problem
+# What outlives a play ------------------------------------------------------------------------------------------------
+
+
+@contextmanager
+def seeded(seed: int) -> Iterator[set[str]]:
+    """Within, every global generator begins from a seed; afterwards the names of those that were used, and all is back.
+
+    PyTorch's counts where it has been imported.
+    """
+    generators: dict[str, tuple[Callable[[], Any], Callable[[Any], Any], Callable[[int], Any]]] = {
+        "np.random": (lambda: np.random.get_state(legacy=False), np.random.set_state, np.random.seed),  # noqa: NPY002
+        "random": (random.getstate, random.setstate, random.seed),
+    }
+    if torch := sys.modules.get("torch"):
+        generators["torch"] = (torch.get_rng_state, torch.set_rng_state, torch.manual_seed)
+    used: set[str] = set()
+    before = {name: look() for name, (look, _, _) in generators.items()}
+    for _, _, start in generators.values():
+        start(seed)
+    begun = {name: _state(look()) for name, (look, _, _) in generators.items()}
+    try:
+        yield used
+    finally:
+        for name, (look, put_back, _) in generators.items():
+            if _state(look()) != begun[name]:
+                used.add(name)
+            put_back(before[name])
+
+
+def _state(state: Any) -> bytes:
+    return pickle.dumps(state.tolist() if hasattr(state, "tolist") else state)
+
+
+class SharedState:
+    """What the runs of a class share in this process, as it is now: class attributes, defaults of functions, globals.
+
+    Looked at are the modules, outside this package, of the class and its bases, and every class and function in them.
+    What cannot be pickled is not looked at.
+    """
+
+    def __init__(self, cls: type) -> None:
+        self.cls = cls
+        self.modules = [
+            sys.modules[name]
+            for name in {base.__module__ for base in cls.__mro__}
+            if name in sys.modules and name.partition(".")[0] not in ("builtins", "typing", __name__.partition(".")[0])
+        ]
+        self.values = _pickled(_class_values(cls, self.modules))
+        self.globals = _pickled(_global_values(self.modules))
+
+    def changed(self) -> list[str]:
+        """Class attributes and defaults that are other ones now."""
+        return [name for name, value in SharedState(self.cls).values.items() if self.values.get(name) != value]
+
+    def causes(self, same_again: Callable[[], bool]) -> list[str]:
+        """Changed module globals that decide a play: with one of them as it was, it is `same_again`. No mere caches."""
+        found, now = [], _pickled(_global_values(self.modules))
+        for (module, name), value in self.globals.items():
+            if now.get((module, name)) != value:
+                setattr(sys.modules[module], name, pickle.loads(value))  # noqa: S301 - what has been pickled here
+                if same_again():
+                    found.append(f"the module global {name} of {module}")
+        return found
+
+
+def _class_values(cls: type, modules: Sequence[ModuleType]) -> Iterator[tuple[str, Any]]:
+    names = {module.__name__ for module in modules}
+    own = [thing for module in modules for thing in vars(module).values() if getattr(thing, "__module__", "") in names]
+    for thing in own:
+        if inspect.isfunction(thing):
+            yield from _defaults(thing.__name__, thing)
+    classes = {thing for thing in own if inspect.isclass(thing)}
+    for one in classes | {base for base in cls.__mro__ if base.__module__ in names}:
+        for name, value in vars(one).items():
+            if inspect.isfunction(value):
+                yield from _defaults(f"{one.__name__}.{name}", value)
+                continue
+            special = callable(value) or isinstance(value, property | classmethod | staticmethod)
+            if not (special or name.startswith(("__", "_abc"))):
+                yield f"the class attribute {one.__name__}.{name}", value
+
+
+def _defaults(name: str, function: Any) -> Iterator[tuple[str, Any]]:
+    for argument in inspect.signature(function).parameters.values():
+        if argument.default is not argument.empty:
+            yield f"the default of {argument.name} in {name}", argument.default
+
+
+def _global_values(modules: Sequence[ModuleType]) -> Iterator[tuple[tuple[str, str], Any]]:
+    for module in modules:
+        for name, value in vars(module).items():
+            if not (name.startswith("__") or callable(value) or inspect.ismodule(value)):
+                yield (module.__name__, name), value
+
+
+def _pickled(values: Iterable[tuple[Any, Any]]) -> dict[Any, bytes]:
+    found = {}
+    for name, value in values:
+        try:
+            found[name] = pickle.dumps(value)
+        except Exception:  # a user's object may refuse in any way
+            continue
+    return found

@@ -14,6 +14,8 @@ from cbobench.gp.parts import Parts
 from cbobench.params import param
 from cbobench.problems.literature import Gramacy
 
+SEEN = []
+
 
 class Line:
     """Searches around the best point so far."""
@@ -60,12 +62,6 @@ class GlobalLine(Line):
         return np.clip(self.best + step, self.given.low, self.given.high)
 
 
-class ReseedingLine(GlobalLine):
-    def __init__(self, given):
-        super().__init__(given)
-        np.random.seed(0)  # noqa: NPY002
-
-
 class EntropyLine(Line):
     def __init__(self, given):
         super().__init__(given)
@@ -83,14 +79,17 @@ class HashLine(Line):
         return self.given.low + hash(f"round {self.asked}") % 1000 / 1000 * (self.given.high - self.given.low)
 
 
+class CachedHashLine(HashLine):
+    """And changes a global of its module, which is not the cause."""
+
+    def ask(self):
+        SEEN.append(self.asked)
+        return super().ask()
+
+
 class OutsideLine(Line):
     def ask(self):
         return super().ask() + 0.6 * (self.given.high - self.given.low)
-
-
-class NaNLine(Line):
-    def ask(self):
-        return super().ask() * (np.nan if self.f > -np.inf else 1.0)
 
 
 class DefaultLine(Line):
@@ -112,8 +111,8 @@ class CubicLine(Line):
             np.linalg.inv(np.exp(-apart) + np.eye(len(points)))
 
 
-GlobalRandomness, Reseeding, Entropy = made_of(GlobalLine), made_of(ReseedingLine), made_of(EntropyLine)
-Hash, Outside, NaN, MutableDefault, Slow = map(made_of, (HashLine, OutsideLine, NaNLine, DefaultLine, CubicLine))
+GlobalRandomness, Entropy, Outside = map(made_of, (GlobalLine, EntropyLine, OutsideLine))
+Hash, CachedHash, MutableDefault, Slow = map(made_of, (HashLine, CachedHashLine, DefaultLine, CubicLine))
 
 
 class Declared(Slow):
@@ -276,9 +275,6 @@ class Drawing(Random):
         return self.ask(t)
 
 
-SEEN = []
-
-
 class Leaks(Random):
     """Goes on where the last play of the process ended, by a list of its module."""
 
@@ -302,19 +298,3 @@ class Cached(Random):
     def ask(self, t):
         SEEN.append(t)
         return super().ask(t)
-
-
-class Beyond(Random):
-    """Counts actions from one."""
-
-    def ask(self, t):
-        x = super().ask(t)
-        return x * 0 + self.setting.actions.n if hasattr(self.setting.actions, "n") else x
-
-
-class BeyondLine(Line):
-    def ask(self):
-        return super().ask() if self.given.n is None else self.given.n
-
-
-BeyondAsked = made_of(BeyondLine)

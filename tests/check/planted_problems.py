@@ -26,23 +26,11 @@ class Disc(BoxProblem):
         return np.stack([x[..., 0] + x[..., 1], x[..., 0] ** 2 + x[..., 1] ** 2 - 1.0], axis=-1)
 
 
-class Guessed(Disc):
-    """States an optimum that is none."""
-
-    reference = Reference((0.5, 0.5), 1.0, 1.0, 0.19635, 1e-9, "guessed")
-
-
 class Beaten(Disc):
     """Draws with an optimum that is none."""
 
     def draw(self, generators):
         return replace(super().draw(generators), point=np.array([0.5, 0.5]), f_star=1.0)
-
-
-class Misstated(Disc):
-    """States another reward."""
-
-    reference = replace(Disc.reference, f=1.5)
 
 
 class Infeasible(Disc):
