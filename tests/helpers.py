@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -78,6 +78,19 @@ def play(
 def actions(chunks: list[Chunk]) -> np.ndarray:
     """Played actions (T, S)."""
     return np.concatenate([chunk.actions for chunk in chunks])
+
+
+def watched(algorithm: Any, look: Callable[[int, np.ndarray], None]) -> Any:
+    """An algorithm with a look at it after each `ask`: its round and what was chosen."""
+    ask = algorithm.ask
+
+    def spy(t: int) -> np.ndarray:
+        chosen = ask(t)
+        look(t, chosen)
+        return chosen
+
+    algorithm.ask = spy
+    return algorithm
 
 
 def swept(folder: Path, suite: str) -> Path:

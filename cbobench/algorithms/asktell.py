@@ -182,7 +182,7 @@ class AskTell(OneRun):
         asked = self.own.ask()
         action = self._action(asked, "ask()")
         given = isinstance(action, np.ndarray) or _index(asked) is not None
-        self.asked[t] = action if given else self._point(action)
+        self.asked[t] = action if given else self.given._points[action]
         return action
 
     def tell_one(self, t: int, action: Any, f: float, g: Array) -> None:
@@ -192,7 +192,7 @@ class AskTell(OneRun):
     def observe_one(self, t: int, action: Any, f: float, g: Array) -> None:
         """What was observed at an action that the optimiser was not asked for."""
         known = isinstance(action, np.ndarray) or self.given.points is None
-        getattr(self.own, "observe", self.own.tell)(action if known else self._point(action), f, g.copy())
+        getattr(self.own, "observe", self.own.tell)(action if known else self.given._points[action], f, g.copy())
 
     def recommend_one(self, t: int) -> Any:
         recommend = getattr(self.own, "recommend", None)
@@ -202,11 +202,6 @@ class AskTell(OneRun):
         if asked is None:
             return NONE if self.given.n is not None else np.full(self.given.d, np.nan)
         return self._action(asked, "recommend()")
-
-    def _point(self, index: int) -> Array:
-        points = self.given.points
-        assert points is not None
-        return points[index]
 
     def _action(self, asked: Any, what: str) -> Any:
         """What was asked as an action: an index of a finite set, or a point (d,) of a box."""

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import copy
 import operator
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Literal
 
@@ -250,13 +250,13 @@ class OneRun(Algorithm):
             run.start_one(run.setting)
 
     def ask(self, t: int) -> Actions:
-        return self._together([run.ask_one(t) for run in self.runs])
+        return self._stack_actions([run.ask_one(t) for run in self.runs])
 
     def recommend(self, t: int) -> Actions | None:
         each = [run.recommend_one(t) for run in self.runs]
-        return None if any(one is None for one in each) else self._together(each)
+        return None if any(one is None for one in each) else self._stack_actions(each)
 
-    def _together(self, asked: list[Any]) -> Actions:
+    def _stack_actions(self, asked: list[Any]) -> Actions:
         actions = self.runs[0].setting.actions
         wanted = f"a point, shape {(actions.d,)}" if isinstance(actions, Box) else f"an index, 0 to {actions.n - 1}"
         for one in asked:
@@ -269,23 +269,18 @@ class OneRun(Algorithm):
         return np.array(asked, dtype=np.float64 if isinstance(actions, Box) else np.intp)
 
     def tell(self, t: int, actions: Actions, feedback: Feedback) -> None:
-        self._hear(t, actions, feedback, True)
+        self._pass_on(t, actions, feedback, True)
 
     def observe(self, t: int, actions: Actions, feedback: Feedback) -> None:
-        self._hear(t, actions, feedback, False)
+        self._pass_on(t, actions, feedback, False)
 
-    def _hear(self, t: int, actions: Actions, feedback: Feedback, asked: bool) -> None:
+    def _pass_on(self, t: int, actions: Actions, feedback: Feedback, asked: bool) -> None:
         self.under_way[t] = actions.copy(), asked
         for when, told in feedback.rounds() if self.runs[0].setting.parallel > 1 else [(t, feedback)]:
             played, was_asked = self.under_way.pop(when)
-            for run, *values in self._each(played, told):
-                (run.tell_one if was_asked else run.observe_one)(when, *values)
-
-    def _each(self, actions: Actions, feedback: Feedback) -> Iterator[tuple[Any, Any, float, Array]]:
-        """Every run with its action, its reward and its constraint values."""
-        for s, run in enumerate(self.runs):
-            action = actions[s] if actions.ndim == 2 else int(actions[s])
-            yield run, action, float(feedback.f[s]), feedback.g[s]
+            for s, run in enumerate(self.runs):
+                action = played[s] if played.ndim == 2 else int(played[s])
+                (run.tell_one if was_asked else run.observe_one)(when, action, float(told.f[s]), told.g[s])
 
     @property
     def duals(self) -> Array | None:

@@ -92,10 +92,6 @@ class BanditOCO(OneRun):
         self.total, self.rounds = np.zeros(1 + m), 0
         self.first: Array | None = None  # values at x + δu, while x - δu is still to be played
 
-    def _project(self, x: Array) -> Array:
-        margin = self.radius  # ξ/2 on each side, with r = 1/2
-        return np.clip(x, margin, 1 - margin)
-
     def ask_one(self, t: int) -> Any:
         if self.first is None:
             normal = self.directions.standard_normal(self.cube.d)
@@ -138,7 +134,7 @@ class BanditOCO(OneRun):
         norm = np.sqrt((gradient**2).sum())
         if norm > self.clip:
             gradient = gradient * (self.clip / norm)
-        self.x = self._project(self.x - self.primal_step * gradient)
+        self.x = np.clip(self.x - self.primal_step * gradient, self.radius, 1 - self.radius)  # ξ/2 = δ on each side
         kept = (1 - self.dual_step * self.shrink) * self.dual
         self.dual = np.maximum(kept + self.dual_step * g / divisors[1:], 0.0)
 

@@ -98,15 +98,6 @@ class SafeSet(Optimistic):
         else:
             self.safe = self.lipschitz.grow(self.safe, self.upper)
 
-    def intersect(self, g: FunctionBelief) -> None:
-        """C_t = C_{t-1} ∩ Q_t, starting again from Q_t where the intersection is empty."""
-        low, high = interval(g)
-        np.minimum(self.upper, high, out=self.upper)
-        np.maximum(self.lower, low, out=self.lower)
-        empty = self.lower > self.upper
-        if empty.any():
-            self.upper[empty], self.lower[empty] = high[empty], low[empty]
-
 
 class Lipschitz:
     """Safe sets that grow along a Lipschitz condition.
@@ -160,6 +151,14 @@ def interval(function: FunctionBelief) -> tuple[Array, Array]:
     """Q_t: lower and upper confidence bounds, the shape of `function.mean`."""
     bonus = function.width * function.deviation
     return function.mean - bonus, function.mean + bonus
+
+
+def intersect(lower: Array, upper: Array, low: Array, high: Array) -> None:
+    """C_t = C_{t-1} ∩ Q_t in place, starting again from Q_t = [low, high] where the intersection is empty."""
+    np.minimum(upper, high, out=upper)
+    np.maximum(lower, low, out=lower)
+    empty = lower > upper
+    upper[empty], lower[empty] = high[empty], low[empty]
 
 
 def surely_feasible(upper: Array, safe_seed: Mask) -> Mask:
@@ -234,7 +233,7 @@ class StageOpt(SafeSet):
         self.expanding = np.ones(self.setting.replicates, dtype=bool)
 
     def begin(self, t: int, belief: Belief) -> None:
-        self.intersect(belief.constraint)
+        intersect(self.lower, self.upper, *interval(belief.constraint))
         self.grow()
         if t > self.last_expansion:
             self.expanding[:] = False
@@ -300,19 +299,21 @@ class SafeOpt(SafeSet):
 
     def prepare(self) -> None:
         super().prepare()
-        shape = (self.setting.replicates, 1, self.setting.finite.n)
+        shape = (self.setting.replicates, self.setting.finite.n)
         self.upper_f, self.lower_f = np.full(shape, np.inf), np.full(shape, -np.inf)
 
     def begin(self, t: int, belief: Belief) -> None:
+        low, high = interval(belief.f)
         if self.lipschitz is None:
+            self.lower_f, self.upper_f = low, high
             self.lower, self.upper = interval(belief.constraint)
         else:
-            self.intersect(belief.constraint)
+            intersect(self.lower_f, self.upper_f, low, high)
+            intersect(self.lower, self.upper, *interval(belief.constraint))
         self.grow()
-        self._bound_f(belief)
-        best = np.where(self.safe, self.lower_f[:, 0], -np.inf).max(axis=1, keepdims=True)
-        self.playable = self.safe & (self.upper_f[:, 0] >= best)
-        self.widest = np.maximum(self.upper_f - self.lower_f, 0.0)[:, 0]
+        best = np.where(self.safe, self.lower_f, -np.inf).max(axis=1, keepdims=True)
+        self.playable = self.safe & (self.upper_f >= best)
+        self.widest = np.maximum(self.upper_f - self.lower_f, 0.0)
         if self.setting.constraints:
             self.widest = np.maximum(self.widest, (self.upper - self.lower).max(axis=1))
         if self.lipschitz is not None:
@@ -322,15 +323,6 @@ class SafeOpt(SafeSet):
             expander = self._widest_expander(s, belief)
             if expander is not None:
                 self.playable[s, expander] = True
-
-    def _bound_f(self, belief: Belief) -> None:
-        """The interval of f: this round's, or (with a metric) the intersection over time, restarted where empty."""
-        low, high = (bound[:, None] for bound in interval(belief.f))
-        if self.lipschitz is not None:
-            upper, lower = np.minimum(self.upper_f, high), np.maximum(self.lower_f, low)
-            empty = lower > upper
-            high, low = np.where(empty, high, upper), np.where(empty, low, lower)
-        self.upper_f, self.lower_f = high, low
 
     def _widest_expander(self, s: int, belief: Belief) -> int | None:
         """The widest safe point that is wider than every maximiser and expands the safe set of replicate s."""

@@ -101,7 +101,15 @@ class SCBO(OneRun):
         return "observations"
 
     def start_one(self, setting: Setting) -> None:
-        self.model = self._model(setting)
+        functions = 1 + setting.constraints
+        if is_fitted(self.kernel, setting.actions):
+            noise = None if self.lam == "scaled" else np.full(functions, noise_variance(self.lam, setting.horizon))
+            if self.lam == "true":
+                noise = true_noise(setting.noise[0])
+            self.model: ThompsonModel = FittedThompson(setting.actions, functions, noise, setting.horizon, self.copula)
+        else:
+            lam = true_noise(setting.noise[0]) if self.lam == "true" else self.lam
+            self.model = ThompsonModel(setting.actions, functions, lam, setting.horizon, self.scaled)
         self.generator = setting.streams.role("candidates")[0]
         d = self.model.cube.d
         most = 512 if isinstance(setting.actions, Finite) else min(5000, max(2000, 200 * d))
@@ -111,16 +119,6 @@ class SCBO(OneRun):
         self.transformed = holds(self.bilog, setting.actions)
         self.restarts = -1
         self._restart()
-
-    def _model(self, setting: Setting) -> ThompsonModel:
-        functions = 1 + setting.constraints
-        if is_fitted(self.kernel, setting.actions):
-            noise = None if self.lam == "scaled" else np.full(functions, noise_variance(self.lam, setting.horizon))
-            if self.lam == "true":
-                noise = true_noise(setting.noise[0])
-            return FittedThompson(setting.actions, functions, noise, setting.horizon, self.copula)
-        lam = true_noise(setting.noise[0]) if self.lam == "true" else self.lam
-        return ThompsonModel(setting.actions, functions, lam, setting.horizon, self.scaled)
 
     def _restart(self) -> None:
         self.model.forget()

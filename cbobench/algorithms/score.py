@@ -167,7 +167,7 @@ class ScoreAlgorithm(Algorithm):
         if self.box is None:
             self.at_played = AtPlayed(setting.replicates, setting.constraints, setting.finite.n)
         functions = 1 + setting.constraints if self.models_constraints else 1
-        self.posterior = self.fitted(functions) if self.fits else self.make_posterior(functions)
+        self.posterior = self.make_fitted_posterior(functions) if self.fits else self.make_posterior(functions)
         self.ahead: PendingPosterior | None = None
         if setting.parallel > 1 and self.pending == "variance":
             self.posterior = self.ahead = with_pending(self.posterior, lambda: self.cheapest(1))
@@ -184,7 +184,7 @@ class ScoreAlgorithm(Algorithm):
             return self.cheapest(functions)
         return arriving_apart(functions, lambda: self.cheapest(1), self.pending == "variance")
 
-    def fitted(self, functions: int) -> Posterior:
+    def make_fitted_posterior(self, functions: int) -> Posterior:
         """A posterior with a fitted kernel for each function."""
         return FittedPosterior(self.box or self.setting.actions, self.setting.replicates, functions, self.known_noise())
 
@@ -301,8 +301,8 @@ class ScoreAlgorithm(Algorithm):
             self.absorb(self.chosen, feedback)
             return
         self.history.append(self.chosen)
-        self.wait.hear(t, feedback.arrivals)
-        told = credited(feedback.arrivals, t) if self.pending == "credit-now" else feedback.arrivals
+        self.wait.update(t, feedback.arrivals)
+        told = credit_to_round(feedback.arrivals, t) if self.pending == "credit-now" else feedback.arrivals
         if self.setting.parallel == 1:
             self.posterior.receive(t, self.history, told, self.since)
             return
@@ -334,7 +334,7 @@ class ScoreAlgorithm(Algorithm):
         return found
 
 
-def credited(arrivals: Arrivals, t: int) -> Arrivals:
+def credit_to_round(arrivals: Arrivals, t: int) -> Arrivals:
     """What arrives in round t, as observations of round t's action."""
     return replace(arrivals, round=np.full_like(arrivals.round, t))
 
@@ -360,7 +360,7 @@ class Wait:
         """Wait for nothing."""
         self.missing[:] = False
 
-    def hear(self, t: int, arrivals: Arrivals) -> None:
+    def update(self, t: int, arrivals: Arrivals) -> None:
         """Round t was played, by those who do not wait anew, and this arrived."""
         fresh = ~self.open
         self.round[fresh], self.missing[fresh] = t, True

@@ -15,7 +15,18 @@ import numpy as np
 
 from cbobench import params
 from cbobench.algorithms.base import Setting
-from cbobench.check.trial import INSTEAD, SEEDS, Broken, Finding, SharedState, Trial, at, difference, played, seeded
+from cbobench.check.trial import (
+    INSTEAD,
+    SEEDS,
+    Broken,
+    Finding,
+    SharedState,
+    Trial,
+    difference,
+    play_to_arrays,
+    seed_global_generators,
+    select_replicate,
+)
 from cbobench.gp.kernels import Array
 from cbobench.play.failure import described
 from cbobench.play.play import Play
@@ -72,7 +83,7 @@ FIXES = {
 
 def no_global_randomness(trial: Trial) -> Iterator[Finding]:
     """No draw comes from np.random, random or torch's global generator, whatever its seed."""
-    with seeded(1) as used:
+    with seed_global_generators(1) as used:
         trial.play(SEEDS)
     if used:
         names = " and ".join(sorted(used))
@@ -84,11 +95,11 @@ def repeatable(trial: Trial) -> Iterator[Finding]:
     state = SharedState(trial.cls)
 
     def replay() -> dict[str, Array]:
-        with seeded(1):
+        with seed_global_generators(1):
             return trial.play(SEEDS)
 
     first = replay()
-    with seeded(2) as used:
+    with seed_global_generators(2) as used:
         apart = difference(first, trial.play(SEEDS))
     if changed := state.changed() or (state.causes(lambda: not difference(first, replay())) if apart else []):
         what = f"on {trial.place}, {' and '.join(changed)} changed while it played"
@@ -103,16 +114,16 @@ def repeatable(trial: Trial) -> Iterator[Finding]:
 def same_in_any_block(trial: Trial) -> Iterator[Finding]:
     """A seed plays the same alone as beside others, to the last bit, and ends with the same attributes."""
     asked = range(1, trial.horizon, 3)
-    with seeded(1):
+    with seed_global_generators(1):
         whole = trial.play(SEEDS, asked, all_of_them := trial.algorithm())
     for block in ([3], [2, 0]):
-        with seeded(1):
+        with seed_global_generators(1):
             part = trial.play(block, asked, some := trial.algorithm())
         mine, theirs = _kept(all_of_them, len(SEEDS)), _kept(some, len(block))
         both = [name for name in mine if name in theirs]
         whole, part = whole | {name: mine[name] for name in both}, part | {name: theirs[name] for name in both}
         for i, seed in enumerate(block):
-            apart = difference(at(whole, seed), at(part, i))
+            apart = difference(select_replicate(whole, seed), select_replicate(part, i))
             if apart:
                 beside = "alone" if len(block) == 1 else "beside another one"
                 what = f"on {trial.place}, seed {seed} {beside} differs from itself among {len(SEEDS)} in {apart}"
@@ -130,7 +141,7 @@ def _kept(algorithm: Any, replicates: int) -> dict[str, Array]:
 
 def recommending_changes_nothing(trial: Trial) -> Iterator[Finding]:
     """To be asked what it would recommend changes no bit of a play."""
-    with seeded(1):
+    with seed_global_generators(1):
         asked, unasked = trial.play(SEEDS, range(1, trial.horizon)), trial.play(SEEDS)
     names = ("actions", "observed_f", "observed_g", "duals")
     apart = difference(*({n: play[n] for n in names if n in play} for play in (asked, unasked)))
@@ -197,7 +208,7 @@ def _seconds(trial: Trial) -> list[float]:
         found[-1] += time.thread_time() - began
 
     algorithm.ask, algorithm.tell = timed_ask, timed_tell
-    with seeded(1):
+    with seed_global_generators(1):
         try:
             list(play)
         except _Enough:
@@ -258,14 +269,14 @@ def no_peeking(trial: Trial) -> Iterator[Finding]:
     table = None if setting.slopes is None else _Table(setting.slopes)
     setting = replace(setting, slopes=table)
     play.channel, play.setting = tape, setting
-    with seeded(1):
-        first = played(play)["actions"]
+    with seed_global_generators(1):
+        first = play_to_arrays(play)["actions"]
     tape.inner = None
     if table is not None:
         table.slopes = None
     del play
     gc.collect()
-    with _poisoned(trial.problem), seeded(1):
+    with _poisoned(trial.problem), seed_global_generators(1):
         for t, (mine, theirs) in enumerate(zip(first, _again(trial, setting, tape), strict=True), 1):
             seen = ""
             if isinstance(theirs, str):

@@ -10,7 +10,17 @@ from typing import Any
 import numpy as np
 
 from cbobench.algorithms.references import Random
-from cbobench.check.trial import INSTEAD, SEEDS, Broken, Finding, SharedState, Trial, at, difference, seeded
+from cbobench.check.trial import (
+    INSTEAD,
+    SEEDS,
+    Broken,
+    Finding,
+    SharedState,
+    Trial,
+    difference,
+    seed_global_generators,
+    select_replicate,
+)
 from cbobench.errors import one_line
 from cbobench.gp.actions import Finite
 from cbobench.gp.box import Box
@@ -48,7 +58,7 @@ class Draws:
         return actions.scale(rng.random((count, replicates, actions.d)))
 
 
-def vectorised(one: Draws) -> Iterator[Finding]:
+def formula_takes_arrays(one: Draws) -> Iterator[Finding]:
     """A formula keeps its contract (see `check_formula`, which raises what breaks it)."""
     if isinstance(one.problem, BoxProblem):
         for formula, _ in one.problem.formulas():
@@ -56,7 +66,7 @@ def vectorised(one: Draws) -> Iterator[Finding]:
     yield from ()
 
 
-def finite(one: Draws) -> Iterator[Finding]:
+def finite_values(one: Draws) -> Iterator[Finding]:
     """f and g are numbers everywhere, as far as a sample shows."""
     with np.errstate(all="ignore"):
         drawn, count = one.draw(), 256
@@ -72,7 +82,7 @@ def finite(one: Draws) -> Iterator[Finding]:
         )
 
 
-def feasible(one: Draws) -> Iterator[Finding]:
+def optimum_feasible(one: Draws) -> Iterator[Finding]:
     """The stored optimum is an action, is feasible, and has the reward that is stored."""
     drawn = one.draw()
     if np.isnan(drawn.stars(1, 1)[0]).all() or not np.isfinite(drawn.accuracy):
@@ -92,7 +102,7 @@ def feasible(one: Draws) -> Iterator[Finding]:
             return
 
 
-def unbeaten(one: Draws) -> Iterator[Finding]:
+def optimum_unbeaten(one: Draws) -> Iterator[Finding]:
     """No feasible action that a search finds is better than the stored optimum."""
     drawn, actions = one.draw((0,)), one.problem.actions
     star = float(drawn.stars(1, 1)[0][0, 0])
@@ -105,12 +115,12 @@ def unbeaten(one: Draws) -> Iterator[Finding]:
         if found.max() > star + (drawn.accuracy + 1e-12) * (1 + abs(star)):
             yield Finding(f"action {found.argmax()} is feasible with f = {found.max():.10g}, above {star:.10g}", fix)
         return
-    where, best = _searched(drawn, actions)
+    where, best = _search_optimum(drawn, actions)
     if best > star + (drawn.accuracy + 1e-7) * (1 + abs(star)):
         yield Finding(f"x = {where.tolist()} is feasible with f = {best:.10g}, above the stored {star:.10g}", fix)
 
 
-def _searched(drawn: Drawn, box: Box) -> tuple[Array, float]:
+def _search_optimum(drawn: Drawn, box: Box) -> tuple[Array, float]:
     """The best feasible point of a box that multi-start search finds, and its reward."""
 
     def formula(x: Array) -> Array:
@@ -125,7 +135,7 @@ def _searched(drawn: Drawn, box: Box) -> tuple[Array, float]:
 def seeded_from_streams(one: Draws) -> Iterator[Finding]:
     """Draws and observations come from the generators that are given, not from global ones, the clock or the system."""
     trial, state = one.trial(), SharedState(one.cls)
-    with seeded(1) as used:
+    with seed_global_generators(1) as used:
         first = trial.play(SEEDS)
     if used:
         yield Finding(f"it draws from, or seeds, the global generator of {' and '.join(sorted(used))}", INSTEAD)
@@ -143,11 +153,11 @@ def seeded_from_streams(one: Draws) -> Iterator[Finding]:
 def alone_as_beside(one: Draws) -> Iterator[Finding]:
     """What a seed draws and observes does not depend on which other seeds are played beside it."""
     trial = one.trial()
-    with seeded(1):
+    with seed_global_generators(1):
         whole = trial.play(SEEDS)
-    with seeded(1):
+    with seed_global_generators(1):
         alone = trial.play([SEEDS[-1]])
-    apart = difference(at(whole, len(SEEDS) - 1), alone)
+    apart = difference(select_replicate(whole, len(SEEDS) - 1), alone)
     if apart:
         what = f"seed {SEEDS[-1]} alone differs from itself among {len(SEEDS)} in {apart}"
         yield Finding(what, "replicate s draws from generators[s] and its own stream only")
@@ -177,7 +187,7 @@ def travels(one: Draws) -> Iterator[Finding]:
             f"it cannot be pickled ({one_line(error)})", "workers are sent problems: keep no open file or lambda"
         )
         return
-    with seeded(1):
+    with seed_global_generators(1):
         apart = difference(one.trial(5).play(SEEDS), Draws(one.cls, one.name, again).trial(5).play(SEEDS))
     if apart:
         yield Finding(f"after pickling it differs in {apart}", "what prepare() finds must be a field that is pickled")

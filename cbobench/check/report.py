@@ -17,7 +17,7 @@ import numpy as np
 from cbobench import params
 from cbobench.algorithms import ALGORITHMS
 from cbobench.check import methods, problems, scores
-from cbobench.check.trial import SEEDS, Finding, SharedState, Trial, seeded, trials
+from cbobench.check.trial import SEEDS, Finding, SharedState, Trial, seed_global_generators, trials
 from cbobench.errors import CbobenchError, one_line
 from cbobench.play.isolation import standard_rules
 from cbobench.problems import PROBLEMS
@@ -46,9 +46,9 @@ OF_METHODS: dict[str, Law] = {
 }
 OF_PROBLEMS: dict[str, Law] = {
     "plays": problems.plays,
-    "finite values": problems.finite,
-    "optimum feasible, as stated": problems.feasible,
-    "optimum not beaten": problems.unbeaten,
+    "finite values": problems.finite_values,
+    "optimum feasible, as stated": problems.optimum_feasible,
+    "optimum not beaten": problems.optimum_unbeaten,
     "seeded from its streams": problems.seeded_from_streams,
     "same bits in any block": problems.alone_as_beside,
     "noise knows no past": problems.noise_knows_no_past,
@@ -113,13 +113,13 @@ def check(
         if only and law not in {*only, *MAKING}:
             continue
         with standard_rules(), np.errstate(all="ignore"):  # what is wrong is said in a sentence
-            verdicts.append(Verdict(law, skipped=True) if stopped else _judged(law, subjects, judge))
+            verdicts.append(Verdict(law, skipped=True) if stopped else _judge(law, subjects, judge))
         stopped |= verdicts[-1].finding is not None and law in GATES
         on_verdict(verdicts[-1])
     return verdicts
 
 
-def _judged(law: str, subjects: Iterable[Any], judge: Law) -> Verdict:
+def _judge(law: str, subjects: Iterable[Any], judge: Law) -> Verdict:
     """A law on every place, up to the first that breaks it."""
     try:
         for subject in subjects:
@@ -150,7 +150,7 @@ def _of_method(cls: type[Any], name: str, settings: Mapping[str, Any]) -> Laws:
     yield "can be made", [cls], can_be_made
     yield "documented", [cls], methods.documented
     yield "shown no f and g", [cls], methods.reference_says_so
-    yield "one score", [cls], scores.written_once
+    yield "one score", [cls], scores.defined_once
     for law, judge in OF_METHODS.items():
         yield law, places, judge
     yield "same bits in a fresh process", [state], partial(_same_in_a_fresh_process, name, settings)
@@ -171,7 +171,7 @@ def _of_problem(cls: type[Any], name: str, settings: Mapping[str, Any], data: Da
 
     yield "documented", [cls], methods.documented
     yield "can be made", [cls], can_be_made
-    yield "formula of arrays", made, problems.vectorised
+    yield "formula of arrays", made, problems.formula_takes_arrays
     yield "can be prepared", made, can_be_prepared
     for law, judge in OF_PROBLEMS.items():
         yield law, made, judge
@@ -194,7 +194,7 @@ def _same_in_a_fresh_process(name: str, settings: Mapping[str, Any], state: Shar
 
 def play_here(name: str, settings: Mapping[str, Any]) -> str:
     """The hash of a short play: of an algorithm on its first place, of a problem under random play."""
-    with standard_rules(), seeded(1):
+    with standard_rules(), seed_global_generators(1):
         if kind_of(name) == "algorithm":
             trial = next(trials(ALGORITHMS.get(name, beside=[Path()]), name, settings))
         else:

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from cbobench.algorithms.score import ScoreAlgorithm
-from cbobench.check.trial import SEEDS, Finding, Trial, seeded
+from cbobench.check.trial import SEEDS, Finding, Trial, seed_global_generators
 from cbobench.gp.beliefs import Belief, FunctionBelief
 from cbobench.gp.kernels import Array
 from cbobench.rng import generator
@@ -19,15 +19,15 @@ COARSE = 128  # steps on a line
 SLIGHT = 0.01  # of the largest slope: a change of slope that is rounding
 
 
-def written(cls: type[Any]) -> set[str]:
+def defined_hooks(cls: type[Any]) -> set[str]:
     """Which of `score` and `parts` a class or its bases define, the base's own aside."""
     return {hook for hook in ("score", "parts") if getattr(cls, hook) is not getattr(ScoreAlgorithm, hook)}
 
 
-def written_once(cls: type[Any]) -> Iterator[Finding]:
+def defined_once(cls: type[Any]) -> Iterator[Finding]:
     """A score is defined as `score` or as `parts`: of two formulas one would be climbed, and the other played."""
-    if issubclass(cls, ScoreAlgorithm) and len(written(cls)) != 1:
-        found = " and ".join(sorted(written(cls))) or "neither score nor parts"
+    if issubclass(cls, ScoreAlgorithm) and len(defined_hooks(cls)) != 1:
+        found = " and ".join(sorted(defined_hooks(cls))) or "neither score nor parts"
         yield Finding(f"{cls.__name__} defines {found}", "write parts where the score has kinks, else score")
 
 
@@ -55,8 +55,8 @@ def pure(trial: Trial) -> Iterator[Finding]:
                     if not np.allclose(kinks, first, rtol=1e-9, atol=1e-9, equal_nan=True):
                         said.append(f"in round {t}, total() and kinks() of its parts are two formulas")
 
-    with seeded(1):
-        _spied(trial, look)
+    with seed_global_generators(1):
+        _play_watched(trial, look)
     if said:
         yield Finding(
             f"on {trial.place}, {said[0]}", "a score reads the belief and self, draws nothing and changes nothing"
@@ -65,7 +65,7 @@ def pure(trial: Trial) -> Iterator[Finding]:
 
 def kinks_are_parts(trial: Trial) -> Iterator[Finding]:
     """A `score` that is climbed on a box has no kink: along lines of beliefs its slope does not jump."""
-    if not issubclass(trial.cls, ScoreAlgorithm) or written(trial.cls) != {"score"} or trial.place != "a box":
+    if not issubclass(trial.cls, ScoreAlgorithm) or defined_hooks(trial.cls) != {"score"} or trial.place != "a box":
         return
     jumps: list[int] = []
 
@@ -75,8 +75,8 @@ def kinks_are_parts(trial: Trial) -> Iterator[Finding]:
             if (fine > np.maximum(0.6 * coarse, SLIGHT)).any():
                 jumps.append(t)
 
-    with seeded(1):
-        _spied(trial, look)
+    with seed_global_generators(1):
+        _play_watched(trial, look)
     if jumps:
         what = f"on {trial.place}, in round {jumps[0]}, score() has a kink: its slope jumps where a belief moves on"
         fix = (
@@ -85,7 +85,7 @@ def kinks_are_parts(trial: Trial) -> Iterator[Finding]:
         yield Finding(what, fix)
 
 
-def _spied(trial: Trial, look: Callable[[Any, int, Belief], None]) -> None:
+def _play_watched(trial: Trial, look: Callable[[Any, int, Belief], None]) -> None:
     """Play, and look at the score in every round."""
     algorithm = trial.algorithm()
     begin = algorithm.begin

@@ -87,10 +87,10 @@ class Trial:
             Broken: whatever was raised.
         """
         made = self.algorithm() if algorithm is None else algorithm
-        return played(Play(self.problem, self.place, made, self.name, seeds, self.horizon, asked))
+        return play_to_arrays(Play(self.problem, self.place, made, self.name, seeds, self.horizon, asked))
 
 
-def played(play: Play) -> dict[str, Array]:
+def play_to_arrays(play: Play) -> dict[str, Array]:
     """See `Trial.play`."""
     try:
         chunks = list(play)
@@ -119,7 +119,7 @@ def difference(one: Mapping[str, Array], other: Mapping[str, Array]) -> str:
     return ""
 
 
-def at(one: Mapping[str, Array], replicate: int) -> dict[str, Array]:
+def select_replicate(one: Mapping[str, Array], replicate: int) -> dict[str, Array]:
     """The part of one replicate."""
     return {name: values[:, replicate : replicate + 1] for name, values in one.items()}
 
@@ -148,7 +148,7 @@ def trials(
 
 
 @contextmanager
-def seeded(seed: int) -> Iterator[set[str]]:
+def seed_global_generators(seed: int) -> Iterator[set[str]]:
     """Within, every global generator begins from a seed; afterwards the names of those that were used, and all is back.
 
     PyTorch's counts where it has been imported.

@@ -26,19 +26,19 @@ from cbobench.algorithms import ALGORITHMS
 from cbobench.algorithms.asktell import Given
 from cbobench.algorithms.references import SobolSequence
 from cbobench.gp.kernels import Array
-from cbobench.opponents.library import GivenCube, LibraryMethod, by_its_own_rules
+from cbobench.opponents.library import GivenCube, LibraryMethod, silence_library
 from cbobench.params import param
 
 Models = Literal["turbo", "default"]
 
 
 @contextmanager
-def seeded(seed: int) -> Iterator[Any]:
+def seed_torch(seed: int) -> Iterator[Any]:
     """PyTorch on one thread with its generator seeded; afterwards all is as it was."""
     import torch
 
     threads, deterministic = torch.get_num_threads(), torch.are_deterministic_algorithms_enabled()
-    with by_its_own_rules(), torch.random.fork_rng(devices=[]):
+    with silence_library(), torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
         torch.set_num_threads(1)
         torch.use_deterministic_algorithms(True)
@@ -52,11 +52,11 @@ def seeded(seed: int) -> Iterator[Any]:
 class Opponent:
     """A run's data, its models, and the points it begins with; subclasses say which point is `next`."""
 
-    def __init__(self, given: Given, method: BotorchMethod) -> None:
-        with by_its_own_rules():
+    def __init__(self, given: Given, method: Any) -> None:
+        with silence_library():
             import botorch.fit  # noqa: F401 - loaded now, not within a round
 
-            with seeded(0):  # the first time, PyTorch loads what knows deterministic algorithms
+            with seed_torch(0):  # the first time, PyTorch loads what knows deterministic algorithms
                 pass
         self.cube, self.method, self.m = GivenCube(given), method, given.m
         self.generator = given.generator
@@ -71,7 +71,7 @@ class Opponent:
     def ask(self) -> Array:
         if len(self.x) < self.method.initial:
             return self.cube.action(self.sobol.next())
-        with seeded(int(self.generator.integers(2**31))) as torch:
+        with seed_torch(int(self.generator.integers(2**31))) as torch:
             x = torch.tensor(np.array(self.x), dtype=torch.double)
             y = torch.tensor(np.array(self.y), dtype=torch.double)
             return self.cube.action(self.next(torch, x, y).reshape(-1).numpy())
@@ -88,18 +88,18 @@ class Opponent:
         """
         raise NotImplementedError
 
-    def maximised(self, torch: Any, acquisition: Any) -> Any:
+    def maximise_acquisition(self, torch: Any, acquisition: Any) -> Any:
         """Where an acquisition function is largest: climbed from restarts on a box, looked up on a finite set."""
         from botorch.optim import optimize_acqf, optimize_acqf_discrete
 
         if self.cube.choices is not None:
             return optimize_acqf_discrete(acquisition, q=1, choices=torch.tensor(self.cube.choices))[0]
         bounds = torch.tensor([[0.0] * self.cube.d, [1.0] * self.cube.d], dtype=torch.double)
-        starts = {"num_restarts": self.method.restarts, "raw_samples": self.method.raw}  # type: ignore[attr-defined]
+        starts = {"num_restarts": self.method.restarts, "raw_samples": self.method.raw}
         return optimize_acqf(acquisition, bounds, q=1, options={"maxiter": 200}, **starts)[0]
 
 
-def fitted(x: Any, y: Any, models: Models) -> Any:
+def fit_model(x: Any, y: Any, models: Models) -> Any:
     """The model of p functions, each with its own parameters, observed at points (n, d) of the cube: y (n, p)."""
     from botorch.exceptions import ModelFittingError
     from botorch.fit import fit_gpytorch_mll
@@ -153,13 +153,13 @@ class ExpectedImprovement(Opponent):
     def next(self, torch: Any, x: Any, y: Any) -> Any:
         from botorch.acquisition import analytic
 
-        model = fitted(x, y, self.method.models)
+        model = fit_model(x, y, self.method.models)
         limits = dict.fromkeys(range(1, 1 + self.m), (None, 0.0))
         feasible = (y[:, 1:] <= 0).all(dim=1)
         if not feasible.any():
-            return self.maximised(torch, analytic.LogProbabilityOfFeasibility(model, limits))
+            return self.maximise_acquisition(torch, analytic.LogProbabilityOfFeasibility(model, limits))
         best = y[feasible, 0].max()
-        return self.maximised(torch, analytic.LogConstrainedExpectedImprovement(model, best, 0, limits))
+        return self.maximise_acquisition(torch, analytic.LogConstrainedExpectedImprovement(model, best, 0, limits))
 
 
 @ALGORITHMS.register("botorch-cei")
@@ -185,12 +185,11 @@ class PenalisedUCB(Opponent):
         from botorch.acquisition.objective import GenericMCObjective
         from botorch.sampling.normal import SobolQMCNormalSampler
 
-        assert isinstance(self.method, BotorchUCBPenalty)
         price = self.method.price
         penalised = GenericMCObjective(lambda s, X=None: s[..., 0] - price * s[..., 1:].clamp_min(0.0).sum(dim=-1))
         sampler = SobolQMCNormalSampler(torch.Size([self.method.samples]), seed=0)
-        model = fitted(x, y, self.method.models)
-        return self.maximised(torch, qUpperConfidenceBound(model, self.method.beta, sampler, penalised))
+        model = fit_model(x, y, self.method.models)
+        return self.maximise_acquisition(torch, qUpperConfidenceBound(model, self.method.beta, sampler, penalised))
 
 
 @ALGORITHMS.register("botorch-ucb-penalty")
@@ -219,7 +218,6 @@ class TrustRegion(Opponent):
 
     def begin(self) -> None:
         super().begin()
-        assert isinstance(self.method, BotorchSCBO)
         self.side, self.succeeded, self.failed = 0.8, 0, 0
         self.best, self.violation = -math.inf, math.inf
 
@@ -227,10 +225,9 @@ class TrustRegion(Opponent):
         first = len(self.x) < self.method.initial
         super().tell(x, f, g)
         if not first:  # nor does the tutorial count what the initial points have found
-            self._judge(f, float(np.maximum(g, 0.0).sum()))
+            self._update_region(f, float(np.maximum(g, 0.0).sum()))
 
-    def _judge(self, f: float, violation: float) -> None:
-        assert isinstance(self.method, BotorchSCBO)
+    def _update_region(self, f: float, violation: float) -> None:
         if violation > 0:
             success = violation < self.violation
         else:
@@ -250,7 +247,7 @@ class TrustRegion(Opponent):
         from botorch.models import ModelListGP
         from gpytorch.settings import max_cholesky_size
 
-        models = [fitted(x, y[:, j : j + 1], self.method.models) for j in range(1 + self.m)]
+        models = [fit_model(x, y[:, j : j + 1], self.method.models) for j in range(1 + self.m)]
         violation = y[:, 1:].clamp_min(0.0).sum(dim=1)
         feasible = violation <= 0
         key = torch.where(feasible, y[:, 0], -math.inf) if feasible.any() else -violation
@@ -261,7 +258,6 @@ class TrustRegion(Opponent):
 
     def _candidates(self, torch: Any, centre: Any) -> Any:
         """Points (k, d) in the region: Sobol's, with some coordinates of the centre where there are more than 20."""
-        assert isinstance(self.method, BotorchSCBO)
         low, high = (centre - self.side / 2).clamp(0.0, 1.0), (centre + self.side / 2).clamp(0.0, 1.0)
         d = self.cube.d
         if self.cube.choices is not None:

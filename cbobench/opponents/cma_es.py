@@ -10,7 +10,7 @@ import numpy as np
 from cbobench.algorithms import ALGORITHMS
 from cbobench.algorithms.asktell import Given
 from cbobench.gp.kernels import Array
-from cbobench.opponents.library import GivenCube, LibraryMethod, by_its_own_rules
+from cbobench.opponents.library import GivenCube, LibraryMethod, silence_library
 from cbobench.params import param
 
 
@@ -18,7 +18,7 @@ class Evolution:
     """pycma's strategy, whose points are evaluated one per round; after the last one a generation is over."""
 
     def __init__(self, given: Given, method: CMAES) -> None:
-        with by_its_own_rules():
+        with silence_library():
             import cma
 
         self.cma, self.cube, self.method, self.generator = cma, GivenCube(given), method, given.generator
@@ -36,14 +36,14 @@ class Evolution:
             own["maxstd"] = np.inf  # its limit on step sizes raises an error in one dimension
         if self.method.population is not None:
             own["popsize"] = self.method.population
-        with by_its_own_rules():
+        with silence_library():
             self.strategy = self.cma.CMAEvolutionStrategy(start, self.method.sigma, own)
             told = {"fun": lambda i: -self.told[i][0], "constraints": lambda i: self.told[i][1]}
             self.lagrangian = self.cma.ConstrainedFitnessAL(**told, dimension=self.cube.d, logging=0, archives=False)
 
     def ask(self) -> Array:
         if len(self.told) == len(self.asked):
-            with by_its_own_rules():
+            with silence_library():
                 if self.asked:
                     self._advance()
                 self.asked, self.told = self.strategy.ask(), []

@@ -65,7 +65,7 @@ class GivenCube:
 
 
 @contextmanager
-def by_its_own_rules() -> Iterator[None]:
+def silence_library() -> Iterator[None]:
     """Within, what a library does in floating point and what it warns of is its own affair."""
     with np.errstate(all="ignore"), catch_warnings():
         simplefilter("ignore")

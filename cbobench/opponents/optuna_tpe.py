@@ -8,14 +8,14 @@ from typing import Any
 from cbobench.algorithms import ALGORITHMS
 from cbobench.algorithms.asktell import Given
 from cbobench.gp.kernels import Array
-from cbobench.opponents.library import GivenCube, LibraryMethod, by_its_own_rules
+from cbobench.opponents.library import GivenCube, LibraryMethod, silence_library
 from cbobench.params import param
 
 
 class Study:
     def __init__(self, given: Given, method: OptunaTPE) -> None:
         self.cube = GivenCube(given)
-        with by_its_own_rules():
+        with silence_library():
             import optuna
 
             optuna.logging.set_verbosity(optuna.logging.ERROR)
@@ -32,13 +32,13 @@ class Study:
         self.trials: list[Any] = []
 
     def ask(self) -> Array:
-        with by_its_own_rules():
+        with silence_library():
             self.trials.append(self.study.ask())
             unit: list[Any] = [self.trials[-1].suggest_float(name, 0.0, 1.0) for name in self.names]
         return self.cube.action(unit)
 
     def tell(self, x: Array, f: float, g: Array) -> None:
-        with by_its_own_rules():
+        with silence_library():
             trial = self.trials.pop(0)
             for name, value in constraints(g).items():
                 trial.set_constraint(name, value)
@@ -48,7 +48,7 @@ class Study:
         """A trial that was not asked for; it counts as one of the random ones."""
         params = dict(zip(self.names, self.cube.unit(x).tolist(), strict=True))
         sides = dict.fromkeys(self.names, self.side)
-        with by_its_own_rules():
+        with silence_library():
             trial = self.told(value=f, params=params, distributions=sides, constraints=constraints(g))
             self.study.add_trial(trial)
 

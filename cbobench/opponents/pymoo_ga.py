@@ -10,7 +10,7 @@ import numpy as np
 from cbobench.algorithms import ALGORITHMS
 from cbobench.algorithms.asktell import Given
 from cbobench.gp.kernels import Array
-from cbobench.opponents.library import GivenCube, LibraryMethod, by_its_own_rules
+from cbobench.opponents.library import GivenCube, LibraryMethod, silence_library
 from cbobench.params import param
 
 
@@ -19,7 +19,7 @@ class Generations:
 
     def __init__(self, given: Given, method: PymooGA) -> None:
         self.cube = GivenCube(given)
-        with by_its_own_rules():
+        with silence_library():
             from pymoo.algorithms.soo.nonconvex.ga import GA
             from pymoo.core.problem import Problem
             from pymoo.core.termination import NoTermination
@@ -32,7 +32,7 @@ class Generations:
 
     def ask(self) -> Array:
         if self.evaluated == len(self.population):
-            with by_its_own_rules():
+            with silence_library():
                 if self.evaluated:
                     self.ga.tell(infills=self.population)
                 self.population, self.evaluated = self.ga.ask(), 0

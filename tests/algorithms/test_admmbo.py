@@ -5,20 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from cbobench.algorithms.admmbo import indicator_improvement
-from cbobench.gp.single import AT_ONCE
 from tests.algorithms.easy import on_box, started
-
-
-def test_feasibility_improvement_at_its_seams():
-    """0 at q = 0 and below, continuous at q = 1 (both branches give θ), q itself once feasible for sure."""
-    theta = np.array([0.0, 0.2, 0.7, 1.0])
-    np.testing.assert_array_equal(indicator_improvement(np.zeros(4), theta), 0.0)
-    np.testing.assert_array_equal(indicator_improvement(np.full(4, -0.3), theta), 0.0)
-    below, at = (indicator_improvement(np.full(4, q), theta) for q in (1 - 1e-12, 1.0))
-    np.testing.assert_allclose(below, theta, atol=1e-10)
-    np.testing.assert_allclose(at, theta, atol=1e-15)
-    np.testing.assert_allclose(indicator_improvement(np.array([1e-12]), np.array([0.7])), 0.0, atol=1e-11)
 
 
 def learned(count=6, **settings):
@@ -45,10 +32,10 @@ def test_optimality_improvement_is_an_expectation(values):
     known = run.model.observed[0] if values == "observed" else run.model.at_played()[0][0]
     best = (quadratic(run.model.played) - known).min()
     mean, deviation = run.model.at(points)
-    f = mean[0] + deviation[0] * np.random.default_rng(3).standard_normal((400_000, 3))
+    f = mean[0] + deviation[0] * np.random.default_rng(3).standard_normal((100_000, 3))
     sampled = np.maximum(best - (quadratic(points) - f), 0.0).mean(axis=0)
     assert sampled.max() > 0.01
-    np.testing.assert_allclose(np.exp(run.optimality_improvement(points)), sampled, rtol=0.02, atol=1e-4)
+    np.testing.assert_allclose(np.exp(run.optimality_improvement(points)), sampled, rtol=0.03, atol=1e-3)
 
 
 @pytest.mark.parametrize("i", [0, 1])
@@ -63,33 +50,12 @@ def test_feasibility_improvement_is_an_expectation(i):
 
     known = (run.model.at_played()[0][1 + i] > 0) + quadratic(run.model.played)
     mean, deviation = run.model.at(points)
-    g = mean[1 + i] + deviation[1 + i] * np.random.default_rng(4).standard_normal((400_000, 5))
+    g = mean[1 + i] + deviation[1 + i] * np.random.default_rng(4).standard_normal((100_000, 5))
     sampled = np.maximum(known.min() + 0.2 - (g > 0) - quadratic(points), 0.0).mean(axis=0)
     run._infeasibility = lambda i: known + 0.2  # so that some points promise something
     promised = run.feasibility_improvement(points, i)
     assert np.count_nonzero(sampled > 0.02) >= 2
-    np.testing.assert_allclose(promised, sampled, atol=3e-3)
-
-
-def test_feasibility_step_sees_its_own_constraint():
-    run = learned(rho=1.0, M=2.0)
-    run.x, run.z = np.array([0.9, 0.5]), np.zeros((2, 2))
-    for i, violated in enumerate((lambda x: x[:, 0] > 0.6, lambda x: x[:, 1] < 0.4)):
-        known = run.model.at_played()[0][1 + i]
-        assert ((known > 0) == violated(run.model.played)).mean() > 0.8
-        expected = (known > 0) + 0.25 * ((run.x - run.model.played) ** 2).sum(axis=1)
-        np.testing.assert_allclose(run._infeasibility(i), expected)
-
-
-def test_only_the_quadratic_is_computed_again():
-    """New z, y, ρ: the same observations and posterior, another objective at them."""
-    run = learned()
-    before, count = run._augmented(), run.model.count
-    mean = run.model.at_played()[0].copy()
-    run.z, run.penalty = run.z - 0.5, 3.0
-    assert np.abs(run._augmented() - before).min() > 0.01
-    assert run.model.count == count
-    np.testing.assert_array_equal(run.model.at_played()[0], mean)
+    np.testing.assert_allclose(promised, sampled, atol=6e-3)
 
 
 def test_dual_step_by_hand():
@@ -131,30 +97,3 @@ def test_incumbent_is_the_best_mean_among_the_surely_feasible():
         only_infeasible.where = np.array([x])
         only_infeasible.tell_one(0, x, f, np.array([g]))
     assert only_infeasible._incumbent() == 1
-
-
-def test_defaults_are_those_of_the_first_toy():
-    run = started("admmbo", on_box())
-    assert (run.rho, run.M, run.first_f, run.first_g, run.later_f, run.iterations) == (0.1, 50.0, 10, 50, 5, 15)
-    np.testing.assert_array_equal(run.z, [[6.0, 6.0]])
-    np.testing.assert_array_equal(started("admmbo", on_box(), corner="lower").z, [[0.0, 0.0]])
-
-
-@pytest.mark.parametrize("kernel", ["given", "fit"])
-def test_many_candidates_are_looked_at_a_few_at_a_time(kernel):
-    run = learned(kernel=kernel)
-    points = np.random.default_rng(4).random((2 * AT_ONCE + 10, 2))
-    whole = run.model.at(points)
-    for some in (slice(0, 5), slice(AT_ONCE - 2, AT_ONCE + 3), slice(-4, None)):
-        for moments, expected in zip(whole, run.model.at(points[some]), strict=True):
-            np.testing.assert_allclose(moments[:, some], expected, rtol=1e-9, atol=1e-12)
-
-
-def test_fitted_models_learn_lengthscales():
-    run = learned(count=30, kernel="fit")
-    lengths = run.model.fitted.lengthscales[0]
-    assert lengths[1, 0] < lengths[1, 1]  # g_1 is of x_1 alone
-    assert lengths[2, 1] < lengths[2, 0]
-    mean, deviation = run.model.at_played()
-    np.testing.assert_allclose(mean, run.model.observed, atol=0.3)
-    assert (deviation > 0).all()

@@ -7,48 +7,17 @@ from dataclasses import dataclass
 
 import numpy as np
 import pytest
-from scipy.interpolate import RBFInterpolator
 
 from cbobench.algorithms import asktell
-from cbobench.algorithms.asktell import AskTell, Given
+from cbobench.algorithms.asktell import AskTell
 from cbobench.algorithms.base import NONE
 from cbobench.errors import CellFailure
-from cbobench.params import build, param
+from cbobench.params import build
 from tests.helpers import actions, play, problem
 
 BOX = problem("gardner-1")
 POINTS = problem("gardner-1", grid=7)
 SENSORS = problem("stocks", data="look-alike")  # without coordinates
-
-
-class Surrogate:
-    """scipy's radial basis functions on a penalised objective, over random points: a wrapped routine of a library."""
-
-    def __init__(self, given: Given, first: int) -> None:
-        self.given, self.first = given, first
-        self.random = np.random.default_rng(given.seed)
-        self.x, self.y = [], []
-
-    def ask(self):
-        some = self.random.uniform(self.given.low, self.given.high, (32, self.given.d))
-        if len(self.x) < self.first:
-            return some[0]
-        smooth = RBFInterpolator(np.array(self.x), np.array(self.y), smoothing=0.1, kernel="linear", degree=0)
-        return some[smooth(some).argmax()]
-
-    def tell(self, x, f, g):
-        self.x.append(x)
-        self.y.append(f - 10 * np.maximum(g, 0).sum())
-
-
-@dataclass(kw_only=True)
-class Wrapped(AskTell):
-    """Radial basis functions of scipy."""
-
-    first: int = param(5, "points before the first surrogate", at_least=3)
-
-    def optimiser(self, given):
-        return Surrogate(given, self.first)
 
 
 def asking(*answers, recommended=()):
@@ -76,21 +45,6 @@ def asking(*answers, recommended=()):
             return Scripted(given)
 
     return build(Asking, {}), told
-
-
-@pytest.mark.parametrize("task", [BOX, POINTS])
-def test_a_routine_of_a_library_plays_the_same_alone_and_in_a_block(task):
-    _, whole = play(task, build(Wrapped, {}), seeds=4, horizon=20)
-    _, alone = play(task, build(Wrapped, {}), seeds=[2], horizon=20)
-    played = actions(whole)
-    np.testing.assert_array_equal(played[:, 2:3], actions(alone))
-    assert not np.array_equal(played[:, 0], played[:, 1]), "another seed plays otherwise"
-
-
-def test_a_method_finds_better_points_than_it_began_with():
-    cells, _ = play(BOX, build(Wrapped, {}), seeds=3, horizon=40)
-    random, _ = play(BOX, build(Wrapped, {"first": 40}), seeds=3, horizon=40)
-    assert cells.metrics.final["regret"].mean() < 0.8 * random.metrics.final["regret"].mean()
 
 
 def test_the_example_of_the_documentation_plays():

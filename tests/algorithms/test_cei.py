@@ -29,12 +29,12 @@ def test_score_is_the_logarithm_of_an_expectation(best):
     g, r = np.array([[-0.2, 0.3, 0.1], [0.1, -1.0, -0.05]]), np.array([[0.4, 0.3, 0.2], [0.5, 0.5, 0.1]])
     algorithm = make("cei")
     algorithm.incumbent = np.array([best])
-    z = np.random.default_rng(0).standard_normal((1_000_000, 3, 3))
+    z = np.random.default_rng(0).standard_normal((200_000, 3, 3))
     feasible = (g + r * z[:, 1:] <= 0).all(axis=1)
     gain = np.maximum(f + s * z[:, 0] - best, 0.0) if np.isfinite(best) else 1.0
     sampled = (gain * feasible).mean(axis=0)
     score = algorithm.score(belief(f, s, g, r))
-    np.testing.assert_allclose(np.exp(score[0]), sampled, rtol=0.02)
+    np.testing.assert_allclose(np.exp(score[0]), sampled, rtol=0.04)
 
 
 def test_log_improvement_where_the_expectation_underflows():
@@ -46,7 +46,7 @@ def test_log_improvement_where_the_expectation_underflows():
         here = log_expected_improvement(seam * np.array([1 - 1e-9, 1 + 1e-9]), np.ones(2), 0.0)
         np.testing.assert_allclose(here[0], here[1], rtol=1e-8)
     z = np.linspace(-4, 4, 9)
-    sampled = np.maximum(z[:, None] + np.random.default_rng(0).standard_normal(1_000_000), 0.0).mean(axis=1)
+    sampled = np.maximum(z[:, None] + np.random.default_rng(0).standard_normal(200_000), 0.0).mean(axis=1)
     np.testing.assert_allclose(np.exp(log_expected_improvement(2 * z, np.full(9, 2.0), 0.0)) / 2, sampled, rtol=0.15)
     assert np.isfinite(log_expected_improvement(np.array([-1e9]), np.array([1e-7]), 0.0)).all()
 
@@ -68,14 +68,14 @@ def test_incumbent_by_hand():
     np.testing.assert_allclose(incumbents[2], 1 / 1.01)
 
 
-@pytest.mark.parametrize(("grid", "kernel"), [(None, "given"), (15, "given"), (None, "fit")])
+@pytest.mark.parametrize(("grid", "kernel"), [(15, "given"), (None, "fit")])
 def test_incumbent_is_read_at_the_played_points(grid, kernel):
     """On a box from the observations' own weights, on a grid from all means: both as the posterior says there."""
     from scipy.special import ndtr
 
     algorithm = make("cei", kernel=kernel)
-    _, chunks = play(bowl(grid=grid, candidates=64), algorithm, seeds=3, horizon=30)
-    algorithm.ask(31)
+    _, chunks = play(bowl(grid=grid, candidates=64), algorithm, seeds=3, horizon=15)
+    algorithm.ask(16)
     played = chunks[0].actions
     for s in range(3):
         if grid is None:
@@ -92,18 +92,7 @@ def test_incumbent_is_read_at_the_played_points(grid, kernel):
         np.testing.assert_allclose(algorithm.incumbent[s], means[s, 0][likely].max(), rtol=1e-6)
 
 
-def test_it_has_no_width_to_set():
-    from cbobench.params import params_of
-
-    assert [p.name for p in params_of(type(make("cei")))] == ["kernel", "pending", "lam", "delta", "scaled", "bilog"]
-
-
-@pytest.mark.parametrize(("name", "rounds"), [("cei", 30), ("scbo", 60)])
+@pytest.mark.parametrize(("name", "rounds"), [("cei", 30), pytest.param("scbo", 60, marks=pytest.mark.long)])
 def test_with_fitted_models_it_finds_the_optimum_of_a_box(name, rounds):
-    """The problem's own kernel, which is too smooth and has the wrong lengthscale, leaves both a tenth away."""
     play_, _ = play(problem("gramacy", noise_f=0.0, noise_g=0.0), make(name), seeds=3, horizon=rounds)
     assert np.median(play_.metrics.final["simple_regret"]) < 0.003
-    if name == "cei":
-        given = make(name, kernel="given", bilog=False)
-        play_, _ = play(problem("gramacy", noise_f=0.0, noise_g=0.0), given, seeds=3, horizon=rounds)
-        assert np.median(play_.metrics.final["simple_regret"]) > 0.05

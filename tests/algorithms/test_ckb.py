@@ -5,14 +5,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from cbobench.algorithms.references import IGPUCB
-from cbobench.algorithms.score import ScoreAlgorithm
 from cbobench.errors import CellFailure, Misuse
 from cbobench.gp.kernels import kernel
-from cbobench.gp.parts import Truncated
-from cbobench.play.play import Play
 from cbobench.problems.base import Feedback
-from tests.helpers import actions, make, play, problem, setting
+from tests.helpers import make, play, problem, setting, watched
 
 
 def test_three_rounds_by_hand():
@@ -80,15 +76,6 @@ def test_without_an_active_constraint_ckb_is_igp_ucb():
     assert len(set(histories["igp-ucb"])) > 2
 
 
-def test_the_limit_fails_when_the_constraint_is_active():
-    """Negative control of the limit above: on a problem with an active constraint the two differ."""
-    task = problem("rkhs-1d", h=0.25)
-    settings = {"beta": 2.0, "B": 1e6, "G": 1e6, "rho": 5.0, "V": 5.0}
-    one = actions(play(task, make("ckb-ucb", **settings), horizon=100)[1])
-    other = actions(play(task, make("igp-ucb", beta=2.0, B=1e6), horizon=100)[1])
-    assert not np.array_equal(one[5:], other[5:])
-
-
 def test_a_function_outside_the_space_has_no_norm_to_use():
     """A constant under a linear kernel: B or G by norm is refused, and only for the functions that are modelled."""
     points = np.linspace(0.1, 1, 8)[:, None]
@@ -104,66 +91,37 @@ def test_a_function_outside_the_space_has_no_norm_to_use():
         make("ckb-ucb").start(setting(np.eye(3), slater=np.zeros(1)))
 
 
-@pytest.mark.parametrize("name", ["ckb-ucb", "ckb-ts", "ckb-rand"])
-def test_no_slack_is_slack_zero_and_slack_raises_the_dual(name):
+def test_slack_raises_the_dual():
     task = problem("rkhs-1d", constraint="independent")
-    plain, chunks = play(task, make(name), seeds=5, horizon=200)
-    zero, same = play(task, make(name, slack=0.0), seeds=5, horizon=200)
-    np.testing.assert_array_equal(actions(chunks), actions(same))
-    _, slack = play(task, make(name, slack=0.5), seeds=5, horizon=200)
+    _, chunks = play(task, make("ckb-ucb"), seeds=5, horizon=100)
+    _, slack = play(task, make("ckb-ucb", slack=0.5), seeds=5, horizon=100)
     assert slack[-1].duals.sum() > chunks[-1].duals.sum()
 
 
-@pytest.mark.parametrize("name", ["ckb-ucb", "ckb-ts", "ckb-rand"])
-def test_several_constraints_have_a_dual_each_within_its_cap(name):
+def test_several_constraints_have_a_dual_each_within_its_cap():
     task = problem("rkhs", n=40, m=3)
-    algorithm = make(name, rho=0.7, beta_scale=0.2)
-    _, chunks = play(task, algorithm, seeds=6, horizon=300)
+    algorithm = make("ckb-rand", rho=0.7, beta_scale=0.2)
+    _, chunks = play(task, algorithm, seeds=6, horizon=150)
     duals = chunks[-1].duals
-    assert duals.shape == (300, 6, 3)
+    assert duals.shape == (150, 6, 3)
     assert duals.min() >= 0
     assert duals.max() <= 0.7
     assert len({tuple(column) for column in duals[-1].T}) == 3
-
-
-def test_twice_the_same_constraint_is_twice_the_price():
-    """With g_1 = g_2 the two duals move alike."""
-    covariance = problem("rkhs", n=15).actions.covariance
-    ckb = make("ckb-ucb", beta=1.0)
-    ckb.start(setting(covariance, constraints=2))
-    rng = np.random.default_rng(0)
-    for t in range(1, 80):
-        arm = ckb.ask(t)
-        g = np.sin(arm.astype(float)) + 0.3 + rng.standard_normal(1)
-        ckb.tell(t, arm, Feedback(np.cos(arm.astype(float)), np.stack([g, g], axis=1)))
-        np.testing.assert_allclose(ckb.dual[:, 0], ckb.dual[:, 1])
-    assert ckb.dual.max() > 0
 
 
 def test_anytime_restarts_at_powers_of_two():
     task = problem("rkhs-1d")
     algorithm = make("ckb-ucb", anytime=True)
     gains, lambdas = [], []
-    ask = algorithm.ask
 
-    def spy(t):
-        chosen = ask(t)
+    def look(t, chosen):
         gains.append(float(algorithm.posterior.gain[0]))
         lambdas.append(algorithm.posterior.lam)
-        return chosen
 
-    algorithm.ask = spy
-    play(task, algorithm, seeds=1, horizon=40)
+    play(task, watched(algorithm, look), seeds=1, horizon=40)
     restarts = [t for t, gain in enumerate(gains, start=1) if gain == 0]
     assert restarts == [1, 2, 4, 8, 16, 32]
     np.testing.assert_allclose([lambdas[t - 1] for t in restarts], [1 + 2 / t for t in restarts])
-
-
-def test_anytime_does_not_know_the_horizon():
-    task = problem("rkhs-1d")
-    short = actions(play(task, make("ckb-ucb", anytime=True), horizon=50)[1])
-    long = actions(play(task, make("ckb-ucb", anytime=True), horizon=90)[1])
-    np.testing.assert_array_equal(short, long[:50])
 
 
 def test_rand_draws_one_width_for_the_score_and_the_dual():
@@ -198,23 +156,3 @@ def test_out_of_range_parameters_are_refused():
     ):
         with pytest.raises(Misuse, match=message):
             make("ckb-rand", **settings)
-
-
-class TruncatedIGP(IGPUCB):
-    """IGP-UCB with its bound truncated at B."""
-
-    def parts(self, belief):
-        return Truncated(self.explore_f(belief.f), self.bound_f)
-
-    score = ScoreAlgorithm.score
-
-
-def test_where_the_constraint_never_binds_it_is_the_unconstrained_method():
-    """In the threshold form g = h - f the dual variable stays 0; α is shared by two functions in place of one."""
-    task, played = problem("rkhs-1d", constraint="threshold", h=0.25), []
-    for algorithm in (make("ckb-ucb", beta_scale=0.2), TruncatedIGP(beta_scale=0.2, alpha=0.05)):
-        cells = Play(task, "test", algorithm, "the same ties", range(5), 400)
-        played.append(np.concatenate([chunk.actions for chunk in cells]))
-        assert not cells.instances.binds.any()
-        assert cells.positive_dual is None or not cells.positive_dual.any()
-    np.testing.assert_array_equal(*played)

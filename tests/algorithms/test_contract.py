@@ -9,9 +9,8 @@ from cbobench.algorithms import ALGORITHMS
 from cbobench.algorithms.base import OneRun
 from cbobench.algorithms.references import Random
 from cbobench.check.methods import documented
-from cbobench.check.trial import at, difference, played
+from cbobench.check.trial import difference, play_to_arrays, select_replicate
 from cbobench.errors import CellFailure
-from cbobench.gp.box import Box
 from cbobench.metrics import METRICS
 from cbobench.params import build
 from cbobench.play.play import Play
@@ -52,32 +51,43 @@ def test_every_problem_has_an_example():
     assert set(PROBLEMS.names()) - set(EXAMPLES) == {"table"}  # which needs a file, see tests/problems/test_data.py
 
 
-@pytest.mark.slow  # all of them together
-@pytest.mark.parametrize(("name", "task", "settings"), PAIRS)
-def test_plays_and_does_not_depend_on_its_block(name, task, settings):
-    made = problem(task, **settings)
-    horizon = 20 if made.constraints <= 2 else 8 if made.constraints <= 4 else 6  # rounds of many are long
+def check_alone_as_in_a_block(made, name, horizon=10):
+    """The same bits alone and among four seeds; finite metrics but for those that may be unknown. The whole play."""
+    if made.constraints > 2:
+        horizon = 6  # rounds of many are long
     if "torch" in ALGORITHMS.get(name).libraries:
         horizon = 12  # ten points of an initial design, and two rounds with models
-    elif getattr(make(name), "kernel", "given") == "fit on boxes" and isinstance(made.actions, Box):
-        horizon = min(horizon, 10)  # and so are those with fitted models
     whole, alone = (
         Play(made, "test", make(name), name, seeds, horizon, range(1, horizon)) for seeds in (range(4), [3])
     )
-    assert difference(at(played(whole), 3), played(alone)) == ""
+    came_to = play_to_arrays(whole)
+    assert difference(select_replicate(came_to, 3), play_to_arrays(alone)) == ""
     final = dict(whole.metrics.final)
     plus = final.pop("regret_plus")
     unknown = {metric for metric, values in final.items() if not np.isfinite(values).all()}
     assert unknown <= {metric for metric in METRICS if METRICS[metric].nullable}
     assert (np.isnan(plus) | (plus >= final["regret"] - 1e-9)).all()
+    return came_to
 
 
 @pytest.mark.parametrize("name", [*map(entry, ALGORITHMS.names())])
-def test_same_seed_same_play_other_seed_other_play(name):
-    task = problem(**ALL)
-    first, again = (actions(play(task, make(name), seeds=[1], horizon=30)[1]) for _ in range(2))
-    np.testing.assert_array_equal(first, again)
-    assert not np.array_equal(first, actions(play(task, make(name), seeds=[2], horizon=30)[1]))
+def test_every_algorithm_plays_the_same_alone_as_in_a_block(name):
+    came_to = check_alone_as_in_a_block(problem(**ALL), name, 20)
+    assert not np.array_equal(came_to["actions"][:, 1], came_to["actions"][:, 2]), "another seed, another play"
+    box = problem("rkhs-box", candidates=64, m=2, full_information=True)
+    if ALGORITHMS.get(name).needs <= box.offers():
+        check_alone_as_in_a_block(box, name, 8)
+
+
+@pytest.mark.parametrize(("task", "settings"), [(p, s) for p, s, _ in MADE])
+def test_every_problem_is_the_same_alone_as_in_a_block(task, settings):
+    check_alone_as_in_a_block(problem(task, **settings), "random", 20)
+
+
+@pytest.mark.long
+@pytest.mark.parametrize(("name", "task", "settings"), PAIRS)
+def test_every_pair_plays_the_same_alone_as_in_a_block(name, task, settings):
+    check_alone_as_in_a_block(problem(task, **settings), name, 20)
 
 
 @pytest.mark.parametrize("name", [*map(entry, sorted(set(ALGORITHMS.names()) - {"oracle", "sgp-ucb", "stageopt"}))])
@@ -146,15 +156,6 @@ def test_what_was_played_is_recorded_whatever_the_algorithm_does_to_it():
     assert np.abs(chunks[0].observed_f).max() < 1e6
 
 
-def test_a_sweep_over_a_parameter_is_paired():
-    """Other thresholds and widths, same seed: the same candidates for f and the same exploration draws."""
-    quarter, half = (play(problem("rkhs-1d", h=h), make("random"), seeds=10, horizon=20) for h in (0.25, 0.5))
-    same = quarter[0].instances.redraws + half[0].instances.redraws == 0
-    assert same.sum() > 3
-    np.testing.assert_array_equal(quarter[0].instances.f[same], half[0].instances.f[same])
-    np.testing.assert_array_equal(actions(quarter[1]), actions(half[1]))
-
-
 def test_oracle_has_no_regret_and_no_violation():
     cells, _ = play(problem("rkhs-1d"), make("oracle"), seeds=5)
     assert not any(cells.metrics.final[m].any() for m in ("regret", "violation_hard", "violations"))
@@ -187,8 +188,7 @@ def test_a_fractional_action_is_no_action():
 
 
 def test_one_run_algorithms_are_looped():
-    task = problem("rkhs-1d")
-    _, chunks = play(task, build(Alternating, {}), seeds=4, horizon=50)
-    _, alone = play(task, build(Alternating, {}), seeds=[2], horizon=50)
+    _, chunks = play(problem("rkhs-1d"), build(Alternating, {}), seeds=4, horizon=50)
+    _, alone = play(problem("rkhs-1d"), build(Alternating, {}), seeds=[2], horizon=50)
     np.testing.assert_array_equal(actions(chunks)[:, 2:3], actions(alone))
     assert chunks[0].duals.shape == (50, 4, 1)

@@ -97,31 +97,45 @@ def first_plays(cls: type, settings: dict[str, Any], where: str, horizon: int) -
     return np.array(chosen)
 
 
-def reads(cls: type, settings: dict[str, Any]) -> set[str]:
-    """Facts that a method reads on some problem with these settings."""
+def reads(cls: type, settings: dict[str, Any], known: frozenset[str] = frozenset()) -> frozenset[str]:
+    """Facts that a method reads on some problem with these settings, and those that are known already."""
     READ.clear()
-    known = set()
     for where in PLACES:
         task, _ = drawn(where)
         if cls.needs <= task.offers():
             try:
                 build(cls, settings).check(task)
-                short, long = (first_plays(cls, settings, where, horizon) for horizon in (16, 600))
+                short = first_plays(cls, settings, where, 16)
+                if "T" not in known and not np.array_equal(short, first_plays(cls, settings, where, 600)):
+                    known |= {"T"}
             except CbobenchError:
                 continue  # these settings do not fit this problem
-            if not np.array_equal(short, long):
-                known.add("T")
-    return READ | known
+    return known | READ
 
 
-def read_somewhere(cls: type) -> set[str]:
-    """Facts that a method reads with its defaults, or with another named value of a parameter."""
-    cases = [{}] + [{p.name: value} for p in params_of(cls) for value in others(cls, p.name)[0]]
-    return set().union(*(reads(cls, settings) for settings in cases))
+def read_somewhere(cls: type, expected: set[str] | None = None) -> frozenset[str]:
+    """Facts that a method reads with its defaults, or with another named value of a parameter.
+
+    Args:
+        expected: where these are found, no more values are tried.
+    """
+    known = reads(cls, {})
+    for settings in ({p.name: value} for p in params_of(cls) for value in others(cls, p.name)[0]):
+        if known == expected:
+            break
+        known = reads(cls, settings, known)
+    return known
 
 
 @pytest.mark.parametrize("name", [*map(entry, ALGORITHMS.names())])
 def test_a_method_reads_what_it_says_it_must_know(name):
+    cls = ALGORITHMS.get(name)
+    assert read_somewhere(cls, told(cls.knows)) == told(cls.knows)
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("name", [*map(entry, ALGORITHMS.names())])
+def test_with_no_value_of_a_parameter_a_method_reads_more(name):
     cls = ALGORITHMS.get(name)
     assert read_somewhere(cls) == told(cls.knows)
 
@@ -140,6 +154,5 @@ class Modest(IGPUCB):
 
 
 def test_reads_that_are_not_declared_are_caught():
-    assert read_somewhere(Nosy) - told(Nosy.knows) == {"δ", "G"}
-    assert told(Modest.knows) - read_somewhere(Modest) == {"seed set"}
-    assert read_somewhere(IGPUCB) == told(IGPUCB.knows) == {"B", "R", "T"}
+    assert reads(Nosy, {}) - told(Nosy.knows) == {"δ", "G"}
+    assert told(Modest.knows) - reads(Modest, {}) == {"seed set"}

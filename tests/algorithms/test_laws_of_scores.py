@@ -32,7 +32,7 @@ PLAYABLE = [
 
 @pytest.mark.parametrize("name", SCORED)
 def test_a_score_is_written_once(name):
-    assert not list(scores.written_once(ALGORITHMS.get(name)))
+    assert not list(scores.defined_once(ALGORITHMS.get(name)))
 
 
 class Twice(IGPUCB):
@@ -53,7 +53,7 @@ def test_every_form_of_a_score_is_the_same_score(name, where):
 def test_kinks_are_parts(name):
     cls = ALGORITHMS.get(name)
     assert not list(scores.kinks_are_parts(trial(cls, name, "box")))
-    if scores.written(cls) == {"parts"}:
+    if scores.defined_hooks(cls) == {"parts"}:
         algorithm, seen = make(name), []
         begin = algorithm.begin
 
@@ -67,15 +67,9 @@ def test_kinks_are_parts(name):
 
 
 def test_two_formulas_are_caught():
-    assert list(scores.written_once(Twice))
+    assert list(scores.defined_once(Twice))
     (found,) = scores.pure(trial(Twice, "twice", "finite"))
     assert "parts() and score() are two formulas" in found.what
-
-
-def test_a_price_that_is_no_number_is_seen_though_nothing_is_violated():
-    parts = Parts(np.zeros((1, 3)), -np.ones((1, 2, 3)), np.array([[1.0, np.inf]]))
-    assert (parts.total() == 0).all()
-    assert np.isnan(parts._replace(price=np.array([[1.0, np.nan]])).total()).all()
 
 
 def test_the_example_of_the_guide_is_epbo():

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import subprocess
 import sys
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -18,7 +17,7 @@ from cbobench.opponents.library import LibraryMethod
 from cbobench.suite.load import load
 from tests.algorithms.easy import bowl, on_box, started
 from tests.conftest import ROOT
-from tests.helpers import actions, entry, make, play, problem, setting
+from tests.helpers import actions, entry, make, play, problem
 
 OPPONENTS = [n for n in ALGORITHMS.names() if issubclass(ALGORITHMS.get(n), LibraryMethod)]
 LIGHT = ["optuna-tpe", "pymoo-ga", "cma-es"]
@@ -146,16 +145,6 @@ def test_pycma_plays_what_it_plays_alone():
     np.testing.assert_array_equal(mine, seen[:30])
 
 
-@pytest.mark.parametrize("name", ["sobol", *map(entry, LIGHT + TORCH)])
-@pytest.mark.parametrize("where", [on_box(2), setting(np.eye(9), points=np.linspace(0, 1, 9)[:, None])])
-def test_they_take_what_they_were_not_asked_for(name, where):
-    run = started(name, where)
-    for t, u in enumerate([0.2, 0.9, 0.4, 0.6], start=1):
-        action = round(8 * u) if where.actions.d == 1 else np.array([u, u - 0.1])
-        run.observe_one(t, action, *observed(np.array([u, 1 - u])))
-    run.tell_one(5, run.ask_one(5), 0.0, np.array([0.5]))
-
-
 def test_what_was_observed_before_is_used():
     """TPE has it as trials, the genetic algorithm as individuals, CMA-ES begins at the best of it."""
     pytest.importorskip("cma", reason="pip install 'cbobench[cma]'")
@@ -172,18 +161,6 @@ def test_what_was_observed_before_is_used():
     np.testing.assert_array_equal([one.X for one in population.population[:3]], design)
     assert population.evaluated == 3
     np.testing.assert_allclose(found["cma-es"].own.strategy.mean, design[1], atol=1e-12)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize(("name", "horizon"), [entry("optuna-tpe", 100), entry("pymoo-ga", 200), entry("cma-es", 300)])
-def test_they_find_what_random_play_does_not(name, horizon):
-    """Simple regret on an easy bowl, whose f falls by 1.4 to the corners, against random play of as many rounds."""
-    found = {}
-    for player in (name, "random"):
-        cells, _ = play(bowl(noise_f=0.0, noise_g=0.0), make(player), seeds=6, horizon=horizon)
-        found[player] = np.median(cells.metrics.final["simple_regret"])
-    assert found[name] < 0.6 * found["random"]
-    assert found[name] < 0.03
 
 
 @pytest.mark.slow
@@ -218,9 +195,3 @@ def test_the_trust_region_follows_the_tutorial(name):
     assert told(*[(0.0, -1.0)] * 27) == (0.8 / 2**6, 0, 3)
     assert told((0.0, -1.0)) == (0.8, 0, 0), "under the least side it begins anew"
     assert region.x == []
-
-
-def test_the_page_of_methods_says_how_to_install_them():
-    text = Path(ROOT / "docs" / "methods.md").read_text()
-    for extra in {ALGORITHMS.get(name).extra for name in OPPONENTS} - {""}:
-        assert f"[{extra}" in text or f",{extra}" in text, extra

@@ -5,10 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from cbobench.errors import CellFailure
 from tests.helpers import make, play, problem, setting
-
-POCKET = {"noise_f": 0.1, "noise_g": 0.0, "kernel": "matern52", "lengthscale": 0.2}
 
 
 @pytest.mark.parametrize(("name", "settings"), [("penalty-noisy", {"mu": 3.0, "S": 5}), ("fixed-penalty", {})])
@@ -46,30 +43,6 @@ def test_a_curved_penalty_counts_as_its_chord():
     largest = make("penalty-noiseless", G="sup")
     largest.start(setting(np.eye(3), **facts))
     np.testing.assert_allclose(largest.bounds, [[1 + np.exp(2) - 1]])
-
-
-def test_other_bounds_stay_as_they_are():
-    facts = {"norm": np.array([[np.inf, 6.0]]), "sup": np.array([[3.0, 2.0]])}
-    for bound, expected in (("sup", 3.0), (7.0, 7.0)):
-        algorithm = make("fixed-penalty", B=bound)
-        algorithm.start(setting(np.eye(3), **facts))
-        np.testing.assert_allclose(algorithm.bounds, [[expected]])
-    with pytest.raises(CellFailure, match="B reads a norm"):
-        make("fixed-penalty").start(setting(np.eye(3), **facts))
-
-
-def test_a_bound_that_grows_keeps_kappa_from_running_away():
-    """Short epochs and a narrow width: with f's bound one infeasible point is replayed until κ meets its cap."""
-    task = problem("feasible-pocket", **POCKET)
-    narrow = {"S": 5, "lam": 0.01, "beta_scale": 0.2, "G": "sup"}
-    constant, growing = make("penalty-noiseless", B="sup", **narrow), make("penalty-noiseless", **narrow)
-    cells, _ = play(task, constant, seeds=[0, 1], horizon=200, key="feasible-pocket")
-    assert constant.cap_hits.tolist()[0] == 0
-    assert constant.cap_hits[1] > 10
-    assert cells.metrics.final["violation_hard"][1] > 100
-    cells, _ = play(task, growing, seeds=[0, 1], horizon=200, key="feasible-pocket")
-    assert not growing.cap_hits.any()
-    assert cells.metrics.final["violation_hard"].max() < 30
 
 
 def test_cap_hits_by_hand():

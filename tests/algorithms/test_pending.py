@@ -7,7 +7,6 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from cbobench.errors import Misuse
 from cbobench.problems.base import Arrivals, Feedback
 from tests.helpers import actions, make, play, problem, setting
 
@@ -90,15 +89,6 @@ def test_the_model_under_a_constant_delay_is_a_direct_solve(mode):
         assert len(set(played[:3])) > 1
 
 
-def test_a_missing_value_is_the_mean_that_the_others_give():
-    """`variance` by its other definition: condition on the mean wherever a value is missing."""
-    algorithm = started("variance")
-    played = drive(algorithm, two_rounds_late(6, F, G))
-    arrived = [(played[s - 1], F[s]) for s in range(1, 5)]
-    mean = dense(arrived)[0]
-    agree(each(algorithm, 0), dense([*arrived, *((a, mean[a]) for a in played[4:])]))
-
-
 def test_several_arrivals_and_none_are_credited_function_by_function():
     algorithm = started("credit-now")
     played = drive(algorithm, [[], [], [(2, 0, 5.0), (1, 0, 3.0)], [(2, 1, -1.0)], []])
@@ -177,34 +167,3 @@ def test_a_mode_does_not_depend_on_the_block_and_matters(mode, task):
     ]
     np.testing.assert_array_equal(both[0][:, 2:], both[1])
     assert not np.array_equal(both[0], both[2])
-
-
-def test_beliefs_between_candidates_are_of_the_two_models():
-    """Points and jets on a box: means as without, variances as if all had arrived."""
-    made = problem("feasible-pocket-delayed", candidates=64, delay=3.0)
-    algorithm = make("rpol-ucb", pending="variance", beta=1.0, B="sup", G="sup")
-    play(made, algorithm, seeds=2, horizon=20)
-    points = np.random.default_rng(0).random((2, 5, 2))
-    p = algorithm.posterior
-    mean, variance = p.at(points)
-    np.testing.assert_array_equal(mean, p.arrived.at(points)[0])
-    np.testing.assert_allclose(p.jet(points).mean[..., 0], mean, atol=1e-9)
-    np.testing.assert_allclose(p.jet(points).variance[..., 0], variance, atol=1e-9)
-    assert (variance < p.arrived.at(points)[1].min(axis=1) + 1e-12).all(), "who has more data knows more"
-
-
-def test_paths_have_the_covariance_of_all_plays():
-    algorithm = started("variance", "ckb-ts")
-    played = drive(algorithm, two_rounds_late(6, F, G))
-    rank = algorithm.posterior.played.rank
-    roots = algorithm.posterior.paths(np.eye(rank)[None])[0]
-    at = np.array(played)
-    inverse = np.linalg.inv(K[np.ix_(at, at)] + LAM * np.eye(6))
-    np.testing.assert_allclose(roots.T @ roots, K - K[:, at] @ inverse @ K[at], atol=1e-8)
-    np.testing.assert_allclose(algorithm.posterior.covariances(0, 1, np.array([3])), (roots.T @ roots)[[3]], atol=1e-8)
-
-
-@pytest.mark.parametrize("name", ["rpol-censored", "rpol-sw", "scgp-ucb"])
-def test_methods_with_a_rule_of_their_own_or_none_have_no_such_option(name):
-    with pytest.raises(Misuse, match="unknown parameter 'pending'"):
-        make(name, pending="block")

@@ -7,7 +7,6 @@ import pytest
 
 from cbobench.algorithms.scbo import improves
 from cbobench.errors import Misuse
-from cbobench.gp.single import normal_scores
 from tests.algorithms.easy import bowl, on_box, started
 from tests.helpers import actions, make, play, problem, setting
 
@@ -77,13 +76,6 @@ def test_candidates_of_a_finite_set():
     assert set(some.tolist()) <= set(inside.tolist())
 
 
-def test_bilog_is_what_the_model_sees():
-    run = started("scbo", on_box(), bilog=True)
-    run.ask_one(1)
-    run.tell_one(1, None, 2.0, np.array([-3.0]))
-    np.testing.assert_allclose(run.model.observed[:, 0], [2.0, -np.log(4.0)])
-
-
 def test_the_centre_is_judged_by_posterior_means():
     """A lucky observation does not make a centre: it was played often, and its mean is low."""
     run = started("scbo", on_box(), lam=0.1, scaled=False)
@@ -91,17 +83,6 @@ def test_the_centre_is_judged_by_posterior_means():
         run.model.tell(np.array([[x, x]]), np.array([f, -1.0]))
     assert run.model.observed[0].argmax() == 10
     assert run._centre() == 0
-
-
-def test_sides_in_a_wrong_order_are_refused():
-    with pytest.raises(Misuse, match="length is 2.0; it must lie between"):
-        make("scbo", length=2.0)
-
-
-def test_it_restarts_while_it_plays():
-    algorithm = make("scbo", candidates=64, initial=4, shortest=0.15)
-    play(bowl(), algorithm, seeds=2, horizon=80)
-    assert all(run.restarts >= 1 for run in algorithm.runs)
 
 
 def test_a_small_region_of_a_finite_set_holds_the_nearest_actions():
@@ -114,45 +95,10 @@ def test_a_small_region_of_a_finite_set_holds_the_nearest_actions():
     assert len(two._region(np.array([40]))) == 2
 
 
-def test_playing_the_centre_again_is_no_success():
-    """One action's mean is one number, whichever of its observations it is read at; nor is the centre all it plays."""
-    algorithm = make("scbo")
-    replays, centred = [], []
-    start = algorithm.start
-
-    def spied(where):
-        start(where)
-        for run in algorithm.runs:
-            run.tell_one = watched(run, run.tell_one)
-
-    def watched(run, tell):
-        def told(t, action, f, g):
-            where, incumbent = run.asked[t]
-            again = incumbent >= 0 and bool(run.model.played[incumbent] == where[0])
-            before = run.succeeded
-            tell(t, action, f, g)
-            centred.append(incumbent >= 0)
-            if again:
-                replays.append(run.succeeded > before)
-
-        return told
-
-    algorithm.start = spied
-    play(problem("tuning-under-deadline"), algorithm, seeds=2, horizon=250)
-    assert len(replays) > 30, "negative control: the centre is played again now and then"
-    assert not any(replays)
-    assert len(replays) < 0.6 * sum(centred)
-
-
 @pytest.mark.parametrize(
     "values",
     [
-        {},
-        {"kernel": "given"},
         {"kernel": "given", "scaled": False, "lam": 0.05},
-        {"kernel": "given", "lam": "theory"},
-        {"kernel": "given", "lam": 1e-6},
-        {"kernel": "given", "bilog": True},
         {"candidates": 300, "failures": 1, "longest": 1.0},
     ],
     ids=str,
@@ -184,11 +130,6 @@ def test_the_copula_sees_ranks_alone():
 
     np.testing.assert_array_equal(played(float, copula=True), played(np.exp, copula=True))
     assert (played(float) != played(np.exp)).any(), "negative control"
-
-
-def test_normal_scores_by_hand():
-    scores = normal_scores(np.array([[3.0, -1.0, 10.0, 3.0]]))
-    np.testing.assert_allclose(scores, [[0.0, -1.15034938, 1.15034938, 0.0]], atol=1e-8)  # Φ⁻¹ of 1/2, 1/8, 7/8
 
 
 def test_a_copula_needs_fitted_models():

@@ -290,11 +290,3 @@ class Warm(Leaks):
     def ask(self, t):
         x = super().ask(t)
         return x * 0 if len(SEEN) > 20 and hasattr(self.setting.actions, "n") else x * 0 + 1
-
-
-class Cached(Random):
-    """Changes a global of its module, and no play."""
-
-    def ask(self, t):
-        SEEN.append(t)
-        return super().ask(t)

@@ -15,7 +15,7 @@ SAMPLE = {
 }
 
 
-LONG = ["cei", "feasible-pocket-drift"]
+LONG = ["bandit-oco", "cei", "feasible-pocket-drift"]
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,6 @@ import pytest
 from tests.helpers import actions, make, play, problem
 
 SEEDS = 64
-SCORES = ["ckb-ucb", "ckb-rand", "config", "epbo", "igp-ucb", "penalty-noisy", "primal-dual-bo", "rpol-ucb", "vq-ucb"]
 BOXES = [{}, {"kernel": "matern52"}, {"lengthscale": 0.05}]  # with a mesh; without
 
 
@@ -31,8 +30,9 @@ def check(plays, candidates):
         np.testing.assert_allclose(points.std(axis=0), spread, rtol=0.3)
 
 
-@pytest.mark.parametrize("settings", BOXES, ids=["mesh", "rough", "short"])
-@pytest.mark.parametrize("name", SCORES)
+@pytest.mark.parametrize(
+    ("name", "settings"), [("ckb-ucb", BOXES[0]), ("config", BOXES[1]), ("penalty-noisy", BOXES[2])]
+)
 def test_ties_are_spread_over_the_box_until_something_arrives(name, settings):
     plays, candidates = first_plays(name, 3, **settings)
     check(plays, candidates)
@@ -40,7 +40,7 @@ def test_ties_are_spread_over_the_box_until_something_arrives(name, settings):
     assert (together > 0).mean() > 0.9, "rounds draw anew"
 
 
-@pytest.mark.parametrize("name", ["cei", "rpol-sw", "rpol-censored"])
+@pytest.mark.parametrize("name", ["cei", "rpol-sw"])
 def test_the_first_round_is_such_a_tie_for_all(name):
     task = problem("gramacy")
     plays = task.box.unit(actions(play(task, make(name), seeds=SEEDS, horizon=1)[1]))
@@ -50,6 +50,6 @@ def test_the_first_round_is_such_a_tie_for_all(name):
 def test_what_arrived_ends_the_tie():
     """The check can fail: seeds that know something agree more."""
     task = problem("gramacy", noise_f=0.0, noise_g=0.0)
-    plays = task.box.unit(actions(play(task, make("igp-ucb", beta=0.1, lam=0.01), seeds=SEEDS, horizon=40)[1]))
+    plays = task.box.unit(actions(play(task, make("igp-ucb", beta=0.1, lam=0.01), seeds=SEEDS, horizon=15)[1]))
     with pytest.raises(AssertionError):
         check(plays[-1:], task.box.scattered)

@@ -1,0 +1,128 @@
+"""λ as a number is the noise variance in the problem's units; `lam: true` is each function's own."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from cbobench.algorithms import ALGORITHMS
+from cbobench.errors import Misuse
+from cbobench.gp.posteriors.observations import ObservationPosterior
+from cbobench.gp.thompson import ThompsonModel
+from cbobench.params import resolve
+from tests.algorithms.easy import bowl
+from tests.helpers import actions, make, play, problem
+
+ALIKE = problem("feasible-pocket", noise_f=0.2, noise_g=0.2)
+APART = problem("gramacy", grid=8)
+
+
+@pytest.mark.parametrize(
+    ("name", "settings"), [("cei", {"kernel": "given"}), ("scbo", {"kernel": "fit"}), ("admmbo", {"kernel": "fit"})]
+)
+def test_it_is_the_number_where_all_noise_is_alike(name, settings):
+    told, number = ({**settings, "lam": lam} for lam in ("true", 0.2**2))
+    one, other, third = (
+        actions(play(ALIKE, make(name, **some), seeds=2, horizon=15)[1])
+        for some in (told, number, {**settings, "lam": 2.0})
+    )
+    np.testing.assert_array_equal(one, other)
+    assert not np.array_equal(one, third)
+
+
+def test_every_function_has_its_own():
+    task = problem("gramacy", grid=8, noise_f=0.3, noise_g=0.02)
+    cells, chunks = play(task, make("ckb-ucb", lam="true", B="sup", G="sup"), seeds=2, horizon=12)
+    assert cells.algorithm.posterior.noise_variance(1, 2) == pytest.approx(0.02**2)
+    told = np.stack([chunks[0].observed_f, chunks[0].observed_g[..., 0], chunks[0].observed_g[..., 1]], axis=2)
+    for j, noise in enumerate((0.3, 0.02, 0.02)):
+        expected = ObservationPosterior(task.actions, noise**2, 2, 1, 12)
+        for t in range(12):
+            expected.update(chunks[0].actions[t], told[t][:, [j]])
+        np.testing.assert_allclose(cells.algorithm.posterior.mean[:, j], expected.mean[:, 0], atol=1e-8)
+        np.testing.assert_allclose(cells.algorithm.posterior.variance[:, j], expected.variance, atol=1e-8)
+
+
+def test_yaml_says_true_for_the_word():
+    for name in ("ckb-ucb", "cei", "scbo"):
+        assert resolve(ALGORITHMS.get(name), {"lam": True})["lam"] == "true"
+    assert resolve(ALGORITHMS.get("ckb-ucb"), {"R": True})["R"] == "true"
+    with pytest.raises(Misuse, match="lam is False"):
+        resolve(ALGORITHMS.get("cei"), {"lam": False})
+
+
+@pytest.mark.parametrize(
+    ("name", "settings", "why"),
+    [
+        ("ckb-ts", {}, "the method samples paths"),
+        ("rpol-sw", {}, "a window holds all functions under one λ"),
+        ("ckb-ucb", {"gain": "greedy"}, "gain is greedy"),
+    ],
+)
+def test_where_models_share_a_covariance_it_is_refused(name, settings, why):
+    with pytest.raises(Misuse, match=f"lam is true.*{why}.*allowed: theory, or a number"):
+        make(name, lam="true", **settings).check(APART)
+
+
+def test_under_delays_it_is_refused():
+    task = problem("feasible-pocket-delayed", grid=9, delay=3.0)
+    with pytest.raises(Misuse, match="but feedback is delayed"):
+        make("ckb-ucb", lam="true").check(task)
+
+
+SCALED = ["admmbo", "cei", "scbo"]
+GIVEN = {"kernel": "given", "bilog": False}
+FEW = {
+    "admmbo": {"first_f": 3, "first_g": 3, "candidates": 40},
+    "scbo": {"initial": 4, "candidates": 32} | GIVEN,
+    "cei": GIVEN,
+}
+
+
+def believed(algorithm, s, played):
+    """What a method believes of (f, g) at the actions it played: means and deviations (2, T), and amplitudes (2,)."""
+    if hasattr(algorithm, "runs"):
+        model = algorithm.runs[s].model
+        amplitude = model.scale.amplitude[0]
+        if isinstance(model, ThompsonModel):
+            mean, variance, _ = model.at(model.played)
+            return mean, np.sqrt(variance) * amplitude[:, None], amplitude
+        return *model.at_played(), amplitude
+    if algorithm.box is not None:
+        mean, variance, _ = algorithm.posterior.at_observations()
+    else:
+        mean, variance = algorithm.posterior.at(played.T)
+    belief = algorithm.view(mean, variance, None)
+    means, deviations = ([getattr(part, name)[s] for part in (belief.f, belief.g)] for name in ("mean", "deviation"))
+    return np.vstack(means), np.vstack(deviations), algorithm.running.amplitude[s]
+
+
+def truth(kernel, values, amplitude, centre, lam):
+    """A GP of amplitude s and noise variance λ, at the actions it was told of: means and deviations."""
+    gram = amplitude**2 * kernel
+    gain = np.linalg.solve(gram + lam * np.eye(len(gram)), gram).T
+    return centre + gain @ (values - centre), np.sqrt(np.maximum(np.diag(gram - gain @ gram), 0))
+
+
+@pytest.mark.parametrize(("grid", "lam"), [(None, 0.04), (9, 1.0)])
+@pytest.mark.parametrize("name", SCALED)
+def test_a_number_is_the_noise_variance(name, grid, lam):
+    """Against a plain solve with the kernel's own gram matrix, s² K + λ I, for f and g of different amplitudes."""
+    task = bowl(grid=grid, candidates=32)
+    algorithm = make(name, lam=lam, **FEW.get(name, {}))
+    _, chunks = play(task, algorithm, seeds=2, horizon=25)
+    played = actions(chunks)
+    for s in range(2):
+        values = np.stack([chunks[0].observed_f[:, s], chunks[0].observed_g[:, s, 0]])
+        if grid is None:
+            units = task.actions.unit(played[:, s])
+            gram = task.actions.kernel(units, units)
+        else:
+            gram = task.actions.covariance[np.ix_(played[:, s], played[:, s])]
+        mean, deviation, amplitude = believed(algorithm, s, played)
+        centres = (values[0].min() + values[0].max()) / 2, 0.0
+        assert amplitude.max() > 1.3 * amplitude.min()
+        for j, centre in enumerate(centres):
+            expected = truth(gram, values[j], amplitude[j], centre, lam)
+            np.testing.assert_allclose(mean[j], expected[0], atol=1e-7)
+            np.testing.assert_allclose(deviation[j], expected[1], atol=1e-6)
