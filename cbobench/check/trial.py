@@ -154,7 +154,11 @@ def seed_global_generators(seed: int) -> Iterator[set[str]]:
     PyTorch's counts where it has been imported.
     """
     generators: dict[str, tuple[Callable[[], Any], Callable[[Any], Any], Callable[[int], Any]]] = {
-        "np.random": (lambda: np.random.get_state(legacy=False), np.random.set_state, np.random.seed),  # noqa: NPY002
+        "np.random": (
+            lambda: np.random.get_state(legacy=False),  # noqa: NPY002
+            np.random.set_state,
+            lambda seed: np.random.set_state(dict(np.random.MT19937(seed).state)),  # noqa: NPY002
+        ),
         "random": (random.getstate, random.setstate, random.seed),
     }
     if torch := sys.modules.get("torch"):
