@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pytest
 
 import cbobench
@@ -98,3 +99,31 @@ def swept(folder: Path, suite: str) -> Path:
     (folder / "suite.yaml").write_text(suite)
     cbobench.run(folder / "suite.yaml", out=folder / "run", cpus=0)
     return folder / "run"
+
+
+VOLATILE = {"seconds", "seconds_per_round", "peak_memory_mb", "host", "cpu", "attempt"}
+
+
+def cells(run):
+    """The cells of a run, without what differs from play to play."""
+    return cbobench.load_cells(run).drop(columns=list(VOLATILE))
+
+
+def assert_same_rows(first, second):
+    """Rounds and cells of two runs are equal to the last bit; no cell is missing or double."""
+    for load in (cbobench.load_rounds, cells):
+        one, other = (
+            frame.sort_values([c for c in ("cell", "t") if c in frame], ignore_index=True)
+            for frame in (load(first), load(second))
+        )
+        assert len(one) == len(other) > 0
+        for column in one.columns:
+            if column in ("g", "observed_g", "dual"):
+                assert [_tuple(v) for v in one[column]] == [_tuple(v) for v in other[column]], column
+            else:
+                pd.testing.assert_series_equal(one[column], other[column], check_exact=True)
+    assert cbobench.load_cells(first)["cell"].is_unique
+
+
+def _tuple(values):
+    return None if values is None else tuple(values)

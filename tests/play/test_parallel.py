@@ -18,8 +18,7 @@ from cbobench.play.play import Play
 from cbobench.problems.base import Feedback
 from cbobench.problems.channels import UnderWay
 from cbobench.suite.load import load
-from tests.helpers import actions, make, problem
-from tests.sweep.test_run import assert_same_rows
+from tests.helpers import actions, assert_same_rows, make, problem
 
 BOX = problem("feasible-pocket", candidates=64)
 GRID = problem("rkhs", d=2, n=36)

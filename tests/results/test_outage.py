@@ -21,8 +21,8 @@ from cbobench.results.store import StoreFailure
 from cbobench.results.verify import verify
 from cbobench.sweep.run import execute, plan
 from tests.conftest import cbobench_words
+from tests.helpers import assert_same_rows
 from tests.processes import PATIENCE
-from tests.sweep.test_run import assert_same_rows
 
 
 def passed_on(name):

@@ -17,8 +17,8 @@ from cbobench.results.folder import SHARD, RunFolder
 from cbobench.results.record import CALLS, RunRecord
 from cbobench.results.remove import remove
 from cbobench.results.verify import verify
+from tests.helpers import assert_same_rows
 from tests.problems.test_configurations import grid
-from tests.sweep.test_run import assert_same_rows
 
 SUITE = """\
 suite: t

@@ -19,7 +19,7 @@ from cbobench.results.folder import RunFolder
 from cbobench.results.verify import verify
 from cbobench.sweep.run import plan
 from tests.conftest import ROOT
-from tests.sweep.test_run import assert_same_rows
+from tests.helpers import assert_same_rows
 
 STORE = ROOT / "benchmarks" / "chaos" / "chaos_store.py"
 pytestmark = [

@@ -29,8 +29,8 @@ from cbobench.results.verify import repair, verify
 from cbobench.suite.cells import Cells
 from cbobench.sweep.blocks import Tasks
 from cbobench.sweep.run import execute, plan
+from tests.helpers import assert_same_rows
 from tests.processes import PATIENCE, until
-from tests.sweep.test_run import assert_same_rows
 
 
 @pytest.fixture

@@ -24,7 +24,7 @@ from cbobench.results.schema import FOOTER
 from cbobench.results.verify import repair, verify
 from cbobench.suite.cells import Cells
 from tests.conftest import SMALL
-from tests.sweep.test_run import assert_same_rows
+from tests.helpers import assert_same_rows
 
 
 @pytest.fixture(scope="module")

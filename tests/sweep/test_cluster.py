@@ -22,8 +22,8 @@ import cbobench
 from cbobench.cli import main
 from cbobench.sweep import ray_executor
 from tests.conftest import ROOT
+from tests.helpers import assert_same_rows
 from tests.sweep.heads import free_port, head
-from tests.sweep.test_run import assert_same_rows
 
 PACKAGE = Path(cbobench.__file__).parent
 LAUNCHER = yaml.safe_load((ROOT / "cluster.yaml").read_text())

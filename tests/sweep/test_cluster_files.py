@@ -17,8 +17,8 @@ import yaml
 import cbobench
 from cbobench.errors import Misuse
 from tests.conftest import ROOT
+from tests.helpers import assert_same_rows
 from tests.processes import PATIENCE, until
-from tests.sweep.test_run import assert_same_rows
 
 DEPLOY = ROOT / "deploy"
 SLURM = DEPLOY / "slurm.sh"

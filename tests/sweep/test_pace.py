@@ -15,8 +15,8 @@ from cbobench.results.folder import RunFolder
 from cbobench.sweep import blocks as paces
 from cbobench.sweep.blocks import Pace
 from cbobench.sweep.run import execute, plan
+from tests.helpers import assert_same_rows, cells
 from tests.sweep.helpers import scheduler_of
-from tests.sweep.test_run import assert_same_rows, cells
 
 
 @dataclass(kw_only=True)

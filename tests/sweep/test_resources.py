@@ -13,8 +13,8 @@ from cbobench.errors import Misuse
 from cbobench.sweep.executors import ProcessExecutor
 from cbobench.sweep.ray_executor import RayClient
 from cbobench.sweep.run import plan
+from tests.helpers import assert_same_rows
 from tests.sweep.helpers import scheduler_of
-from tests.sweep.test_run import assert_same_rows
 
 SUITE = """\
 suite: t

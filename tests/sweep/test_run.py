@@ -17,35 +17,9 @@ from cbobench.results.folder import RunFolder
 from cbobench.results.source import source_hash
 from cbobench.results.status import status
 from tests.conftest import SMALL
+from tests.helpers import assert_same_rows
 from tests.processes import PATIENCE
 from tests.sweep.helpers import SLOW, start_and_wait
-
-VOLATILE = {"seconds", "seconds_per_round", "peak_memory_mb", "host", "cpu", "attempt"}
-
-
-def assert_same_rows(first, second):
-    """Rounds and cells of two runs are equal to the last bit; no cell is missing or double."""
-    for frames in (
-        (cbobench.load_rounds(first), cbobench.load_rounds(second)),
-        tuple(cells(r) for r in (first, second)),
-    ):
-        one, other = (f.sort_values([c for c in ("cell", "t") if c in f], ignore_index=True) for f in frames)
-        assert len(one) == len(other) > 0
-        for column in one.columns:
-            if column in ("g", "observed_g", "dual"):
-                assert [_tuple(v) for v in one[column]] == [_tuple(v) for v in other[column]], column
-            else:
-                pd.testing.assert_series_equal(one[column], other[column], check_exact=True)
-    keys = cbobench.load_cells(first)["cell"]
-    assert keys.is_unique
-
-
-def _tuple(values):
-    return None if values is None else tuple(values)
-
-
-def cells(run):
-    return cbobench.load_cells(run).drop(columns=list(VOLATILE))
 
 
 @pytest.fixture(scope="module")

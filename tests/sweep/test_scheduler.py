@@ -20,9 +20,9 @@ from cbobench.sweep.executors import InlineExecutor, NodeLost, ProcessExecutor, 
 from cbobench.sweep.ray_executor import IN_FLIGHT, MAX_IN_FLIGHT, RayClient, RayExecutor, in_flight
 from cbobench.sweep.run import plan
 from tests.conftest import PLAYERS
+from tests.helpers import assert_same_rows
 from tests.processes import assert_gone, below
 from tests.sweep.helpers import SLOW, FakeExecutor, scheduler_of, start_and_wait
-from tests.sweep.test_run import assert_same_rows
 
 
 @pytest.fixture(scope="module")
