@@ -10,8 +10,7 @@ from numpy.typing import NDArray
 
 from cbobench.metrics import METRICS
 from cbobench.report.curves import STATISTICS, centre, stale
-from cbobench.report.load import Run
-from cbobench.report.recorded import recorded, values_at
+from cbobench.report.load import Run, recorded, values_at
 
 Array = NDArray[np.float64]
 ROUNDS = 80

@@ -11,8 +11,7 @@ import pandas as pd
 from cbobench.errors import unknown
 from cbobench.report.groups import Group, Where, groups, opened
 from cbobench.report.load import Run
-from cbobench.report.quantities import Array, Quantity, quantities, unfilled
-from cbobench.report.targets import reach, rounds_to
+from cbobench.report.quantities import Array, Quantity, quantities, reach, rounds_to, unfilled
 from cbobench.stats.intervals import SURE, attained, carried, interval
 
 STATISTICS = ("mean", "low", "high", "median", "median_low", "median_high", "q25", "q75", "carried", "defined")

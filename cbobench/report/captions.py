@@ -13,7 +13,7 @@ from typing import Any
 from cbobench.report.groups import binding, cpus, ends, groups, latest
 from cbobench.report.kinds import AnyPanel
 from cbobench.report.load import Run
-from cbobench.report.targets import CURVE, undefined
+from cbobench.report.quantities import CURVE, undefined
 from cbobench.results.provenance import rounding
 from cbobench.results.record import WHATS
 from cbobench.words import counted

@@ -24,6 +24,7 @@ from cbobench.report.formats import (
     number,
     records,
     render,
+    render_html,
 )
 from cbobench.report.groups import Group, Where, binding, cpus, ends, groups, latest, opened
 from cbobench.report.load import Run
@@ -79,9 +80,7 @@ class Comparison:
         return self.render()
 
     def _repr_html_(self) -> str:
-        from cbobench.report import html
-
-        return html.table(self.table)
+        return render_html(self.table)
 
     def _repr_markdown_(self) -> str:
         return self.render("markdown")

@@ -10,9 +10,8 @@ from numpy.typing import NDArray
 
 from cbobench.errors import unknown
 from cbobench.metrics import METRICS
-from cbobench.report.load import Run
+from cbobench.report.load import Run, recorded, values_at
 from cbobench.report.quantities import FAR, reached
-from cbobench.report.recorded import recorded, values_at
 from cbobench.stats import intervals
 
 Array = NDArray[np.float64]

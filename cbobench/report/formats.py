@@ -12,6 +12,7 @@ import sys
 import textwrap
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from html import escape
 from typing import Any
 
 from cbobench.errors import printable
@@ -218,6 +219,34 @@ def _natural(table: TextTable, words: int = WORDS) -> int:
     if table.folded:
         sizes[:2] = [sizes[1] + 2]
     return sum(size + 2 for size in sizes) + 1
+
+
+def _html_text(given: str) -> str:
+    """A text as HTML shows it to the letter; control characters are escapes."""
+    return "<br>".join(escape(printable(line)) for line in given.split("\n"))
+
+
+def render_html(shown: TextTable) -> str:
+    """A table for notebooks: all columns, `Marked` cells in bold; it scrolls where it is wider than the page."""
+
+    def row(cells: list[str], tag: str) -> str:
+        sides = ["left" if i < shown.left else "right" for i in range(len(cells))]
+        made = (f'<{tag} style="text-align: {side}">{cell}</{tag}>' for side, cell in zip(sides, cells, strict=True))
+        return f"<tr>{''.join(made)}</tr>"
+
+    body = []
+    previous = None
+    for given in shown.rows:
+        cells = [f"<b>{_html_text(cell)}</b>" if isinstance(cell, Marked) else _html_text(cell) for cell in given]
+        if shown.left > 1:  # the first column sections the rows
+            cells[0], previous = "" if given[0] == previous else cells[0], given[0]
+        body.append(row(cells, "td"))
+    head = row([_html_text(name) for name in shown.columns], "th")
+    title = f'<caption style="text-align: left"><b>{_html_text(shown.title)}</b></caption>'
+    return (
+        f'<div style="overflow-x: auto"><table>{title}'
+        f"<thead>{head}</thead><tbody>{''.join(body)}</tbody></table><p><small>{_html_text(shown.note)}</small></p></div>"
+    )
 
 
 def records(rows: Sequence[dict[str, Any]], style: str) -> str:

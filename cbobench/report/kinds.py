@@ -10,8 +10,7 @@ from cbobench.report.load import Run
 from cbobench.report.panels import Boxes, Panel
 from cbobench.report.planes import Plane
 from cbobench.report.profiles import Profile
-from cbobench.report.quantities import INSTEAD, drawable
-from cbobench.report.targets import CURVE
+from cbobench.report.quantities import CURVE, INSTEAD, drawable
 
 AnyPanel = Panel | Boxes | Plane | Profile
 

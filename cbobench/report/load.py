@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cached_property, partial
 from pathlib import Path
 from typing import Any
@@ -12,14 +12,12 @@ import pandas as pd
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from cbobench.errors import unknown, words_of
-from cbobench.report.columns import entries, labelled, source
-from cbobench.report.recorded import recorded, values_at
+from cbobench.errors import DamagedRun, unknown, words_of
 from cbobench.results.asked import Pair, as_numbers, as_words
 from cbobench.results.folder import RunFolder, looked
 from cbobench.results.published import ABSENT, played
 from cbobench.results.record import RunRecord, What
-from cbobench.results.rows import codes_of, in_order, only_of
+from cbobench.results.rows import codes_of, in_order, only_of, positions
 from cbobench.results.schema import schema
 from cbobench.results.staleness import Freshness
 
@@ -40,11 +38,6 @@ class Run:
         self.folder = RunFolder.at(where)
         self.record = self.whole = RunRecord.read(self.folder)
         self.played = played(self.folder, None)
-
-    def _repr_html_(self) -> str:
-        from cbobench.report import html
-
-        return html.run(self)
 
     def only(self, glob: str) -> Run:
         """The same run with the matching pairs alone (see `RunRecord.only`); `whole` still holds all."""
@@ -297,3 +290,98 @@ def load_rounds(run: str | Path, columns: Iterable[str] | None = None, **filters
         filters: of the cells, such as problem="rkhs-1d", seed=0; see `load_cells`.
     """
     return Run(run).rounds(columns, **filters)
+
+
+LABELS = {"label": "algorithm", "problem_label": "problem"}
+VECTORS = ("x", "g", "observed_g", "dual")
+
+
+def source(name: str, names: list[str]) -> str:
+    """The column of the files, `names`, that a wanted one is made of.
+
+    Raises:
+        Misuse: there is no such column.
+    """
+    vector, _, position = name.rpartition("_")
+    held = [vector for vector in VECTORS if vector in names]
+    if vector in held and position.isdecimal() and int(position) > 0:
+        return vector
+    if name not in (*names, *LABELS):
+        raise unknown("column", name, [*names, *LABELS, *(f"{vector}_1" for vector in held)])
+    return LABELS.get(name, name)
+
+
+def entries(table: pa.Table, columns: Iterable[str]) -> pa.Table:
+    """The table with the entries that were asked for (`g_1`: the first of g), without vectors that were not."""
+    columns = list(columns)
+    for name in columns:
+        if name not in table.column_names and name not in LABELS:
+            vector, _, position = name.rpartition("_")
+            table = table.append_column(name, pa.array(_entry(table[vector], int(position) - 1)))
+    return table.drop_columns([v for v in VECTORS if v in table.column_names and v not in columns])
+
+
+def _entry(column: pa.ChunkedArray, k: int) -> NDArray[np.float64]:
+    """Entry k of every list, NaN where there is none."""
+    parts = []
+    for chunk in column.chunks:
+        offsets, values = chunk.offsets.to_numpy(), chunk.values.to_numpy(zero_copy_only=False)
+        held = (np.diff(offsets) > k) & chunk.is_valid().to_numpy(zero_copy_only=False)
+        found = np.full(len(chunk), np.nan)
+        found[held] = values[offsets[:-1][held] + k]
+        parts.append(found)
+    return np.concatenate(parts) if parts else np.empty(0)
+
+
+def labelled(frame: pd.DataFrame, columns: Iterable[str], labels: Mapping[str, Mapping[str, str]]) -> pd.DataFrame:
+    """The frame with the labels that were asked for.
+
+    Args:
+        labels: of "problem" and "algorithm", by title.
+    """
+    for name in columns:
+        if name in LABELS:
+            frame[name] = frame[LABELS[name]].map(labels[LABELS[name]])
+    return frame
+
+
+def recorded(run: Run, problem: str, algorithm: str) -> NDArray[np.int64]:
+    """The recorded rounds of a pair's good cells (`Run.good`), (rounds,); empty where none is good."""
+    cells = run.good(problem, algorithm)["cell"]
+    found = [np.empty(0, dtype=np.int64)]
+    for task, some in [*run.played.by_task(cells).items()][:1]:  # the same for all cells of a horizon
+        parts = run.folder.row_groups("rounds", task, ["cell", "t"])
+        found += [only_of(part, [*some][:1])["t"].to_numpy() for part in parts]
+    return np.unique(np.concatenate(found))
+
+
+def values_at(
+    run: Run, metrics: Sequence[str], problem: str, algorithm: str, t: NDArray[np.int64]
+) -> NDArray[np.float64]:
+    """Some metrics of a pair's good cells (`Run.good`) at some recorded rounds.
+
+    Args:
+        metrics: numeric columns of the rounds table.
+        problem, algorithm: titles.
+        t: of the recorded rounds, in order, (rounds,).
+
+    Returns:
+        (metrics, rounds, cells), cells by id.
+
+    Raises:
+        DamagedRun: a cell lacks one of the rounds.
+    """
+    order = {cell: position for position, cell in enumerate(sorted(run.good(problem, algorithm)["cell"]))}
+    found, told = np.empty((len(metrics), len(t), len(order))), 0
+    for task, some in run.played.by_task(order).items():
+        mine = {cell: order[cell] for cell in some}
+        for part in run.folder.row_groups("rounds", task, ["cell", "t", *metrics]):
+            column, when = positions(part, mine), part["t"].to_numpy()
+            wanted = (column >= 0) & np.isin(when, t)
+            row, column = np.searchsorted(t, when[wanted]), column[wanted]
+            for metric, table in zip(metrics, found, strict=True):
+                table[row, column] = part[metric].to_numpy()[wanted]
+            told += len(row)
+    if told != len(t) * len(order):
+        raise DamagedRun(f"{run.folder} does not hold the same rounds of all cells of a horizon; is it all there?")
+    return found

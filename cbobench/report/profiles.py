@@ -18,9 +18,8 @@ from cbobench.errors import Misuse
 from cbobench.report.groups import Group, groups, latest
 from cbobench.report.load import Run
 from cbobench.report.panels import Looks, marked
-from cbobench.report.quantities import Array
+from cbobench.report.quantities import CURVE, Array, first_rounds, undefined
 from cbobench.report.style import legend_label
-from cbobench.report.targets import CURVE, first_rounds, undefined
 from cbobench.stats import profiles
 
 PRECISIONS = (1.0, 0.1, 0.01, 0.001)

@@ -12,8 +12,7 @@ from cbobench.report.formats import Marked, TextTable, number
 from cbobench.report.groups import Group, arenas
 from cbobench.report.load import Run
 from cbobench.report.profiles import PRECISIONS, SHARES, known, performance, solved
-from cbobench.report.quantities import FAR, Array, Quantity, reached
-from cbobench.report.targets import undefined
+from cbobench.report.quantities import FAR, Array, Quantity, reached, undefined
 from cbobench.stats import ranks as stats
 
 

@@ -1,4 +1,4 @@
-"""What a notebook shows: a run and a comparison as HTML, labels escaped; the example notebook runs as it stands."""
+"""What a notebook shows: comparisons as HTML, labels escaped; the example notebook runs as it stands."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 import cbobench
-from cbobench.report import html
+from cbobench.report import formats
 from cbobench.report.load import Run
 from cbobench.sweep.run import Outcome
 from tests.conftest import ROOT
@@ -49,7 +49,7 @@ def run(tmp_path):
 
 
 def test_labels_are_shown_and_not_obeyed(run):
-    for shown in (Run(run), cbobench.compare(run), cbobench.compare(run, against="b", metric="R")):
+    for shown in (cbobench.compare(run), cbobench.compare(run, against="b", metric="R")):
         page = Seen(shown._repr_html_())
         assert page.tags <= {"div", "table", "caption", "thead", "tbody", "tr", "th", "td", "p", "b", "small", "br"}
         assert not page.open
@@ -57,9 +57,9 @@ def test_labels_are_shown_and_not_obeyed(run):
 
 
 def test_the_test_of_labels_can_fail(run, monkeypatch):
-    monkeypatch.setattr(html, "escape", lambda text: text)
+    monkeypatch.setattr(formats, "escape", lambda text: text)
     with pytest.raises(AssertionError):
-        assert "script" not in Seen(Run(run)._repr_html_()).tags
+        assert "script" not in Seen(cbobench.compare(run)._repr_html_()).tags
 
 
 def test_the_numbers_are_those_of_the_table(run):
@@ -70,14 +70,9 @@ def test_the_numbers_are_those_of_the_table(run):
     assert {"2.0 [1.0, 3.0]", "2.0"} <= set(cells)
 
 
-def test_a_run_says_what_is_done(run):
-    assert "run: 5 of 6 cells done, 1 failed</p>" in Run(run)._repr_html_()
+def test_what_run_returns_shows_its_comparison(run):
     done = Outcome(Run(run).folder, 6, 6, 1, (), False, 2, ())
     assert done._repr_html_() == cbobench.compare(run)._repr_html_()
-    (run / "rounds").rename(run / "away")
-    for file in (run / "cells").iterdir():
-        file.unlink()
-    assert "no cell is done yet" in Run(run)._repr_html_()
 
 
 @pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
