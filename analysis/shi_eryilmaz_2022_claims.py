@@ -8,7 +8,7 @@ from collections.abc import Iterator
 
 from cbobench.report.claims import Case, Claim
 from cbobench.report.evidence import Part, Play, any_of, below, vanishes
-from cbobench.results.record import Variant
+from cbobench.results.manifest import Variant
 
 LAST = {"feasible-pocket": 90, "rate-allocation": 50}  # the last round of ADMMBO that the figures show
 BASELINES = ("bandit-oco", "admmbo")

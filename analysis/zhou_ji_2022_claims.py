@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 from cbobench.report.claims import Case, Claim
 from cbobench.report.evidence import Part, Play, below, mean_never, near, never, power, similar, sublinear
-from cbobench.results.record import Variant
+from cbobench.results.manifest import Variant
 
 CKB = ("ckb-ucb", "ckb-ts", "ckb-rand")
 SAFE = ("stageopt", "sgp-ucb")

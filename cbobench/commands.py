@@ -147,9 +147,9 @@ def _without_cluster(given: list[str]) -> Iterator[str]:
 
 def _came_to(outcome: Outcome, done: int, command: str, fail_fast: bool, said: int, out: TextIO) -> int:
     """Print what a sweep came to, its table to `out`; the exit code. Of `said` failures the kinds were told before."""
-    from cbobench.results.tally import Tally
+    from cbobench.results.query import FailureCounts
 
-    tally = Tally(outcome.errors)
+    tally = FailureCounts(outcome.errors)
     for error in tally.examples():
         print(f"failed: {printable(masked(error))}", file=sys.stderr)
     if tally.total > max(1, said):
@@ -228,7 +228,7 @@ def do_audit(options: argparse.Namespace, given: list[str]) -> int:
 
     import_if_asked(options, options.run)
     finished = Run(options.run)
-    finished.folder.refuse_file("a bundle holds no audit; give the run folder")
+    finished.folder.refuse_bundle("a bundle holds no audit; give the run folder")
     print(audit(finished, options.format))
     if options.figures is not None:
         from cbobench.report.bound import draw_bounds
@@ -245,7 +245,7 @@ def do_figures(options: argparse.Namespace, given: list[str]) -> int:
 
     import_if_asked(options, options.run)
     finished = Run(options.run)
-    finished.folder.refuse_file("recipes draw rounds that no bundle holds; give the run folder, or use cbobench.plot")
+    finished.folder.refuse_bundle("recipes draw rounds that no bundle holds; give the run folder, or use cbobench.plot")
     out = options.out
     if out is None:
         out = Path(finished.folder.uri) / "figures" if finished.folder.local else Path("figures")

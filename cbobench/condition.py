@@ -14,8 +14,8 @@ from cbobench.words import counted, part_of
 
 if TYPE_CHECKING:
     from cbobench.results.folder import RunFolder
-    from cbobench.results.record import RunRecord
-    from cbobench.results.status import Status
+    from cbobench.results.manifest import Manifest
+    from cbobench.results.query import Status
 
 SHOWN_FAILURES = 5
 
@@ -23,24 +23,24 @@ SHOWN_FAILURES = 5
 def import_if_asked(options: argparse.Namespace, *runs: str) -> None:
     """With `--imports`, import the modules that runs name, so that their cells can be compared with the code now."""
     if options.imports:
-        from cbobench.results.folder import RunFolder
-        from cbobench.results.record import RunRecord
+        from cbobench.results.bundle import open_run
+        from cbobench.results.manifest import Manifest
         from cbobench.results.staleness import import_named
 
         for run in runs:
-            import_named(pair for grid in RunRecord.read(RunFolder.at(run)).grids for pair in grid.pairs)
+            import_named(pair for grid in Manifest.read(open_run(run)).grids for pair in grid.pairs)
 
 
 def do_status(options: argparse.Namespace, given: list[str]) -> int:
     """`cbobench status`."""
-    from cbobench.results.folder import RunFolder
-    from cbobench.results.provenance import rounding
+    from cbobench.results.bundle import open_run
+    from cbobench.results.provenance import rounding_note
+    from cbobench.results.query import read_status as read
     from cbobench.results.source import libraries
     from cbobench.results.staleness import registered
-    from cbobench.results.status import status as read
 
     import_if_asked(options, options.run)
-    folder = RunFolder.at(options.run)
+    folder = open_run(options.run)
     record, state = read(folder)
     hints = [printable(hint) for hint in _finishing(record, state, folder)]
     failures = [
@@ -85,7 +85,7 @@ def do_status(options: argparse.Namespace, given: list[str]) -> int:
     if state.other:
         cells = counted(len(state.other), "cell")
         print(f"  {cells} played with other libraries than this machine's {libraries()}")
-    if mixed := rounding(state.cpus):
+    if mixed := rounding_note(state.cpus):
         print(printable(f"  {mixed}"))
     for hint in hints:
         print(f"  to go on: {hint}")
@@ -94,11 +94,11 @@ def do_status(options: argparse.Namespace, given: list[str]) -> int:
 
 def do_compact(options: argparse.Namespace, given: list[str]) -> int:
     """`cbobench compact`."""
+    from cbobench.results.bundle import open_run
     from cbobench.results.compact import compact
-    from cbobench.results.folder import RunFolder
 
-    folder = RunFolder.at(options.run)
-    folder.refuse_file("give a run folder, which has files to merge")
+    folder = open_run(options.run)
+    folder.refuse_bundle("give a run folder, which has files to merge")
     before, now = compact(folder)
     print(f"{folder}: {counted(before, 'file')} of cells, now {now:,}")
     return 0
@@ -106,12 +106,12 @@ def do_compact(options: argparse.Namespace, given: list[str]) -> int:
 
 def do_remove(options: argparse.Namespace, given: list[str]) -> int:
     """`cbobench remove`."""
-    from cbobench.results.folder import RunFolder
-    from cbobench.results.remove import matching, remove
+    from cbobench.results.bundle import open_run
+    from cbobench.results.compact import matching_cells, remove_pairs
 
-    folder = RunFolder.at(options.run)
-    folder.refuse_file("give a run folder; a bundle is exported again")
-    cells = matching(folder, options.pairs)
+    folder = open_run(options.run)
+    folder.refuse_bundle("give a run folder; a bundle is exported again")
+    cells = matching_cells(folder, options.pairs)
     for strip in cells.strips:
         print(printable(f"{strip.pair.title}: {counted(len(strip), 'cell')} of {counted(strip.horizon, 'round')}"))
     if not options.yes:
@@ -121,7 +121,7 @@ def do_remove(options: argparse.Namespace, given: list[str]) -> int:
         if input(printable(ask)).strip().lower() not in ("y", "yes"):
             print("nothing was removed")
             return 0
-    remove(folder, options.pairs)
+    remove_pairs(folder, options.pairs)
     print(f"removed {counted(len(cells), 'cell')} from {folder}")
     return 0
 
@@ -141,12 +141,12 @@ def do_export(options: argparse.Namespace, given: list[str]) -> int:
 
 def do_verify(options: argparse.Namespace, given: list[str]) -> int:
     """`cbobench verify`."""
-    from cbobench.results.folder import RunFolder
-    from cbobench.results.status import status
+    from cbobench.results.bundle import open_run
+    from cbobench.results.query import read_status
     from cbobench.results.verify import ABSENT, repair, verify
 
-    folder = RunFolder.at(options.run)
-    folder.refuse_file("a bundle is checked whenever it is read; give a run folder to verify")
+    folder = open_run(options.run)
+    folder.refuse_bundle("a bundle is checked whenever it is read; give a run folder to verify")
     found = verify(folder)
     moved = repair(folder, found) if options.repair else []
     if options.format == "json":
@@ -180,23 +180,23 @@ def do_verify(options: argparse.Namespace, given: list[str]) -> int:
             print(f"  to move them into quarantine/: {masked(shlex.join(['cbobench', *given, '--repair']))}")
         return 1 if found.damaged else 0
     print(f"  moved into quarantine/: {counted(len(moved), 'file')}")
-    for hint in _finishing(*status(folder), folder) if moved else ():
+    for hint in _finishing(*read_status(folder), folder) if moved else ():
         print(f"  to go on: {hint}")
     return 0
 
 
 def finishing(run: str) -> list[str]:
     """The commands that finish a run."""
-    from cbobench.results.folder import RunFolder
-    from cbobench.results.status import status
+    from cbobench.results.bundle import open_run
+    from cbobench.results.query import read_status
 
-    folder = RunFolder.at(run)
-    return _finishing(*status(folder), folder)
+    folder = open_run(run)
+    return _finishing(*read_status(folder), folder)
 
 
-def _finishing(record: RunRecord, state: Status, folder: RunFolder) -> list[str]:
+def _finishing(record: Manifest, state: Status, folder: RunFolder) -> list[str]:
     """The commands that finish a run: those of the grids that hold what is missing, failed or stale."""
-    from cbobench.results.asked import as_numbers
+    from cbobench.results.manifest import as_numbers
 
     failed = as_numbers([c.id for c, _ in state.failed])
     open_ids = {"": state.missing.ids, "failed": failed, "stale": state.stale.ids}

@@ -11,9 +11,9 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from cbobench.errors import CbobenchError
+from cbobench.results.bundle import open_run
 from cbobench.results.export import Exported, export
-from cbobench.results.folder import RunFolder
-from cbobench.results.record import RunRecord
+from cbobench.results.manifest import Manifest
 
 PAGE = Path(__file__).parent / "bundles.md"
 TABLE = re.compile(r"(<!-- sizes -->\n).*?(<!-- /sizes -->)", flags=re.S)
@@ -28,7 +28,7 @@ def runs_in(folders: Iterable[Path]) -> list[Path]:
 
 def row(run: Path, made: Exported) -> str:
     """The line of one run."""
-    horizons = sorted({grid.horizon for grid in RunRecord.read(RunFolder.at(run)).grids})
+    horizons = sorted({grid.horizon for grid in Manifest.read(open_run(run)).grids})
     size = sum(file.stat().st_size for file in run.rglob("*.parquet")) + (run / "run.json").stat().st_size
     cells = f"{made.done:,}" if made.done == made.expected else f"{made.done:,} of {made.expected:,}"
     until = ", ".join(f"{horizon:,}" for horizon in horizons)

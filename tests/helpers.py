@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Iterable, Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +21,7 @@ from cbobench.play.play import Chunk, Play
 from cbobench.problems import PROBLEMS
 from cbobench.problems.base import Problem
 from cbobench.problems.data import DataFolder
+from cbobench.results.manifest import DIGEST, FILE, content_digest
 from cbobench.rng import Streams
 
 
@@ -127,3 +130,10 @@ def assert_same_rows(first, second):
 
 def _tuple(values):
     return None if values is None else tuple(values)
+
+
+def write_manifest(run: Path, content: dict[str, Any]) -> None:
+    """Write a run's `run.json`, signed."""
+    with suppress(ValueError, RecursionError, TypeError, AttributeError):  # content that nobody could sign
+        content = content | {DIGEST: content_digest(content)}
+    (run / FILE).write_text(json.dumps(content))

@@ -17,8 +17,8 @@ import chaos_check
 import numpy as np
 
 from cbobench.errors import CbobenchError
-from cbobench.results.folder import RunFolder
-from cbobench.results.status import status
+from cbobench.results.bundle import open_run
+from cbobench.results.query import read_status
 
 MARK = "CBOBENCH_CHAOS"  # in the environment of every process that a sweep starts, with the sweep's own word
 GRACE = 90.0  # seconds that workers may outlive their driver: one writes what it has, one is being forked
@@ -149,7 +149,7 @@ class Sweep:
         """A reader of a run that is being written or was just cut is never refused."""
         try:
             if (self.out / "run.json").exists():
-                status(RunFolder.at(self.out))
+                read_status(open_run(self.out))
         except CbobenchError as error:
             self.wrong.append(f"a reader beside it: {error}")
 

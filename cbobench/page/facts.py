@@ -15,9 +15,9 @@ from cbobench.report.groups import Group, cpus, groups
 from cbobench.report.load import Run
 from cbobench.report.readings import short
 from cbobench.results.bundle import Bundle
-from cbobench.results.drivers import drivers
-from cbobench.results.provenance import rounding
-from cbobench.results.record import WHATS
+from cbobench.results.lease import read_drivers
+from cbobench.results.manifest import WHATS
+from cbobench.results.provenance import rounding_note
 from cbobench.words import counted
 
 FAILURES = 300
@@ -49,14 +49,14 @@ def facts(run: Run) -> list[tuple[str, str]]:
         ("CPU", _listed(sorted(cpus(found))) or _calls(run, "cpu")),
         ("Played with", "; ".join(dict.fromkeys(cells["libraries"].dropna()))),
     ]  # fmt: skip
-    if mixed := rounding(cpus(found)):
+    if mixed := rounding_note(cpus(found)):
         result.append(("Note", mixed))
     return [(name, value) for name, value in result if value]
 
 
 def running(run: Run) -> str:
     """Who plays into the run now, empty where nobody does."""
-    who = [str(driver) for driver, alive in drivers(run.folder) if alive and driver.cells]
+    who = [str(driver) for driver, alive in read_drivers(run.folder) if alive and driver.cells]
     return f"still running: {'; '.join(who)}" if who else ""
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from cbobench.report.style import PALETTE, SHADES, looks, mixed
-from cbobench.results.record import RunRecord
+from cbobench.results.manifest import Manifest
 
 SYMBOLS = {
     "o": "circle", "s": "square", "D": "diamond", "^": "triangle-up", "v": "triangle-down", "P": "cross", "X": "x",
@@ -21,7 +21,7 @@ ON_BLACK = {
 FAINTER = 0.7  # shades of variants, beside those on white
 
 
-def shown(record: RunRecord) -> dict[str, dict[str, Any]]:
+def shown(record: Manifest) -> dict[str, dict[str, Any]]:
     """By title of the algorithm: label, colour on white ("light") and on black ("dark"), dash and symbol."""
     found, labels = looks(record), record.labels("algorithms")
     dark = {PALETTE[name]: colour for name, colour in ON_BLACK.items()}

@@ -26,7 +26,7 @@ CURVE = 64  # points of a curve over rounds
 
 
 class Audit:
-    """Watches a play from its first round on (see `cbobench.results.audited` for what it finds).
+    """Watches a play from its first round on (see `cbobench.results.schema` for what it finds).
 
     Args:
         play: not begun.

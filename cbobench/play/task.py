@@ -27,10 +27,10 @@ from cbobench.play.proof import prove
 from cbobench.play.underway import Teller
 from cbobench.play.watch import Unwatched, Watch, report_of, reported, watched
 from cbobench.problems.base import Problem
-from cbobench.results.drivers import refuse_unshared
 from cbobench.results.folder import RunFolder
-from cbobench.results.provenance import cpu
-from cbobench.results.schema import Writer, footer, schema
+from cbobench.results.lease import refuse_unshared_folder
+from cbobench.results.provenance import cpu_kind
+from cbobench.results.schema import TableWriter, make_footer, schema
 from cbobench.results.store import StoreFailure
 from cbobench.suite.cells import Cell, Pair
 from cbobench.suite.settings import ONE, Demand
@@ -94,7 +94,7 @@ def crashed(folder: RunFolder, task: Task, how: str) -> WorkerCrashed:
     What it has left half-written is removed.
     """
     stacks = reported(folder, task.name)
-    folder.forget([task.name])  # now: the driver may write under that name as soon as it hears of it
+    folder.remove_temporary([task.name])  # now: the driver may write under that name as soon as it hears of it
     if not stacks:
         return WorkerCrashed(how)
     hours, minutes, seconds = map(int, re.findall(r"\d+", stacks)[:3])  # "Timeout (0:10:10)!"
@@ -109,7 +109,7 @@ def carry_out_there(problem: Problem, task: Task, folder: RunFolder) -> Receipt 
         OtherCode: another cbobench, another module of the user's, other libraries.
         StoreFailure: another folder than the driver's.
     """
-    refuse_unshared(folder)
+    refuse_unshared_folder(folder)
     names = (task.pair.problem.name, task.pair.algorithm.name)
     prove(*names, task.pair.label, task.source, task.libraries)
     with standard_rules(), unseen() as printed:
@@ -189,8 +189,8 @@ def _publish(folder: RunFolder, kind: str, task: Task, rows: Sequence[dict[str, 
     table = pa.Table.from_pylist([{name: row.get(name) for name in columns.names} for row in rows], schema=columns)
 
     def write(sink: Any) -> None:
-        metadata = footer(kind, task.name, [row["cell"] for row in rows], len(rows), task.attempt)
-        with Writer(sink, kind, metadata) as writer:
+        metadata = make_footer(kind, task.name, [row["cell"] for row in rows], len(rows), task.attempt)
+        with TableWriter(sink, kind, metadata) as writer:
             writer.write_table(table)
 
     folder.publish(f"{kind}/{task.name}.parquet", write)
@@ -209,7 +209,9 @@ def _play_block(
     def write(sink: Any) -> None:
         ids = [cell.id for cell in task.cells]
         try:
-            with Writer(sink, "rounds", footer("rounds", task.name, ids, rows.expected, task.attempt)) as writer:
+            with TableWriter(
+                sink, "rounds", make_footer("rounds", task.name, ids, rows.expected, task.attempt)
+            ) as writer:
                 for chunk in play:
                     rows.add(chunk)
                     if rows.full:
@@ -255,7 +257,7 @@ def _play_one_by_one(
 
     def write(sink: Any) -> None:
         count = sum(table.num_rows for table in tables)
-        with Writer(sink, "rounds", footer("rounds", task.name, good, count, task.attempt)) as writer:
+        with TableWriter(sink, "rounds", make_footer("rounds", task.name, good, count, task.attempt)) as writer:
             for table in tables:
                 writer.write_table(table)
 
@@ -279,7 +281,7 @@ def _identity(cell: Cell, task: Task) -> dict[str, Any]:
         "horizon": cell.horizon,
         "spec": cell.spec,
         "host": platform.node(),
-        "cpu": cpu(),
+        "cpu": cpu_kind(),
         "source": task.source,
         "libraries": task.libraries,
         "attempt": task.attempt,

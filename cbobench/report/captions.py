@@ -14,8 +14,8 @@ from cbobench.report.groups import binding, cpus, ends, groups, latest
 from cbobench.report.kinds import AnyPanel
 from cbobench.report.load import Run
 from cbobench.report.quantities import CURVE, undefined
-from cbobench.results.provenance import rounding
-from cbobench.results.record import WHATS
+from cbobench.results.manifest import WHATS
+from cbobench.results.provenance import rounding_note
 from cbobench.words import counted
 
 WIDTH = 100
@@ -120,7 +120,7 @@ def _notes(run: Run, panels: Sequence[AnyPanel], shown: Shown) -> list[str]:
     if old := sum(len(group.outdated & {*group.good.index}) for group in drawn):
         cells = counted(sum(len(group.good) for group in drawn), "cell")
         notes.append(f"Stale: {old:,} of {cells}, played by code that has changed since.")
-    if mixed := rounding(cpus(drawn)):
+    if mixed := rounding_note(cpus(drawn)):
         notes.append(f"The cells were {mixed}.")
     return notes
 

@@ -15,7 +15,7 @@ from typing import Any
 from cbobench.report.evidence import Part, Play, Verdict, settled, verdict_of
 from cbobench.report.load import Run
 from cbobench.report.readings import choices, named, short, varying
-from cbobench.results.record import Variant, What
+from cbobench.results.manifest import Variant, What
 
 DECISIVE = (
     "data", "normalise", "unit_variance", "h_of", "supports", "scaled", "instance", "kernel", "lengthscale", "lam",

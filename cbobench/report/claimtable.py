@@ -68,7 +68,7 @@ def evaluate(
     """
     every = {run.folder.uri: run for run in map(Run, runs)}
     for run in every.values():
-        run.folder.refuse_file("claims look at rounds that no bundle holds; give the run folder")
+        run.folder.refuse_bundle("claims look at rounds that no bundle holds; give the run folder")
     if len(every) < len(runs):
         raise Misuse("a run is given twice; its claims would count twice")
     read = {place: run for place, run in every.items() if (run.cells["status"] == "ok").any()}

@@ -29,7 +29,7 @@ from cbobench.report.formats import (
 from cbobench.report.groups import Group, Where, binding, cpus, ends, groups, latest, opened
 from cbobench.report.load import Run
 from cbobench.report.quantities import HEADLINE, INSTEAD, SHARE, Quantity, chosen, quantities
-from cbobench.results.provenance import rounding
+from cbobench.results.provenance import rounding_note
 
 ABOUT = "median [{around}] over seeds"
 MARKED = "* best of its problem by the median, or not separable from the best (paired Wilcoxon, Holm per column, 5 %)"
@@ -206,7 +206,7 @@ def _noted(table: TextTable, lines: Iterable[str]) -> TextTable:
 
 def _rounding(found: Iterable[Group]) -> list[str]:
     """A line where cells were played on several kinds of CPU."""
-    mixed = rounding(cpus(found))
+    mixed = rounding_note(cpus(found))
     return [mixed] if mixed else []
 
 

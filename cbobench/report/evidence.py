@@ -13,7 +13,7 @@ import pandas as pd
 
 from cbobench.metrics import METRICS
 from cbobench.report.load import Run
-from cbobench.results.record import Variant
+from cbobench.results.manifest import Variant
 from cbobench.stats.growth import exponent
 from cbobench.stats.intervals import Array, interval, percentiles, proportion, resampled
 from cbobench.stats.paired import SIGNIFICANT, difference, holm

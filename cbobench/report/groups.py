@@ -10,7 +10,7 @@ from weakref import WeakKeyDictionary
 import pandas as pd
 
 from cbobench.report.load import Run
-from cbobench.results.asked import as_words
+from cbobench.results.manifest import as_words
 
 WORDS = {True: "binds", False: "does not bind"}
 Where = Any

@@ -12,16 +12,17 @@ from numpy.typing import NDArray
 
 from cbobench.report.compare import Comparison, compare
 from cbobench.report.load import Run
-from cbobench.results.asked import Pair
-from cbobench.results.drivers import BEAT, Sign, mark, signs
+from cbobench.results.bundle import open_run
 from cbobench.results.folder import RunFolder
-from cbobench.results.published import ABSENT, Published, played
-from cbobench.results.record import CALLS, FILE, RunRecord
-from cbobench.results.store import machine
-from cbobench.results.tally import Tally
+from cbobench.results.lease import HEARTBEAT_SECONDS, Heartbeat, pair_id, read_heartbeats
+from cbobench.results.manifest import CALLS, FILE, Manifest, Pair
+from cbobench.results.query import ABSENT, FailureCounts, PublishedCells, read_published
+from cbobench.results.store import machine_id
 
-QUIET = 2.5 * BEAT  # seconds without a sign of life after which a call is said to be silent
-SURE = 1.5 * BEAT  # seconds of our own in which no sign comes of a call that is dead by another machine's clock
+QUIET = 2.5 * HEARTBEAT_SECONDS  # seconds without a sign of life after which a call is said to be silent
+SURE = (
+    1.5 * HEARTBEAT_SECONDS
+)  # seconds of our own in which no sign comes of a call that is dead by another machine's clock
 SHARE = 0.1  # of the time, at most, that goes into comparisons
 
 
@@ -32,11 +33,11 @@ class Kept(RunFolder):
         super().__init__(folder.uri)
         self.__dict__["known"] = {}
 
-    def checked(self, kind: str, task: str, columns: list[str] | None = None) -> tuple[dict[str, Any], pa.Table]:
+    def read_file(self, kind: str, task: str, columns: list[str] | None = None) -> tuple[dict[str, Any], pa.Table]:
         key = kind, task, None if columns is None else tuple(columns)
         known: dict[Any, Any] = self.__dict__["known"]
         if key not in known:
-            known[key] = super().checked(kind, task, columns)
+            known[key] = super().read_file(kind, task, columns)
         return known[key]  # type: ignore[no-any-return]
 
 
@@ -65,7 +66,7 @@ class PairState:
 class Caller(NamedTuple):
     """A call that has left its file: `alive`, `silent` (longer than it should be: stopped, or cut off) or `dead`."""
 
-    sign: Sign
+    sign: Heartbeat
     state: str
     heard: float
 
@@ -74,7 +75,7 @@ class Caller(NamedTuple):
         if self.state == "dead":
             return f"{who} ended without a word, its last sign of life was {self.heard:.0f} s ago"
         if self.state == "silent":
-            return f"{who} has given no sign of life for {self.heard:.0f} s; one is due every {BEAT:.0f} s"
+            return f"{who} has given no sign of life for {self.heard:.0f} s; one is due every {HEARTBEAT_SECONDS:.0f} s"
         return who
 
 
@@ -93,7 +94,7 @@ class View:
         seeds: of each problem and horizon, how many these are, of those asked for.
     """
 
-    record: RunRecord
+    record: Manifest
     folder: RunFolder
     state: str
     pairs: list[PairState]
@@ -101,7 +102,7 @@ class View:
     orphans: int
     rate: float | None
     left: tuple[float, float, float] | None
-    failures: Tally
+    failures: FailureCounts
     comparison: Comparison | None
     seeds: list[tuple[str, int, int, int]]
 
@@ -133,18 +134,18 @@ class Live:
     _again: float = 0.0
 
     def __post_init__(self) -> None:
-        self.folder = Kept(RunFolder.at(self.where).refuse_file("nobody plays a bundle; its state: cbobench status"))
-        self.record = RunRecord.read(self.folder)
+        self.folder = Kept(open_run(self.where).refuse_bundle("nobody plays a bundle; its state: cbobench status"))
+        self.record = Manifest.read(self.folder)
 
     def look(self) -> View:
         """The run as it is now."""
-        callers = self._callers(signs(self.folder))  # before the cells: who has ended has published them
+        callers = self._callers(read_heartbeats(self.folder))  # before the cells: who has ended has published them
         self._read_record()
-        found = played(self.folder, None)
+        found = read_published(self.folder, None)
         pairs, orphans = self._pairs(found, [c for c in callers if c.state != "dead"])
         missing = sum(pair.expected - pair.ok - pair.failed for pair in pairs)
         holding = [c for c in callers if c.sign.driver.cells and c.state != "dead"]
-        alive = [c.sign.news for c in holding if c.state == "alive"]
+        alive = [c.sign.progress for c in holding if c.state == "alive"]
         state = "playing" if alive else "silent" if holding else "idle" if missing else "complete"
         return View(
             self.record, self.folder, state, pairs, callers, orphans, _rate(alive), _left(holding),
@@ -156,9 +157,9 @@ class Live:
         info = self.folder.listing("").get(FILE)
         stamp = self.folder.calls(CALLS), None if info is None else (info.mtime_ns, info.size)
         if stamp != self._stamp:
-            self.record, self._stamp = RunRecord.read(self.folder), stamp
+            self.record, self._stamp = Manifest.read(self.folder), stamp
 
-    def _callers(self, found: list[Sign]) -> list[Caller]:
+    def _callers(self, found: list[Heartbeat]) -> list[Caller]:
         """Who is there, by process on this machine, elsewhere by how long nothing was heard.
 
         The clock of the folder is not ours: it is trusted at the first look alone, then changes are what counts; and
@@ -176,16 +177,16 @@ class Live:
             heard = now - since
             state = "silent" if heard >= QUIET else "alive"
             if not driver.alive(heard):
-                doubt = driver.machine != machine() and now - seen < SURE
+                doubt = driver.machine != machine_id() and now - seen < SURE
                 self.doubtful, state = self.doubtful or doubt, "silent" if doubt else "dead"
             result.append(Caller(sign, state, heard))
         return result
 
-    def _pairs(self, found: Published, callers: list[Caller]) -> tuple[list[PairState], int]:
+    def _pairs(self, found: PublishedCells, callers: list[Caller]) -> tuple[list[PairState], int]:
         labels = self.record.labels("problems"), self.record.labels("algorithms")
         some: dict[str, list[Any]] = {}
         for strip in self.record.cells.strips:  # of one pair there are several where several grids ask for it
-            some.setdefault(mark(strip.pair, strip.horizon), []).append(strip)
+            some.setdefault(pair_id(strip.pair, strip.horizon), []).append(strip)
         states, orphans = [], 0
         for key, strips in some.items():
             pair, horizon = strips[-1].pair, strips[-1].horizon
@@ -207,15 +208,15 @@ class Live:
             states.append(PairState(*names, horizon, *counts, (len(seeds) - open_) * horizon + rounds))
         return states, orphans
 
-    def _failures(self, found: Published) -> Tally:
-        tally = Tally()
+    def _failures(self, found: PublishedCells) -> FailureCounts:
+        tally = FailureCounts()
         for strip in self.record.cells.strips if found.failed.any() else ():
             rows, _, failed = _published(found, strip.ids)
             for seed, row in zip(np.asarray(strip.seeds)[failed].tolist(), rows[failed].tolist(), strict=True):
                 tally.add(f"{strip.pair.label} seed {seed}: {found.table['error'][row].as_py()}")
         return tally
 
-    def _complete(self, found: Published) -> tuple[list[tuple[str, int, int, int]], Run | None]:
+    def _complete(self, found: PublishedCells) -> tuple[list[tuple[str, int, int, int]], Run | None]:
         """Seeds that are ok for every method of a problem, and a run of these cells alone."""
         grids = {(pair.problem.key, grid.horizon): grid for grid in self.record.grids for pair in grid.pairs}
         some: dict[tuple[str, int], list[tuple[Pair, NDArray[np.int64], NDArray[np.bool_]]]] = {}
@@ -242,7 +243,7 @@ class Live:
         run.record = run.whole = replace(self.record, grids=tuple(reversed(parts)))
         return seeds, run
 
-    def _compare(self, found: Published, state: str) -> tuple[Comparison | None, list[tuple[str, int, int, int]]]:
+    def _compare(self, found: PublishedCells, state: str) -> tuple[Comparison | None, list[tuple[str, int, int, int]]]:
         """The comparison and its seeds: again where more seeds are complete, and not too often."""
         now = time.monotonic()
         if now >= self._again or state != "playing":
@@ -254,7 +255,9 @@ class Live:
         return self._compared
 
 
-def _published(found: Published, ids: NDArray[np.uint64]) -> tuple[NDArray[Any], NDArray[np.bool_], NDArray[np.bool_]]:
+def _published(
+    found: PublishedCells, ids: NDArray[np.uint64]
+) -> tuple[NDArray[Any], NDArray[np.bool_], NDArray[np.bool_]]:
     """(n,) rows of cells, whether they are published, and whether they failed."""
     rows = found.find(ids)
     there = rows != ABSENT
@@ -274,7 +277,7 @@ def _again(caller: Caller, key: str) -> list[list[int]]:
 
 
 def _said(caller: Caller, what: str, key: str) -> Any:
-    said = caller.sign.news.get(what)
+    said = caller.sign.progress.get(what)
     return said.get(key) if isinstance(said, dict) else None
 
 
@@ -291,7 +294,7 @@ def _left(holding: list[Caller]) -> tuple[float, float, float] | None:
     """When the last call will be done; each has said so with its sign of life."""
     ends: list[list[float]] = []
     for caller in holding:
-        left: Any = (news := caller.sign.news).get("left")
+        left: Any = (news := caller.sign.progress).get("left")
         known = isinstance(left, list) and len(left) == 3 and all(isinstance(each, int | float) for each in left)
         if caller.state != "alive" or not known:
             return None

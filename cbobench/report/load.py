@@ -13,11 +13,10 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from cbobench.errors import DamagedRun, unknown, words_of
-from cbobench.results.asked import Pair, as_numbers, as_words
-from cbobench.results.folder import RunFolder, looked
-from cbobench.results.published import ABSENT, played
-from cbobench.results.record import RunRecord, What
-from cbobench.results.rows import codes_of, in_order, only_of, positions
+from cbobench.results.bundle import open_run
+from cbobench.results.folder import retry_if_gone
+from cbobench.results.manifest import Manifest, Pair, What, as_numbers, as_words
+from cbobench.results.query import ABSENT, cell_codes, cell_positions, read_published, select_cells, sort_by_cell
 from cbobench.results.schema import schema
 from cbobench.results.staleness import Freshness
 
@@ -35,9 +34,9 @@ class Run:
     """
 
     def __init__(self, where: str | Path) -> None:
-        self.folder = RunFolder.at(where)
-        self.record = self.whole = RunRecord.read(self.folder)
-        self.played = played(self.folder, None)
+        self.folder = open_run(where)
+        self.record = self.whole = Manifest.read(self.folder)
+        self.played = read_published(self.folder, None)
 
     def only(self, glob: str) -> Run:
         """The same run with the matching pairs alone (see `RunRecord.only`); `whole` still holds all."""
@@ -54,7 +53,7 @@ class Run:
     @cached_property
     def audit(self) -> pd.DataFrame:
         """One row per cell of an audited run that was played to its end (columns: `results.audited`)."""
-        table = looked(self._audited)
+        table = retry_if_gone(self._audited)
         numbers, attempt = as_numbers(table["cell"].to_pylist()), table["attempt"].to_numpy()
         rows = {cell: row for row, cell in enumerate(zip(numbers.tolist(), attempt.tolist(), strict=True))}
         ids = self.record.cells.ids
@@ -68,7 +67,7 @@ class Run:
         if files - {*self.folder.names("audit")}:  # of cells that crashed, or what a shard has replaced meanwhile
             now = self.folder.replacements()
             files = {now.get(task, task) for task in files} & {*self.folder.names("audit")}
-        tables = [self.folder.checked("audit", task)[1] for task in sorted(files)]
+        tables = [self.folder.read_file("audit", task)[1] for task in sorted(files)]
         return pa.concat_tables([schema("audit").empty_table(), *tables])
 
     def _counting(self, table: pa.Table, rows: NDArray[np.int64]) -> pd.DataFrame:
@@ -85,7 +84,7 @@ class Run:
 
         A cell's id does not depend on how they were spelt when it was played, so the files' titles are not read.
         """
-        codes = codes_of(table)
+        codes = cell_codes(table)
         known = self.record.cells.pairs(codes.dictionary.to_pylist())
         titles = {name: [getattr(pair, name).title for pair in known] for name in WHAT}
         for name, words in titles.items():
@@ -96,7 +95,7 @@ class Run:
     @cached_property
     def stale(self) -> set[str]:
         """Ids of cells that were played by code that has changed since."""
-        return self._where(lambda pair, rows: self.played.made_by(rows, partial(self._code.stale, pair)))
+        return self._where(lambda pair, rows: self.played.has_origin(rows, partial(self._code.stale, pair)))
 
     @cached_property
     def unchecked(self) -> set[str]:
@@ -219,7 +218,7 @@ class Run:
         parts: list[tuple[int, pa.Table]] = []
         for task, some in tasks.items():
             files = self.folder.row_groups("rounds", task, wanted)
-            parts += in_order(pa.concat_tables(only_of(part, some) for part in files), order)
+            parts += sort_by_cell(pa.concat_tables(select_cells(part, some) for part in files), order)
         empty = self.folder.schema("rounds").empty_table().select(wanted or names)
         joined = pa.concat_tables([table for _, table in sorted(parts, key=lambda part: part[0])] or [empty])
         parts.clear()
@@ -351,7 +350,7 @@ def recorded(run: Run, problem: str, algorithm: str) -> NDArray[np.int64]:
     found = [np.empty(0, dtype=np.int64)]
     for task, some in [*run.played.by_task(cells).items()][:1]:  # the same for all cells of a horizon
         parts = run.folder.row_groups("rounds", task, ["cell", "t"])
-        found += [only_of(part, [*some][:1])["t"].to_numpy() for part in parts]
+        found += [select_cells(part, [*some][:1])["t"].to_numpy() for part in parts]
     return np.unique(np.concatenate(found))
 
 
@@ -376,7 +375,7 @@ def values_at(
     for task, some in run.played.by_task(order).items():
         mine = {cell: order[cell] for cell in some}
         for part in run.folder.row_groups("rounds", task, ["cell", "t", *metrics]):
-            column, when = positions(part, mine), part["t"].to_numpy()
+            column, when = cell_positions(part, mine), part["t"].to_numpy()
             wanted = (column >= 0) & np.isin(when, t)
             row, column = np.searchsorted(t, when[wanted]), column[wanted]
             for metric, table in zip(metrics, found, strict=True):

@@ -18,7 +18,7 @@ from cbobench.errors import Misuse, show, unknown, words_of
 from cbobench.metrics import METRICS
 from cbobench.report.groups import Group
 from cbobench.report.load import Run
-from cbobench.results.rows import positions
+from cbobench.results.query import cell_positions
 from cbobench.results.schema import schema
 
 Array = NDArray[np.float64]
@@ -205,8 +205,8 @@ def first_rounds(run: Run, goals: Mapping[str, Array]) -> dict[str, Array]:
         position = {cell: i for i, cell in enumerate(cells)}
         wanted = np.array([goals[cell] for cell in cells])
         first = np.full(wanted.shape, np.inf)
-        for part in run.folder.row_groups(run.folder.steps, task, ["cell", "t", CURVE]):
-            row = positions(part, position)
+        for part in run.folder.row_groups(run.folder.improvements_kind, task, ["cell", "t", CURVE]):
+            row = cell_positions(part, position)
             t, values = part["t"].to_numpy(), part[CURVE].to_numpy()
             hit = row >= 0
             for k in range(wanted.shape[1]):

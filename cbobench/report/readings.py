@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from cbobench.results.record import Variant
+from cbobench.results.manifest import Variant
 
 Choice = dict[str, list[Variant]]
 

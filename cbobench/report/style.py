@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from cbobench.errors import unknown
-from cbobench.results.record import RunRecord
+from cbobench.results.manifest import Manifest
 
 
 @dataclass(frozen=True)
@@ -150,7 +150,7 @@ def mixed(colour: str, share: float, towards: float | None = None) -> str:
     return "#" + "".join(f"{round(part + share * (towards - part)):02x}" for part in parts)
 
 
-def looks(record: RunRecord) -> Mapping[str, Look]:
+def looks(record: Manifest) -> Mapping[str, Look]:
     """The look of every algorithm of a run by title; a name of one's own gives way where two would look alike."""
     variants = record.variants("algorithms")
     names = sorted({variant.name for variant in variants.values()}, key=lambda name: (":" in name, name))

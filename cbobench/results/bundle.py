@@ -20,12 +20,12 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from cbobench.errors import DamagedRun, Misuse, nearest, printable, show
+from cbobench.errors import DamagedRun, Misuse, masked, nearest, printable, refuse_strange, show
 from cbobench.metrics import METRICS
 from cbobench.results.folder import RunFolder
-from cbobench.results.record import FILE
+from cbobench.results.manifest import FILE
 from cbobench.results.schema import LATER, schema
-from cbobench.results.store import first
+from cbobench.results.store import first_line
 
 VERSION = 1
 SUFFIX = ".zip"
@@ -52,7 +52,22 @@ def is_bundle(place: str) -> bool:
     return Path(place).is_file() or (place.endswith(SUFFIX) and not Path(place).is_dir())
 
 
-def columns(kind: str) -> pa.Schema:
+def open_run(where: Any) -> RunFolder:
+    """The run at a path or URI, or of what holds one (what `cbobench.run` returned): a folder, or a `Bundle`.
+
+    Local paths are made absolute.
+    """
+    if isinstance(folder := getattr(where, "folder", where), RunFolder):
+        return folder
+    if not isinstance(where, (str, Path)):
+        raise Misuse(f"{show(where)} is no run; give a path, a URI, or what cbobench.run returned")
+    text = str(where).removeprefix("file://").removeprefix("file:")
+    place = text if "://" in text else str(Path(text).absolute())
+    refuse_strange(masked(place), "the run folder's name")
+    return Bundle(place) if is_bundle(place) else RunFolder(place)
+
+
+def bundle_schema(kind: str) -> pa.Schema:
     """The columns of a bundle's table, "cells", "rounds" or "improvements"."""
     if kind == "improvements":
         keys = [schema("rounds").field(name) for name in ("cell", "problem", "algorithm", "seed", "t", IMPROVED)]
@@ -66,7 +81,7 @@ class Bundle(RunFolder):
     Its rounds are those that it holds of every cell; `first_rounds` reads the improvements instead.
     """
 
-    steps = "improvements"
+    improvements_kind = "improvements"
 
     @cached_property
     def _files(self) -> dict[str, bytes]:
@@ -84,7 +99,7 @@ class Bundle(RunFolder):
         except (zipfile.BadZipFile, EOFError, NotImplementedError, RuntimeError, ValueError) as error:
             if not data.startswith(b"PK"):
                 self._refuse("it is no zip archive")
-            raise DamagedRun(f"{self} is a damaged bundle ({first(error)}); {REMEDY}") from error
+            raise DamagedRun(f"{self} is a damaged bundle ({first_line(error)}); {REMEDY}") from error
         if ABOUT not in found:
             self._refuse(f"it has no {ABOUT}")
         about = self._json(found[ABOUT], ABOUT)
@@ -104,7 +119,7 @@ class Bundle(RunFolder):
         try:
             if self.local and not Path(self.uri).is_file():  # a pipe or a device would be read for ever
                 raise FileNotFoundError
-            with self._opened(self._place[1]) as source:
+            with self._open(self._place[1]) as source:
                 return bytes(source.read())
         except (FileNotFoundError, NotADirectoryError):
             place = Path(self.uri)
@@ -145,7 +160,7 @@ class Bundle(RunFolder):
     def read_json(self, relative: str) -> dict[str, Any]:
         return self._json(self._files[relative], relative)
 
-    def checked(self, kind: str, task: str, columns: list[str] | None = None) -> tuple[dict[str, Any], pa.Table]:
+    def read_file(self, kind: str, task: str, columns: list[str] | None = None) -> tuple[dict[str, Any], pa.Table]:
         tables = [] if columns == [] else list(self.row_groups(kind, task, columns))
         return {}, pa.concat_tables(tables) if tables else self.schema(kind).empty_table()
 
@@ -167,7 +182,7 @@ class Bundle(RunFolder):
                     {f.name: part[f.name] if f.name in types else pa.nulls(len(part), f.type) for f in wanted}
                 )
         except (pa.ArrowException, OSError, UnicodeDecodeError, KeyError) as error:
-            raise DamagedRun(f"{self} is a damaged bundle ({FILES[kind]}: {first(error)}); {REMEDY}") from error
+            raise DamagedRun(f"{self} is a damaged bundle ({FILES[kind]}: {first_line(error)}); {REMEDY}") from error
 
     def _check(self, kind: str, part: pa.Table) -> None:
         """Raises `DamagedRun` for rows that no cbobench exports: a digest says who agrees, not who wrote them."""
@@ -184,9 +199,9 @@ class Bundle(RunFolder):
             raise DamagedRun(f"{self} is a damaged bundle ({FILES[kind]} has {why[0]}); {REMEDY}")
 
     def schema(self, kind: str) -> pa.Schema:
-        return columns(kind)
+        return bundle_schema(kind)
 
-    def refuse_file(self, then: str) -> NoReturn:
+    def refuse_bundle(self, then: str) -> NoReturn:
         raise Misuse(f"{self} is a file; {then}")
 
 

@@ -1,14 +1,17 @@
-"""Many small files of a run made into few: `cbobench compact`, and by itself at the end of a large run.
+"""Rewrites what a run has published: merges its small files (`cbobench compact`), takes pairs out (`cbobench remove`).
 
 A shard holds what several tasks published, under one name as a task's files do: `rounds/shard-<hash>`, `cells/...`, and
 `audit/...` of an audited run, with the columns and footers of theirs. It holds cells of one horizon and attempt, and
 about a million rounds. The footer of its cells says which tasks (and shards) it `replaces`.
 
-A shard is published whole, its cells last, and looked at again; only then go the files that it replaces, their cells
+A shard is published whole, its cells last, and read back; only then the files that it replaces are removed, their cells
 first. At every moment each cell is in a file of its task, in a shard, or in both: readers take what a shard replaces
-from the shard, look again where a file goes while they read (`results.published`), and find what they had listed in its
-shard (`RunFolder.row_groups`). So a compaction that is killed loses and doubles nothing: the next one, or the same
-again, takes away what was left. Rows of attempts that do not count any more are left out.
+from the shard, read again where a file goes meanwhile (`results.query`), and find what they had listed in its shard
+(`RunFolder.row_groups`). So a compaction that is killed loses and doubles nothing: the next one takes away what was
+left. Rows of attempts that do not count any more are left out.
+
+A removal takes the files first, a task's cells before its rounds, then the calls' manifests, `run.json` last. Wherever
+it is killed, the run verifies: what is gone is missing, and the same command goes on.
 """
 
 from __future__ import annotations
@@ -23,13 +26,12 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from cbobench.errors import CbobenchError, DamagedRun
-from cbobench.results.drivers import Claim, drivers
+from cbobench.errors import CbobenchError, DamagedRun, Misuse, show
 from cbobench.results.folder import SHARD, RunFolder
-from cbobench.results.published import COLUMNS, Published, played
-from cbobench.results.record import RunRecord
-from cbobench.results.rows import only_of
-from cbobench.results.schema import Writer, footer, schema
+from cbobench.results.lease import Lease, read_drivers, refuse_played
+from cbobench.results.manifest import CALLS, Manifest
+from cbobench.results.query import COLUMNS, PublishedCells, read_published, select_cells
+from cbobench.results.schema import TableWriter, make_footer, schema
 from cbobench.suite.cells import Cells, as_words
 from cbobench.words import counted
 
@@ -77,28 +79,28 @@ def compact(folder: RunFolder, above: int = 1) -> tuple[int, int]:
     Raises:
         Misuse: no run there. DamagedRun: a file that is not whole. StoreFailure: it cannot be written.
     """
-    record = RunRecord.read(folder)
+    record = Manifest.read(folder)
     if not folder.driver:
-        with Claim(folder, Cells()) as claim:
-            claim.beat_by_itself()
-            return compact(claim.there, above)
+        with Lease(folder, Cells()) as lease:
+            lease.start_heartbeat_thread()
+            return compact(lease.folder, above)
     before = folder.names("cells")
     if len(before) > above:
         _sweep(folder)
-        groups = _groups(folder, played(folder, [*COLUMNS, "horizon"]))
+        groups = _groups(folder, read_published(folder, [*COLUMNS, "horizon"]))
         if sum(len(group.members) for group in groups) > above:
             for group in groups:
                 _merge(folder, group, record.block)
     return len(before), len(folder.names("cells"))
 
 
-def compact_large(folder: RunFolder, note: Callable[[str], None]) -> None:
+def compact_if_large(folder: RunFolder, note: Callable[[str], None]) -> None:
     """Merge what a large run has published, unless others play it yet: the last of them does it.
 
     What is in the way is said, and leaves the run as it is.
     """
     try:
-        if any(alive and driver.id != folder.driver for driver, alive in drivers(folder)):
+        if any(alive and driver.id != folder.driver for driver, alive in read_drivers(folder)):
             return
         before, after = compact(folder, above=MANY)
     except CbobenchError as error:
@@ -126,7 +128,7 @@ def _remove(folder: RunFolder, tasks: Iterable[str]) -> None:
             folder.remove(f"{kind}/{task}.parquet")
 
 
-def _groups(folder: RunFolder, found: Published) -> list[_Group]:
+def _groups(folder: RunFolder, found: PublishedCells) -> list[_Group]:
     """The small files, by the shards that they become; one alone stays."""
     horizon = np.array(found.table["horizon"].to_pylist(), dtype=np.int64)
     counts = found.rows[np.argsort(found.rows)]
@@ -155,7 +157,7 @@ def _count(folder: RunFolder, task: str, good: list[str], whole: dict[str, Any])
     """Recorded rounds of some cells of a file."""
     if len(good) == len(whole["cells"]):
         return int(whole["rows"])
-    return sum(len(only_of(part, good)) for part in folder.row_groups("rounds", task, ["cell"]))
+    return sum(len(select_cells(part, good)) for part in folder.row_groups("rounds", task, ["cell"]))
 
 
 def _merge(folder: RunFolder, group: _Group, block: int, before: Iterable[str] | None = None) -> None:
@@ -175,7 +177,7 @@ def _merge(folder: RunFolder, group: _Group, block: int, before: Iterable[str] |
     rows = {"rounds": sum(one.rows for one in group.members), "cells": len(wanted), "audit": len(audit)}
     kinds = [kind for kind in KINDS if kind != "audit" or audited]
     for kind in kinds:
-        metadata = footer(kind, name, cells[kind], rows[kind], group.attempt, replaces=replaces, block=block)
+        metadata = make_footer(kind, name, cells[kind], rows[kind], group.attempt, replaces=replaces, block=block)
         parts = iter([audit]) if kind == "audit" else _parts(folder, group, kind, audited)
         folder.publish(f"{kind}/{name}.parquet", partial(_write, kind, metadata, parts, rows[kind]))
     for kind in kinds:
@@ -183,7 +185,7 @@ def _merge(folder: RunFolder, group: _Group, block: int, before: Iterable[str] |
     _remove(folder, names)
 
 
-def drop(folder: RunFolder, cells: set[str], block: int) -> None:
+def _drop(folder: RunFolder, cells: set[str], block: int) -> None:
     """Take away all that is published of some cells. A shard that holds others, too, is published again without them.
 
     The new shard replaces the old one alone: what is played again may have the names that the old one replaced.
@@ -211,13 +213,13 @@ def _parts(folder: RunFolder, group: _Group, kind: str, audited: set[str]) -> It
         ids = one.good if kind == "rounds" else one.cells
         if ids and (kind != "audit" or one.task in audited):
             for part in folder.row_groups(kind, one.task):
-                yield only_of(part, ids).cast(schema(kind))
+                yield select_cells(part, ids).cast(schema(kind))
 
 
 def _write(kind: str, metadata: dict[bytes, bytes], parts: Iterator[pa.Table], expected: int, sink: Any) -> None:
     """Write the parts of a shard; what is raised here is never published."""
     written = 0
-    with Writer(sink, kind, metadata) as writer:
+    with TableWriter(sink, kind, metadata) as writer:
         waiting = [schema(kind).empty_table()]
         for part in parts:
             waiting.append(part)
@@ -229,3 +231,43 @@ def _write(kind: str, metadata: dict[bytes, bytes], parts: Iterator[pa.Table], e
             writer.write_table(pa.concat_tables(waiting).combine_chunks())
     if written != expected:
         raise DamagedRun(f"{counted(written, 'row')} of {kind} merged, {expected:,} expected; nothing was changed")
+
+
+def matching_cells(folder: RunFolder, glob: str) -> Cells:
+    """The cells of the matching pairs, played or not.
+
+    Args:
+        glob: as of `Manifest.only`.
+
+    Raises:
+        Misuse: no run there, or the glob matches nothing, or everything.
+    """
+    manifest = Manifest.read(folder)
+    if manifest.without(manifest.keys(glob)) is None:
+        raise Misuse(f"{show(glob)} matches all of {folder}; remove the folder itself, or give another --out")
+    return Cells(manifest.only(glob).cells.strips)
+
+
+def remove_pairs(folder: RunFolder, glob: str) -> None:
+    """Take the matching pairs out of a run, with all that was played of them.
+
+    Raises:
+        Misuse: as `matching_cells`, or someone plays into the folder.
+    """
+    refuse_played(folder, "remove from it")
+    with Lease(folder, Cells(Manifest.read(folder).cells.strips)) as lease:
+        lease.start_heartbeat_thread()
+        folder, cells = lease.folder, matching_cells(folder, glob)
+        manifest = Manifest.read(folder)
+        keys = manifest.keys(glob)
+        _drop(folder, {cell.id for cell in cells}, manifest.block)
+        for name in folder.calls(CALLS):
+            file = f"{CALLS}/{name}.json"
+            call = Manifest.from_json(folder.read_json(file), folder.path(file)).without(keys)
+            if call is None:
+                folder.remove(file)
+            else:
+                folder.write_json(file, call.to_json())
+        left = manifest.without(keys)
+        assert left is not None
+        left.write(folder)

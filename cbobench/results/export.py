@@ -19,11 +19,10 @@ from numpy.typing import NDArray
 
 from cbobench.errors import CbobenchError, Misuse, show
 from cbobench.metrics import METRICS
-from cbobench.results.bundle import ABOUT, FILES, IMPROVED, LEFT_OUT, SUFFIX, VERSION, Bundle, columns
+from cbobench.results.bundle import ABOUT, FILES, IMPROVED, LEFT_OUT, SUFFIX, VERSION, Bundle, bundle_schema, open_run
 from cbobench.results.folder import RunFolder
-from cbobench.results.published import ABSENT, Published, played
-from cbobench.results.record import FILE, RunRecord
-from cbobench.results.rows import only_of, positions
+from cbobench.results.manifest import FILE, Manifest
+from cbobench.results.query import ABSENT, PublishedCells, cell_positions, read_published, select_cells
 from cbobench.results.schema import DICTIONARY
 from cbobench.suite.cells import Grid
 from cbobench.suite.variants import Variant
@@ -68,10 +67,10 @@ def export(run: Any, out: str | Path | None = None) -> Exported:
         >>> bundle = cbobench.export("runs/quickstart", "quickstart.zip").file  # doctest: +SKIP
         >>> print(cbobench.compare(bundle))  # doctest: +SKIP
     """
-    folder = RunFolder.at(run)
-    folder.refuse_file("a bundle is exported from a run folder")
-    target = RunFolder.at(f"{_parted(folder)[1]}{SUFFIX}" if out is None else out)
-    place, file, query = _parted(target)
+    folder = open_run(run)
+    folder.refuse_bundle("a bundle is exported from a run folder")
+    target = open_run(f"{_split_address(folder)[1]}{SUFFIX}" if out is None else out)
+    place, file, query = _split_address(target)
     if not file.endswith(SUFFIX) or not isinstance(target, Bundle):
         raise Misuse(f"--out is {show(str(out))}; give the name of a file that ends with {SUFFIX}")
     into = RunFolder(f"{place}{query}")
@@ -80,7 +79,7 @@ def export(run: Any, out: str | Path | None = None) -> Exported:
             target.about  # noqa: B018 - raises where it is no bundle
         except CbobenchError:
             raise Misuse(f"{target} is there and no bundle of this version; remove it, or give another --out") from None
-    record, found = RunRecord.read(folder), played(folder, None)
+    record, found = Manifest.read(folder), read_published(folder, None)
     if not (found.find(record.cells.ids) != ABSENT).any():
         raise CbobenchError(f"{folder} has no cell that was played; nothing to export, see cbobench status")
     files = contents(folder, record, found)
@@ -96,14 +95,14 @@ def export(run: Any, out: str | Path | None = None) -> Exported:
     )
 
 
-def _parted(folder: RunFolder) -> tuple[str, str, str]:
-    """What an address is within, its name there, and what a URI says behind a question mark."""
+def _split_address(folder: RunFolder) -> tuple[str, str, str]:
+    """The parent of an address, its name there, and the query of a URI."""
     path, mark, query = folder.uri.partition("?") if "://" in folder.uri else (folder.uri, "", "")
     place, _, name = path.rstrip("/").rpartition("/")
     return place, name, mark + query
 
 
-def contents(folder: RunFolder, record: RunRecord, found: Published) -> dict[str, bytes]:
+def contents(folder: RunFolder, record: Manifest, found: PublishedCells) -> dict[str, bytes]:
     """The files of a run's bundle, by name."""
     ids = record.cells.ids
     at = found.find(ids)
@@ -152,7 +151,7 @@ def fixed_rounds(recorded: NDArray[np.int64]) -> NDArray[np.int64]:
 
 
 def _rounds(
-    folder: RunFolder, found: Published, good: pa.Table
+    folder: RunFolder, found: PublishedCells, good: pa.Table
 ) -> tuple[pa.Table, pa.Table, dict[int, NDArray[np.int64]]]:
     """The curves of some cells at fixed rounds, when simple regret became smaller, and the rounds by horizon."""
     ids, horizons = good["cell"].to_pylist(), good["horizon"].to_numpy()
@@ -162,15 +161,15 @@ def _rounds(
     recorded: dict[int, NDArray[np.int64]] = {}
     for horizon in np.unique(horizons).tolist():
         cell = ids[int(np.argmax(horizons == horizon))]
-        parts = [only_of(part, [cell])["t"].to_numpy() for part in folder.row_groups("rounds", of[cell], _AT)]
+        parts = [select_cells(part, [cell])["t"].to_numpy() for part in folder.row_groups("rounds", of[cell], _AT)]
         recorded[horizon] = fixed_rounds(np.unique(np.concatenate(parts)))
-    names = [field.name for field in columns("rounds") if field.name in METRICS]
+    names = [field.name for field in bundle_schema("rounds") if field.name in METRICS]
     kept: list[pa.Table] = []
     steps: list[pa.Table] = []
     for task, some in tasks.items():
         mine = {cell: position[cell] for cell in some}
         for part in folder.row_groups("rounds", task, [*_AT, *names]):
-            row = positions(part, mine)
+            row = cell_positions(part, mine)
             wanted = row >= 0
             row, part = row[wanted], part.filter(pa.array(wanted)).drop_columns(["cell"])
             part = part.append_column("row", pa.array(row))
@@ -207,7 +206,7 @@ def _keyed(kind: str, table: pa.Table, good: pa.Table) -> pa.Table:
     keys = good.select(["cell", "problem", "algorithm", "seed"]).take(table["row"])
     for name in keys.column_names:
         table = table.append_column(name, keys[name])
-    return table.select(columns(kind).names)
+    return table.select(bundle_schema(kind).names)
 
 
 def without_paths(text: str) -> str:
@@ -229,7 +228,7 @@ def _public(grid: Grid) -> Grid:
     return replace(grid, problems=problems, algorithms=algorithms, command=(), unplayable=left_out)
 
 
-def _paths(record: RunRecord) -> Iterable[str]:
+def _paths(record: Manifest) -> Iterable[str]:
     """Parameters of the suite that are absolute paths: a bundle must hold them, as they are part of a cell's name."""
     variants = [*record.variants("problems").values(), *record.variants("algorithms").values()]
     said = {f"{v.name}: {name} {value}" for v in variants for some in (v.settings, v.values)
@@ -243,7 +242,7 @@ def _json(content: dict[str, Any]) -> bytes:
 
 def _parquet(kind: str, table: pa.Table) -> bytes:
     """A table as the bytes of a Parquet file: text by dictionary, numbers byte by byte of all."""
-    known = columns(kind)
+    known = bundle_schema(kind)
     table = table.select(known.names).cast(known)
     sink = io.BytesIO()
     words = [name for name in DICTIONARY if name in known.names]

@@ -1,7 +1,7 @@
 """A run on disk: `run.json`, `rounds/<task>.parquet`, `cells/<task>.parquet`, on a local disk or an object store.
 
 A file that exists is complete: it is written under a temporary name and published by an atomic rename (on object
-stores by finishing the upload). The footer says what the file is, how many rows it must hold, and which cells.
+stores by finishing the upload). Its footer says what the file is, how many rows it holds, and of which cells.
 """
 
 from __future__ import annotations
@@ -19,33 +19,33 @@ import pyarrow as pa
 import pyarrow.fs as pafs
 import pyarrow.parquet as pq
 
-from cbobench.errors import DamagedRun, Misuse, masked, nearest, one_line, printable, refuse_strange, show
-from cbobench.results.files import REPAIR as REPAIR
-from cbobench.results.files import fields, footer_of, row_groups_of
-from cbobench.results.schema import same_digest, schema
-from cbobench.results.store import Sink, Steady, failure, first, patient, written
+from cbobench.errors import DamagedRun, Misuse, masked, nearest, one_line, printable, show
+from cbobench.results.schema import FOOTER, digest_matches, refuse_version, required_columns, schema
+from cbobench.results.store import AtomicFile, RetryingReader, first_line, retry, store_failure, writing
 
 T = TypeVar("T")
-LOOKS = 20
+READ_ATTEMPTS = 20
 SHARD = "shard-"
-"""How the names of files begin that hold what several tasks published; those of tasks hold a dot."""
+"""Prefix of the files that hold what several tasks published; the names of tasks hold a dot."""
+REPAIR = "cbobench verify RUN names all that is damaged, with --repair it is moved away and the next run plays it again"
+SMALL = 20_000  # rows below which threads cost more than they save
 _UNREADABLE = (pa.ArrowException, OSError, UnicodeDecodeError)
 
 
-class Vanished(DamagedRun):
+class FileGone(DamagedRun):
     """A file that was listed is not there any more."""
 
 
-def looked(read: Callable[[], T]) -> T:
-    """What a reader found, who looks again where files go while he reads."""
-    for _ in range(LOOKS):
-        with suppress(Vanished):
+class TruncatedFile(DamagedRun):
+    """A file that cannot be read: an upload broke off and the store kept its beginning, or the file changed later."""
+
+
+def retry_if_gone(read: Callable[[], T]) -> T:
+    """The result of `read`, repeated where files go while it reads (see `results.compact`)."""
+    for _ in range(READ_ATTEMPTS):
+        with suppress(FileGone):
             return read()
     return read()
-
-
-class Unfinished(DamagedRun):
-    """A file without an end: a store kept the beginning of an upload that broke off, or it was cut short later."""
 
 
 @dataclass(frozen=True)
@@ -54,41 +54,26 @@ class RunFolder:
 
     Attributes:
         uri: where it is.
-        driver: the call that plays there, once it does (see `results.drivers`).
+        driver: id of the call that plays into it, once it holds a lease (see `results.lease`).
     """
 
     uri: str
     driver: str = ""
-    steps = "rounds"  # the kind of file that says when simple regret became better
+    improvements_kind = "rounds"  # the kind of file that says when simple regret improves
 
     def __str__(self) -> str:
         return masked(self.uri)
 
     __repr__ = __str__
 
-    @classmethod
-    def at(cls, where: str | Path | Any) -> RunFolder:
-        """The folder at a path or URI, or of what holds one (what `cbobench.run` returned); local paths are made
-        absolute. A file is a bundle (see `results.bundle`)."""
-        if isinstance(folder := getattr(where, "folder", where), cls):
-            return folder
-        if not isinstance(where, (str, Path)):
-            raise Misuse(f"{show(where)} is no run; give a path, a URI, or what cbobench.run returned")
-        text = str(where).removeprefix("file://").removeprefix("file:")
-        place = text if "://" in text else str(Path(text).absolute())
-        refuse_strange(masked(place), "the run folder's name")
-        from cbobench.results.bundle import Bundle, is_bundle
-
-        return Bundle(place) if is_bundle(place) else cls(place)
-
     @cached_property
     def _place(self) -> tuple[pafs.FileSystem, str]:
         if "://" not in self.uri:
             return pafs.LocalFileSystem(), self.uri
         try:
-            fs, base = patient(lambda: pafs.FileSystem.from_uri(self.uri), str(self), True)
+            fs, base = retry(lambda: pafs.FileSystem.from_uri(self.uri), str(self), True)
         except (pa.ArrowInvalid, OSError) as error:
-            raise Misuse(masked(f"cannot use {self.uri!r} as a run folder: {first(error)}")) from None
+            raise Misuse(masked(f"cannot use {self.uri!r} as a run folder: {first_line(error)}")) from None
         return fs, base
 
     @property
@@ -102,17 +87,17 @@ class RunFolder:
     def path(self, relative: str) -> str:
         return f"{self._place[1].rstrip('/')}/{relative}"
 
-    def _patient(self, call: Callable[[], T], what: str = "reach") -> T:
-        """The answer of the store, however often it has to be asked; what does not pass is said in one line."""
+    def _retry(self, call: Callable[[], T], what: str = "reach") -> T:
+        """The result of a call to the store; what no retry mends is a `StoreFailure`."""
         try:
-            return patient(call, str(self), not self.local)
+            return retry(call, str(self), not self.local)
         except (FileNotFoundError, NotADirectoryError):
             raise
         except OSError as error:
-            raise failure(what, str(self), error) from error
+            raise store_failure(what, str(self), error) from error
 
-    def refuse_file(self, then: str) -> RunFolder:
-        """The folder itself. Raises `Misuse` where it is a file, which can only be read: what to do is `then`."""
+    def refuse_bundle(self, then: str) -> RunFolder:
+        """The folder itself. Raises `Misuse` where it is a bundle, which can only be read; `then` says what to do."""
         return self
 
     def schema(self, kind: str) -> pa.Schema:
@@ -121,22 +106,22 @@ class RunFolder:
 
     def exists(self, relative: str) -> bool:
         place = self.path(relative).rstrip("/")
-        return bool(self._patient(lambda: self.fs.get_file_info(place)).type == pafs.FileType.File)
+        return bool(self._retry(lambda: self.fs.get_file_info(place)).type == pafs.FileType.File)
 
     def listing(self, kind: str) -> dict[str, pafs.FileInfo]:
-        """What lies in a folder of the run ("" for the run's own), by name; nothing where there is none."""
+        """The entries of a folder of the run ("" for the run itself), by name; empty where there is none."""
         selector = pafs.FileSelector(self.path(kind), allow_not_found=True)
-        return {info.base_name: info for info in self._patient(lambda: self.fs.get_file_info(selector))}
+        return {info.base_name: info for info in self._retry(lambda: self.fs.get_file_info(selector))}
 
     def names(self, kind: str) -> list[str]:
-        """Task names with a published file of that kind ("rounds" or "cells"), sorted."""
-        return self._named(kind, ".parquet")
+        """Names of the tasks with a published file of that kind ("rounds", "cells" or "audit"), sorted."""
+        return self._published_names(kind, ".parquet")
 
     def calls(self, kind: str) -> list[str]:
-        """Names of calls with a file of that kind ("invocations" or "drivers"), sorted."""
-        return self._named(kind, ".json")
+        """Names of the calls with a file of that kind ("invocations" or "drivers"), sorted."""
+        return self._published_names(kind, ".json")
 
-    def _named(self, kind: str, suffix: str) -> list[str]:
+    def _published_names(self, kind: str, suffix: str) -> list[str]:
         files = [name for name, info in self.listing(kind).items() if info.type == pafs.FileType.File]
         return sorted(name[: -len(suffix)] for name in files if name.endswith(suffix) and name[0] not in "._")
 
@@ -151,53 +136,49 @@ class RunFolder:
             sink = pa.BufferOutputStream()
             write(sink)
             value = sink.getvalue()
-            self._patient(lambda: self._upload(target, value), "write to")
+            self._retry(lambda: self._upload(target, value), "write to")
             return
         folder = Path(target).parent
-        with written(str(self)):
+        with writing(str(self)):
             if not self.driver:
                 folder.parent.mkdir(parents=True, exist_ok=True)
             folder.mkdir(exist_ok=True)  # a run folder that is removed while it is played is not made again
-        stream = Sink(Path(target), str(self))
+        file = AtomicFile(Path(target), str(self))
         try:
-            stream.open()
-            write(stream)
-            stream.publish()
+            file.open()
+            write(file)
+            file.publish()
         except BaseException:
-            stream.discard()
+            file.discard()
             raise
 
     def _upload(self, target: str, value: pa.Buffer) -> None:
-        """Upload a file, and look whether all of it is there: a stream that breaks off may publish its beginning."""
-        try:
-            stream = self.fs.open_output_stream(target)
-        except FileNotFoundError:  # a store with folders
-            self.fs.create_dir(target.rpartition("/")[0], recursive=True)
-            stream = self.fs.open_output_stream(target)
-        with stream:
+        """Upload a file and check its size: a stream that breaks off may publish its beginning."""
+        with self._in_parent(target, lambda: self.fs.open_output_stream(target)) as stream:
             stream.write(value)
         size = self.fs.get_file_info(target).size
         if size != value.size:
             raise OSError(f"{size} of {value.size} bytes were stored")
 
+    def _in_parent(self, target: str, call: Callable[[], T]) -> T:
+        """The result of a call that writes to a path, whose parent is created where the store has folders."""
+        try:
+            return call()
+        except FileNotFoundError:
+            self.fs.create_dir(target.rpartition("/")[0], recursive=True)
+            return call()
+
     def move(self, relative: str, to: str) -> None:
         """Give a file another name."""
-
-        def call() -> None:
-            try:
-                self.fs.move(self.path(relative), self.path(to))
-            except FileNotFoundError:  # a store with folders
-                self.fs.create_dir(self.path(to).rpartition("/")[0], recursive=True)
-                self.fs.move(self.path(relative), self.path(to))
-
-        self._patient(call, "write to")
+        source, target = self.path(relative), self.path(to)
+        self._retry(lambda: self._in_parent(target, lambda: self.fs.move(source, target)), "write to")
 
     def remove(self, relative: str) -> None:
         """Remove a file, if it is there."""
         with suppress(FileNotFoundError):
-            self._patient(lambda: self.fs.delete_file(self.path(relative)), "write to")
+            self._retry(lambda: self.fs.delete_file(self.path(relative)), "write to")
 
-    def forget(self, tasks: Sequence[str]) -> None:
+    def remove_temporary(self, tasks: Sequence[str]) -> None:
         """Remove temporary files of tasks that were stopped while they wrote."""
         for task in tasks if self.local else ():
             for left in Path(self.path("")).glob(f"*/.{glob.escape(task)}.parquet.*.tmp"):
@@ -205,13 +186,13 @@ class RunFolder:
 
     def read_json(self, relative: str) -> dict[str, Any]:
         def call() -> bytes:
-            if self.local and not self.exists(relative):  # a pipe or a device would be read for ever
+            if self.local and not self.exists(relative):  # reading a pipe or a device never ends
                 raise FileNotFoundError
             with self.fs.open_input_stream(self.path(relative)) as stream:
                 return bytes(stream.read())
 
         try:
-            content = json.loads(self._patient(call))
+            content = json.loads(self._retry(call))
         except (FileNotFoundError, NotADirectoryError):
             place = Path(self.uri)
             beside = [file.parent.name for file in place.parent.glob(f"*/{relative}")] if self.local else []
@@ -228,11 +209,42 @@ class RunFolder:
         text = json.dumps(content, indent=1, sort_keys=True, ensure_ascii=False) + "\n"
         self.publish(relative, lambda sink: sink.write(text.encode()))
 
+    def replacements(self) -> dict[str, str]:
+        """The shard that has replaced the files of a task (see `results.compact`), by task."""
+
+        def read() -> dict[str, str]:
+            shards = (name for name in self.names("cells") if name.startswith(SHARD))
+            return {task: name for name in shards for task in self.footer("cells", name).get("replaces", ())}
+
+        return retry_if_gone(read)  # shards are merged, too
+
+    def published_tasks(self) -> set[str]:
+        """Names of the tasks whose cells are published, those that shards have replaced included."""
+        return {*self.names("cells"), *self.replacements()}
+
     @contextmanager
-    def _opened(self, path: str) -> Iterator[Any]:
-        """A file to read; what fails in passing is repeated, so that what is raised is the file's own fault."""
-        with self._patient(lambda: self.fs.open_input_file(path)) as source:
-            yield source if self.local else pa.PythonFile(Steady(source, path), mode="r")
+    def _open(self, path: str) -> Iterator[Any]:
+        """A file to read, with retries: an error that is raised is the file's own fault."""
+        with self._retry(lambda: self.fs.open_input_file(path)) as source:
+            yield source if self.local else pa.PythonFile(RetryingReader(source, path), mode="r")
+
+    @contextmanager
+    def _parquet(self, kind: str, task: str, **options: Any) -> Iterator[tuple[Any, pq.ParquetFile]]:
+        """A published file to read, as bytes and as Parquet; its errors are said in one line.
+
+        Raises:
+            FileGone: it is not there. TruncatedFile: it cannot be read.
+        """
+        path, fault = self.path(f"{kind}/{task}.parquet"), "is not a whole Parquet file"
+        try:
+            with self._open(path) as source:
+                file = pq.ParquetFile(source, page_checksum_verification=True, **options)
+                fault = "cannot be read"
+                yield source, file
+        except FileNotFoundError as error:
+            raise FileGone(f"{path} is missing") from error
+        except _UNREADABLE as error:
+            raise TruncatedFile(f"{path} {fault} ({first_line(error)}); {REPAIR}") from error
 
     def footer(self, kind: str, task: str) -> dict[str, Any]:
         """The footer of a published file, checked against the file.
@@ -240,68 +252,84 @@ class RunFolder:
         Raises:
             DamagedRun: truncated, foreign, of another schema version, or with another number of rows.
         """
-        return self.checked(kind, task, [])[0]
+        return self.read_file(kind, task, [])[0]
 
-    def replacements(self) -> dict[str, str]:
-        """The shard that has replaced what a task published (see `results.compact`), by task."""
-
-        def read() -> dict[str, str]:
-            shards = (name for name in self.names("cells") if name.startswith(SHARD))
-            return {task: name for name in shards for task in self.footer("cells", name).get("replaces", ())}
-
-        return looked(read)  # shards are merged, too
-
-    def published(self) -> set[str]:
-        """Names of the tasks whose cells are published, and of what shards have replaced."""
-        return {*self.names("cells"), *self.replacements()}
-
-    def checked(self, kind: str, task: str, columns: list[str] | None = None) -> tuple[dict[str, Any], pa.Table]:
+    def read_file(self, kind: str, task: str, columns: list[str] | None = None) -> tuple[dict[str, Any], pa.Table]:
         """Footer (see `footer`) and rows (see `read`) of a published file, which is opened once."""
-        damaged: type[DamagedRun] = Unfinished
-        path, fault = self.path(f"{kind}/{task}.parquet"), "is not a whole Parquet file"
-        try:
-            with self._opened(path) as source:
-                file = pq.ParquetFile(source, page_checksum_verification=True)
-                footer = footer_of(path, kind, task, file.metadata)
-                damaged, fault = DamagedRun, "cannot be read"
-                tables = list(row_groups_of(file, kind, columns)) if columns != [] else []
-        except FileNotFoundError as error:
-            raise Vanished(f"{path} is missing") from error
-        except _UNREADABLE as error:
-            raise damaged(f"{path} {fault} ({first(error)}); {REPAIR}") from error
-        return footer, pa.concat_tables(tables) if tables else pa.schema(fields(kind, columns)).empty_table()
-
-    def intact(self, kind: str, task: str) -> bool:
-        """Whether a published file holds to the byte what was written, by its digest."""
-        path = self.path(f"{kind}/{task}.parquet")
-        try:
-            with self._opened(path) as source:
-                return same_digest(source, pq.ParquetFile(source).metadata.metadata or {})
-        except FileNotFoundError as error:
-            raise Vanished(f"{path} is missing") from error
+        with self._parquet(kind, task) as (_, file):
+            footer = read_footer(self.path(f"{kind}/{task}.parquet"), kind, task, file.metadata)
+            tables = list(read_row_groups(file, kind, columns)) if columns != [] else []
+        return footer, _concatenated(tables, kind, columns)
 
     def read(self, kind: str, task: str, columns: list[str] | None = None) -> pa.Table:
         """The rows of a published file; cells' ids are dictionary-encoded, as they are on disk.
 
-        A metric that was not there when the file was written is null, and one that is not there now is left out.
+        A metric that did not exist when the file was written is null, and one that does not exist now is left out.
         """
-        tables = list(self.row_groups(kind, task, columns))
-        return pa.concat_tables(tables) if tables else pa.schema(fields(kind, columns)).empty_table()
+        return _concatenated(list(self.row_groups(kind, task, columns)), kind, columns)
 
     def row_groups(self, kind: str, task: str, columns: list[str] | None = None) -> Iterator[pa.Table]:
-        """The same, a part of the file at a time: memory does not grow with what was recorded.
+        """The same, one row group at a time: memory does not grow with the length of the file.
 
         Where a shard has replaced the file since it was listed, the rows of the shard, which are more.
         """
-        path = self.path(f"{kind}/{task}.parquet")
         try:
-            with self._opened(path) as source:
-                file = pq.ParquetFile(source, read_dictionary=["cell"], page_checksum_verification=True)
-                yield from row_groups_of(file, kind, columns)
-        except FileNotFoundError as error:
+            with self._parquet(kind, task, read_dictionary=["cell"]) as (_, file):
+                yield from read_row_groups(file, kind, columns)
+        except FileGone:
             shard = self.replacements().get(task)
             if shard is None:
-                raise Vanished(f"{path} is missing") from error
+                raise
             yield from self.row_groups(kind, shard, columns)
-        except _UNREADABLE as error:
-            raise DamagedRun(f"{path} cannot be read ({first(error)}); {REPAIR}") from error
+
+    def digest_matches(self, kind: str, task: str) -> bool:
+        """Whether the bytes of a published file are those that were written."""
+        with self._parquet(kind, task) as (source, file):
+            return digest_matches(source, file.metadata.metadata or {})
+
+
+def _wanted(kind: str, columns: list[str] | None) -> list[pa.Field]:
+    return [field for field in schema(kind) if columns is None or field.name in columns]
+
+
+def _concatenated(tables: list[pa.Table], kind: str, columns: list[str] | None) -> pa.Table:
+    return pa.concat_tables(tables) if tables else pa.schema(_wanted(kind, columns)).empty_table()
+
+
+def read_row_groups(file: pq.ParquetFile, kind: str, columns: list[str] | None) -> Iterator[pa.Table]:
+    """The row groups of a file: columns that it does not have are null, and unknown ones are left out."""
+    wanted = _wanted(kind, columns)
+    names = [field.name for field in wanted]
+    for number in range(file.num_row_groups):
+        part = file.read_row_group(number, names, use_threads=file.metadata.num_rows > SMALL)
+        part.validate(full=True)
+        found = set(part.column_names)
+        yield pa.table([part[f.name] if f.name in found else pa.nulls(len(part), f.type) for f in wanted], names=names)
+
+
+def read_footer(path: str, kind: str, task: str, metadata: pq.FileMetaData) -> dict[str, Any]:
+    """The footer of a file, checked against the file. Raises `DamagedRun` where they disagree."""
+    columns = metadata.schema.to_arrow_schema()
+    content = (metadata.metadata or {}).get(FOOTER)
+    if content is None:
+        raise DamagedRun(f"{path} was not written by cbobench; {REPAIR}")
+    try:
+        footer: dict[str, Any] = json.loads(content)
+        recognised = isinstance(footer, dict) and {"schema", "kind", "rows", "cells", "task"} <= set(footer)
+    except (ValueError, RecursionError):
+        recognised = False
+    if not recognised:
+        raise DamagedRun(f"{path} has a footer that cbobench did not write; {REPAIR}")
+    refuse_version(path, footer["schema"])
+    if footer["kind"] != kind or footer["rows"] != metadata.num_rows:
+        rows = metadata.num_rows
+        raise DamagedRun(f"{path} should hold {show(footer['rows'])} rows of {kind}, it has {rows}; {REPAIR}")
+    if footer["task"] != task:
+        raise DamagedRun(f"{path} holds the task {show(footer['task'])}; {REPAIR}")
+    known = schema(kind)
+    if not columns.equals(known):  # of another version, perhaps with other metrics
+        types = {field.name: field.type for field in columns}
+        missing = required_columns(kind) - set(types)
+        if missing or any(types.get(f.name, f.type) != f.type for f in known):
+            raise DamagedRun(f"{path} has other columns than cbobench writes; {REPAIR}")
+    return footer

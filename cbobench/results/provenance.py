@@ -33,7 +33,7 @@ def invocation(command: list[str]) -> dict[str, Any]:
         "versions": {name: _version(name) for name in PACKAGES},
         "commit": _git("rev-parse", "HEAD"),
         "dirty": bool(_git("status", "--porcelain")),
-        "cpu": cpu(),
+        "cpu": cpu_kind(),
         "cpus": os.cpu_count(),
         "blas": _blas(),
         "threads": {name: os.environ.get(name) for name in THREAD_VARIABLES},
@@ -60,7 +60,7 @@ def _git(*arguments: str) -> str | None:
 
 
 @cache
-def cpu() -> str:
+def cpu_kind() -> str:
     """The kind of this machine's CPU, as far as it decides how results are rounded.
 
     That is its model, the kernel that NumPy's BLAS has chosen for it, and the widest instructions that NumPy uses.
@@ -68,8 +68,8 @@ def cpu() -> str:
     return ", ".join(filter(None, (_model(), *_kernels(), _simd())))
 
 
-def rounding(cpus: Collection[str]) -> str:
-    """What a reader must know of cells that were played on several kinds of CPU (see `cpu`); empty for one kind."""
+def rounding_note(cpus: Collection[str]) -> str:
+    """A warning on cells that were played on several kinds of CPU (see `cpu_kind`), or "" for one kind."""
     if len(cpus) < 2:
         return ""
     kinds = sorted(cpus)

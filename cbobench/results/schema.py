@@ -1,18 +1,17 @@
-"""What the Parquet files of a run hold: columns, footer, and the writer that a task streams into."""
+"""The Parquet files of a run: their columns, footer and digest, and the writer that a task streams its rows into."""
 
 from __future__ import annotations
 
 import hashlib
 import json
 from functools import cache
-from typing import Any
+from typing import Any, NamedTuple
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 
 from cbobench.errors import DamagedRun, show
 from cbobench.metrics import METRICS
-from cbobench.results.audited import AUDITED
 
 SCHEMA_VERSION = 4
 FOOTER, DIGEST = b"cbobench", b"cbobench digest"
@@ -20,14 +19,61 @@ COMPRESSION: dict[str, Any] = {"compression": "zstd", "compression_level": 3, "w
 KINDS = ("rounds", "cells", "audit")
 DICTIONARY = ["cell", "problem", "algorithm", "status", "spec", "host", "cpu", "source", "libraries"]
 LATER = {"cpu"}
-"""Columns that came after the first files of this version: null where a file has none, which means unknown."""
+"""Columns that the first files of this version do not have: null there, which means unknown."""
 
 _KEYS = [("cell", pa.string()), ("problem", pa.string()), ("algorithm", pa.string()), ("seed", pa.int64())]
 _VECTOR = pa.list_(pa.float64())
 
 
+_NUMBER, _NUMBERS, _YES, _COUNT = pa.float64(), pa.list_(pa.float64()), pa.bool_(), pa.int64()
+
+
+class Column(NamedTuple):
+    """A column: null where it does not apply (an algorithm without widths, functions that move)."""
+
+    name: str
+    type: pa.DataType
+    about: str
+
+
+AUDIT_COLUMNS: tuple[Column, ...] = (
+    Column("rounds", _COUNT, "rounds in which events were looked at; 0: the theory says nothing here (see notes)"),
+    Column("alpha", _NUMBER, "α: all bounds together are promised to hold in all rounds with probability 1 - α"),
+    Column("est", _NUMBER, "share of rounds in which |f - μ| <= βσ and |g_j - μ_j| <= β_j σ_j at all actions (E^est)"),
+    Column("est_each", _NUMBERS, "the same for f, g_1, ..., g_m alone"),
+    Column("est_always", _YES, "whether E^est held in every round: what is promised"),
+    Column("needed", _NUMBERS, "largest |f - μ|/(βσ), |g_j - μ_j|/(β_j σ_j) in all rounds; 1 is just enough"),
+    Column("optimism", _NUMBER, "share of rounds in which f̄_t - φ_t·ḡ_t at x* is at least its true value"),
+    Column("optimism_always", _YES, "whether in every round"),
+    Column("conc", _NUMBER, "share of rounds with E^conc: estimates within c^(2)σ of the means at all actions"),
+    Column("conc_promised", _NUMBER, "the mean over rounds of 1 - p_{2,t}"),
+    Column("anti", _NUMBER, "share of rounds with E^anti: estimates of the best policy optimistic by c^(1)σ"),
+    Column("anti_promised", _NUMBER, "p_3"),
+    Column("norm", _NUMBERS, "RKHS norms of (f, g_1, ..., g_m); on a box the regularised ones"),
+    Column("bound", _NUMBERS, "B, G_1, ..., G_m in use"),
+    Column("noise", _NUMBERS, "sub-Gaussian constants of the noise on (f, g_1, ..., g_m)"),
+    Column("noise_used", _NUMBERS, "R in use"),
+    Column("dual_optimum", _NUMBERS, "φ* of the finite linear program"),
+    Column("dual_cap", _NUMBER, "ρ in use"),
+    Column("margin", _NUMBER, "δ of the safest policy, a mixture of actions"),
+    Column("margin_single", _NUMBER, "δ of the safest action"),
+    Column("margin_used", _NUMBER, "δ in use"),
+    Column("mixed", _COUNT, "how many actions the best policy π* mixes"),
+    Column("gain", _NUMBER, "information gain of the actions played, at the end"),
+    Column("gain_used", _NUMBER, "γ in the width of the last round"),
+    Column("certified", _COUNT, "different actions outside the seed set that were ever called safe"),
+    Column("certified_unsafe", _COUNT, "how many of them are not"),
+    Column("regret_bound", _NUMBER, "bound of R₊ at T, with β_T √(4(T + 2)γ_T) in the place of Σ β_t σ(x_t)"),
+    Column("violation_bound", _NUMBER, "bound of V at T, likewise"),
+    Column("curve_t", pa.list_(pa.int64()), "rounds of the curves, at most 64"),
+    Column("curve_regret", _NUMBERS, "bound of R₊ after these rounds with the sums of β_t σ(x_t) (optimistic bounds)"),
+    Column("curve_violation", _NUMBERS, "bound of V after these rounds, likewise"),
+    Column("notes", pa.list_(pa.string()), "why the theorems do not apply to this cell"),
+)
+
+
 def refuse_version(path: str, given: object) -> None:
-    """Raises `DamagedRun` for a file of another version than this one's."""
+    """Raises `DamagedRun` where a file has another schema version than this cbobench reads."""
     if given != SCHEMA_VERSION:
         raise DamagedRun(
             f"{path} has schema version {show(given)}, this cbobench reads {SCHEMA_VERSION}; "
@@ -35,8 +81,8 @@ def refuse_version(path: str, given: object) -> None:
         )
 
 
-def required(kind: str) -> set[str]:
-    """Columns that every file has, whatever metrics there were when it was written."""
+def required_columns(kind: str) -> set[str]:
+    """Columns that every file has: the metrics depend on the version that wrote it."""
     return set(schema(kind).names) - set(METRICS) - LATER
 
 
@@ -49,7 +95,7 @@ def schema(kind: str) -> pa.Schema:
 def _schema(kind: str, measured: tuple[str, ...]) -> pa.Schema:
     if kind == "audit":
         return pa.schema(
-            [*_KEYS, ("horizon", pa.int64()), ("attempt", pa.int64()), *((c.name, c.type) for c in AUDITED)]
+            [*_KEYS, ("horizon", pa.int64()), ("attempt", pa.int64()), *((c.name, c.type) for c in AUDIT_COLUMNS)]
         )
     metrics = [(name, pa.float64()) for name in measured]
     if kind == "rounds":
@@ -98,8 +144,8 @@ def _schema(kind: str, measured: tuple[str, ...]) -> pa.Schema:
     )
 
 
-def footer(kind: str, task: str, cells: list[str], rows: int, attempt: int, **more: Any) -> dict[bytes, bytes]:
-    """Schema metadata that makes a file recognisable, and says that a digest stands beside it; `more` is of shards."""
+def make_footer(kind: str, task: str, cells: list[str], rows: int, attempt: int, **more: Any) -> dict[bytes, bytes]:
+    """Schema metadata that identifies a file and announces its digest; `more` holds the fields of shards."""
     content = {
         "schema": SCHEMA_VERSION, "kind": kind, "task": task, "cells": cells, "rows": rows, "attempt": attempt,
         "digest": True,
@@ -107,8 +153,8 @@ def footer(kind: str, task: str, cells: list[str], rows: int, attempt: int, **mo
     return {FOOTER: json.dumps(content | more).encode()}
 
 
-class _Hashed:
-    """A sink that hashes what is written to it."""
+class _HashingSink:
+    """A sink that hashes the bytes it passes on."""
 
     closed = False
 
@@ -125,24 +171,24 @@ class _Hashed:
         self.sink.flush()
 
 
-class Writer(pq.ParquetWriter):  # type: ignore[misc]
-    """A writer of rounds, cells or audit into an open sink; the file says the digest of its rows and its footer."""
+class TableWriter(pq.ParquetWriter):  # type: ignore[misc]
+    """Writes rounds, cells or audit into an open sink, and the digest of its rows and footer into the file."""
 
     def __init__(self, sink: Any, kind: str, metadata: dict[bytes, bytes]) -> None:
         columns = schema(kind).with_metadata(metadata)
         dictionary = [name for name in DICTIONARY if name in columns.names]
-        self._hashed, self._footer = _Hashed(sink), metadata[FOOTER]
-        super().__init__(self._hashed, columns, use_dictionary=dictionary, **COMPRESSION)
+        self._sink, self._footer = _HashingSink(sink), metadata[FOOTER]
+        super().__init__(self._sink, columns, use_dictionary=dictionary, **COMPRESSION)
 
     def close(self) -> None:
         if self.is_open:
-            self._hashed.hash.update(self._footer)
-            self.add_key_value_metadata({DIGEST: f"{self._hashed.size} {self._hashed.hash.hexdigest()}"})
+            self._sink.hash.update(self._footer)
+            self.add_key_value_metadata({DIGEST: f"{self._sink.size} {self._sink.hash.hexdigest()}"})
         super().close()
 
 
-def same_digest(source: Any, metadata: dict[bytes, bytes]) -> bool:
-    """Whether a file's rows and footer are those that were written.
+def digest_matches(source: Any, metadata: dict[bytes, bytes]) -> bool:
+    """Whether the bytes of a file's rows and its footer have the digest that the writer stored.
 
     Args:
         source: the open file.

@@ -1,6 +1,6 @@
-"""Stores that are away for a while: what to do with a call that fails, and what a reader or a writer then sees.
+"""Calls to a file system that may be away for a while: retries, their errors, and local files that appear whole.
 
-A call is repeated with growing, jittered pauses for as long as `CBOBENCH_STORE_PATIENCE` says (seconds; 300 by
+A call is retried with growing, jittered pauses for as long as `CBOBENCH_STORE_PATIENCE` says (seconds; 300 by
 default). What no waiting mends (no such file, no permission, a full disk) is raised at once.
 """
 
@@ -23,16 +23,16 @@ from typing import Any, TypeVar
 
 from cbobench.errors import CbobenchError, Misuse, masked
 
-PATIENCE = "CBOBENCH_STORE_PATIENCE"
-DEFAULT_PATIENCE = 300.0
+RETRY_VARIABLE = "CBOBENCH_STORE_PATIENCE"
+DEFAULT_RETRY_SECONDS = 300.0
 FIRST_PAUSE, LONGEST_PAUSE = 0.1, 20.0  # seconds
-SAID_AFTER = 5.0  # seconds of pauses
+REPORT_AFTER = 5.0  # seconds of pauses
 FINAL = (FileNotFoundError, NotADirectoryError, IsADirectoryError, FileExistsError, PermissionError)
 FINAL_WORDS = ("ACCESS_DENIED", "NO_SUCH_BUCKET", "INVALID_ACCESS_KEY", "SIGNATURE_DOES_NOT_MATCH", "NOT FOUND")
 GONE_WORDS = ("NO_SUCH_KEY", "NOSUCHKEY", "NO SUCH OBJECT")  # of an object that was there when it was opened
-PASSING = {errno.ESTALE, errno.ETIMEDOUT, errno.EAGAIN, errno.EBUSY, errno.EREMOTEIO}  # of network file systems
+TRANSIENT = {errno.ESTALE, errno.ETIMEDOUT, errno.EAGAIN, errno.EBUSY, errno.EREMOTEIO}  # of network file systems
 
-JITTER = random.SystemRandom()  # no stream of anybody's moves with it
+JITTER = random.SystemRandom()  # independent of every seeded stream
 
 T = TypeVar("T")
 
@@ -41,69 +41,78 @@ class StoreFailure(CbobenchError):
     """A run folder cannot be reached, or cannot be written (exit code 1). What is complete in it stays."""
 
 
-def patience() -> float:
+def retry_seconds() -> float:
     """Seconds for which a store may be away."""
-    given = os.environ.get(PATIENCE, "")
+    given = os.environ.get(RETRY_VARIABLE, "")
     try:
-        seconds = float(given) if given else DEFAULT_PATIENCE
+        seconds = float(given) if given else DEFAULT_RETRY_SECONDS
     except ValueError:
         seconds = -1.0
     if not 0 <= seconds < float("inf"):
-        raise Misuse(f"{PATIENCE} is {given!r}; it must be a number of seconds, at least 0")
+        raise Misuse(f"{RETRY_VARIABLE} is {given!r}; it must be a number of seconds, at least 0")
     return seconds
 
 
-def passes(error: OSError, remote: bool) -> bool:
-    """Whether an error may go away by itself."""
+def is_transient(error: OSError, remote: bool) -> bool:
+    """Whether a retry may succeed."""
     if isinstance(error, FINAL):
         return False
     if not remote:
-        return error.errno in PASSING
+        return error.errno in TRANSIENT
     return not any(word in str(error).upper() for word in FINAL_WORDS)
 
 
-def patient(call: Callable[[], T], where: str, remote: bool) -> T:
-    """The answer of a call to a store, which is repeated while it fails in passing.
+def retry(call: Callable[[], T], where: str, remote: bool) -> T:
+    """The result of a call to a store, retried while its errors are transient.
 
     Raises:
-        StoreFailure: the store stayed away for too long. FileNotFoundError: an object that was removed meanwhile.
-        OSError: what else does not pass, as it came.
+        StoreFailure: the store stayed away for too long. FileNotFoundError: the object was removed meanwhile.
+        OSError: an error that is not transient, as it came.
     """
-    deadline, pause, waited, said = time.monotonic() + patience(), FIRST_PAUSE, 0.0, False
+    deadline, pause, waited, reported = time.monotonic() + retry_seconds(), FIRST_PAUSE, 0.0, False
     while True:
         try:
             return call()
         except OSError as error:
             if remote and any(word in str(error).upper() for word in GONE_WORDS):
-                raise FileNotFoundError(first(error)) from error
-            if not passes(error, remote):
+                raise FileNotFoundError(first_line(error)) from error
+            if not is_transient(error, remote):
                 raise
             left = deadline - time.monotonic()
             if left <= 0:
-                raise failure("reach", where, error) from error
-            if waited > SAID_AFTER and not said:
-                said = True
-                print(f"{where} does not answer ({first(error)}); trying for {left:.0f} s more", file=sys.stderr)
+                raise store_failure("reach", where, error) from error
+            if waited > REPORT_AFTER and not reported:
+                reported = True
+                print(f"{where} does not answer ({first_line(error)}); trying for {left:.0f} s more", file=sys.stderr)
         wait = min(left, pause * JITTER.uniform(0.5, 1.0))
         time.sleep(wait)
         waited, pause = waited + wait, min(LONGEST_PAUSE, 2 * pause)
 
 
-def failure(what: str, where: str, error: BaseException) -> StoreFailure:
-    """One line on what cannot be done any more, and what to do."""
-    return StoreFailure(f"cannot {what} {where}: {first(error)}; when that is mended the same command resumes")
+def store_failure(what: str, where: str, error: BaseException) -> StoreFailure:
+    """The error that says in one line what failed and what to do."""
+    return StoreFailure(f"cannot {what} {where}: {first_line(error)}; when that is mended the same command resumes")
 
 
-def first(error: BaseException) -> str:
-    """The first line of what an error says, without secrets."""
+@contextmanager
+def writing(where: str) -> Iterator[None]:
+    """Turns an `OSError` within into a `StoreFailure`."""
+    try:
+        yield
+    except OSError as error:
+        raise store_failure("write to", where, error) from error
+
+
+def first_line(error: BaseException) -> str:
+    """The first line of an error's message, without secrets."""
     if isinstance(error, OSError) and error.strerror and error.errno in errno.errorcode:
         return masked(error.strerror.splitlines()[0])
     return masked(str(error).splitlines()[0]) if str(error) else type(error).__name__
 
 
 @cache
-def machine() -> str:
-    """Names this machine, as far as process ids mean the same (containers have their own)."""
+def machine_id() -> str:
+    """A name of this machine, or container: where it is the same, process ids mean the same."""
     host = re.sub(r"[^A-Za-z0-9-]+", "_", platform.node())[:40] or "host"
     marks = [host]
     with suppress(OSError):
@@ -111,8 +120,8 @@ def machine() -> str:
     return f"{host}-{hashlib.sha256(' '.join(marks).encode()).hexdigest()[:6]}"
 
 
-def born(pid: int) -> str:
-    """When a process of this machine started, "" if there is none (or only what its parent has yet to collect)."""
+def process_start(pid: int) -> str:
+    """When a process of this machine started, or "" if there is none (or a zombie)."""
     try:
         state, *rest = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
     except OSError:
@@ -120,10 +129,10 @@ def born(pid: int) -> str:
     return "" if state in "ZX" else rest[18]
 
 
-class Sink(io.BufferedWriter):
-    """A local file that is published whole or not at all, under a temporary name until then.
+class AtomicFile(io.BufferedWriter):
+    """A local file that is published whole or not at all: it has a temporary name until `publish`.
 
-    Its errors are the store's, and not of the cell whose rounds are written.
+    Its errors are the store's, not those of the cell whose rounds are written.
 
     Args:
         target: the file's path.
@@ -135,44 +144,35 @@ class Sink(io.BufferedWriter):
 
     def __init__(self, target: Path, where: str) -> None:
         self.target, self.where = target, where
-        self.temporary = target.parent / f".{target.name}.{machine()}.{os.getpid()}.{time.monotonic_ns()}.tmp"
+        self.temporary = target.parent / f".{target.name}.{machine_id()}.{os.getpid()}.{time.monotonic_ns()}.tmp"
 
     def open(self) -> None:
-        """Make the file; who calls this discards it, whatever is raised: a signal may come before the next line."""
-        with written(self.where):
+        """Create the file. The caller discards it whatever is raised: a signal may come before the next line."""
+        with writing(self.where):
             super().__init__(io.FileIO(self.temporary, "w"))
 
     def write(self, data: Any) -> int:
-        with written(self.where):
+        with writing(self.where):
             return super().write(data)
 
     def publish(self) -> None:
-        """Put the file where it belongs."""
-        with written(self.where):
+        """Give the file its name."""
+        with writing(self.where):
             self.flush()
             os.fsync(self.fileno())
             self.close()
             self.temporary.replace(self.target)
 
     def discard(self) -> None:
-        """Leave nothing."""
+        """Remove the file if it is not published."""
         with suppress(OSError, ValueError):  # it was not opened
             self.close()
         with suppress(OSError):
             self.temporary.unlink()
 
 
-@contextmanager
-def written(where: str) -> Iterator[None]:
-    """What is raised within is a failure to write."""
-    try:
-        yield
-    except OSError as error:
-        raise failure("write to", where, error) from error
-
-
-class Steady(io.RawIOBase):
-    """A remote file whose reads are repeated while the store is away.
+class RetryingReader(io.RawIOBase):
+    """A remote file whose reads are retried while the store is away.
 
     Args:
         source: the open file.
@@ -181,7 +181,7 @@ class Steady(io.RawIOBase):
 
     def __init__(self, source: Any, where: str) -> None:
         self.source, self.where, self.position = source, where, 0
-        self.length: int = patient(source.size, where, True)
+        self.length: int = retry(source.size, where, True)
 
     def readable(self) -> bool:
         return True
@@ -206,6 +206,6 @@ class Steady(io.RawIOBase):
                 raise OSError(f"{len(found)} of {wanted} bytes came")
             return found
 
-        found = patient(call, self.where, True)
+        found = retry(call, self.where, True)
         self.position += len(found)
         return found

@@ -19,18 +19,15 @@ import pyarrow.compute as pc
 
 from cbobench.errors import DamagedRun, Misuse
 from cbobench.metrics import METRICS
-from cbobench.results.drivers import Claim, drivers
-from cbobench.results.folder import REPAIR, RunFolder, Vanished
-from cbobench.results.rebuild import cell_of, rebuilt
-from cbobench.results.record import CALLS, DIGEST, FILE, RunRecord, digest
+from cbobench.results.folder import REPAIR, FileGone, RunFolder
+from cbobench.results.lease import Lease, find_orphans, refuse_played
+from cbobench.results.manifest import CALLS, CHANGED, DIGEST, FILE, REMAKE, Manifest, cell_of_row, rebuild_manifest
 from cbobench.results.schema import KINDS
-from cbobench.results.tidy import orphans
 from cbobench.suite.cells import Cells
 from cbobench.words import counted
 
 QUARANTINE = "quarantine"
 ABSENT = "is missing"
-CHANGED = "is not what was written: something has changed it since"
 FINITE = ["f", *(name for name, metric in METRICS.items() if not metric.nullable)]
 """Columns of rounds that hold a number in every row."""
 WHOLE = [name for name, metric in METRICS.items() if metric.relative and metric.cumulative]
@@ -48,7 +45,7 @@ class Damage:
 
 
 @dataclass
-class Verified:
+class Verification:
     """What was found.
 
     Attributes:
@@ -82,13 +79,13 @@ Rows = dict[str, dict[str, Any]]
 """What a file says of each cell."""
 
 
-def verify(folder: RunFolder) -> Verified:
+def verify(folder: RunFolder) -> Verification:
     """Read all files of a run. Beside a live writer what is published meanwhile is left out.
 
     Raises:
         Misuse: no run there. StoreFailure: it cannot be reached.
     """
-    found = Verified()
+    found = Verification()
     record = _record(folder, found)
     tasks = {kind: folder.names(kind) for kind in ("cells", "audit", "rounds")}  # in this order nothing is torn
     counted: dict[tuple[str, int], tuple[str, Any]] = {}
@@ -123,7 +120,7 @@ def verify(folder: RunFolder) -> Verified:
             found.late.append(task)
         else:
             found.damaged.append(Damage(f"cells/{task}.parquet", "its rounds are missing"))
-    found.orphans = [task for task in orphans(folder) if task in tasks["rounds"] and task not in tasks["cells"]]
+    found.orphans = [task for task in find_orphans(folder) if task in tasks["rounds"] and task not in tasks["cells"]]
     for task in found.orphans:
         _checked(folder, found, "rounds", task, record)
     found.cells = len(whole)
@@ -132,7 +129,7 @@ def verify(folder: RunFolder) -> Verified:
     return found
 
 
-def _record(folder: RunFolder, found: Verified) -> RunRecord | None:
+def _record(folder: RunFolder, found: Verification) -> Manifest | None:
     """The run's record, if it is whole."""
     for name in folder.calls(CALLS):
         _judge(folder, found, f"{CALLS}/{name}.json", name)
@@ -144,32 +141,30 @@ def _record(folder: RunFolder, found: Verified) -> RunRecord | None:
     if any(damage.file == FILE and damage.why != ABSENT for damage in found.damaged):
         return None  # what it asked for is not known: cells are not judged by it
     try:
-        return RunRecord.read(folder) if RunRecord.exists(folder) else None
+        return Manifest.read(folder) if Manifest.exists(folder) else None
     except DamagedRun:
         return None
 
 
-def _judge(folder: RunFolder, found: Verified, file: str, call: str = "") -> None:
+def _judge(folder: RunFolder, found: Verification, file: str, call: str = "") -> None:
     """Look whether a record is what was written, and of the call that its name says."""
     found.files += 1
     try:
         content = folder.read_json(file)
-        record = RunRecord.from_json(content, file)
-        if DIGEST in content and content[DIGEST] != digest(content):
-            raise DamagedRun(CHANGED)
+        manifest = Manifest.from_json(content, file)
         found.bare += DIGEST not in content
-        if call and record.calls != {call}:
+        if call and manifest.calls != {call}:
             raise DamagedRun("holds another call")
     except DamagedRun as error:
-        found.damaged.append(Damage(file, str(error)))
+        found.damaged.append(Damage(file, str(error).removeprefix(f"{file} ").removesuffix(f"; {REMAKE}")))
 
 
-def _checked(folder: RunFolder, found: Verified, kind: str, task: str, record: RunRecord | None) -> Rows | None:
+def _checked(folder: RunFolder, found: Verification, kind: str, task: str, record: Manifest | None) -> Rows | None:
     """What a file says of each of its cells, or None where it is damaged or gone."""
     try:
         rows, bare = _read(folder, kind, task, record)
         found.bare += bare
-    except Vanished:
+    except FileGone:
         return None
     except DamagedRun as error:
         why = str(error).removeprefix(f"{folder.path(f'{kind}/{task}.parquet')} ").removesuffix(f"; {REPAIR}")
@@ -179,7 +174,7 @@ def _checked(folder: RunFolder, found: Verified, kind: str, task: str, record: R
     return rows
 
 
-def _read(folder: RunFolder, kind: str, task: str, record: RunRecord | None) -> tuple[Rows, bool]:
+def _read(folder: RunFolder, kind: str, task: str, record: Manifest | None) -> tuple[Rows, bool]:
     footer = folder.footer(kind, task)
     if kind == "rounds":
         rows = _last_rounds(folder.row_groups(kind, task))
@@ -194,7 +189,7 @@ def _read(folder: RunFolder, kind: str, task: str, record: RunRecord | None) -> 
         raise DamagedRun(f"should hold {counted(len(footer['cells']), 'cell')}, and holds others")
     for cell, row in rows.items():
         if kind == "cells":
-            cell_of(row, "it")
+            cell_of_row(row, "it")
             if row["status"] not in ("ok", "failed") or row["attempt"] != footer.get("attempt"):
                 raise DamagedRun(f"has status {row['status']!r} and attempt {row['attempt']} for the cell {cell}")
         if record is not None and cell not in record.cells:
@@ -202,7 +197,7 @@ def _read(folder: RunFolder, kind: str, task: str, record: RunRecord | None) -> 
         if record is not None and record.cells[cell].seed != row["seed"]:
             raise DamagedRun(f"holds the cell {cell} with the seed {row['seed']}")
     said = "digest" in footer
-    if said and not folder.intact(kind, task):
+    if said and not folder.digest_matches(kind, task):
         raise DamagedRun(CHANGED)
     return rows, not said
 
@@ -252,7 +247,7 @@ def _same(one: tuple[Any, ...], other: tuple[Any, ...]) -> bool:
     return all(a == b or (a != a and b != b) for a, b in zip(one, other, strict=True))
 
 
-def repair(folder: RunFolder, found: Verified) -> list[str]:
+def repair(folder: RunFolder, found: Verification) -> list[str]:
     """Move what is damaged, with the other files of its task, into `quarantine/`, and make a lost run.json again.
 
     Nothing is deleted; the next run plays the cells again. No call can begin meanwhile, and what one has played since
@@ -264,25 +259,23 @@ def repair(folder: RunFolder, found: Verified) -> list[str]:
     Raises:
         Misuse: someone plays into the folder.
     """
-    for driver, alive in drivers(folder):
-        if alive:
-            raise Misuse(f"{folder} is played by {driver}; repair it when that has ended")
+    refuse_played(folder, "repair it")
     if not found.damaged:
         return []
-    with Claim(folder, _asked(folder)) as claim:
-        claim.beat_by_itself()
-        return _moved(claim.there, verify(folder))
+    with Lease(folder, _asked_for(folder)) as lease:
+        lease.start_heartbeat_thread()
+        return _quarantine(lease.folder, verify(folder))
 
 
-def _asked(folder: RunFolder) -> Cells:
+def _asked_for(folder: RunFolder) -> Cells:
     """What any call may play, as far as the run says; where neither record nor cells can be read, none can begin."""
     with suppress(DamagedRun, Misuse):
-        record = RunRecord.read(folder) if RunRecord.exists(folder) else rebuilt(folder)
+        record = Manifest.read(folder) if Manifest.exists(folder) else rebuild_manifest(folder)
         return Cells(record.cells.strips)
     return Cells()
 
 
-def _moved(folder: RunFolder, found: Verified) -> list[str]:
+def _quarantine(folder: RunFolder, found: Verification) -> list[str]:
     records = [damage.file for damage in found.damaged if damage.file.partition("/")[0] not in KINDS]
     files = [f"{kind}/{task}.parquet" for task in found.tasks for kind in ("cells", "rounds", "audit")]
     moved = [file for file in (*files, *records) if folder.exists(file)]
@@ -290,7 +283,7 @@ def _moved(folder: RunFolder, found: Verified) -> list[str]:
         folder.move(file, _free(folder, f"{QUARANTINE}/{file}"))
     if records:
         with suppress(Misuse):  # no cell is left to make it from: the next call begins anew
-            (RunRecord.read(folder) if RunRecord.exists(folder) else rebuilt(folder)).write(folder)
+            (Manifest.read(folder) if Manifest.exists(folder) else rebuild_manifest(folder)).write(folder)
     return moved
 
 

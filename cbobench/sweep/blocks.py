@@ -24,7 +24,7 @@ from cbobench.gp.actions import Finite
 from cbobench.gp.posteriors import choice
 from cbobench.play.task import Task
 from cbobench.problems.base import Problem
-from cbobench.results.published import ABSENT, Published
+from cbobench.results.query import ABSENT, PublishedCells
 from cbobench.results.source import libraries, refuse_edits, source_hash
 from cbobench.results.staleness import Freshness
 from cbobench.suite.cells import Cells, Grid, Pair, Strip, Suite
@@ -96,7 +96,7 @@ def machine_memory() -> int:
 
 
 def cells_to_play(
-    grid: Grid, found: Published, again: Collection[str]
+    grid: Grid, found: PublishedCells, again: Collection[str]
 ) -> tuple[list[Strip], list[NDArray[np.int64]] | None, int]:
     """What of a grid is still to be played.
 
@@ -115,7 +115,7 @@ def cells_to_play(
     for strip in grid.cells.strips:
         rows = found.find(strip.ids)
         there = rows != ABSENT
-        old = there & found.made_by(rows, partial(freshness.stale, strip.pair))
+        old = there & found.has_origin(rows, partial(freshness.stale, strip.pair))
         anew = (found.failed[rows] & ("failed" in again)) | (old & ("stale" in again))
         play = ~there | anew
         stale += int((old & ~play).sum())
@@ -124,7 +124,7 @@ def cells_to_play(
     return strips, attempts, stale
 
 
-def measure_cells(grid: Grid, found: Published) -> list[Measured]:
+def measure_cells(grid: Grid, found: PublishedCells) -> list[Measured]:
     """What the published cells of each pair took.
 
     Args:
@@ -219,7 +219,7 @@ class Tasks(Sequence[Task]):
         _, first = np.unique(self._cuts[0], return_index=True)
         return [self[i] for i in first.tolist()]
 
-    def without(self, found: Published) -> Tasks:
+    def without(self, found: PublishedCells) -> Tasks:
         """Those of the cells that are not published yet, at least not of this attempt."""
         strips, attempts = [], []
         for strip, played in zip(self.strips, self.attempts, strict=True):

@@ -23,10 +23,10 @@ from typing import Any
 from cbobench.errors import CbobenchError, Misuse, show
 from cbobench.play.failure import described
 from cbobench.play.proof import SHIP, prove
-from cbobench.results.drivers import FOLDER, UNSEEN, refuse_unshared
 from cbobench.results.folder import RunFolder
+from cbobench.results.lease import FOLDER, VISIBLE_WITHIN, refuse_unshared_folder
 from cbobench.results.source import PACKAGE, closure, libraries, top_level
-from cbobench.results.store import machine
+from cbobench.results.store import machine_id
 from cbobench.words import counted
 
 LEFT_OUT = {"__pycache__", "data", "runs", "figures", "tests", "venv", "env", "node_modules"}
@@ -222,7 +222,7 @@ def check_nodes(ray: Any, folder: RunFolder, code: Code, note: Callable[[str], N
 def check_here(folder: RunFolder, mark: str, pairs: Sequence[tuple[str, str, str, str]]) -> str:
     """On a node: write a file for the driver, and compare the code; what is wrong, or ""."""
     try:
-        refuse_unshared(folder)
+        refuse_unshared_folder(folder)
         for problem, algorithm, source, wanted in pairs:
             prove(problem, algorithm, f"{problem} / {algorithm}", source, wanted)
         folder.write_json(_file(mark), {"mark": mark})
@@ -243,7 +243,7 @@ def refuse_wrong_nodes(folder: RunFolder, answers: Mapping[str, tuple[str, str]]
         Misuse: in one line, with the nodes' names.
     """
     wrong: dict[str, list[str]] = defaultdict(list)
-    deadline = time.monotonic() + UNSEEN
+    deadline = time.monotonic() + VISIBLE_WITHIN
     for mark, (host, text) in answers.items():
         while not text and not folder.exists(_file(mark)):
             if time.monotonic() > deadline:
@@ -261,7 +261,7 @@ def refuse_wrong_nodes(folder: RunFolder, answers: Mapping[str, tuple[str, str]]
 
 def marker_of(node: str) -> str:
     """The file that a node is to write: hidden from readers, and swept up if this process dies before it is."""
-    return f".probe.{machine()}.{os.getpid()}.{int(node[:16], 16)}.tmp"
+    return f".probe.{machine_id()}.{os.getpid()}.{int(node[:16], 16)}.tmp"
 
 
 def _file(mark: str) -> str:

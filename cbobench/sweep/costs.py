@@ -18,7 +18,7 @@ import numpy as np
 from cbobench import resources
 from cbobench.gp.actions import Finite
 from cbobench.problems.base import Problem
-from cbobench.results.drivers import mark
+from cbobench.results.lease import pair_id
 from cbobench.suite.cells import Pair
 from cbobench.sweep.blocks import SHARED_ROUND
 from cbobench.threads import single_thread
@@ -76,7 +76,7 @@ class Costs:
     def per_round(self, pair: Pair, problem: Problem, horizon: int, cells: int) -> float | None:
         """Seconds of a seed-round of a pair in blocks of so many cells; None where nothing like it was measured."""
         entries = self.content["costs"].get(f"{pair.problem.name}/{pair.algorithm.name}", ())
-        exact = [own for key, _, _, own in entries if key == mark(pair, horizon)]
+        exact = [own for key, _, _, own in entries if key == pair_id(pair, horizon)]
         near = [
             own for _, n, rounds, own in entries if n == size(problem) and 1 / FAR <= horizon / rounds <= FAR
         ]  # fmt: skip
@@ -98,7 +98,7 @@ def gathered(measured: Iterable[tuple[Pair, Problem, int, int, float]], took: fl
     for pair, problem, horizon, cells, each in measured:
         own = without_shared(each, cells, isinstance(problem.actions, Finite))
         names = f"{pair.problem.name}/{pair.algorithm.name}"
-        known.setdefault((names, mark(pair, horizon), size(problem), horizon), []).append(own)
+        known.setdefault((names, pair_id(pair, horizon), size(problem), horizon), []).append(own)
     costs: dict[str, list[Any]] = {}
     for (names, *what), some in known.items():
         costs.setdefault(names, []).append([*what, float(f"{np.exp(np.log(some).mean()):.3g}")])

@@ -27,7 +27,7 @@ from cbobench.play.task import Task
 from cbobench.problems.base import Problem
 from cbobench.problems.simulator import LATEST, Simulator
 from cbobench.results.compact import MANY
-from cbobench.results.schema import Writer, footer
+from cbobench.results.schema import TableWriter, make_footer
 from cbobench.suite.cells import Cell, Pair
 from cbobench.sweep.alarm import Late, within
 from cbobench.sweep.blocks import LONG, SHARED_ROUND
@@ -333,7 +333,7 @@ def _sampled(todo: Plan, task: Task) -> Sample:
 def _bytes(name: str, table: pa.Table) -> int:
     """Of a file with some rounds."""
     sink = pa.BufferOutputStream()
-    with Writer(sink, "rounds", footer("rounds", name, [], table.num_rows, 1)) as writer:
+    with TableWriter(sink, "rounds", make_footer("rounds", name, [], table.num_rows, 1)) as writer:
         writer.write_table(table)
     return int(sink.getvalue().size)
 

@@ -136,7 +136,7 @@ class InlineExecutor:
 
     def close(self) -> None:
         """Remove what was half-written, even where a signal came while a play removed it."""
-        self.folder.forget([task.name for task in self.pending])
+        self.folder.remove_temporary([task.name for task in self.pending])
 
 
 @dataclass
@@ -245,12 +245,12 @@ class ProcessExecutor:
     def cancel(self, task: Task) -> None:
         for worker in [worker for worker in self.workers if worker.task is task]:
             self._replace(worker)
-            self.folder.forget([task.name])
+            self.folder.remove_temporary([task.name])
 
     def close(self) -> None:
         for worker in self.workers:
             worker.child.end()
-        self.folder.forget([task.name for task in self.pending])
+        self.folder.remove_temporary([task.name for task in self.pending])
         self.workers.clear()
 
     def _replace(self, worker: _Worker) -> int | None:

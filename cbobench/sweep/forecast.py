@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from cbobench.play.task import Receipt
-from cbobench.results.drivers import Seeds, mark, ranges
+from cbobench.results.lease import SeedRanges, pair_id, seed_ranges
 from cbobench.sweep.blocks import Tasks
 
 
@@ -58,11 +58,11 @@ class Forecast:
         }  # fmt: skip
 
 
-def _again(tasks: Tasks) -> Seeds:
+def _again(tasks: Tasks) -> SeedRanges:
     """Cells that were played before: ranges of seeds [first, end) with how often, by a hash of pair and horizon."""
-    found: Seeds = {}
+    found: SeedRanges = {}
     for strip, before in zip(tasks.strips, tasks.attempts, strict=True):
         for often in () if before is None else np.unique(before[before > 0]).tolist():
-            some = ranges(np.asarray(strip.seeds)[before == often].tolist())
-            found.setdefault(mark(strip.pair, strip.horizon), []).extend([*one, often] for one in some)
+            some = seed_ranges(np.asarray(strip.seeds)[before == often].tolist())
+            found.setdefault(pair_id(strip.pair, strip.horizon), []).extend([*one, often] for one in some)
     return found

@@ -7,7 +7,7 @@ from contextlib import suppress
 from types import TracebackType
 from typing import TYPE_CHECKING, Self
 
-from cbobench.results.tally import SHOWN, Tally
+from cbobench.results.query import SHOWN, FailureCounts
 from cbobench.words import counted
 
 if TYPE_CHECKING:
@@ -22,7 +22,7 @@ class Progress:
 
     def __init__(self, todo: Plan) -> None:
         self.todo = todo
-        self.failed = Tally()
+        self.failed = FailureCounts()
         self.said = 0
         self.begun = False
         self.bar: Bar | None = None

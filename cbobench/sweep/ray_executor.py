@@ -28,8 +28,8 @@ from cbobench.errors import CbobenchError, Misuse
 from cbobench.play.failure import described
 from cbobench.play.task import Receipt, Task, carry_out_there, crashed
 from cbobench.problems.base import Problem
-from cbobench.results.drivers import beat
 from cbobench.results.folder import RunFolder
+from cbobench.results.lease import send_heartbeat
 from cbobench.suite.settings import ONE, Demand
 from cbobench.sweep.cluster import SHOWN, Code, ForWorker, check_nodes
 from cbobench.sweep.executors import Answer, ExecutorDied, NodeLost, become_worker, ignore_signals, pickled, spawn
@@ -78,7 +78,7 @@ class RayExecutor:
         try:
             self._send(({title: pickled(problem) for title, problem in problems.items()}, folder, cpus, address, code))
             while not self.slots:  # on a cluster that may take a minute
-                beat(folder)
+                send_heartbeat(folder)
                 if self.child.link.poll(1.0):
                     self._handle(self._receive())
         except BaseException:
@@ -125,7 +125,7 @@ class RayExecutor:
                 self._receive()
         self.child.end()
         if self.address is None:
-            self.folder.forget([task.name for task in self.pending])
+            self.folder.remove_temporary([task.name for task in self.pending])
         self.flight.clear()
 
     def _handle(self, message: Any) -> None:
@@ -314,7 +314,7 @@ class RayClient:
     def close(self) -> None:
         """Leave Ray, which ends the workers of a driver that leaves; cancelling a task as it ends would abort us."""
         self.ray.shutdown()
-        self.folder.forget([task.name for task in self.flight.values()])
+        self.folder.remove_temporary([task.name for task in self.flight.values()])
 
 
 class NodeWatch:

@@ -15,7 +15,7 @@ from typing import Any
 
 from cbobench.errors import Misuse, show
 from cbobench.registry import search_path
-from cbobench.results.store import first
+from cbobench.results.store import first_line
 from cbobench.sweep.cluster import Code
 from cbobench.threads import pin_threads
 
@@ -108,7 +108,7 @@ def start_ray(cpus: int | None, address: str | None, code: Code | None = None) -
                 f"Ray at {where} asks for a token, and {here}; copy ~/.ray/auth_token from its head, or set "
                 "RAY_AUTH_MODE=token and RAY_AUTH_TOKEN to what they are there"
             ) from error
-        raise Misuse(f"cannot start on Ray at {where}: {first(error)}; is the cluster up?") from error
+        raise Misuse(f"cannot start on Ray at {where}: {first_line(error)}; is the cluster up?") from error
     return ray
 
 

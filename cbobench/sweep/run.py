@@ -12,14 +12,13 @@ from typing import Any, Literal
 from cbobench import resources
 from cbobench.errors import Misuse, masked, show, unknown
 from cbobench.play.task import Receipt
-from cbobench.results.compact import compact_large
-from cbobench.results.drivers import Claim, new_id
+from cbobench.results.bundle import open_run
+from cbobench.results.compact import compact_if_large
 from cbobench.results.folder import RunFolder
+from cbobench.results.lease import Lease, new_call_id, refuse_foreign_folder, remove_leftovers
+from cbobench.results.manifest import FILE, Manifest, rebuild_manifest
 from cbobench.results.provenance import invocation
-from cbobench.results.published import COLUMNS, nothing, played
-from cbobench.results.rebuild import rebuilt
-from cbobench.results.record import FILE, RunRecord
-from cbobench.results.tidy import refuse_foreign, sweep_up
+from cbobench.results.query import COLUMNS, no_cells, read_published
 from cbobench.suite.cells import Suite
 from cbobench.suite.load import load
 from cbobench.suite.settings import unspread
@@ -76,7 +75,7 @@ class Plan:
 
     suite: Suite
     folder: RunFolder
-    record: RunRecord
+    record: Manifest
     tasks: blocks.Tasks
     done: int
     stale: int
@@ -142,23 +141,23 @@ def plan(
     source = suite if isinstance(suite, Mapping) else resources.find_suite(suite)
     loaded = load(source, data=data, horizon=horizon, seeds=seeds, only=only, imports=imports, command=command, say=say)
     grid = loaded.grid
-    folder = RunFolder.at(Path("runs") / loaded.name if out is None else out).refuse_file("give a folder for the run")
+    folder = open_run(Path("runs") / loaded.name if out is None else out).refuse_bundle("give a folder for the run")
     call = invocation(list(command))
     limit = blocks.memory_limit(loaded, None if address is not None else cpus or usable_cpus())
     notes = unspread({pair.algorithm.title: pair.algorithm for pair in grid.pairs}.values())
-    if RunRecord.exists(folder):
-        record = RunRecord.read(folder).extended(grid, loaded, call, str(folder))
-        found = played(folder, [*COLUMNS, "seconds"])
+    if Manifest.exists(folder):
+        record = Manifest.read(folder).extended(grid, loaded, call, str(folder))
+        found = read_published(folder, [*COLUMNS, "seconds"])
     elif folder.names("cells"):
         notes += (f"{folder.path(FILE)} is missing: it is made again from what the published cells say",)
-        record = rebuilt(folder).extended(grid, loaded, call, str(folder))
-        found = played(folder, [*COLUMNS, "seconds"])
+        record = rebuild_manifest(folder).extended(grid, loaded, call, str(folder))
+        found = read_published(folder, [*COLUMNS, "seconds"])
     else:
-        refuse_foreign(folder)
+        refuse_foreign_folder(folder)
         workers = CLUSTER_CPUS if address is not None else cpus or usable_cpus()
         size = block or min(blocks.block_size(len(grid.pairs), len(grid.seeds), workers), limit)
-        record = RunRecord(loaded.name, loaded.about, loaded.keep, size, (grid,), (call,), loaded.audit)
-        found = nothing()
+        record = Manifest(loaded.name, loaded.about, loaded.keep, size, (grid,), (call,), loaded.audit)
+        found = no_cells()
     strips, attempts, stale = blocks.cells_to_play(grid, found, again)
     tasks = blocks.Tasks(strips, record.block, record.keep, attempts, record.audit, loaded.timeout, loaded.demands)
     done = len(grid.cells) - len(tasks.cells)
@@ -208,23 +207,23 @@ def execute(
         errors = tuple(error for receipt in receipts for error in receipt.errors)
         failed = sum(receipt.failed for receipt in receipts)
         count = sum(receipt.ok for receipt in receipts) + failed
-        published = folder.published() if receipts else set()
+        published = folder.published_tasks() if receipts else set()
         absent = tuple(receipt.task for receipt in receipts if receipt.task not in published)
         spent = scheduler is not None and scheduler.spent
         return Outcome(folder, todo.cells, count, failed, errors, stopped, len(receipts), absent, spent)
 
     if not todo.tasks:
-        _write_record(todo, new_id())
+        _write_record(todo, new_call_id())
         done = outcome()
         when_played(done)
         return done
     inline = choose_engine(engine, cpus, address) == "inline"
-    with interruptible() as interrupted, Claim(todo.folder, todo.tasks.cells, on_note) as claim:
+    with interruptible() as interrupted, Lease(todo.folder, todo.tasks.cells, on_note) as lease:
         executor: Executor | None = None
         try:
-            todo = _still_to_play(todo, claim)
+            todo = _still_to_play(todo, lease)
             if inline:
-                claim.beat_by_itself()
+                lease.start_heartbeat_thread()
             if todo.tasks:
                 executor = start_executor(
                     todo.suite.problems, todo.folder, todo.tasks, engine=engine, cpus=cpus, address=address, ship=ship,
@@ -234,8 +233,8 @@ def execute(
                 scheduler = Scheduler(todo.folder, todo.tasks, executor, pace, on_note, limit)
                 forecast, in_play = Forecast(todo.tasks), scheduler.cells_in_play
                 on_start(forecast)
-                claim.tells(lambda: forecast.news() | {"playing": in_play()})
-            _write_record(todo, claim.id)
+                lease.report_progress(lambda: forecast.news() | {"playing": in_play()})
+            _write_record(todo, lease.id)
             for receipt in () if scheduler is None else scheduler.play():
                 receipts.append(receipt)
                 forecast.add(receipt)
@@ -246,9 +245,9 @@ def execute(
                     break
             if not stopped:
                 if not inline:
-                    claim.beat_by_itself()  # nobody forks any more, and to merge takes minutes
-                sweep_up(todo.folder, claim.id, over=True)
-                compact_large(todo.folder, on_note)
+                    lease.start_heartbeat_thread()  # nobody forks any more, and to merge takes minutes
+                remove_leftovers(todo.folder, lease.id, over=True)
+                compact_if_large(todo.folder, on_note)
         except KeyboardInterrupt:
             stopped = True
         finally:
@@ -263,19 +262,21 @@ def execute(
     return done
 
 
-def _still_to_play(todo: Plan, claim: Claim) -> Plan:
+def _still_to_play(todo: Plan, lease: Lease) -> Plan:
     """The plan into the folder that was claimed, without what another call has published since it was made."""
-    if removed := sweep_up(todo.folder, claim.id):
-        claim.note(f"removed {removed} unfinished files of calls that were killed")
-    new = todo.folder.published() - todo.known  # of pieces, perhaps, that are called otherwise
-    return replace(todo, folder=claim.there, tasks=todo.tasks.without(played(todo.folder)) if new else todo.tasks)
+    if removed := remove_leftovers(todo.folder, lease.id):
+        lease.note(f"removed {removed} unfinished files of calls that were killed")
+    new = todo.folder.published_tasks() - todo.known  # of pieces, perhaps, that are called otherwise
+    return replace(
+        todo, folder=lease.folder, tasks=todo.tasks.without(read_published(todo.folder)) if new else todo.tasks
+    )
 
 
 def _write_record(todo: Plan, name: str) -> None:
     """Write run.json, keeping what another call may have added since the plan was made."""
     record = todo.record
-    if RunRecord.exists(todo.folder):
-        now = RunRecord.read(todo.folder)
+    if Manifest.exists(todo.folder):
+        now = Manifest.read(todo.folder)
         if len(now.invocations) >= len(record.invocations):
             record = now.extended(todo.suite.grid, todo.suite, record.invocations[-1], str(todo.folder))
     record.announce(todo.folder, name)

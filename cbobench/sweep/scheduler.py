@@ -17,8 +17,8 @@ from math import inf
 from cbobench.errors import CbobenchError, CellFailure, Misuse, show, unknown
 from cbobench.play.task import Receipt, Task, TooLong, failed_row, publish_cells, published_receipt
 from cbobench.problems.base import Problem
-from cbobench.results.drivers import beat, mark
 from cbobench.results.folder import RunFolder
+from cbobench.results.lease import pair_id, send_heartbeat
 from cbobench.sweep.blocks import Pace, Tasks
 from cbobench.sweep.budget import Budget
 from cbobench.sweep.cluster import collect_code
@@ -219,7 +219,7 @@ class Scheduler:
         """
         try:
             while self.queue or self.executor.pending:
-                beat(self.folder)
+                send_heartbeat(self.folder)
                 self._submit()
                 for task, answer in self.executor.collect(WAIT):
                     self.overdue.forget(task, answer)
@@ -233,7 +233,7 @@ class Scheduler:
                     else:
                         yield self._account(receipt)
         except ExecutorDied:
-            there = self.folder.published()
+            there = self.folder.published_tasks()
             for task in [task for task in self.executor.pending if task.name in there]:
                 with suppress(ExecutorDied):
                     self.executor.cancel(task)
@@ -245,7 +245,7 @@ class Scheduler:
         """Cells that are handed out, by a hash of pair and horizon: [count, seed-rounds that are over]."""
         found: dict[str, list[int]] = {}
         for task in [*self.executor.pending]:
-            found.setdefault(mark(task.pair, task.horizon), [0, 0])[0] += len(task.cells)
+            found.setdefault(pair_id(task.pair, task.horizon), [0, 0])[0] += len(task.cells)
         return found
 
     def _submit(self) -> None:
@@ -358,7 +358,7 @@ class OverdueTasks:
         self.looked = now
         minutes = f"{(now - self.last) / 60:.0f} min"
         try:
-            there = self.folder.published()
+            there = self.folder.published_tasks()
         except (OSError, CbobenchError):  # the store does not answer either
             there = set()
         late = []

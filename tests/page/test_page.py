@@ -22,7 +22,7 @@ from cbobench.report.curves import curves
 from cbobench.report.load import Run
 from cbobench.report.planes import Plane
 from cbobench.report.profiles import Profile
-from cbobench.results.drivers import Claim
+from cbobench.results.lease import Lease
 from cbobench.suite.cells import Cells
 from tests.page.conftest import IMAGE, MANY, PLAIN, ROUNDS, SCRIPT, SEEDS, made, odd
 
@@ -286,6 +286,6 @@ def test_metrics_are_those_of_the_table(data):
 
 def test_a_run_that_is_played_says_by_whom(tmp_path):
     run = Run(made(tmp_path / "run"))
-    with Claim(run.folder, Cells(run.record.cells.strips)):
+    with Lease(run.folder, Cells(run.record.cells.strips)):
         assert facts.running(run).startswith(f"still running: process {os.getpid()} on ")
     assert facts.running(run) == ""

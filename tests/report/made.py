@@ -12,9 +12,10 @@ import pyarrow as pa
 
 from cbobench.metrics import METRICS
 from cbobench.play.task import Task, publish_cells
+from cbobench.results.bundle import open_run
 from cbobench.results.folder import RunFolder
-from cbobench.results.record import RunRecord
-from cbobench.results.schema import Writer, footer, schema
+from cbobench.results.manifest import Manifest
+from cbobench.results.schema import TableWriter, make_footer, schema
 from cbobench.results.source import libraries, source_hash
 from cbobench.suite.cells import Cell, Grid, Pair
 from cbobench.suite.variants import Variant
@@ -52,8 +53,8 @@ def make(
     algorithms = {name: variant(PLAYER, name) for name in names["algorithm"]}
     pairs = {key: Pair(problems[key[0]], algorithms[key[1]]) for key in cells}
     grid = Grid(tuple(problems.values()), tuple(algorithms.values()), horizon, tuple(seeds), tuple(pairs.values()))
-    at = RunFolder.at(folder)
-    RunRecord("made", "", None, len(seeds), (grid,), ({},)).write(at)
+    at = open_run(folder)
+    Manifest("made", "", None, len(seeds), (grid,), ({},)).write(at)
     for key, pair in pairs.items():
         lost = set((failed or {}).get(key, ()))
         source = source_hash("rkhs-1d", PLAYER)
@@ -86,8 +87,8 @@ def asked_again(
         then: make what is played of the other horizon, likewise.
     """
     first()
-    at = RunFolder.at(folder)
-    record = RunRecord.read(at)
+    at = open_run(folder)
+    record = Manifest.read(at)
     for make_more in then:
         make_more()
     record.joined(replace(record.grids[-1], horizon=horizon), "", {}).write(at)
@@ -119,7 +120,9 @@ def write_rounds(at: RunFolder, task: Task, columns: Columns | None, lost: set[i
     )
 
     def write(sink: Any) -> None:
-        with Writer(sink, "rounds", footer("rounds", task.name, [c.id for c in task.cells], rows, 1)) as writer:
+        with TableWriter(
+            sink, "rounds", make_footer("rounds", task.name, [c.id for c in task.cells], rows, 1)
+        ) as writer:
             writer.write_table(table)
 
     at.publish(f"rounds/{task.name}.parquet", write)

@@ -12,7 +12,7 @@ from cbobench.report.curves import curves
 from cbobench.report.figures import draw_all
 from cbobench.report.load import Run
 from cbobench.results.folder import RunFolder
-from cbobench.results.rows import in_order
+from cbobench.results.query import sort_by_cell
 
 
 @pytest.fixture
@@ -56,7 +56,7 @@ def test_figures_never_hold_a_whole_file(in_parts, tmp_path, monkeypatch):
 
 def test_rows_are_cut_where_another_tasks_cells_lie_between():
     table = pa.table({"cell": ["c", "a", "c", "b", "a", "b"], "t": [2, 2, 1, 2, 1, 1]})
-    parts = in_order(table, {"a": 0, "b": 1, "elsewhere": 2, "c": 3})
+    parts = sort_by_cell(table, {"a": 0, "b": 1, "elsewhere": 2, "c": 3})
     assert [(rank, part["cell"].to_pylist(), part["t"].to_pylist()) for rank, part in parts] == [
         (0, ["a", "a", "b", "b"], [1, 2, 1, 2]),
         (3, ["c", "c"], [1, 2]),

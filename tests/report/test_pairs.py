@@ -13,6 +13,7 @@ from cbobench.cli import main
 from cbobench.errors import Misuse
 from cbobench.report.load import Run
 from cbobench.stats.intervals import interval
+from tests.helpers import write_manifest
 from tests.report.made import make
 
 N = 20
@@ -193,7 +194,7 @@ def test_horizons_that_one_run_lacks_are_said(tmp_path):
     longer = make(tmp_path / "c", cells, seeds=range(N), horizon=200)
     content = json.loads((both / "run.json").read_text())
     more = json.loads((longer / "run.json").read_text())
-    (both / "run.json").write_text(json.dumps(content | {"grids": content["grids"] + more["grids"]}))
+    write_manifest(both, content | {"grids": content["grids"] + more["grids"]})
     lacks = (((one, both), "not comparable", "only after"), ((both, one), "missing", "only before"))
     for runs, verdict, reason in lacks:
         compared = cbobench.compare(*runs, metric="regret", only_changed=True)

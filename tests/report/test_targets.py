@@ -48,11 +48,11 @@ def cells_only(monkeypatch, method, otherwise):
     """Let a method of run folders read cells alone."""
     read = getattr(RunFolder, method)
 
-    def checked(self, kind, task, columns=None):
+    def read_file(self, kind, task, columns=None):
         assert kind == "cells", otherwise
         return read(self, kind, task, columns)
 
-    monkeypatch.setattr(RunFolder, method, checked)
+    monkeypatch.setattr(RunFolder, method, read_file)
 
 
 def test_a_target_is_read_a_part_of_a_file_at_a_time(run, monkeypatch):

@@ -16,10 +16,10 @@ import cbobench
 from cbobench.cli import main
 from cbobench.report import live
 from cbobench.report.watch import as_object, text
-from cbobench.results import drivers
-from cbobench.results.drivers import SILENCE, Claim, mark
+from cbobench.results import lease
 from cbobench.results.export import export
 from cbobench.results.folder import RunFolder
+from cbobench.results.lease import EXPIRES_AFTER, Lease, pair_id
 from cbobench.suite.cells import Cells
 from cbobench.sweep.run import execute, plan
 from tests.conftest import ROOT
@@ -44,7 +44,7 @@ def half(tmp_path_factory):
 def signed(run, news=None, **other):
     """The file of a call that plays what is missing."""
     grid = live.Live(run).record.grids[-1]
-    claim = Claim(live.RunFolder.at(run), grid.cells)
+    claim = Lease(live.open_run(run), grid.cells)
     file = run / "drivers" / f"{claim.id}.json"
     file.parent.mkdir(exist_ok=True)
     file.write_text(json.dumps(asdict(replace(claim.mine, holds=True, **other)) | {"news": news or {}}))
@@ -73,7 +73,7 @@ def test_the_comparison_is_of_seeds_that_all_have(half):
 
 def test_a_sign_of_life_says_how_far_it_is(half):
     pair = next(p for p in live.Live(half).record.grids[-1].pairs if p.algorithm.name == "random")
-    news = {"rate": 50.0, "left": [3.0, 2.0, 5.0], "playing": {mark(pair, 20): [1, 7]}}
+    news = {"rate": 50.0, "left": [3.0, 2.0, 5.0], "playing": {pair_id(pair, 20): [1, 7]}}
     file = signed(half, news)
     try:
         view = live.Live(half).look()
@@ -96,7 +96,7 @@ def test_a_call_elsewhere_that_falls_silent_is_told(half, monkeypatch):
         looking = live.Live(half)
         assert looking.look().state == "playing"
         now = time.monotonic()
-        for after, state in ((live.QUIET - 1, "playing"), (live.QUIET + 1, "silent"), (SILENCE + 1, "idle")):
+        for after, state in ((live.QUIET - 1, "playing"), (live.QUIET + 1, "silent"), (EXPIRES_AFTER + 1, "idle")):
             monkeypatch.setattr(live.time, "monotonic", lambda after=after: now + after)
             view = looking.look()
             assert view.state == state, f"after {after} s"
@@ -112,7 +112,7 @@ def test_a_clock_alone_ends_no_watch(half, monkeypatch, capsys):
     """The folder's clock is behind ours by more than a dead call would be silent."""
     file = signed(half, machine="elsewhere-1")
     now = time.monotonic()
-    behind = time.time() - 2 * SILENCE
+    behind = time.time() - 2 * EXPIRES_AFTER
     try:
         for sign, state in ((behind, "idle"), (behind + 10, "playing")):
             os.utime(file, (behind, behind))
@@ -138,7 +138,7 @@ def test_a_call_here_that_is_stopped_is_told(half, monkeypatch):
         looking = live.Live(half)
         now = time.monotonic()
         assert looking.look().left is not None
-        monkeypatch.setattr(live.time, "monotonic", lambda: now + SILENCE + 1)
+        monkeypatch.setattr(live.time, "monotonic", lambda: now + EXPIRES_AFTER + 1)
         view = looking.look()
         assert (view.state, view.left, view.callers[0].state) == ("silent", None, "silent")
         assert "has given no sign of life for 15" in text(view)
@@ -147,7 +147,7 @@ def test_a_call_here_that_is_stopped_is_told(half, monkeypatch):
 
 
 def test_who_merges_plays_nothing(half, capsys):
-    with Claim(live.RunFolder.at(half), Cells()):
+    with Lease(live.open_run(half), Cells()):
         assert main(["watch", str(half), "--once"]) == 1
     said = capsys.readouterr().out
     assert said.startswith("half: idle: 7 of 8 cells ok")
@@ -166,7 +166,7 @@ def test_what_a_call_said_of_a_pair_counts_once(tmp_path):
     record = live.Live(run).record
     assert len(record.grids) == 2
     pair = record.grids[-1].pairs[0]
-    signed(run, {"playing": {mark(pair, 20): [2, 33]}})
+    signed(run, {"playing": {pair_id(pair, 20): [2, 33]}})
     view = live.Live(run).look()
     assert [(p.algorithm, p.expected, p.ok, p.playing, p.rounds) for p in view.pairs] == [
         ("random", 4, 2, 2, 40 + 33), ("ckb-ucb", 2, 2, 0, 40),
@@ -192,8 +192,8 @@ def test_cells_that_are_played_again_are_yet_to_be_done(tmp_path, monkeypatch):
     run, mood = tmp_path / "run", tmp_path / "good"
     (tmp_path / "moody_watch.py").write_text(MOODY.format(place=str(mood)))
     monkeypatch.syspath_prepend(str(tmp_path))
-    monkeypatch.setattr(drivers, "BEAT", 0.05)
-    monkeypatch.setattr(drivers, "SOON", 0.0)
+    monkeypatch.setattr(lease, "HEARTBEAT_SECONDS", 0.05)
+    monkeypatch.setattr(lease, "FIRST_HEARTBEAT", 0.0)
     suite = {
         "suite": "s", "horizon": 20, "seeds": 4, "problems": ["rkhs-1d"], "algorithms": ["moody_watch:Moody", "random"],
     }  # fmt: skip
@@ -204,7 +204,7 @@ def test_cells_that_are_played_again_are_yet_to_be_done(tmp_path, monkeypatch):
     def look(receipt):
         (file,) = (run / "drivers").glob("*.json")
         time.sleep(0.1)
-        drivers.beat(RunFolder(str(run), file.stem))
+        lease.send_heartbeat(RunFolder(str(run), file.stem))
         views.append(live.Live(run).look())
 
     cbobench.run(suite, out=run, cpus=0, again=("failed",), on_receipt=look)

@@ -20,7 +20,7 @@ from cbobench.cli import main
 from cbobench.errors import CbobenchError, DamagedRun, Misuse
 from cbobench.report.curves import curves
 from cbobench.report.load import Run
-from cbobench.results.bundle import FILES, columns
+from cbobench.results.bundle import FILES, bundle_schema, open_run
 from cbobench.results.compact import compact
 from cbobench.results.export import export
 from cbobench.results.folder import RunFolder
@@ -104,7 +104,7 @@ def test_any_target_is_found_between_fixed_rounds(tmp_path):
 def test_the_same_run_gives_the_same_bytes_however_its_files_are_merged(run, bundle, tmp_path):
     other = tmp_path / "elsewhere" / "again"
     shutil.copytree(run, other)
-    compact(RunFolder.at(other))
+    compact(open_run(other))
     made = export(other, tmp_path / "again.zip")
     assert (tmp_path / "again.zip").read_bytes() == bundle.read_bytes()
     assert made.size == bundle.stat().st_size < 60_000
@@ -261,11 +261,11 @@ def test_the_page_names_every_column_and_field(bundle):
     assert named["bundle.json"] == set(about)
     for call in about["calls"]:
         assert all(f"`{name}`" in parts["bundle.json"] for name in call)
-    assert named["cells.parquet"] == set(columns("cells").names)
+    assert named["cells.parquet"] == set(bundle_schema("cells").names)
     for kind in ("rounds", "improvements"):
-        own = set(columns(kind).names) - named["cells.parquet"] | {"cell", "t"}
+        own = set(bundle_schema(kind).names) - named["cells.parquet"] | {"cell", "t"}
         assert all(f"`{name}`" in parts[FILES[kind]] for name in own)
-    assert set(columns("rounds").names) - {"t"} <= named["cells.parquet"]
+    assert set(bundle_schema("rounds").names) - {"t"} <= named["cells.parquet"]
 
 
 def test_the_table_of_sizes_is_written_from_runs(run, tmp_path, monkeypatch, capsys):

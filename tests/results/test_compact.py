@@ -16,14 +16,12 @@ from cbobench.play.task import carry_out
 from cbobench.report.compare import compare
 from cbobench.report.load import Run
 from cbobench.results import compact as merging
+from cbobench.results.bundle import open_run
 from cbobench.results.compact import compact
-from cbobench.results.drivers import Claim
 from cbobench.results.folder import SHARD, RunFolder
-from cbobench.results.published import played
-from cbobench.results.rebuild import rebuilt
-from cbobench.results.record import FILE, RunRecord
-from cbobench.results.status import status
-from cbobench.results.tidy import sweep_up
+from cbobench.results.lease import Lease, remove_leftovers
+from cbobench.results.manifest import FILE, Manifest, rebuild_manifest
+from cbobench.results.query import read_published, read_status
 from cbobench.results.verify import repair, verify
 from cbobench.suite.cells import Cells
 from cbobench.sweep.run import plan
@@ -61,7 +59,7 @@ def played_once(tmp_path_factory):
 def contents(run):
     """Everything that readers see, without the names of files."""
     opened = Run(run)
-    record, state = status(opened.folder)
+    record, state = read_status(opened.folder)
     frames = [opened.cells, opened.audit, opened.rounds()]
     series = opened.series("regret", opened.expected["problem"].iloc[0], "random")
     return frames, series, state.counts(), len(record.cells), str(compare(opened))
@@ -78,7 +76,7 @@ def test_a_merged_run_reads_the_same_from_few_files(played_once, tmp_path):
     run = tmp_path / "run"
     shutil.copytree(played_once / "run", run)
     before = contents(run)
-    folder = RunFolder.at(run)
+    folder = open_run(run)
     assert compact(folder) == (14, 2), "one for each horizon"
     assert {name[: len(SHARD)] for kind in ("cells", "rounds", "audit") for name in folder.names(kind)} == {SHARD}
     same(before, contents(run))
@@ -88,14 +86,14 @@ def test_a_merged_run_reads_the_same_from_few_files(played_once, tmp_path):
     assert compact(folder) == (2, 2)
     todo = plan(played_once / "suite.yaml", out=run, cpus=0)
     assert (todo.done, len(todo.tasks)) == (8, 0)
-    block = RunRecord.read(folder).block
+    block = Manifest.read(folder).block
     shutil.rmtree(run / "invocations")
     (run / FILE).unlink()
-    assert rebuilt(folder).block == block == 1
+    assert rebuild_manifest(folder).block == block == 1
 
 
 def test_a_merged_run_is_extended_and_merged_again(played_once, tmp_path):
-    run, folder = tmp_path / "run", RunFolder.at(tmp_path / "run")
+    run, folder = tmp_path / "run", open_run(tmp_path / "run")
     shutil.copytree(played_once / "run", run)
     compact(folder)
     done = cbobench.run(played_once / "suite.yaml", out=run, cpus=0, seeds=6)
@@ -108,7 +106,7 @@ def test_a_merged_run_is_extended_and_merged_again(played_once, tmp_path):
 
 def test_attempts_stay(small_suite, tmp_path, monkeypatch):
     """Cells that were played again: the latest attempt counts, its number stays, earlier rows go."""
-    run, folder = tmp_path / "run", RunFolder.at(tmp_path / "run")
+    run, folder = tmp_path / "run", open_run(tmp_path / "run")
     cbobench.run(small_suite(), out=run, cpus=0, block=2)
     with monkeypatch.context() as patch:
         patch.setattr("cbobench.results.staleness.source_hash", lambda problem, algorithm: "changed")
@@ -132,7 +130,7 @@ def test_cells_that_were_published_twice_are_there_once(small_suite, tmp_path):
     opened, plain = Run(run), cbobench.load_rounds(run)
     for half in (half for task in todo.tasks for half in task.halves()):
         carry_out(todo.suite.problems[half.pair.problem.title], half, todo.folder)
-    sweep_up(todo.folder, "", over=True)
+    remove_leftovers(todo.folder, "", over=True)
     assert verify(todo.folder).twice == 12, "they are not swept up: someone may be about to read either"
     pd.testing.assert_frame_equal(cbobench.load_rounds(run), plain)
     assert compact(todo.folder) == (9, 1)
@@ -159,17 +157,17 @@ def test_wherever_it_is_killed_nothing_is_lost_or_doubled(played_once, tmp_path,
         with monkeypatch.context() as patch:
             patch.setattr(RunFolder, call, killed)
             try:
-                compact(RunFolder.at(run))
+                compact(open_run(run))
             except Killed:
                 pass
             else:
                 assert kill == kills[-1], "one after the last"
         same(before, contents(run))
-        assert not verify(RunFolder.at(run)).damaged
-        compact(RunFolder.at(run))
+        assert not verify(open_run(run)).damaged
+        compact(open_run(run))
         files = [path for kind in ("cells", "rounds", "audit") for path in (run / kind).iterdir()]
         assert len(files) == 6
-        assert len(played(RunFolder.at(run))) == 14
+        assert len(read_published(open_run(run))) == 14
         shutil.rmtree(run)
 
 
@@ -185,7 +183,7 @@ def test_a_reader_beside_it_sees_every_cell(played_once, tmp_path, monkeypatch, 
         found = names(self, kind)
         if not busy and next(calls) == moment:
             busy.append(True)
-            compact(RunFolder.at(run))
+            compact(open_run(run))
         return found
 
     monkeypatch.setattr(RunFolder, "names", meanwhile)
@@ -197,7 +195,7 @@ def test_a_run_that_was_opened_before_reads_on(played_once, tmp_path):
     run = tmp_path / "run"
     shutil.copytree(played_once / "run", run)
     before, opened = contents(run), Run(run)
-    compact(RunFolder.at(run))
+    compact(open_run(run))
     pd.testing.assert_frame_equal(opened.rounds(), before[0][2])
     pd.testing.assert_frame_equal(opened.audit, before[0][1])
     t, values = opened.series("regret", opened.expected["problem"].iloc[0], "random")
@@ -217,7 +215,7 @@ def test_a_large_run_is_merged_when_it_ends(small_suite, tmp_path, monkeypatch):
 
 
 def test_shards_have_a_size(played_once, tmp_path, monkeypatch):
-    run, folder = tmp_path / "run", RunFolder.at(tmp_path / "run")
+    run, folder = tmp_path / "run", open_run(tmp_path / "run")
     shutil.copytree(played_once / "run", run)
     before = contents(run)
     monkeypatch.setattr(merging, "ROWS", 15)
@@ -229,7 +227,7 @@ def test_shards_have_a_size(played_once, tmp_path, monkeypatch):
 
 def test_a_shard_that_is_being_made_is_nobodys_leftover(played_once, tmp_path, monkeypatch):
     """Its rounds are there, its cells not yet: a call that ends meanwhile leaves them alone; a day later they go."""
-    run, folder = tmp_path / "run", RunFolder.at(tmp_path / "run")
+    run, folder = tmp_path / "run", open_run(tmp_path / "run")
     shutil.copytree(played_once / "run", run)
     before, publish = contents(run), RunFolder.publish
     half = run / "rounds" / ".shard-x.parquet.elsewhere-1.1.2.tmp"
@@ -237,7 +235,7 @@ def test_a_shard_that_is_being_made_is_nobodys_leftover(played_once, tmp_path, m
     def meanwhile(self, relative, write):
         if relative.startswith("cells/"):
             half.write_text("half")
-            sweep_up(self, "", over=True)
+            remove_leftovers(self, "", over=True)
             assert half.exists(), "on another machine"
             with pytest.raises(Misuse, match="is played by process .*; repair it when that has ended"):
                 repair(self, verify(self))
@@ -259,7 +257,7 @@ def test_a_shard_that_is_being_made_is_nobodys_leftover(played_once, tmp_path, m
 def test_who_ends_first_leaves_merging_to_the_last(small_suite, tmp_path, monkeypatch):
     monkeypatch.setattr(merging, "MANY", 5)
     run = tmp_path / "run"
-    with Claim(RunFolder.at(run), Cells()):
+    with Lease(open_run(run), Cells()):
         cbobench.run(small_suite(), out=run, cpus=0, block=1, only="ckb-*")
         assert len(list((run / "cells").iterdir())) == 8
     cbobench.run(small_suite(), out=run, cpus=0)

@@ -16,11 +16,10 @@ import cbobench
 from cbobench.cli import main
 from cbobench.report.figures import Figure, Panel, draw
 from cbobench.report.load import Run
+from cbobench.results.bundle import open_run
 from cbobench.results.compact import compact
-from cbobench.results.folder import RunFolder
-from cbobench.results.provenance import cpu, rounding
-from cbobench.results.rebuild import rebuilt
-from cbobench.results.record import FILE
+from cbobench.results.manifest import FILE, rebuild_manifest
+from cbobench.results.provenance import cpu_kind, rounding_note
 from cbobench.results.schema import FOOTER, LATER
 from cbobench.results.verify import verify
 from tests.conftest import SMALL
@@ -66,9 +65,9 @@ def of_two_kinds(run):
 
 
 def test_every_cell_says_its_cpu(run, capsys):
-    assert set(cbobench.load_cells(run)["cpu"]) == {cpu()}
+    assert set(cbobench.load_cells(run)["cpu"]) == {cpu_kind()}
     assert main(["status", str(run), "--format", "json"]) == 0
-    assert json.loads(capsys.readouterr().out)["cpus"] == [cpu()]
+    assert json.loads(capsys.readouterr().out)["cpus"] == [cpu_kind()]
     assert main(["status", str(run)]) == 0
     assert "CPU" not in capsys.readouterr().out + str(cbobench.compare(run))
 
@@ -113,7 +112,7 @@ def test_two_runs_of_different_kinds(run, tmp_path):
 
 
 def test_files_without_the_column_are_read_as_before(run, tmp_path, capsys):
-    folder, whole = RunFolder.at(older(run)), str(cbobench.compare(run))
+    folder, whole = open_run(older(run)), str(cbobench.compare(run))
     assert cbobench.load_cells(run)["cpu"].isna().all()
     assert main(["status", str(run)]) == 0
     assert "CPU" not in capsys.readouterr().out + whole
@@ -122,12 +121,12 @@ def test_files_without_the_column_are_read_as_before(run, tmp_path, capsys):
     assert cbobench.run(tmp_path / "suite.yaml", out=run, cpus=0).played == 0
     (run / FILE).unlink()
     shutil.rmtree(run / "invocations")
-    assert len(rebuilt(folder).cells) == 12
+    assert len(rebuild_manifest(folder).cells) == 12
     done = cbobench.run(tmp_path / "suite.yaml", out=run, cpus=0, seeds=5)
     assert (done.played, done.failed) == (3, 0)
     before = Run(run).cells
     assert before["cpu"].isna().sum() == 12
-    assert set(before["cpu"].dropna()) == {cpu()}
+    assert set(before["cpu"].dropna()) == {cpu_kind()}
     assert compact(folder) == (6, 1), "files with the column and without it become one"
     assert Run(run).cells.equals(before)
     assert not verify(folder).damaged
@@ -135,6 +134,6 @@ def test_files_without_the_column_are_read_as_before(run, tmp_path, capsys):
 
 
 def test_many_kinds_are_cut():
-    assert rounding({f"kind {i}" for i in range(9)}) == (
+    assert rounding_note({f"kind {i}" for i in range(9)}) == (
         "played on 9 kinds of CPU (kind 0; kind 1; kind 2; kind 3; 5 more): the last bits may differ"
     )

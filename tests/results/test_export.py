@@ -10,9 +10,10 @@ import numpy as np
 import cbobench
 from cbobench.page.facts import facts
 from cbobench.report.load import Run
+from cbobench.results.bundle import open_run
 from cbobench.results.export import _paths, export, fixed_rounds, without_paths
-from cbobench.results.folder import RunFolder
-from cbobench.results.record import RunRecord
+from cbobench.results.manifest import Manifest
+from tests.helpers import write_manifest
 from tests.report.made import make
 
 
@@ -34,7 +35,7 @@ def test_nothing_of_a_bundle_names_people_or_places(tmp_path):
         {"command": ["cbobench", "--out", "/home/jane_doe"], "id": "jane-pc-1", "at": "2026-01-01"}
     ]
     content["grids"][0]["command"] = ["cbobench", "run", "/home/jane_doe/x.yaml"]
-    (run / "run.json").write_text(json.dumps(content))
+    write_manifest(run, content)
     made = export(run, tmp_path / "b.zip")
     assert (made.done, made.failed, made.expected) == (2, 1, 3)
     with zipfile.ZipFile(made.file) as archive:
@@ -57,7 +58,7 @@ def test_reasons_and_notes_end_where_a_path_begins(tmp_path):
     grid["pairs"] = [["rkhs-1d[called=p]", "random[called=a]"]]
     grid["unplayable"] = [["rkhs-1d[called=q]", "random[called=a]", "OSError: no file /home/jane_doe/x.csv"]]
     grid["problems"][0]["note"] = "f = hits/s; of 3 rows (/home/jane_doe/x.csv)"
-    (run / "run.json").write_text(json.dumps(content))
+    write_manifest(run, content)
     with zipfile.ZipFile(export(run, tmp_path / "b.zip").file) as archive:
         (public,) = json.loads(archive.read("run.json"))["grids"]
     assert public["unplayable"][0][2] == "OSError: no file …"
@@ -78,6 +79,6 @@ def test_a_table_given_by_an_absolute_path_is_said(tmp_path):
     problem = content["grids"][0]["problems"][0]
     problem["settings"] = {"rows": "/home/jane/x.csv"}
     problem["values"]["rows"] = "5e1f"
-    (run / "run.json").write_text(json.dumps(content))
-    record = RunRecord.read(RunFolder.at(run))
+    write_manifest(run, content)
+    record = Manifest.read(open_run(run))
     assert _paths(record) == ["rkhs-1d: rows /home/jane/x.csv"]

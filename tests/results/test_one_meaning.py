@@ -11,6 +11,7 @@ from cbobench.errors import DamagedRun, Misuse
 from cbobench.report.aggregate import summary
 from cbobench.report.load import Run
 from cbobench.suite.load import load
+from tests.helpers import write_manifest
 
 SUITE = "suite: o\nhorizon: 5\nseeds: {seeds}\nproblems:\n{problems}algorithms: [random, oracle]\n"
 
@@ -91,7 +92,7 @@ def test_numbers_of_run_json_are_looked_at(write_suite, tmp_path, key, value):
     file = tmp_path / "o" / "run.json"
     content = json.loads(file.read_text())
     (content if key == "block" else content["grids"][0])[key] = value
-    file.write_text(json.dumps(content))
+    write_manifest(tmp_path / "o", content)
     with pytest.raises(DamagedRun, match="is not what cbobench writes"):
         Run(tmp_path / "o")
 

@@ -15,8 +15,9 @@ import cbobench
 from cbobench.errors import DamagedRun, Misuse
 from cbobench.play import task
 from cbobench.results import store
+from cbobench.results.bundle import open_run
 from cbobench.results.folder import RunFolder
-from cbobench.results.published import played
+from cbobench.results.query import read_published
 from cbobench.results.store import StoreFailure
 from cbobench.results.verify import verify
 from cbobench.sweep.run import execute, plan
@@ -140,7 +141,7 @@ def test_a_fifth_of_all_calls_may_fail(small_suite, tmp_path, bucket, starts, se
     assert len(starts) == 6, "no block was played twice"
     assert failing.count > 60
     assert_same_rows(tmp_path / "disk", tmp_path / "run")
-    assert verify(RunFolder.at(tmp_path / "run")).damaged == []
+    assert verify(open_run(tmp_path / "run")).damaged == []
 
 
 @pytest.mark.parametrize("name", ["upload", "write", "read", "open", "get_file_info", "get_file_info_selector"])
@@ -149,7 +150,7 @@ def test_a_store_that_stays_away_ends_the_run_in_one_line(small_suite, tmp_path,
     suite, run = small_suite(horizon=20), tmp_path / "run"
     todo = plan(suite, out=run, cpus=0, block=1)
     receipts = []
-    monkeypatch.setenv(store.PATIENCE, "0.02")
+    monkeypatch.setenv(store.RETRY_VARIABLE, "0.02")
     bucket(lambda count, what: AWAY if len(receipts) >= 3 and what == name else None)
 
     def play_and_read():
@@ -161,7 +162,7 @@ def test_a_store_that_stays_away_ends_the_run_in_one_line(small_suite, tmp_path,
     assert "\n" not in str(error.value)
     assert "SERVICE_UNAVAILABLE" in str(error.value)
     bucket(lambda count, what: None)
-    complete = len(played(RunFolder.at(run)))
+    complete = len(read_published(open_run(run)))
     assert complete >= 3
     assert len(starts) <= complete + 1, "a store's failure is no cell's: nothing is played again one by one"
     assert cbobench.run(suite, out=run, cpus=0, block=1).played == 12 - complete
@@ -180,23 +181,23 @@ def test_an_object_that_is_removed_while_it_is_read_is_not_waited_for(small_suit
     """It was merged into a shard, or is lost: readers look again, and say what is missing."""
     cbobench.run(small_suite(), out=tmp_path / "run", cpus=0)
     gone = OSError("When reading 'x': AWS Error NO_SUCH_KEY during GetObject operation: The key does not exist.")
-    folder, failed = RunFolder.at(tmp_path / "run"), []
+    folder, failed = open_run(tmp_path / "run"), []
     once = bucket(lambda count, name: gone if name == "read" and not failed and not failed.append(1) else None)
-    assert len(played(folder)) == 12
+    assert len(read_published(folder)) == 12
     assert failed
     assert once.count < 50
     for_ever = bucket(lambda count, name: gone if name == "read" else None)
     with pytest.raises(DamagedRun, match="is missing"):
-        played(RunFolder.at(tmp_path / "run"))
+        read_published(open_run(tmp_path / "run"))
     assert for_ever.count < 500
-    assert store.patience() == store.DEFAULT_PATIENCE, "which was not spent"
+    assert store.retry_seconds() == store.DEFAULT_RETRY_SECONDS, "which was not spent"
 
 
 @pytest.mark.parametrize("given", ["a while", "-1", "inf"])
 def test_patience_is_a_number_of_seconds(monkeypatch, given):
-    monkeypatch.setenv(store.PATIENCE, given)
+    monkeypatch.setenv(store.RETRY_VARIABLE, given)
     with pytest.raises(Misuse, match="CBOBENCH_STORE_PATIENCE is .*; it must be a number of seconds"):
-        store.patience()
+        store.retry_seconds()
 
 
 FULL = "import resource; resource.setrlimit(resource.RLIMIT_FSIZE, (9000, 9000)); "

@@ -12,10 +12,10 @@ import pytest
 import cbobench
 from cbobench.cli import main
 from cbobench.errors import Misuse
-from cbobench.results.compact import compact
+from cbobench.results.bundle import open_run
+from cbobench.results.compact import compact, remove_pairs
 from cbobench.results.folder import SHARD, RunFolder
-from cbobench.results.record import CALLS, RunRecord
-from cbobench.results.remove import remove
+from cbobench.results.manifest import CALLS, Manifest
 from cbobench.results.verify import verify
 from tests.helpers import assert_same_rows
 from tests.problems.test_configurations import grid
@@ -82,7 +82,7 @@ def test_a_label_that_is_the_name_of_another_is_refused(folder):
 def test_the_command_that_is_advised_makes_room(folder, merged, capsys, monkeypatch):
     run = folder / "run"
     if merged:
-        compact(RunFolder.at(run))
+        compact(open_run(run))
         assert len(list((run / "cells").iterdir())) == 1
     before = cbobench.load_rounds(run, problem="rkhs-1d")
     suite = changed(folder, SUITE.format(at_most=30))
@@ -97,18 +97,18 @@ def test_the_command_that_is_advised_makes_room(folder, merged, capsys, monkeypa
         assert main(command) == 0
         assert len(cbobench.load_cells(run)) == left
     assert "removed 8 cells from" in capsys.readouterr().out
-    found = verify(RunFolder.at(run))
+    found = verify(open_run(run))
     assert (found.damaged, found.cells, found.asked) == ([], 8, 8)
     pd.testing.assert_frame_equal(before, cbobench.load_rounds(run))
     assert cbobench.run(suite, out=run, cpus=0).played == 8
-    assert verify(RunFolder.at(run)).cells == 16
+    assert verify(open_run(run)).cells == 16
 
 
 def test_what_is_removed_can_be_played_and_merged_again(folder, once):
-    run, there = folder / "run", RunFolder.at(folder / "run")
+    run, there = folder / "run", open_run(folder / "run")
     compact(there)
     for _ in range(2):
-        remove(there, "conf/*")
+        remove_pairs(there, "conf/*")
         assert cbobench.run(folder / "suite.yaml", out=run, cpus=0).played == 8
         assert (verify(there).cells, verify(there).damaged) == (16, [])
         compact(there)
@@ -127,7 +127,7 @@ def test_a_removal_that_is_ended_anywhere_leaves_a_run_that_verifies(once, tmp_p
     while ended:
         run = tmp_path / str(steps)
         shutil.copytree(once / "run", run)
-        there, left = RunFolder.at(run), steps
+        there, left = open_run(run), steps
         if merged:
             compact(there)
 
@@ -143,7 +143,7 @@ def test_a_removal_that_is_ended_anywhere_leaves_a_run_that_verifies(once, tmp_p
                 call = getattr(RunFolder, name)
                 patched.setattr(RunFolder, name, lambda *given, call=call: step(call, *given))
             try:
-                remove(there, "conf")
+                remove_pairs(there, "conf")
                 ended = False
             except Killed:
                 shutil.rmtree(run / "drivers")  # as of a process that is dead
@@ -151,9 +151,9 @@ def test_a_removal_that_is_ended_anywhere_leaves_a_run_that_verifies(once, tmp_p
         assert found.damaged == [], steps
         assert found.cells >= 8
         if ended and found.asked == 16:
-            remove(there, "conf")
+            remove_pairs(there, "conf")
         assert (verify(there).cells, verify(there).asked, verify(there).damaged) == (8, 8, [])
-        assert {*RunRecord.read(there).labels("problems").values()} == {"rkhs-1d"}
+        assert {*Manifest.read(there).labels("problems").values()} == {"rkhs-1d"}
         for name in there.calls(CALLS):
             assert "conf" not in str(there.read_json(f"{CALLS}/{name}.json")["grids"])
         steps += 1
@@ -170,9 +170,9 @@ def test_all_of_a_run_is_not_removed(folder, capsys):
 
 def test_two_variants_of_one_label_are_told_apart_by_what_differs(folder, monkeypatch):
     """In runs of versions that did not refuse them."""
-    monkeypatch.setattr(RunRecord, "_refuse_namesakes", lambda *given: None)
+    monkeypatch.setattr(Manifest, "_refuse_namesakes", lambda *given: None)
     cbobench.run(changed(folder, SUITE.format(at_most=30)), out=folder / "run", cpus=0)
-    shown = [*RunRecord.read(RunFolder.at(folder / "run")).labels("problems").values()]
+    shown = [*Manifest.read(open_run(folder / "run")).labels("problems").values()]
     assert shown[0] == "rkhs-1d"
     assert all(re.fullmatch(r"conf \(constraints\.latency_ms\.at_most = (30|40)(\.0)?\)", one) for one in shown[1:])
     assert len({*shown}) == 3

@@ -11,8 +11,9 @@ import pytest
 import cbobench
 from cbobench.cli import main
 from cbobench.errors import Misuse
-from cbobench.results.drivers import Claim
+from cbobench.results.bundle import open_run
 from cbobench.results.folder import RunFolder
+from cbobench.results.lease import Lease
 from cbobench.results.verify import repair, verify
 from cbobench.suite.cells import Cells
 from cbobench.sweep.run import plan
@@ -33,7 +34,7 @@ def played(tmp_path):
 
 def test_cells_of_a_straggler_are_no_damage(small_suite, tmp_path, capsys):
     """A worker that outlives its call publishes cells whose rounds were taken for leftovers; others have them, too."""
-    suite, run, folder = small_suite(horizon=20), tmp_path / "run", RunFolder.at(tmp_path / "run")
+    suite, run, folder = small_suite(horizon=20), tmp_path / "run", open_run(tmp_path / "run")
     cbobench.run(suite, out=run, cpus=0, block=1)
     cbobench.run(suite, out=tmp_path / "blocks", cpus=0, block=2)
     late = Path(shutil.copy(files(tmp_path / "blocks", "cells")[0], run / "cells"))
@@ -53,7 +54,7 @@ def test_cells_of_a_straggler_are_no_damage(small_suite, tmp_path, capsys):
 def test_a_repair_and_a_call_exclude_each_other(played, monkeypatch):
     """A call that begins while files are moved is refused; what one has played since the look stays."""
     suite, run = played
-    folder, broken = RunFolder.at(run), files(run)[0]
+    folder, broken = open_run(run), files(run)[0]
     whole = broken.read_bytes()
     broken.write_bytes(whole[:100])
     found, refused = verify(folder), []
@@ -62,7 +63,7 @@ def test_a_repair_and_a_call_exclude_each_other(played, monkeypatch):
 
     def meanwhile(self, relative, to):
         with pytest.raises(Misuse, match="12 of the 12 cells to play in .* are played by process") as error:
-            Claim(folder, Cells(cells_of(suite, run))).__enter__()
+            Lease(folder, Cells(cells_of(suite, run))).__enter__()
         refused.append(error)
         move(self, relative, to)
 

@@ -15,7 +15,7 @@ import pytest
 
 import cbobench
 from cbobench.results import store
-from cbobench.results.folder import RunFolder
+from cbobench.results.bundle import open_run
 from cbobench.results.verify import verify
 from cbobench.sweep.run import plan
 from tests.conftest import ROOT
@@ -59,7 +59,7 @@ def test_a_store_that_fails_loses_nothing(small_suite, tmp_path, keys, how):
         outcome = cbobench.run(suite, out=address, cpus=0, block=1)
         assert (outcome.played, outcome.failed, outcome.absent) == (3, 0, ())
         heal()
-        folder = RunFolder.at(address)
+        folder = open_run(address)
         assert verify(folder).damaged == []
         assert [len(folder.names(kind)) for kind in ("rounds", "cells")] == [3, 3]
         assert_same_rows(tmp_path / "here", address)

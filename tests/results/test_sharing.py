@@ -17,14 +17,14 @@ import pytest
 import cbobench
 from cbobench.errors import DamagedRun, Misuse
 from cbobench.play.task import carry_out_there, published_receipt
-from cbobench.results import drivers
+from cbobench.results import lease
+from cbobench.results.bundle import open_run
 from cbobench.results.compact import compact
-from cbobench.results.drivers import Claim
 from cbobench.results.folder import RunFolder
-from cbobench.results.published import played
-from cbobench.results.record import RunRecord
-from cbobench.results.status import status
-from cbobench.results.store import StoreFailure, machine
+from cbobench.results.lease import Lease
+from cbobench.results.manifest import Manifest
+from cbobench.results.query import read_published, read_status
+from cbobench.results.store import StoreFailure, machine_id
 from cbobench.results.verify import repair, verify
 from cbobench.suite.cells import Cells
 from cbobench.sweep.blocks import Tasks
@@ -51,7 +51,7 @@ def test_two_calls_for_the_same_cells(small_suite, run):
     suite = small_suite(horizon=20)
     cbobench.run(suite, out=run, cpus=0, seeds=1)
     todo = plan(suite, out=run, cpus=0)
-    with Claim(todo.folder, all_cells(todo)):
+    with Lease(todo.folder, all_cells(todo)):
         before = content(run)
         with pytest.raises(Misuse) as error:
             cbobench.run(suite, out=run, cpus=0, only="ckb-ts")
@@ -71,7 +71,7 @@ def test_of_calls_that_come_at_once_one_plays(small_suite, run):
 
     def call():
         try:
-            with Claim(todo.folder, all_cells(todo)) as claim:
+            with Lease(todo.folder, all_cells(todo)) as claim:
                 won.append(claim)
                 tried.wait(PATIENCE)
         except Misuse:
@@ -88,7 +88,7 @@ def test_of_calls_that_come_at_once_one_plays(small_suite, run):
 
 def left(run, todo, **other):
     """The file of a call that is there no more, or is elsewhere."""
-    claim = Claim(todo.folder, all_cells(todo))
+    claim = Lease(todo.folder, all_cells(todo))
     file = run / "drivers" / f"{claim.id}.json"
     file.parent.mkdir(parents=True, exist_ok=True)
     file.write_text(json.dumps(asdict(replace(claim.mine, holds=True, **other))))
@@ -102,7 +102,7 @@ def left(run, todo, **other):
         ({}, 9999, True),  # alive, however busy
         ({"born": "1"}, 0, False),  # its number is another process's now
         ({"machine": "elsewhere-1"}, 0, True),
-        ({"machine": "elsewhere-1"}, drivers.SILENCE + 5, False),
+        ({"machine": "elsewhere-1"}, lease.EXPIRES_AFTER + 5, False),
     ],
 )
 def test_calls_that_died_do_not_hold(small_suite, run, other, silent, holds):
@@ -132,12 +132,12 @@ def test_what_another_call_has_published_meanwhile_is_not_played_again(small_sui
 
 def test_a_call_gives_signs_of_life(small_suite, run, monkeypatch):
     todo = plan(small_suite(horizon=20), out=run, cpus=0, block=1)
-    monkeypatch.setattr(drivers, "BEAT", 0.0)
+    monkeypatch.setattr(lease, "HEARTBEAT_SECONDS", 0.0)
     seen = set()
 
     def look(receipt):
         (file,) = (run / "drivers").glob("*.json")
-        drivers.beat(RunFolder(str(run), file.stem))
+        lease.send_heartbeat(RunFolder(str(run), file.stem))
         seen.add(file.stat().st_mtime_ns)
 
     execute(todo, cpus=0, on_receipt=look)
@@ -146,24 +146,24 @@ def test_a_call_gives_signs_of_life(small_suite, run, monkeypatch):
 
 def test_a_sign_of_life_under_way_does_not_bring_the_file_back(small_suite, run, monkeypatch):
     todo = plan(small_suite(horizon=20), out=run, cpus=0)
-    begun, write = threading.Event(), drivers._write
+    begun, write = threading.Event(), lease._write_lease
 
     def slow(folder, *what):
         begun.set()
         time.sleep(0.2)
         write(folder, *what)
 
-    with Claim(todo.folder, all_cells(todo)) as claim:
-        monkeypatch.setattr(drivers, "BEAT", 0.01)
-        monkeypatch.setattr(drivers, "_write", slow)
-        claim.beat_by_itself()
+    with Lease(todo.folder, all_cells(todo)) as claim:
+        monkeypatch.setattr(lease, "HEARTBEAT_SECONDS", 0.01)
+        monkeypatch.setattr(lease, "_write_lease", slow)
+        claim.start_heartbeat_thread()
         assert begun.wait(PATIENCE)
     assert not claim._thread.is_alive()
     assert list((run / "drivers").iterdir()) == []
 
 
 def test_a_call_that_merges_gives_signs_of_life(small_suite, run, monkeypatch):
-    monkeypatch.setattr(drivers, "BEAT", 0.05)
+    monkeypatch.setattr(lease, "HEARTBEAT_SECONDS", 0.05)
     seen = []
 
     def merge(folder, note):
@@ -172,7 +172,7 @@ def test_a_call_that_merges_gives_signs_of_life(small_suite, run, monkeypatch):
         until(lambda: file.stat().st_mtime_ns > before, lambda: "it gives no sign")
         seen.append(True)
 
-    monkeypatch.setattr("cbobench.sweep.run.compact_large", merge)
+    monkeypatch.setattr("cbobench.sweep.run.compact_if_large", merge)
     cbobench.run(small_suite(horizon=20), out=run, cpus=1)
     assert seen == [True]
 
@@ -184,12 +184,12 @@ def test_no_call_is_lost_whoever_writes_last(small_suite, run):
     early = (run / "run.json").read_bytes()
     cbobench.run(suite, out=run, cpus=0, only="ckb-ts")
     (run / "run.json").write_bytes(early)
-    assert len(status(RunFolder.at(run))[0].grids) == 2
+    assert len(read_status(open_run(run))[0].grids) == 2
     assert len(cbobench.load_cells(run)) == 8
     (run / "run.json").unlink()
     assert len(cbobench.load_cells(run)) == 8
     cbobench.run(suite, out=run, cpus=0, only="stageopt")
-    on_disk = RunRecord.from_json(json.loads((run / "run.json").read_text()), "run.json")
+    on_disk = Manifest.from_json(json.loads((run / "run.json").read_text()), "run.json")
     assert len(on_disk.grids) == len(on_disk.invocations) == 3, "run.json alone says all, as older readers need it"
 
 
@@ -211,13 +211,13 @@ def test_a_record_is_made_again_from_the_cells(small_suite, run, tmp_path):
     assert "run.json is missing: it is made again from what the published cells say" in notes[0]
     assert_same_rows(tmp_path / "whole", run)
     lose()
-    folder = RunFolder.at(run)
+    folder = open_run(run)
     found = verify(folder)
     assert [(damage.file, damage.why) for damage in found.damaged] == [("run.json", "is missing")]
     assert repair(folder, found) == []
     assert verify(folder).damaged == []
     assert_same_rows(tmp_path / "whole", run)
-    record, before = RunRecord.read(folder), RunRecord.read(RunFolder.at(tmp_path / "whole"))
+    record, before = Manifest.read(folder), Manifest.read(open_run(tmp_path / "whole"))
     assert {*record.cells} == {*before.cells}
     assert (record.keep, record.block) == (7, 2)
     assert cbobench.run(suite, out=run, cpus=0, seeds=5).played == 3
@@ -228,17 +228,17 @@ def test_a_record_is_made_again_from_the_cells(small_suite, run, tmp_path):
 
 def test_a_worker_that_sees_another_folder_is_refused(small_suite, tmp_path, monkeypatch):
     """The same path on a machine that does not share it; nothing is played there."""
-    monkeypatch.setattr(drivers, "UNSEEN", 0.0)
+    monkeypatch.setattr(lease, "VISIBLE_WITHIN", 0.0)
     todo = plan(small_suite(horizon=20), out=tmp_path / "run", cpus=0)
     problem, task = next(iter(todo.suite.problems.values())), todo.tasks[0]
-    with Claim(todo.folder, all_cells(todo)) as claim:
-        elsewhere = replace(claim.there, uri=str(tmp_path / "elsewhere"))
+    with Lease(todo.folder, all_cells(todo)) as claim:
+        elsewhere = replace(claim.folder, uri=str(tmp_path / "elsewhere"))
         with pytest.raises(
             StoreFailure, match=f"does not see the driver's folder {tmp_path}/elsewhere: .* all machines share"
         ):
             carry_out_there(problem, task, elsewhere)
         assert not (tmp_path / "elsewhere").exists()
-        assert carry_out_there(problem, task, claim.there).ok == 4
+        assert carry_out_there(problem, task, claim.folder).ok == 4
 
 
 def test_what_killed_calls_left_is_swept_up(small_suite, run):
@@ -248,7 +248,7 @@ def test_what_killed_calls_left_is_swept_up(small_suite, run):
     orphans = sorted(run.glob("cells/*.0-0.*"))
     for file in orphans:
         file.unlink()  # killed between rounds and cells
-    mine, there = f".x.parquet.{machine()}", ".x.parquet.elsewhere-1"
+    mine, there = f".x.parquet.{machine_id()}", ".x.parquet.elsewhere-1"
     for name in (f"{mine}.999999999.1.tmp", f"{there}.1.2.tmp", ".x.parquet.1.2.tmp", f"{mine}.{os.getpid()}.1.tmp"):
         (run / "rounds" / name).write_text("half")
     todo = plan(suite, out=run, cpus=0, seeds=2)
@@ -257,7 +257,7 @@ def test_what_killed_calls_left_is_swept_up(small_suite, run):
         Tasks(strips, 1, None, [np.ones(len(strip), dtype=np.int64) for strip in strips])
         for strips in ([whole], others)
     )
-    with Claim(todo.folder, Cells()):  # someone else is there: only what is surely dead goes
+    with Lease(todo.folder, Cells()):  # someone else is there: only what is surely dead goes
         assert execute(replace(todo, tasks=first), cpus=0).played == 1
         kept = sorted(p.name for p in run.glob("rounds/.*"))
         assert kept == sorted([f"{there}.1.2.tmp", ".x.parquet.1.2.tmp", f"{mine}.{os.getpid()}.1.tmp"])
@@ -266,7 +266,7 @@ def test_what_killed_calls_left_is_swept_up(small_suite, run):
     assert "removed 2 unfinished files of calls that were killed" in notes
     assert [p.name for p in run.glob("rounds/.*")] == [f"{mine}.{os.getpid()}.1.tmp"], "its process lives"
     assert sorted(p.name for p in run.glob("rounds/*.parquet")) == sorted(p.name for p in run.glob("cells/*.parquet"))
-    assert len(played(RunFolder.at(run))) == 6
+    assert len(read_published(open_run(run))) == 6
 
 
 def test_cells_of_a_straggler_do_not_count(small_suite, run):

@@ -96,7 +96,7 @@ def test_changing_a_module_makes_stale_exactly_the_pairs_that_depend_on_it(copie
     loop = ("play.play", "play.recorder", "play.rows", "play.block")
     for everyone in (*loop, "threads", "metrics", "rng", "gp.kernels", "problems.base"):
         assert algorithms[f"cbobench.{everyone}"] == ["*"], everyone
-    for nobody in ("cli", "commands", "report.figures", "sweep.ray_executor", "results.status", "suite.load"):
+    for nobody in ("cli", "commands", "report.figures", "sweep.ray_executor", "results.query", "suite.load"):
         assert algorithms[f"cbobench.{nobody}"] == [], nobody
     modules = {name: ALGORITHMS.get(name).__module__ for name in ALGORITHMS.names()}
     drifting, improving = (

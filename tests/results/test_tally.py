@@ -4,17 +4,19 @@ from __future__ import annotations
 
 import re
 
-from cbobench.results.tally import Tally
+from cbobench.results.query import FailureCounts
 from tests.sweep.poison import suite_of, write_poison
 
 
 def test_what_differs_in_numbers_alone_is_one_kind():
-    tally = Tally([f"rkhs-1d / random[a=2] seed {s}: round {s + 1}: action -{s} is not in 0..9" for s in range(10)])
+    tally = FailureCounts(
+        [f"rkhs-1d / random[a=2] seed {s}: round {s + 1}: action -{s} is not in 0..9" for s in range(10)]
+    )
     tally.add("rkhs-1d / random seed 3: timed out after 62 s")
     tally.add("rkhs-1d / random seed 4: timed out after 71 s")
     assert str(tally) == "12 failed: 10 x action -0 is not in 0..9, 2 x timed out after 62 s"
     assert tally.examples()[1] == "rkhs-1d / random seed 3: timed out after 62 s"
-    many = Tally(f"p / a seed 1: {kind * 50}: no" for kind in "ABCDEFG")
+    many = FailureCounts(f"p / a seed 1: {kind * 50}: no" for kind in "ABCDEFG")
     assert str(many).endswith(", 2 other kinds")
     assert len(str(many)) < 500
 

@@ -17,9 +17,9 @@ import cbobench
 from cbobench.cli import main
 from cbobench.errors import DamagedRun, Misuse
 from cbobench.results import schema
+from cbobench.results.bundle import open_run
 from cbobench.results.compact import compact
-from cbobench.results.drivers import Claim
-from cbobench.results.folder import RunFolder
+from cbobench.results.lease import Lease
 from cbobench.results.schema import FOOTER
 from cbobench.results.verify import repair, verify
 from cbobench.suite.cells import Cells
@@ -53,7 +53,7 @@ def rewrite(file, change, footer=None):
     known = json.loads(table.schema.metadata[FOOTER])
     content = json.dumps(known | {"rows": len(table)} | (footer or {})).encode()
     kind = file.parent.name
-    with file.open("wb") as sink, schema.Writer(sink, kind, {FOOTER: content}) as writer:
+    with file.open("wb") as sink, schema.TableWriter(sink, kind, {FOOTER: content}) as writer:
         writer.write_table(table.cast(schema.schema(kind)))
 
 
@@ -65,7 +65,7 @@ def put(table, name, values):
 def test_flipped_bits_are_no_numbers(played):
     """What is read is what was written, or refused; `verify` finds every change that a reader could see."""
     _, run = played
-    rng, folder = random.Random(0), RunFolder.at(run)
+    rng, folder = random.Random(0), open_run(run)
     before = cbobench.load_rounds(run).map(str)
     changed = refused = 0
     for _ in range(40):
@@ -95,7 +95,7 @@ def test_without_checksums_damage_passes(played, monkeypatch):
     monkeypatch.setitem(schema.COMPRESSION, "write_page_checksum", False)
     cbobench.run(suite, out=run, cpus=0)
     before, rng, changed = cbobench.load_rounds(run).map(str), random.Random(0), 0
-    assert verify(RunFolder.at(run)).damaged == []
+    assert verify(open_run(run)).damaged == []
     file = files(run)[0]
     whole = file.read_bytes()
     for _ in range(12):
@@ -171,7 +171,7 @@ def missing_rounds(run):
 def test_what_does_not_belong_together_is_found_moved_and_played_again(played, whole, damage, count, why):
     suite, run = played
     damage(run)
-    folder = RunFolder.at(run)
+    folder = open_run(run)
     before = {p: p.read_bytes() for p in run.rglob("*.parquet")}
     found = verify(folder)
     assert len(found.damaged) == count
@@ -246,7 +246,7 @@ def test_the_hint_is_about_the_folder_that_was_asked_for(small_suite, tmp_path, 
 
 
 def test_cells_played_twice_count_once_and_must_agree(small_suite, tmp_path):
-    suite, run, folder = small_suite(horizon=20), tmp_path / "run", RunFolder.at(tmp_path / "run")
+    suite, run, folder = small_suite(horizon=20), tmp_path / "run", open_run(tmp_path / "run")
     cbobench.run(suite, out=run, cpus=0, block=1)
     cbobench.run(suite, out=tmp_path / "blocks", cpus=0, block=2)
     for kind in ("rounds", "cells"):
@@ -262,15 +262,15 @@ def test_cells_played_twice_count_once_and_must_agree(small_suite, tmp_path):
 def test_nobody_repairs_a_run_that_is_played(played):
     suite, run = played
     files(run)[0].unlink()
-    folder = RunFolder.at(run)
-    with Claim(folder, Cells()), pytest.raises(Misuse, match="is played by process .*; repair it when that has ended"):
+    folder = open_run(run)
+    with Lease(folder, Cells()), pytest.raises(Misuse, match="is played by process .*; repair it when that has ended"):
         repair(folder, verify(folder))
     assert len(repair(folder, verify(folder))) == 1
 
 
 def test_a_folder_of_nothing_is_no_run(tmp_path):
     with pytest.raises(Misuse, match="is not a run folder"):
-        verify(RunFolder.at(tmp_path))
+        verify(open_run(tmp_path))
 
 
 def other(value, kind):
@@ -321,7 +321,7 @@ def audited(tmp_path_factory):
 @pytest.mark.parametrize("kind", ["cells", "rounds", "audit"])
 def test_a_value_that_changed_is_found_in_every_column(audited, tmp_path, kind, merged):
     shutil.copytree(audited, tmp_path / "run")
-    folder = RunFolder.at(tmp_path / "run")
+    folder = open_run(tmp_path / "run")
     if merged:
         cbobench.run(audited.parent / "suite.yaml", out=tmp_path / "run", cpus=0, seeds=4)
         compact(folder)
@@ -340,7 +340,7 @@ def test_a_value_that_changed_is_found_in_every_column(audited, tmp_path, kind, 
 
 def test_a_value_that_changed_is_found_in_every_record(audited, tmp_path):
     shutil.copytree(audited, tmp_path / "run")
-    folder, clean = RunFolder.at(tmp_path / "run"), []
+    folder, clean = open_run(tmp_path / "run"), []
     for file in (tmp_path / "run" / "run.json", *(tmp_path / "run" / "invocations").iterdir()):
         content = json.loads(file.read_text())
         for path in paths(content):
@@ -358,7 +358,7 @@ def test_a_value_that_changed_is_found_in_every_record(audited, tmp_path):
 def test_cells_are_not_judged_by_a_record_that_has_changed(played, whole):
     file = played[1] / "run.json"
     file.write_text(re.sub(r'"horizon": \d+', '"horizon": 77', file.read_text()))
-    folder = RunFolder.at(played[1])
+    folder = open_run(played[1])
     found = verify(folder)
     assert [damage.file for damage in found.damaged] == ["run.json"]
     assert repair(folder, found) == ["run.json"]
@@ -370,7 +370,7 @@ def test_a_call_under_the_name_of_another_is_found(audited, tmp_path):
     shutil.copytree(audited, tmp_path / "run")
     (file,) = (tmp_path / "run" / "invocations").iterdir()
     file.rename(file.with_name("another.json"))
-    assert [damage.why for damage in verify(RunFolder.at(tmp_path / "run")).damaged] == ["holds another call"]
+    assert [damage.why for damage in verify(open_run(tmp_path / "run")).damaged] == ["holds another call"]
 
 
 def test_files_without_digests_are_read_and_counted(played, capsys):
@@ -390,6 +390,6 @@ def test_files_without_digests_are_read_and_counted(played, capsys):
     head, note = capsys.readouterr().out.splitlines()
     assert head == "0 of 8 files are damaged; 12 of 12 cells are whole"
     assert note == "  8 files of an older version without digests: changed values may pass there"
-    assert compact(RunFolder.at(run)) == (3, 1)
-    found = verify(RunFolder.at(run))
+    assert compact(open_run(run)) == (3, 1)
+    found = verify(open_run(run))
     assert (found.damaged, found.bare) == ([], 2), "what is written now has them"

@@ -11,7 +11,7 @@ import pytest
 
 from cbobench.report.compare import compare
 from cbobench.report.load import Run
-from cbobench.results.record import RunRecord
+from cbobench.results.manifest import Manifest
 from cbobench.suite import cells as identity
 from cbobench.suite.cells import Cell, Cells, Grid, Pair, Strip, as_numbers
 from cbobench.suite.variants import Variant, canonical
@@ -68,7 +68,7 @@ def test_a_grid_covers_what_it_holds_under_any_name(grid):
 def test_a_cell_of_two_grids_is_one_cell_spelt_as_in_the_later(grid):
     spelt = Variant("p", {"a": 1}, {"a": 1}, "P again", {})
     later = Grid((spelt,), grid.algorithms[:1], 7, (3, 5), (Pair(spelt, grid.algorithms[0]),))
-    record = RunRecord("s", "", None, 1, (grid, later), ())
+    record = Manifest("s", "", None, 1, (grid, later), ())
     assert len(record.cells) == 8 + 1
     assert record.cells[Cell(later.pairs[0], 7, 3).id].pair.problem.title == "p[a=1]"
 
@@ -97,7 +97,7 @@ def test_cells_are_a_sequence_that_makes_them(grid):
 
 
 def test_a_record_finds_cells_by_id(grid):
-    asked = RunRecord("s", "", None, 1, (grid,), ()).cells
+    asked = Manifest("s", "", None, 1, (grid,), ()).cells
     assert [*asked] == [cell.id for cell in grid.cells]
     assert list(asked.values()) == list(grid.cells)
     assert asked[grid.cells[5].id] == grid.cells[5]

@@ -15,8 +15,10 @@ import cbobench
 from cbobench.cli import main
 from cbobench.errors import DamagedRun, Misuse, printable
 from cbobench.report.load import Run
+from cbobench.results.bundle import open_run
 from cbobench.results.folder import RunFolder
 from cbobench.sweep.run import plan
+from tests.helpers import write_manifest
 
 SUITE = {
     "suite": "s", "horizon": 5, "seeds": 2, "audit": True,
@@ -48,7 +50,7 @@ def edited(played):
     def write(change):
         new = copy.deepcopy(content)
         changed = change(new)
-        (run / "run.json").write_text(json.dumps(new if changed is None else changed))
+        write_manifest(run, new if changed is None else changed)
         return run
 
     yield write
@@ -241,11 +243,11 @@ def test_secrets_of_a_store_are_neither_shown_nor_kept(monkeypatch, tmp_path, ad
         "--out",
         address.replace(f"KEY:{SECRET}", "***").replace(SECRET, "***"),
     ]
-    for text in (shown.out, shown.err, written, repr(RunFolder.at(address)), str(RunFolder.at(address))):
+    for text in (shown.out, shown.err, written, repr(open_run(address)), str(open_run(address))):
         assert SECRET not in text
     monkeypatch.undo()
     with pytest.raises(Misuse, match="cannot use 'gopher://...@x' as a run folder") as error:
-        RunFolder.at(f"gopher://K:{SECRET}@x").fs  # noqa: B018
+        open_run(f"gopher://K:{SECRET}@x").fs  # noqa: B018
     assert SECRET not in str(error.value)
 
 
@@ -271,11 +273,11 @@ def test_a_prefix_that_holds_other_objects_is_refused(monkeypatch, tmp_path):
 def test_a_folder_whose_name_is_no_text(tmp_path):
     for name in ("r\udcff", "r\x1b[2J", "r\0"):
         with pytest.raises(Misuse, match=r"the run folder's name .* holds U\+"):
-            RunFolder.at(tmp_path / name)
+            open_run(tmp_path / name)
     os.mkdir(tmp_path / "r\udcff")  # noqa: PTH102
     os.chdir(tmp_path / "r\udcff")
     with pytest.raises(Misuse, match=r"holds U\+DCFF"):
-        RunFolder.at("run")
+        open_run("run")
 
 
 def test_labels_name_no_files(tmp_path, capsys):

@@ -9,8 +9,8 @@ import pytest
 import cbobench
 from cbobench.cli import main
 from cbobench.errors import Misuse
-from cbobench.results.folder import RunFolder
-from cbobench.results.record import RunRecord
+from cbobench.results.bundle import open_run
+from cbobench.results.manifest import Manifest
 from cbobench.suite.load import load
 
 SUITE = """\
@@ -32,7 +32,7 @@ def run(write_suite, tmp_path):
 
 
 def test_what_is_left_out_is_kept_in_the_record(run):
-    record = RunRecord.read(RunFolder.at(run))
+    record = Manifest.read(open_run(run))
     assert record.unplayable == [SAFE, SHOWN]
     assert [pair.title for pair in record.grids[0].pairs] == ["gramacy/random", "rkhs-1d/random", "rkhs-1d/safeopt"]
     assert len(record.cells) == 6
@@ -65,7 +65,7 @@ def test_what_becomes_playable_is_no_longer_left_out(run, write_suite):
     assert load(suite).grid.unplayable
     again = write_suite(SUITE.replace("gramacy", "gramacy: {grid: 5}"))
     cbobench.run(again, out=run, cpus=0)
-    lines = RunRecord.read(RunFolder.at(run)).unplayable
+    lines = Manifest.read(open_run(run)).unplayable
     assert lines == [SAFE, SHOWN.replace("rkhs-1d", "rkhs-1d, gramacy[grid=5]")]
 
 
@@ -74,7 +74,7 @@ def test_what_is_left_out_goes_by_todays_labels(run, write_suite):
     cbobench.run(write_suite(longer), out=run, cpus=0)
     syn = SHOWN.replace("gramacy, rkhs-1d", "syn")
     assert cbobench.compare(run, only="syn").unplayable == (syn,)
-    assert RunRecord.read(RunFolder.at(run)).unplayable == [SAFE, SHOWN.replace("rkhs-1d", "syn")]
+    assert Manifest.read(open_run(run)).unplayable == [SAFE, SHOWN.replace("rkhs-1d", "syn")]
 
 
 def test_without_skip_the_pair_is_refused_with_what_to_do(write_suite):
@@ -103,7 +103,7 @@ def test_skip_takes_one_word(write_suite):
 
 def test_what_is_removed_from_a_run_is_not_left_out_any_more(run):
     assert main(["remove", str(run), "gramacy", "--yes"]) == 0
-    record = RunRecord.read(RunFolder.at(run))
+    record = Manifest.read(open_run(run))
     assert record.unplayable == [SHOWN.replace("gramacy, ", "")]
     assert [pair.title for pair in record.grids[0].pairs] == ["rkhs-1d/random", "rkhs-1d/safeopt"]
     assert "gramacy" not in record.labels("problems")

@@ -12,10 +12,9 @@ import pytest
 
 import cbobench
 from cbobench.errors import Misuse
-from cbobench.results import drivers
-from cbobench.results.drivers import Claim
+from cbobench.results import lease
+from cbobench.results.lease import TEMPORARY, Lease, find_leftovers
 from cbobench.results.source import libraries, look_again, source_hash
-from cbobench.results.tidy import TEMPORARY, leftovers
 from cbobench.sweep import cluster
 from cbobench.sweep.run import plan
 
@@ -84,11 +83,11 @@ def test_what_cannot_be_sent_is_said(mine, monkeypatch, small_suite):
 @pytest.fixture
 def claimed(small_suite, tmp_path, monkeypatch):
     """The folder of a run that is about to be played; nobody waits for files that do not come."""
-    monkeypatch.setattr(drivers, "UNSEEN", 0.0)
-    monkeypatch.setattr(cluster, "UNSEEN", 0.0)
+    monkeypatch.setattr(lease, "VISIBLE_WITHIN", 0.0)
+    monkeypatch.setattr(cluster, "VISIBLE_WITHIN", 0.0)
     todo = plan(small_suite(), out=tmp_path / "run", cpus=0)
-    with Claim(todo.folder, todo.tasks.cells) as claim:
-        yield claim.there
+    with Lease(todo.folder, todo.tasks.cells) as held:
+        yield held.folder
 
 
 MINE = ("rkhs-1d", "ckb-ucb", source_hash("rkhs-1d", "ckb-ucb"), libraries())
@@ -98,7 +97,7 @@ def test_a_node_that_is_as_it_must_be(claimed):
     mark = cluster.marker_of("5f" * 28)
     answer = cluster.check_here(claimed, mark, [MINE])
     assert answer == ""
-    assert [*leftovers(claimed, "")] == [], "its driver lives"
+    assert [*find_leftovers(claimed, "")] == [], "its driver lives"
     assert TEMPORARY.fullmatch(mark)[2] == str(os.getpid()), "who is asked whether it does"
     assert {*claimed.listing("drivers")} == {mark, f"{claimed.driver}.json"}
     cluster.refuse_wrong_nodes(claimed, {mark: ("host-1", answer)})

@@ -21,7 +21,7 @@ from cbobench.play.task import carry_out
 from cbobench.report.load import Run
 from cbobench.results import folder as folders
 from cbobench.results import store
-from cbobench.results.folder import RunFolder
+from cbobench.results.bundle import open_run
 from cbobench.sweep.executors import ExecutorDied
 from tests.conftest import cbobench_words
 from tests.processes import PATIENCE, assert_gone, below, program, until
@@ -205,7 +205,7 @@ def test_a_signal_after_the_last_word_changes_nothing(write_suite, tmp_path):
 @pytest.mark.filterwarnings("ignore::ResourceWarning")
 def test_an_interruption_anywhere_in_a_publication_leaves_nothing_half_written(tmp_path):
     """Raised at every single instruction of it, one after the other, as the handler of a signal may."""
-    folder = RunFolder.at(tmp_path)
+    folder = open_run(tmp_path)
     files = {store.__file__, folders.__file__}
 
     def interrupted_at(instruction):
@@ -260,14 +260,14 @@ def test_a_signal_while_a_half_written_file_is_removed(tmp_path, monkeypatch):
         self.close()
         signal.raise_signal(signal.SIGTERM)
 
-    monkeypatch.setattr(store.Sink, "discard", discard)
+    monkeypatch.setattr(store.AtomicFile, "discard", discard)
     assert cbobench.run(failing(tmp_path), out=tmp_path / "run", cpus=0).stopped
     assert not list((tmp_path / "run").rglob("*.tmp"))
 
 
 def test_a_deadline_while_a_half_written_file_is_removed(tmp_path, monkeypatch):
     """It does not come in between: the play is over."""
-    discard = store.Sink.discard
+    discard = store.AtomicFile.discard
 
     def late(self):
         signal.getsignal(watch.SIGNAL).__self__.late = 1.0
@@ -275,7 +275,7 @@ def test_a_deadline_while_a_half_written_file_is_removed(tmp_path, monkeypatch):
         discard(self)
 
     monkeypatch.syspath_prepend(str(tmp_path))
-    monkeypatch.setattr(store.Sink, "discard", late)
+    monkeypatch.setattr(store.AtomicFile, "discard", late)
     outcome = cbobench.run(failing(tmp_path), out=tmp_path / "run", cpus=0)
     assert outcome.failed == 2
     assert not list((tmp_path / "run").rglob("*.tmp"))

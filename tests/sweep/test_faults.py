@@ -16,9 +16,9 @@ from cbobench.play.proof import OtherCode
 from cbobench.play.task import carry_out_there
 from cbobench.report.compare import compare
 from cbobench.report.load import Run
+from cbobench.results.bundle import open_run
 from cbobench.results.folder import RunFolder
-from cbobench.results.published import played
-from cbobench.results.status import status
+from cbobench.results.query import read_published, read_status
 from cbobench.sweep.run import plan
 from tests.sweep.helpers import environment_of
 
@@ -49,13 +49,13 @@ def test_what_is_published_between_two_listings_is_no_damage(small_suite, tmp_pa
         with monkeypatch.context() as patch:
             patch.setattr(RunFolder, "names", publish_after_the_first_listing)
             if move == "status":
-                assert status(RunFolder.at(run))[1].counts() == {"done": 7, "failed": 0, "stale": 0, "missing": 5}
+                assert read_status(open_run(run))[1].counts() == {"done": 7, "failed": 0, "stale": 0, "missing": 5}
             elif move == "table":
                 assert "0/4" in str(compare(Run(run))) or "3/4" in str(compare(Run(run)))
             else:
                 assert len(plan(small_suite(), out=run, cpus=0).tasks) == 5
         assert listed[:2] == ["cells", "rounds"]
-    assert len(played(RunFolder.at(run))) == 12
+    assert len(read_published(open_run(run))) == 12
 
 
 THERE = """

@@ -11,7 +11,7 @@ import cbobench
 from cbobench.algorithms.references import Random
 from cbobench.play import answers
 from cbobench.play.task import TooLong, carry_out
-from cbobench.results.folder import RunFolder
+from cbobench.results.bundle import open_run
 from cbobench.sweep import blocks as paces
 from cbobench.sweep.blocks import Pace
 from cbobench.sweep.run import execute, plan
@@ -128,10 +128,10 @@ def test_a_task_that_may_be_given_back_plays_on_where_it_is_quick(first, tmp_pat
     monkeypatch.setattr(answers, "TRIAL", 0.0)
     problem = todo.suite.problems[task.pair.problem.title]
     (tried,) = pace.pieces(task, 2, task.rounds)
-    assert carry_out(problem, tried, RunFolder.at(tmp_path / "a")).ok == 50
+    assert carry_out(problem, tried, open_run(tmp_path / "a")).ok == 50
     monkeypatch.setattr(paces, "LONG", 0.0)
     (tried,) = pace.pieces(task, 2, task.rounds)
-    answer = carry_out(problem, tried, RunFolder.at(tmp_path / "b"))
+    answer = carry_out(problem, tried, open_run(tmp_path / "b"))
     assert isinstance(answer, TooLong)
     assert answer.rounds < task.rounds
     assert not list((tmp_path / "b").rglob("*.parquet"))

@@ -13,9 +13,9 @@ import pytest
 import cbobench
 from cbobench.errors import Misuse
 from cbobench.report.load import Run
-from cbobench.results.folder import RunFolder
+from cbobench.results.bundle import open_run
+from cbobench.results.query import read_status
 from cbobench.results.source import source_hash
-from cbobench.results.status import status
 from tests.conftest import SMALL
 from tests.helpers import assert_same_rows
 from tests.processes import PATIENCE
@@ -145,11 +145,11 @@ def test_a_program_that_uses_ray_itself(reference, tmp_path, ray_is):
 def test_changed_code_is_stale_and_never_mixed_in_silence(small_suite, tmp_path, monkeypatch):
     suite, run = small_suite(), tmp_path / "run"
     cbobench.run(suite, out=run, cpus=0)
-    assert status(RunFolder.at(run))[1].counts() == {"done": 12, "failed": 0, "stale": 0, "missing": 0}
+    assert read_status(open_run(run))[1].counts() == {"done": 12, "failed": 0, "stale": 0, "missing": 0}
     monkeypatch.setattr(
         "cbobench.results.staleness.source_hash", lambda p, a: "changed" if a == "ckb-ts" else source_hash(p, a)
     )
-    assert status(RunFolder.at(run))[1].counts() == {"done": 12, "failed": 0, "stale": 4, "missing": 0}
+    assert read_status(open_run(run))[1].counts() == {"done": 12, "failed": 0, "stale": 4, "missing": 0}
     for room in ("results.staleness", "sweep.blocks"):
         monkeypatch.setattr(f"cbobench.{room}.source_hash", lambda p, a: "changed")
     again = cbobench.run(suite, out=run, cpus=0, again=["stale"])

@@ -1,4 +1,4 @@
-"""`run.json`: the grids that a run folder holds, and how each invocation came about.
+"""The manifest of a run, `run.json`: what was asked for, by which calls, and the index of its cells.
 
 Each call also leaves a file of its own in `invocations/`, so that none is lost where many begin at once.
 """
@@ -6,20 +6,25 @@ Each call also leaves a file of its own in `invocations/`, so that none is lost 
 from __future__ import annotations
 
 import hashlib
+import json
+import re
 import shlex
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, Literal
 
 import numpy as np
+from numpy.typing import NDArray
 
 from cbobench.errors import DamagedRun, Misuse, masked, one_line, printable, refuse_strange, show, unknown
-from cbobench.results.asked import Asked
 from cbobench.results.folder import RunFolder
 from cbobench.results.schema import SCHEMA_VERSION, refuse_version
-from cbobench.suite.cells import Grid, Pair, Strip, Suite
+from cbobench.suite.cells import Cell, Cells, Grid, Strip, Suite
+from cbobench.suite.cells import Pair as Pair
+from cbobench.suite.cells import as_numbers as as_numbers
+from cbobench.suite.cells import as_words as as_words
 from cbobench.suite.variants import Variant as Variant
 from cbobench.suite.variants import canonical, difference, short
 from cbobench.suite.yamlio import texts
@@ -28,18 +33,20 @@ from cbobench.words import counted
 FILE, CALLS, DIGEST = "run.json", "invocations", "digest"
 TRIES = 20
 UNKNOWN = ""
-"""The name of a suite whose record was rebuilt from its cells, which do not hold it: that of the next call."""
+"""The suite's name in a manifest that was rebuilt from the cells, which do not hold it: the next call gives it."""
+CHANGED = "is not what was written: something has changed it since"
+REMAKE = "cbobench verify RUN --repair moves it away and makes it again"
 What = Literal["problems", "algorithms"]
 WHATS: tuple[What, What] = ("problems", "algorithms")
 
 
 @dataclass(frozen=True)
-class RunRecord:
+class Manifest:
     """What `run.json` says.
 
     Attributes:
         suite, about: of the suite.
-        keep: rounds kept, None for all.
+        keep: rounds recorded, None for all.
         block: seeds per task, fixed for the life of the run.
         grids: what was asked for, latest last; a grid contained in a later one is dropped.
         invocations: provenance of each call.
@@ -55,12 +62,12 @@ class RunRecord:
     audit: bool = False
 
     @classmethod
-    def read(cls, folder: RunFolder) -> RunRecord:
-        """The record of a run: `run.json`, and what calls in `invocations/` it does not know (of two calls that write
-        it at once one is the last, and it may be removed).
+    def read(cls, folder: RunFolder) -> Manifest:
+        """The manifest of a run: `run.json`, and the calls in `invocations/` that it does not know (two calls may have
+        written it at once).
 
         Raises:
-            Misuse: no run there. DamagedRun: not what cbobench writes, or another schema.
+            Misuse: no run there. DamagedRun: not what cbobench writes, changed since, or another schema.
         """
         calls = folder.calls(CALLS)
         if not calls and not folder.exists(FILE) and folder.names("cells"):
@@ -69,27 +76,35 @@ class RunRecord:
                 f"or: {masked(shlex.join(['cbobench', 'verify', folder.uri, '--repair']))}"
             )
         content = None if calls and not folder.exists(FILE) else folder.read_json(FILE)
-        record = None if content is None else cls.from_json(content, folder.path(FILE))
-        known = set() if record is None else record.calls
+        found = None if content is None else cls.from_json(content, folder.path(FILE))
+        known = set() if found is None else found.calls
         for name in calls:
             if name not in known:
                 one = cls.from_json(folder.read_json(f"{CALLS}/{name}.json"), folder.path(f"{CALLS}/{name}.json"))
-                record = one if record is None else record.joined(one.grids[-1], one.about, one.invocations[-1])
-        assert record is not None
-        return record
+                found = one if found is None else found.joined(one.grids[-1], one.about, one.invocations[-1])
+        assert found is not None
+        return found
 
     @classmethod
-    def from_json(cls, content: dict[str, Any], path: str) -> RunRecord:
-        """The record that a file holds. Raises `DamagedRun` where it is not what cbobench writes."""
+    def from_json(cls, content: dict[str, Any], path: str) -> Manifest:
+        """The manifest that a file holds.
+
+        Raises:
+            DamagedRun: it is not what cbobench writes, or was changed since (files of older versions hold no digest).
+        """
         refuse_version(path, content.get("schema"))
         try:
-            return cls._of(content)
+            found = cls._of(content)
+            whole = content.get(DIGEST) in (None, content_digest(content))
         except (KeyError, TypeError, ValueError, RecursionError, Misuse) as error:
             reason = one_line(error)
             raise DamagedRun(f"{path} is not what cbobench writes ({reason})") from error
+        if not whole:
+            raise DamagedRun(f"{path} {CHANGED}; {REMAKE}")
+        return found
 
     @classmethod
-    def _of(cls, content: dict[str, Any]) -> RunRecord:
+    def _of(cls, content: dict[str, Any]) -> Manifest:
         for what, text, _ in texts(content):
             refuse_strange(text, what, lines=True)
         found = cls(
@@ -118,7 +133,7 @@ class RunRecord:
             "block": self.block, "grids": [g.to_json() for g in self.grids], "invocations": list(self.invocations),
         }  # fmt: skip
         content |= {"audit": True} if self.audit else {}
-        return content | {DIGEST: digest(content)}
+        return content | {DIGEST: content_digest(content)}
 
     def write(self, folder: RunFolder) -> None:
         """Publish it as `run.json`."""
@@ -136,7 +151,7 @@ class RunRecord:
         if not folder.exists(FILE):
             mine.write(folder)
         for _ in range(TRIES):  # calls may come at once: who writes last has seen all, or writes again
-            now = RunRecord.read(folder)
+            now = Manifest.read(folder)
             now.write(folder)
             if now.calls.issuperset(folder.calls(CALLS)):
                 break
@@ -148,11 +163,11 @@ class RunRecord:
 
     @staticmethod
     def exists(folder: RunFolder) -> bool:
-        """Whether a folder has a record."""
+        """Whether a folder has a manifest."""
         return folder.exists(FILE) or bool(folder.calls(CALLS))
 
-    def extended(self, new: Grid, suite: Suite, invocation: dict[str, Any], where: str) -> RunRecord:
-        """This record with another call added.
+    def extended(self, new: Grid, suite: Suite, invocation: dict[str, Any], where: str) -> Manifest:
+        """This manifest with another call added.
 
         Raises:
             Misuse: the call is of another suite, or records other rounds.
@@ -174,8 +189,8 @@ class RunRecord:
         self._refuse_namesakes(new, where)
         return self.joined(new, suite.about, invocation)
 
-    def joined(self, new: Grid, about: str, invocation: dict[str, Any]) -> RunRecord:
-        """This record with another call's grid, as its latest."""
+    def joined(self, new: Grid, about: str, invocation: dict[str, Any]) -> Manifest:
+        """This manifest with another call's grid, as its latest."""
         earlier = tuple(g for g in self.grids if not new.covers(g))
         grids, calls = (*earlier, new), (*self.invocations, invocation)
         return replace(self, about=about, grids=grids, invocations=calls)
@@ -210,7 +225,7 @@ class RunRecord:
         return ""
 
     @cached_property
-    def cells(self) -> Asked:
+    def cells(self) -> CellIndex:
         """Every cell that was asked for, by id; what two grids spell otherwise is spelt as in the later one."""
         strips: list[Strip] = []
         before: dict[tuple[tuple[str, str], int], list[Strip]] = {}
@@ -225,7 +240,7 @@ class RunRecord:
                     pair = self._latest(strip.pair)
                     earlier.append(strip if pair == strip.pair else replace(strip, pair=pair))
                     strips.append(earlier[-1])
-        return Asked(strips)
+        return CellIndex(strips)
 
     @cached_property
     def _spelt(self) -> dict[str, dict[str, Variant]]:
@@ -248,8 +263,8 @@ class RunRecord:
                     found.setdefault((now.algorithm.label, why), {})[now.problem.label] = None
         return [printable(f"{algorithm} on {', '.join(some)}: {why}") for (algorithm, why), some in found.items()]
 
-    def only(self, glob: str) -> RunRecord:
-        """The record of the matching pairs alone, by what they are called now.
+    def only(self, glob: str) -> Manifest:
+        """The manifest of the matching pairs alone, by their latest names.
 
         Args:
             glob: "problem/algorithm", or one of them, each by title, name or label; * and ? are wildcards.
@@ -259,16 +274,7 @@ class RunRecord:
         """
         if not isinstance(glob, str):
             raise Misuse(f"only is {show(glob)}; give a glob over problem/algorithm, such as 'rkhs-1d/*'")
-        kept = [(grid, tuple(pair for pair in grid.pairs if self._latest(pair).matches(glob))) for grid in self.grids]
-        grids = tuple(
-            replace(
-                grid, pairs=pairs,
-                unplayable=tuple((p, why) for pair, why in grid.unplayable if (p := self._latest(pair)).matches(glob)),
-                problems=tuple(p for p in grid.problems if p in [pair.problem for pair in pairs]),
-                algorithms=tuple(a for a in grid.algorithms if a in [pair.algorithm for pair in pairs]),
-            )
-            for grid, pairs in kept if pairs
-        )  # fmt: skip
+        grids = self._grids_of(lambda pair: self._latest(pair).matches(glob), variants_of="pairs")
         if not grids:
             pairs = (self._latest(pair) for grid in self.grids for pair in grid.pairs)
             words = {word for pair in pairs for v in (pair.problem, pair.algorithm) for word in (v.label, v.name)}
@@ -276,25 +282,37 @@ class RunRecord:
         return replace(self, grids=grids)
 
     def keys(self, glob: str) -> set[tuple[str, str]]:
-        """Those of the matching pairs, of what is left out, too. Raises `Misuse` as `only`."""
+        """The keys of the matching pairs, those that cannot be played included. Raises `Misuse` as `only`."""
         self.only(glob)
         pairs = (pair for grid in self.grids for pair in grid.named)
         return {pair.key for pair in pairs if self._latest(pair).matches(glob)}
 
-    def without(self, keys: set[tuple[str, str]]) -> RunRecord | None:
-        """The record without some pairs, by their keys; None where no pair is left to play."""
+    def without(self, keys: set[tuple[str, str]]) -> Manifest | None:
+        """The manifest without some pairs, by their keys; None where no pair is left to play."""
+        grids = self._grids_of(lambda pair: pair.key not in keys, variants_of="named")
+        return replace(self, grids=grids) if grids else None
+
+    def _grids_of(self, wanted: Callable[[Pair], bool], variants_of: Literal["pairs", "named"]) -> tuple[Grid, ...]:
+        """The grids with the wanted pairs alone; those without a pair to play are left out.
+
+        Args:
+            variants_of: whether problems and algorithms stay that only pairs name which cannot be played.
+        """
         grids = []
         for grid in self.grids:
-            pairs = tuple(pair for pair in grid.pairs if pair.key not in keys)
-            left_out = tuple((pair, why) for pair, why in grid.unplayable if pair.key not in keys)
-            left = replace(grid, pairs=pairs, unplayable=left_out)
-            problems, algorithms = ([getattr(pair, one) for pair in left.named] for one in ("problem", "algorithm"))
+            left = replace(
+                grid, pairs=tuple(pair for pair in grid.pairs if wanted(pair)),
+                unplayable=tuple((pair, why) for pair, why in grid.unplayable if wanted(pair)),
+            )  # fmt: skip
+            problems, algorithms = (
+                [getattr(pair, one) for pair in getattr(left, variants_of)] for one in ("problem", "algorithm")
+            )
             left = replace(
                 left, problems=tuple(p for p in grid.problems if p in problems),
                 algorithms=tuple(a for a in grid.algorithms if a in algorithms),
             )  # fmt: skip
-            grids += [left] if pairs else []
-        return replace(self, grids=tuple(grids)) if grids else None
+            grids += [left] if left.pairs else []
+        return tuple(grids)
 
     def variants(self, what: What) -> dict[str, Variant]:
         """The run's problems or algorithms by title, in the order of the suite; one thing under its latest spelling."""
@@ -324,10 +342,132 @@ class RunRecord:
         return {title: found[title] for title in self.variants(what)}
 
 
-def digest(content: dict[str, Any]) -> str:
-    """Of a record's content without its digest, whatever its layout."""
+def content_digest(content: dict[str, Any]) -> str:
+    """Digest of a manifest's content without its digest, whatever its layout."""
     return hashlib.sha256(canonical({k: v for k, v in content.items() if k != DIGEST}).encode()).hexdigest()
 
 
 def _kept(horizon: int, keep: int | None) -> int:
     return horizon if keep is None else min(horizon, keep)
+
+
+ABSENT = -1
+
+
+def locate(ids: NDArray[np.uint64], known: NDArray[np.uint64], places: NDArray[np.int64]) -> NDArray[np.int64]:
+    """(k,) the places of ids among the (n,) known ones, which ascend; `ABSENT` where one is not known."""
+    if not len(known):
+        return np.full(len(ids), ABSENT)
+    at = np.minimum(np.searchsorted(known, ids), len(known) - 1)
+    return np.where(known[at] == ids, places[at], ABSENT)
+
+
+class CellIndex(Mapping[str, Cell]):
+    """The cells that a run was asked for, by id, in the order of the suite; a cell is made when it is looked up.
+
+    Args:
+        strips: without a cell twice.
+
+    Attributes:
+        strips: the same.
+        of: (n,) which strip each cell is of.
+    """
+
+    def __init__(self, strips: Iterable[Strip]) -> None:
+        self.strips = tuple(strips)
+        self._cells = Cells(self.strips)
+        self._order = np.argsort(self._cells.ids, kind="stable")
+        self._sorted = self._cells.ids[self._order]
+        self.of = np.repeat(np.arange(len(self.strips)), [len(strip) for strip in self.strips])
+
+    def __len__(self) -> int:
+        return len(self._cells)
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(as_words(self.ids))
+
+    def __getitem__(self, cell: str) -> Cell:
+        position = ABSENT
+        with suppress(ValueError, TypeError):  # no id at all
+            position = int(self.where([cell])[0])
+        if position == ABSENT:
+            raise KeyError(cell)
+        return self._cells[position]
+
+    @property
+    def ids(self) -> NDArray[np.uint64]:
+        """(n,) the ids as numbers, in order."""
+        return self._cells.ids
+
+    def where(self, ids: Sequence[str] | NDArray[np.uint64]) -> NDArray[np.int64]:
+        """(k,) positions of cells by their ids, `ABSENT` where one was not asked for."""
+        return locate(ids if isinstance(ids, np.ndarray) else as_numbers(ids), self._sorted, self._order)
+
+    def pairs(self, ids: Sequence[str]) -> list[Pair]:
+        """The pairs of cells that were asked for."""
+        return [self.strips[i].pair for i in self.of[self.where(ids)].tolist()]
+
+
+REBUILT_FROM = ["cell", "problem", "algorithm", "seed", "horizon", "spec", "status"]
+
+
+def rebuild_manifest(folder: RunFolder) -> Manifest:
+    """`run.json` made again from the published cells, each of which says what it is (its `spec`).
+
+    What was asked for and never played is not in it. Labels are titles, and parameters that a title does not name count
+    as the suite's.
+
+    Raises:
+        Misuse: no cells. DamagedRun: a file that cannot be read, or a cell that does not say what it is.
+    """
+    pairs: dict[tuple[str, str], Pair] = {}
+    seeds: dict[tuple[int, tuple[str, str]], set[int]] = {}
+    block = 1
+    kept: dict[int, int] = {}
+    for task in folder.names("cells"):
+        footer, table = folder.read_file("cells", task, REBUILT_FROM)
+        rows = table.to_pylist()
+        block = max(block, footer.get("block", len(rows)))
+        good = sum(row["status"] == "ok" for row in rows)
+        for row in rows:
+            cell = cell_of_row(row, folder.path(f"cells/{task}.parquet"))
+            key = cell.pair.key
+            pairs.setdefault(key, cell.pair)
+            seeds.setdefault((cell.horizon, key), set()).add(cell.seed)
+        if good and rows[0]["horizon"] not in kept:
+            kept[rows[0]["horizon"]] = folder.footer("rounds", task)["rows"] // good
+    if not pairs:
+        raise Misuse(f"{folder} is not a run folder: it has no {FILE} and no cells; give the folder of a run")
+    thinned = [count for horizon, count in kept.items() if count < horizon]
+    alike: dict[tuple[int, tuple[int, ...]], list[Pair]] = {}
+    for (horizon, key), some in sorted(seeds.items()):
+        alike.setdefault((horizon, tuple(sorted(some))), []).append(pairs[key])
+    grids = []
+    for (horizon, numbers), played in alike.items():
+        problems = {p.problem.key: p.problem for p in played}
+        algorithms = {p.algorithm.key: p.algorithm for p in played}
+        grids.append(Grid((*problems.values(),), (*algorithms.values(),), horizon, numbers, tuple(played)))
+    audit = bool(folder.names("audit"))
+    return Manifest(UNKNOWN, "", max(thinned, default=None), block, tuple(grids), ({"rebuilt": True},), audit)
+
+
+def cell_of_row(row: dict[str, Any], path: str) -> Cell:
+    """The cell of a published row. Raises `DamagedRun` where its id, its columns and its `spec` disagree."""
+    try:
+        spec = json.loads(row["spec"])
+        problem, algorithm = (_variant_of(spec[what], row[what]) for what in ("problem", "algorithm"))
+        cell = Cell(Pair(problem, algorithm), spec["horizon"], spec["seed"])
+        said = (cell.id, cell.horizon, cell.seed) == (row["cell"], row["horizon"], row["seed"])
+    except (KeyError, TypeError, ValueError, AttributeError, RecursionError):
+        said = False
+    if not said:
+        raise DamagedRun(f"{path} holds a cell {row['cell']} that does not say what it is")
+    return cell
+
+
+def _variant_of(spec: dict[str, Any], title: str) -> Variant:
+    """What is called by a title; the parameters that the title names are those that were given."""
+    values = dict(spec["values"])
+    named = re.findall(r"(?:\[|,)(\w+)=", title[len(spec["name"]) :])
+    given = {name: values[name] for name in named if name in values}
+    return Variant(spec["name"], given, values, title, given)

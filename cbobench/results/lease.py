@@ -1,0 +1,364 @@
+"""Leases: which calls play into a run, cell by cell, and what calls that were killed have left there.
+
+A call writes a small file into `drivers/` before it plays its first cell, renews it with a heartbeat every few seconds
+(which also reports its progress), and removes it at its end. Calls share a folder as long as they play different cells
+(the jobs of an array, each with its `--only`). A call that would play cells under another's lease is refused, and told
+whose it is. A lease expires when its process has ended, on the same machine, elsewhere when no heartbeat comes.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import platform
+import re
+import threading
+import time
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass, fields, replace
+from datetime import UTC, datetime
+from pathlib import Path
+from types import TracebackType
+from typing import Any, NamedTuple, Self
+
+import numpy as np
+
+from cbobench.errors import CbobenchError, DamagedRun, Misuse, show
+from cbobench.results.folder import SHARD, RunFolder
+from cbobench.results.manifest import FILE
+from cbobench.results.query import read_published
+from cbobench.results.schema import KINDS
+from cbobench.results.store import StoreFailure, machine_id, process_start
+from cbobench.suite.cells import Cells, Pair
+from cbobench.suite.variants import canonical
+from cbobench.words import counted
+
+FOLDER = "drivers"
+HEARTBEAT_SECONDS = 10.0  # between two heartbeats
+FIRST_HEARTBEAT = 1.0  # seconds until the first one that reports progress
+JOIN_TIMEOUT = 10.0  # seconds for which a call that ends waits for a heartbeat that is being written
+EXPIRES_AFTER = 150.0  # seconds without a heartbeat after which a lease of another machine expires
+PROGRESS = "news"  # where a lease file reports progress
+VISIBLE_WITHIN = 10.0  # seconds that a worker's machine may need to see a file that is new on another
+OWN = {FILE, *KINDS, FOLDER, "invocations", "log", "quarantine"}
+"""What a run folder holds."""
+TEMPORARY = re.compile(r"\..+\.([\w-]+)\.(\d+)\.\d+\.tmp")
+"""Name of a file that is being written: on which machine, by which process."""
+
+SeedRanges = dict[str, list[list[int]]]
+"""Cells as ranges of seeds [first, end) by `pair_id`."""
+
+
+@dataclass(frozen=True)
+class Driver:
+    """A call that plays, as its lease file describes it."""
+
+    id: str
+    host: str
+    pid: int
+    machine: str
+    born: str
+    since: str
+    holds: bool
+    cells: SeedRanges
+
+    def __str__(self) -> str:
+        return f"process {self.pid} on {self.host} (since {self.since})"
+
+    def alive(self, heard: float | None) -> bool:
+        """Whether it may still play.
+
+        Args:
+            heard: seconds since its last heartbeat, by the clock of the folder; None if that is not known.
+        """
+        if self.machine == machine_id():
+            return process_start(self.pid) == self.born
+        return heard is None or heard < EXPIRES_AFTER
+
+
+class Heartbeat(NamedTuple):
+    """The latest heartbeat of a call.
+
+    Attributes:
+        driver: the call.
+        written: when, in nanoseconds by the clock of the folder; None where that is not known.
+        progress: of a call that plays; empty before it begins.
+    """
+
+    driver: Driver
+    written: int | None
+    progress: dict[str, Any]
+
+
+def read_heartbeats(folder: RunFolder) -> list[Heartbeat]:
+    """The latest heartbeat of every call with a lease file, in order."""
+    listed = {name: info for name, info in folder.listing(FOLDER).items() if name.endswith(".json") and name[0] != "."}
+    found = []
+    for name, info in sorted(listed.items()):
+        with suppress(DamagedRun, Misuse, KeyError):  # removed meanwhile, or foreign
+            content = folder.read_json(f"{FOLDER}/{name}") | {"id": name.removesuffix(".json")}
+            driver = Driver(**{field.name: content[field.name] for field in fields(Driver)})
+            progress = content.get(PROGRESS)
+            found.append(Heartbeat(driver, info.mtime_ns, progress if isinstance(progress, dict) else {}))
+    return found
+
+
+def read_drivers(folder: RunFolder, clock: str | None = None) -> list[tuple[Driver, bool]]:
+    """Every call with a lease file, in order, and whether it may still play.
+
+    Args:
+        clock: a call whose lease was written just now, by the folder's clock.
+    """
+    found = read_heartbeats(folder)
+    now = next((one.written for one in found if one.driver.id == clock and one.written), time.time_ns())
+    return [(one.driver, one.driver.alive(one.written and (now - one.written) / 1e9)) for one in found]
+
+
+def refuse_played(folder: RunFolder, then: str) -> None:
+    """Raises `Misuse` where a call plays into a folder; `then` says what to do when it has ended."""
+    for driver, alive in read_drivers(folder):
+        if alive:
+            raise Misuse(f"{folder} is played by {driver}; {then} when that has ended")
+
+
+def new_call_id() -> str:
+    """A unique id of a call: sorted by time, fit for a file name."""
+    return f"{datetime.now(UTC):%Y%m%dT%H%M%S.%fZ}-{machine_id()}-{os.getpid()}-{os.urandom(2).hex()}"
+
+
+class Lease:
+    """The right to play some cells of a run, from `with` to its end.
+
+    Args:
+        folder: the run.
+        cells: what this call plays; none where it does something else that others should see.
+        note: told in one line of leases that have expired.
+
+    Attributes:
+        id: of this call.
+        folder: the run, to play into.
+
+    Raises:
+        Misuse: another call plays some of the cells, or the folder cannot be written. StoreFailure: the latter, of a
+            lease without cells.
+    """
+
+    def __init__(self, folder: RunFolder, cells: Cells, note: Callable[[str], None] = lambda text: None) -> None:
+        self.id, self.note = new_call_id(), note
+        self._unleased, self.folder = folder, replace(folder, driver=self.id)
+        since = datetime.now(UTC).isoformat(timespec="seconds")
+        self.mine = Driver(
+            self.id, platform.node(), os.getpid(), machine_id(), process_start(os.getpid()), since, False,
+            _seed_ranges_of(cells),
+        )  # fmt: skip
+        place = Path(folder.uri)
+        self._created = [one for one in (place, *place.parents) if folder.local and not one.exists()]
+        self._over = threading.Event()
+        self._thread: threading.Thread | None = None
+        self._progress: Callable[[], dict[str, Any]] = dict
+
+    def __enter__(self) -> Self:
+        try:
+            _write_lease(self._unleased, self.mine)
+        except StoreFailure as error:
+            if not self.mine.cells:
+                raise
+            raise Misuse(f"{str(error).partition(';')[0]}; give another --out") from error
+        try:
+            self._acquire()
+        except BaseException:
+            self.folder.remove(_file(self.id))
+            raise
+        _leases[self.id] = self
+        return self
+
+    def _acquire(self) -> None:
+        """Hold the cells, once no earlier call asks for some of them.
+
+        Each call writes its request before it reads those of others: of two, at least one sees the other.
+        """
+        while True:
+            others = [(d, alive) for d, alive in read_drivers(self.folder, self.id) if d.id != self.id]
+            rivals = [(d, n) for d, alive in others if alive and (n := _count_common(d.cells, self.mine.cells))]
+            for driver, number in rivals:
+                if driver.holds or driver.id < self.id:
+                    count = sum(end - first for ranges in self.mine.cells.values() for first, end in ranges)
+                    raise Misuse(
+                        f"{number:,} of the {counted(count, 'cell')} to play in {self.folder} are played by {driver} "
+                        "already; wait for it, or end it, or ask for other cells with --only"
+                    )
+            if not rivals:
+                break
+            time.sleep(0.05)  # a later call either sees this one, and gives up, or holds
+        for driver, alive in others:
+            if not alive:
+                self.note(f"{driver} ended without a word; what it has published stays, the rest is played")
+                self.folder.remove(_file(driver.id))
+        self.mine = replace(self.mine, holds=True)
+        _write_lease(self._unleased, self.mine)
+        self.renewed = time.monotonic()
+
+    def report_progress(self, progress: Callable[[], dict[str, Any]]) -> None:
+        """Report progress with each heartbeat, for the first time soon."""
+        self._progress, self.renewed = progress, time.monotonic() - HEARTBEAT_SECONDS + FIRST_HEARTBEAT
+
+    def send_heartbeat(self) -> None:
+        """Renew the lease, if it is time. A folder that cannot be written now is tried again later."""
+        if time.monotonic() - self.renewed >= HEARTBEAT_SECONDS:
+            self.renewed = time.monotonic()
+            with suppress(CbobenchError):
+                _write_lease(self.folder, self.mine, self._progress())
+
+    def start_heartbeat_thread(self) -> None:
+        """Renew the lease from a thread, where nobody calls `send_heartbeat` (and nobody forks)."""
+
+        def live() -> None:
+            while not self._over.wait(HEARTBEAT_SECONDS):
+                self.send_heartbeat()
+
+        self._thread = threading.Thread(target=live, daemon=True)
+        self._thread.start()
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._over.set()
+        _leases.pop(self.id, None)
+        if self._thread is not None:
+            self._thread.join(JOIN_TIMEOUT)  # else its heartbeat brings the file back
+        with suppress(CbobenchError):  # the folder may be why we leave
+            self.folder.remove(_file(self.id))
+        if self._created and kind is not None:
+            with suppress(OSError):  # a call that failed at once leaves no empty folders
+                Path(self.folder.path(FOLDER)).rmdir()
+                for made in self._created:
+                    made.rmdir()
+
+
+_leases: dict[str, Lease] = {}
+
+
+def send_heartbeat(folder: RunFolder) -> None:
+    """Renew the lease of the call that plays into a folder, if it is of this process."""
+    if folder.driver in _leases:
+        _leases[folder.driver].send_heartbeat()
+
+
+def refuse_unshared_folder(folder: RunFolder) -> None:
+    """Raises `StoreFailure` where the driver's lease is not seen: the folder of that name here is another one."""
+    if not folder.driver or folder.driver in _seen:
+        return
+    deadline = time.monotonic() + VISIBLE_WITHIN
+    while not folder.exists(_file(folder.driver)):
+        if time.monotonic() > deadline:
+            raise StoreFailure(
+                f"{platform.node()} does not see the driver's folder {folder}: what it played there would be lost; "
+                "give --out on a file system that all machines share, or in a bucket"
+            )
+        time.sleep(0.5)
+    _seen.add(folder.driver)
+
+
+_seen: set[str] = set()
+
+
+def _file(name: str) -> str:
+    return f"{FOLDER}/{name}.json"
+
+
+def _write_lease(folder: RunFolder, driver: Driver, progress: dict[str, Any] | None = None) -> None:
+    folder.write_json(_file(driver.id), {**driver.__dict__, PROGRESS: progress or {}})
+
+
+def pair_id(pair: Pair, horizon: int) -> str:
+    """Sixteen digits that stand for the cells of a pair and a horizon in a lease file."""
+    return hashlib.sha256(canonical([*pair.key, horizon]).encode()).hexdigest()[:16]
+
+
+def _seed_ranges_of(cells: Cells) -> SeedRanges:
+    found: dict[str, list[int]] = {}
+    for strip in cells.strips:
+        found.setdefault(pair_id(strip.pair, strip.horizon), []).extend(np.asarray(strip.seeds).tolist())
+    return {key: seed_ranges(seeds) for key, seeds in found.items()}
+
+
+def seed_ranges(seeds: list[int]) -> list[list[int]]:
+    """Seeds as ranges [first, end)."""
+    found: list[list[int]] = []
+    for seed in sorted(seeds):
+        if found and found[-1][1] == seed:
+            found[-1][1] += 1
+        else:
+            found.append([seed, seed + 1])
+    return found
+
+
+def _count_common(one: SeedRanges, other: SeedRanges) -> int:
+    """How many cells two calls have in common."""
+    pairs = ((a, b) for key in {*one} & {*other} for a in one[key] for b in other[key])
+    return sum(max(0, min(a[1], b[1]) - max(a[0], b[0])) for a, b in pairs)
+
+
+def refuse_foreign_folder(folder: RunFolder) -> None:
+    """Raises `Misuse` where a folder without run.json is not empty, or no folder."""
+    if folder.exists(""):
+        raise Misuse(f"{folder} is a file; give a folder for the run")
+    others = [name for name in folder.listing("") if name not in OWN and not name.startswith(".run.json.")]
+    within = [name for kind in KINDS for name in folder.listing(kind) if not name.endswith((".parquet", ".tmp"))]
+    if others or within:
+        what = show(min(others or within))
+        raise Misuse(f"{folder} is not empty and not a run folder: it holds {what}; give another --out")
+
+
+def find_leftovers(folder: RunFolder, call: str) -> list[Path]:
+    """Temporary files without a writer: of ended processes of this machine, of others if no other call plays.
+
+    Args:
+        call: the one that asks, whose own work has not begun or is over.
+    """
+    places = [Path(folder.path(kind)) for kind in ("", *(OWN - {FILE}))] if folder.local else []
+    dead, elsewhere = [], []
+    for path in (path for place in places for path in place.glob(".*.tmp")):
+        match = TEMPORARY.fullmatch(path.name)
+        if match is None or match[1] != machine_id():
+            elsewhere += [path] if path.parent.name in KINDS else []
+        elif not process_start(int(match[2])):
+            dead.append(path)
+    # Leases are read after the files: a call holds one from before its first file until after its last.
+    if elsewhere and not any(alive for driver, alive in read_drivers(folder, call) if driver.id != call):
+        dead += elsewhere
+    return dead
+
+
+def find_orphans(folder: RunFolder) -> list[str]:
+    """Tasks with rounds and without cells: their worker was ended in between, or is about to publish them."""
+    return sorted({*folder.names("rounds")} - {*folder.names("cells")})
+
+
+def remove_leftovers(folder: RunFolder, call: str, over: bool = False) -> int:
+    """Remove what killed calls have left; returns how many files.
+
+    Rounds without cells go when each of their cells is published by another task, by the same attempt or a later one:
+    what a straggler then publishes does not count (see `read_published`). Tasks whose cells other tasks have published,
+    too, stay: each cell counts once, a call that played one looks for it at its end, and a reader who has listed one is
+    led on by a shard only. `cbobench compact` makes one row of each.
+
+    Args:
+        call: the one that asks.
+        over: whether everything of this call is published; only then rounds are looked at.
+    """
+    files = find_leftovers(folder, call)
+    for path in files:
+        path.unlink(missing_ok=True)
+    removed = len(files)
+    orphans = [task for task in find_orphans(folder) if not task.startswith(SHARD)] if over else []
+    with suppress(DamagedRun):  # `verify` names what is damaged
+        rows = read_published(folder) if orphans else {}
+        for task in orphans:
+            footer = folder.footer("rounds", task)
+            if all(c in rows and rows[c].attempt >= footer.get("attempt", 0) for c in footer["cells"]):
+                folder.remove(f"rounds/{task}.parquet")
+                folder.remove(f"audit/{task}.parquet")
+                removed += 1
+    return removed

@@ -1,0 +1,313 @@
+"""What of a run is published: the row of each cell that counts, the state of every cell, and rows of rounds by cell.
+
+A run may have a million cells: they are columns here, not objects.
+"""
+
+from __future__ import annotations
+
+import itertools
+import re
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import suppress
+from dataclasses import dataclass
+from functools import partial
+from typing import NamedTuple
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from cbobench.errors import DamagedRun
+from cbobench.results.folder import REPAIR, SHARD, FileGone, RunFolder, TruncatedFile, retry_if_gone
+from cbobench.results.manifest import ABSENT as ABSENT
+from cbobench.results.manifest import Manifest, locate
+from cbobench.results.schema import schema
+from cbobench.results.staleness import Freshness
+from cbobench.suite.cells import Cell, Cells, Strip, as_numbers, as_words
+from cbobench.words import counted
+
+COLUMNS = ["cell", "status", "error", "source", "libraries", "cpu", "attempt"]
+
+
+class Origin(NamedTuple):
+    """Code, libraries and CPU that played a cell; files of older versions do not say the CPU."""
+
+    source: str
+    libraries: str
+    cpu: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class PublishedCell:
+    """The published row of a cell that counts: the latest attempt, and the task that holds it."""
+
+    cell: str
+    task: str
+    status: str
+    error: str | None
+    source: str
+    libraries: str
+    attempt: int
+
+
+@dataclass(frozen=True, eq=False)
+class PublishedCells(Mapping[str, PublishedCell]):
+    """The rows that count, by the cells' ids.
+
+    Attributes:
+        ids: (n,) as numbers, ascending.
+        rows: (n,) their positions in the table.
+        table: every row that was read, whether it counts or not.
+        task, origin: (rows of the table,) positions in `tasks` and `origins`.
+        tasks: names of the files.
+        origins: what played.
+        failed, attempt: (rows of the table,).
+    """
+
+    ids: NDArray[np.uint64]
+    rows: NDArray[np.int64]
+    table: pa.Table
+    task: NDArray[np.int64]
+    origin: NDArray[np.int64]
+    tasks: list[str]
+    origins: list[Origin]
+    failed: NDArray[np.bool_]
+    attempt: NDArray[np.int64]
+
+    def __len__(self) -> int:
+        return len(self.ids)
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(as_words(self.ids))
+
+    def __getitem__(self, cell: str) -> PublishedCell:
+        row = ABSENT
+        with suppress(ValueError):  # no id at all
+            row = int(self.find(as_numbers([cell]))[0])
+        if row == ABSENT:
+            raise KeyError(cell)
+        state, origin = "failed" if self.failed[row] else "ok", self.origins[self.origin[row]]
+        return PublishedCell(
+            cell, self.tasks[self.task[row]], state, self.table["error"][row].as_py(), origin.source, origin.libraries,
+            int(self.attempt[row]),
+        )  # fmt: skip
+
+    def find(self, ids: NDArray[np.uint64]) -> NDArray[np.int64]:
+        """(k,) rows of cells, `ABSENT` where one is not published."""
+        return locate(ids, self.ids, self.rows)
+
+    def has_origin(self, rows: NDArray[np.int64], holds: Callable[[Origin], bool]) -> NDArray[np.bool_]:
+        """(k,) whether a condition holds of the origin of some rows."""
+        known = np.array([holds(origin) for origin in self.origins], dtype=bool)
+        return known[self.origin[rows]]
+
+    def cpus(self, rows: NDArray[np.int64]) -> set[str]:
+        """The kinds of CPU that played some rows, as far as they are known."""
+        kinds = [self.origins[i].cpu for i in np.flatnonzero(np.bincount(self.origin[rows])).tolist()]
+        return {kind for kind in kinds if kind is not None}
+
+    def by_task(self, cells: Iterable[str]) -> dict[str, list[str]]:
+        """Published cells by the file that holds them."""
+        listed = list(cells)
+        found: dict[str, list[str]] = {}
+        for cell, task in zip(listed, self.task[self.find(as_numbers(listed))].tolist(), strict=True):
+            found.setdefault(self.tasks[task], []).append(cell)
+        return found
+
+
+def read_published(folder: RunFolder, columns: list[str] | None = COLUMNS) -> PublishedCells:
+    """The row that counts of every published cell. A cell played twice counts once, by its latest attempt.
+
+    Cells are listed before rounds, and a task publishes its rounds before its cells: whatever is published meanwhile,
+    the rounds of every cell that was listed are there. Where files go meanwhile, because a shard replaces them (see
+    `results.compact`), the folder is read again.
+
+    Args:
+        columns: to read, `COLUMNS` among them; None for all.
+
+    Raises:
+        DamagedRun: a file of the run is truncated or foreign, or a task's rounds are missing.
+    """
+    return retry_if_gone(lambda: _read_published(folder, columns))
+
+
+def _read_published(folder: RunFolder, columns: list[str] | None) -> PublishedCells:
+    names = folder.names("cells")
+    rounds = folder.names("rounds")
+    replaced: set[str] = set()
+    tasks: list[str] = []
+    tables: list[pa.Table] = []
+    for name in sorted(names, key=lambda name: (not name.startswith(SHARD), name)):
+        if name not in replaced:
+            footer, table = folder.read_file("cells", name, columns)
+            replaced.update(footer.get("replaces", ()))
+            tasks.append(name)
+            tables.append(table)
+    known = set()
+    for name in rounds:
+        if name not in replaced:
+            try:
+                folder.footer("rounds", name)
+                known.add(name)
+            except TruncatedFile:
+                if name in names:
+                    raise  # else its cells are played again, and it is written again
+    table = pa.concat_tables(tables) if tables else schema("cells").empty_table()
+    task = np.repeat(np.arange(len(tasks)), [len(table) for table in tables])
+    origins: dict[Origin, int] = {}
+    try:
+        numbers = as_numbers(table["cell"].to_pylist())
+        each = map(Origin, *(table[name].to_pylist() for name in Origin._fields))
+        origin = np.array([origins.setdefault(one, len(origins)) for one in each], dtype=np.int64)
+        attempt = np.array(table["attempt"].to_pylist(), dtype=np.int64)  # its own arrays would import pandas
+        failed = np.array([state != "ok" for state in table["status"].to_pylist()], dtype=bool)
+    except (ValueError, TypeError, pa.ArrowException) as error:
+        raise DamagedRun(f"{folder.path('cells')} holds rows that cbobench did not write; {REPAIR}") from error
+    bare = ~np.array([name in known for name in tasks], dtype=bool)[task] & ~failed
+    order = np.lexsort((-np.arange(len(numbers)), attempt, numbers))
+    order = order[~bare[order]]
+    latest = order[np.append(numbers[order][1:] != numbers[order][:-1], np.ones(min(1, len(order)), bool))]
+    found = PublishedCells(numbers[latest], latest, table, task, origin, tasks, [*origins], failed, attempt)
+    for row in np.flatnonzero(bare):
+        other = found.find(numbers[row : row + 1])[0]
+        if other == ABSENT or attempt[row] > attempt[other]:  # else a straggler of a call that died
+            _refuse_bare(folder, tasks[task[row]])
+    return found
+
+
+def _refuse_bare(folder: RunFolder, task: str) -> None:
+    """Raises `DamagedRun` for a task without rounds, or `FileGone` where its cells have gone, too."""
+    if not folder.exists(f"cells/{task}.parquet"):
+        raise FileGone(f"cells/{task}.parquet is missing")
+    raise DamagedRun(
+        f"{folder.path('rounds')}/{task}.parquet is missing, its cells are there; restore it, or, when nothing "
+        f"writes to the run: {REPAIR}"
+    )
+
+
+def no_cells() -> PublishedCells:
+    """What is published of a run that has not begun."""
+    none = np.empty(0, dtype=np.int64)
+    table = schema("cells").empty_table()
+    return PublishedCells(none.astype(np.uint64), none, table, none, none, [], [], none.astype(bool), none)
+
+
+@dataclass
+class Status:
+    """Cells of a run by state.
+
+    Of those that are done, `stale` ones were played by code that has changed since, `unchecked` ones by code that
+    cannot be imported here, `other` ones with other libraries than this machine's. `cpus`: the kinds of CPU that
+    played them, where they are known.
+    """
+
+    done: Cells
+    failed: list[tuple[Cell, str]]
+    cpus: set[str]
+    stale: Cells
+    missing: Cells
+    unchecked: Cells
+    other: Cells
+
+    def counts(self) -> dict[str, int]:
+        return {name: len(getattr(self, name)) for name in ("done", "failed", "stale", "missing")}
+
+
+def read_status(folder: RunFolder) -> tuple[Manifest, Status]:
+    """The state of every cell that was asked for, from the folder alone."""
+    manifest = Manifest.read(folder)
+    found, freshness = read_published(folder), Freshness()
+    strips: dict[str, list[Strip]] = {name: [] for name in ("done", "stale", "missing", "unchecked", "other")}
+    failures: list[tuple[Cell, str]] = []
+    cpus: set[str] = set()
+    for strip in manifest.cells.strips:
+        rows = found.find(strip.ids)
+        there = rows != ABSENT
+        failed = there & found.failed[rows] if len(found) else there
+        good = there & ~failed
+        states = {"missing": ~there, "done": good}
+        if good.any():
+            states["stale"] = good & found.has_origin(rows, partial(freshness.stale, strip.pair))
+            states["unchecked"] = good & freshness.unknown(strip.pair)
+            states["other"] = good & found.has_origin(rows, freshness.other_libraries)
+            cpus |= found.cpus(rows[good])
+        for name, wanted in states.items():
+            if wanted.any():
+                strips[name].append(strip if wanted.all() else strip.only(wanted))
+        errors = [(i, found.table["error"][rows[i]].as_py()) for i in np.flatnonzero(failed).tolist()]
+        failures += [(strip.cell(i), error or "") for i, error in errors]
+    return manifest, Status(failed=failures, cpus=cpus, **{name: Cells(tuple(some)) for name, some in strips.items()})
+
+
+SHOWN = 5
+LONGEST = 80
+_CELL = re.compile(r".*? seed \d+: (?:round \d+: )*")
+_NUMBER = re.compile(r"-?\d+(?:\.\d+)?(?:e[-+]?\d+)?")
+
+
+class FailureCounts:
+    """Counts errors by kind: the cell, the round and other numbers apart. Thousands that fail alike are one line."""
+
+    def __init__(self, errors: Iterable[str] = ()) -> None:
+        self.counts: Counter[str] = Counter()
+        self.first: dict[str, str] = {}
+        for error in errors:
+            self.add(error)
+
+    def add(self, error: str) -> None:
+        """Count a line such as "rkhs-1d / random seed 3: round 7: ValueError: no"."""
+        kind = _NUMBER.sub("#", _CELL.sub("", error, count=1))
+        self.counts[kind] += 1
+        self.first.setdefault(kind, error)
+
+    @property
+    def total(self) -> int:
+        return self.counts.total()
+
+    def __str__(self) -> str:
+        """How many failed, and of what, the commonest first: "12 failed: 10 x ValueError: no, 2 x timed out"."""
+        words = []
+        for kind, count in self.counts.most_common(SHOWN):
+            text = _CELL.sub("", self.first[kind], count=1)
+            text = text if len(text) <= LONGEST else text[: LONGEST - 4] + " ..."
+            words.append(f"{count:,} x {text}")
+        others = len(self.counts) - len(words)
+        more = [counted(others, "other kind")] if others else []
+        return f"{self.total:,} failed: {', '.join([*words, *more])}"
+
+    def examples(self) -> list[str]:
+        """The first failure of each of the commonest kinds."""
+        return [self.first[kind] for kind, _ in self.counts.most_common(SHOWN)]
+
+
+def select_cells(table: pa.Table, cells: list[str]) -> pa.Table:
+    """The rows of some cells."""
+    codes = cell_codes(table)
+    kept = np.isin(codes.dictionary.to_numpy(zero_copy_only=False), cells)
+    return table if kept.all() else table.filter(pa.array(kept[codes.indices.to_numpy()]))
+
+
+def sort_by_cell(table: pa.Table, order: dict[str, int]) -> list[tuple[int, pa.Table]]:
+    """The rows of a table by the cells' order and t, cut where cells of other tables may lie between."""
+    ranks = cell_positions(table, order)
+    index = np.lexsort((table["t"].to_numpy(), ranks))
+    table, ranks = table.take(pa.array(index)), ranks[index]
+    cuts = np.flatnonzero(np.diff(ranks) > 1) + 1
+    bounds = [0, *cuts.tolist(), len(ranks)]
+    return [(int(ranks[a]), table.slice(a, b - a)) for a, b in itertools.pairwise(bounds) if b > a]
+
+
+def cell_positions(table: pa.Table, known: dict[str, int]) -> NDArray[np.int64]:
+    """(rows,) the positions of the rows' cells, `ABSENT` where a cell has none."""
+    codes = cell_codes(table)
+    found = np.array([known.get(cell, ABSENT) for cell in codes.dictionary.to_pylist()], dtype=np.int64)
+    return found[codes.indices.to_numpy()]
+
+
+def cell_codes(table: pa.Table) -> pa.DictionaryArray:
+    """The cells of a table, as codes into their ids."""
+    column = table["cell"]
+    if not pa.types.is_dictionary(column.type):
+        return column.combine_chunks().dictionary_encode()
+    return column.unify_dictionaries().combine_chunks()
