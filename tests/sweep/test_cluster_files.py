@@ -319,7 +319,7 @@ def test_a_slurm_job_that_too_few_nodes_join_plays_nothing(slurm_job, lost):
     assert calls.count("count") <= (2 if lost else 60)
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_the_slurm_script_plays_stops_in_time_and_resumes(small_suite, tmp_path):
     """With stubs for Slurm's commands: TERM stops it in order and queues it again; then it plays what is missing."""
     suite = small_suite(horizon=1500, seeds=8)

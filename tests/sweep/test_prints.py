@@ -41,7 +41,7 @@ def loud(write_suite, tmp_path, command):
     return play
 
 
-@pytest.mark.parametrize("players", ["as it comes", pytest.param("ray", marks=pytest.mark.slow)])
+@pytest.mark.parametrize("players", ["as it comes", pytest.param("ray", marks=pytest.mark.long)])
 def test_what_cells_print_is_not_shown_and_one_line_says_so(loud, players):
     said = loud(players, 2)
     assert len(said) < 5000

@@ -45,7 +45,6 @@ def play(folder, suite, out, players="as it comes", words=(), environment=None):
 
 WAYS = [
     pytest.param("as it comes", "plain.yaml", ["--cpus", 2, "--no-imports"], id="forked"),
-    pytest.param("as it comes", "own.yaml", ["--cpus", 0], id="inline"),
     pytest.param("fresh workers", "own.yaml", ["--cpus", 2], id="fresh"),
     pytest.param("ray", "own.yaml", ["--cpus", 2], id="ray", marks=pytest.mark.slow),
 ]
@@ -56,7 +55,7 @@ def test_shadow_modules_are_not_run(shadowed, tmp_path, players, suite, words):
     play(shadowed, suite, tmp_path / "run", players, words)
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_shadow_modules_are_not_run_on_a_cluster_that_is_joined(shadowed, tmp_path):
     with cluster(tmp_path) as (address, environment):
         for i, (suite, words) in enumerate([("plain.yaml", ["--no-imports"]), ("own.yaml", ["--ship"])]):

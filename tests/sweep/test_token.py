@@ -76,40 +76,61 @@ def test_the_folder_of_ray_is_for_this_user_alone_and_goes_with_it(tmp_path, end
     until(lambda: not folder.exists(), lambda: f"{folder} is still there")
 
 
-@pytest.mark.slow
-def test_a_plain_head_is_joined_with_the_token_of_this_home(tmp_path, write_suite):
-    """A head asks for a token where there is one as it starts; one that asks for none is joined with one, too."""
-    with_token, without = at_home(tmp_path / "with"), at_home(tmp_path / "without")
-    (tmp_path / "with" / ".ray").mkdir()
-    (tmp_path / "with" / ".ray" / "auth_token").write_text("5f" * 16)
+@pytest.fixture
+def play(write_suite, tmp_path):
+    """Plays two cells on the Ray at an address."""
     suite = write_suite("suite: s\nhorizon: 5\nseeds: 2\nproblems: [rkhs-1d]\nalgorithms: [random]\n")
 
-    def play(address, out, environment, program=("-m", "cbobench")):
+    def played(address, out, environment, program=("-m", "cbobench")):
         words = [sys.executable, *program, "run", str(suite), "--out", str(tmp_path / out), "--address", address]
         return subprocess.run(words, capture_output=True, text=True, timeout=300, check=False, env=environment)
 
-    def started(environment):
-        port = free_port()
-        words = ["--node-ip-address=127.0.0.1", f"--port={port}", "--num-cpus=1", "--object-store-memory=100000000"]
-        return f"127.0.0.1:{port}", head(words, environment, tmp_path / "head.log")
+    return played
 
-    address, asks = started(with_token)
+
+def started(environment, tmp_path):
+    port = free_port()
+    words = ["--node-ip-address=127.0.0.1", f"--port={port}", "--num-cpus=1", "--object-store-memory=100000000"]
+    return f"127.0.0.1:{port}", head(words, environment, tmp_path / "head.log")
+
+
+@pytest.fixture
+def homes(tmp_path):
+    """Environments of a home with a token, and of one without."""
+    found = at_home(tmp_path / "with"), at_home(tmp_path / "without")
+    (tmp_path / "with" / ".ray").mkdir()
+    (tmp_path / "with" / ".ray" / "auth_token").write_text("5f" * 16)
+    return found
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("full", [False, pytest.param(True, marks=pytest.mark.long)])
+def test_a_head_is_joined_with_the_token_of_this_home(tmp_path, play, homes, full):
+    """A head asks for a token where there is one as it starts."""
+    with_token, without = homes
+    refusals = {
+        "the one here is another": {"RAY_AUTH_TOKEN": "00" * 16},
+        "there is none here": {},
+        "RAY_AUTH_MODE is 'disabled' here": {"RAY_AUTH_MODE": "disabled"},
+    }
+    programs = {"plain": ("-m", "cbobench"), "imported": ("-c", JOINED)}
+    address, asks = started(with_token, tmp_path)
     with asks:
-        for out, program in (("plain", ("-m", "cbobench")), ("imported", ("-c", JOINED))):
+        for out, program in [*programs.items()][: 2 if full else 1]:
             done = play(address, out, with_token, program)
             assert done.returncode == 0, done.stderr
             assert [*cbobench.load_cells(tmp_path / out)["status"]] == ["ok", "ok"]
-        for more, says in (
-            ({}, "there is none here"),
-            ({"RAY_AUTH_TOKEN": "00" * 16}, "the one here is another"),
-            ({"RAY_AUTH_MODE": "disabled"}, "RAY_AUTH_MODE is 'disabled' here"),
-        ):
+        for says, more in [*refusals.items()][: 3 if full else 1]:
             done = play(address, "refused", without | more)
             assert done.returncode == 2, done.stderr
             wanted = f"Ray at {address} asks for a token, and {says}; copy ~/.ray/auth_token from its head, or set RAY_"
             assert wanted in done.stderr
-    address, asks_not = started(without)
+
+
+@pytest.mark.long
+def test_a_head_that_asks_for_no_token_is_joined_with_one_too(tmp_path, play, homes):
+    address, asks_not = started(homes[1], tmp_path)
     with asks_not:
-        for out, environment in (("open", without), ("open-with", with_token)):
+        for out, environment in zip(("open-with", "open"), homes, strict=True):
             done = play(address, out, environment)
             assert done.returncode == 0, done.stderr
