@@ -10,7 +10,7 @@ from __future__ import annotations
 import sys
 import time
 from collections import deque
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import suppress
 from math import inf
 
@@ -131,51 +131,6 @@ def start_executor(
     return workers
 
 
-class Queue:
-    """Tasks that wait, in order; those that come back are first again, or the very last.
-
-    Args:
-        tasks: made one by one as they are taken.
-    """
-
-    def __init__(self, tasks: Sequence[Task]) -> None:
-        self._tasks, self._taken = tasks, 0
-        self._back: deque[Task] = deque()
-        self._last: deque[Task] = deque()
-
-    def __len__(self) -> int:
-        return len(self._tasks) - self._taken + len(self._back) + len(self._last)
-
-    def __iter__(self) -> Iterator[Task]:
-        yield from self._back
-        yield from (self._tasks[i] for i in range(self._taken, len(self._tasks)))
-        yield from self._last
-
-    def popleft(self) -> Task:
-        """The next one."""
-        if self._back:
-            return self._back.popleft()
-        if self._taken == len(self._tasks):
-            return self._last.popleft()
-        self._taken += 1
-        return self._tasks[self._taken - 1]
-
-    def pop_longest(self, seconds: Callable[[Task], float]) -> Task:
-        """Of those that wait, all of which are made for it, the one that takes longest."""
-        self._back, self._taken, self._last = deque(self), len(self._tasks), deque()
-        longest = max(self._back, key=seconds)
-        self._back.remove(longest)
-        return longest
-
-    def put_back(self, tasks: Iterable[Task]) -> None:
-        """Let some be the next ones, in their order."""
-        self._back.extendleft(reversed([*tasks]))
-
-    def put_last(self, task: Task) -> None:
-        """Let one wait for all others."""
-        self._last.append(task)
-
-
 class Scheduler:
     """Hands out tasks and yields their receipts as they come.
 
@@ -202,7 +157,8 @@ class Scheduler:
     ) -> None:
         self.folder, self.executor, self.pace, self.note = folder, executor, pace, note
         self.budget, self.spent = budget or Budget(None), False
-        self.queue = Queue(tasks)
+        self.tasks = tasks
+        self.queue: deque[int | Task] = deque(range(len(tasks)))  # a number is a task that is made when it is played
         self.rounds = tasks.rounds  # that wait
         self.losses_left = LOST_NODES_PER_TASK * max(1, len(tasks))
         self.crashes: dict[str, int] = {}
@@ -222,7 +178,7 @@ class Scheduler:
                 send_heartbeat(self.folder)
                 self._submit()
                 for task, answer in self.executor.collect(WAIT):
-                    self.overdue.forget(task, answer)
+                    self.overdue.answered(task, answer)
                     receipt = self._settle(task, answer)
                     if receipt is not None:
                         yield self._account(receipt)
@@ -253,32 +209,35 @@ class Scheduler:
         while self.queue and self.executor.room() > 0:
             task = self._next()
             if not self.executor.accepts(task):
-                self.queue.put_back([task])
+                self.queue.appendleft(task)
                 return
             self.rounds -= task.rounds
-            self.overdue.watch(task)
             self.executor.submit(task)
 
     def _next(self) -> Task:
         """What is played next, of a size that suits; when little is left, what takes longest goes first."""
         slots = self.executor.slots
         if len(self.queue) <= min(LAST, LAST_PER_SLOT * slots):
-            task = self.queue.pop_longest(lambda task: self.pace.expected(task) or inf)
-        else:
-            task = self.queue.popleft()
-        task, *others = self.pace.pieces(task, slots, self.rounds)
-        self.queue.put_back(others)
+            made = [self._make_task(one) for one in self.queue]
+            longest = max(range(len(made)), key=lambda i: self.pace.expected(made[i]) or inf)
+            self.queue = deque([made.pop(longest), *made])
+        task, *others = self.pace.pieces(self._make_task(self.queue.popleft()), slots, self.rounds)
+        self.queue.extendleft(reversed(others))
         return task
+
+    def _make_task(self, one: int | Task) -> Task:
+        return self.tasks[one] if isinstance(one, int) else one
 
     def _queue_again(self, tasks: Iterable[Task]) -> None:
         tasks = [*tasks]
         self.rounds += sum(task.rounds for task in tasks)
-        self.queue.put_back(tasks)
+        self.queue.extendleft(reversed(tasks))
 
     def _account(self, receipt: Receipt) -> Receipt:
         """Count what a task took; where the budget is spent, tasks that have not begun are dropped."""
         if self.budget.over(receipt) and self.queue:
-            self.spent, self.queue, self.rounds = True, Queue(()), 0
+            self.spent, self.rounds = True, 0
+            self.queue.clear()
         return receipt
 
     def _settle(self, task: Task, answer: Answer) -> Receipt | None:
@@ -310,7 +269,7 @@ class Scheduler:
         self.crashes[task.name] = self.crashes.get(task.name, 0) + 1
         if self.crashes[task.name] < (HANGS_OF_A_CELL if answer.hung else CRASHES_OF_A_CELL):
             self.rounds += task.rounds
-            self.queue.put_last(task)  # what killed it, a lack of memory, say, may have passed by then
+            self.queue.append(task)  # what killed it, a lack of memory, say, may have passed by then
             return None
         how = answer.how if answer.hung else f"the cell {answer.how} {CRASHES_OF_A_CELL} times"
         return publish_cells(self.folder, task, [failed_row(task.cells[0], task, CellFailure(how), answer.trace)])
@@ -329,19 +288,13 @@ class OverdueTasks:
     def __init__(self, folder: RunFolder, note: Callable[[str], None]) -> None:
         self.folder, self.note = folder, note
         self.last = self.looked = self.called = time.monotonic()
-        self.since: dict[str, float] = {}
         self.longest: dict[tuple[str, str], float] = {}
         self.published: set[str] = set()
         self.say = SAY
 
-    def watch(self, task: Task) -> None:
-        """A task is handed out."""
-        self.since[task.name] = time.monotonic()
-
-    def forget(self, task: Task, answer: Answer) -> None:
+    def answered(self, task: Task, answer: Answer) -> None:
         """An answer has come."""
         self.last, self.say = time.monotonic(), SAY
-        self.since.pop(task.name, None)
         if isinstance(answer, Receipt) and answer.seconds is not None:
             key = task.pair.key
             self.longest[key] = max(self.longest.get(key, 0.0), answer.seconds)
@@ -349,9 +302,8 @@ class OverdueTasks:
     def look(self, pending: Collection[Task]) -> Iterator[tuple[Task, Receipt | None]]:
         """After long silence, pending tasks that need not be waited for: with a receipt, or to be queued again."""
         now = time.monotonic()
-        if (slept := now - self.called) > ASLEEP:
-            self.last += slept
-            self.since = {name: at + slept for name, at in self.since.items()}
+        if now - self.called > ASLEEP:
+            self.last += now - self.called
         self.called = now
         if not pending or now - self.last < QUIET or now - self.looked < LOOK:
             return
@@ -372,6 +324,7 @@ class OverdueTasks:
         if late:
             self.note(f"no answer for {minutes} from {_some(late)}; queued again")
             yield from ((task, None) for task in late)
+            self.last = now
         elif now - self.last >= self.say:
             self.say *= 2
             self.note(f"no answer for {minutes}; in play: {_some(list(pending))}")
@@ -379,8 +332,7 @@ class OverdueTasks:
     def _unusual(self, task: Task, now: float) -> bool:
         """Whether a task has had far more time, since the last answer of all, than its pair's tasks have taken."""
         longest = self.longest.get(task.pair.key)
-        silent = now - max(self.last, self.since.get(task.name, now))
-        return longest is not None and silent > max(PATIENCE, UNUSUAL * longest)
+        return longest is not None and now - self.last > max(PATIENCE, UNUSUAL * longest)
 
 
 def _some(tasks: list[Task]) -> str:

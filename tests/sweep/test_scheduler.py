@@ -124,7 +124,7 @@ def test_a_lease_is_renewed_while_a_cluster_starts(monkeypatch):
     beats, polls = [], iter([False, False, True])
     child = Mock(link=Mock(poll=lambda seconds: next(polls), recv=lambda: 4))
     monkeypatch.setattr(ray_executor, "spawn", lambda *given, **more: child)
-    monkeypatch.setattr(ray_executor, "beat", beats.append)
+    monkeypatch.setattr(ray_executor, "send_heartbeat", beats.append)
     made = RayExecutor({}, RunFolder("run", "me"), None, "head:1")
     assert (made.slots, beats) == (4, [made.folder] * 3)
 
@@ -336,7 +336,7 @@ def test_a_task_that_takes_far_too_long_is_queued_again(small_suite, tmp_path, m
 def test_long_silence_names_what_is_in_play(small_suite, tmp_path, monkeypatch):
     todo = plan(small_suite(), out=tmp_path / "run", cpus=0, block=4)
     one, notes = silent(monkeypatch, todo, Deaf(3, 3, None), SAY=0.5)
-    names = [task.name for task in one.queue]
+    names = [task.name for task in todo.tasks]
     receipts = one.play()
 
     def note(text):
