@@ -1,133 +1,23 @@
-"""The cluster launcher file, and joining a Ray cluster that runs on this machine's loopback."""
+"""Joining a Ray cluster that runs on this machine's loopback."""
 
 from __future__ import annotations
 
 import contextlib
-import importlib.metadata
-import json
 import os
 import re
 import shutil
 import socket
-import subprocess
-import sys
-import tomllib
 from pathlib import Path
 
-import jsonschema
 import pytest
-import yaml
 
 import cbobench
 from cbobench.cli import main
 from cbobench.sweep import ray_executor
-from tests.conftest import ROOT
 from tests.helpers import assert_same_rows
 from tests.sweep.heads import free_port, head
 
 PACKAGE = Path(cbobench.__file__).parent
-LAUNCHER = yaml.safe_load((ROOT / "cluster.yaml").read_text())
-AWS_NODE = {"InstanceType", "IamInstanceProfile", "InstanceMarketOptions", "BlockDeviceMappings", "ImageId", "KeyName"}
-
-
-def schema():
-    import ray
-
-    return json.loads((Path(ray.__file__).parent / "autoscaler" / "ray-schema.json").read_text())
-
-
-def test_the_launcher_file_fits_the_raw_schema():
-    """The raw file, because Ray's own validation first fills in what is missing."""
-    jsonschema.validate(LAUNCHER, schema())
-
-
-@pytest.fixture(scope="module")
-def prepared():
-    """The file as Ray has it before it starts a machine: defaults filled in, validated, images looked up."""
-    code = (
-        "import json, sys, unittest.mock, yaml\n"
-        "talks = unittest.mock.MagicMock(__version__='1.40')  # to AWS\n"
-        "names = ['boto3', 'boto3.exceptions', 'boto3.resources', 'boto3.resources.base']\n"
-        "names += ['botocore', 'botocore.client', 'botocore.config', 'botocore.exceptions']\n"
-        "sys.modules.update(dict.fromkeys(names, talks))\n"
-        "from ray.autoscaler._private.aws import config as aws\n"
-        "from ray.autoscaler._private.util import prepare_config, validate_config\n"
-        "config = prepare_config(yaml.safe_load(open(sys.argv[1])))\n"
-        "validate_config(config)\n"
-        "aws._check_ami(config)\n"
-        "print(json.dumps([config, aws.DEFAULT_AMI_NAME, list(aws.DEFAULT_AMI.values())]))\n"
-    )
-    done = subprocess.run(
-        [sys.executable, "-c", code, ROOT / "cluster.yaml"], capture_output=True, text=True, timeout=120, check=False
-    )
-    assert done.returncode == 0, done.stderr
-    return json.loads(done.stdout.splitlines()[-1])
-
-
-# What `python3` is on Ubuntu, which stays so while a release lives.
-PYTHON_OF_UBUNTU = {"18.04": (3, 6), "20.04": (3, 8), "22.04": (3, 10), "24.04": (3, 12)}
-
-
-def test_every_machine_starts_from_an_image_whose_python_is_new_enough(prepared):
-    config, default_name, defaults = prepared
-    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
-    needed = tuple(map(int, re.fullmatch(r">=(\d+)\.(\d+)", project["requires-python"]).groups()))
-    images = {node["node_config"]["ImageId"] for node in config["available_node_types"].values()}
-    assert len(images) == 1, "head and workers need the same Python"
-    (image,) = images
-    release = re.search(r"[Uu]buntu.*?(\d\d\.\d\d)", default_name if image in defaults else image).group(1)
-    assert PYTHON_OF_UBUNTU[release] >= needed
-    classifiers = importlib.metadata.metadata("ray").get_all("Classifier")
-    assert "Programming Language :: Python :: {}.{}".format(*PYTHON_OF_UBUNTU[release]) in classifiers
-    assert image.startswith("resolve:ssm:/aws/service/canonical/"), "an id is of one region, and is withdrawn some day"
-    assert config["auth"]["ssh_user"] == "ubuntu"
-    for node in config["available_node_types"].values():
-        (disk,) = node["node_config"]["BlockDeviceMappings"]
-        assert disk["DeviceName"] == "/dev/sda1", "where the root of Canonical's images is"
-        assert disk["Ebs"]["VolumeSize"] >= 40
-
-
-@pytest.mark.parametrize("kind", ["head", "worker"])
-def test_pip_and_ray_of_the_environment_are_the_ones_that_run(prepared, tmp_path, kind):
-    """The commands in Ray's order and in its shell, on a machine of stubs, twice (as `ray up` of a running cluster)."""
-    config, *_ = prepared
-    from ray.autoscaler._private.command_runner import _with_interactive
-
-    stubs, home = tmp_path / "system", tmp_path / "home"
-    stubs.mkdir()
-    home.mkdir()
-    program = f'#!/bin/sh\necho "$0 ${{RAY_AUTH_MODE-}} $*" >> {tmp_path}/log\n'
-    for name in ("pip", "ray", "cloud-init", "sudo"):
-        (stubs / name).write_text(program)
-    venv = f'mkdir -p "$3/bin" && cp {stubs}/pip {stubs}/ray "$3/bin"'
-    (stubs / "python3").write_text(f'#!/bin/sh\n[ "$1 $2" = "-m venv" ] || exit 1\n{venv}\n')
-    for stub in stubs.iterdir():
-        stub.chmod(0o755)
-    (home / ".bash_profile").write_text(f"export PATH={stubs}:$PATH\n")
-    (home / ".bashrc").write_text("case $- in *i*) ;; *) return ;; esac\n")
-    for command in 2 * (config[f"{kind}_setup_commands"] + config[f"{kind}_start_ray_commands"]):
-        words = _with_interactive(command.replace("/home/ubuntu", str(home)))
-        environment = {"HOME": str(home), "PATH": os.environ["PATH"], "RAY_HEAD_IP": "10.0.0.1"}
-        done = subprocess.run(" ".join(words), shell=True, env=environment, capture_output=True, text=True, check=False)
-        assert done.returncode == 0, (command, done.stderr)
-    calls = [line for line in (tmp_path / "log").read_text().splitlines() if "/sudo " not in line]
-    calls = [line.replace(str(home), "~") for line in calls if "/cloud-init " not in line]
-    assert all(line.startswith(("~/venv/bin/pip ", "~/venv/bin/ray ")) for line in calls), calls
-    assert any(line.startswith("~/venv/bin/pip ") and "~/cbobench" in line for line in calls)
-    assert sum(line.startswith("~/venv/bin/ray token start ") for line in calls) == 2
-    assert (home / ".bashrc").read_text().count("export PATH") == 1
-
-
-def test_what_rays_validator_does_not_look_at():
-    """Keys of node_config are passed to AWS unseen; a misspelt one would launch on-demand machines."""
-    types = LAUNCHER["available_node_types"]
-    assert LAUNCHER["head_node_type"] in types
-    for node in types.values():
-        assert set(node["node_config"]) <= AWS_NODE
-    assert types["worker"]["node_config"]["InstanceMarketOptions"] == {"MarketType": "spot"}
-    assert types["worker"]["min_workers"] == 0 < types["worker"]["max_workers"] <= LAUNCHER["max_workers"]
-    starts = " ".join(LAUNCHER["head_start_ray_commands"] + LAUNCHER["worker_start_ray_commands"])
-    assert starts.count("RAY_USAGE_STATS_ENABLED=0") == 2
 
 
 @contextlib.contextmanager

@@ -1,7 +1,9 @@
-"""The files in deploy/: a Kubernetes manifest and a Slurm script, as far as they can be checked without either."""
+"""cluster.yaml and the files in deploy/: a Kubernetes manifest, a Slurm script, as far as they can be checked here."""
 
 from __future__ import annotations
 
+import importlib.metadata
+import json
 import os
 import re
 import shlex
@@ -9,13 +11,15 @@ import shutil
 import signal
 import subprocess
 import sys
+import tomllib
 from fnmatch import fnmatch
+from pathlib import Path
 
+import jsonschema
 import pytest
 import yaml
 
 import cbobench
-from cbobench.errors import Misuse
 from tests.conftest import ROOT
 from tests.helpers import assert_same_rows
 from tests.processes import PATIENCE, until
@@ -152,54 +156,23 @@ def test_the_slurm_script_is_bash_that_ray_understands():
     assert "symmetric" not in commands
 
 
-def commands():
-    """The commands of docs/clusters.md, without comments."""
-    text = (ROOT / "docs" / "clusters.md").read_text()
-    blocks = re.findall(r"```\n(.*?)```", text, flags=re.S)
-    inline = re.findall(r"`((?:cbobench|ray|sbatch|kubectl) [a-z][^`]*)`", text)
-    return [line.split("  #")[0].strip() for block in blocks for line in block.splitlines()] + inline
-
-
-def options(command, words, line):
-    """Those of a command line are the command's."""
-    known = {option for parameter in command.params for option in parameter.opts}
-    assert {word.split("=")[0] for word in words if word.startswith("--")} <= known, line
-
-
 def test_every_command_of_the_page_is_one():
-    """Parsed by the programs themselves; what runs elsewhere (ray exec) is a command of its own."""
+    """Those of cbobench, wherever they stand in a line, and the options of Ray's, are known to the programs."""
     from ray.scripts import scripts
 
     from cbobench.cli import parser
 
-    seen = set()
-    for line in filter(None, commands()):
-        program, *words = shlex.split(line)
-        if line.startswith("ray exec"):
-            for inner in words[2:]:
-                parser().parse_args(shlex.split(inner)[1:])
-            words = words[:2]
-        if "--" in words:
-            parser().parse_args(words[words.index("--") + 2 :])
-            words = words[: words.index("--")]
-        if program == "cbobench":
-            parser().parse_args(words)
-        elif program == "ray" and words[0] == "job":
-            assert words[1] in ("submit", "logs", "stop"), line
-            if "job" not in scripts.cli.commands:
-                continue  # Ray has them with ray[default] only
-            options(scripts.cli.commands["job"].commands[words[1]], words[2:], line)
-        elif program == "ray":
-            options(scripts.cli.commands[words[0]], words[1:], line)
-        elif program in ("kubectl", "sbatch"):
-            files = [word for word in words if word.startswith("deploy/")]
-            assert all((ROOT / name).is_file() for name in files), line
-        else:
-            assert program in ("export", "pip", "tail", "until"), line
-        seen.add(program)
-    assert seen >= {"cbobench", "ray", "kubectl", "sbatch"}
-    with pytest.raises(Misuse):
-        parser().parse_args(["run", "SUITE", "--adress", "auto"])
+    text = (ROOT / "docs" / "clusters.md").read_text()
+    lines = "\n".join(re.findall(r"```\n(.*?)```", text, flags=re.S) + re.findall(r"`([^`\n]*)`", text))
+    ours = re.findall(r"cbobench (?:run|watch|status|compare|compact) [^'#\n]*", lines)
+    for line in ours:
+        parser().parse_args(shlex.split(line)[1:])
+    rays = re.findall(r"^ray (start|up|down|exec) ([^'#\n]*)", lines, flags=re.M)
+    for name, words in rays:
+        known = {option for parameter in scripts.cli.commands[name].params for option in parameter.opts}
+        assert {word.split("=")[0] for word in words.split() if word.startswith("--")} <= known, words
+    assert (len(ours), len(rays)) >= (8, 3)
+    assert all((ROOT / name).is_file() for name in re.findall(r"deploy/[a-z.]+", lines))
 
 
 def write_stubs(folder, stubs):
@@ -347,3 +320,107 @@ def test_the_slurm_script_plays_stops_in_time_and_resumes(small_suite, tmp_path)
     assert again.wait(PATIENCE) == 0, (tmp_path / "log").read_text()
     assert_same_rows(tmp_path / "here", tmp_path / "there")
     shutil.rmtree(f"/tmp/ray-{number}", ignore_errors=True)
+
+
+LAUNCHER = yaml.safe_load((ROOT / "cluster.yaml").read_text())
+AWS_NODE = {"InstanceType", "IamInstanceProfile", "InstanceMarketOptions", "BlockDeviceMappings", "ImageId", "KeyName"}
+
+
+def schema():
+    import ray
+
+    return json.loads((Path(ray.__file__).parent / "autoscaler" / "ray-schema.json").read_text())
+
+
+def test_the_launcher_file_fits_the_raw_schema():
+    """The raw file, because Ray's own validation first fills in what is missing."""
+    jsonschema.validate(LAUNCHER, schema())
+
+
+@pytest.fixture(scope="module")
+def prepared():
+    """The file as Ray has it before it starts a machine: defaults filled in, validated, images looked up."""
+    code = (
+        "import json, sys, unittest.mock, yaml\n"
+        "talks = unittest.mock.MagicMock(__version__='1.40')  # to AWS\n"
+        "names = ['boto3', 'boto3.exceptions', 'boto3.resources', 'boto3.resources.base']\n"
+        "names += ['botocore', 'botocore.client', 'botocore.config', 'botocore.exceptions']\n"
+        "sys.modules.update(dict.fromkeys(names, talks))\n"
+        "from ray.autoscaler._private.aws import config as aws\n"
+        "from ray.autoscaler._private.util import prepare_config, validate_config\n"
+        "config = prepare_config(yaml.safe_load(open(sys.argv[1])))\n"
+        "validate_config(config)\n"
+        "aws._check_ami(config)\n"
+        "print(json.dumps([config, aws.DEFAULT_AMI_NAME, list(aws.DEFAULT_AMI.values())]))\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code, ROOT / "cluster.yaml"], capture_output=True, text=True, timeout=120, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    return json.loads(done.stdout.splitlines()[-1])
+
+
+# What `python3` is on Ubuntu, which stays so while a release lives.
+PYTHON_OF_UBUNTU = {"18.04": (3, 6), "20.04": (3, 8), "22.04": (3, 10), "24.04": (3, 12)}
+
+
+def test_every_machine_starts_from_an_image_whose_python_is_new_enough(prepared):
+    config, default_name, defaults = prepared
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    needed = tuple(map(int, re.fullmatch(r">=(\d+)\.(\d+)", project["requires-python"]).groups()))
+    images = {node["node_config"]["ImageId"] for node in config["available_node_types"].values()}
+    assert len(images) == 1, "head and workers need the same Python"
+    (image,) = images
+    release = re.search(r"[Uu]buntu.*?(\d\d\.\d\d)", default_name if image in defaults else image).group(1)
+    assert PYTHON_OF_UBUNTU[release] >= needed
+    classifiers = importlib.metadata.metadata("ray").get_all("Classifier")
+    assert "Programming Language :: Python :: {}.{}".format(*PYTHON_OF_UBUNTU[release]) in classifiers
+    assert image.startswith("resolve:ssm:/aws/service/canonical/"), "an id is of one region, and is withdrawn some day"
+    assert config["auth"]["ssh_user"] == "ubuntu"
+    for node in config["available_node_types"].values():
+        (disk,) = node["node_config"]["BlockDeviceMappings"]
+        assert disk["DeviceName"] == "/dev/sda1", "where the root of Canonical's images is"
+        assert disk["Ebs"]["VolumeSize"] >= 40
+
+
+@pytest.mark.parametrize("kind", ["head", "worker"])
+def test_pip_and_ray_of_the_environment_are_the_ones_that_run(prepared, tmp_path, kind):
+    """The commands in Ray's order and in its shell, on a machine of stubs, twice (as `ray up` of a running cluster)."""
+    config, *_ = prepared
+    from ray.autoscaler._private.command_runner import _with_interactive
+
+    stubs, home = tmp_path / "system", tmp_path / "home"
+    stubs.mkdir()
+    home.mkdir()
+    program = f'#!/bin/sh\necho "$0 ${{RAY_AUTH_MODE-}} $*" >> {tmp_path}/log\n'
+    for name in ("pip", "ray", "cloud-init", "sudo"):
+        (stubs / name).write_text(program)
+    venv = f'mkdir -p "$3/bin" && cp {stubs}/pip {stubs}/ray "$3/bin"'
+    (stubs / "python3").write_text(f'#!/bin/sh\n[ "$1 $2" = "-m venv" ] || exit 1\n{venv}\n')
+    for stub in stubs.iterdir():
+        stub.chmod(0o755)
+    (home / ".bash_profile").write_text(f"export PATH={stubs}:$PATH\n")
+    (home / ".bashrc").write_text("case $- in *i*) ;; *) return ;; esac\n")
+    for command in 2 * (config[f"{kind}_setup_commands"] + config[f"{kind}_start_ray_commands"]):
+        words = _with_interactive(command.replace("/home/ubuntu", str(home)))
+        environment = {"HOME": str(home), "PATH": os.environ["PATH"], "RAY_HEAD_IP": "10.0.0.1"}
+        done = subprocess.run(" ".join(words), shell=True, env=environment, capture_output=True, text=True, check=False)
+        assert done.returncode == 0, (command, done.stderr)
+    calls = [line for line in (tmp_path / "log").read_text().splitlines() if "/sudo " not in line]
+    calls = [line.replace(str(home), "~") for line in calls if "/cloud-init " not in line]
+    assert all(line.startswith(("~/venv/bin/pip ", "~/venv/bin/ray ")) for line in calls), calls
+    assert any(line.startswith("~/venv/bin/pip ") and "~/cbobench" in line for line in calls)
+    assert sum(line.startswith("~/venv/bin/ray token start ") for line in calls) == 2
+    assert (home / ".bashrc").read_text().count("export PATH") == 1
+
+
+def test_what_rays_validator_does_not_look_at():
+    """Keys of node_config are passed to AWS unseen; a misspelt one would launch on-demand machines."""
+    types = LAUNCHER["available_node_types"]
+    assert LAUNCHER["head_node_type"] in types
+    for node in types.values():
+        assert set(node["node_config"]) <= AWS_NODE
+    assert types["worker"]["node_config"]["InstanceMarketOptions"] == {"MarketType": "spot"}
+    assert types["worker"]["min_workers"] == 0 < types["worker"]["max_workers"] <= LAUNCHER["max_workers"]
+    starts = " ".join(LAUNCHER["head_start_ray_commands"] + LAUNCHER["worker_start_ray_commands"])
+    assert starts.count("RAY_USAGE_STATS_ENABLED=0") == 2
