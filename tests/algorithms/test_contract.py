@@ -125,17 +125,6 @@ def test_algorithms_meet_the_same_instance_and_noise():
     assert not np.allclose(noise[0], noise[1])
 
 
-def test_algorithms_meet_the_same_row_of_a_table():
-    task = problem("stocks", data="look-alike")
-    chunks = {name: play(task, make(name), seeds=40, horizon=60)[1][0] for name in ("ckb-ucb", "random", "sgp-ucb")}
-    together = 0
-    for other in ("random", "sgp-ucb"):
-        same = chunks["ckb-ucb"].actions == chunks[other].actions
-        together += same.sum()
-        np.testing.assert_array_equal(chunks["ckb-ucb"].observed_f[same], chunks[other].observed_f[same])
-    assert together > 30
-
-
 class Sly(Random):
     """Reuses its own array and edits what it is told."""
 

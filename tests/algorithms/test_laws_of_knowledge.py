@@ -120,7 +120,8 @@ def read_somewhere(cls: type, expected: set[str] | None = None) -> frozenset[str
         expected: where these are found, no more values are tried.
     """
     known = reads(cls, {})
-    for settings in ({p.name: value} for p in params_of(cls) for value in others(cls, p.name)[0]):
+    dear_last = sorted(params_of(cls), key=lambda p: p.name == "kernel")
+    for settings in ({p.name: value} for p in dear_last for value in others(cls, p.name)[0]):
         if known == expected:
             break
         known = reads(cls, settings, known)

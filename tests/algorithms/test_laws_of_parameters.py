@@ -31,7 +31,7 @@ PROBLEMS = {
     "box": {"name": "feasible-pocket", "candidates": 16},
 }
 UNDER_WAY = "three evaluations under way"
-PLACES = {"pending": ("delay", UNDER_WAY)}  # where a parameter may act, if not everywhere
+PLACES = {"pending": ("delay", UNDER_WAY), "copula": ("box",)}  # where a parameter may act, if not everywhere
 SHORT, LONG = 30, 90
 ACTIVE = {"beta_scale": 0.05, "B": "sup"}  # so that constraints bind within few rounds
 BRIEF = {"first_f": 1, "first_g": 1, "later_f": 1, "later_g": 1}  # ADMM iterations of two rounds

@@ -15,6 +15,7 @@ from tests.helpers import actions, make, play, problem
 
 ALIKE = problem("feasible-pocket", noise_f=0.2, noise_g=0.2)
 APART = problem("gramacy", grid=8)
+DELAYED = problem("feasible-pocket-delayed", grid=9, delay=3.0)
 
 
 @pytest.mark.parametrize(
@@ -52,22 +53,17 @@ def test_yaml_says_true_for_the_word():
 
 
 @pytest.mark.parametrize(
-    ("name", "settings", "why"),
+    ("name", "settings", "task", "why"),
     [
-        ("ckb-ts", {}, "the method samples paths"),
-        ("rpol-sw", {}, "a window holds all functions under one λ"),
-        ("ckb-ucb", {"gain": "greedy"}, "gain is greedy"),
+        ("ckb-ts", {}, APART, "the method samples paths"),
+        ("rpol-sw", {}, APART, "a window holds all functions under one λ"),
+        ("ckb-ucb", {"gain": "greedy"}, APART, "gain is greedy"),
+        ("ckb-ucb", {}, DELAYED, "feedback is delayed"),
     ],
 )
-def test_where_models_share_a_covariance_it_is_refused(name, settings, why):
+def test_where_models_share_a_covariance_it_is_refused(name, settings, task, why):
     with pytest.raises(Misuse, match=f"lam is true.*{why}.*allowed: theory, or a number"):
-        make(name, lam="true", **settings).check(APART)
-
-
-def test_under_delays_it_is_refused():
-    task = problem("feasible-pocket-delayed", grid=9, delay=3.0)
-    with pytest.raises(Misuse, match="but feedback is delayed"):
-        make("ckb-ucb", lam="true").check(task)
+        make(name, lam="true", **settings).check(task)
 
 
 SCALED = ["admmbo", "cei", "scbo"]

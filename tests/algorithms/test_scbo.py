@@ -65,17 +65,6 @@ def test_candidates_lie_in_the_region(d):
     np.testing.assert_allclose(moved.mean(), min(20, d), rtol=0.05)
 
 
-def test_candidates_of_a_finite_set():
-    points = np.stack(np.meshgrid(np.linspace(0, 4, 9), np.linspace(0, 4, 9)), axis=-1).reshape(-1, 2)
-    run = started("scbo", setting(np.eye(81), points=points), length=0.5)
-    inside = run._region(np.array([40]))
-    np.testing.assert_array_equal(inside, np.flatnonzero((np.abs(points - 2) <= 1).all(axis=1)))
-    few = started("scbo", setting(np.eye(81), points=points), length=0.5, candidates=7)
-    some = few._region(np.array([40]))
-    assert len(set(some.tolist())) == 7
-    assert set(some.tolist()) <= set(inside.tolist())
-
-
 def test_the_centre_is_judged_by_posterior_means():
     """A lucky observation does not make a centre: it was played often, and its mean is low."""
     run = started("scbo", on_box(), lam=0.1, scaled=False)
@@ -96,14 +85,12 @@ def test_a_small_region_of_a_finite_set_holds_the_nearest_actions():
 
 
 @pytest.mark.parametrize(
-    "values",
+    ("name", "values"),
     [
-        {"kernel": "given", "scaled": False, "lam": 0.05},
-        {"candidates": 300, "failures": 1, "longest": 1.0},
+        ("bowl", {"kernel": "given", "scaled": False, "lam": 0.05}),
+        ("grid", {"candidates": 300, "failures": 1, "longest": 1.0}),
     ],
-    ids=str,
 )
-@pytest.mark.parametrize("name", ["bowl", "grid"])
 def test_the_same_play_alone_and_in_a_block_whoever_starts_anew(name, values):
     task = bowl() if name == "bowl" else problem("gramacy", grid=25)
     settings = {"initial": 4, "shortest": 0.15, "candidates": 90, **values}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from cbobench.check import methods
 from cbobench.check.report import check
 from tests.check import planted, planted_problems
 
@@ -34,6 +35,12 @@ FAULTS = {
     "Together": ("same bits in any block", "seed 3 alone differs from itself among 4 in observed f"),
     "Remembering": ("noise knows no past", "observed otherwise after other actions"),
 }
+
+
+@pytest.fixture(autouse=True)
+def _short_growth(monkeypatch):
+    """Growth is looked at for a second of CPU, which is enough for a fault as large."""
+    monkeypatch.setattr(methods, "SECONDS", 1.0)
 
 
 def findings(name, only=()):
