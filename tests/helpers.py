@@ -84,7 +84,7 @@ def actions(chunks: list[Chunk]) -> np.ndarray:
     return np.concatenate([chunk.actions for chunk in chunks])
 
 
-def watched(algorithm: Any, look: Callable[[int, np.ndarray], None]) -> Any:
+def watch_asks(algorithm: Any, look: Callable[[int, np.ndarray], None]) -> Any:
     """An algorithm with a look at it after each `ask`: its round and what was chosen."""
     ask = algorithm.ask
 

@@ -167,7 +167,11 @@ class ScoreAlgorithm(Algorithm):
         if self.box is None:
             self.at_played = AtPlayed(setting.replicates, setting.constraints, setting.finite.n)
         functions = 1 + setting.constraints if self.models_constraints else 1
-        self.posterior = self.make_fitted_posterior(functions) if self.fits else self.make_posterior(functions)
+        if self.fits:
+            actions = self.box or setting.actions
+            self.posterior = FittedPosterior(actions, setting.replicates, functions, self.known_noise())
+        else:
+            self.posterior = self.make_posterior(functions)
         self.ahead: PendingPosterior | None = None
         if setting.parallel > 1 and self.pending == "variance":
             self.posterior = self.ahead = with_pending(self.posterior, lambda: self.cheapest(1))
@@ -183,10 +187,6 @@ class ScoreAlgorithm(Algorithm):
         if not self.setting.delayed or self.setting.parallel > 1:
             return self.cheapest(functions)
         return arriving_apart(functions, lambda: self.cheapest(1), self.pending == "variance")
-
-    def make_fitted_posterior(self, functions: int) -> Posterior:
-        """A posterior with a fitted kernel for each function."""
-        return FittedPosterior(self.box or self.setting.actions, self.setting.replicates, functions, self.known_noise())
 
     def cheapest(self, functions: int) -> SharedPosterior:
         """A posterior of functions that are observed together."""

@@ -10,7 +10,7 @@ from cbobench.errors import Misuse, printable, show
 
 def do_check(options: argparse.Namespace, given: list[str]) -> int:
     """`cbobench check`."""
-    from cbobench.check.report import Verdict, as_json, check, kind_of, line, summary
+    from cbobench.check.report import Verdict, check, format_verdict, kind_of, summarise, verdicts_as_json
     from cbobench.problems.data import DataFolder
     from cbobench.threads import pin_threads
 
@@ -21,12 +21,12 @@ def do_check(options: argparse.Namespace, given: list[str]) -> int:
         while plain and title:
             print(title.pop(), flush=True)
         if plain and not verdict.skipped:
-            print(printable(line(verdict)), flush=True)
+            print(printable(format_verdict(verdict)), flush=True)
 
     settings, kind = _settings(options.set), kind_of(options.name)
     title = [f"{options.name} ({kind})"]  # once the settings are found to be in order
     verdicts = check(options.name, settings, DataFolder(options.data), on_verdict=tell)
-    print(summary(verdicts) if plain else as_json(options.name, kind, verdicts))
+    print(summarise(verdicts) if plain else verdicts_as_json(options.name, kind, verdicts))
     return 1 if any(verdict.finding is not None for verdict in verdicts) else 0
 
 

@@ -61,15 +61,11 @@ def plays(trial: Trial) -> Iterator[Finding]:
     try:
         trial.play(SEEDS, asked=range(1, trial.horizon, 4))
     except Broken as error:
-        yield Finding(f"on {trial.place}, {error}", fix_of(str(error)))
+        fix = next((fix for word, fix in FIXES.items() if word in str(error)), "a play must raise nothing")
+        yield Finding(f"on {trial.place}, {error}", fix)
 
 
-def fix_of(text: str) -> str:
-    """What helps against an error of a play."""
-    return next((fix for word, fix in FIXES.items() if word in text), "a play must raise nothing")
-
-
-FIXES = {
+FIXES = {  # what helps, by a part of what the play says
     "is not in the box": "clip to setting.actions.low and setting.actions.high, or draw inside them",
     "no index of the set": "indices count from 0",
     "ask() gave": "see AskTell in cbobench/algorithms/asktell.py",

@@ -208,13 +208,13 @@ def play_here(name: str, settings: Mapping[str, Any]) -> str:
         return found.hexdigest()
 
 
-def line(verdict: Verdict) -> str:
+def format_verdict(verdict: Verdict) -> str:
     """A verdict for a reader; nothing of a law that was not looked at."""
     word = "ok" if verdict.finding is None else "FAIL"
     return "" if verdict.skipped else f"  {word:4}  {verdict.law:{WIDTH}}  {verdict.finding or ''}".rstrip()
 
 
-def summary(verdicts: Sequence[Verdict]) -> str:
+def summarise(verdicts: Sequence[Verdict]) -> str:
     """How many laws are broken, and which were not looked at."""
     left = [verdict.law for verdict in verdicts if verdict.skipped]
     broken = sum(verdict.finding is not None for verdict in verdicts)
@@ -222,7 +222,7 @@ def summary(verdicts: Sequence[Verdict]) -> str:
     return "\n".join([*([f"  not looked at before that is mended: {'; '.join(left)}"] if left else []), word])
 
 
-def as_json(name: str, kind: str, verdicts: Sequence[Verdict]) -> str:
+def verdicts_as_json(name: str, kind: str, verdicts: Sequence[Verdict]) -> str:
     """The same for programs."""
     laws = [
         {"law": v.law, "ok": v.finding is None and not v.skipped, "skipped": v.skipped}

@@ -8,7 +8,7 @@ import pytest
 from cbobench.errors import CellFailure, Misuse
 from cbobench.gp.kernels import kernel
 from cbobench.problems.base import Feedback
-from tests.helpers import make, play, problem, setting, watched
+from tests.helpers import make, play, problem, setting, watch_asks
 
 
 def test_three_rounds_by_hand():
@@ -118,7 +118,7 @@ def test_anytime_restarts_at_powers_of_two():
         gains.append(float(algorithm.posterior.gain[0]))
         lambdas.append(algorithm.posterior.lam)
 
-    play(task, watched(algorithm, look), seeds=1, horizon=40)
+    play(task, watch_asks(algorithm, look), seeds=1, horizon=40)
     restarts = [t for t, gain in enumerate(gains, start=1) if gain == 0]
     assert restarts == [1, 2, 4, 8, 16, 32]
     np.testing.assert_allclose([lambdas[t - 1] for t in restarts], [1 + 2 / t for t in restarts])

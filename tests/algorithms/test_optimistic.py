@@ -10,7 +10,7 @@ import pytest
 import cbobench
 from cbobench.errors import Misuse
 from cbobench.problems.base import Feedback
-from tests.helpers import make, play, problem, setting, watched
+from tests.helpers import make, play, problem, setting, watch_asks
 
 K = np.exp(-((np.linspace(0, 1, 8)[:, None] - np.linspace(0, 1, 8)) ** 2) / (2 * 0.2**2))
 
@@ -105,7 +105,7 @@ def test_config_maximises_f_where_only_a_polished_point_is_allowed():
             found.append(algorithm.achieved[0])
             assert found[-1] == pytest.approx(algorithm.explore_f(belief.f)[0, 0], abs=1e-3)
 
-    play(problem("feasible-pocket", kernel="matern52", candidates=16), watched(algorithm, look), seeds=1, horizon=80)
+    play(problem("feasible-pocket", kernel="matern52", candidates=16), watch_asks(algorithm, look), seeds=1, horizon=80)
     assert found
 
 

@@ -13,7 +13,7 @@ from cbobench.gp.kernels import kernel
 from cbobench.gp.posteriors.features import FeaturePosterior
 from cbobench.gp.posteriors.observations import ObservationPosterior
 from cbobench.problems.base import Feedback
-from tests.helpers import make, play, problem, setting, watched
+from tests.helpers import make, play, problem, setting, watch_asks
 
 METRICS = ["none", "input", "kernel"]
 SAFE = [("sgp-ucb", {}), *((name, {"metric": metric}) for name in ("stageopt", "safeopt") for metric in METRICS)]
@@ -48,7 +48,7 @@ def test_every_play_has_a_safety_bound_or_is_in_the_seed_set(name):
         assert (surely | seed).all()
         grown.append((surely & ~seed).sum())
 
-    play(problem("rkhs-1d", h=0.25), watched(algorithm, look), seeds=10, horizon=200)
+    play(problem("rkhs-1d", h=0.25), watch_asks(algorithm, look), seeds=10, horizon=200)
     assert sum(grown) > 0, "no play outside the seed set: the test shows nothing"
 
 
