@@ -27,10 +27,10 @@ import numpy as np
 from cbobench.errors import CbobenchError, DamagedRun, Misuse, show
 from cbobench.results.folder import SHARD, RunFolder
 from cbobench.results.manifest import FILE
-from cbobench.results.query import read_published
+from cbobench.results.query import ABSENT, read_published
 from cbobench.results.schema import KINDS
 from cbobench.results.store import StoreFailure, machine_id, process_start
-from cbobench.suite.cells import Cells, Pair
+from cbobench.suite.cells import Cells, Pair, as_numbers
 from cbobench.suite.variants import canonical
 from cbobench.words import counted
 
@@ -353,11 +353,14 @@ def remove_leftovers(folder: RunFolder, call: str, over: bool = False) -> int:
         path.unlink(missing_ok=True)
     removed = len(files)
     orphans = [task for task in find_orphans(folder) if not task.startswith(SHARD)] if over else []
+    if not orphans:
+        return removed
     with suppress(DamagedRun):  # `verify` names what is damaged
-        rows = read_published(folder) if orphans else {}
+        found = read_published(folder)
         for task in orphans:
             footer = folder.footer("rounds", task)
-            if all(c in rows and rows[c].attempt >= footer.get("attempt", 0) for c in footer["cells"]):
+            rows = found.find(as_numbers(footer["cells"]))
+            if (rows != ABSENT).all() and (found.attempt[rows] >= footer.get("attempt", 0)).all():
                 folder.remove(f"rounds/{task}.parquet")
                 folder.remove(f"audit/{task}.parquet")
                 removed += 1

@@ -8,8 +8,7 @@ from __future__ import annotations
 import itertools
 import re
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import suppress
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from functools import partial
 from typing import NamedTuple
@@ -24,7 +23,7 @@ from cbobench.results.manifest import ABSENT as ABSENT
 from cbobench.results.manifest import Manifest, locate
 from cbobench.results.schema import schema
 from cbobench.results.staleness import Freshness
-from cbobench.suite.cells import Cell, Cells, Strip, as_numbers, as_words
+from cbobench.suite.cells import Cell, Cells, Strip, as_numbers
 from cbobench.words import counted
 
 COLUMNS = ["cell", "status", "error", "source", "libraries", "cpu", "attempt"]
@@ -38,22 +37,9 @@ class Origin(NamedTuple):
     cpu: str | None
 
 
-@dataclass(frozen=True, slots=True)
-class PublishedCell:
-    """The published row of a cell that counts: the latest attempt, and the task that holds it."""
-
-    cell: str
-    task: str
-    status: str
-    error: str | None
-    source: str
-    libraries: str
-    attempt: int
-
-
 @dataclass(frozen=True, eq=False)
-class PublishedCells(Mapping[str, PublishedCell]):
-    """The rows that count, by the cells' ids.
+class PublishedCells:
+    """The rows that count: of each cell the latest attempt.
 
     Attributes:
         ids: (n,) as numbers, ascending.
@@ -77,21 +63,6 @@ class PublishedCells(Mapping[str, PublishedCell]):
 
     def __len__(self) -> int:
         return len(self.ids)
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(as_words(self.ids))
-
-    def __getitem__(self, cell: str) -> PublishedCell:
-        row = ABSENT
-        with suppress(ValueError):  # no id at all
-            row = int(self.find(as_numbers([cell]))[0])
-        if row == ABSENT:
-            raise KeyError(cell)
-        state, origin = "failed" if self.failed[row] else "ok", self.origins[self.origin[row]]
-        return PublishedCell(
-            cell, self.tasks[self.task[row]], state, self.table["error"][row].as_py(), origin.source, origin.libraries,
-            int(self.attempt[row]),
-        )  # fmt: skip
 
     def find(self, ids: NDArray[np.uint64]) -> NDArray[np.int64]:
         """(k,) rows of cells, `ABSENT` where one is not published."""
@@ -184,13 +155,6 @@ def _refuse_bare(folder: RunFolder, task: str) -> None:
         f"{folder.path('rounds')}/{task}.parquet is missing, its cells are there; restore it, or, when nothing "
         f"writes to the run: {REPAIR}"
     )
-
-
-def no_cells() -> PublishedCells:
-    """What is published of a run that has not begun."""
-    none = np.empty(0, dtype=np.int64)
-    table = schema("cells").empty_table()
-    return PublishedCells(none.astype(np.uint64), none, table, none, none, [], [], none.astype(bool), none)
 
 
 @dataclass

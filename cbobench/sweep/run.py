@@ -18,7 +18,7 @@ from cbobench.results.folder import RunFolder
 from cbobench.results.lease import Lease, new_call_id, refuse_foreign_folder, remove_leftovers
 from cbobench.results.manifest import FILE, Manifest, rebuild_manifest
 from cbobench.results.provenance import invocation
-from cbobench.results.query import COLUMNS, no_cells, read_published
+from cbobench.results.query import COLUMNS, read_published
 from cbobench.suite.cells import Suite
 from cbobench.suite.load import load
 from cbobench.suite.settings import unspread
@@ -147,17 +147,15 @@ def plan(
     notes = unspread({pair.algorithm.title: pair.algorithm for pair in grid.pairs}.values())
     if Manifest.exists(folder):
         record = Manifest.read(folder).extended(grid, loaded, call, str(folder))
-        found = read_published(folder, [*COLUMNS, "seconds"])
     elif folder.names("cells"):
         notes += (f"{folder.path(FILE)} is missing: it is made again from what the published cells say",)
         record = rebuild_manifest(folder).extended(grid, loaded, call, str(folder))
-        found = read_published(folder, [*COLUMNS, "seconds"])
     else:
         refuse_foreign_folder(folder)
         workers = CLUSTER_CPUS if address is not None else cpus or usable_cpus()
         size = block or min(blocks.block_size(len(grid.pairs), len(grid.seeds), workers), limit)
         record = Manifest(loaded.name, loaded.about, loaded.keep, size, (grid,), (call,), loaded.audit)
-        found = no_cells()
+    found = read_published(folder, [*COLUMNS, "seconds"])
     strips, attempts, stale = blocks.cells_to_play(grid, found, again)
     tasks = blocks.Tasks(strips, record.block, record.keep, attempts, record.audit, loaded.timeout, loaded.demands)
     done = len(grid.cells) - len(tasks.cells)

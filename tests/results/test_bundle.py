@@ -12,19 +12,24 @@ import zipfile
 import bundles
 import numpy as np
 import pandas as pd
+import pyarrow as pa
 import pyarrow.fs as pafs
+import pyarrow.parquet as pq
 import pytest
 
 import cbobench
 from cbobench.cli import main
 from cbobench.errors import CbobenchError, DamagedRun, Misuse
+from cbobench.page.facts import facts
 from cbobench.report.curves import curves
 from cbobench.report.load import Run
 from cbobench.results.bundle import FILES, bundle_schema, open_run
 from cbobench.results.compact import compact
-from cbobench.results.export import export
+from cbobench.results.export import _paths, export, fixed_rounds, without_paths
 from cbobench.results.folder import RunFolder
+from cbobench.results.manifest import Manifest
 from tests.conftest import ROOT
+from tests.helpers import write_manifest
 from tests.report.made import make
 
 SUITE = {
@@ -53,18 +58,6 @@ def repacked(original, out, compression=zipfile.ZIP_STORED, **changed):
             if data is not None:
                 new.writestr(name, data)
     return out
-
-
-@pytest.mark.parametrize(
-    "options",
-    [{}, {"by": "binds"}, {"best": True}, {"against": "random", "metric": ["r", "V⁺"]}, {"ranks": True},
-     {"profile": True}, {"target": 0.37}, {"only": "free/*", "metric": "µs"}],
-    ids=str,
-)  # fmt: skip
-def test_tables_of_a_bundle_are_those_of_its_run(run, bundle, options):
-    mine, theirs = (cbobench.compare(one, **options) for one in (run, bundle))
-    assert mine.render("json") == theirs.render("json")
-    assert str(mine) == str(theirs)
 
 
 def test_a_run_beside_a_bundle_is_a_run_beside_a_run(run, bundle, tmp_path):
@@ -125,14 +118,6 @@ def test_a_bundle_may_lie_in_a_bucket(run, bundle, tmp_path, monkeypatch):
     pd.testing.assert_frame_equal(cbobench.load_cells(made.file), cbobench.load_cells(bundle))
     with pytest.raises(Misuse, match="there is no such file"):
         Run("s3://bucket/other.zip?region=x")
-
-
-def test_absolute_paths_of_the_suite_are_said(tmp_path, capsys):
-    run = make(tmp_path / "run", {("p", "a"): {}}, seeds=[0], facts={"rows": "/home/jane/x.csv"})
-    assert main(["export", str(run), "--out", str(tmp_path / "b.zip")]) == 0
-    seen = capsys.readouterr()
-    assert "names a path, as the suite does: rkhs-1d: rows /home/jane/x.csv" in seen.err
-    assert re.search(r"b\.zip: 1 of 1 cell done, \d+ kB\n$", seen.out)
 
 
 def test_marks_of_stale_cells_carry_over(run, bundle, tmp_path, monkeypatch, capsys):
@@ -197,31 +182,6 @@ def test_what_is_no_bundle_is_a_line(bundle, tmp_path):
         Run(repacked(bundle, other, bundle=lied, cells=foreign.getvalue()))
 
 
-@pytest.mark.parametrize(
-    "words",
-    [["figures"], ["claims"], ["audit"], ["verify"], ["verify", "--repair"], ["compact"], ["export"]],
-    ids=" ".join,
-)
-def test_what_a_bundle_cannot_is_a_line(bundle, capsys, words, clean_tree):
-    before = bundle.read_bytes()
-    assert main([words[0], str(bundle), *words[1:]]) == 2
-    assert re.fullmatch(r"cbobench: \S+mine\.zip is a file; .+\n", capsys.readouterr().err)
-    assert bundle.read_bytes() == before
-    assert clean_tree() == []
-
-
-def test_nothing_is_played_into_a_file(bundle, capsys):
-    assert main(["run", "quickstart", "--out", str(bundle)]) == 2
-    assert "is a file; give a folder for the run" in capsys.readouterr().err
-
-
-def test_columns_that_a_bundle_has_not_are_refused(bundle):
-    for name in ("f", "x_1", "dual_1"):
-        with pytest.raises(Misuse, match=f"{name}.*allowed|unknown"):
-            cbobench.load_rounds(bundle, [name])
-    assert "f" not in cbobench.load_rounds(bundle)
-
-
 def test_what_cannot_be_exported_writes_nothing(run, tmp_path, clean_tree):
     empty = tmp_path / "empty"
     shutil.copytree(run, empty, ignore=shutil.ignore_patterns("*.parquet"))
@@ -239,17 +199,6 @@ def test_what_cannot_be_exported_writes_nothing(run, tmp_path, clean_tree):
             export(folder, tmp_path / out)
     assert clean_tree() == before
     assert notes.read_text() == "mine"
-
-
-def test_bundles_of_different_suites_and_horizons_say_so(run, bundle, tmp_path, capsys):
-    other = make(tmp_path / "run", {("p", "a"): {}}, seeds=[0])
-    small = export(other, tmp_path / "b.zip").file
-    assert main(["compare", str(bundle), small]) == 1
-    assert "can be compared: only before (4), only after (1)" in capsys.readouterr().err
-    longer = cbobench.run(SUITE | {"horizon": 61, "seeds": 1, "algorithms": ["random"]}, out=tmp_path / "long", cpus=0)
-    long = export(longer, tmp_path / "long.zip").file
-    assert main(["compare", str(bundle), long]) == 1
-    assert "T = 60 and 61" in capsys.readouterr().err
 
 
 def test_the_page_names_every_column_and_field(bundle):
@@ -280,3 +229,145 @@ def test_the_table_of_sizes_is_written_from_runs(run, tmp_path, monkeypatch, cap
     bundles.main()
     size = (tmp_path / "out" / "run.zip").stat().st_size
     assert f"| `run` | 60 | 24 | 0.4 | {size / 1000:,.0f} |\n<!-- /sizes -->\nb\n" in page.read_text()
+
+
+def test_tables_of_a_bundle_are_those_of_its_run(run, bundle):
+    for options in ({}, {"against": "random", "metric": ["r", "V⁺"]}, {"profile": True}, {"only": "free/*"}):
+        mine, theirs = (cbobench.compare(one, **options) for one in (run, bundle))
+        assert mine.render("json") == theirs.render("json")
+        assert str(mine) == str(theirs)
+
+
+def test_what_a_bundle_cannot_is_a_line(bundle, capsys, clean_tree):
+    before = bundle.read_bytes()
+    for words in (["figures"], ["claims"], ["audit"], ["verify", "--repair"], ["compact"], ["export"]):
+        assert main([words[0], str(bundle), *words[1:]]) == 2
+        assert re.fullmatch(r"cbobench: \S+mine\.zip is a file; .+\n", capsys.readouterr().err)
+    assert main(["run", "quickstart", "--out", str(bundle)]) == 2
+    assert "is a file; give a folder for the run" in capsys.readouterr().err
+    with pytest.raises(Misuse, match="dual_1.*allowed|unknown"):
+        cbobench.load_rounds(bundle, ["dual_1"])
+    assert bundle.read_bytes() == before
+    assert clean_tree() == []
+
+
+def forged(bundle, out, kind, change):
+    """A bundle whose digests agree with a table that was changed."""
+    with zipfile.ZipFile(bundle) as archive:
+        files = {name: archive.read(name) for name in archive.namelist()}
+    about, table = json.loads(files["bundle.json"]), files[FILES[kind]]
+    sink = io.BytesIO()
+    pq.write_table(change(pq.read_table(io.BytesIO(table))), sink, store_schema=False)
+    about["files"][FILES[kind]] = hashlib.sha256(sink.getvalue()).hexdigest()
+    with zipfile.ZipFile(out, "w") as archive:
+        for name, data in (files | {FILES[kind]: sink.getvalue(), "bundle.json": json.dumps(about).encode()}).items():
+            archive.writestr(name, data)
+    return out
+
+
+def all_are(column, value):
+    """A change of a table that gives all rows one value."""
+
+    def change(table):
+        at = table.column_names.index(column)
+        return table.set_column(at, column, pa.array([value] * len(table), table.schema.field(column).type))
+
+    return change
+
+
+@pytest.mark.parametrize(
+    ("kind", "change", "said"),
+    [
+        ("cells", lambda table: table.drop_columns(["cell"]), "damaged bundle"),
+        ("cells", lambda table: pa.concat_tables([table, table]), "has a cell twice"),
+        ("cells", all_are("status", "odd"), "a status other than ok and failed"),
+        ("cells", all_are("seed", None), "a row without seed"),
+        ("rounds", all_are("cell", None), "a row without cell"),
+        ("rounds", all_are("regret", float("inf")), "an infinite regret"),
+        ("rounds", all_are("t", 0), "a round before the first"),
+        ("rounds", lambda table: table.slice(0, len(table) - 3), "does not hold the same rounds"),
+    ],
+)
+def test_a_forged_bundle_is_a_line(bundle, tmp_path, kind, change, said):
+    def use(one):
+        opened = Run(one)
+        curves(opened, "regret", opened.titles("problem", "free")[0])
+
+    with pytest.raises(DamagedRun, match=said):
+        use(forged(bundle, tmp_path / "forged.zip", kind, change))
+
+
+def test_a_bundle_without_rounds_has_none_to_load(bundle, tmp_path):
+    none = forged(bundle, tmp_path / "none.zip", "rounds", lambda table: table.slice(0, 0))
+    assert cbobench.load_rounds(none, ["regret"]).empty
+
+
+def test_fixed_rounds_are_recorded_ones():
+    recorded = np.arange(10, 10_001, 10)
+    found = fixed_rounds(recorded)
+    assert found[[0, -1]].tolist() == [10, 10_000]
+    assert set(found) <= set(recorded)
+    assert 1000 in found
+    assert fixed_rounds(np.array([7])).tolist() == [7]
+    assert fixed_rounds(np.arange(0)).tolist() == []
+
+
+def test_nothing_of_a_bundle_names_people_or_places(tmp_path):
+    cells = {("p", "a"): {}}
+    run = make(tmp_path / "jane_doe" / "run", cells, seeds=[0, 1, 2], failed={("p", "a"): [1]})
+    content = json.loads((run / "run.json").read_text())
+    content["invocations"] = [
+        {"command": ["cbobench", "--out", "/home/jane_doe"], "id": "jane-pc-1", "at": "2026-01-01"}
+    ]
+    content["grids"][0]["command"] = ["cbobench", "run", "/home/jane_doe/x.yaml"]
+    write_manifest(run, content)
+    made = export(run, tmp_path / "b.zip")
+    assert (made.done, made.failed, made.expected) == (2, 1, 3)
+    with zipfile.ZipFile(made.file) as archive:
+        for name in archive.namelist():
+            assert b"jane" not in archive.read(name), name
+        assert json.loads(archive.read("bundle.json"))["calls"] == [{"at": "2026-01-01"}]
+    assert "jane" not in str(cbobench.load_cells(made.file).to_dict())
+    for text, kept in (
+        ("KeyError: 'x'", "KeyError: 'x'"),
+        ("round 3: FileNotFoundError: no file: '/home/jane doe/a.csv'", "round 3: FileNotFoundError: no file: …"),
+        (r"OSError: C:\Users\jane doe (own.py:3)", "OSError: …"),
+    ):
+        assert without_paths(text) == kept
+
+
+def test_reasons_and_notes_end_where_a_path_begins(tmp_path):
+    run = make(tmp_path / "run", {("p", "a"): {}, ("q", "a"): {}}, seeds=[0])
+    content = json.loads((run / "run.json").read_text())
+    grid = content["grids"][0]
+    grid["pairs"] = [["rkhs-1d[called=p]", "random[called=a]"]]
+    grid["unplayable"] = [["rkhs-1d[called=q]", "random[called=a]", "OSError: no file /home/jane_doe/x.csv"]]
+    grid["problems"][0]["note"] = "f = hits/s; of 3 rows (/home/jane_doe/x.csv)"
+    write_manifest(run, content)
+    with zipfile.ZipFile(export(run, tmp_path / "b.zip").file) as archive:
+        (public,) = json.loads(archive.read("run.json"))["grids"]
+    assert public["unplayable"][0][2] == "OSError: no file …"
+    assert [problem["note"] for problem in public["problems"]] == ["f = hits/s; of 3 rows (…", ""]
+
+
+def test_a_cost_is_of_good_cells(tmp_path):
+    run = make(tmp_path / "run", {("p", "a"): {}}, seeds=[0, 1, 2], failed={("p", "a"): [1]})
+    with zipfile.ZipFile(export(run, tmp_path / "b.zip").file) as archive:
+        assert json.loads(archive.read("bundle.json"))["cost"]["seconds"] == 2.0
+    assert dict(facts(Run(run)))["Cost"] == "2.000 s of CPU time, of the cells that are ok"
+
+
+def test_absolute_paths_of_the_suite_are_said(tmp_path, capsys):
+    """Of a table that is named by its content the settings hold the path."""
+    run = make(tmp_path / "run", {("p", "a"): {}}, seeds=[0])
+    content = json.loads((run / "run.json").read_text())
+    problem = content["grids"][0]["problems"][0]
+    problem["settings"] = {"rows": "/home/jane/x.csv"}
+    problem["values"]["rows"] = "5e1f"
+    write_manifest(run, content)
+    assert _paths(Manifest.read(open_run(run))) == ["rkhs-1d: rows /home/jane/x.csv"]
+    run = make(tmp_path / "other", {("p", "a"): {}}, seeds=[0], facts={"rows": "/home/jane/x.csv"})
+    assert main(["export", str(run), "--out", str(tmp_path / "b.zip")]) == 0
+    seen = capsys.readouterr()
+    assert "names a path, as the suite does: rkhs-1d: rows /home/jane/x.csv" in seen.err
+    assert re.search(r"b\.zip: 1 of 1 cell done, \d+ kB\n$", seen.out)

@@ -107,10 +107,10 @@ def test_a_merged_run_is_extended_and_merged_again(played_once, tmp_path):
 def test_attempts_stay(small_suite, tmp_path, monkeypatch):
     """Cells that were played again: the latest attempt counts, its number stays, earlier rows go."""
     run, folder = tmp_path / "run", open_run(tmp_path / "run")
-    cbobench.run(small_suite(), out=run, cpus=0, block=2)
+    cbobench.run(small_suite(horizon=20), out=run, cpus=0, block=2)
     with monkeypatch.context() as patch:
         patch.setattr("cbobench.results.staleness.source_hash", lambda problem, algorithm: "changed")
-        assert cbobench.run(small_suite(), out=run, cpus=0, again="stale", only="ckb-ts").played == 4
+        assert cbobench.run(small_suite(horizon=20), out=run, cpus=0, again="stale", only="ckb-ts").played == 4
     before = Run(run).cells
     assert sorted(before["attempt"]) == [1] * 8 + [2] * 4
     assert compact(folder) == (8, 2)
@@ -118,15 +118,15 @@ def test_attempts_stay(small_suite, tmp_path, monkeypatch):
     assert not verify(folder).damaged
     with monkeypatch.context() as patch:
         patch.setattr("cbobench.results.staleness.source_hash", lambda problem, algorithm: "changed")
-        assert cbobench.run(small_suite(), out=run, cpus=0, again="stale", only="ckb-ts").played == 4
+        assert cbobench.run(small_suite(horizon=20), out=run, cpus=0, again="stale", only="ckb-ts").played == 4
     assert sorted(Run(run).cells["attempt"]) == [1] * 8 + [3] * 4
 
 
 def test_cells_that_were_published_twice_are_there_once(small_suite, tmp_path):
     """A task is played whole by one call, and in halves by another; who opened the run before reads on."""
     run = tmp_path / "run"
-    todo = plan(small_suite(seeds=4), out=run, cpus=0, block=4)
-    cbobench.run(small_suite(seeds=4), out=run, cpus=0, block=4)
+    todo = plan(small_suite(horizon=20), out=run, cpus=0, block=4)
+    cbobench.run(small_suite(horizon=20), out=run, cpus=0, block=4)
     opened, plain = Run(run), cbobench.load_rounds(run)
     for half in (half for task in todo.tasks for half in task.halves()):
         carry_out(todo.suite.problems[half.pair.problem.title], half, todo.folder)
@@ -139,8 +139,15 @@ def test_cells_that_were_published_twice_are_there_once(small_suite, tmp_path):
     pd.testing.assert_frame_equal(cbobench.load_rounds(run), plain)
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize(("call", "kills"), [("publish", range(7)), ("remove", (0, 1, 2, 21, 41, 42))])
+@pytest.mark.parametrize(
+    ("call", "kills"),
+    [
+        ("publish", (1, 6)),
+        ("remove", (1, 42)),
+        pytest.param("publish", range(7), marks=pytest.mark.long),
+        pytest.param("remove", (0, 1, 2, 21, 41, 42), marks=pytest.mark.long),
+    ],
+)
 def test_wherever_it_is_killed_nothing_is_lost_or_doubled(played_once, tmp_path, monkeypatch, call, kills):
     before = contents(played_once / "run")
     original = getattr(RunFolder, call)
@@ -171,7 +178,7 @@ def test_wherever_it_is_killed_nothing_is_lost_or_doubled(played_once, tmp_path,
         shutil.rmtree(run)
 
 
-@pytest.mark.parametrize("moment", [*range(5), 20])
+@pytest.mark.parametrize("moment", [0, 2, *(pytest.param(i, marks=pytest.mark.long) for i in (1, 3, 4, 20))])
 def test_a_reader_beside_it_sees_every_cell(played_once, tmp_path, monkeypatch, moment):
     """The files go between two looks of a reader, wherever that is."""
     run, names, calls = tmp_path / "run", RunFolder.names, iter(range(10**6))
@@ -189,29 +196,6 @@ def test_a_reader_beside_it_sees_every_cell(played_once, tmp_path, monkeypatch, 
     monkeypatch.setattr(RunFolder, "names", meanwhile)
     same(before, contents(run))
     same(before, contents(run))
-
-
-def test_a_run_that_was_opened_before_reads_on(played_once, tmp_path):
-    run = tmp_path / "run"
-    shutil.copytree(played_once / "run", run)
-    before, opened = contents(run), Run(run)
-    compact(open_run(run))
-    pd.testing.assert_frame_equal(opened.rounds(), before[0][2])
-    pd.testing.assert_frame_equal(opened.audit, before[0][1])
-    t, values = opened.series("regret", opened.expected["problem"].iloc[0], "random")
-    assert (values == before[1][1]).all()
-
-
-def test_a_large_run_is_merged_when_it_ends(small_suite, tmp_path, monkeypatch):
-    monkeypatch.setattr(merging, "MANY", 5)
-    notes: list[str] = []
-    done = cbobench.run(small_suite(), out=tmp_path / "run", cpus=0, block=1, on_note=notes.append)
-    assert (done.played, done.absent) == (12, ())
-    assert "merged 12 files of cells into 1" in notes
-    assert len(list((tmp_path / "run" / "cells").iterdir())) == 1
-    assert cbobench.run(small_suite(), out=tmp_path / "run", cpus=0).played == 0
-    plain = cbobench.run(small_suite(), out=tmp_path / "plain", cpus=0)
-    pd.testing.assert_frame_equal(cbobench.load_rounds(done), cbobench.load_rounds(plain))
 
 
 def test_shards_have_a_size(played_once, tmp_path, monkeypatch):
@@ -254,11 +238,14 @@ def test_a_shard_that_is_being_made_is_nobodys_leftover(played_once, tmp_path, m
         assert left.exists() == there
 
 
-def test_who_ends_first_leaves_merging_to_the_last(small_suite, tmp_path, monkeypatch):
+def test_a_large_run_is_merged_when_its_last_call_ends(small_suite, tmp_path, monkeypatch):
     monkeypatch.setattr(merging, "MANY", 5)
-    run = tmp_path / "run"
+    run, suite, notes = tmp_path / "run", small_suite(horizon=20), []
     with Lease(open_run(run), Cells()):
-        cbobench.run(small_suite(), out=run, cpus=0, block=1, only="ckb-*")
+        cbobench.run(suite, out=run, cpus=0, block=1, only="ckb-*")
         assert len(list((run / "cells").iterdir())) == 8
-    cbobench.run(small_suite(), out=run, cpus=0)
+    done = cbobench.run(suite, out=run, cpus=0, on_note=notes.append)
+    assert (done.played, done.absent) == (4, ())
+    assert "merged 12 files of cells into 1" in notes
     assert len(list((run / "cells").iterdir())) == 1
+    assert cbobench.run(suite, out=run, cpus=0).played == 0

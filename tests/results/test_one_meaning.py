@@ -7,6 +7,7 @@ import json
 import pytest
 
 import cbobench
+from cbobench.cli import main
 from cbobench.errors import DamagedRun, Misuse
 from cbobench.report.aggregate import summary
 from cbobench.report.load import Run
@@ -71,40 +72,6 @@ def test_a_label_is_nobody_elses_name(write_suite):
         load(write_suite(SUITE.format(seeds=2, problems=problems)))
 
 
-@pytest.mark.parametrize(
-    ("only", "pairs"),
-    [
-        ("quarter/random", 1), ("rkhs-1d/oracle", 2), ("rkhs-1d[h=0.25]/*", 2), ("*/random", 2), ("quarter", 2),
-        ("two lines/oracle", 1),
-    ],
-)  # fmt: skip
-def test_only_takes_names_labels_and_titles(write_suite, only, pairs):
-    problems = '  - rkhs-1d: {h: 0.25, label: quarter}\n  - rkhs-1d: {label: "two lines"}\n'
-    path = write_suite(SUITE.format(seeds=2, problems=problems))
-    assert len(load(path, only=only).grid.pairs) == pairs
-    with pytest.raises(Misuse, match=r"--only 'orcale' matches nothing; did you mean 'oracle'\? pairs are quarter/"):
-        load(path, only="orcale")
-
-
-@pytest.mark.parametrize(("key", "value"), [("block", 0), ("block", "x"), ("seeds", ["a"]), ("horizon", 5.0)])
-def test_numbers_of_run_json_are_looked_at(write_suite, tmp_path, key, value):
-    cbobench.run(write_suite(SUITE.format(seeds=2, problems="  - rkhs-1d\n")), out=tmp_path / "o", cpus=0)
-    file = tmp_path / "o" / "run.json"
-    content = json.loads(file.read_text())
-    (content if key == "block" else content["grids"][0])[key] = value
-    write_manifest(tmp_path / "o", content)
-    with pytest.raises(DamagedRun, match="is not what cbobench writes"):
-        Run(tmp_path / "o")
-
-
-def test_a_file_under_another_tasks_name_is_refused(write_suite, tmp_path):
-    cbobench.run(write_suite(SUITE.format(seeds=2, problems="  - rkhs-1d\n")), out=tmp_path / "o", cpus=0)
-    one, other = sorted((tmp_path / "o" / "rounds").iterdir())
-    one.write_bytes(other.read_bytes())
-    with pytest.raises(DamagedRun, match=f"holds the task '{other.stem}'"):
-        Run(tmp_path / "o")
-
-
 SHAPES = '''
 from cbobench.algorithms.references import Random
 
@@ -127,23 +94,40 @@ def test_what_has_a_wrong_shape_fails_the_cell_and_no_other(write_suite, tmp_pat
     assert frame.groupby("algorithm")["status"].agg(set).to_dict() == {"random": {"ok"}, "shapes:Shapes": {"failed"}}
 
 
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
+def test_only_takes_names_labels_and_titles(write_suite):
+    problems = '  - rkhs-1d: {h: 0.25, label: quarter}\n  - rkhs-1d: {label: "two lines"}\n'
+    path = write_suite(SUITE.format(seeds=2, problems=problems))
+    chosen = {"rkhs-1d/oracle": 2, "rkhs-1d[h=0.25]/*": 2, "*/random": 2, "quarter": 2, "two lines/oracle": 1}
+    assert {only: len(load(path, only=only).grid.pairs) for only in chosen} == chosen
+    with pytest.raises(Misuse, match=r"--only 'orcale' matches nothing; did you mean 'oracle'\? pairs are quarter/"):
+        load(path, only="orcale")
+
+
+def test_numbers_of_run_json_are_looked_at(write_suite, tmp_path):
+    run = tmp_path / "o"
+    cbobench.run(write_suite(SUITE.format(seeds=2, problems="  - rkhs-1d\n")), out=run, cpus=0)
+    whole = (run / "run.json").read_text()
+    for key, value in (("block", 0), ("block", "x"), ("seeds", ["a"]), ("horizon", 5.0)):
+        content = json.loads(whole)
+        (content if key == "block" else content["grids"][0])[key] = value
+        write_manifest(run, content)
+        with pytest.raises(DamagedRun, match="is not what cbobench writes"):
+            Run(run)
+
+
+def test_a_wrong_option_of_run_is_a_line(write_suite):
+    suite = write_suite(SUITE.format(seeds=2, problems="  - rkhs-1d\n"))
+    for options, message in (
         ({"cpu": 0}, "unknown option 'cpu'; did you mean 'cpus'"),
-        ({"seeds": "3"}, "seeds is '3'; it must be a whole number"),
         ({"seeds": [0, 5]}, r"seeds is \[0, 5\]; it must be a whole number"),
         ({"again": "stael"}, "unknown kind of cell to play again 'stael'; did you mean 'stale'"),
-    ],
-)
-def test_options_of_the_function(options, message, write_suite):
-    with pytest.raises(Misuse, match=message):
-        cbobench.run(write_suite(SUITE.format(seeds=2, problems="  - rkhs-1d\n")), **options)
+    ):
+        with pytest.raises(Misuse, match=message):
+            cbobench.run(suite, **options)
 
 
-def test_messages_of_the_command_line(command, write_suite, tmp_path):
-    assert "there is no suite file 'nofile.yaml'; give the path" in command("run", "nofile.yaml").stderr
-    twice = command("run", "quickstart", "--only", "a", "--only", "b")
-    assert twice.stderr == "cbobench: --only is given twice ('a', 'b'); use * to match both\n"
-    suite = write_suite(SUITE.format(seeds=2, problems="  - rkhs-1d\n"))
-    assert "to start" not in command("run", suite, "--dry-run", "--cpus", 0).stdout
+def test_messages_of_the_command_line(capsys):
+    assert main(["run", "nofile.yaml"]) == 2
+    assert "there is no suite file 'nofile.yaml'; give the path" in capsys.readouterr().err
+    assert main(["run", "quickstart", "--only", "a", "--only", "b"]) == 2
+    assert capsys.readouterr().err == "cbobench: --only is given twice ('a', 'b'); use * to match both\n"

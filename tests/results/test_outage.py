@@ -129,7 +129,7 @@ def starts(monkeypatch):
     return count
 
 
-@pytest.mark.parametrize("seed", [0, 1])
+@pytest.mark.parametrize("seed", [0, pytest.param(1, marks=pytest.mark.long)])
 def test_a_fifth_of_all_calls_may_fail(small_suite, tmp_path, bucket, starts, seed):
     suite = small_suite(horizon=20)
     cbobench.run(suite, out=tmp_path / "disk", cpus=0)
@@ -144,7 +144,10 @@ def test_a_fifth_of_all_calls_may_fail(small_suite, tmp_path, bucket, starts, se
     assert verify(open_run(tmp_path / "run")).damaged == []
 
 
-@pytest.mark.parametrize("name", ["upload", "write", "read", "open", "get_file_info", "get_file_info_selector"])
+@pytest.mark.parametrize(
+    "name",
+    ["write", "read", *(pytest.param(name, marks=pytest.mark.long) for name in ("upload", "open", "get_file_info"))],
+)
 def test_a_store_that_stays_away_ends_the_run_in_one_line(small_suite, tmp_path, bucket, starts, monkeypatch, name):
     """Away from the middle on; what is complete stays, and the same call resumes."""
     suite, run = small_suite(horizon=20), tmp_path / "run"
@@ -193,17 +196,17 @@ def test_an_object_that_is_removed_while_it_is_read_is_not_waited_for(small_suit
     assert store.retry_seconds() == store.DEFAULT_RETRY_SECONDS, "which was not spent"
 
 
-@pytest.mark.parametrize("given", ["a while", "-1", "inf"])
-def test_patience_is_a_number_of_seconds(monkeypatch, given):
-    monkeypatch.setenv(store.RETRY_VARIABLE, given)
-    with pytest.raises(Misuse, match="CBOBENCH_STORE_PATIENCE is .*; it must be a number of seconds"):
-        store.retry_seconds()
+def test_patience_is_a_number_of_seconds(monkeypatch):
+    for given in ("a while", "-1", "inf"):
+        monkeypatch.setenv(store.RETRY_VARIABLE, given)
+        with pytest.raises(Misuse, match="CBOBENCH_STORE_PATIENCE is .*; it must be a number of seconds"):
+            store.retry_seconds()
 
 
 FULL = "import resource; resource.setrlimit(resource.RLIMIT_FSIZE, (9000, 9000)); "
 
 
-@pytest.mark.parametrize("cpus", [0, 2])
+@pytest.mark.parametrize("cpus", [0, pytest.param(2, marks=pytest.mark.long)])
 def test_a_disk_that_is_full(write_suite, tmp_path, cpus):
     """The kernel refuses to write on in the middle of a file: one line, and the same command resumes."""
     run = tmp_path / "run"

@@ -30,7 +30,7 @@ from cbobench.suite.cells import Cells
 from cbobench.sweep.blocks import Tasks
 from cbobench.sweep.run import execute, plan
 from tests.helpers import assert_same_rows
-from tests.processes import PATIENCE, until
+from tests.processes import PATIENCE
 
 
 @pytest.fixture
@@ -105,7 +105,7 @@ def left(run, todo, **other):
         ({"machine": "elsewhere-1"}, lease.EXPIRES_AFTER + 5, False),
     ],
 )
-def test_calls_that_died_do_not_hold(small_suite, run, other, silent, holds):
+def test_leases_of_dead_calls_expire(small_suite, run, other, silent, holds):
     todo = plan(small_suite(horizon=20), out=run, cpus=0)
     file = left(run, todo, **other)
     at = time.time() - silent
@@ -120,17 +120,15 @@ def test_calls_that_died_do_not_hold(small_suite, run, other, silent, holds):
     assert not file.exists()
 
 
-@pytest.mark.parametrize("merged", [False, True])
-def test_what_another_call_has_published_meanwhile_is_not_played_again(small_suite, run, merged):
+def test_what_another_call_has_published_meanwhile_is_not_played_again(small_suite, run):
     first, second = (plan(small_suite(horizon=20), out=run, cpus=0) for _ in range(2))
     assert execute(first, cpus=0).played == 12
-    if merged:
-        assert compact(first.folder) == (3, 1)
+    assert compact(first.folder) == (3, 1)
     assert [published_receipt(first.folder, task).ok for task in first.tasks] == [4, 4, 4]
     assert execute(second, cpus=0).played == 0
 
 
-def test_a_call_gives_signs_of_life(small_suite, run, monkeypatch):
+def test_a_call_sends_heartbeats(small_suite, run, monkeypatch):
     todo = plan(small_suite(horizon=20), out=run, cpus=0, block=1)
     monkeypatch.setattr(lease, "HEARTBEAT_SECONDS", 0.0)
     seen = set()
@@ -144,7 +142,7 @@ def test_a_call_gives_signs_of_life(small_suite, run, monkeypatch):
     assert len(seen) > 3
 
 
-def test_a_sign_of_life_under_way_does_not_bring_the_file_back(small_suite, run, monkeypatch):
+def test_a_heartbeat_under_way_does_not_bring_the_lease_back(small_suite, run, monkeypatch):
     todo = plan(small_suite(horizon=20), out=run, cpus=0)
     begun, write = threading.Event(), lease._write_lease
 
@@ -160,21 +158,6 @@ def test_a_sign_of_life_under_way_does_not_bring_the_file_back(small_suite, run,
         assert begun.wait(PATIENCE)
     assert not claim._thread.is_alive()
     assert list((run / "drivers").iterdir()) == []
-
-
-def test_a_call_that_merges_gives_signs_of_life(small_suite, run, monkeypatch):
-    monkeypatch.setattr(lease, "HEARTBEAT_SECONDS", 0.05)
-    seen = []
-
-    def merge(folder, note):
-        (file,) = (run / "drivers").glob("*.json")
-        before = file.stat().st_mtime_ns
-        until(lambda: file.stat().st_mtime_ns > before, lambda: "it gives no sign")
-        seen.append(True)
-
-    monkeypatch.setattr("cbobench.sweep.run.compact_if_large", merge)
-    cbobench.run(small_suite(horizon=20), out=run, cpus=1)
-    assert seen == [True]
 
 
 def test_no_call_is_lost_whoever_writes_last(small_suite, run):
@@ -269,19 +252,7 @@ def test_what_killed_calls_left_is_swept_up(small_suite, run):
     assert len(read_published(open_run(run))) == 6
 
 
-def test_cells_of_a_straggler_do_not_count(small_suite, run):
-    """It publishes them after its rounds were swept up: the cells were played again by others."""
-    suite = small_suite(horizon=20)
-    cbobench.run(suite, out=run, cpus=0, block=4)
-    shutil.move(run / "cells", run.parent / "late")
-    cbobench.run(suite, out=run, cpus=0, block=1)
-    for file in (run.parent / "late").iterdir():
-        if not (run / "rounds" / file.name).exists():
-            shutil.copy(file, run / "cells")
-    assert len(cbobench.load_cells(run)) == 12
-
-
-@pytest.mark.slow
+@pytest.mark.long
 def test_the_jobs_of_an_array_begin_at_once(small_suite, run):
     names = ["ckb-ts", "ckb-ucb", "stageopt"]
     words = [sys.executable, "-m", "cbobench", "run", str(small_suite(horizon=20)), "--out", str(run), "--cpus", "0"]

@@ -5,7 +5,9 @@ from __future__ import annotations
 import json
 import random
 import re
+import shlex
 import shutil
+from pathlib import Path
 from types import SimpleNamespace
 
 import numpy as np
@@ -19,28 +21,13 @@ from cbobench.errors import DamagedRun, Misuse
 from cbobench.results import schema
 from cbobench.results.bundle import open_run
 from cbobench.results.compact import compact
+from cbobench.results.folder import RunFolder
 from cbobench.results.lease import Lease
 from cbobench.results.schema import FOOTER
 from cbobench.results.verify import repair, verify
 from cbobench.suite.cells import Cells
-from tests.conftest import SMALL
+from cbobench.sweep.run import plan
 from tests.helpers import assert_same_rows
-
-
-@pytest.fixture(scope="module")
-def whole(tmp_path_factory):
-    """A suite and its run: three tasks of four cells."""
-    folder = tmp_path_factory.mktemp("whole")
-    (folder / "suite.yaml").write_text(SMALL.format(horizon=20, seeds=4))
-    cbobench.run(folder / "suite.yaml", out=folder / "run", cpus=0)
-    return folder / "suite.yaml", folder / "run"
-
-
-@pytest.fixture
-def played(whole, tmp_path):
-    """The suite, and a copy of the run to damage."""
-    shutil.copytree(whole[1], tmp_path / "run")
-    return whole[0], tmp_path / "run"
 
 
 def files(run, kind="rounds"):
@@ -62,67 +49,11 @@ def put(table, name, values):
     return table.set_column(table.column_names.index(name), table.schema.field(name), [pa.array(values, kind)])
 
 
-def test_flipped_bits_are_no_numbers(played):
-    """What is read is what was written, or refused; `verify` finds every change that a reader could see."""
-    _, run = played
-    rng, folder = random.Random(0), open_run(run)
-    before = cbobench.load_rounds(run).map(str)
-    changed = refused = 0
-    for _ in range(40):
-        file = rng.choice(files(run))
-        data = bytearray(file.read_bytes())
-        whole, position = bytes(data), rng.randrange(len(data))
-        data[position] ^= 1 << rng.randrange(8)
-        file.write_bytes(data)
-        try:
-            same = cbobench.load_rounds(run).map(str).equals(before)
-            changed += not same
-        except DamagedRun:
-            same = False
-            refused += 1
-        found = [damage.file.partition("/")[2] for damage in verify(folder).damaged]
-        assert same or found == [file.name]
-        file.write_bytes(whole)
-    assert refused > 25
-    assert changed <= 1, "footers have no checksum"
-    assert verify(folder).damaged == []
-
-
-def test_without_checksums_damage_passes(played, monkeypatch):
-    """The negative control, and files of older versions: they are read as before."""
-    suite, run = played
-    shutil.rmtree(run)
-    monkeypatch.setitem(schema.COMPRESSION, "write_page_checksum", False)
-    cbobench.run(suite, out=run, cpus=0)
-    before, rng, changed = cbobench.load_rounds(run).map(str), random.Random(0), 0
-    assert verify(open_run(run)).damaged == []
-    file = files(run)[0]
-    whole = file.read_bytes()
-    for _ in range(12):
-        data = bytearray(whole)
-        data[rng.randrange(4, len(data) // 2)] ^= 4
-        file.write_bytes(data)
-        try:
-            changed += not cbobench.load_rounds(run).map(str).equals(before)
-        except DamagedRun:
-            continue
-    assert changed > 0
-
-
 def swap(run):
     one, other = files(run)[:2]
     held = one.read_bytes()
     one.write_bytes(other.read_bytes())
     other.write_bytes(held)
-
-
-def swap_with_footers(run):
-    """As if two tasks had written to each other's file."""
-    one, other = files(run)[:2]
-    tasks = [json.loads(pq.read_schema(file).metadata[FOOTER])["task"] for file in (one, other)]
-    swap(run)
-    rewrite(one, lambda table: table, {"task": tasks[0]})
-    rewrite(other, lambda table: table, {"task": tasks[1]})
 
 
 def swap_values(run):
@@ -144,10 +75,6 @@ def another_run(run):
     rewrite(file, lambda table: put(table, "spec", [s.replace('"seed":', '"seed":1') for s in spec]))
 
 
-def not_finite(run):
-    rewrite(files(run)[0], lambda table: put(table, "regret", [float("inf"), *table["regret"].to_pylist()[1:]]))
-
-
 def other_result(run):
     rewrite(files(run, "cells")[0], lambda t: put(t, "regret", [v + 1e-12 for v in t["regret"].to_pylist()]))
 
@@ -160,10 +87,8 @@ def missing_rounds(run):
     ("damage", "count", "why"),
     [
         (swap, 2, "holds the task"),
-        (swap_with_footers, 2, "its rounds are of other cells"),
         (swap_values, 1, "its cell .* ends with regret = .*, its rounds with"),
         (another_run, 1, "that does not say what it is"),
-        (not_finite, 1, "holds regret that is not finite"),
         (other_result, 1, "its cell .* ends with regret = "),
         (missing_rounds, 1, "its rounds are missing"),
     ],
@@ -216,17 +141,6 @@ def test_all_damaged_files_are_named_at_once(played, capsys):
     assert command("verify", run).stdout.startswith("1 of 9 files is damaged; 8 of 12 cells are whole\n")
 
 
-def test_a_record_that_is_missing_is_not_to_be_moved_away(played, capsys):
-    suite, run = played
-    (run / "run.json").unlink()
-    assert main(["verify", str(run)]) == 1
-    said = capsys.readouterr().out
-    assert "  made again by the next run, or with --repair: run.json\n" in said
-    assert "quarantine" not in said
-    cbobench.run(suite, out=run, cpus=0)
-    assert main(["verify", str(run)]) == 0
-
-
 def test_the_hint_is_about_the_folder_that_was_asked_for(small_suite, tmp_path, capsys, monkeypatch):
     suite = small_suite(horizon=20)
     monkeypatch.chdir(tmp_path)
@@ -266,11 +180,6 @@ def test_nobody_repairs_a_run_that_is_played(played):
     with Lease(folder, Cells()), pytest.raises(Misuse, match="is played by process .*; repair it when that has ended"):
         repair(folder, verify(folder))
     assert len(repair(folder, verify(folder))) == 1
-
-
-def test_a_folder_of_nothing_is_no_run(tmp_path):
-    with pytest.raises(Misuse, match="is not a run folder"):
-        verify(open_run(tmp_path))
 
 
 def other(value, kind):
@@ -317,44 +226,6 @@ def audited(tmp_path_factory):
     return folder / "run"
 
 
-@pytest.mark.parametrize("merged", [False, True])
-@pytest.mark.parametrize("kind", ["cells", "rounds", "audit"])
-def test_a_value_that_changed_is_found_in_every_column(audited, tmp_path, kind, merged):
-    shutil.copytree(audited, tmp_path / "run")
-    folder = open_run(tmp_path / "run")
-    if merged:
-        cbobench.run(audited.parent / "suite.yaml", out=tmp_path / "run", cpus=0, seeds=4)
-        compact(folder)
-    (file,) = files(tmp_path / "run", kind)
-    assert verify(folder).damaged == []
-    table, clean = pq.read_table(file), []
-    assert len(table.column_names) > 15
-    for name in table.column_names:
-        values = table[name].to_pylist()
-        values[0] = other(values[0], table.schema.field(name).type)
-        changed = put(table, name, values)
-        clean += [name] if passes(file, parquet(changed), folder) else []
-    clean += ["nothing but the bytes"] if passes(file, parquet(table), folder) else []
-    assert clean == []
-
-
-def test_a_value_that_changed_is_found_in_every_record(audited, tmp_path):
-    shutil.copytree(audited, tmp_path / "run")
-    folder, clean = open_run(tmp_path / "run"), []
-    for file in (tmp_path / "run" / "run.json", *(tmp_path / "run" / "invocations").iterdir()):
-        content = json.loads(file.read_text())
-        for path in paths(content):
-            changed = json.loads(file.read_text())
-            place = changed
-            for key in path[:-1]:
-                place = place[key]
-            place[path[-1]] = "x" if place[path[-1]] != "x" else "y"
-            clean += [(file.name, path)] if passes(file, json.dumps(changed).encode(), folder) else []
-        assert not passes(file, b"{}", folder)
-        assert passes(file, json.dumps(content).encode(), folder), "its layout means nothing"
-    assert clean == []
-
-
 def test_cells_are_not_judged_by_a_record_that_has_changed(played, whole):
     file = played[1] / "run.json"
     file.write_text(re.sub(r'"horizon": \d+', '"horizon": 77', file.read_text()))
@@ -393,3 +264,146 @@ def test_files_without_digests_are_read_and_counted(played, capsys):
     assert compact(open_run(run)) == (3, 1)
     found = verify(open_run(run))
     assert (found.damaged, found.bare) == ([], 2), "what is written now has them"
+
+
+def test_cells_of_a_straggler_are_no_damage(small_suite, tmp_path, capsys):
+    """A worker that outlives its call publishes cells whose rounds were taken for leftovers; others have them, too."""
+    suite, run, folder = small_suite(horizon=20), tmp_path / "run", open_run(tmp_path / "run")
+    cbobench.run(suite, out=run, cpus=0, block=1)
+    cbobench.run(suite, out=tmp_path / "blocks", cpus=0, block=2)
+    late = Path(shutil.copy(files(tmp_path / "blocks", "cells")[0], run / "cells"))
+    found = verify(folder)
+    assert (found.damaged, len(found.late), found.cells, found.twice) == ([], 1, 12, 0)
+    assert main(["verify", str(run)]) == 0
+    assert "  cells without rounds that another task has played, too: 1 file; they do not count\n" in (
+        capsys.readouterr().out
+    )
+    assert len(cbobench.load_cells(run)) == 12
+    for kind in ("cells", "rounds"):
+        alone = next(f for f in files(run, kind) if f.name != late.name and ".0-0." in f.name and "ckb-ts" in f.name)
+        alone.unlink()
+    assert [damage.file for damage in verify(folder).damaged] == [f"cells/{late.name}"], "nobody else has them"
+
+
+def test_a_repair_and_a_call_exclude_each_other(played, monkeypatch):
+    """A call that begins while files are moved is refused; what one has played since the look stays."""
+    suite, run = played
+    folder, broken = open_run(run), files(run)[0]
+    whole = broken.read_bytes()
+    broken.write_bytes(whole[:100])
+    found, refused = verify(folder), []
+    assert len(found.damaged) == 1
+    move = RunFolder.move
+
+    def meanwhile(self, relative, to):
+        with pytest.raises(Misuse, match="12 of the 12 cells to play in .* are played by process") as error:
+            Lease(folder, Cells(cells_of(suite, run))).__enter__()
+        refused.append(error)
+        move(self, relative, to)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(RunFolder, "move", meanwhile)
+        assert len(repair(folder, found)) == len(refused) == 2
+    assert not list((run / "drivers").iterdir())
+    cbobench.run(suite, out=run, cpus=0)
+    assert repair(folder, found) == [], "played again since"
+    assert verify(folder).cells == 12
+
+
+def cells_of(suite, run):
+    return plan(suite, out=run.parent / "other", cpus=0).tasks.cells.strips
+
+
+def test_without_a_record_nobody_knows_what_was_asked_for(played, capsys):
+    _, run = played
+    (run / "run.json").write_text("{")
+    shutil.rmtree(run / "invocations")
+    assert main(["verify", str(run)]) == 1
+    said = capsys.readouterr().out
+    assert said.startswith("1 of 7 files is damaged; whole cells: 12 (no record says how many were asked for)\n")
+    (run / "run.json").unlink()
+    assert main(["verify", str(run)]) == 1
+    said = capsys.readouterr().out
+    assert "  made again by the next run, or with --repair: run.json\n" in said
+    assert "quarantine" not in said
+    assert main(["status", str(run)]) == 1
+    error = capsys.readouterr().err
+    assert "run.json is missing, its cells are there; the next cbobench run makes it again from them, or: " in error
+    words = shlex.split(error.rpartition("or: cbobench ")[2])
+    assert main(words) == 0
+    assert "  made again: run.json\n" in capsys.readouterr().out
+    assert main(["status", str(run)]) == 0
+    assert "12 of 12 cells done" in capsys.readouterr().out
+
+
+def flip(run, seed, count):
+    """Flip single bits of a run, one after the other: those that change what a reader sees and pass `verify`."""
+    rng, folder, before = random.Random(seed), open_run(run), cbobench.load_rounds(run).map(str)
+    passed, refused = [], 0
+    for _ in range(count):
+        file = rng.choice(files(run))
+        data = bytearray(file.read_bytes())
+        whole, position = bytes(data), rng.randrange(len(data))
+        data[position] ^= 1 << rng.randrange(8)
+        file.write_bytes(data)
+        try:
+            same = cbobench.load_rounds(run).map(str).equals(before)
+        except DamagedRun:
+            same = False
+            refused += 1
+        found = [damage.file.partition("/")[2] for damage in verify(folder).damaged]
+        passed += [] if same or found == [file.name] else [(file, position)]
+        file.write_bytes(whole)
+    assert verify(folder).damaged == []
+    return passed, refused
+
+
+@pytest.mark.parametrize("count", [12, pytest.param(60, marks=pytest.mark.long)])
+def test_flipped_bits_are_no_numbers(played, count):
+    """What is read is what was written, or refused; `verify` finds every change that a reader could see."""
+    passed, refused = flip(played[1], 0, count)
+    assert passed == []
+    assert refused > count // 2
+
+
+def changes(table, step):
+    """A table with one value changed, for every step-th column, and with nothing changed but its bytes."""
+    assert len(table.column_names) > 15
+    for name in table.column_names[::step]:
+        values = table[name].to_pylist()
+        values[0] = other(values[0], table.schema.field(name).type)
+        yield name, put(table, name, values)
+    yield "nothing but the bytes", table
+
+
+@pytest.mark.parametrize("step", [6, pytest.param(1, marks=pytest.mark.long)])
+@pytest.mark.parametrize("merged", [False, True])
+def test_a_value_that_changed_is_found_in_every_column(audited, tmp_path, merged, step):
+    run = shutil.copytree(audited, tmp_path / "run")
+    folder = open_run(run)
+    if merged:
+        cbobench.run(audited.parent / "suite.yaml", out=run, cpus=0, seeds=4)
+        compact(folder)
+    assert verify(folder).damaged == []
+    for kind in ("cells", "rounds", "audit"):
+        (file,) = files(run, kind)
+        changed = changes(pq.read_table(file), step)
+        assert [name for name, table in changed if passes(file, parquet(table), folder)] == []
+
+
+@pytest.mark.parametrize("step", [4, pytest.param(1, marks=pytest.mark.long)])
+def test_a_value_that_changed_is_found_in_every_record(audited, tmp_path, step):
+    run = shutil.copytree(audited, tmp_path / "run")
+    folder, clean = open_run(run), []
+    for file in (run / "run.json", *(run / "invocations").iterdir()):
+        content = json.loads(file.read_text())
+        for path in paths(content)[::step]:
+            changed = json.loads(file.read_text())
+            place = changed
+            for key in path[:-1]:
+                place = place[key]
+            place[path[-1]] = "x" if place[path[-1]] != "x" else "y"
+            clean += [(file.name, path)] if passes(file, json.dumps(changed).encode(), folder) else []
+        assert not passes(file, b"{}", folder)
+        assert passes(file, json.dumps(content).encode(), folder), "its layout means nothing"
+    assert clean == []
