@@ -1,10 +1,16 @@
-"""Which code a cell's result depends on: a hash over the modules that the round loop and both classes import.
+"""Which code a cell's result depends on: a hash over the definitions that its pair and the round loop reach.
 
-The closure is static and transitive: imports are read from the files, at the top of a module and within functions,
-inside the package and inside a user's own modules. What is installed from elsewhere is not looked at; of that NumPy
-and SciPy count by their versions (`libraries`). What is hashed is the code: comments, docstrings and the layout of
-lines change nothing. Imports under `if TYPE_CHECKING:` are not followed, nor is the package's own `__init__`, which
-plays nothing; what is imported by a name that is computed, or read with `exec`, is not seen.
+A definition is a function, a class or an assignment at the top of a module. What it names is looked up as Python would:
+in its module, through imports, in other modules. A hash holds what a definition says and what its names mean, not where
+it stands: a definition may move to another file. Comments, docstrings, layout and the annotations of plain functions
+change nothing.
+
+A module counts whole where names do not tell what it does: it runs statements when it is imported, binds a name twice,
+takes a star, or looks names up itself (`DYNAMIC`). Every module that is imported counts for what its import may do:
+modules that count whole, and assignments that call something. What is installed from elsewhere counts by its names, and
+NumPy and SciPy by their versions (`libraries`). What is imported by a name that is computed is not seen.
+
+Each metric has a hash of its own behind the pair's: a metric that is added is a missing column, not another result.
 """
 
 from __future__ import annotations
@@ -14,25 +20,36 @@ import hashlib
 import sys
 import sysconfig
 from collections.abc import Iterable, Iterator
-from functools import cache
+from dataclasses import dataclass
+from functools import cache, cached_property
 from importlib.machinery import ModuleSpec
 from importlib.util import find_spec
 from pathlib import Path
+from typing import Any
 
 from cbobench.algorithms import ALGORITHMS
 from cbobench.errors import Misuse
 from cbobench.problems import PROBLEMS
-from cbobench.registry import Registry
 
 PACKAGE = __name__.split(".")[0]
-LOOP = tuple(f"{PACKAGE}.{name}" for name in ("play.play", "play.recorder", "play.rows", "play.block", "threads"))
-"""The round loop, and what records it."""
+LOOP = (
+    ("play.block", "start"), ("play.block", "summaries"), ("play.isolation", "isolated"), ("threads", "single_thread"),
+)  # fmt: skip
+"""Where a cell's play begins, and what records it."""
+METRICS = (f"{PACKAGE}.metrics", "_TABLE")
+REGISTRIES = {(f"{PACKAGE}.algorithms", "ALGORITHMS"): ALGORITHMS, (f"{PACKAGE}.problems", "PROBLEMS"): PROBLEMS}
+DYNAMIC = {
+    "__import__", "__init_subclass__", "__subclasses__", "eval", "exec", "globals", "import_module", "locals", "vars",
+}  # fmt: skip
+WHOLE = "*"  # stands for the name of a definition that is a whole module
 SITES = {"site-packages", "dist-packages"}
+Key = tuple[str, str]
+"""A definition: its module and its name."""
 
 
 @cache
 def source_hash(problem: str, algorithm: str) -> str:
-    """Hash of the code behind the cells of a pair, as it is on disk (see `look_again`).
+    """Hash of the code behind the cells of a pair, as it is on disk (see `look_again`): the pair's, then the metrics'.
 
     Args:
         problem, algorithm: registered names or import paths.
@@ -40,25 +57,21 @@ def source_hash(problem: str, algorithm: str) -> str:
     Raises:
         Misuse: no such class.
     """
-    modules = closure(problem, algorithm)
-    digest = hashlib.sha256()
-    for name in sorted(modules):
-        digest.update(f"{name} {code_hash(modules[name])}\n".encode())
-    return digest.hexdigest()[:16]
+    code, starts = _starts(problem, algorithm)
+    return f"{code.hash_of(starts)[:16]}-{code.metrics}"
+
+
+def is_same_code(made: str, now: str) -> bool:
+    """Whether a cell's hash is that of today's code, which may have more metrics."""
+    (pair, _, metrics), (todays_pair, _, todays) = made.partition("-"), now.partition("-")
+    known = {todays[i : i + 6] for i in range(0, len(todays), 6)}
+    return pair == todays_pair and all(metrics[i : i + 6] in known for i in range(0, len(metrics), 6))
 
 
 def closure(problem: str, algorithm: str) -> dict[str, Path]:
-    """Files by module name that the cells of a pair depend on."""
-    found: dict[str, Path] = {}
-    for start in dict.fromkeys([*LOOP, *_origins(PROBLEMS, problem), *_origins(ALGORITHMS, algorithm)]):
-        found |= _reachable(start)
-    return found
-
-
-def _origins(registry: Registry, name: str) -> list[str]:
-    """Modules of a class and its bases, and the one that an import path names, which may have changed the class."""
-    bases = [base.__module__ for base in registry.get(name).__mro__ if base.__module__ != "builtins"]
-    return [*bases, *([name.partition(":")[0]] if ":" in name else [])]
+    """Files by name of the modules that are imported where a pair is played."""
+    code, starts = _starts(problem, algorithm)
+    return {name: code.modules[name].path for module, _ in starts for name in code.imported(module)}
 
 
 def refuse_edits(problem: str, algorithm: str) -> None:
@@ -66,12 +79,25 @@ def refuse_edits(problem: str, algorithm: str) -> None:
 
     The results of the old code would carry the hash of the new one.
     """
-    for name, path in closure(problem, algorithm).items():
-        if name in sys.modules and _first_seen.setdefault(path, code_hash(path)) != code_hash(path):
-            raise Misuse(f"{path} has changed since this process imported {name}; start Python again to play it")
+    code, starts = _starts(problem, algorithm)
+    for module, name in sorted({key for start in starts for key in code.reach(start)}):
+        path, digest = code.modules[module].path, code.definition((module, name)).digest
+        if module in sys.modules and _first_seen.setdefault((path, name), digest) != digest:
+            raise Misuse(f"{path} has changed since this process imported {module}; start Python again to play it")
 
 
-_first_seen: dict[Path, str] = {}
+_first_seen: dict[tuple[Path, str], str] = {}
+
+
+def look_again() -> None:
+    """Read files again that have changed on disk, in a process that outlives an edit (a notebook)."""
+    for cached in (source_hash, _code, top_level):
+        cached.cache_clear()
+
+
+def code_hash(path: Path) -> str:
+    """Hash of all the code in a file."""
+    return _parse(path, path.stem).definition(WHOLE).digest
 
 
 def libraries(algorithm: str | None = None) -> str:
@@ -102,36 +128,260 @@ def other_versions(made: str) -> bool:
     return made != versions(tuple(word.split(" ")[0] for word in made.split(", ")))
 
 
-@cache
-def _reachable(start: str) -> dict[str, Path]:
-    """Files of a module and of every module that it imports, directly or not."""
-    found: dict[str, Path] = {}
-    waiting = _with_parents(start)
-    while waiting:
-        name = waiting.pop()
-        if name in found or name == PACKAGE:
-            continue
-        path = own_file(name, start.split(".")[0])
-        if path is None:
-            continue
-        found[name] = path
-        waiting += imports_of(path, name)
-    return found
+def _starts(problem: str, algorithm: str) -> tuple[Code, list[Key]]:
+    """The code that counts for a pair, and where it begins: both classes, their bases, import paths, the round loop."""
+    found = [(f"{PACKAGE}.{module}", name) for module, name in LOOP]
+    for registry, name in ((PROBLEMS, problem), (ALGORITHMS, algorithm)):
+        found += [(base.__module__, base.__qualname__.split(".")[0]) for base in registry.get(name).__mro__]
+        module, _, attribute = name.partition(":")
+        found += [(module, attribute)] if attribute else []
+    tops = {module.split(".")[0] for module, _ in found} - sys.stdlib_module_names - {PACKAGE}
+    return _code(frozenset(top for top in tops if any(map(_is_installed, _places(top))))), list(dict.fromkeys(found))
 
 
-@cache
-def own_file(name: str, family: str) -> Path | None:
-    """The file of a module if its code is looked at: of the package, of a user's, or of the same installed family."""
-    top, *rest = name.split(".")
-    file, folders = top_level(top)
-    own = top in (PACKAGE, family)
-    if not own and any(_is_installed(place) for place in (*folders, *([file] if file else []))):
-        return None
-    for part in rest:
-        tried = [(folder / part / "__init__.py", folder / f"{part}.py", folder / part) for folder in folders]
-        file = next((path for paths in tried for path in paths[:2] if path.is_file()), None)
-        folders = tuple(paths[2] for paths in tried if paths[2].is_dir())
-    return file
+@dataclass(frozen=True)
+class Definition:
+    """Hash of what a definition says, and the dotted names in it."""
+
+    digest: str
+    names: frozenset[tuple[str, ...]]
+
+
+class Module:
+    """The definitions and imports of a file.
+
+    Attributes:
+        imports: by local name, what it may stand for, anywhere in the file.
+        imported: modules that it may import, with the packages that hold them.
+        starred: modules of which it takes everything.
+        nodes: statements by the name that they define; none where the module counts whole.
+        calling: names of assignments that call something.
+    """
+
+    def __init__(self, path: Path, name: str) -> None:
+        self.path, self.name = path, name
+        self.imports: dict[str, set[str]] = {}
+        self.imported: set[str] = set()
+        self.starred: list[str] = []
+        self.nodes: dict[str, ast.AST] = {}
+        self.calling: list[str] = []
+        self._definitions: dict[str, Definition] = {}
+        text = path.read_bytes()
+        try:
+            self.tree = ast.parse(text)
+            for node in _import_statements(self.tree.body):
+                self._add_import(node)
+            self.whole = bool(self.starred) or not self._split() or self._is_dynamic(text)
+        except (SyntaxError, ValueError, RecursionError):  # only its bytes can be compared
+            self._definitions[WHOLE] = Definition(hashlib.sha256(text).hexdigest(), frozenset())
+            self.whole = True
+
+    def _add_import(self, node: ast.Import | ast.ImportFrom) -> None:
+        if isinstance(node, ast.Import):
+            for alias in node.names:
+                local = alias.asname or alias.name.split(".")[0]
+                self.imports.setdefault(local, set()).add(alias.name if alias.asname else local)
+                self.imported.update(_with_parents(alias.name))
+            return
+        package = self.name if self.path.name == "__init__.py" else self.name.rpartition(".")[0]
+        parents = package.split(".")[: len(package.split(".")) - node.level + 1] if node.level else []
+        base = ".".join([*parents, *([node.module] if node.module else [])])
+        for alias in node.names:
+            if alias.name == "*":
+                self.starred.append(base)
+            else:
+                self.imports.setdefault(alias.asname or alias.name, set()).add(f"{base}.{alias.name}")
+            self.imported.update(_with_parents(f"{base}.{alias.name}"))
+
+    def _split(self) -> bool:
+        """Set the definitions apart; False where other statements run, or a name is bound twice."""
+        for node in self.tree.body:
+            if isinstance(node, ast.Import | ast.ImportFrom | ast.Pass) or _is_text(node) or _never_runs(node):
+                continue
+            names = _bound(node)
+            if not names or {*names} & {*self.nodes, *self.imports}:
+                return False
+            self.nodes |= dict.fromkeys(names, node)
+            if isinstance(node, ast.Assign | ast.AnnAssign) and any(isinstance(n, ast.Call) for n in ast.walk(node)):
+                self.calling += names
+        return "__getattr__" not in self.nodes
+
+    def _is_dynamic(self, text: bytes) -> bool:
+        if not any(word.encode() in text for word in DYNAMIC):  # most files are done with
+            return False
+        words = {part for name in self.definition(WHOLE).names for part in name}
+        words |= {node.name for node in ast.walk(self.tree) if isinstance(node, ast.FunctionDef)}
+        return not words.isdisjoint(DYNAMIC)
+
+    def definition(self, name: str) -> Definition:
+        """What a name is defined as; of a definition that is too deep for Python the hash of the file."""
+        if name not in self._definitions:
+            try:
+                self._definitions[name] = _define(self.tree if name == WHOLE else self.nodes[name])
+            except RecursionError:
+                self._definitions[name] = Definition(hashlib.sha256(self.path.read_bytes()).hexdigest(), frozenset())
+        return self._definitions[name]
+
+
+class Code:
+    """The modules whose code counts: cbobench's, a user's, and those of some installed packages.
+
+    Args:
+        families: names of those packages.
+    """
+
+    def __init__(self, families: frozenset[str]) -> None:
+        self.families = families
+        self.modules: dict[str, Module] = {}
+        self._files: dict[str, Path | None] = {}
+        self._looked: dict[Key, tuple[str, list[Key]]] = {}
+        self.imported = cache(self._imported)
+        self.reach = cache(self._reach)
+        self.reach_on_import = cache(self._reach_on_import)
+
+    def module(self, name: str) -> Module | None:
+        """A module whose code counts; None of another, or of what is no module."""
+        if name not in self._files:
+            path = self._files[name] = self._file(name)
+            if path is not None:
+                self.modules[name] = _parse(path, name)
+        return self.modules.get(name)
+
+    def _file(self, name: str) -> Path | None:
+        top, *rest = name.split(".")
+        file, folders = top_level(top)
+        if name == PACKAGE or (top not in (PACKAGE, *self.families) and any(map(_is_installed, _places(top)))):
+            return None
+        for part in rest:
+            tried = [(folder / part / "__init__.py", folder / f"{part}.py", folder / part) for folder in folders]
+            file = next((path for paths in tried for path in paths[:2] if path.is_file()), None)
+            folders = tuple(paths[2] for paths in tried if paths[2].is_dir())
+        return file
+
+    def _imported(self, start: str) -> frozenset[str]:
+        """A module, the packages that hold it, and all modules that they import, directly or not."""
+        found: set[str] = set()
+        waiting = _with_parents(start)
+        while waiting:
+            name = waiting.pop()
+            if name not in found and (module := self.module(name)) is not None:
+                found.add(name)
+                waiting += [*module.imported, *(one for base in module.starred for one in self._starred(base))]
+        return frozenset(found)
+
+    def _starred(self, name: str) -> list[str]:
+        """What `from name import *` may import: the module, and those that it holds."""
+        module = self.module(name)
+        paths = module.path.parent.glob("*.py") if module is not None and module.path.name == "__init__.py" else ()
+        names = [name, *(f"{name}.{path.stem}" for path in sorted(paths) if path.stem != "__init__")]
+        return [name for name in names if self.module(name) is not None]
+
+    def _run_on_import(self, name: str) -> Iterator[Key]:
+        """What of a module may have an effect although nothing names it."""
+        module = self.modules[name]
+        if module.whole:
+            yield name, WHOLE
+        for one in module.calling:
+            if (name, one) != METRICS:
+                yield name, one
+        for one, node in module.nodes.items():
+            decorators = self._keys(module, getattr(node, "decorator_list", [])) - REGISTRIES.keys()
+            bases = self._keys(module, getattr(node, "bases", []))
+            if decorators or any(WHOLE in base and not base[0].startswith(f"{PACKAGE}.") for base in bases):
+                yield name, one
+
+    def _keys(self, module: Module, expressions: list[ast.expr]) -> set[Key]:
+        """Definitions that expressions name."""
+        names = {name for expression in expressions for name in _define(expression).names}
+        return {key for name in names for key in self.meaning(module, name) if not isinstance(key, str)}
+
+    def resolve(self, dotted: str, seen: frozenset[str] = frozenset()) -> set[Key | str]:
+        """What a full dotted name means: definitions whose code counts, or the name itself."""
+        parts = dotted.split(".")
+        for cut in range(len(parts), 0, -1):
+            module = self.module(".".join(parts[:cut]))
+            if module is not None and cut == len(parts):
+                return {(module.name, WHOLE)}
+            if module is not None:
+                return self.meaning(module, tuple(parts[cut:]), seen) or {(module.name, WHOLE)}
+        return {dotted}
+
+    def meaning(self, module: Module, name: tuple[str, ...], seen: frozenset[str] = frozenset()) -> set[Key | str]:
+        """What a dotted name means in a module; nothing where it is local or built in."""
+        first = name[0]
+        found: set[Key | str] = {(module.name, first)} if first in module.nodes else set()
+        for target in module.imports.get(first, set()) - seen:
+            found |= self.resolve(".".join([target, *name[1:]]), seen | {target})
+        return found
+
+    def _reach(self, start: Key) -> frozenset[Key]:
+        """What a name stands for, what importing its module runs, and all that these name, directly or not."""
+        named = self._follow(self._starting(start))
+        return named.union(*(self.reach_on_import(name) for name in self.imported(start[0])))
+
+    def _starting(self, start: Key) -> list[Key]:
+        return [key for key in self.resolve(".".join(start)) if not isinstance(key, str)]
+
+    def _reach_on_import(self, name: str) -> frozenset[Key]:
+        return self._follow([*self._run_on_import(name)])
+
+    def _follow(self, waiting: list[Key]) -> frozenset[Key]:
+        found: set[Key] = set()
+        while waiting:
+            key = waiting.pop()
+            if key not in found:
+                found.add(key)
+                waiting += self._look(key)[1]
+        return frozenset(found)
+
+    def hash_of(self, starts: Iterable[Key]) -> str:
+        """Hash of all that is reached."""
+        begun = [f"start {self._look(key)[0]}" for start in starts for key in self._starting(start)]
+        return self._hash({key for start in starts for key in self.reach(start)}, begun)
+
+    def _hash(self, keys: Iterable[Key], more: Iterable[str] = ()) -> str:
+        return _sha256(sorted({*more, *(self._look(key)[0] for key in keys)}))
+
+    @cached_property
+    def metrics(self) -> str:
+        """Six digits for each metric of the table."""
+        module = self.module(METRICS[0])
+        assert module is not None
+        table: Any = module.nodes[METRICS[1]]
+        entries = {f"{METRICS[1]} {i}": entry for i, entry in enumerate(table.value.elts)}
+        module.nodes |= entries
+        return "".join(sorted(self._hash(self._follow([(module.name, name)]))[:6] for name in entries))
+
+    def definition(self, key: Key) -> Definition:
+        return self.modules[key[0]].definition(key[1])
+
+    def _look(self, key: Key) -> tuple[str, list[Key]]:
+        """Hash of a definition with what its names mean, and the definitions among that."""
+        if key not in self._looked:
+            module, definition = self.modules[key[0]], self.definition(key)
+            names, lines, named = {*definition.names}, set(), []
+            if key[1] == WHOLE:
+                names |= {(local,) for local in module.imports.keys() - {name[0] for name in names}}
+                named += [(one, WHOLE) for base in module.starred for one in self._starred(base)]
+            for name in names:
+                for target in self.meaning(module, name):
+                    if isinstance(target, str):
+                        lines.add(f"{'.'.join(name)} {target}")
+                    elif target != METRICS:
+                        lines.add(f"{'.'.join(name)} {self.definition(target).digest}")
+                        named += [target, *self._registered(key, name, target)]
+                        named += [(target[0], WHOLE)] if "__subclasses__" in name else []
+            self._looked[key] = _sha256([definition.digest, *sorted(lines)]), named
+        return self._looked[key]
+
+    def _registered(self, key: Key, name: tuple[str, ...], target: Key) -> list[Key]:
+        """All modules of a registry that a user's code looks something up in."""
+        if target not in REGISTRIES or name[-1] == "register" or key[0].split(".")[0] == PACKAGE:
+            return []
+        return [(module, WHOLE) for package in REGISTRIES[target].packages for module in self._starred(package)]
+
+
+_code = cache(Code)
 
 
 @cache
@@ -149,41 +399,16 @@ def top_level(name: str) -> tuple[Path | None, tuple[Path, ...]]:
     return file if file is not None and file.is_file() else None, folders
 
 
+def _places(top: str) -> list[Path]:
+    file, folders = top_level(top)
+    return [*folders, *([file] if file else [])]
+
+
+@cache
 def _is_installed(path: Path) -> bool:
-    return any(path.is_relative_to(place) for place in _installed()) or bool({*path.parts} & SITES)
-
-
-@cache
-def _installed() -> tuple[Path, ...]:
-    """Folders of the standard library and of installed packages."""
-    return tuple(Path(sysconfig.get_path(kind)) for kind in ("stdlib", "platstdlib", "purelib", "platlib"))
-
-
-def imports_of(path: Path, name: str) -> list[str]:
-    """Modules that a file imports, and the packages that hold them; a name imported from a package may be a module."""
-    named, whole = _named(_look(path)[1], name if path.name == "__init__.py" else name.rpartition(".")[0])
-    every = [f"{base}.{module}" for base in whole for module in _submodules(base)]
-    return list(dict.fromkeys([*named, *(part for one in every for part in _with_parents(one))]))
-
-
-@cache
-def _named(nodes: tuple[ast.Import | ast.ImportFrom, ...], package: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """What imports in a module of a package name, with the packages that hold it; and of what they take everything."""
-    found: list[str] = []
-    whole: list[str] = []
-    for node in nodes:
-        if isinstance(node, ast.Import):
-            named = [alias.name for alias in node.names]
-        else:
-            base = node.module or ""
-            if node.level:
-                parents = package.split(".")
-                base = ".".join([*parents[: len(parents) - node.level + 1], *([base] if base else [])])
-            named = [base, *(f"{base}.{alias.name}" for alias in node.names)]
-            whole += [base] if node.names[0].name == "*" else []
-        for one in named:
-            found += _with_parents(one)
-    return tuple(dict.fromkeys(found)), tuple(whole)
+    """Whether a path lies with the standard library, or with installed packages."""
+    places = [sysconfig.get_path(kind) for kind in ("stdlib", "platstdlib", "purelib", "platlib")]
+    return any(path.is_relative_to(place) for place in places) or bool({*path.parts} & SITES)
 
 
 def _with_parents(name: str) -> list[str]:
@@ -192,70 +417,99 @@ def _with_parents(name: str) -> list[str]:
     return [".".join(parts[:i]) for i in range(1, len(parts) + 1)]
 
 
-def _submodules(name: str) -> list[str]:
-    """What `from name import *` may import beside the package itself."""
-    file = own_file(name, name.split(".")[0])
-    found = file.parent.glob("*.py") if file is not None and file.name == "__init__.py" else ()
-    return sorted(path.stem for path in found if path.stem != "__init__")
+def _parse(path: Path, name: str) -> Module:
+    stamp = path.stat()
+    return _parsed(path, name, stamp.st_mtime_ns, stamp.st_size)
 
 
-def _imports(nodes: Iterable[ast.AST]) -> Iterator[ast.Import | ast.ImportFrom]:
+@cache
+def _parsed(path: Path, name: str, changed: int, size: int) -> Module:
+    return Module(path, name)
+
+
+def _import_statements(nodes: Iterable[ast.AST]) -> Iterator[ast.Import | ast.ImportFrom]:
     for node in nodes:
         if isinstance(node, ast.Import | ast.ImportFrom):
             yield node
-        elif isinstance(node, ast.If) and ast.unparse(node.test) in ("TYPE_CHECKING", "typing.TYPE_CHECKING"):
-            yield from _imports(node.orelse)
+        elif isinstance(node, ast.If) and _is_for_checkers(node):
+            yield from _import_statements(node.orelse)
         elif isinstance(node, ast.stmt | ast.ExceptHandler | ast.match_case):  # no expression holds an import
-            yield from _imports(ast.iter_child_nodes(node))
+            yield from _import_statements(ast.iter_child_nodes(node))
 
 
-def look_again() -> None:
-    """Read files again that have changed on disk, in a process that outlives an edit (a notebook)."""
-    for cached in (source_hash, _reachable, own_file, top_level, _look):
-        cached.cache_clear()
+def _is_for_checkers(node: ast.If) -> bool:
+    return ast.unparse(node.test) in ("TYPE_CHECKING", "typing.TYPE_CHECKING")
 
 
-def code_hash(path: Path) -> str:
-    """Hash of the code in a file: of its syntax tree without docstrings."""
-    return _look(path)[0]
+def _never_runs(node: ast.stmt) -> bool:
+    """Whether a statement does nothing in a module that is imported."""
+    script = ("__name__ == '__main__'",)
+    return isinstance(node, ast.If) and not node.orelse and (_is_for_checkers(node) or ast.unparse(node.test) in script)
 
 
-@cache
-def _look(path: Path) -> tuple[str, tuple[ast.Import | ast.ImportFrom, ...]]:
-    stamp = path.stat()
-    return _read(path, stamp.st_mtime_ns, stamp.st_size)
+def _is_text(node: ast.AST) -> bool:
+    """Whether a statement is a docstring, or a text below an attribute."""
+    return isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)
 
 
-@cache
-def _read(path: Path, changed: int, size: int) -> tuple[str, tuple[ast.Import | ast.ImportFrom, ...]]:
-    """The code's hash, and what it imports; of a file that Python cannot parse the hash of its bytes, and nothing."""
+def _bound(node: ast.stmt) -> list[str]:
+    """The names that a definition binds; none of another statement."""
+    if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
+        return [node.name]
+    if not isinstance(node, ast.Assign | ast.AnnAssign):
+        return []
+    parts: list[ast.expr] = []
+    for target in node.targets if isinstance(node, ast.Assign) else [node.target]:
+        parts += target.elts if isinstance(target, ast.Tuple | ast.List) else [target]
+    names = [part.id for part in parts if isinstance(part, ast.Name)]
+    return names if len(names) == len(parts) else []
+
+
+def _define(node: ast.AST) -> Definition:
     words: list[str] = []
-    try:
-        tree = ast.parse(path.read_bytes())
-        _write(tree, words)
-    except (SyntaxError, ValueError, RecursionError):
-        return hashlib.sha256(path.read_bytes()).hexdigest(), ()
-    return hashlib.sha256("\n".join(words).encode("utf-8", "surrogatepass")).hexdigest(), tuple(_imports(tree.body))
+    names: set[tuple[str, ...]] = set()
+    _write(node, words, names, annotated=False)
+    return Definition(_sha256(words), frozenset(names))
 
 
-def _write(node: object, words: list[str]) -> None:
-    """A syntax tree as words that do not depend on the version of Python: only fields that hold something."""
-    if isinstance(node, ast.AST):
-        words.append(type(node).__name__)
-        documented = isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef)
-        for name, value in ast.iter_fields(node):
-            if value is None or value == [] or name in ("ctx", "kind", "type_comment"):
-                continue
-            words.append(name)
-            _write(_undocumented(value) if documented and name == "body" else value, words)
-        words.append(")")
-    elif isinstance(node, list):
+def _sha256(lines: Iterable[str]) -> str:
+    return hashlib.sha256("\n".join(lines).encode("utf-8", "surrogatepass")).hexdigest()
+
+
+def _write(node: Any, words: list[str], names: set[tuple[str, ...]], annotated: bool) -> None:
+    """A syntax tree as words that do not depend on the version of Python: only fields that hold something.
+
+    Args:
+        names: takes the dotted names.
+        annotated: whether annotations count: in classes, and of functions that a decorator may read.
+    """
+    if isinstance(node, list):
         for item in node:
-            _write(item, words)
-    else:
+            _write(item, words, names, annotated)
+    elif not isinstance(node, ast.AST):
         words.append(f"{type(node).__name__} {node!r}")
+    elif name := _dotted(node):
+        names.add(name)
+        words.append(f"name {'.'.join(name)}")
+    elif not _is_text(node):
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+            annotated = bool(node.decorator_list)
+        elif isinstance(node, ast.ClassDef):
+            annotated = True
+        words.append(type(node).__name__)
+        for field, value in ast.iter_fields(node):
+            if value is None or value == [] or field in ("ctx", "kind", "type_comment"):
+                continue
+            if annotated or field not in ("annotation", "returns"):
+                words.append(field)
+                _write(value, words, names, annotated)
+        words.append(")")
 
 
-def _undocumented(body: list[ast.stmt]) -> list[ast.stmt]:
-    """Statements without those that are nothing but a string: docstrings, and texts below an attribute."""
-    return [s for s in body if not (isinstance(s, ast.Expr) and isinstance(s.value, ast.Constant))]
+def _dotted(node: ast.AST) -> tuple[str, ...]:
+    """The parts of a dotted name; nothing of another expression."""
+    parts: list[str] = []
+    while isinstance(node, ast.Attribute):
+        parts.append(node.attr)
+        node = node.value
+    return (node.id, *reversed(parts)) if isinstance(node, ast.Name) else ()

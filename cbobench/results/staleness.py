@@ -16,7 +16,7 @@ from cbobench.algorithms import ALGORITHMS
 from cbobench.errors import CbobenchError
 from cbobench.problems import PROBLEMS
 from cbobench.registry import import_object
-from cbobench.results.source import look_again, other_versions, source_hash
+from cbobench.results.source import is_same_code, look_again, other_versions, source_hash
 from cbobench.suite.cells import Pair
 
 
@@ -67,7 +67,8 @@ class Freshness:
 
     def stale(self, pair: Pair, made: Made) -> bool:
         """Whether the code that played a cell has changed since."""
-        return self.current(pair) not in (None, made.source)
+        now = self.current(pair)
+        return now is not None and not is_same_code(made.source, now)
 
     def unknown(self, pair: Pair) -> bool:
         """Whether the code that would play a pair cannot be looked at, so that nothing is known of its freshness."""
