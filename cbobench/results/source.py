@@ -6,9 +6,9 @@ it stands: a definition may move to another file. Comments, docstrings, layout a
 change nothing.
 
 A module counts whole where names do not tell what it does: it runs statements when it is imported, binds a name twice,
-takes a star, or looks names up itself (`DYNAMIC`). Every module that is imported counts for what its import may do:
-modules that count whole, and assignments that call something. What is installed from elsewhere counts by its names, and
-NumPy and SciPy by their versions (`libraries`). What is imported by a name that is computed is not seen.
+takes a star, or looks names up itself (`definitions.DYNAMIC`). Every module that is imported counts for what its import
+may do: modules that count whole, and assignments that call something. What is installed from elsewhere counts by its
+names, and NumPy and SciPy by their versions (`libraries`). What is imported by a name that is computed is not seen.
 
 Each metric has a hash of its own behind the pair's: a metric that is added is a missing column, not another result.
 """
@@ -16,11 +16,9 @@ Each metric has a hash of its own behind the pair's: a metric that is added is a
 from __future__ import annotations
 
 import ast
-import hashlib
 import sys
 import sysconfig
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 from functools import cache, cached_property
 from importlib.machinery import ModuleSpec
 from importlib.util import find_spec
@@ -30,6 +28,7 @@ from typing import Any
 from cbobench.algorithms import ALGORITHMS
 from cbobench.errors import Misuse
 from cbobench.problems import PROBLEMS
+from cbobench.results.definitions import WHOLE, Definition, Module, define, parse, sha256, with_parents
 
 PACKAGE = __name__.split(".")[0]
 LOOP = (
@@ -38,10 +37,6 @@ LOOP = (
 """Where a cell's play begins, and what records it."""
 METRICS = (f"{PACKAGE}.metrics", "_TABLE")
 REGISTRIES = {(f"{PACKAGE}.algorithms", "ALGORITHMS"): ALGORITHMS, (f"{PACKAGE}.problems", "PROBLEMS"): PROBLEMS}
-DYNAMIC = {
-    "__import__", "__init_subclass__", "__subclasses__", "eval", "exec", "globals", "import_module", "locals", "vars",
-}  # fmt: skip
-WHOLE = "*"  # stands for the name of a definition that is a whole module
 SITES = {"site-packages", "dist-packages"}
 Key = tuple[str, str]
 """A definition: its module and its name."""
@@ -97,7 +92,7 @@ def look_again() -> None:
 
 def code_hash(path: Path) -> str:
     """Hash of all the code in a file."""
-    return _parse(path, path.stem).definition(WHOLE).digest
+    return parse(path, path.stem).definition(WHOLE).digest
 
 
 def libraries(algorithm: str | None = None) -> str:
@@ -139,90 +134,6 @@ def _starts(problem: str, algorithm: str) -> tuple[Code, list[Key]]:
     return _code(frozenset(top for top in tops if any(map(_is_installed, _places(top))))), list(dict.fromkeys(found))
 
 
-@dataclass(frozen=True)
-class Definition:
-    """Hash of what a definition says, and the dotted names in it."""
-
-    digest: str
-    names: frozenset[tuple[str, ...]]
-
-
-class Module:
-    """The definitions and imports of a file.
-
-    Attributes:
-        imports: by local name, what it may stand for, anywhere in the file.
-        imported: modules that it may import, with the packages that hold them.
-        starred: modules of which it takes everything.
-        nodes: statements by the name that they define; none where the module counts whole.
-        calling: names of assignments that call something.
-    """
-
-    def __init__(self, path: Path, name: str) -> None:
-        self.path, self.name = path, name
-        self.imports: dict[str, set[str]] = {}
-        self.imported: set[str] = set()
-        self.starred: list[str] = []
-        self.nodes: dict[str, ast.AST] = {}
-        self.calling: list[str] = []
-        self._definitions: dict[str, Definition] = {}
-        text = path.read_bytes()
-        try:
-            self.tree = ast.parse(text)
-            for node in _import_statements(self.tree.body):
-                self._add_import(node)
-            self.whole = bool(self.starred) or not self._split() or self._is_dynamic(text)
-        except (SyntaxError, ValueError, RecursionError):  # only its bytes can be compared
-            self._definitions[WHOLE] = Definition(hashlib.sha256(text).hexdigest(), frozenset())
-            self.whole = True
-
-    def _add_import(self, node: ast.Import | ast.ImportFrom) -> None:
-        if isinstance(node, ast.Import):
-            for alias in node.names:
-                local = alias.asname or alias.name.split(".")[0]
-                self.imports.setdefault(local, set()).add(alias.name if alias.asname else local)
-                self.imported.update(_with_parents(alias.name))
-            return
-        package = self.name if self.path.name == "__init__.py" else self.name.rpartition(".")[0]
-        parents = package.split(".")[: len(package.split(".")) - node.level + 1] if node.level else []
-        base = ".".join([*parents, *([node.module] if node.module else [])])
-        for alias in node.names:
-            if alias.name == "*":
-                self.starred.append(base)
-            else:
-                self.imports.setdefault(alias.asname or alias.name, set()).add(f"{base}.{alias.name}")
-            self.imported.update(_with_parents(f"{base}.{alias.name}"))
-
-    def _split(self) -> bool:
-        """Set the definitions apart; False where other statements run, or a name is bound twice."""
-        for node in self.tree.body:
-            if isinstance(node, ast.Import | ast.ImportFrom | ast.Pass) or _is_text(node) or _never_runs(node):
-                continue
-            names = _bound(node)
-            if not names or {*names} & {*self.nodes, *self.imports}:
-                return False
-            self.nodes |= dict.fromkeys(names, node)
-            if isinstance(node, ast.Assign | ast.AnnAssign) and any(isinstance(n, ast.Call) for n in ast.walk(node)):
-                self.calling += names
-        return "__getattr__" not in self.nodes
-
-    def _is_dynamic(self, text: bytes) -> bool:
-        if not any(word.encode() in text for word in DYNAMIC):  # most files are done with
-            return False
-        words = {part for name in self.definition(WHOLE).names for part in name}
-        words |= {node.name for node in ast.walk(self.tree) if isinstance(node, ast.FunctionDef)}
-        return not words.isdisjoint(DYNAMIC)
-
-    def definition(self, name: str) -> Definition:
-        """What a name is defined as; of a definition that is too deep for Python the hash of the file."""
-        if name not in self._definitions:
-            try:
-                self._definitions[name] = _define(self.tree if name == WHOLE else self.nodes[name])
-            except RecursionError:
-                self._definitions[name] = Definition(hashlib.sha256(self.path.read_bytes()).hexdigest(), frozenset())
-        return self._definitions[name]
-
-
 class Code:
     """The modules whose code counts: cbobench's, a user's, and those of some installed packages.
 
@@ -244,7 +155,7 @@ class Code:
         if name not in self._files:
             path = self._files[name] = self._file(name)
             if path is not None:
-                self.modules[name] = _parse(path, name)
+                self.modules[name] = parse(path, name)
         return self.modules.get(name)
 
     def _file(self, name: str) -> Path | None:
@@ -261,7 +172,7 @@ class Code:
     def _imported(self, start: str) -> frozenset[str]:
         """A module, the packages that hold it, and all modules that they import, directly or not."""
         found: set[str] = set()
-        waiting = _with_parents(start)
+        waiting = with_parents(start)
         while waiting:
             name = waiting.pop()
             if name not in found and (module := self.module(name)) is not None:
@@ -292,7 +203,7 @@ class Code:
 
     def _keys(self, module: Module, expressions: list[ast.expr]) -> set[Key]:
         """Definitions that expressions name."""
-        names = {name for expression in expressions for name in _define(expression).names}
+        names = {name for expression in expressions for name in define(expression).names}
         return {key for name in names for key in self.meaning(module, name) if not isinstance(key, str)}
 
     def resolve(self, dotted: str, seen: frozenset[str] = frozenset()) -> set[Key | str]:
@@ -340,7 +251,7 @@ class Code:
         return self._hash({key for start in starts for key in self.reach(start)}, begun)
 
     def _hash(self, keys: Iterable[Key], more: Iterable[str] = ()) -> str:
-        return _sha256(sorted({*more, *(self._look(key)[0] for key in keys)}))
+        return sha256(sorted({*more, *(self._look(key)[0] for key in keys)}))
 
     @cached_property
     def metrics(self) -> str:
@@ -371,7 +282,7 @@ class Code:
                         lines.add(f"{'.'.join(name)} {self.definition(target).digest}")
                         named += [target, *self._registered(key, name, target)]
                         named += [(target[0], WHOLE)] if "__subclasses__" in name else []
-            self._looked[key] = _sha256([definition.digest, *sorted(lines)]), named
+            self._looked[key] = sha256([definition.digest, *sorted(lines)]), named
         return self._looked[key]
 
     def _registered(self, key: Key, name: tuple[str, ...], target: Key) -> list[Key]:
@@ -409,107 +320,3 @@ def _is_installed(path: Path) -> bool:
     """Whether a path lies with the standard library, or with installed packages."""
     places = [sysconfig.get_path(kind) for kind in ("stdlib", "platstdlib", "purelib", "platlib")]
     return any(path.is_relative_to(place) for place in places) or bool({*path.parts} & SITES)
-
-
-def _with_parents(name: str) -> list[str]:
-    """a, a.b and a.b.c of a.b.c: to import a module is to import the packages that hold it."""
-    parts = name.split(".")
-    return [".".join(parts[:i]) for i in range(1, len(parts) + 1)]
-
-
-def _parse(path: Path, name: str) -> Module:
-    stamp = path.stat()
-    return _parsed(path, name, stamp.st_mtime_ns, stamp.st_size)
-
-
-@cache
-def _parsed(path: Path, name: str, changed: int, size: int) -> Module:
-    return Module(path, name)
-
-
-def _import_statements(nodes: Iterable[ast.AST]) -> Iterator[ast.Import | ast.ImportFrom]:
-    for node in nodes:
-        if isinstance(node, ast.Import | ast.ImportFrom):
-            yield node
-        elif isinstance(node, ast.If) and _is_for_checkers(node):
-            yield from _import_statements(node.orelse)
-        elif isinstance(node, ast.stmt | ast.ExceptHandler | ast.match_case):  # no expression holds an import
-            yield from _import_statements(ast.iter_child_nodes(node))
-
-
-def _is_for_checkers(node: ast.If) -> bool:
-    return ast.unparse(node.test) in ("TYPE_CHECKING", "typing.TYPE_CHECKING")
-
-
-def _never_runs(node: ast.stmt) -> bool:
-    """Whether a statement does nothing in a module that is imported."""
-    script = ("__name__ == '__main__'",)
-    return isinstance(node, ast.If) and not node.orelse and (_is_for_checkers(node) or ast.unparse(node.test) in script)
-
-
-def _is_text(node: ast.AST) -> bool:
-    """Whether a statement is a docstring, or a text below an attribute."""
-    return isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)
-
-
-def _bound(node: ast.stmt) -> list[str]:
-    """The names that a definition binds; none of another statement."""
-    if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
-        return [node.name]
-    if not isinstance(node, ast.Assign | ast.AnnAssign):
-        return []
-    parts: list[ast.expr] = []
-    for target in node.targets if isinstance(node, ast.Assign) else [node.target]:
-        parts += target.elts if isinstance(target, ast.Tuple | ast.List) else [target]
-    names = [part.id for part in parts if isinstance(part, ast.Name)]
-    return names if len(names) == len(parts) else []
-
-
-def _define(node: ast.AST) -> Definition:
-    words: list[str] = []
-    names: set[tuple[str, ...]] = set()
-    _write(node, words, names, annotated=False)
-    return Definition(_sha256(words), frozenset(names))
-
-
-def _sha256(lines: Iterable[str]) -> str:
-    return hashlib.sha256("\n".join(lines).encode("utf-8", "surrogatepass")).hexdigest()
-
-
-def _write(node: Any, words: list[str], names: set[tuple[str, ...]], annotated: bool) -> None:
-    """A syntax tree as words that do not depend on the version of Python: only fields that hold something.
-
-    Args:
-        names: takes the dotted names.
-        annotated: whether annotations count: in classes, and of functions that a decorator may read.
-    """
-    if isinstance(node, list):
-        for item in node:
-            _write(item, words, names, annotated)
-    elif not isinstance(node, ast.AST):
-        words.append(f"{type(node).__name__} {node!r}")
-    elif name := _dotted(node):
-        names.add(name)
-        words.append(f"name {'.'.join(name)}")
-    elif not _is_text(node):
-        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
-            annotated = bool(node.decorator_list)
-        elif isinstance(node, ast.ClassDef):
-            annotated = True
-        words.append(type(node).__name__)
-        for field, value in ast.iter_fields(node):
-            if value is None or value == [] or field in ("ctx", "kind", "type_comment"):
-                continue
-            if annotated or field not in ("annotation", "returns"):
-                words.append(field)
-                _write(value, words, names, annotated)
-        words.append(")")
-
-
-def _dotted(node: ast.AST) -> tuple[str, ...]:
-    """The parts of a dotted name; nothing of another expression."""
-    parts: list[str] = []
-    while isinstance(node, ast.Attribute):
-        parts.append(node.attr)
-        node = node.value
-    return (node.id, *reversed(parts)) if isinstance(node, ast.Name) else ()
