@@ -9,7 +9,6 @@ import re
 import shutil
 import zipfile
 
-import bundles
 import numpy as np
 import pandas as pd
 import pyarrow as pa
@@ -215,20 +214,6 @@ def test_the_page_names_every_column_and_field(bundle):
         own = set(bundle_schema(kind).names) - named["cells.parquet"] | {"cell", "t"}
         assert all(f"`{name}`" in parts[FILES[kind]] for name in own)
     assert set(bundle_schema("rounds").names) - {"t"} <= named["cells.parquet"]
-
-
-def test_the_table_of_sizes_is_written_from_runs(run, tmp_path, monkeypatch, capsys):
-    page = tmp_path / "bundles.md"
-    page.write_text("a\n<!-- sizes -->\nold\n<!-- /sizes -->\nb\n")
-    monkeypatch.setattr(bundles, "PAGE", page)
-    monkeypatch.setattr("sys.argv", ["bundles.py", str(tmp_path / "none"), "--out", str(tmp_path)])
-    with pytest.raises(SystemExit, match="no run with a cell in"):
-        bundles.main()
-    assert "old" in page.read_text()
-    monkeypatch.setattr("sys.argv", ["bundles.py", str(run.parent), "--out", str(tmp_path / "out")])
-    bundles.main()
-    size = (tmp_path / "out" / "run.zip").stat().st_size
-    assert f"| `run` | 60 | 24 | 0.4 | {size / 1000:,.0f} |\n<!-- /sizes -->\nb\n" in page.read_text()
 
 
 def test_tables_of_a_bundle_are_those_of_its_run(run, bundle):

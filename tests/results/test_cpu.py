@@ -85,7 +85,7 @@ def test_several_kinds_are_said_below_every_table(run, tmp_path, capsys):
     lines = str(cbobench.compare(run)).splitlines()
     lines.remove(SAID)
     assert lines == alone
-    for options in ({"best": True}, {"ranks": True}, {"by": "algorithm"}, {"other": run}):
+    for options in ({"ranks": True}, {"other": run}):
         assert SAID in str(cbobench.compare(run, **options)).splitlines()
     assert SAID in cbobench.compare(run).render("latex")
     assert rounding_note({f"kind {i}" for i in range(9)}).startswith("played on 9 kinds of CPU (kind 0; ")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 
+from cbobench.cli import main
 from cbobench.results.query import FailureCounts
 from tests.sweep.poison import suite_of, write_poison
 
@@ -21,13 +22,15 @@ def test_what_differs_in_numbers_alone_is_one_kind():
     assert len(str(many)) < 500
 
 
-def test_failures_are_told_by_kind_during_a_run_and_at_its_end(write_suite, tmp_path, command):
-    environment = write_poison(tmp_path)
+def test_failures_are_told_by_kind_during_a_run_and_at_its_end(write_suite, tmp_path, monkeypatch, capsys):
+    write_poison(tmp_path)
+    monkeypatch.syspath_prepend(str(tmp_path))
     text = suite_of(["ansi", "memory"]).replace("{how", "{every: true, how")
     suite = write_suite(text)
-    done = command("run", suite, "--out", "t", "--cpus", 0, "--block", 2, env=environment)
-    assert re.search(r"bell \(poison_plugin.py:\d+\)", done.stderr)
-    lines = re.sub(r" \(poison_plugin.py:\d+\)", "", done.stderr).splitlines()
+    assert main(["run", str(suite), "--out", "t", "--cpus", "0", "--block", "2"]) == 1
+    error = capsys.readouterr().err
+    assert re.search(r"bell \(poison_plugin.py:\d+\)", error)
+    lines = re.sub(r" \(poison_plugin.py:\d+\)", "", error).splitlines()
     ansi = r"4 x ValueError: red \x1b[31m and \x07 bell"
     assert lines[2] == ansi.replace("4 x", "2 failed: 2 x")
     assert lines[3] == f"4 failed: {ansi.replace('4', '2', 1)}, 2 x MemoryError"

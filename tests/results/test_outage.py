@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import contextlib
+import os
 import random
+import resource
 import shutil
-import subprocess
 from functools import cached_property
+from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.fs as pafs
 import pytest
 
 import cbobench
+from cbobench.cli import main
 from cbobench.errors import DamagedRun, Misuse
 from cbobench.play import task
 from cbobench.results import store
@@ -21,9 +25,7 @@ from cbobench.results.query import read_published
 from cbobench.results.store import StoreFailure
 from cbobench.results.verify import verify
 from cbobench.sweep.run import execute, plan
-from tests.conftest import cbobench_words
 from tests.helpers import assert_same_rows
-from tests.processes import PATIENCE
 
 
 def passed_on(name):
@@ -203,31 +205,62 @@ def test_patience_is_a_number_of_seconds(monkeypatch):
             store.retry_seconds()
 
 
-FULL = "import resource; resource.setrlimit(resource.RLIMIT_FSIZE, (9000, 9000)); "
-
-
-@pytest.mark.parametrize("cpus", [0, pytest.param(2, marks=pytest.mark.long)])
-def test_a_disk_that_is_full(write_suite, tmp_path, cpus):
-    """The kernel refuses to write on in the middle of a file: one line, and the same command resumes."""
-    run = tmp_path / "run"
-    suite = write_suite("suite: full\nhorizon: 400\nseeds: 6\nproblems: [rkhs-1d]\nalgorithms: [random]\n")
-    cbobench.run(suite, out=run, cpus=0, horizon=5, seeds=1)
-    program, option, code = cbobench_words()
-    words = [program, option, FULL + code, "run", str(suite), "--out", str(run), "--cpus", str(cpus)]
-    done = subprocess.run(words, capture_output=True, text=True, timeout=PATIENCE, check=False)
-    assert done.returncode == 1, done.stderr
-    assert f"cbobench: cannot write to {run}: File too large; when that is mended the same command" in done.stderr
-    assert "; what is published stays, to go on: cbobench run" in done.stderr
-    assert "Traceback" not in done.stderr
-    assert not list(tmp_path.rglob("*.tmp"))
-    assert not list((run / "drivers").iterdir())
-    assert cbobench.run(suite, out=run, cpus=0).played == 6
-    assert len(cbobench.load_cells(run)) == 7
-
-
 def test_a_run_folder_that_is_removed_is_not_made_again(small_suite, tmp_path):
     run = tmp_path / "run"
     todo = plan(small_suite(horizon=20), out=run, cpus=0, block=1)
     with pytest.raises(StoreFailure, match=f"cannot write to {run}: No such file or directory"):
         execute(todo, cpus=0, on_receipt=lambda receipt: shutil.rmtree(run))
     assert not run.exists()
+
+
+@contextlib.contextmanager
+def short_files():
+    """The kernel refuses to write more than 9,000 bytes into a file."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (9000, hard))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+
+
+def test_a_disk_that_is_full_ends_the_run_in_one_line(write_suite, tmp_path, capsys):
+    """In the middle of a file of rounds; the same command resumes."""
+    run = tmp_path / "run"
+    suite = write_suite("suite: full\nhorizon: 400\nseeds: 6\nproblems: [rkhs-1d]\nalgorithms: [random]\n")
+    cbobench.run(suite, out=run, cpus=0, horizon=5, seeds=1)
+    with short_files():
+        assert main(["run", str(suite), "--out", str(run), "--cpus", "0"]) == 1
+    error = capsys.readouterr().err
+    assert f"cbobench: cannot write to {run}: File too large; when that is mended the same command" in error
+    assert "; what is published stays, to go on: cbobench run" in error
+    assert not list(tmp_path.rglob("*.tmp"))
+    assert not list((run / "drivers").iterdir())
+    assert cbobench.run(suite, out=run, cpus=0).played == 6
+
+
+def test_an_upload_that_ends_short_is_tried_again(small_suite, tmp_path, bucket):
+    """The store says nothing, and keeps the beginning."""
+    short = []
+    handler = bucket(lambda count, name: None)
+
+    class Short(_Write):
+        def write(self, data):
+            short.append(len(data))
+            return self.file.write(bytes(data)[: len(data) // 2]) if len(short) == 4 else self.file.write(bytes(data))
+
+    handler.open_output_stream = lambda path, metadata: pa.PythonFile(
+        Short(handler, handler.disk.open_output_stream(path)), mode="w"
+    )
+    assert cbobench.run(small_suite(horizon=20), out=tmp_path / "run", cpus=0).played == 12
+    assert len(short) > 4
+    assert verify(open_run(tmp_path / "run")).damaged == []
+
+
+def test_a_file_is_on_disk_before_it_has_its_name(tmp_path, monkeypatch):
+    done, fsync = [], os.fsync
+    monkeypatch.setattr(os, "fsync", lambda number: done.append("fsync") or fsync(number))
+    replace = Path.replace
+    monkeypatch.setattr(Path, "replace", lambda self, target: done.append("replace") or replace(self, target))
+    open_run(tmp_path / "run").write_json("run.json", {})
+    assert done == ["fsync", "replace"]

@@ -111,9 +111,11 @@ class Killed(BaseException):
     """What ends a removal in the middle."""
 
 
-@pytest.mark.parametrize("merged", [True, pytest.param(False, marks=pytest.mark.long)])
-def test_a_removal_that_is_ended_anywhere_leaves_a_run_that_verifies(once, tmp_path, merged, monkeypatch):
-    steps, ended = 0, True
+@pytest.mark.parametrize(
+    ("merged", "apart"), [(False, 5), *(pytest.param(merged, 1, marks=pytest.mark.long) for merged in (False, True))]
+)
+def test_a_removal_that_is_ended_anywhere_leaves_a_run_that_verifies(once, tmp_path, merged, apart, monkeypatch):
+    steps, ended = 1, True
     while ended:
         run = tmp_path / str(steps)
         shutil.copytree(once / "run", run)
@@ -146,7 +148,7 @@ def test_a_removal_that_is_ended_anywhere_leaves_a_run_that_verifies(once, tmp_p
         assert {*Manifest.read(there).labels("problems").values()} == {"rkhs-1d"}
         for name in there.calls(CALLS):
             assert "conf" not in str(there.read_json(f"{CALLS}/{name}.json")["grids"])
-        steps += 1
+        steps += apart
     assert steps > 8
 
 
