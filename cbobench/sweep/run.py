@@ -187,7 +187,7 @@ def execute(
         ship: send it this machine's cbobench, and the modules of the user's that the suite names.
         fail_fast: stop at the first failed cell.
         budget: begin no further task once those that ended have taken so long, such as "2cpuh".
-        on_receipt, on_note: called with each receipt, and with one line on who plays, at the start and when Ray does.
+        on_receipt, on_note: called with each receipt, and with one line on who plays, or what is lost or overdue.
         on_start: called before the first task begins, with what counts the receipts.
         when_played: called with the outcome as soon as it is known, before Ray is shut down (which takes a second).
 
@@ -219,7 +219,7 @@ def execute(
     with interruptible() as interrupted, Lease(todo.folder, todo.tasks.cells, on_note) as lease:
         executor: Executor | None = None
         try:
-            todo = _still_to_play(todo, lease)
+            todo = _refresh_plan(todo, lease)
             if inline:
                 lease.start_heartbeat_thread()
             if todo.tasks:
@@ -260,8 +260,8 @@ def execute(
     return done
 
 
-def _still_to_play(todo: Plan, lease: Lease) -> Plan:
-    """The plan into the folder that was claimed, without what another call has published since it was made."""
+def _refresh_plan(todo: Plan, lease: Lease) -> Plan:
+    """The plan for the leased folder, without the cells that another call has published since it was made."""
     if removed := remove_leftovers(todo.folder, lease.id):
         lease.note(f"removed {removed} unfinished files of calls that were killed")
     new = todo.folder.published_tasks() - todo.known  # of pieces, perhaps, that are called otherwise
