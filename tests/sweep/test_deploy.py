@@ -26,75 +26,10 @@ from tests.processes import PATIENCE, until
 
 DEPLOY = ROOT / "deploy"
 SLURM = DEPLOY / "slurm.sh"
-POD = {
-    "spec": {
-        "serviceAccountName": str,
-        "terminationGracePeriodSeconds": int,
-        "nodeSelector": dict,
-        "containers": [
-            {
-                "name": str,
-                "image": str,
-                "resources": {"requests": dict, "limits": dict},
-                "ports": [{"containerPort": int, "name": str}],
-            }
-        ],
-    }
-}
-# Fields of KubeRay's RayJob (its API reference, v1) and of pods that the manifest may use, with their types.
-FIELDS = {
-    "apiVersion": str,
-    "kind": str,
-    "metadata": {"name": str, "namespace": str, "labels": dict},
-    "spec": {
-        "entrypoint": str,
-        "submissionMode": str,
-        "backoffLimit": int,
-        "activeDeadlineSeconds": int,
-        "shutdownAfterJobFinishes": bool,
-        "ttlSecondsAfterFinished": int,
-        "rayClusterSpec": {
-            "rayVersion": str,
-            "authOptions": {"mode": str},
-            "enableInTreeAutoscaling": bool,
-            "autoscalerOptions": {"upscalingMode": str, "idleTimeoutSeconds": int},
-            "headGroupSpec": {"rayStartParams": {"num-cpus": str, "dashboard-host": str}, "template": POD},
-            "workerGroupSpecs": [
-                {
-                    "groupName": str,
-                    "replicas": int,
-                    "minReplicas": int,
-                    "maxReplicas": int,
-                    "rayStartParams": dict,
-                    "template": POD,
-                }
-            ],
-        },
-    },
-}
 
 
 def job():
     return yaml.safe_load((DEPLOY / "rayjob.yaml").read_text())
-
-
-def misfits(value, allowed, where="rayjob"):
-    """What of a manifest is no field that we know, or of another type."""
-    if isinstance(allowed, type):
-        fits = isinstance(value, allowed) and not (allowed is int and isinstance(value, bool))
-        return [] if fits else [f"{where} is {value!r}, not {allowed.__name__}"]
-    if type(value) is not type(allowed):
-        return [f"{where} is no {type(allowed).__name__}"]
-    if isinstance(allowed, list):
-        return [line for i, entry in enumerate(value) for line in misfits(entry, allowed[0], f"{where}[{i}]")]
-    found = [f"{where}.{name} is no field" for name in value if name not in allowed]
-    return found + [
-        line for name in value if name in allowed for line in misfits(value[name], allowed[name], f"{where}.{name}")
-    ]
-
-
-def test_the_manifest_uses_fields_that_there_are():
-    assert misfits(job(), FIELDS) == []
 
 
 def test_what_the_manifest_promises():

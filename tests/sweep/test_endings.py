@@ -17,15 +17,14 @@ import cbobench
 from cbobench.cli import main
 from cbobench.play import watch
 from cbobench.play.failure import Interrupted
-from cbobench.play.task import carry_out
 from cbobench.report.load import Run
 from cbobench.results import folder as folders
 from cbobench.results import store
 from cbobench.results.bundle import open_run
-from cbobench.sweep.executors import ExecutorDied
+from cbobench.sweep.executors import ExecutorDied, InlineExecutor
 from tests.conftest import cbobench_words
 from tests.processes import PATIENCE, assert_gone, below, program, until
-from tests.sweep.helpers import SLOW, environment_of, start_and_wait
+from tests.sweep.helpers import SLOW, FakeExecutor, environment_of, start_and_wait
 
 
 def assert_one_line_that_resumes(errors, code, out):
@@ -116,38 +115,22 @@ def test_ray_that_dies(write_suite, tmp_path):
     assert "its raylet died" in errors
 
 
-class Dying:
+class Dying(FakeExecutor):
     """A Ray that has played all but the last `left` tasks of what it was given, and dies before it says so."""
 
     def __init__(self, problems, folder, *more, left=0):
-        self.problems, self.folder, self.left = problems, folder, left
-        self.flight = {}
-
-    pending = property(lambda self: self.flight.values())
-
-    slots = 2
-
-    def room(self):
-        return 10**6
-
-    def accepts(self, task):
-        return True
-
-    def submit(self, task):
-        self.flight[task.name] = task
+        super().__init__(10**6)
+        self.inline, self.left = InlineExecutor(problems, folder), left
 
     def collect(self, seconds):
-        for task in [*self.flight.values()][: len(self.flight) - self.left]:
-            carry_out(self.problems[task.pair.problem.title], task, self.folder)
+        self.inline.pending += self.pending[: len(self.pending) - self.left]
+        list(self.inline.collect(seconds))
         raise ExecutorDied("Ray at head:1 has ended (its raylet or its GCS died)")
         yield
 
     def cancel(self, task):
-        del self.flight[task.name]
+        self.pending.remove(task)
         raise ExecutorDied("Ray has ended")
-
-    def close(self):
-        pass
 
 
 @pytest.mark.parametrize("left", [0, 2])

@@ -92,25 +92,6 @@ def test_a_failed_cell_is_a_row_and_can_be_played_again(write_suite, tmp_path, m
     assert len(cbobench.load_rounds(tmp_path / "b", algorithm="mine_broken:Broken[how=raise]")) == 12 * 30
 
 
-@pytest.mark.parametrize(
-    "players", ["as it comes", pytest.param("fresh workers", marks=pytest.mark.long),
-                pytest.param("ray", marks=pytest.mark.slow)],
-)  # fmt: skip
-def test_a_cell_that_crashes_its_worker_is_found_and_the_others_stand(write_suite, tmp_path, command, players):
-    """The block is cut in two until the cell at fault is alone; it is tried three times."""
-    environment = write_poison(tmp_path)
-    suite = write_suite(suite_of(["exit"], "  - random\n"))
-    done = command("run", suite, "--out", tmp_path / "c", "--cpus", 2, env=environment, players=players)
-    assert done.returncode == 1, done.stderr
-    assert done.stdout.startswith("p, T = 5"), done.stderr  # only the table is on standard output
-    assert "raylet" not in done.stdout + done.stderr
-    frame = cbobench.load_cells(tmp_path / "c")
-    failed = frame[frame["status"] == "failed"]
-    assert failed[["algorithm", "seed"]].values.tolist() == [["poison_plugin:Poison[how=exit]", 2]]
-    assert failed["error"].item() == "the cell crashed its worker 3 times"
-    assert len(frame) == 8
-
-
 def rows_of(run):
     frame = cbobench.load_cells(run)
     frame["how"] = frame["algorithm"].str.extract(r"how=([\w ]+)", expand=False)
@@ -143,13 +124,24 @@ def test_whatever_a_cell_raises_is_its_row(write_suite, tmp_path, command):
 
 
 @pytest.mark.slow
-def test_whatever_ends_its_worker_is_its_row(write_suite, tmp_path, command):
+@pytest.mark.parametrize(
+    ("players", "died"),
+    [
+        ("as it comes", DIED),
+        ("ray", {"exit": DIED["exit"]}),
+        pytest.param("fresh workers", {"exit": DIED["exit"]}, marks=pytest.mark.long),
+    ],
+)
+def test_whatever_ends_its_worker_is_its_row(write_suite, tmp_path, command, players, died):
     """With the reason, as far as the kernel tells it; a neighbour in the block is played again, and stands."""
     environment = write_poison(tmp_path)
-    suite = write_suite(suite_of([*DIED, "none"]))
-    done = command("run", suite, "--out", tmp_path / "p", "--cpus", 2, env=environment)
+    suite = write_suite(suite_of([*died, "none"]))
+    done = command("run", suite, "--out", tmp_path / "p", "--cpus", 2, env=environment, players=players)
     assert done.returncode == 1, done.stderr
-    assert_only_the_poisoned_failed(tmp_path / "p", DIED)
+    assert done.stdout.startswith("p, T = 5"), done.stderr  # only the table is on standard output
+    assert "raylet" not in done.stdout + done.stderr
+    assert_only_the_poisoned_failed(tmp_path / "p", died)
+    assert len(rows_of(tmp_path / "p")) == 4 * (len(died) + 1)
     assert not list((tmp_path / "p").rglob("*.tmp"))
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import pytest
 
@@ -11,7 +11,6 @@ import cbobench
 from cbobench.algorithms.references import Random
 from cbobench.play import answers
 from cbobench.play.task import TooLong, carry_out
-from cbobench.results.bundle import open_run
 from cbobench.sweep import blocks as paces
 from cbobench.sweep.blocks import Pace
 from cbobench.sweep.run import execute, plan
@@ -124,14 +123,10 @@ def test_what_takes_too_long_is_given_back_and_cut(write_suite, tmp_path, monkey
 
 
 def test_a_task_that_may_be_given_back_plays_on_where_it_is_quick(first, tmp_path, monkeypatch):
-    todo, task, pace = first
+    todo, task, _ = first
     monkeypatch.setattr(answers, "TRIAL", 0.0)
     problem = todo.suite.problems[task.pair.problem.title]
-    (tried,) = pace.pieces(task, 2, task.rounds)
-    assert carry_out(problem, tried, open_run(tmp_path / "a")).ok == 50
-    monkeypatch.setattr(paces, "LONG", 0.0)
-    (tried,) = pace.pieces(task, 2, task.rounds)
-    answer = carry_out(problem, tried, open_run(tmp_path / "b"))
-    assert isinstance(answer, TooLong)
-    assert answer.rounds < task.rounds
-    assert not list((tmp_path / "b").rglob("*.parquet"))
+    quick, slow = (carry_out(problem, replace(task, give_back=limit), todo.folder) for limit in (paces.LONG, 0.0))
+    assert quick.ok == 50
+    assert isinstance(slow, TooLong)
+    assert slow.rounds < task.rounds
