@@ -22,7 +22,7 @@ import pyarrow.parquet as pq
 
 from cbobench.errors import DamagedRun, Misuse, masked, nearest, printable, refuse_strange, show
 from cbobench.metrics import METRICS
-from cbobench.results.folder import RunFolder
+from cbobench.results.folder import RunFolder, read_row_groups
 from cbobench.results.manifest import FILE
 from cbobench.results.schema import LATER, schema
 from cbobench.results.store import first_line
@@ -174,13 +174,9 @@ class Bundle(RunFolder):
             strange = [f.name for f in known if types.get(f.name, f.type) not in (f.type, _CODED)]
             if strange or set(known.names) - set(types) - set(METRICS) - LATER:
                 raise DamagedRun(f"{self} has other columns in {FILES[kind]} than cbobench writes; {REMEDY}")
-            for number in range(file.num_row_groups):
-                part = file.read_row_group(number, [f.name for f in wanted if f.name in types])
-                part.validate(full=True)
+            for part in read_row_groups(file, wanted):
                 self._check(kind, part)
-                yield pa.table(
-                    {f.name: part[f.name] if f.name in types else pa.nulls(len(part), f.type) for f in wanted}
-                )
+                yield part
         except (pa.ArrowException, OSError, UnicodeDecodeError, KeyError) as error:
             raise DamagedRun(f"{self} is a damaged bundle ({FILES[kind]}: {first_line(error)}); {REMEDY}") from error
 

@@ -258,7 +258,7 @@ class RunFolder:
         """Footer (see `footer`) and rows (see `read`) of a published file, which is opened once."""
         with self._parquet(kind, task) as (_, file):
             footer = read_footer(self.path(f"{kind}/{task}.parquet"), kind, task, file.metadata)
-            tables = list(read_row_groups(file, kind, columns)) if columns != [] else []
+            tables = list(read_row_groups(file, _wanted(kind, columns))) if columns != [] else []
         return footer, _concatenated(tables, kind, columns)
 
     def read(self, kind: str, task: str, columns: list[str] | None = None) -> pa.Table:
@@ -275,7 +275,7 @@ class RunFolder:
         """
         try:
             with self._parquet(kind, task, read_dictionary=["cell"]) as (_, file):
-                yield from read_row_groups(file, kind, columns)
+                yield from read_row_groups(file, _wanted(kind, columns))
         except FileGone:
             shard = self.replacements().get(task)
             if shard is None:
@@ -296,9 +296,8 @@ def _concatenated(tables: list[pa.Table], kind: str, columns: list[str] | None) 
     return pa.concat_tables(tables) if tables else pa.schema(_wanted(kind, columns)).empty_table()
 
 
-def read_row_groups(file: pq.ParquetFile, kind: str, columns: list[str] | None) -> Iterator[pa.Table]:
-    """The row groups of a file: columns that it does not have are null, and unknown ones are left out."""
-    wanted = _wanted(kind, columns)
+def read_row_groups(file: pq.ParquetFile, wanted: list[pa.Field]) -> Iterator[pa.Table]:
+    """Some columns of each row group of a file; those that it does not have are null."""
     names = [field.name for field in wanted]
     for number in range(file.num_row_groups):
         part = file.read_row_group(number, names, use_threads=file.metadata.num_rows > SMALL)

@@ -1,9 +1,9 @@
-"""Whether every file of a run is whole: all damaged ones are named at once, and moved away when asked.
+"""Checks that every file of a run is whole: names all damaged ones at once, and moves them away when asked.
 
-Each file is read to its last byte (pages have checksums), and held against what it should be: its footer, the cells
-that the run asked for, and the other file of its task: the last round of every cell says what its row says. Last comes
-the digest that it says of itself. (Of files of older versions, without checksums or digests, the same is asked but for
-those.) A digest tells of accidents; who means to change a file can make it anew.
+Each file is read to its last byte (pages have checksums), and compared with its footer, with the cells that the run
+asked for, and with the other files of its task: the last round of each cell has the values of its row. Then the digest
+is checked that the file holds. (Files of older versions have no checksums or digests, and pass without.) A digest finds
+accidents: whoever means to change a file can sign it again.
 """
 
 from __future__ import annotations
@@ -29,11 +29,11 @@ from cbobench.words import counted
 QUARANTINE = "quarantine"
 ABSENT = "is missing"
 FINITE = ["f", *(name for name, metric in METRICS.items() if not metric.nullable)]
-"""Columns of rounds that hold a number in every row."""
+"""Columns of rounds that are finite in every row."""
 WHOLE = [name for name, metric in METRICS.items() if metric.relative and metric.cumulative]
-"""Those that hold one in every row or, where nothing is known that they could be against, in none."""
+"""Columns that are finite in every row of a cell, or null in all of them: there is no reference to regret."""
 KEPT = [name for name in METRICS if not name.startswith("recommended_")]
-"""Metrics that a cell's row and its last recorded round share."""
+"""Metrics that a cell's row shares with its last recorded round."""
 
 
 @dataclass(frozen=True)
@@ -46,17 +46,17 @@ class Damage:
 
 @dataclass
 class Verification:
-    """What was found.
+    """What `verify` finds.
 
     Attributes:
         files: how many were read.
         damaged: those that are not what they should be.
-        orphans: tasks with rounds and without cells: someone is writing them, or was ended while he did.
+        orphans: tasks with rounds and without cells: their worker was ended in between, or is about to publish them.
+        late: tasks with cells and without rounds, whose cells other tasks have published, too: of a worker that
+            outlived its call, and whose rounds were taken for leftovers. They do not count.
         twice: how many cells are published by several tasks with the same attempt, and the same results.
-        late: tasks with cells and without rounds, whose cells others have played, too: of a worker that outlived its
-            call, and whose rounds were taken for leftovers. They do not count.
-        bare: how many files say no digest of what they hold, as those of older versions: changed values may pass there.
-        cells, asked: published cells that are whole, and cells asked for (None: no record says).
+        cells, asked: published cells that are whole, and cells asked for (None: there is no manifest).
+        bare: how many files hold no digest, as those of older versions: changed values may pass there.
     """
 
     files: int = 0
@@ -76,44 +76,45 @@ class Verification:
 
 
 Rows = dict[str, dict[str, Any]]
-"""What a file says of each cell."""
+"""A row of each cell of a file, by the cell's id."""
 
 
 def verify(folder: RunFolder) -> Verification:
-    """Read all files of a run. Beside a live writer what is published meanwhile is left out.
+    """Read all files of a run. Files that are published meanwhile are left out.
 
     Raises:
         Misuse: no run there. StoreFailure: it cannot be reached.
     """
     found = Verification()
-    record = _record(folder, found)
-    tasks = {kind: folder.names(kind) for kind in ("cells", "audit", "rounds")}  # in this order nothing is torn
-    counted: dict[tuple[str, int], tuple[str, Any]] = {}
+    manifest = _check_manifest(folder, found)
+    tasks = {kind: folder.names(kind) for kind in ("cells", "audit", "rounds")}  # in this order no task is half listed
+    results: dict[tuple[str, int], tuple[str, Any]] = {}
     whole: dict[str, int] = {}
     bare: dict[str, Rows] = {}
     for task in tasks["cells"]:
-        said = _checked(folder, found, "cells", task, record)
-        played = _checked(folder, found, "rounds", task, record) if task in tasks["rounds"] else None
-        audited = _checked(folder, found, "audit", task, record) if task in tasks["audit"] else None
-        if said is None:
+        cells, rounds, audit = (
+            _check_file(folder, found, kind, task, manifest) if task in tasks[kind] else None
+            for kind in ("cells", "rounds", "audit")
+        )
+        if cells is None:
             continue
-        good = {cell: row for cell, row in said.items() if row["status"] == "ok"}
+        good = {cell: row for cell, row in cells.items() if row["status"] == "ok"}
         if task not in tasks["rounds"] and good:
             bare[task] = good
             continue
-        why = None if played is None else _disagree(good, played)
-        if why is None and audited is not None and not {*audited} <= {*good}:
+        why = None if rounds is None else _disagree(good, rounds)
+        if why is None and audit is not None and not {*audit} <= {*good}:
             why = "its audit is of other cells"
-        for cell, row in said.items() if why is None else ():
+        for cell, row in cells.items() if why is None else ():
             result = tuple(row.get(name) for name in KEPT)
-            other, before = counted.setdefault((cell, row["attempt"]), (task, result))
+            other, before = results.setdefault((cell, row["attempt"]), (task, result))
             if other != task and not _same(before, result):
                 why = f"its cell {cell} has another result in cells/{other}.parquet"
             found.twice += other != task
         if why is not None:
             found.damaged.append(Damage(f"cells/{task}.parquet", why))
-        elif played is not None or not good:
-            for cell, row in said.items():
+        elif rounds is not None or not good:
+            for cell, row in cells.items():
                 whole[cell] = max(whole.get(cell, 0), row["attempt"])
     for task, good in bare.items():
         if all(whole.get(cell, 0) >= row["attempt"] for cell, row in good.items()):
@@ -122,59 +123,57 @@ def verify(folder: RunFolder) -> Verification:
             found.damaged.append(Damage(f"cells/{task}.parquet", "its rounds are missing"))
     found.orphans = [task for task in find_orphans(folder) if task in tasks["rounds"] and task not in tasks["cells"]]
     for task in found.orphans:
-        _checked(folder, found, "rounds", task, record)
+        _check_file(folder, found, "rounds", task, manifest)
     found.cells = len(whole)
-    if record is not None:
-        found.asked, found.cells = len(record.cells), len({*whole} & {*record.cells})
+    if manifest is not None:
+        found.asked, found.cells = len(manifest.cells), len({*whole} & {*manifest.cells})
     return found
 
 
-def _record(folder: RunFolder, found: Verification) -> Manifest | None:
-    """The run's record, if it is whole."""
-    for name in folder.calls(CALLS):
-        _judge(folder, found, f"{CALLS}/{name}.json", name)
-    if not folder.exists(FILE) and (folder.calls(CALLS) or any(folder.names(kind) for kind in KINDS)):
+def _check_manifest(folder: RunFolder, found: Verification) -> Manifest | None:
+    """The run's manifest, if it is whole; cells are not judged by one that has changed."""
+    calls = folder.calls(CALLS)
+    known = {f"{CALLS}/{name}.json": {name} for name in calls}
+    if folder.exists(FILE) or not (calls or any(folder.names(kind) for kind in KINDS)):
+        known[FILE] = set()
+    else:
         found.files += 1
         found.damaged.append(Damage(FILE, ABSENT))
-    else:
-        _judge(folder, found, FILE)
+    for file, call in known.items():
+        found.files += 1
+        try:
+            content = folder.read_json(file)
+            manifest = Manifest.from_json(content, file)
+            found.bare += DIGEST not in content
+            if call and manifest.calls != call:
+                raise DamagedRun("holds another call")
+        except DamagedRun as error:
+            found.damaged.append(Damage(file, str(error).removeprefix(f"{file} ").removesuffix(f"; {REMAKE}")))
     if any(damage.file == FILE and damage.why != ABSENT for damage in found.damaged):
-        return None  # what it asked for is not known: cells are not judged by it
-    try:
-        return Manifest.read(folder) if Manifest.exists(folder) else None
-    except DamagedRun:
         return None
+    with suppress(DamagedRun):
+        return Manifest.read(folder) if Manifest.exists(folder) else None
+    return None
 
 
-def _judge(folder: RunFolder, found: Verification, file: str, call: str = "") -> None:
-    """Look whether a record is what was written, and of the call that its name says."""
-    found.files += 1
+def _check_file(folder: RunFolder, found: Verification, kind: str, task: str, manifest: Manifest | None) -> Rows | None:
+    """A row of each cell of a file, or None where it is damaged or gone."""
+    file = f"{kind}/{task}.parquet"
     try:
-        content = folder.read_json(file)
-        manifest = Manifest.from_json(content, file)
-        found.bare += DIGEST not in content
-        if call and manifest.calls != {call}:
-            raise DamagedRun("holds another call")
-    except DamagedRun as error:
-        found.damaged.append(Damage(file, str(error).removeprefix(f"{file} ").removesuffix(f"; {REMAKE}")))
-
-
-def _checked(folder: RunFolder, found: Verification, kind: str, task: str, record: Manifest | None) -> Rows | None:
-    """What a file says of each of its cells, or None where it is damaged or gone."""
-    try:
-        rows, bare = _read(folder, kind, task, record)
+        rows, bare = _read_checked(folder, kind, task, manifest)
         found.bare += bare
     except FileGone:
         return None
     except DamagedRun as error:
-        why = str(error).removeprefix(f"{folder.path(f'{kind}/{task}.parquet')} ").removesuffix(f"; {REPAIR}")
-        found.damaged.append(Damage(f"{kind}/{task}.parquet", why))
+        why = str(error).removeprefix(f"{folder.path(file)} ").removesuffix(f"; {REPAIR}")
+        found.damaged.append(Damage(file, why))
         rows = None
     found.files += 1
     return rows
 
 
-def _read(folder: RunFolder, kind: str, task: str, record: Manifest | None) -> tuple[Rows, bool]:
+def _read_checked(folder: RunFolder, kind: str, task: str, manifest: Manifest | None) -> tuple[Rows, bool]:
+    """A row of each cell of a file, and whether the file is without a digest. Raises `DamagedRun`."""
     footer = folder.footer(kind, task)
     if kind == "rounds":
         rows = _last_rounds(folder.row_groups(kind, task))
@@ -192,18 +191,18 @@ def _read(folder: RunFolder, kind: str, task: str, record: Manifest | None) -> t
             cell_of_row(row, "it")
             if row["status"] not in ("ok", "failed") or row["attempt"] != footer.get("attempt"):
                 raise DamagedRun(f"has status {row['status']!r} and attempt {row['attempt']} for the cell {cell}")
-        if record is not None and cell not in record.cells:
+        if manifest is not None and cell not in manifest.cells:
             raise DamagedRun(f"holds a cell {cell} that this run did not ask for")
-        if record is not None and record.cells[cell].seed != row["seed"]:
+        if manifest is not None and manifest.cells[cell].seed != row["seed"]:
             raise DamagedRun(f"holds the cell {cell} with the seed {row['seed']}")
-    said = "digest" in footer
-    if said and not folder.digest_matches(kind, task):
+    signed = "digest" in footer
+    if signed and not folder.digest_matches(kind, task):
         raise DamagedRun(CHANGED)
-    return rows, not said
+    return rows, not signed
 
 
 def _last_rounds(groups: Iterator[pa.Table]) -> Rows:
-    """Of each cell its last recorded round, and how many were recorded."""
+    """The last recorded round of each cell, and the number of recorded rounds."""
     rows: Rows = {}
     for part in groups:
         for name in FINITE:
@@ -250,8 +249,8 @@ def _same(one: tuple[Any, ...], other: tuple[Any, ...]) -> bool:
 def repair(folder: RunFolder, found: Verification) -> list[str]:
     """Move what is damaged, with the other files of its task, into `quarantine/`, and make a lost run.json again.
 
-    Nothing is deleted; the next run plays the cells again. No call can begin meanwhile, and what one has played since
-    the run was verified stays.
+    Nothing is deleted; the next run plays the cells again. No call can begin meanwhile, and cells that one has played
+    since the run was verified stay.
 
     Returns:
         The files that were moved.
@@ -268,27 +267,27 @@ def repair(folder: RunFolder, found: Verification) -> list[str]:
 
 
 def _asked_for(folder: RunFolder) -> Cells:
-    """What any call may play, as far as the run says; where neither record nor cells can be read, none can begin."""
+    """All cells of the run; none where neither manifest nor cells can be read, for then no call can begin."""
     with suppress(DamagedRun, Misuse):
-        record = Manifest.read(folder) if Manifest.exists(folder) else rebuild_manifest(folder)
-        return Cells(record.cells.strips)
+        manifest = Manifest.read(folder) if Manifest.exists(folder) else rebuild_manifest(folder)
+        return Cells(manifest.cells.strips)
     return Cells()
 
 
 def _quarantine(folder: RunFolder, found: Verification) -> list[str]:
-    records = [damage.file for damage in found.damaged if damage.file.partition("/")[0] not in KINDS]
+    manifests = [damage.file for damage in found.damaged if damage.file.partition("/")[0] not in KINDS]
     files = [f"{kind}/{task}.parquet" for task in found.tasks for kind in ("cells", "rounds", "audit")]
-    moved = [file for file in (*files, *records) if folder.exists(file)]
+    moved = [file for file in (*files, *manifests) if folder.exists(file)]
     for file in moved:
         folder.move(file, _free(folder, f"{QUARANTINE}/{file}"))
-    if records:
-        with suppress(Misuse):  # no cell is left to make it from: the next call begins anew
+    if manifests:
+        with suppress(Misuse):  # no cell is left to rebuild it from: the next call begins anew
             (Manifest.read(folder) if Manifest.exists(folder) else rebuild_manifest(folder)).write(folder)
     return moved
 
 
 def _free(folder: RunFolder, name: str) -> str:
-    """The name, or the first with a number behind it that is not taken."""
+    """A name that is free: the given one, or with the first number behind it."""
     tries = 0
     while folder.exists(f"{name}.{tries}" if tries else name):
         tries += 1
