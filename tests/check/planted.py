@@ -13,6 +13,8 @@ from cbobench.algorithms.references import Random
 from cbobench.gp.parts import Parts
 from cbobench.params import param
 from cbobench.problems.literature import Gramacy
+from cbobench.rng import generator
+from tests.helpers import problem
 
 SEEN = []
 
@@ -170,6 +172,18 @@ class Peeking(Random):
 
     def ask(self, t):
         return super().ask(t) if self.best is None else self.best
+
+
+class Redrawing(Random):
+    """Draws the functions of the problem itself, and plays the best action."""
+
+    def start(self, setting):
+        super().start(setting)
+        seeds = [generator("instance", seed) for seed in range(setting.replicates)]
+        self.best = problem("rkhs", d=2, n=36, m=2).draw(seeds).f.argmax(axis=1)
+
+    def ask(self, t):
+        return self.best if getattr(self.setting.actions, "n", 0) == 36 else super().ask(t)
 
 
 class Formula(Random):

@@ -17,6 +17,7 @@ FAULTS = {
     "Beside": ("same bits in any block", "seed 3 alone differs from itself among 4 in actions, from round 1 on"),
     "Drawing": ("recommending changes nothing", "recommend() changes actions"),
     "Peeking": ("no peeking at f and g", "on a finite set, it peeks: "),
+    "Redrawing": ("no peeking at f and g", "on a finite set, it peeks: in round 1 it plays otherwise"),
     "Formula": ("no peeking at f and g", "on a box, it peeks: in round 1 it plays otherwise where only the noise-free"),
     "Looking": ("shown no f and g", "Looking peeks: with reference = True it is shown f and g"),
     "Spread": ("plays", "ask gave int64 of shape (1,); it must give an array of indices, shape (4,)"),
