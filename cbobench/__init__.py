@@ -16,11 +16,11 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from cbobench.report.aggregate import summary as summary
     from cbobench.report.compare import compare as compare
     from cbobench.report.load import load_cells as load_cells
     from cbobench.report.load import load_rounds as load_rounds
     from cbobench.report.plot import plot as plot
+    from cbobench.report.summary import summary as summary
     from cbobench.results.export import export as export
     from cbobench.sweep.run import run as run
 
@@ -32,7 +32,7 @@ HOMES = {
     "load_rounds": "cbobench.report.load",
     "plot": "cbobench.report.plot",
     "run": "cbobench.sweep.run",
-    "summary": "cbobench.report.aggregate",
+    "summary": "cbobench.report.summary",
 }
 __all__ = ["__version__", "compare", "export", "load_cells", "load_rounds", "plot", "run", "summary"]
 

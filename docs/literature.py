@@ -24,12 +24,12 @@ from paper_figures import leave
 
 from cbobench.cli import main
 from cbobench.errors import CbobenchError, Misuse
-from cbobench.report.aggregate import summarised
-from cbobench.report.groups import Group, cpus, groups
+from cbobench.report.groups import Group, find_cpus, find_groups
 from cbobench.report.load import Run
-from cbobench.report.pairs import differences
+from cbobench.report.paired import differences
 from cbobench.report.quantities import quantities
-from cbobench.report.ranking import ranked
+from cbobench.report.ranks import rank_algorithms
+from cbobench.report.summary import summarise_groups
 from cbobench.resources import find_suite
 from cbobench.suite import yamlio
 from cbobench.suite.entries import Where, algorithm_variants, entries
@@ -59,10 +59,10 @@ def measured(run: Run) -> pages.Findings:
     Raises:
         Misuse: cells of several kinds of CPU, whose seconds cannot be compared, or of several variants of a method.
     """
-    found = named_plainly(groups(run))
-    if len(kinds := cpus(found)) > 1:
+    found = named_plainly(find_groups(run))
+    if len(kinds := find_cpus(found)) > 1:
         raise Misuse(f"{run.folder} holds cells of {len(kinds)} kinds of CPU ({', '.join(sorted(kinds))}); give one")
-    rows = summarised(found, SHOWN)
+    rows = summarise_groups(found, SHOWN)
     keep = ["problem", "algorithm", "problem_label", "algorithm_label", "horizon", "n", "expected", "failed"]
     expected = int(rows["expected"].max())
     table = rows[keep].assign(
@@ -131,7 +131,7 @@ def named_plainly(found: list[Group]) -> list[Group]:
 def ranks(found: list[Group]) -> tuple[dict[str, Any], list[str]]:
     """The rows of `cbobench compare --ranks` by algorithm, and whom it leaves out."""
     try:
-        frame = ranked(found, [REGRET], "")[0]
+        frame = rank_algorithms(found, [REGRET], "")[0]
     except Misuse:
         return {}, sorted({group.algorithm_label for group in found})
     rows = {row["algorithm"]: row for row in records(frame.to_dict("records"))}

@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import Any
 
 from cbobench.errors import Misuse
-from cbobench.report.formats import number
-from cbobench.report.pairs import probability
+from cbobench.report.formats import format_number
+from cbobench.report.paired import format_p
 from cbobench.stats.paired import SIGNIFICANT, decidable
 from cbobench.words import counted
 
@@ -104,7 +104,7 @@ def overall(found: Findings) -> str:
         mine = [row for row in found["table"] if row["algorithm"] == algorithm]
         body.append(
             [f"`{mine[0]['algorithm_label']}`", standing(rank.get(algorithm)), standing(whole.get(algorithm)),
-             count(mine), number(spent[algorithm]) if algorithm in spent else "–"]
+             count(mine), format_number(spent[algorithm]) if algorithm in spent else "–"]
         )  # fmt: skip
     text = lines(["method", "mean rank", "of whole runs", "runs", "ms per round"], body)
     for column, some, whom in (
@@ -113,15 +113,15 @@ def overall(found: Findings) -> str:
     ):
         if some:
             one = next(iter(some.values()))
-            apart = number(value(one["critical_difference"]))
+            apart = format_number(value(one["critical_difference"]))
             text += (
                 f"\n*{column}*: of the {len(some)} methods {whom}, by the median simple regret, 1 is best, over "
                 f"{counted(one['blocks'], 'problem')}; \\* within the critical difference of the best ({apart}, "
                 "Nemenyi, 5 %): of so few problems no more can be told.\n"
             )
     text += (
-        f"\nAll of it: {number(found['hours'])} hours of one core, of which {number(found['hours_of_opponents'])} are "
-        "`botorch-cei` and `botorch-scbo`.\n"
+        f"\nAll of it: {format_number(found['hours'])} hours of one core, of which "
+        f"{format_number(found['hours_of_opponents'])} are `botorch-cei` and `botorch-scbo`.\n"
     )
     if found["left_out"]:
         text += f"\nNot ranked, without a cell on some problem: {', '.join(found['left_out'])}.\n"
@@ -138,7 +138,7 @@ def standing(row: dict[str, Any] | None) -> str:
     """A mean rank, with its mark."""
     if row is None or math.isnan(value(row["rank"])):
         return "–"
-    return number(value(row["rank"])) + ("" if row["separable_from_best"] else "*")
+    return format_number(value(row["rank"])) + ("" if row["separable_from_best"] else "*")
 
 
 def of_problem(rows: list[dict[str, Any]]) -> str:
@@ -154,7 +154,7 @@ def of_problem(rows: list[dict[str, Any]]) -> str:
                     regret,
                     feasible,
                     count([row]),
-                    number(value(row["ms_per_round"])),
+                    format_number(value(row["ms_per_round"])),
                 ]
             )
     return lines(["method", "simple regret", "recommended feasible", "n", "ms per round"], body)
@@ -175,8 +175,8 @@ def versus(rows: list[dict[str, Any]]) -> str:
         told = outcome(row, tests[row["against"]])
         body.append(
             [f"`{row['algorithm_label']}`", f"`{row['against_label']}`", plain_label(row["problem_label"]),
-             f"**{told}**" if told.startswith("worse") else told, middle, probability(value(row["p"])),
-             probability(value(row["p_holm"])), f"{row['wins']}/{row['ties']}/{row['losses']}",
+             f"**{told}**" if told.startswith("worse") else told, middle, format_p(value(row["p"])),
+             format_p(value(row["p_holm"])), f"{row['wins']}/{row['ties']}/{row['losses']}",
              f"{row['n']}/{row['expected']}"]
         )  # fmt: skip
     head = ["method", "against", "problem", "verdict", "median difference", "p", "p (Holm)", "w/t/l", "n"]
@@ -207,12 +207,13 @@ def verdicts(found: Findings) -> str:
             plain_label(r["problem_label"]): spent[r["problem"], theirs] / spent[r["problem"], mine] for r in rows
         }
         middle, least = sorted(ratios.values())[len(ratios) // 2], min(ratios, key=lambda name: ratios[name])
-        below = [f"{name} ({number(ratio)})" for name, ratio in ratios.items() if ratio < SLOWER]
+        below = [f"{name} ({format_number(ratio)})" for name, ratio in ratios.items() if ratio < SLOWER]
         text.append(
             f"- `{rows[0]['algorithm_label']}` against `{rows[0]['against_label']}`: better on {words['better']} of "
             f"{counted(len(rows), 'problem')}, not separable on {words['not separable']}, worse on "
             f"{', '.join(lost) if lost else 'none'}, too few seeds on {words['too few seeds']}; a round takes it 1 of "
-            f"{number(middle)} parts of the time (median of the problems; least {number(ratios[least])}, on {least}"
+            f"{format_number(middle)} parts of the time (median of the problems; least "
+            f"{format_number(ratios[least])}, on {least}"
             f"{'; below ' + str(SLOWER) + ': ' + ', '.join(below) if below else ''}); at least "
             f"{counted(min(row['n'] for row in rows), 'seed')} that both have."
         )

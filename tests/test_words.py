@@ -10,7 +10,7 @@ import sys
 import pytest
 
 from cbobench.errors import STRANGE
-from cbobench.report.quantities import chosen
+from cbobench.report.quantities import select_metrics
 from cbobench.words import counted, encodable, in_ascii, part_of
 from tests.conftest import ROOT
 from tests.report.made import make
@@ -26,7 +26,7 @@ def test_a_number_has_its_noun_and_verb():
 
 @pytest.mark.parametrize(("word", "name"), [("V+", "violation_hard"), ("R+", "regret_plus"), ("V⁺", "violation_hard")])
 def test_symbols_as_a_keyboard_has_them(word, name):
-    assert [quantity.name for quantity in chosen(word)] == [name]
+    assert [quantity.name for quantity in select_metrics(word)] == [name]
 
 
 def test_all_that_the_package_says_has_a_form_in_ascii():

@@ -15,8 +15,8 @@ from cbobench.report.claimmap import LOOKS, maps_of
 from cbobench.report.claims import findings
 from cbobench.report.claimtable import claims_of, tabled
 from cbobench.report.compare import Comparison, compare
-from cbobench.report.formats import Marked, TextTable, plain
-from cbobench.report.groups import ends
+from cbobench.report.formats import Marked, TextTable, to_json_value
+from cbobench.report.groups import describe_horizons
 from cbobench.report.load import Run
 from cbobench.report.profiles import Profile
 from cbobench.report.quantities import quantities
@@ -68,7 +68,7 @@ def _run(run: Run, label: str, share: float) -> dict[str, Any]:
     stale = facts.outdated(run)
     return {
         "label": label, "facts": facts.facts(run),
-        "ends": {title: ends(run, [title]) for title in problems}, "end": ends(run, problems),
+        "ends": {title: describe_horizons(run, [title]) for title in problems}, "end": describe_horizons(run, problems),
         "notes": [note for note in (facts.running(run), facts.incomplete(run), facts.reduced(run)) if note]
         + [f"not played: {line}" for line in run.record.unplayable],
         "problems": problems,
@@ -124,7 +124,7 @@ def _finals(run: Run, summary: Comparison) -> list[dict[str, Any]]:
     for row in frame.to_dict("records"):
         one = {name: row[name] for name in ("problem", "algorithm", "n", "expected", "stale")}
         one["values"] = {
-            name: [plain(row[name]), *(plain(row[f"{name}_{word}"]) for word in PLACED)]
+            name: [to_json_value(row[name]), *(to_json_value(row[f"{name}_{word}"]) for word in PLACED)]
             for name in METRICS if name in row and not math.isnan(row[name])
         }  # fmt: skip
         rows.append(one)
@@ -135,7 +135,7 @@ def _records(made: Comparison) -> list[dict[str, Any]]:
     """The rows behind a comparison."""
     symbols = {name: quantity.symbol for name, quantity in quantities().items()}
     return [
-        {str(k): plain(v) for k, v in row.items()} | {"symbol": symbols.get(str(row["metric"]), "")}
+        {str(k): to_json_value(v) for k, v in row.items()} | {"symbol": symbols.get(str(row["metric"]), "")}
         for row in made.frame.to_dict("records")
     ]
 

@@ -10,8 +10,8 @@ import pandas as pd
 
 from cbobench.errors import masked
 from cbobench.report.claims import DECISIVE
-from cbobench.report.formats import TextTable, number
-from cbobench.report.groups import Group, cpus, groups
+from cbobench.report.formats import TextTable, format_number
+from cbobench.report.groups import Group, find_cpus, find_groups
 from cbobench.report.load import Run
 from cbobench.report.readings import short
 from cbobench.results.bundle import Bundle
@@ -28,7 +28,7 @@ UNITS = {"problems": "problem", "algorithms": "method"}
 
 def facts(run: Run) -> list[tuple[str, str]]:
     """Names and values of what ran, for a list at the head of the page."""
-    found, record, cells = groups(run), run.record, run.cells
+    found, record, cells = find_groups(run), run.record, run.cells
     asked = sum(group.expected for group in found)
     done = sum(len(group.good) for group in found)
     states = {word: sum(getattr(group, word) for group in found) for word in ("failed", "stale", "unchecked")}
@@ -37,7 +37,7 @@ def facts(run: Run) -> list[tuple[str, str]]:
     horizons = dict.fromkeys(f"{group.horizon:,}" for group in found)
     problems, algorithms = ({getattr(group, name) for group in found} for name in ("problem", "algorithm"))
     seconds = cells.loc[cells["status"] == "ok", "seconds"].sum()
-    cost = f"{number(seconds / 3600)} CPU-hours" if seconds >= 360 else f"{number(seconds)} s of CPU time"
+    cost = f"{format_number(seconds / 3600)} CPU-hours" if seconds >= 360 else f"{format_number(seconds)} s of CPU time"
     result = [
         ("Suite", record.suite + (f": {record.about}" if record.about else "")),
         ("Run", masked(str(run.folder))),
@@ -46,10 +46,10 @@ def facts(run: Run) -> list[tuple[str, str]]:
                    f"T = {', '.join(horizons)}"),
         ("Cost", f"{cost}, of the cells that are ok"),
         ("Hosts", _listed(cells["host"].dropna().unique() if "host" in cells else ())),
-        ("CPU", _listed(sorted(cpus(found))) or _calls(run, "cpu")),
+        ("CPU", _listed(sorted(find_cpus(found))) or _calls(run, "cpu")),
         ("Played with", "; ".join(dict.fromkeys(cells["libraries"].dropna()))),
     ]  # fmt: skip
-    if mixed := rounding_note(cpus(found)):
+    if mixed := rounding_note(find_cpus(found)):
         result.append(("Note", mixed))
     return [(name, value) for name, value in result if value]
 
@@ -67,7 +67,7 @@ def missing(found: Sequence[Group]) -> int:
 
 def incomplete(run: Run) -> str:
     """How many cells are missing, empty where none is."""
-    found = groups(run)
+    found = find_groups(run)
     asked = counted(sum(group.expected for group in found), "cell")
     return f"incomplete: {missing(found):,} of {asked} are not played yet" if missing(found) else ""
 
@@ -133,7 +133,7 @@ def outdated(run: Run) -> TextTable | None:
     rows = [
         [group.problem_label, group.algorithm_label, f"{group.horizon:,}", f"{group.stale}/{group.expected}",
          f"{group.unchecked}/{group.expected}"]
-        for group in groups(run) if group.stale or group.unchecked
+        for group in find_groups(run) if group.stale or group.unchecked
     ]  # fmt: skip
     note = "stale: the code that plays these cells has changed since; unchecked: that code is not at hand"
     return TextTable(["problem", "algorithm", "T", "stale", "unchecked"], rows, "Stale cells", note) if rows else None

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from cbobench.metrics import METRICS
 from cbobench.report.curves import STATISTICS, centre, stale
-from cbobench.report.load import Run, recorded, values_at
+from cbobench.report.load import Run, read_values, recorded_rounds
 
 Array = NDArray[np.float64]
 ROUNDS = 80
@@ -70,10 +70,10 @@ def curves(run: Run, share: float = 1.0) -> dict[str, Any]:
         shown = some(len(cells), max(1, int(each)))
         pair: dict[str, Any] = {"problem": problem, "algorithm": algorithm, "n": len(cells), "expected": expected}
         pair |= {"stale": stale(run, problem, algorithm), "curves": {}, "by_seed": {}, "lacking": {}}
-        t = recorded(run, problem, algorithm)
+        t = recorded_rounds(run, problem, algorithm)
         kept, few = some(len(t), ROUNDS), some(len(t), SEED_ROUNDS)
         read = np.union1d(kept, few)
-        for name, values in zip(names, values_at(run, names, problem, algorithm, t[read]), strict=True):
+        for name, values in zip(names, read_values(run, names, problem, algorithm, t[read]), strict=True):
             if np.isnan(values).all():
                 continue
             drawn = values[np.searchsorted(read, kept)]

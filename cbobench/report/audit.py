@@ -13,7 +13,7 @@ import numpy as np
 import pandas as pd
 
 from cbobench.errors import Misuse
-from cbobench.report.formats import TextTable, number, records, render
+from cbobench.report.formats import TextTable, format_number, render, render_records
 from cbobench.report.load import Run
 from cbobench.stats.growth import exponent
 from cbobench.stats.intervals import Array, proportion
@@ -57,7 +57,7 @@ def audit(run: Run, style: str = "table", width: int | None = None) -> str:
     """
     rows = findings(run)
     if style in ("csv", "json"):
-        return records(rows, style)
+        return render_records(rows, style)
     several = len({row["horizon"] for row in rows}) > 1
     columns = ["problem / algorithm", "what", "theory", "measured", "interval or range", "so"]
     labels = {what: run.record.labels(what) for what in ("problems", "algorithms")}
@@ -66,14 +66,14 @@ def audit(run: Run, style: str = "table", width: int | None = None) -> str:
         pair = f"{labels['problems'][row['problem']]} / {labels['algorithms'][row['algorithm']]}"
         pair += f", T = {row['horizon']:,}" if several else ""
         counted = f"{pair}, {row['n']}/{row['expected']} seeds"
-        body.append([counted, row["check"], number(row["theory"]), *_measured(row)])
+        body.append([counted, row["check"], format_number(row["theory"]), *_measured(row)])
     return render(TextTable(columns, body, f"{run.record.suite}: audit", NOTE, left=2, folded=True), style, width)
 
 
 def _measured(row: dict[str, Any]) -> list[str]:
-    spread = f"[{number(row['low'])}, {number(row['high'])}]" if np.isfinite(row["low"]) else ""
-    words = f"{row['count']:,} of {row['of']:,}" if row["count"] is not None else number(row["measured"])
-    shown = f"{number(row['measured'])} {spread}".strip() if row["count"] is not None else spread
+    spread = f"[{format_number(row['low'])}, {format_number(row['high'])}]" if np.isfinite(row["low"]) else ""
+    words = f"{row['count']:,} of {row['of']:,}" if row["count"] is not None else format_number(row["measured"])
+    shown = f"{format_number(row['measured'])} {spread}".strip() if row["count"] is not None else spread
     return [words, shown, " ".join(word for word in (row["verdict"], row["about"]) if word)]
 
 

@@ -10,10 +10,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from cbobench.report.groups import binding, cpus, ends, groups, latest
+from cbobench.report.groups import count_binding, describe_horizons, find_cpus, find_groups, select_latest
 from cbobench.report.kinds import AnyPanel
 from cbobench.report.load import Run
-from cbobench.report.quantities import CURVE, undefined
+from cbobench.report.quantities import CURVE, find_undefined_regret
 from cbobench.results.manifest import WHATS
 from cbobench.results.provenance import rounding_note
 from cbobench.words import counted
@@ -82,7 +82,7 @@ def _seeds(run: Run, panels: Sequence[AnyPanel], shown: Shown) -> str:
         if (count := counts.get((p, a), 0)) < n
     ]
     first += f" Incomplete: {', '.join(missing)} seeds." if missing else ""
-    return f"{first} {ends(run, dict.fromkeys(problem for problem, _ in shown.pairs))}."
+    return f"{first} {describe_horizons(run, dict.fromkeys(problem for problem, _ in shown.pairs))}."
 
 
 def _notes(run: Run, panels: Sequence[AnyPanel], shown: Shown) -> list[str]:
@@ -105,11 +105,11 @@ def _notes(run: Run, panels: Sequence[AnyPanel], shown: Shown) -> list[str]:
             "where more than half have one."
         )
     problems = dict.fromkeys(problem for problem, _ in shown.pairs)
-    found = [group for group in latest(run, groups(run)) if group.problem in problems]
+    found = [group for group in select_latest(run, find_groups(run)) if group.problem in problems]
     if any(CURVE in (panel.metric, *panel.centres.values()) for panel in panels):
-        absent = undefined(found).items()
+        absent = find_undefined_regret(found).items()
         notes += [f"Simple regret is not defined {why}: {', '.join(labels)}." for why, labels in absent]
-    known, labels = binding(found), run.record.labels("problems")
+    known, labels = count_binding(found), run.record.labels("problems")
     variants = run.record.variants("problems")
     notes += [f"{labels[problem]}: {variants[problem].note}." for problem in problems if variants[problem].note]
     for problem in problems:
@@ -120,7 +120,7 @@ def _notes(run: Run, panels: Sequence[AnyPanel], shown: Shown) -> list[str]:
     if old := sum(len(group.outdated & {*group.good.index}) for group in drawn):
         cells = counted(sum(len(group.good) for group in drawn), "cell")
         notes.append(f"Stale: {old:,} of {cells}, played by code that has changed since.")
-    if mixed := rounding_note(cpus(drawn)):
+    if mixed := rounding_note(find_cpus(drawn)):
         notes.append(f"The cells were {mixed}.")
     return notes
 

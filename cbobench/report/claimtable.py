@@ -14,7 +14,7 @@ from cbobench.errors import CbobenchError, Misuse, one_line, printable, unknown
 from cbobench.report.claims import Claim, Finding, findings
 from cbobench.report.evidence import Part, Verdict
 from cbobench.report.figures import find_recipes
-from cbobench.report.formats import TextTable, number, records, render
+from cbobench.report.formats import TextTable, format_number, render, render_records
 from cbobench.report.load import Run
 from cbobench.words import counted
 
@@ -90,8 +90,10 @@ def evaluate(
 def ours(value: float, low: float, high: float, p: float) -> str:
     """A part's value with its interval, to four digits as a verdict may hang on the last, and the p of a comparison."""
     if math.isnan(low):
-        return number(value, whole=True)
-    return f"{number(value)} [{number(low)}, {number(high)}]" + ("" if math.isnan(p) else f", p {p:.2g}")
+        return format_number(value, whole=True)
+    return f"{format_number(value)} [{format_number(low)}, {format_number(high)}]" + (
+        "" if math.isnan(p) else f", p {p:.2g}"
+    )
 
 
 def counts(found: Sequence[Finding]) -> str:
@@ -109,7 +111,7 @@ def tally(verdicts: Sequence[str]) -> str:
 def shown(found: Sequence[Finding], style: str = "table", parts: bool = False, width: int | None = None) -> str:
     """Findings as "table", "markdown" or "json"; with `parts`, a row for every part."""
     if style == "json":
-        return records([as_record(f) for f in found], "json")
+        return render_records([as_record(f) for f in found], "json")
     table = tabled(found, parts)
     rows = [[*row] for row in table.rows]
     for previous, row in reversed(list(itertools.pairwise(rows))):

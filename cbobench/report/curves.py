@@ -10,8 +10,8 @@ from numpy.typing import NDArray
 
 from cbobench.errors import unknown
 from cbobench.metrics import METRICS
-from cbobench.report.load import Run, recorded, values_at
-from cbobench.report.quantities import FAR, reached
+from cbobench.report.load import Run, read_values, recorded_rounds
+from cbobench.report.quantities import FAR, is_reached
 from cbobench.stats import intervals
 
 Array = NDArray[np.float64]
@@ -43,7 +43,7 @@ def centre(values: Array, metric: str, statistic: str = "mean") -> tuple[Array, 
         return values.mean(axis=1), low, high
     ordered = np.where(np.isnan(values), FAR if METRICS[metric].better == "lower" else -FAR, values)
     quartiles = np.quantile(ordered, [0.5, 0.25, 0.75], axis=1)
-    median, low, high = np.where(reached(quartiles), quartiles, np.nan)
+    median, low, high = np.where(is_reached(quartiles), quartiles, np.nan)
     return median, low, high
 
 
@@ -79,10 +79,10 @@ def curves(
     for algorithm, label in run.record.labels("algorithms").items():
         if algorithm not in expected or (algorithms is not None and algorithm not in algorithms):
             continue
-        t = recorded(run, problem, algorithm)
+        t = recorded_rounds(run, problem, algorithm)
         if len(t) == 0:
             continue
-        values, *others = values_at(run, [metric, *against], problem, algorithm, t)
+        values, *others = read_values(run, [metric, *against], problem, algorithm, t)
         kept = slice(None) if last is None else t <= last
         rounds = t[kept, None] if average else 1.0
         points = centre(values[kept] / rounds, metric, statistic)

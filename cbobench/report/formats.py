@@ -10,12 +10,13 @@ import re
 import shutil
 import sys
 import textwrap
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from html import escape
 from typing import Any
 
 from cbobench.errors import printable
+from cbobench.stats.intervals import SURE, attained
 from cbobench.words import FORMS, encodable
 
 FORMATS = ("table", "markdown", "latex", "csv", "json")
@@ -74,7 +75,7 @@ class TextTable:
         )
 
 
-def number(value: float, whole: bool = False) -> str:
+def format_number(value: float, whole: bool = False) -> str:
     """A number with four significant digits at most, or a dash for none.
 
     Args:
@@ -93,17 +94,17 @@ def number(value: float, whole: bool = False) -> str:
     return f"{value:,.{max(0, 3 - math.floor(math.log10(abs(value))))}f}" if abs(value) < 1000 else f"{value:,.0f}"
 
 
-def bracket(middle: float, low: float, high: float, whole: bool = False) -> str:
+def format_interval(middle: float, low: float, high: float, whole: bool = False) -> str:
     """middle [low, high], to the place of two significant digits of half its width, or of four of the middle."""
     if math.isnan(low) or math.isnan(high) or math.isinf(middle):
-        return number(middle, whole)
+        return format_number(middle, whole)
     ends = (middle, low, high)
     if whole and all(2 * end == int(2 * end) for end in ends if math.isfinite(end)):
-        texts = [number(end, whole=True) for end in ends]
+        texts = [format_number(end, whole=True) for end in ends]
     else:
-        decimals, digits = _place(middle, low, high, whole)
+        decimals, digits = _decimal_place(middle, low, high, whole)
         texts = [
-            number(end)
+            format_number(end)
             if end == 0 or math.isinf(end)
             else f"{end:.{digits - 1}e}"
             if digits
@@ -114,17 +115,17 @@ def bracket(middle: float, low: float, high: float, whole: bool = False) -> str:
     return f"{texts[0]} [{texts[1]}, {texts[2]}]"
 
 
-def beside(value: float, middle: float, low: float, high: float, whole: bool = False) -> str:
-    """A number that stands beside `bracket`, such as a mean: to the same place, with two to four digits of its own."""
+def format_beside(value: float, middle: float, low: float, high: float, whole: bool = False) -> str:
+    """A number beside a `format_interval`, such as a mean: to the same place, with two to four digits of its own."""
     if not value or not math.isfinite(value) or math.isnan(low + high) or math.isinf(middle) or abs(value) >= 1e6:
-        return number(value, whole)
-    decimals, digits = _place(middle, low, high, whole)
+        return format_number(value, whole)
+    decimals, digits = _decimal_place(middle, low, high, whole)
     size = _exponent(value)
     decimals = max(min(decimals, 3 - size), 1 - size, 0)
     return f"{value:.{max(digits, 2) - 1}e}" if digits or decimals > 4 else f"{value:,.{decimals}f}"
 
 
-def _place(middle: float, low: float, high: float, whole: bool) -> tuple[int, int]:
+def _decimal_place(middle: float, low: float, high: float, whole: bool) -> tuple[int, int]:
     """Decimals of an entry, and the digits that it has as a power of ten; 0 where it is written without."""
     ends = [end for end in (low, high) if math.isfinite(end)]
     half = (high - low) / 2 if len(ends) == 2 else abs(middle - ends[0]) if ends else 0.0
@@ -140,32 +141,41 @@ def _exponent(value: float) -> int:
     return math.floor(math.log10(abs(value)))
 
 
+def describe_median_interval(counts: Iterable[int]) -> str:
+    """What stands around medians over so many seeds each: an interval, or their range and what it attains."""
+    several = {n for n in counts if n > 1}
+    few = ", ".join(f"{100 * attained(n):.3g} % for {n}" for n in sorted(several, reverse=True) if n < SURE)
+    if not few:
+        return "95 % interval"
+    return f"95 % interval, or range below {SURE} seeds: {few}" if max(several) >= SURE else f"range: {few} seeds"
+
+
 def terminal_width() -> int:
     """The columns of the terminal, or what COLUMNS says; `WIDE` where nothing does."""
     return shutil.get_terminal_size((WIDE, 50)).columns
 
 
 def render(table: TextTable, style: str, width: int | None = None) -> str:
-    """A text table as `table`, `markdown` or `latex`; a `table` fits `width` where its columns have weights.
+    """A text table as `table`, `escape_markdown` or `latex`; a `table` fits `width` where its columns have weights.
 
     What a terminal would obey, or Markdown or LaTeX take as its own, is shown as it was written.
     """
-    table = _shown(table)
+    table = _printable_table(table)
     if style == "markdown":
-        return _markdown(table)
+        return _render_markdown(table)
     if style == "latex":
-        return _latex(table)
+        return _render_latex(table)
     encoding = getattr(sys.stdout, "encoding", None)  # before columns are set: forms may be longer
-    table = _shown(table, encoding)
+    table = _printable_table(table, encoding)
     width = width or terminal_width()
     if table.weights:
-        table = _fitted(table, width)
+        table = _fit_width(table, width)
     else:
-        width = max(width, _natural(table, LEAST))
-    return encodable(_terminal(table, width), encoding)
+        width = max(width, _natural_width(table, LEAST))
+    return encodable(_render_terminal(table, width), encoding)
 
 
-def _shown(table: TextTable, encoding: str | None = None) -> TextTable:
+def _printable_table(table: TextTable, encoding: str | None = None) -> TextTable:
     """The table without control characters, and without what an encoding cannot show."""
 
     def shown(text: str) -> str:
@@ -176,23 +186,23 @@ def _shown(table: TextTable, encoding: str | None = None) -> TextTable:
     return replace(table, columns=[shown(name) for name in table.columns], rows=rows, title=title, note=note)
 
 
-def _fitted(table: TextTable, width: int) -> TextTable:
+def _fit_width(table: TextTable, width: int) -> TextTable:
     """The table without the columns that do not fit, which its note then names.
 
     Where not all fit, problems get lines of their own, which saves a column.
     """
-    if _natural(table) <= width:
+    if _natural_width(table) <= width:
         return table
     table = replace(table, folded=table.left > 1)
     order = sorted(range(len(table.columns)), key=lambda i: table.weights[i])
     dropped = {i for i in order if table.weights[i]}
     for i in order:
         middle = {j for j in dropped if table.columns[i] == table.columns[j] + MEAN}  # a mean alone would mislead
-        if i in dropped and not middle and _natural(table.without(dropped - {i})) <= width:
+        if i in dropped and not middle and _natural_width(table.without(dropped - {i})) <= width:
             dropped.remove(i)
     if not dropped:
         return table
-    shown = _noted(table.without(dropped))
+    shown = _drop_unused_note(table.without(dropped))
     names = [table.columns[i] for i in sorted(dropped)]
     means = [name for name in names if name.removesuffix(MEAN) in shown.columns]
     names = [name for name in names if not name.endswith(MEAN)]
@@ -202,7 +212,7 @@ def _fitted(table: TextTable, width: int) -> TextTable:
     return replace(shown, note=f"{shown.note}\n{absent}".strip())
 
 
-def _noted(table: TextTable) -> TextTable:
+def _drop_unused_note(table: TextTable) -> TextTable:
     """The table without a note on a mark that it does not hold."""
     mark, carried = CARRIED.split(" ", 1)
     mark = mark if mark in table.note else FORMS[mark]
@@ -210,7 +220,7 @@ def _noted(table: TextTable) -> TextTable:
     return table if held else replace(table, note=table.note.replace(f"; {mark} {carried}", ""))
 
 
-def _natural(table: TextTable, words: int = WORDS) -> int:
+def _natural_width(table: TextTable, words: int = WORDS) -> int:
     """How wide the table is in a terminal, with columns of words wrapped at `words`."""
     sizes = []
     for i, column in enumerate(zip(table.columns, *table.rows, strict=True)):
@@ -249,14 +259,14 @@ def render_html(shown: TextTable) -> str:
     )
 
 
-def records(rows: Sequence[dict[str, Any]], style: str) -> str:
+def render_records(rows: Sequence[dict[str, Any]], style: str) -> str:
     """Full-precision records as `csv` or `json`.
 
     JSON has no word for what is no finite number: infinite is "inf" or "-inf", undefined is null. CSV writes inf, -inf
     and nan; what a row has not is null, or empty.
     """
     if style == "json":
-        clean = [{key: plain(value) for key, value in row.items()} for row in rows]
+        clean = [{key: to_json_value(value) for key, value in row.items()} for row in rows]
         return json.dumps(clean, indent=1, ensure_ascii=False)
     text = io.StringIO()
     if rows:
@@ -266,7 +276,7 @@ def records(rows: Sequence[dict[str, Any]], style: str) -> str:
     return text.getvalue().rstrip("\n")
 
 
-def plain(value: Any) -> Any:
+def to_json_value(value: Any) -> Any:
     """What JSON can say of a value: null where there is none, words where it is infinite."""
     value = value.item() if hasattr(value, "item") else value  # a number of NumPy
     if isinstance(value, float) and not math.isfinite(value):
@@ -274,7 +284,7 @@ def plain(value: Any) -> Any:
     return printable(value) if isinstance(value, str) else value
 
 
-def _terminal(table: TextTable, width: int) -> str:
+def _render_terminal(table: TextTable, width: int) -> str:
     from rich import box
     from rich.console import Console
     from rich.table import Table
@@ -309,10 +319,12 @@ def _terminal(table: TextTable, width: int) -> str:
     for line in text.getvalue().splitlines():
         long = textwrap.wrap(next(waiting), width - 2) if line.strip() == HEADING * 3 else ()
         lines += [f"  {part}" for part in long] or [line.rstrip()]
-    return "\n".join([*_wrapped(table.title, width), *(line for line in lines if line), *_wrapped(table.note, width)])
+    return "\n".join(
+        [*_wrap_text(table.title, width), *(line for line in lines if line), *_wrap_text(table.note, width)]
+    )
 
 
-def _wrapped(text: str, width: int) -> list[str]:
+def _wrap_text(text: str, width: int) -> list[str]:
     return [part for line in text.splitlines() for part in textwrap.wrap(line, width, break_on_hyphens=False)]
 
 
@@ -324,7 +336,7 @@ MARKDOWN = re.compile(
 )
 
 
-def markdown(cell: str) -> str:
+def escape_markdown(cell: str) -> str:
     """A text as Markdown shows it to the letter, also within a table."""
     if isinstance(cell, Code) and "`" not in cell:
         return f"`{cell}`".replace("|", "\\|")
@@ -332,12 +344,12 @@ def markdown(cell: str) -> str:
     return f"**{text}**" if isinstance(cell, Marked) else text
 
 
-def _markdown(table: TextTable) -> str:
-    rows = [[markdown(cell) for cell in row] for row in (table.columns, *table.rows)]
+def _render_markdown(table: TextTable) -> str:
+    rows = [[escape_markdown(cell) for cell in row] for row in (table.columns, *table.rows)]
     rule = [":--" if i < table.left else "--:" for i in range(len(table.columns))]
     lines = [f"| {' | '.join(row)} |" for row in [rows[0], rule, *rows[1:]]]
-    heading = [f"**{markdown(table.title)}**", ""] if table.title else []
-    note = markdown(table.note).replace("\n", "\\\n")
+    heading = [f"**{escape_markdown(table.title)}**", ""] if table.title else []
+    note = escape_markdown(table.note).replace("\n", "\\\n")
     return "\n".join([*heading, *lines, *(["", note] if note else [])])
 
 
@@ -353,7 +365,7 @@ LATEX = {
 }  # fmt: skip
 
 
-def _latex(table: TextTable) -> str:
+def _render_latex(table: TextTable) -> str:
     """A float as papers have it, without columns of `SECOND` weight; what needs packages is said above."""
 
     def shown(text: str) -> str:
@@ -364,7 +376,7 @@ def _latex(table: TextTable) -> str:
         joined = " & ".join(rf"\textbf{{{shown(cell)}}}" if isinstance(cell, Marked) else shown(cell) for cell in row)
         return (f"{{}}{joined}" if joined.startswith("[") else joined) + r" \\"  # \\ [ would be a distance
 
-    table = _noted(table.without({i for i, weight in enumerate(table.weights) if weight >= SECOND}))
+    table = _drop_unused_note(table.without({i for i, weight in enumerate(table.weights) if weight >= SECOND}))
     marked = any(isinstance(cell, Marked) for row in table.rows for cell in row)
     first, *more = (table.note.replace("* ", "bold: ") if marked else table.note).splitlines() or [""]
     caption = ". ".join(shown(part) for part in (table.title.replace("\n", " "), first[:1].upper() + first[1:]) if part)

@@ -17,7 +17,7 @@ Where = Any
 """A run: opened, or its folder as a path or URI, or what `cbobench.run` returned."""
 
 
-def opened(where: Where) -> Run:
+def open_run(where: Where) -> Run:
     """The run itself."""
     return where if isinstance(where, Run) else Run(where)
 
@@ -85,7 +85,7 @@ class Group:
         return f"{len(self.good)}/{self.expected}" + (f" ({notes})" if notes else "")
 
 
-def groups(run: Run, only: str | None = None, by: str = "problem") -> list[Group]:
+def find_groups(run: Run, only: str | None = None, by: str = "problem") -> list[Group]:
     """The groups of a run in the suite's order.
 
     Args:
@@ -98,10 +98,10 @@ def groups(run: Run, only: str | None = None, by: str = "problem") -> list[Group
     """
     known = _found.setdefault(run, {})
     if only not in known:
-        known[only] = _grouped(run, only)
+        known[only] = _group_cells(run, only)
     found = [replace(group, good=group.good.copy(deep=False)) for group in known[only]]  # callers add columns
     if by == "binds":
-        return _apart(found)
+        return _split_by_binding(found)
     if by == "algorithm":
         order = list(run.record.labels("algorithms"))
         found.sort(key=lambda group: order.index(group.algorithm))
@@ -109,10 +109,10 @@ def groups(run: Run, only: str | None = None, by: str = "problem") -> list[Group
 
 
 _found: WeakKeyDictionary[Run, dict[str | None, list[Group]]] = WeakKeyDictionary()
-"""What `groups` has found of runs that are open: a figure asks several times."""
+"""What `find_groups` has found of runs that are open: a figure asks several times."""
 
 
-def _grouped(run: Run, only: str | None) -> list[Group]:
+def _group_cells(run: Run, only: str | None) -> list[Group]:
     labels = run.record.labels("problems"), run.record.labels("algorithms")
     asked: dict[tuple[str, str, int], dict[str, int]] = {}
     for strip in (run.record if only is None else run.record.only(only)).cells.strips:
@@ -131,12 +131,12 @@ def _grouped(run: Run, only: str | None) -> list[Group]:
     return found
 
 
-def latest(run: Run, found: list[Group]) -> list[Group]:
+def select_latest(run: Run, found: list[Group]) -> list[Group]:
     """The groups of the horizon that figures show of each problem (`Run.horizon_of`)."""
     return [group for group in found if group.horizon == run.horizon_of(group.problem)]
 
 
-def ends(run: Run, problems: Iterable[str]) -> str:
+def describe_horizons(run: Run, problems: Iterable[str]) -> str:
     """T that figures show of some problems (titles), and which others the run holds or was asked for of them."""
     labels = run.record.labels("problems")
     shown = {(title, run.horizon_of(title)) for title in problems}
@@ -156,17 +156,17 @@ def ends(run: Run, problems: Iterable[str]) -> str:
     return f"T = {listed(shown)}" + (f" ({'; '.join(also)})" if also else "")
 
 
-def cpus(found: Iterable[Group]) -> set[str]:
+def find_cpus(found: Iterable[Group]) -> set[str]:
     """The kinds of CPU that played the good cells of some groups, as far as they are known."""
     return {kind for group in found for kind in group.good["cpu"].dropna().unique()}
 
 
-def _apart(found: list[Group]) -> list[Group]:
+def _split_by_binding(found: list[Group]) -> list[Group]:
     """Groups of problems whose constraint binds in some seeds only, in two: first where it does.
 
     Seeds of which that is not known, as no cell of theirs is good, are a third.
     """
-    known = _known(found)
+    known = _known_binding(found)
     result: list[Group] = []
     for arena in dict.fromkeys((group.problem, group.horizon) for group in found):
         some = [group for group in found if (group.problem, group.horizon) == arena]
@@ -176,13 +176,15 @@ def _apart(found: list[Group]) -> list[Group]:
             result += [replace(group, problem_label=group.problem_label + word) for group in some]
             continue
         for binds, word in WORDS.items():
-            result += [_part(group, {s for s in group.asked if seeds.get(s) is binds}, binds, word) for group in some]
-        rest = [_part(group, group.asked - seeds.keys(), None, "not known whether it binds") for group in some]
+            result += [
+                _select_seeds(group, {s for s in group.asked if seeds.get(s) is binds}, binds, word) for group in some
+            ]
+        rest = [_select_seeds(group, group.asked - seeds.keys(), None, "not known whether it binds") for group in some]
         result += rest if any(group.asked for group in rest) else []
     return result
 
 
-def _part(group: Group, seeds: Set[int], binds: bool | None, word: str) -> Group:
+def _select_seeds(group: Group, seeds: Set[int], binds: bool | None, word: str) -> Group:
     """The group of some of the seeds."""
     return replace(
         group, problem_label=f"{group.problem_label}: {word}", binds=binds, asked=group.asked & seeds,
@@ -191,7 +193,7 @@ def _part(group: Group, seeds: Set[int], binds: bool | None, word: str) -> Group
     )  # fmt: skip
 
 
-def _known(found: list[Group]) -> dict[tuple[str, int, bool | None], dict[Any, bool]]:
+def _known_binding(found: list[Group]) -> dict[tuple[str, int, bool | None], dict[Any, bool]]:
     """Whether the constraint binds, by seed, as far as any algorithm's cells say."""
     known: dict[tuple[str, int, bool | None], dict[Any, bool]] = {}
     for group in found:
@@ -201,12 +203,12 @@ def _known(found: list[Group]) -> dict[tuple[str, int, bool | None], dict[Any, b
     return known
 
 
-def binding(found: list[Group]) -> dict[tuple[str, int, bool | None], tuple[int, int]]:
+def count_binding(found: list[Group]) -> dict[tuple[str, int, bool | None], tuple[int, int]]:
     """In how many seeds the constraint binds, of how many where that is known, by arena; those where it is known."""
-    return {arena: (sum(seeds.values()), len(seeds)) for arena, seeds in _known(found).items() if seeds}
+    return {arena: (sum(seeds.values()), len(seeds)) for arena, seeds in _known_binding(found).items() if seeds}
 
 
-def arenas(found: list[Group]) -> list[list[Group]]:
+def group_by_arena(found: list[Group]) -> list[list[Group]]:
     """Groups that can be compared with one another, in order."""
     result: dict[tuple[str, int, bool | None], list[Group]] = {}
     for group in found:

@@ -10,7 +10,7 @@ from cbobench.report.load import Run
 from cbobench.report.panels import Boxes, Panel
 from cbobench.report.planes import Plane
 from cbobench.report.profiles import Profile
-from cbobench.report.quantities import CURVE, INSTEAD, drawable
+from cbobench.report.quantities import CURVE, INSTEAD, select_drawable_metrics
 
 AnyPanel = Panel | Boxes | Plane | Profile
 
@@ -40,7 +40,7 @@ def metrics_of(kind: str, given: str | Iterable[str] | None = None) -> list[str]
     """
     if kind not in KINDS:
         raise unknown("kind", kind, KINDS)
-    names = drawable(given) if given else list(KINDS[kind])
+    names = select_drawable_metrics(given) if given else list(KINDS[kind])
     if kind == "plane" and len(names) != 2:
         raise Misuse(
             f"a plane is of two metrics, not of {', '.join(names)}; give the horizontal and the vertical one, such as "

@@ -210,7 +210,7 @@ class Run:
         wanted = None
         if columns is not None:
             columns = words_of("columns", columns)
-            sources = {name: source(name, names) for name in columns}
+            sources = {name: find_source_column(name, names) for name in columns}
             wanted = [n for n in names if n in {*sources.values(), "cell", "problem", "algorithm", "seed", "t"}]
         cells = self.select(**filters)
         tasks = self.played.by_task(cells.loc[cells["status"] == "ok", "cell"])
@@ -229,10 +229,10 @@ class Run:
         if columns is None:
             return self._named(table)
         labels = {what: self.record.labels(WHAT[what]) for what in WHAT}
-        return labelled(self._named(entries(table, columns)), columns, labels)
+        return add_labels(self._named(extract_entries(table, columns)), columns, labels)
 
     def series(self, metric: str, problem: str, algorithm: str) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
-        """One metric of a pair's good cells at `horizon_of` its problem (several, at some rounds: `report.recorded`).
+        """One metric of a pair's good cells at `horizon_of` its problem (several, at some rounds: `read_values`).
 
         Args:
             metric: a numeric column of the rounds table.
@@ -241,8 +241,8 @@ class Run:
         Returns:
             The recorded rounds (rounds,) and the values (rounds, cells), cells by id; both empty where none is good.
         """
-        t = recorded(self, problem, algorithm)
-        return t, values_at(self, [metric], problem, algorithm, t)[0]
+        t = recorded_rounds(self, problem, algorithm)
+        return t, read_values(self, [metric], problem, algorithm, t)[0]
 
     @cached_property
     def expected(self) -> pd.DataFrame:
@@ -295,7 +295,7 @@ LABELS = {"label": "algorithm", "problem_label": "problem"}
 VECTORS = ("x", "g", "observed_g", "dual")
 
 
-def source(name: str, names: list[str]) -> str:
+def find_source_column(name: str, names: list[str]) -> str:
     """The column of the files, `names`, that a wanted one is made of.
 
     Raises:
@@ -310,17 +310,17 @@ def source(name: str, names: list[str]) -> str:
     return LABELS.get(name, name)
 
 
-def entries(table: pa.Table, columns: Iterable[str]) -> pa.Table:
+def extract_entries(table: pa.Table, columns: Iterable[str]) -> pa.Table:
     """The table with the entries that were asked for (`g_1`: the first of g), without vectors that were not."""
     columns = list(columns)
     for name in columns:
         if name not in table.column_names and name not in LABELS:
             vector, _, position = name.rpartition("_")
-            table = table.append_column(name, pa.array(_entry(table[vector], int(position) - 1)))
+            table = table.append_column(name, pa.array(_extract_entry(table[vector], int(position) - 1)))
     return table.drop_columns([v for v in VECTORS if v in table.column_names and v not in columns])
 
 
-def _entry(column: pa.ChunkedArray, k: int) -> NDArray[np.float64]:
+def _extract_entry(column: pa.ChunkedArray, k: int) -> NDArray[np.float64]:
     """Entry k of every list, NaN where there is none."""
     parts = []
     for chunk in column.chunks:
@@ -332,7 +332,7 @@ def _entry(column: pa.ChunkedArray, k: int) -> NDArray[np.float64]:
     return np.concatenate(parts) if parts else np.empty(0)
 
 
-def labelled(frame: pd.DataFrame, columns: Iterable[str], labels: Mapping[str, Mapping[str, str]]) -> pd.DataFrame:
+def add_labels(frame: pd.DataFrame, columns: Iterable[str], labels: Mapping[str, Mapping[str, str]]) -> pd.DataFrame:
     """The frame with the labels that were asked for.
 
     Args:
@@ -344,7 +344,7 @@ def labelled(frame: pd.DataFrame, columns: Iterable[str], labels: Mapping[str, M
     return frame
 
 
-def recorded(run: Run, problem: str, algorithm: str) -> NDArray[np.int64]:
+def recorded_rounds(run: Run, problem: str, algorithm: str) -> NDArray[np.int64]:
     """The recorded rounds of a pair's good cells (`Run.good`), (rounds,); empty where none is good."""
     cells = run.good(problem, algorithm)["cell"]
     found = [np.empty(0, dtype=np.int64)]
@@ -354,7 +354,7 @@ def recorded(run: Run, problem: str, algorithm: str) -> NDArray[np.int64]:
     return np.unique(np.concatenate(found))
 
 
-def values_at(
+def read_values(
     run: Run, metrics: Sequence[str], problem: str, algorithm: str, t: NDArray[np.int64]
 ) -> NDArray[np.float64]:
     """Some metrics of a pair's good cells (`Run.good`) at some recorded rounds.

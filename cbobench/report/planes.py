@@ -10,12 +10,13 @@ import numpy as np
 import pandas as pd
 
 from cbobench.metrics import METRICS
-from cbobench.report.aggregate import around_medians, statistics
 from cbobench.report.curves import stale
+from cbobench.report.formats import describe_median_interval
 from cbobench.report.load import Run
 from cbobench.report.panels import Looks, Statistic, over_seeds
 from cbobench.report.quantities import quantities
 from cbobench.report.style import legend_label, thin
+from cbobench.report.summary import statistics
 
 ENDS = ("", "_low", "_high")
 CARETS = {"x": 5, "y": 6}  # matplotlib's markers that point to the right, and upwards
@@ -25,7 +26,7 @@ CARETS = {"x": 5, "y": 6}  # matplotlib's markers that point to the right, and u
 class Plane:
     """Two metrics at the horizon against each other: a point per algorithm, with a bar in both directions.
 
-    The numbers are those of tables (`report.aggregate.statistics`). Seeds in which a metric is undefined are counted in
+    The numbers are those of tables (`report.summary.statistics`). Seeds in which a metric is undefined are counted in
     the legend. To the median of what a seed may never reach they count as worse than any value: a bar whose end is
     then infinite ends in an arrow at the edge, and an infinite median is a point beside that arrow.
 
@@ -146,7 +147,7 @@ class Plane:
 
     def seen(self, seeds: str, counts: Collection[int]) -> str:
         """What is drawn of so many seeds, for captions."""
-        bars = "95 % interval" if self.statistic == "mean" else around_medians(counts)
+        bars = "95 % interval" if self.statistic == "mean" else describe_median_interval(counts)
         return over_seeds(self.statistic, f"bars around the {self.statistic}: {bars}", seeds, counts)
 
 

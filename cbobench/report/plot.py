@@ -8,7 +8,7 @@ from typing import Any, get_args
 from cbobench.errors import CbobenchError, Misuse, show
 from cbobench.metrics import METRICS
 from cbobench.report.figures import Figure, compose, problems_played
-from cbobench.report.groups import Where, opened
+from cbobench.report.groups import Where, open_run
 from cbobench.report.kinds import AnyPanel, metrics_of
 from cbobench.report.panels import Panel, Statistic
 from cbobench.report.planes import Plane
@@ -75,7 +75,7 @@ def plot(
         raise Misuse(f"last is {show(last)}; it must be a round, a whole number of at least 1")
     if average and (levels := [name for name in names if not METRICS[name].cumulative]):
         raise Misuse(f"{levels[0]} is no sum over rounds, so there is no average of it; leave out average")
-    one = opened(run)
+    one = open_run(run)
     titles = one.record.labels("problems")
     played = problems_played(one)
     wanted = list(titles) if problem is None else one.titles("problem", problem)

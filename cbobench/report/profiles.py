@@ -15,10 +15,10 @@ import numpy as np
 import pandas as pd
 
 from cbobench.errors import Misuse
-from cbobench.report.groups import Group, groups, latest
+from cbobench.report.groups import Group, find_groups, select_latest
 from cbobench.report.load import Run
 from cbobench.report.panels import Looks, marked
-from cbobench.report.quantities import CURVE, Array, first_rounds, undefined
+from cbobench.report.quantities import CURVE, Array, find_first_rounds, find_undefined_regret
 from cbobench.report.style import legend_label
 from cbobench.stats import profiles
 
@@ -56,7 +56,7 @@ def solved(run: Run, found: Sequence[Group], shares: Iterable[float]) -> dict[st
     }
     first = _first.setdefault(run, {})
     if missing := {cell: goal for cell, goal in goals.items() if cell not in first}:
-        first |= first_rounds(run, missing)
+        first |= find_first_rounds(run, missing)
     result = {}
     for algorithm, mine in _by_algorithm(found).items():
         when = [first[cell] / group.horizon for group in mine for cell in group.good["cell"]]
@@ -73,7 +73,7 @@ def known(run: Run, found: Sequence[Group]) -> None:
     """Make sure that a run records simple regret, and that it is defined on some problem, else it is a `Misuse`."""
     if CURVE not in run.cells:
         raise Misuse("profiles need the metric simple_regret, which this run does not record")
-    absent = undefined(found)
+    absent = find_undefined_regret(found)
     if absent and sum(map(len, absent.values())) == len({group.problem_label for group in found}):
         reasons = " and ".join(f"{why} ({', '.join(labels)})" for why, labels in absent.items())
         raise Misuse(f"profiles need simple regret, which is not defined {reasons}")
@@ -145,7 +145,7 @@ class Profile:
         """The groups that count."""
         return [
             group
-            for group in latest(run, groups(run))
+            for group in select_latest(run, find_groups(run))
             if (self.problems is None or group.problem in self.problems)
             and (self.algorithms is None or group.algorithm in self.algorithms)
         ]

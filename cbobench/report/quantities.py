@@ -73,14 +73,14 @@ class Quantity:
         return np.where(np.isnan(values), -self.sign * FAR, values) if self.censored else values[~np.isnan(values)]
 
 
-def reached(values: Array | float) -> NDArray[np.bool_]:
+def is_reached(values: Array | float) -> NDArray[np.bool_]:
     """Where `FAR` had no part in what came of values."""
     return np.asarray(~(np.abs(values) >= FAR / 1e9))
 
 
 def unfilled(value: float) -> float:
     """What came of `Quantity.filled` values: infinite where `FAR` had a part in it."""
-    return value if reached(value) else float(np.sign(value)) * np.inf
+    return value if is_reached(value) else float(np.sign(value)) * np.inf
 
 
 EXTRA = (
@@ -112,7 +112,7 @@ def quantities() -> dict[str, Quantity]:
     return {name: found[name] for name in [*order, *(n for n in found if n not in order)]}
 
 
-def chosen(given: str | Iterable[str] | None) -> list[Quantity]:
+def select_metrics(given: str | Iterable[str] | None) -> list[Quantity]:
     """The quantities that a reader names, each by name, symbol or label; those of a table by default.
 
     Raises:
@@ -133,13 +133,13 @@ def chosen(given: str | Iterable[str] | None) -> list[Quantity]:
     return list(result.values())
 
 
-def drawable(given: str | Iterable[str]) -> list[str]:
+def select_drawable_metrics(given: str | Iterable[str]) -> list[str]:
     """The names of the metrics of rounds that a reader names likewise.
 
     Raises:
         Misuse: a word that none answers to, or one for a quantity that cells alone have.
     """
-    names = [quantity.name for quantity in chosen(given)]
+    names = [quantity.name for quantity in select_metrics(given)]
     for name in names:
         if name not in METRICS:
             raise unknown("metric of rounds", name, METRICS)
@@ -149,7 +149,7 @@ def drawable(given: str | Iterable[str]) -> list[str]:
 CURVE = "simple_regret"
 
 
-def undefined(found: Iterable[Group]) -> dict[str, list[str]]:
+def find_undefined_regret(found: Iterable[Group]) -> dict[str, list[str]]:
     """Labels of the problems without any simple regret, though feasible actions were played, by the reason."""
     groups: dict[str, list[Group]] = {}
     for group in found:
@@ -166,13 +166,13 @@ def undefined(found: Iterable[Group]) -> dict[str, list[str]]:
     return result
 
 
-def rounds_to(target: float) -> Quantity:
-    """The quantity that `reach` adds."""
+def rounds_to_target(target: float) -> Quantity:
+    """The quantity that `add_rounds_to_target` adds."""
     label = f"First recorded round with a simple regret of at most {target:g}"
     return Quantity("rounds_to_target", f"t(r ≤ {target:g})", label, bounds=(1, None), whole=True, censored=True)
 
 
-def reach(run: Run, found: list[Group], target: float) -> None:
+def add_rounds_to_target(run: Run, found: list[Group], target: float) -> None:
     """Give the cells of some groups a column `rounds_to_target`, NaN where the target was not reached.
 
     Memory grows with the cells, and not with what was recorded.
@@ -184,12 +184,12 @@ def reach(run: Run, found: list[Group], target: float) -> None:
     if not number or target < 0:
         raise Misuse(f"target is {show(target)}; simple regret is never negative: give 0 or more, in the units of f")
     goals = {cell: np.array([float(target)]) for group in found for cell in group.good["cell"]}
-    first = first_rounds(run, goals)
+    first = find_first_rounds(run, goals)
     for group in found:
         group.good["rounds_to_target"] = [first[cell][0] for cell in group.good["cell"]]
 
 
-def first_rounds(run: Run, goals: Mapping[str, Array]) -> dict[str, Array]:
+def find_first_rounds(run: Run, goals: Mapping[str, Array]) -> dict[str, Array]:
     """The first recorded round of some cells with a simple regret of at most each goal.
 
     Args:

@@ -6,7 +6,7 @@ from typing import Any
 
 from cbobench.algorithms import ALGORITHMS
 from cbobench.problems import PROBLEMS
-from cbobench.report.formats import markdown
+from cbobench.report.formats import escape_markdown
 from website.pictures import Drawing, Pictures
 from website.words import can_play, cells, facts, file_of, joined, links, parameters, said, sentence, suites_of
 
@@ -44,11 +44,11 @@ def about(cls: type[Any], drawing: Drawing) -> str:
     measured = f"; {drawing.cost} µs in the play below" if drawing.cost else ""
     return facts(
         {
-            "source": markdown(cls.source),
-            "must know": markdown(", ".join(cls.knows)) or "nothing but the actions",
+            "source": escape_markdown(cls.source),
+            "must know": escape_markdown(", ".join(cls.knows)) or "nothing but the actions",
             "plays on": "finite sets" if finite else "finite sets, boxes",
-            "needs": markdown(", ".join(sorted(cls.needs - {"a finite action set"}))) or "nothing else",
-            "cost per seed and round": markdown(cls.cost) + measured,
+            "needs": escape_markdown(", ".join(sorted(cls.needs - {"a finite action set"}))) or "nothing else",
+            "cost per seed and round": escape_markdown(cls.cost) + measured,
             "code": file_of(cls),
         }
     )

@@ -11,7 +11,7 @@ from typing import Any
 
 from cbobench.algorithms import ALGORITHMS
 from cbobench.report import style
-from cbobench.report.formats import markdown
+from cbobench.report.formats import escape_markdown
 from cbobench.results.source import code_hash, source_hash
 from cbobench.suite.variants import canonical
 from website import draw, plays
@@ -41,8 +41,10 @@ class Drawing:
 
     def markdown(self) -> str:
         """The picture with its caption."""
-        image = f"![{markdown(self.alt)}](../pictures/{self.file}){{width={self.width}px}}\n\n" if self.file else ""
-        return f"{image}*{signs(markdown(self.text))}*"
+        image = (
+            f"![{escape_markdown(self.alt)}](../pictures/{self.file}){{width={self.width}px}}\n\n" if self.file else ""
+        )
+        return f"{image}*{signs(escape_markdown(self.text))}*"
 
 
 class Pictures:

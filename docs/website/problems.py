@@ -7,7 +7,7 @@ from typing import Any
 from cbobench.algorithms import ALGORITHMS
 from cbobench.problems import PROBLEMS
 from cbobench.problems.box import BoxProblem
-from cbobench.report.formats import markdown
+from cbobench.report.formats import escape_markdown
 from website import words
 from website.pictures import Pictures
 from website.words import can_play, cells, facts, file_of, joined, links, prepared, said, sentence, suites_of
@@ -33,12 +33,12 @@ def page(name: str, pictures: Pictures) -> str:
             sentence(cls.about),
             facts(
                 {
-                    "source": markdown(cls.source),
-                    "actions": markdown(has["actions"]),
-                    "constraints": markdown(has["constraints"]),
-                    "feasible": markdown(has["feasible"]),
-                    "best feasible f": markdown(has["best"]),
-                    "noise on f": markdown(cls.noise_near_optimum()),
+                    "source": escape_markdown(cls.source),
+                    "actions": escape_markdown(has["actions"]),
+                    "constraints": escape_markdown(has["constraints"]),
+                    "feasible": escape_markdown(has["feasible"]),
+                    "best feasible f": escape_markdown(has["best"]),
+                    "noise on f": escape_markdown(cls.noise_near_optimum()),
                     "code": file_of(cls),
                 }
             ),
@@ -59,7 +59,7 @@ def optimum(name: str) -> str:
     """What is known of the best feasible action, and from where."""
     problem, _, why = prepared(name)
     if problem is None:
-        return f"It depends on your files ({markdown(why)})."
+        return f"It depends on your files ({escape_markdown(why)})."
     if not isinstance(problem, BoxProblem):
         if problem.facts()["best"] == "varies":
             return "Another one for every seed, found when the seed's functions are drawn, by looking at them alone."
@@ -74,7 +74,7 @@ def _stated(found: Any) -> str:
         {
             "x*": f"({x})",
             "f*": f"{found.f:.10g}",
-            "how it was found": markdown(found.how),
+            "how it was found": escape_markdown(found.how),
             "accuracy, relative to 1 + \\|f*\\|": f"{found.accuracy:.3g}",
             "feasible share of the box": f"{100 * found.share:.3g} %",
             "Slater margin δ": f"{found.slater:.6g}",

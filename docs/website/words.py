@@ -19,7 +19,7 @@ from cbobench.errors import CbobenchError
 from cbobench.problems import PROBLEMS
 from cbobench.problems.base import Problem
 from cbobench.problems.data import DataFolder
-from cbobench.report.formats import Code, TextTable, markdown, render
+from cbobench.report.formats import Code, TextTable, escape_markdown, render
 from cbobench.suite import yamlio
 
 GIVEN_BY_ALL = {n for _, rooms in names.ROOMS.values() for some in rooms.values() for n in some}
@@ -124,7 +124,7 @@ def suites_of() -> dict[str, tuple[set[str], set[str]]]:
 
 def sentence(text: str) -> str:
     """A line for tables as a sentence of Markdown."""
-    return markdown(text[:1].upper() + text[1:]) + ("" if text.endswith(".") else ".")
+    return escape_markdown(text[:1].upper() + text[1:]) + ("" if text.endswith(".") else ".")
 
 
 def joined(parts: Iterable[str]) -> str:

@@ -6,11 +6,11 @@ import numpy as np
 import pytest
 
 from cbobench.errors import Misuse
-from cbobench.report.aggregate import statistics
 from cbobench.report.curves import centre
 from cbobench.report.figures import Figure, Panel, draw
 from cbobench.report.load import Run
 from cbobench.report.quantities import quantities
+from cbobench.report.summary import statistics
 from tests.report.made import make
 
 

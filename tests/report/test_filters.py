@@ -6,7 +6,7 @@ import pytest
 
 import cbobench
 from cbobench.errors import Misuse
-from cbobench.report.formats import number
+from cbobench.report.formats import format_number
 from cbobench.report.load import Run
 from cbobench.report.planes import TradeOff
 from cbobench.report.style import looks
@@ -96,4 +96,4 @@ def test_a_trade_off_shows_a_variant_with_missing_cells(run, tmp_path):
     ("value", "text"), [(0.5, "0.5"), (2.0, "2"), (1234.5, "1,234.5"), (0.0, "0"), (0.25, "0.2500")]
 )
 def test_medians_of_counts(value, text):
-    assert number(value, whole=True) == text
+    assert format_number(value, whole=True) == text

@@ -13,13 +13,13 @@ SUITE = "suite: g\nhorizon: 10\nseeds: 2\nproblems: [rkhs-1d]\nalgorithms: [rand
 
 def test_the_groups_of_a_run_are_made_once(tmp_path, monkeypatch):
     """However often the panels and the caption of a figure ask; what a table adds to them stays its own."""
-    made, grouped = [], groups._grouped
-    monkeypatch.setattr(groups, "_grouped", lambda run, only: made.append(only) or grouped(run, only))
+    made, grouped = [], groups._group_cells
+    monkeypatch.setattr(groups, "_group_cells", lambda run, only: made.append(only) or grouped(run, only))
     run = Run(swept(tmp_path, SUITE))
     assert draw(run, Figure("one", "one", [Profile("performance"), Profile("data")]), tmp_path)
     assert made == [None]
     cbobench.compare(run, target=1.0)
-    assert "rounds_to_target" not in groups.groups(run)[0].good
+    assert "rounds_to_target" not in groups.find_groups(run)[0].good
     assert made == [None]
-    groups.groups(run.only("*"))
+    groups.find_groups(run.only("*"))
     assert len(made) == 2

@@ -12,7 +12,7 @@ import pytest
 import cbobench
 from cbobench.report.curves import curves
 from cbobench.report.figures import Figure, Panel, Profile, compose, draw
-from cbobench.report.groups import ends
+from cbobench.report.groups import describe_horizons
 from cbobench.report.load import Run
 from cbobench.report.planes import Plane
 from cbobench.report.profiles import PRECISIONS, SHARES
@@ -55,8 +55,8 @@ def test_every_problem_has_the_latest_of_which_a_cell_is_good(run, titles):
         assert (frame[["n", "expected"]] == 3).all().all()
         assert Plane("regret", "violations", titles[label]).data(run)["x"].tolist() == [horizon] * 2
         assert (Plane("regret", "violations", titles[label], average=True).data(run)["x"] == 1).all()
-    assert ends(run, [titles["P"]]) == "T = 200 (the run also holds T = 100, not shown)"
-    assert ends(run, [titles["Q"]]) == "T = 100 (no cell of T = 200 is good)"
+    assert describe_horizons(run, [titles["P"]]) == "T = 200 (the run also holds T = 100, not shown)"
+    assert describe_horizons(run, [titles["Q"]]) == "T = 100 (no cell of T = 200 is good)"
     assert run.only("*/A").horizon_of(titles["Q"]) == 100
 
 

@@ -14,7 +14,7 @@ import pytest
 import cbobench
 from cbobench.cli import main
 from cbobench.errors import printable
-from cbobench.report.formats import Code, Marked, TextTable, markdown, render
+from cbobench.report.formats import Code, Marked, TextTable, escape_markdown, render
 from cbobench.words import counted
 from tests.report.made import make
 
@@ -41,13 +41,13 @@ def unescaped(text):
 
 
 def test_markdown_shows_labels_to_the_letter():
-    assert unescaped(markdown(HOSTILE)) == HOSTILE
+    assert unescaped(escape_markdown(HOSTILE)) == HOSTILE
     assert unescaped(HOSTILE) is None, "negative control"
-    assert markdown("x_1, a_b_c") == "x_1, a_b_c"
-    assert markdown("__a__ _") == r"\_\_a\_\_ \_"
-    assert markdown(Marked("a|b")) == r"**a\|b**"
-    assert markdown(Code("a|b_")) == r"`a\|b_`"
-    assert markdown(Code("a`b")) == r"a\`b"
+    assert escape_markdown("x_1, a_b_c") == "x_1, a_b_c"
+    assert escape_markdown("__a__ _") == r"\_\_a\_\_ \_"
+    assert escape_markdown(Marked("a|b")) == r"**a\|b**"
+    assert escape_markdown(Code("a|b_")) == r"`a\|b_`"
+    assert escape_markdown(Code("a`b")) == r"a\`b"
     table = TextTable([HOSTILE, "b"], [[HOSTILE, "1"]], HOSTILE, f"{HOSTILE}\n{HOSTILE}", left=1)
     lines = render(table, "markdown").splitlines()
     bars = [len(re.findall(r"(?<!\\)\|", line)) for line in lines]

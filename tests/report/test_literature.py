@@ -121,7 +121,7 @@ def test_what_is_stale_or_of_another_kind_of_cpu_is_told_or_refused(run, monkeyp
     assert "earlier version" not in pages.page(found)
     found["table"][0]["stale"] = 8
     assert "Played by an earlier version of the code: 8 of 79 runs." in pages.page(found)
-    monkeypatch.setattr(script, "cpus", lambda found: {"a", "b"})
+    monkeypatch.setattr(script, "find_cpus", lambda found: {"a", "b"})
     with pytest.raises(Misuse, match=r"cells of 2 kinds of CPU \(a, b\)"):
         script.measured(Run(run))
 

@@ -16,12 +16,12 @@ import pytest
 import cbobench
 from cbobench import resources
 from cbobench.errors import CbobenchError, Misuse
-from cbobench.report.aggregate import summary
 from cbobench.report.compare import compare
 from cbobench.report.curves import curves
 from cbobench.report.figures import draw_all, slug
-from cbobench.report.formats import TextTable, number, render
+from cbobench.report.formats import TextTable, format_number, render
 from cbobench.report.load import Run
+from cbobench.report.summary import summary
 from cbobench.stats.intervals import interval
 from tests.conftest import ROOT
 from tests.helpers import swept
@@ -107,7 +107,7 @@ def test_curves_are_means_over_seeds(finished):
     ],
 )
 def test_numbers(value, text):
-    assert number(value) == text
+    assert format_number(value) == text
 
 
 TABLE = TextTable(["problem", "algorithm", "R₊"], [["a|b", "x_1", "1 ± 2"], ["a|b", "y", "–"]], "title", "a note")

@@ -15,8 +15,7 @@ from scipy import stats
 
 import cbobench
 from cbobench.errors import Misuse
-from cbobench.report.aggregate import around_medians
-from cbobench.report.formats import FORMATS, TextTable, beside, bracket, render
+from cbobench.report.formats import FORMATS, TextTable, describe_median_interval, format_beside, format_interval, render
 from cbobench.report.load import Run
 from cbobench.stats.intervals import interval
 from tests.report.made import make
@@ -272,7 +271,7 @@ def test_values_that_are_no_numbers_are_left_out(tmp_path):
     ],
 )
 def test_brackets(given, text):
-    assert bracket(*given) == text
+    assert format_interval(*given) == text
 
 
 @pytest.mark.parametrize(
@@ -293,12 +292,12 @@ def test_brackets(given, text):
     ],
 )
 def test_a_mean_has_the_digits_of_its_median(mean, entry, text):
-    assert beside(mean, *entry) == text
+    assert format_beside(mean, *entry) == text
 
 
 def test_means_of_counts_have_one_decimal():
-    assert beside(32.6, 33, 32, 33, whole=True) == "32.6"
-    assert beside(0.04, 0, 0, 0, whole=True) == "0.040"
+    assert format_beside(32.6, 33, 32, 33, whole=True) == "32.6"
+    assert format_beside(0.04, 0, 0, 0, whole=True) == "0.040"
 
 
 def test_a_table_without_weights_is_printed_whole():
@@ -356,7 +355,7 @@ def test_what_few_seeds_attain_is_said(tmp_path, counts, words):
     assert f"median [{words}]" in twice
     if len(counts) > 1:
         paired = cbobench.compare(run, metric="regret", against=f"A{counts[0]}").table.note
-        assert f"median [{around_medians(counts[1:])}]" in paired
+        assert f"median [{describe_median_interval(counts[1:])}]" in paired
 
 
 def test_times_of_a_block_have_no_interval(run):

@@ -10,8 +10,8 @@ import pytest
 
 import cbobench
 from cbobench.errors import DamagedRun, Misuse
-from cbobench.report.aggregate import summary
 from cbobench.report.load import Run
+from cbobench.report.summary import summary
 from cbobench.sweep.run import execute, plan
 
 

@@ -9,8 +9,8 @@ import pytest
 import cbobench
 from cbobench.cli import main
 from cbobench.errors import DamagedRun, Misuse
-from cbobench.report.aggregate import summary
 from cbobench.report.load import Run
+from cbobench.report.summary import summary
 from cbobench.suite.load import load
 from tests.helpers import write_manifest
 

@@ -11,12 +11,11 @@ import numpy as np
 import pandas as pd
 
 from cbobench.errors import Misuse, show
-from cbobench.report.aggregate import around_medians
-from cbobench.report.formats import TextTable, bracket, number
-from cbobench.report.groups import Group, groups
+from cbobench.report.formats import TextTable, describe_median_interval, format_interval, format_number
+from cbobench.report.groups import Group, find_groups
 from cbobench.report.load import Run
-from cbobench.report.pairs import compared as difference
-from cbobench.report.pairs import paired, probability
+from cbobench.report.paired import format_p, pair_by_seed
+from cbobench.report.paired import pair_difference as difference
 from cbobench.report.quantities import Quantity, unfilled
 from cbobench.stats.paired import SIGNIFICANT, decidable, holm, signed_rank
 from cbobench.words import counted
@@ -31,7 +30,7 @@ NOTE = (
 )
 
 
-def compared(
+def compare_runs(
     before: Run, after: Run, only: str | None, shown: list[Quantity], only_changed: bool, factor: float
 ) -> tuple[pd.DataFrame, TextTable, bool, str, str]:
     """What changed from one run to another.
@@ -49,30 +48,32 @@ def compared(
     """
     if isinstance(factor, bool) or not isinstance(factor, (int, float)) or not 1 <= factor < np.inf:
         raise Misuse(f"factor is {show(factor)}; it must be a number of at least 1")
-    rows = _rows(before, after, only, shown, float(factor))
+    rows = _compare_pairs(before, after, only, shown, float(factor))
     frame = pd.DataFrame(rows)
     worse = bool(frame["verdict"].isin(["worse", "newly failing", "missing"]).any())
     apart = frame["verdict"].isin(["missing", "not comparable"]).all()
     reasons = Counter(frame["reason"]) if apart else {}
     nothing = ", ".join(f"{reason} ({count})" for reason, count in reasons.items())
-    few = _undecided(frame)
+    few = _describe_undecided(frame)
     hidden = frame[~frame["verdict"].isin(CHANGED)] if only_changed else frame.iloc[:0]
     frame = frame.drop(hidden.index).reset_index(drop=True)
     title = f"{before.record.suite}: {before.folder} -> {after.folder}"
-    table = _table(frame, shown, title, Counter(hidden["verdict"]), few)
+    table = _tabulate_changes(frame, shown, title, Counter(hidden["verdict"]), few)
     counts = [name for name in COUNTS if name in frame]  # some rows have none: without this they would be 8.0
     return frame.astype(dict.fromkeys(counts, "Int64")), table, worse, nothing, few
 
 
-def _rows(before: Run, after: Run, only: str | None, shown: list[Quantity], factor: float) -> list[dict[str, Any]]:
-    old, new = _named(groups(before, only)), _named(groups(after, only))
+def _compare_pairs(
+    before: Run, after: Run, only: str | None, shown: list[Quantity], factor: float
+) -> list[dict[str, Any]]:
+    old, new = _by_pair(find_groups(before, only)), _by_pair(find_groups(after, only))
     rows: list[dict[str, Any]] = []
     for key in dict.fromkeys([*old, *new]):
         mine = old.get(key, []), new.get(key, [])
         sample = (mine[0] or mine[1])[0]
         row = {"problem": sample.problem, "problem_label": sample.problem_label, "horizon": sample.horizon}
         row |= {"algorithm": sample.algorithm, "algorithm_label": sample.algorithm_label}
-        reason = _incomparable(before, after, *mine)
+        reason = _why_incomparable(before, after, *mine)
         if reason:
             rows.append(
                 row | {"metric": None, "verdict": "missing" if not mine[1] else "not comparable", "reason": reason}
@@ -82,26 +83,26 @@ def _rows(before: Run, after: Run, only: str | None, shown: list[Quantity], fact
         for horizon in dict.fromkeys([*here, *there]):
             key_row = row | {"horizon": horizon}
             if horizon in here and horizon in there:
-                rows += _pair(key_row, here[horizon], there[horizon], shown)
+                rows += _compare_cells(key_row, here[horizon], there[horizon], shown)
             else:
                 lacks = ("missing", "only before") if horizon in here else ("not comparable", "only after")
                 rows.append(key_row | {"metric": None, "verdict": lacks[0], "reason": lacks[1]})
     tests = [row for row in rows if row.get("n") and "p" in row]
-    rows += _together(tests)
-    _judge([row for row in rows if "p" in row], factor)
+    rows += _pool_problems(tests)
+    _give_verdicts([row for row in rows if "p" in row], factor)
     for row in tests:
         del row["apart"]
     return rows
 
 
-def _named(found: list[Group]) -> dict[tuple[str, str], list[Group]]:
+def _by_pair(found: list[Group]) -> dict[tuple[str, str], list[Group]]:
     result: dict[tuple[str, str], list[Group]] = {}
     for group in found:
         result.setdefault((group.problem, group.algorithm), []).append(group)
     return result
 
 
-def _incomparable(before: Run, after: Run, old: list[Group], new: list[Group]) -> str | None:
+def _why_incomparable(before: Run, after: Run, old: list[Group], new: list[Group]) -> str | None:
     """Why nothing of a pair can be compared."""
     if not old or not new:
         return "only after" if not old else "only before"
@@ -113,7 +114,7 @@ def _incomparable(before: Run, after: Run, old: list[Group], new: list[Group]) -
     return f"other problem: {', '.join(other)}" if other else None
 
 
-def _pair(row: dict[str, Any], old: Group, new: Group, shown: list[Quantity]) -> list[dict[str, Any]]:
+def _compare_cells(row: dict[str, Any], old: Group, new: Group, shown: list[Quantity]) -> list[dict[str, Any]]:
     """The rows of one problem, algorithm and horizon."""
     rows: list[dict[str, Any]] = []
     for verdict, failing, passing in (("newly failing", new, old), ("fixed", old, new)):
@@ -138,13 +139,13 @@ def _pair(row: dict[str, Any], old: Group, new: Group, shown: list[Quantity]) ->
         if found["n"] == 0:
             rows.append(one | {"verdict": "not comparable", "reason": "no seed in which both are defined"})
             continue
-        both = paired(new.good, old.good, quantity)
+        both = pair_by_seed(new.good, old.good, quantity)
         apart = quantity.sign * (both.ordered_a - both.ordered_b)
         rows.append(one | {"before": middle[0], "after": middle[1], "apart": apart, **found})
     return rows
 
 
-def _together(tests: list[dict[str, Any]]) -> list[dict[str, Any]]:
+def _pool_problems(tests: list[dict[str, Any]]) -> list[dict[str, Any]]:
     """A row per algorithm and metric over the problems on which it changed, where these are several."""
     problems: dict[tuple[str, str], dict[str, dict[str, Any]]] = {}
     for row in tests:
@@ -163,7 +164,7 @@ def _together(tests: list[dict[str, Any]]) -> list[dict[str, Any]]:
     return rows
 
 
-def _judge(rows: list[dict[str, Any]], factor: float) -> None:
+def _give_verdicts(rows: list[dict[str, Any]], factor: float) -> None:
     """Verdicts of the rows that have a test. What is identical is no test: it would only weaken the others."""
     for metric in dict.fromkeys(row["metric"] for row in rows):
         mine = [row for row in rows if row["metric"] == metric]
@@ -173,7 +174,7 @@ def _judge(rows: list[dict[str, Any]], factor: float) -> None:
         for row, p in zip(tests, holm([row["p"] for row in tests]), strict=True):
             row["p_holm"] = float(p)
             parts = row.pop("parts", [row])
-            beyond = [one["effect"] for one in parts if not _within(one["before"], one["after"], factor)]
+            beyond = [one["effect"] for one in parts if not _is_within(one["before"], one["after"], factor)]
             differing = row["wins"] + row["losses"]
             if p >= SIGNIFICANT or row["effect"] == 0:
                 open_ = beyond and not decidable(differing, len(tests))
@@ -184,7 +185,7 @@ def _judge(rows: list[dict[str, Any]], factor: float) -> None:
                 row["verdict"], row["reason"] = "not significant", f"within a factor of {factor:g}"
 
 
-def _undecided(frame: pd.DataFrame) -> str:
+def _describe_undecided(frame: pd.DataFrame) -> str:
     """What the seeds are too few for, and how many would do; empty where there is no such row."""
     rows = frame[frame["verdict"] == "undecided"]
     if rows.empty:
@@ -199,14 +200,16 @@ def _undecided(frame: pd.DataFrame) -> str:
     )
 
 
-def _within(before: float, after: float, factor: float) -> bool:
+def _is_within(before: float, after: float, factor: float) -> bool:
     """Whether two medians differ by no more than a factor; what changes its sign, or leaves 0, differs by any."""
     if factor <= 1 or not (np.isfinite(before) and np.isfinite(after)):
         return False
     return before == after or (before * after > 0 and max(before / after, after / before) <= factor)
 
 
-def _table(frame: pd.DataFrame, shown: list[Quantity], title: str, hidden: Mapping[str, int], few: str) -> TextTable:
+def _tabulate_changes(
+    frame: pd.DataFrame, shown: list[Quantity], title: str, hidden: Mapping[str, int], few: str
+) -> TextTable:
     symbols = {quantity.name: quantity for quantity in shown}
     several = len(frame) > 0 and frame["horizon"].nunique() > 1
     columns = ["problem", "algorithm", *(["T"] if several else []), "metric", "verdict", "n"]
@@ -220,20 +223,20 @@ def _table(frame: pd.DataFrame, shown: list[Quantity], title: str, hidden: Mappi
         cells = [
             row["problem_label"],
             row["algorithm_label"],
-            *([number(row["horizon"], whole=True)] if several else []),
+            *([format_number(row["horizon"], whole=True)] if several else []),
         ]
         cells += [quantity.symbol if quantity else "–", verdict]
         if quantity is not None and not np.isnan(row.get("p", np.nan)):
             tested |= {int(n)}
-            text = bracket(*(row.get(name, np.nan) for name in ("median", "median_low", "median_high")))
+            text = format_interval(*(row.get(name, np.nan) for name in ("median", "median_low", "median_high")))
             counts = f"{row['wins']:.0f}/{row['ties']:.0f}/{row['losses']:.0f}"
-            ends = [number(row.get(name, np.nan), quantity.whole) for name in ("before", "after")]
-            cells += [f"{n:.0f}/{row['expected']:.0f}", *ends, text, probability(row["p_holm"]), counts]
+            ends = [format_number(row.get(name, np.nan), quantity.whole) for name in ("before", "after")]
+            cells += [f"{n:.0f}/{row['expected']:.0f}", *ends, text, format_p(row["p_holm"]), counts]
         else:
             cells += ["–" if np.isnan(n) else f"{n:.0f}", *["–"] * 5]
         rows.append(cells)
     some = ", ".join(f"{count} {verdict}" for verdict, count in hidden.items())
-    note = NOTE.format(around=around_medians(tested)) + (f"\nnot shown: {some}" if some else "")
+    note = NOTE.format(around=describe_median_interval(tested)) + (f"\nnot shown: {some}" if some else "")
     if not rows:
         none = "nothing that can be compared changed" if "not comparable" in hidden else "nothing changed"
         note = none if set(hidden) <= {"identical", "not comparable"} else "no change is significant"

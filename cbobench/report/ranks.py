@@ -8,15 +8,15 @@ import numpy as np
 import pandas as pd
 
 from cbobench.errors import Misuse
-from cbobench.report.formats import Marked, TextTable, number
-from cbobench.report.groups import Group, arenas
+from cbobench.report.formats import Marked, TextTable, format_number
+from cbobench.report.groups import Group, group_by_arena
 from cbobench.report.load import Run
 from cbobench.report.profiles import PRECISIONS, SHARES, known, performance, solved
-from cbobench.report.quantities import FAR, Array, Quantity, reached, undefined
+from cbobench.report.quantities import FAR, Array, Quantity, find_undefined_regret, is_reached
 from cbobench.stats import ranks as stats
 
 
-def ranked(found: list[Group], shown: list[Quantity], title: str) -> tuple[pd.DataFrame, TextTable]:
+def rank_algorithms(found: list[Group], shown: list[Quantity], title: str) -> tuple[pd.DataFrame, TextTable]:
     """Average ranks over problems by the median over each algorithm's seeds, 1 for the best.
 
     A seed that failed, or never reached what may never be reached, is worse than any value. Ranks, and the critical
@@ -25,17 +25,17 @@ def ranked(found: list[Group], shown: list[Quantity], title: str) -> tuple[pd.Da
     Raises:
         Misuse: fewer than two algorithms with good cells on every problem.
     """
-    titles, labels = _everywhere(found)
+    titles, labels = _played_everywhere(found)
     if len(titles) < 2:
         raise Misuse("ranks need two algorithms that have good cells on every problem; choose with --only")
     rows: list[dict[str, Any]] = []
     differences = []
     for quantity in shown:
-        blocks, expected = _blocks(found, titles, quantity)
+        blocks, expected = _problem_medians(found, titles, quantity)
         average = stats.average_ranks(blocks, quantity.better or "lower")
         gap = stats.critical_difference(len(titles), len(blocks)) if len(blocks) else np.nan
         p = stats.friedman(blocks)[1]
-        differences.append(f"{quantity.symbol} {number(gap)} ({len(blocks)}/{expected})")
+        differences.append(f"{quantity.symbol} {format_number(gap)} ({len(blocks)}/{expected})")
         for algorithm, rank in zip(titles, average, strict=True):
             row = {"metric": quantity.name, "algorithm": algorithm, "algorithm_label": labels[algorithm], "rank": rank}
             row |= {"blocks": len(blocks), "expected": expected, "critical_difference": gap, "friedman_p": p}
@@ -44,7 +44,9 @@ def ranked(found: list[Group], shown: list[Quantity], title: str) -> tuple[pd.Da
     cells = [
         [labels[algorithm]]
         + [
-            number(row["rank"]) if row["separable_from_best"] or np.isnan(row["rank"]) else Marked(number(row["rank"]))
+            format_number(row["rank"])
+            if row["separable_from_best"] or np.isnan(row["rank"])
+            else Marked(format_number(row["rank"]))
             for row in rows
             if row["algorithm"] == algorithm
         ]
@@ -64,35 +66,35 @@ def ranked(found: list[Group], shown: list[Quantity], title: str) -> tuple[pd.Da
     )
 
 
-def _everywhere(found: list[Group]) -> tuple[list[str], dict[str, str]]:
+def _played_everywhere(found: list[Group]) -> tuple[list[str], dict[str, str]]:
     """Titles of the algorithms that have good cells in every arena, in order, and their labels."""
-    sets = [{group.algorithm for group in some if len(group.good)} for some in arenas(found)]
+    sets = [{group.algorithm for group in some if len(group.good)} for some in group_by_arena(found)]
     if not any(sets):
         raise Misuse("no cell is good yet, so nothing can be ranked; see cbobench status")
     titles = [title for title in dict.fromkeys(group.algorithm for group in found) if all(title in s for s in sets)]
     return titles, {group.algorithm: group.algorithm_label for group in found if group.algorithm in titles}
 
 
-def _blocks(found: list[Group], titles: list[str], quantity: Quantity) -> tuple[Array, int]:
+def _problem_medians(found: list[Group], titles: list[str], quantity: Quantity) -> tuple[Array, int]:
     """Medians on the problems where all algorithms have one, (problems, algorithms), and of how many problems."""
     medians: list[list[float]] = []
-    for some in arenas(found):
+    for some in group_by_arena(found):
         if quantity.relative and all(group.unmeasured for group in some):
             continue
         mine = {group.algorithm: group for group in some}
-        medians.append([_median(mine[title], quantity) for title in titles])
+        medians.append([_median_of_seeds(mine[title], quantity) for title in titles])
     values = np.array(medians).reshape(-1, len(titles))
     return values[~np.isnan(values).any(axis=1)], len(values)
 
 
-def _median(group: Group, quantity: Quantity) -> float:
+def _median_of_seeds(group: Group, quantity: Quantity) -> float:
     """Over the good and the failed seeds; NaN without a good one that has a value."""
     values = quantity.filled(quantity.of(group.good))
     median = np.median([*values, *[-quantity.sign * FAR] * group.failed]) if len(values) else np.nan
-    return float(median if reached(median) else np.sign(median) * FAR)  # between a value and FAR there is no half
+    return float(median if is_reached(median) else np.sign(median) * FAR)  # between a value and FAR there is no half
 
 
-def profiled(run: Run, found: list[Group], title: str) -> tuple[pd.DataFrame, TextTable]:
+def profile_algorithms(run: Run, found: list[Group], title: str) -> tuple[pd.DataFrame, TextTable]:
     """Performance and data profiles of simple regret, one row per algorithm (see `report.profiles`).
 
     Raises:
@@ -119,7 +121,7 @@ def profiled(run: Run, found: list[Group], title: str) -> tuple[pd.DataFrame, Te
         f"pairs solved by round s T, targets {', '.join(f'{p:g}' for p in PRECISIONS)} times |f*|; no number of a row "
         "depends on another row"
     )
-    for why, labels in undefined(found).items():
+    for why, labels in find_undefined_regret(found).items():
         note += f"\nnot defined, and so not solved, {why}: {', '.join(labels)}"
     weights = [0, 0, 0, 0, 0, 1, 4, 0, 3, 2, 0]
     return pd.DataFrame(rows), TextTable(columns, cells, f"{title}: profiles", note, left=1, weights=weights)

@@ -15,12 +15,20 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from cbobench.errors import Misuse, show
-from cbobench.report.formats import Marked, TextTable, bracket, number
-from cbobench.report.groups import Group, arenas
+from cbobench.report.formats import Marked, TextTable, describe_median_interval, format_interval, format_number
+from cbobench.report.groups import Group, group_by_arena
 from cbobench.report.load import Run
 from cbobench.report.quantities import FAR, Array, Quantity, unfilled
 from cbobench.stats.intervals import interval
 from cbobench.stats.paired import SIGNIFICANT, decidable, difference, holm, signed_rank
+
+PAIRED = (
+    "algorithm - against, seed by seed: median [{around}], mean [95 % interval]; n: seeds that both have, of those "
+    "asked for; k/n beside a difference: in k of them both got there, the mean is of these, the median counts the "
+    "others as lost; p: Wilcoxon's signed-rank test, Holm over the rows of a metric; * significant at 5 %; effect: 1 "
+    "where the algorithm is better in every seed, -1 where it is worse; w/t/l: seeds in which it is better, equal, "
+    "worse"
+)
 
 
 @dataclass(frozen=True)
@@ -41,7 +49,7 @@ class Pairing:
     never: NDArray[np.bool_]
 
 
-def paired(one: pd.DataFrame, other: pd.DataFrame, quantity: Quantity) -> Pairing:
+def pair_by_seed(one: pd.DataFrame, other: pd.DataFrame, quantity: Quantity) -> Pairing:
     """The values of two groups' good cells by common seed."""
     seeds = one.index.intersection(other.index)
     a, b = (quantity.of(frame)[frame.index.get_indexer(seeds)] for frame in (one, other))
@@ -56,13 +64,13 @@ def paired(one: pd.DataFrame, other: pd.DataFrame, quantity: Quantity) -> Pairin
     return Pairing(a[both], b[both], np.where(np.isnan(a), never, a), np.where(np.isnan(b), never, b), ~both)
 
 
-def compared(one: pd.DataFrame, other: pd.DataFrame, quantity: Quantity) -> dict[str, Any]:
+def pair_difference(one: pd.DataFrame, other: pd.DataFrame, quantity: Quantity) -> dict[str, Any]:
     """The fields of `Difference` for one - other, and `defined`: in how many of the n seeds both are.
 
     Where a seed of one never got there, it has lost: median, test, effect and wins count it (the median may then be
     infinite); the mean cannot.
     """
-    pairing, better = paired(one, other, quantity), quantity.better or "lower"
+    pairing, better = pair_by_seed(one, other, quantity), quantity.better or "lower"
     found = difference(pairing.a, pairing.b, better)
     defined = len(pairing.a)
     if len(pairing.ordered_a) > defined:
@@ -75,7 +83,7 @@ def compared(one: pd.DataFrame, other: pd.DataFrame, quantity: Quantity) -> dict
     return asdict(found) | {"defined": defined}
 
 
-def best(some: list[Group], quantity: Quantity) -> Group | None:
+def find_best(some: list[Group], quantity: Quantity) -> Group | None:
     """The group with the best median, or, of several, the best mean; None where nothing is defined.
 
     By the seeds that all have, so that nothing is best for having failed in the hard ones; by its own seeds where there
@@ -94,7 +102,7 @@ def best(some: list[Group], quantity: Quantity) -> Group | None:
 
 
 @dataclass(frozen=True)
-class Marks:
+class BestMarks:
     """Which groups to mark per quantity, by position, and the smallest n and expected of the comparisons behind it."""
 
     marked: dict[str, set[int]]
@@ -102,7 +110,7 @@ class Marks:
     powerless: bool
 
 
-def marks(found: list[Group], shown: list[Quantity]) -> Marks:
+def mark_best(found: list[Group], shown: list[Quantity]) -> BestMarks:
     """The best of every problem and what is not separable from it.
 
     Holm's adjustment is over all comparisons of one quantity. Where the seeds are too few for any of a problem's
@@ -114,12 +122,12 @@ def marks(found: list[Group], shown: list[Quantity]) -> Marks:
     powerless = False
     for quantity in shown:
         tests: list[tuple[Group, Group, float, bool, int]] = []
-        for some in arenas(found) if quantity.better else ():
-            first = best(some, quantity)
+        for some in group_by_arena(found) if quantity.better else ():
+            first = find_best(some, quantity)
             for group in some if first is not None else ():
                 if group is first or first is None or not np.isfinite(quantity.of(group.good)).any():
                     continue
-                pairing = paired(group.good, first.good, quantity)
+                pairing = pair_by_seed(group.good, first.good, quantity)
                 n = len(pairing.ordered_a)
                 p, effect = signed_rank(quantity.sign * (pairing.ordered_a - pairing.ordered_b)) if n else (np.nan, 0.0)
                 tests.append((first, group, p, effect < 0, n))
@@ -135,7 +143,7 @@ def marks(found: list[Group], shown: list[Quantity]) -> Marks:
                 mine.add(position[id(group)])
         result[quantity.name] = mine
     incomplete = [pair for pair in blocks if pair[0] < pair[1]]
-    return Marks(result, min(incomplete) if incomplete else None, powerless)
+    return BestMarks(result, min(incomplete) if incomplete else None, powerless)
 
 
 def differences(run: Run, found: list[Group], shown: list[Quantity], against: str | None = None) -> pd.DataFrame:
@@ -146,17 +154,17 @@ def differences(run: Run, found: list[Group], shown: list[Quantity], against: st
 
     Returns:
         One row per problem, quantity and algorithm: titles and labels, `against` and its label, `expected`, and the
-        values of `compared` of algorithm - against with `p_holm`, adjusted over all rows of a quantity.
+        values of `pair_difference` of algorithm - against with `p_holm`, adjusted over all rows of a quantity.
 
     Raises:
         Misuse: no such algorithm, or several.
     """
-    title = named(run, against) if against is not None else None
+    title = find_algorithm(run, against) if against is not None else None
     rows = []
-    for some in arenas(found):
+    for some in group_by_arena(found):
         for quantity in shown:
             if title is None:
-                other = best(some, quantity)
+                other = find_best(some, quantity)
             else:
                 other = next((group for group in some if group.algorithm == title), None)
             for group in some if other is not None else ():
@@ -168,14 +176,32 @@ def differences(run: Run, found: list[Group], shown: list[Quantity], against: st
                     "against": other.algorithm, "against_label": other.algorithm_label,
                     "expected": max(group.expected, other.expected),
                 }  # fmt: skip
-                rows.append(row | compared(group.good, other.good, quantity))
+                rows.append(row | pair_difference(group.good, other.good, quantity))
     frame = pd.DataFrame(rows)
     if rows:
         frame["p_holm"] = frame.groupby("metric", sort=False)["p"].transform(lambda p: holm(p.to_numpy()))
     return frame
 
 
-def named(run: Run, word: str) -> str:
+def tabulate_differences(
+    run: Run, found: list[Group], shown: list[Quantity], title: str, against: str | None, by: str
+) -> tuple[pd.DataFrame, TextTable]:
+    """The frame of `differences` and its table; `by`: "algorithm" sorts by algorithm.
+
+    Raises:
+        Misuse: no algorithm to pair, or no such algorithm.
+    """
+    frame = differences(run, found, shown, against)
+    if frame.empty:
+        raise Misuse(f"{run.folder} holds no two algorithms with values on one problem: nothing to pair")
+    if by == "algorithm":
+        order = list(dict.fromkeys(group.algorithm for group in found))
+        frame = frame.sort_values("algorithm", key=lambda a: a.map(order.index), kind="stable", ignore_index=True)
+    note = PAIRED.format(around=describe_median_interval(frame["n"]))
+    return frame, render_differences(frame, shown, title, note, by == "algorithm")
+
+
+def find_algorithm(run: Run, word: str) -> str:
     """The title of one algorithm.
 
     Raises:
@@ -187,7 +213,9 @@ def named(run: Run, word: str) -> str:
     return titles[0]
 
 
-def table(frame: pd.DataFrame, shown: list[Quantity], title: str, note: str, by_algorithm: bool = False) -> TextTable:
+def render_differences(
+    frame: pd.DataFrame, shown: list[Quantity], title: str, note: str, by_algorithm: bool = False
+) -> TextTable:
     """Paired differences for readers, in the rows' order; `by_algorithm`: with the algorithm before the problem."""
     symbols = {quantity.name: quantity for quantity in shown}
     several = frame["horizon"].nunique() > 1
@@ -198,15 +226,15 @@ def table(frame: pd.DataFrame, shown: list[Quantity], title: str, note: str, by_
     rows = []
     for row in frame.to_dict("records"):
         quantity = symbols[row["metric"]]
-        text = bracket(row["median"], row["median_low"], row["median_high"])
+        text = format_interval(row["median"], row["median_low"], row["median_high"])
         text += f" {row['defined']}/{row['n']}" if row["defined"] < row["n"] else ""
         rows.append(
             [row["problem_label"], *([str(row["horizon"])] if several else []),
              *([quantity.symbol] if metrics else []), row["algorithm_label"], row["against_label"],
              f"{row['n']}/{row['expected']}",
              Marked(text) if row["p_holm"] < SIGNIFICANT else text,
-             bracket(row["mean"], row["mean_low"], row["mean_high"]), probability(row["p_holm"]),
-             number(row["effect"]) if np.isnan(row["effect"]) else f"{row['effect']:+.2f}",
+             format_interval(row["mean"], row["mean_low"], row["mean_high"]), format_p(row["p_holm"]),
+             format_number(row["effect"]) if np.isnan(row["effect"]) else f"{row['effect']:+.2f}",
              f"{row['wins']}/{row['ties']}/{row['losses']}"]
         )  # fmt: skip
     if by_algorithm:
@@ -220,6 +248,6 @@ def table(frame: pd.DataFrame, shown: list[Quantity], title: str, note: str, by_
     return TextTable(columns, rows, heading, note, left=left, weights=weights)
 
 
-def probability(p: float) -> str:
+def format_p(p: float) -> str:
     """A p-value: three decimals, or that it is below 0.001."""
     return "–" if np.isnan(p) else "< 0.001" if p < 0.001 else f"{p:.3f}"

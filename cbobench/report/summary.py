@@ -1,0 +1,247 @@
+"""What the seeds of a run came to: means, medians, intervals and quartiles, as a frame and as a table."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from cbobench.errors import unknown
+from cbobench.report.formats import (
+    CARRIED,
+    MEAN,
+    SECOND,
+    Marked,
+    TextTable,
+    describe_median_interval,
+    format_beside,
+    format_interval,
+    format_number,
+)
+from cbobench.report.groups import Group, Where, count_binding, find_groups, open_run
+from cbobench.report.load import Run
+from cbobench.report.paired import mark_best
+from cbobench.report.quantities import (
+    SHARE,
+    Array,
+    Quantity,
+    add_rounds_to_target,
+    quantities,
+    rounds_to_target,
+    unfilled,
+)
+from cbobench.stats.intervals import carried, interval
+
+ABOUT = "median [{around}] over seeds"
+MARKED = "* best of its problem by the median, or not separable from the best (paired Wilcoxon, Holm per column, 5 %)"
+NEVER = "k/n: only k seeds got there; the others count as worse than any value, the mean is of these k"
+STATISTICS = ("mean", "low", "high", "median", "median_low", "median_high", "q25", "q75", "carried", "defined")
+
+
+def summary(run: Where, *, only: str | None = None, by: str = "problem", target: float | None = None) -> pd.DataFrame:
+    """What the seeds of every (problem, algorithm, horizon) came to.
+
+    Args:
+        run: an open run, a path or URI, or what `cbobench.run` returned.
+        only: a glob over "problem/algorithm", by title, name or label.
+        by: "problem" or "algorithm" for the order of rows, "binds" for two rows where the constraint binds in some
+            seeds only.
+        target: of simple regret; adds the first recorded round at which it was reached, `rounds_to_target`.
+
+    Returns:
+        One row per group, in the suite's order, with `problem`, `algorithm` (titles), their labels, `horizon`, `n`
+        (cells that are ok), `expected`, `failed`, `stale`, `unchecked` (stale or not is not known: no code is at
+        hand), `binds` and `binds_known` (in how many seeds the constraint binds, of how many where that is known), and
+        for every metric and what else a cell holds:
+
+        - `<name>`: the mean over seeds where it is defined; `<name>_low`, `<name>_high`: its 95 % interval;
+        - `<name>_median`, `<name>_median_low`, `<name>_median_high`: likewise, but with fewer than six seeds the range
+          (which holds a median with 50, 75, 87.5, 93.75 % for 2, 3, 4, 5); `<name>_q25`, `<name>_q75`: quartiles.
+          Of what a seed may never reach (simple regret, first feasible round, a target) these count such seeds as
+          worse than any value: infinite where half of the seeds or more have none, NaN where all have;
+        - `<name>_carried`: whether a few seeds carry the mean; `<name>_defined`: in how many seeds it is defined.
+
+        Microseconds are a block's average: no intervals, no quartiles. A group with n < expected is a partial result
+        and shows it. NaN stands for what is undefined, such as the interval of one seed.
+
+    Raises:
+        Misuse: no run there, or nothing that matches.
+
+    Example:
+        >>> import cbobench
+        >>> frame = cbobench.summary("runs/quickstart", only="rkhs-1d/*")  # doctest: +SKIP
+        >>> frame[["algorithm_label", "n", "regret_median", "regret_q25", "regret_q75"]]  # doctest: +SKIP
+    """
+    found, shown = select_groups(open_run(run), only, by, target)
+    return summarise_groups(found, shown)
+
+
+def select_groups(run: Run, only: str | None, by: str, target: float | None) -> tuple[list[Group], list[Quantity]]:
+    """The groups of a run, and every quantity that they hold; with a target, the rounds to it are one."""
+    if by not in ("problem", "algorithm", "binds"):
+        raise unknown("order", by, ("problem", "algorithm", "binds"))
+    found, shown = find_groups(run, only, by), [*quantities().values()]
+    if target is not None:
+        add_rounds_to_target(run, found, target)
+        shown.insert(1, rounds_to_target(target))
+    return found, shown
+
+
+def summarise_groups(found: list[Group], shown: list[Quantity]) -> pd.DataFrame:
+    """One row per group with the statistics of some quantities (see `summary`)."""
+    rows = []
+    for group in found:
+        row: dict[str, Any] = {
+            "problem": group.problem,
+            "algorithm": group.algorithm,
+            "problem_label": group.problem_label,
+            "algorithm_label": group.algorithm_label,
+            "horizon": group.horizon,
+            "n": len(group.good),
+            "expected": group.expected,
+            "failed": group.failed,
+            "stale": group.stale,
+            "unchecked": group.unchecked,
+        }
+        binds = group.good.get("binds", pd.Series(dtype=bool)).dropna()
+        row |= {"binds": int(binds.sum()), "binds_known": len(binds)}
+        for quantity in shown:
+            some = statistics(quantity, quantity.of(group.good))
+            row[quantity.name] = some.pop("mean")
+            row |= {f"{quantity.name}_{name}": value for name, value in some.items()}
+        rows.append(row)
+    return pd.DataFrame(rows)
+
+
+def statistics(quantity: Quantity, values: Array) -> dict[str, Any]:
+    """The `STATISTICS` of one quantity over seeds, (n,), by name; nothing of them is outside its bounds."""
+    defined, ordered = values[~np.isnan(values)], quantity.filled(values)  # these two differ where it is censored
+    result: dict[str, Any] = dict.fromkeys(STATISTICS, np.nan)
+    result |= {"carried": carried(defined), "defined": len(defined)}
+    if len(defined):
+        q25, median, q75 = np.quantile(ordered, [0.25, 0.5, 0.75])
+        result |= {"mean": defined.mean(), "median": unfilled(float(median))}
+    if len(defined) and not quantity.shared:
+        low, high = interval(defined, "mean", bounds=quantity.bounds)
+        result |= {"low": float(low), "high": float(high)}
+        low, high = interval(ordered, "median")
+        found = {"median_low": low, "median_high": high, "q25": q25, "q75": q75}
+        # between a value and FAR there is no half: where half of the seeds have none, there is no finite median
+        result |= {name: unfilled(float(value)) for name, value in found.items()}
+    return result
+
+
+def tabulate_summary(
+    title: str,
+    found: list[Group],
+    frame: pd.DataFrame,
+    shown: list[Quantity],
+    main: list[Quantity],
+    named: bool,
+    by: str,
+) -> TextTable:
+    """The default table of `shown`; in a narrow terminal `main` stays longest."""
+    notes, absent = list[str](), list[str]()
+    problems = [group.problem_label for group in found]
+    if by != "binds" and (binds := count_binding(found)):
+        counts_of = [binds.get(group.arena) for group in found]
+        words = ["" if one is None else f"binds in {one[0]}/{one[1]}" for one in counts_of]  # no optimum, not known
+        if len(set(words)) == 1:
+            absent.append(f"the constraint {words[0]} seeds: there the best action is infeasible")
+        else:
+            problems = [f"{name} ({word})" if word else name for name, word in zip(problems, words, strict=True)]
+            notes.append("binds: seeds in which the best action is infeasible (--by binds sets them apart)")
+    first = [("problem", problems), ("algorithm", [group.algorithm_label for group in found])]
+    if by == "algorithm":
+        first.reverse()
+    if len({g.horizon for g in found}) > 1:
+        first.append(("T", [f"{g.horizon:,}" for g in found]))
+    counts = [g.count for g in found]
+    if len(set(counts)) == 1:
+        title += f", n = {counts[0]}"
+    else:
+        first.append(("n", counts))
+    columns: list[tuple[str, list[str], int]] = [(name, cells, 0) for name, cells in first]
+    found_marks = mark_best(found, shown)
+    before: list[tuple[Quantity, Any]] = []
+    rows = [{str(k): v for k, v in row.items()} for row in frame.to_dict("records")]
+    for position, quantity in enumerate(shown):
+        medians, means = frame[f"{quantity.name}_median"].to_numpy(), frame[quantity.name].to_numpy()
+        twin = next((q for q, old in before if np.array_equal(old, [medians, means], equal_nan=True)), None)
+        if not named and (why := _why_left_out(quantity, medians, means, twin, found)):
+            absent.append(why)
+            continue
+        before.append((quantity, [medians, means]))
+        mine = found_marks.marked[quantity.name]
+        cells = [
+            "–" if quantity.relative and group.unmeasured else _format_median(row, quantity)
+            for group, row in zip(found, rows, strict=True)
+        ]
+        cells = [Marked(cell) if i in mine else cell for i, cell in enumerate(cells)]
+        late = 0 if quantity in main else 2 * SECOND
+        columns.append((quantity.symbol, cells, late + position))
+        if quantity.better is not None:
+            cells = [_format_mean(row, quantity) for row in rows]
+            columns.append((quantity.symbol + MEAN, cells, late + SECOND + position))
+    counted = {n for quantity, _ in before for n in frame["n" if quantity.censored else f"{quantity.name}_defined"]}
+    notes.insert(0, ABOUT.format(around=describe_median_interval(counted)))
+    if any(found_marks.marked.values()):
+        notes.append(MARKED + _describe_blocks(found_marks.blocks))
+    if found_marks.powerless:
+        notes.append("where the seeds are too few to separate anything, nothing is marked")
+    if any("†" in cell for _, cells, _ in columns for cell in cells):
+        notes.append(CARRIED)
+    censored = {quantity.symbol for quantity in shown if quantity.censored}
+    if any("/" in cell for name, cells, _ in columns if name in censored for cell in cells):
+        notes.append(NEVER)
+    if 1 in {len(g.good) for g in found}:
+        notes.append("one seed has no interval")
+    if not any(len(g.good) for g in found):
+        state = "no cell is good, some failed" if any(g.failures for g in found) else "no cell is done yet"
+        notes, absent = [f"{state}; see cbobench status"], []
+    note = "; ".join(notes) + (f"\nleft out: {'; '.join(absent)}" if absent else "")
+    names, texts, weights = zip(*columns, strict=True)
+    return TextTable(names, list(zip(*texts, strict=True)), title, note, left=2, weights=weights)
+
+
+def _describe_blocks(blocks: tuple[int, int] | None) -> str:
+    return f" on the seeds that both have, at least {blocks[0]}/{blocks[1]}" if blocks else ""
+
+
+def _why_left_out(
+    quantity: Quantity, medians: Any, means: Any, twin: Quantity | None, found: list[Group]
+) -> str | None:
+    """Why a column tells nothing: it is empty, the same in all rows, or the same as another."""
+    if quantity.relative and np.isnan(means).all() and all(group.unmeasured for group in found):
+        return f"{quantity.symbol} (no optimum is known)"
+    if np.isnan(means).all():
+        return f"{quantity.symbol} ({'no seed got there' if quantity.censored and quantity.whole else 'undefined'})"
+    if len(found) > 1 and len(set(means)) == 1 and len(set(medians)) == 1:
+        return f"{quantity.symbol} ({format_number(means[0], quantity.whole)} everywhere)"
+    if twin is not None:
+        return f"{quantity.symbol} (equals {twin.symbol})"
+    return None
+
+
+def _format_median(row: dict[str, Any], quantity: Quantity) -> str:
+    """median [low, high], and in how many seeds it is defined where that is not all."""
+    name = quantity.name
+    if quantity.better is None:
+        value = row[f"{name}_median"]
+        return f"{100 * value:.1f} %" if quantity.bounds == SHARE and value == value else format_number(value)
+    text = format_interval(*_median_interval(row, name), quantity.whole)
+    defined = row[f"{name}_defined"]
+    if defined == row["n"] or not row["n"] or not (defined or quantity.censored):
+        return text
+    return f"{text} {defined}/{row['n']}"
+
+
+def _format_mean(row: dict[str, Any], quantity: Quantity) -> str:
+    """The mean in the digits of the median, with its mark."""
+    mean = format_beside(row[quantity.name], *_median_interval(row, quantity.name), quantity.whole)
+    return mean + ("†" if row[f"{quantity.name}_carried"] else "")
+
+
+def _median_interval(row: dict[str, Any], name: str) -> tuple[float, float, float]:
+    return row[f"{name}_median"], row[f"{name}_median_low"], row[f"{name}_median_high"]
