@@ -44,8 +44,8 @@ KINDS = ("rounds", "audit", "cells")  # in the order in which they are published
 
 
 @dataclass
-class _Small:
-    """A file that is smaller than half a shard, and the ids of its cells that count."""
+class _SourceFile:
+    """A file to merge, smaller than half a shard, and the ids of its cells that count."""
 
     task: str
     cells: list[str]
@@ -54,11 +54,11 @@ class _Small:
 
 
 @dataclass
-class _Group:
-    """Files that become one."""
+class _Shard:
+    """The files that become one shard."""
 
     attempt: int
-    members: list[_Small] = field(default_factory=list)
+    members: list[_SourceFile] = field(default_factory=list)
 
     @property
     def full(self) -> bool:
@@ -66,9 +66,9 @@ class _Group:
 
 
 def compact(folder: RunFolder, above: int = 1) -> tuple[int, int]:
-    """Merge the small files of a run; what is published meanwhile stays as it is.
+    """Merge the small files of a run; files that are published meanwhile stay as they are.
 
-    It counts as a call that plays no cells: who looks for leftovers, or repairs, sees that someone is there.
+    It holds a lease of no cells, so that nobody takes its files for leftovers or repairs the run meanwhile.
 
     Args:
         above: do nothing unless there are more small files than that.
@@ -79,25 +79,25 @@ def compact(folder: RunFolder, above: int = 1) -> tuple[int, int]:
     Raises:
         Misuse: no run there. DamagedRun: a file that is not whole. StoreFailure: it cannot be written.
     """
-    record = Manifest.read(folder)
+    manifest = Manifest.read(folder)
     if not folder.driver:
         with Lease(folder, Cells()) as lease:
             lease.start_heartbeat_thread()
             return compact(lease.folder, above)
     before = folder.names("cells")
     if len(before) > above:
-        _sweep(folder)
-        groups = _groups(folder, read_published(folder, [*COLUMNS, "horizon"]))
-        if sum(len(group.members) for group in groups) > above:
-            for group in groups:
-                _merge(folder, group, record.block)
+        _remove_replaced(folder)
+        shards = _plan_shards(folder, read_published(folder, [*COLUMNS, "horizon"]))
+        if sum(len(shard.members) for shard in shards) > above:
+            for shard in shards:
+                _merge(folder, shard, manifest.block)
     return len(before), len(folder.names("cells"))
 
 
 def compact_if_large(folder: RunFolder, note: Callable[[str], None]) -> None:
-    """Merge what a large run has published, unless others play it yet: the last of them does it.
+    """Merge the files of a large run, unless other calls still play it: the last of them does it.
 
-    What is in the way is said, and leaves the run as it is.
+    A failure is noted, and leaves the run as it is.
     """
     try:
         if any(alive and driver.id != folder.driver for driver, alive in read_drivers(folder)):
@@ -110,8 +110,8 @@ def compact_if_large(folder: RunFolder, note: Callable[[str], None]) -> None:
             note(f"merged {counted(before, 'file')} of cells into {after:,}")
 
 
-def _sweep(folder: RunFolder) -> None:
-    """Take away what shards have replaced and a compaction that was killed has left."""
+def _remove_replaced(folder: RunFolder) -> None:
+    """Remove files that shards have replaced, and what a killed compaction has left."""
     replaced = folder.replacements()
     _remove(folder, {task for kind in KINDS for task in folder.names(kind)} & {*replaced})
     for kind in ("rounds", "audit"):
@@ -128,14 +128,14 @@ def _remove(folder: RunFolder, tasks: Iterable[str]) -> None:
             folder.remove(f"{kind}/{task}.parquet")
 
 
-def _groups(folder: RunFolder, found: PublishedCells) -> list[_Group]:
-    """The small files, by the shards that they become; one alone stays."""
+def _plan_shards(folder: RunFolder, found: PublishedCells) -> list[_Shard]:
+    """The small files, by the shard that they become; a single one stays as it is."""
     horizon = np.array(found.table["horizon"].to_pylist(), dtype=np.int64)
     counts = found.rows[np.argsort(found.rows)]
     ids = dict(zip(found.rows.tolist(), as_words(found.ids), strict=True))
     cuts = np.searchsorted(found.task[counts], np.arange(len(found.tasks) + 1))
-    open_groups: dict[tuple[int, int], _Group] = {}
-    groups: list[_Group] = []
+    open_shards: dict[tuple[int, int], _Shard] = {}
+    shards: list[_Shard] = []
     first = np.searchsorted(found.task, np.arange(len(found.tasks)))
     for position in sorted(range(len(found.tasks)), key=lambda i: found.tasks[i]):
         rows = counts[cuts[position] : cuts[position + 1]]
@@ -146,11 +146,11 @@ def _groups(folder: RunFolder, found: PublishedCells) -> list[_Group]:
         if whole["rows"] >= ROWS // 2 or start >= len(found.task) or len(cells) >= CELLS // 2:
             continue
         key = int(horizon[start]), int(found.attempt[start])
-        group = open_groups.setdefault(key, _Group(key[1]))
-        group.members.append(_Small(task, cells, good, _count(folder, task, good, whole)))
-        if group.full:
-            groups.append(open_groups.pop(key))
-    return [group for group in (*groups, *open_groups.values()) if len(group.members) > 1]
+        shard = open_shards.setdefault(key, _Shard(key[1]))
+        shard.members.append(_SourceFile(task, cells, good, _count(folder, task, good, whole)))
+        if shard.full:
+            shards.append(open_shards.pop(key))
+    return [shard for shard in (*shards, *open_shards.values()) if len(shard.members) > 1]
 
 
 def _count(folder: RunFolder, task: str, good: list[str], whole: dict[str, Any]) -> int:
@@ -160,25 +160,29 @@ def _count(folder: RunFolder, task: str, good: list[str], whole: dict[str, Any])
     return sum(len(select_cells(part, good)) for part in folder.row_groups("rounds", task, ["cell"]))
 
 
-def _merge(folder: RunFolder, group: _Group, block: int, before: Iterable[str] | None = None) -> None:
-    """Publish a shard, look at it, and take away what it replaces, with what that had replaced `before`."""
-    names = [one.task for one in group.members]
-    shards = [name for name in names if name.startswith(SHARD)]
+def _merge(folder: RunFolder, shard: _Shard, block: int, before: Iterable[str] | None = None) -> None:
+    """Publish a shard, read it back, and remove the files that it replaces.
+
+    Args:
+        before: tasks that these files had replaced in turn; None to read them from shards among the files.
+    """
+    names = [one.task for one in shard.members]
     if before is None:
-        before = [task for shard in shards for task in folder.footer("cells", shard)["replaces"]]
+        earlier = [name for name in names if name.startswith(SHARD)]
+        before = [task for name in earlier for task in folder.footer("cells", name)["replaces"]]
     replaces = sorted({*names, *before})
     name = SHARD + hashlib.sha256("\n".join(replaces).encode()).hexdigest()[:16]
-    wanted = [cell for one in group.members for cell in one.cells]
-    good = [cell for one in group.members for cell in one.good]
+    wanted = [cell for one in shard.members for cell in one.cells]
+    good = [cell for one in shard.members for cell in one.good]
     audited = {*folder.names("audit")} & {*names}
     empty = schema("audit").empty_table()
-    audit = pa.concat_tables([empty, *_parts(folder, group, "audit", audited)])
+    audit = pa.concat_tables([empty, *_parts(folder, shard, "audit", audited)])
     cells = {"rounds": good, "cells": wanted, "audit": audit["cell"].to_pylist()}
-    rows = {"rounds": sum(one.rows for one in group.members), "cells": len(wanted), "audit": len(audit)}
+    rows = {"rounds": sum(one.rows for one in shard.members), "cells": len(wanted), "audit": len(audit)}
     kinds = [kind for kind in KINDS if kind != "audit" or audited]
     for kind in kinds:
-        metadata = make_footer(kind, name, cells[kind], rows[kind], group.attempt, replaces=replaces, block=block)
-        parts = iter([audit]) if kind == "audit" else _parts(folder, group, kind, audited)
+        metadata = make_footer(kind, name, cells[kind], rows[kind], shard.attempt, replaces=replaces, block=block)
+        parts = iter([audit]) if kind == "audit" else _parts(folder, shard, kind, audited)
         folder.publish(f"{kind}/{name}.parquet", partial(_write, kind, metadata, parts, rows[kind]))
     for kind in kinds:
         folder.footer(kind, name)
@@ -186,11 +190,11 @@ def _merge(folder: RunFolder, group: _Group, block: int, before: Iterable[str] |
 
 
 def _drop(folder: RunFolder, cells: set[str], block: int) -> None:
-    """Take away all that is published of some cells. A shard that holds others, too, is published again without them.
+    """Remove all that is published of some cells. A shard that holds others, too, is published again without them.
 
     The new shard replaces the old one alone: what is played again may have the names that the old one replaced.
     """
-    _sweep(folder)
+    _remove_replaced(folder)
     for task in folder.names("cells"):
         rows = folder.read("cells", task, ["cell", "status", "attempt"]).to_pylist()
         left = [row for row in rows if row["cell"] not in cells]
@@ -198,8 +202,8 @@ def _drop(folder: RunFolder, cells: set[str], block: int) -> None:
             good = [row["cell"] for row in left if row["status"] == "ok"]
             whole = folder.footer("rounds", task) if good else {"rows": 0, "cells": []}
             count = _count(folder, task, good, whole)
-            one = _Small(task, [row["cell"] for row in left], good, count)
-            _merge(folder, _Group(left[0]["attempt"], [one]), block, before=())
+            one = _SourceFile(task, [row["cell"] for row in left], good, count)
+            _merge(folder, _Shard(left[0]["attempt"], [one]), block, before=())
         elif not left:
             _remove(folder, [task])
     for task in {*folder.names("rounds")} - {*folder.names("cells")}:
@@ -207,9 +211,9 @@ def _drop(folder: RunFolder, cells: set[str], block: int) -> None:
             _remove(folder, [task])
 
 
-def _parts(folder: RunFolder, group: _Group, kind: str, audited: set[str]) -> Iterator[pa.Table]:
-    """The rows that count of a group's files of a kind."""
-    for one in group.members:
+def _parts(folder: RunFolder, shard: _Shard, kind: str, audited: set[str]) -> Iterator[pa.Table]:
+    """The rows that count of a shard's files of a kind."""
+    for one in shard.members:
         ids = one.good if kind == "rounds" else one.cells
         if ids and (kind != "audit" or one.task in audited):
             for part in folder.row_groups(kind, one.task):
@@ -217,7 +221,7 @@ def _parts(folder: RunFolder, group: _Group, kind: str, audited: set[str]) -> It
 
 
 def _write(kind: str, metadata: dict[bytes, bytes], parts: Iterator[pa.Table], expected: int, sink: Any) -> None:
-    """Write the parts of a shard; what is raised here is never published."""
+    """Write the parts of a shard; nothing is published where this raises."""
     written = 0
     with TableWriter(sink, kind, metadata) as writer:
         waiting = [schema(kind).empty_table()]

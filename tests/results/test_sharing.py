@@ -71,8 +71,8 @@ def test_of_calls_that_come_at_once_one_plays(small_suite, run):
 
     def call():
         try:
-            with Lease(todo.folder, all_cells(todo)) as claim:
-                won.append(claim)
+            with Lease(todo.folder, all_cells(todo)) as held:
+                won.append(held)
                 tried.wait(PATIENCE)
         except Misuse:
             refused.append(1)
@@ -88,33 +88,32 @@ def test_of_calls_that_come_at_once_one_plays(small_suite, run):
 
 def left(run, todo, **other):
     """The file of a call that is there no more, or is elsewhere."""
-    claim = Lease(todo.folder, all_cells(todo))
-    file = run / "drivers" / f"{claim.id}.json"
+    held = Lease(todo.folder, all_cells(todo))
+    file = run / "drivers" / f"{held.id}.json"
     file.parent.mkdir(parents=True, exist_ok=True)
-    file.write_text(json.dumps(asdict(replace(claim.mine, holds=True, **other))))
+    file.write_text(json.dumps(asdict(replace(held.mine, holds=True, **other))))
     return file
 
 
-@pytest.mark.parametrize(
-    ("other", "silent", "holds"),
-    [
-        ({}, 0, True),
-        ({}, 9999, True),  # alive, however busy
-        ({"born": "1"}, 0, False),  # its number is another process's now
-        ({"machine": "elsewhere-1"}, 0, True),
-        ({"machine": "elsewhere-1"}, lease.EXPIRES_AFTER + 5, False),
-    ],
-)
-def test_leases_of_dead_calls_expire(small_suite, run, other, silent, holds):
+def test_leases_of_dead_calls_expire(small_suite, run):
     todo = plan(small_suite(horizon=20), out=run, cpus=0)
-    file = left(run, todo, **other)
-    at = time.time() - silent
-    os.utime(file, (at, at))
+    elsewhere, late = {"machine": "elsewhere-1"}, lease.EXPIRES_AFTER + 5
+    for other, silent, alive in (
+        ({}, 9999, True),  # however busy
+        ({"born": "1"}, 0, False),  # its number is another process's now
+        (elsewhere, 0, True),
+        (elsewhere, late, False),
+    ):
+        file = left(run, todo, **other)
+        os.utime(file, (time.time() - silent,) * 2)
+        assert [state for _, state in lease.read_drivers(todo.folder)] == [alive]
+        if alive:
+            with pytest.raises(Misuse, match="12 of the 12 cells to play .* are played by process"):
+                execute(todo, cpus=0)
+            file.unlink()
+        elif silent == 0:
+            file.unlink()
     notes = []
-    if holds:
-        with pytest.raises(Misuse, match="12 of the 12 cells to play .* are played by process"):
-            execute(todo, cpus=0)
-        return
     assert execute(todo, cpus=0, on_note=notes.append).played == 12
     assert [note for note in notes if "ended without a word" in note]
     assert not file.exists()
@@ -151,12 +150,12 @@ def test_a_heartbeat_under_way_does_not_bring_the_lease_back(small_suite, run, m
         time.sleep(0.2)
         write(folder, *what)
 
-    with Lease(todo.folder, all_cells(todo)) as claim:
+    with Lease(todo.folder, all_cells(todo)) as held:
         monkeypatch.setattr(lease, "HEARTBEAT_SECONDS", 0.01)
         monkeypatch.setattr(lease, "_write_lease", slow)
-        claim.start_heartbeat_thread()
+        held.start_heartbeat_thread()
         assert begun.wait(PATIENCE)
-    assert not claim._thread.is_alive()
+    assert not held._thread.is_alive()
     assert list((run / "drivers").iterdir()) == []
 
 
@@ -214,14 +213,14 @@ def test_a_worker_that_sees_another_folder_is_refused(small_suite, tmp_path, mon
     monkeypatch.setattr(lease, "VISIBLE_WITHIN", 0.0)
     todo = plan(small_suite(horizon=20), out=tmp_path / "run", cpus=0)
     problem, task = next(iter(todo.suite.problems.values())), todo.tasks[0]
-    with Lease(todo.folder, all_cells(todo)) as claim:
-        elsewhere = replace(claim.folder, uri=str(tmp_path / "elsewhere"))
+    with Lease(todo.folder, all_cells(todo)) as held:
+        elsewhere = replace(held.folder, uri=str(tmp_path / "elsewhere"))
         with pytest.raises(
             StoreFailure, match=f"does not see the driver's folder {tmp_path}/elsewhere: .* all machines share"
         ):
             carry_out_there(problem, task, elsewhere)
         assert not (tmp_path / "elsewhere").exists()
-        assert carry_out_there(problem, task, claim.folder).ok == 4
+        assert carry_out_there(problem, task, held.folder).ok == 4
 
 
 def test_what_killed_calls_left_is_swept_up(small_suite, run):
