@@ -40,6 +40,12 @@ algorithms:
 """
 
 
+@pytest.fixture
+def run(played_once, tmp_path):
+    """A copy of the run."""
+    return shutil.copytree(played_once / "run", tmp_path / "run")
+
+
 class Killed(BaseException):
     """What ends a compaction in the middle."""
 
@@ -72,9 +78,7 @@ def same(one, other):
     assert one[2:] == other[2:]
 
 
-def test_a_merged_run_reads_the_same_from_few_files(played_once, tmp_path):
-    run = tmp_path / "run"
-    shutil.copytree(played_once / "run", run)
+def test_a_merged_run_reads_the_same_from_few_files(played_once, run):
     before = contents(run)
     folder = open_run(run)
     assert compact(folder) == (14, 2), "one for each horizon"
@@ -92,9 +96,8 @@ def test_a_merged_run_reads_the_same_from_few_files(played_once, tmp_path):
     assert rebuild_manifest(folder).block == block == 1
 
 
-def test_a_merged_run_is_extended_and_merged_again(played_once, tmp_path):
-    run, folder = tmp_path / "run", open_run(tmp_path / "run")
-    shutil.copytree(played_once / "run", run)
+def test_a_merged_run_is_extended_and_merged_again(played_once, run):
+    folder = open_run(run)
     compact(folder)
     done = cbobench.run(played_once / "suite.yaml", out=run, cpus=0, seeds=6)
     assert (done.played, done.absent) == (4, ())
@@ -179,10 +182,9 @@ def test_wherever_it_is_killed_nothing_is_lost_or_doubled(played_once, tmp_path,
 
 
 @pytest.mark.parametrize("moment", [0, 2, *(pytest.param(i, marks=pytest.mark.long) for i in (1, 3, 4, 20))])
-def test_a_reader_beside_it_sees_every_cell(played_once, tmp_path, monkeypatch, moment):
+def test_a_reader_beside_it_sees_every_cell(run, monkeypatch, moment):
     """The files go between two looks of a reader, wherever that is."""
-    run, names, calls = tmp_path / "run", RunFolder.names, iter(range(10**6))
-    shutil.copytree(played_once / "run", run)
+    names, calls = RunFolder.names, iter(range(10**6))
     before = contents(run)
     busy = []
 
@@ -198,9 +200,8 @@ def test_a_reader_beside_it_sees_every_cell(played_once, tmp_path, monkeypatch, 
     same(before, contents(run))
 
 
-def test_shards_have_a_size(played_once, tmp_path, monkeypatch):
-    run, folder = tmp_path / "run", open_run(tmp_path / "run")
-    shutil.copytree(played_once / "run", run)
+def test_shards_have_a_size(run, monkeypatch):
+    folder = open_run(run)
     before = contents(run)
     monkeypatch.setattr(merging, "ROWS", 15)
     assert compact(folder) == (14, 5), "three tasks of five rounds each"
@@ -209,10 +210,9 @@ def test_shards_have_a_size(played_once, tmp_path, monkeypatch):
     assert compact(folder) == (5, 5), "those that are full stay"
 
 
-def test_a_shard_that_is_being_made_is_nobodys_leftover(played_once, tmp_path, monkeypatch):
+def test_a_shard_that_is_being_made_is_nobodys_leftover(run, monkeypatch):
     """Its rounds are there, its cells not yet: a call that ends meanwhile leaves them alone; a day later they go."""
-    run, folder = tmp_path / "run", open_run(tmp_path / "run")
-    shutil.copytree(played_once / "run", run)
+    folder = open_run(run)
     before, publish = contents(run), RunFolder.publish
     half = run / "rounds" / ".shard-x.parquet.elsewhere-1.1.2.tmp"
 

@@ -64,6 +64,7 @@ def test_every_cell_says_its_cpu(run, capsys):
     assert "CPU" not in capsys.readouterr().out + str(cbobench.compare(run))
 
 
+@pytest.mark.long
 def test_the_kernel_of_the_blas_is_part_of_it():
     """What OpenBLAS takes for another kind of CPU multiplies in another order."""
     program = "import numpy; from cbobench.results.provenance import cpu; print(cpu())"

@@ -7,7 +7,6 @@ import json
 import pytest
 
 import cbobench
-from cbobench.cli import main
 from cbobench.errors import DamagedRun, Misuse
 from cbobench.report.load import Run
 from cbobench.report.summary import summary
@@ -126,8 +125,3 @@ def test_a_wrong_option_of_run_is_a_line(write_suite):
             cbobench.run(suite, **options)
 
 
-def test_messages_of_the_command_line(capsys):
-    assert main(["run", "nofile.yaml"]) == 2
-    assert "there is no suite file 'nofile.yaml'; give the path" in capsys.readouterr().err
-    assert main(["run", "quickstart", "--only", "a", "--only", "b"]) == 2
-    assert capsys.readouterr().err == "cbobench: --only is given twice ('a', 'b'); use * to match both\n"

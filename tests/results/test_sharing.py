@@ -173,6 +173,8 @@ def test_no_call_is_lost_whoever_writes_last(small_suite, run):
     cbobench.run(suite, out=run, cpus=0, only="stageopt")
     on_disk = Manifest.from_json(json.loads((run / "run.json").read_text()), "run.json")
     assert len(on_disk.grids) == len(on_disk.invocations) == 3, "run.json alone says all, as older readers need it"
+    assert cbobench.run(suite, out=run, cpus=0).played == 0
+    assert len(Manifest.read(open_run(run)).grids) == 1, "the latest holds the others"
 
 
 def test_a_record_is_made_again_from_the_cells(small_suite, run, tmp_path):

@@ -144,7 +144,7 @@ def test_all_damaged_files_are_named_at_once(played, capsys):
 def test_the_hint_is_about_the_folder_that_was_asked_for(small_suite, tmp_path, capsys, monkeypatch):
     suite = small_suite(horizon=20)
     monkeypatch.chdir(tmp_path)
-    for words in (["--out", "one"], ["--out=one"], []):
+    for words in (["--out=one"], []):
         assert main(["run", str(suite), "--cpus", "0", "--only", "stageopt", *words]) == 0
         there = tmp_path / ("one" if words else "runs/small")
         files(there, "cells")[0].unlink()
@@ -159,10 +159,15 @@ def test_the_hint_is_about_the_folder_that_was_asked_for(small_suite, tmp_path, 
         shutil.rmtree(there)
 
 
+def two_blocks(small_suite, tmp_path):
+    """A run in tasks of one cell, and beside it the same in tasks of two."""
+    for name, block in (("run", 1), ("blocks", 2)):
+        cbobench.run(small_suite(horizon=20), out=tmp_path / name, cpus=0, block=block)
+    return tmp_path / "run", open_run(tmp_path / "run")
+
+
 def test_cells_played_twice_count_once_and_must_agree(small_suite, tmp_path):
-    suite, run, folder = small_suite(horizon=20), tmp_path / "run", open_run(tmp_path / "run")
-    cbobench.run(suite, out=run, cpus=0, block=1)
-    cbobench.run(suite, out=tmp_path / "blocks", cpus=0, block=2)
+    run, folder = two_blocks(small_suite, tmp_path)
     for kind in ("rounds", "cells"):
         shutil.copy(files(tmp_path / "blocks", kind)[0], run / kind)
     assert (verify(folder).damaged, verify(folder).twice) == ([], 2)
@@ -171,15 +176,6 @@ def test_cells_played_twice_count_once_and_must_agree(small_suite, tmp_path):
         rewrite(files(run, kind)[0], lambda t: put(t, "regret", [v + 1 for v in t["regret"].to_pylist()]))
     assert [d.file.split("/")[0] for d in verify(folder).damaged] == ["cells"]
     assert "has another result in" in verify(folder).damaged[0].why
-
-
-def test_nobody_repairs_a_run_that_is_played(played):
-    suite, run = played
-    files(run)[0].unlink()
-    folder = open_run(run)
-    with Lease(folder, Cells()), pytest.raises(Misuse, match="is played by process .*; repair it when that has ended"):
-        repair(folder, verify(folder))
-    assert len(repair(folder, verify(folder))) == 1
 
 
 def other(value, kind):
@@ -268,9 +264,7 @@ def test_files_without_digests_are_read_and_counted(played, capsys):
 
 def test_cells_of_a_straggler_are_no_damage(small_suite, tmp_path, capsys):
     """A worker that outlives its call publishes cells whose rounds were taken for leftovers; others have them, too."""
-    suite, run, folder = small_suite(horizon=20), tmp_path / "run", open_run(tmp_path / "run")
-    cbobench.run(suite, out=run, cpus=0, block=1)
-    cbobench.run(suite, out=tmp_path / "blocks", cpus=0, block=2)
+    run, folder = two_blocks(small_suite, tmp_path)
     late = Path(shutil.copy(files(tmp_path / "blocks", "cells")[0], run / "cells"))
     found = verify(folder)
     assert (found.damaged, len(found.late), found.cells, found.twice) == ([], 1, 12, 0)
