@@ -52,7 +52,7 @@ class Run:
 
     @cached_property
     def audit(self) -> pd.DataFrame:
-        """One row per cell of an audited run that was played to its end (columns: `results.audited`)."""
+        """One row per cell of an audited run that was played to its end (columns: `results.schema.AUDIT_COLUMNS`)."""
         table = retry_if_gone(self._audited)
         numbers, attempt = as_numbers(table["cell"].to_pylist()), table["attempt"].to_numpy()
         rows = {cell: row for row, cell in enumerate(zip(numbers.tolist(), attempt.tolist(), strict=True))}

@@ -123,5 +123,3 @@ def test_a_wrong_option_of_run_is_a_line(write_suite):
     ):
         with pytest.raises(Misuse, match=message):
             cbobench.run(suite, **options)
-
-
