@@ -19,7 +19,7 @@ import numpy as np
 
 from cbobench import params
 from cbobench.algorithms import ALGORITHMS
-from cbobench.cli import main, parser
+from cbobench.cli import main, make_parser
 from cbobench.problems import PROBLEMS
 from cbobench.problems.base import Problem
 from cbobench.problems.data import DataFolder
@@ -102,7 +102,7 @@ def listed(what: str) -> str:
 
 def commands() -> str:
     """What the command line can do."""
-    every: Any = next(action for action in parser()._actions if action.dest == "command")
+    every: Any = next(action for action in make_parser()._actions if action.dest == "command")
     about = {one.dest: (one.help or "").replace("%%", "%") for one in every._choices_actions}
     return rows(["command", "about"], [[f"`cbobench {name}`", what] for name, what in about.items()])
 

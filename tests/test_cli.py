@@ -186,7 +186,7 @@ def test_a_suite_of_ones_own_is_shown_as_shipped_ones_are(run, small_suite):
 
 
 def test_without_a_command_there_is_help(run):
-    assert run() == (0, cli.parser().format_help(), "")
+    assert run() == (0, cli.make_parser().format_help(), "")
 
 
 def test_data_path(run, monkeypatch, tmp_path):
@@ -283,7 +283,7 @@ def test_help_of_a_command_is_plain_text(command):
 
 
 def test_the_hint_keeps_what_belongs_to_the_suite():
-    from cbobench.condition import _without_again
+    from cbobench.cli.maintenance import _without_again
 
     words = ["cbobench", "run", "s", "--again", "failed", "--seeds", "3", "--fail-fast", "--again=stale", "--dry-run"]
     assert _without_again(words) == ["cbobench", "run", "s", "--seeds", "3"]

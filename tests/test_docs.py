@@ -135,14 +135,14 @@ def test_a_page_that_is_wrong_is_found_out(tmp_path):
 @pytest.mark.parametrize("page", TEXTS)
 def test_commands_that_a_page_only_names_exist(page):
     """Blocks in no language are forms of a command; so is what stands in backticks."""
-    from cbobench.cli import parser
+    from cbobench.cli import make_parser
 
     text = (ROOT / page).read_text(encoding="utf-8")
     lines = [line for language, code in BLOCK.findall(text) if not language for line in code.splitlines()]
     for line in lines:
         if line.startswith("cbobench ") and "SUITE" not in line:
-            parser().parse(shlex.split(line.split("  #")[0])[1:])
-    known = next(a for a in parser()._actions if a.dest == "command").choices
+            make_parser().parse(shlex.split(line.split("  #")[0])[1:])
+    known = next(a for a in make_parser()._actions if a.dest == "command").choices
     assert set(re.findall(r"`cbobench ([a-z]+)", text)) <= set(known)
     for target in re.findall(r"`make ([a-z-]+)", text):
         assert re.search(rf"^{target}:", (ROOT / "Makefile").read_text(), flags=re.M), target

@@ -33,10 +33,7 @@ ALLOWED = {
     "report": {"results", "stats", *LEAVES},
     "page": {"report", "results", *LEAVES},
     "check": {"play", "algorithms", "problems", "gp", *LEAVES},
-    "catalogue": {"suite", "report", "algorithms", "problems", "gp", *LEAVES},
-    "condition": {"results", *LEAVES}, "new": {"errors"},
-    "commands": {"catalogue", "check", "condition", "new", "sweep", "results", "report", "page", *LEAVES},
-    "cli": {"commands", "report", *LEAVES},
+    "cli": {"check", "sweep", "suite", "results", "report", "page", "algorithms", "problems", "gp", *LEAVES},
     "__main__": {"cli"},
     "": {"sweep", "report", "results"},
 }  # fmt: skip

@@ -6,7 +6,7 @@ import argparse
 import re
 from textwrap import wrap
 
-from cbobench.cli import parser
+from cbobench.cli import make_parser
 from website.words import cells, sentence
 
 
@@ -17,7 +17,7 @@ def linked(text: str) -> str:
 
 def options() -> str:
     """A section per command."""
-    top = next(action for action in parser()._actions if isinstance(action, argparse._SubParsersAction))
+    top = next(action for action in make_parser()._actions if isinstance(action, argparse._SubParsersAction))
     parts = []
     for name, sub in top.choices.items():
         rows = [

@@ -7,8 +7,8 @@ import pytest
 import cbobench
 from cbobench.check.report import check
 from cbobench.cli import main
+from cbobench.cli.new import new
 from cbobench.errors import Misuse
-from cbobench.new import new
 
 SOME = ("documented", "plays", "no global randomness", "same bits in any block", "optimum not beaten")
 

@@ -20,12 +20,12 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from cbobench.cli import main, parser
+from cbobench.cli import main, make_parser
 from cbobench.errors import printable
 
 SUITES = 1400
 FOLDERS = 350
-same_parser = functools.cache(parser)  # to build one takes a third of the time in which a suite is read
+same_parser = functools.cache(make_parser)  # to build one takes a third of the time in which a suite is read
 ALIKE = {"derandomize": True, "database": None, "deadline": None, "suppress_health_check": list(HealthCheck)}
 
 SUITE = """\
@@ -104,7 +104,7 @@ def contents(folder: Path):
 def called(words):
     """Exit code and what was printed of a command in this process; whatever it raises fails the test."""
     out, err = io.StringIO(), io.StringIO()
-    known = mock.patch("cbobench.cli.parser", same_parser)
+    known = mock.patch("cbobench.cli.arguments.make_parser", same_parser)
     with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err), known:
         code = main([str(word) for word in words])
     return code, out.getvalue(), err.getvalue()

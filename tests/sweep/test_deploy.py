@@ -46,9 +46,9 @@ def test_what_the_manifest_promises():
     assert [int(part) for part in image.split(".")[:2]] >= [2, 52], "tokens"
     words = spec["entrypoint"].split()
     assert words[:2] == ["cbobench", "run"]
-    from cbobench.cli import parser
+    from cbobench.cli import make_parser
 
-    options = parser().parse_args(words[1:])
+    options = make_parser().parse_args(words[1:])
     assert (options.address, options.out) == ("auto", "s3://BUCKET/RUN")
 
 
@@ -95,13 +95,13 @@ def test_every_command_of_the_page_is_one():
     """Those of cbobench, wherever they stand in a line, and the options of Ray's, are known to the programs."""
     from ray.scripts import scripts
 
-    from cbobench.cli import parser
+    from cbobench.cli import make_parser
 
     text = (ROOT / "docs" / "clusters.md").read_text()
     lines = "\n".join(re.findall(r"```\n(.*?)```", text, flags=re.S) + re.findall(r"`([^`\n]*)`", text))
     ours = re.findall(r"cbobench (?:run|watch|status|compare|compact) [^'#\n]*", lines)
     for line in ours:
-        parser().parse_args(shlex.split(line)[1:])
+        make_parser().parse_args(shlex.split(line)[1:])
     rays = re.findall(r"^ray (start|up|down|exec) ([^'#\n]*)", lines, flags=re.M)
     for name, words in rays:
         known = {option for parameter in scripts.cli.commands[name].params for option in parameter.opts}

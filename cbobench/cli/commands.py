@@ -15,11 +15,11 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, TextIO
 
-from cbobench.catalogue import do_data, do_list, do_reference, do_show
 from cbobench.check.command import do_check
-from cbobench.condition import do_compact, do_export, do_remove, do_status, do_verify, finishing, import_if_asked
+from cbobench.cli.catalogue import do_data, do_list, do_reference, do_show
+from cbobench.cli.maintenance import do_compact, do_export, do_remove, do_status, do_verify, finishing, import_if_asked
+from cbobench.cli.new import do_new
 from cbobench.errors import CbobenchError, Misuse, masked, printable
-from cbobench.new import do_new
 from cbobench.words import counted, part_of
 
 if TYPE_CHECKING:

@@ -91,7 +91,7 @@ def starts(given: str) -> int:
     return int(given)
 
 
-def parser() -> Parser:
+def make_parser() -> Parser:
     """The whole command line."""
     top = Parser("cbobench", description="Benchmark suite for constrained Bayesian optimization.", allow_abbrev=False)
     top.add_argument("--version", action="version", version=f"cbobench {__version__}")
@@ -270,7 +270,7 @@ def parser() -> Parser:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run a command; returns the exit code."""
-    from cbobench import commands
+    from cbobench.cli import commands
 
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
@@ -280,9 +280,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
         for word in given:
             refuse_strange(word, "the argument")
         if not given:
-            parser().print_help()
+            make_parser().print_help()
             return 0
-        options = parser().parse(given)
+        options = make_parser().parse(given)
         handler = getattr(commands, f"do_{options.command}")
         return int(handler(options, given))
     except CbobenchError as error:
@@ -301,7 +301,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def entry() -> NoReturn:
     """The program `cbobench`."""
-    from cbobench import commands
+    from cbobench.cli import commands
 
     code = main()
     commands.ignore_signals()  # its last word is said: none changes the exit code
