@@ -1,4 +1,4 @@
-"""A bundle: what a run came to in one small file, which readers take for the run itself (format: docs/bundles.md).
+"""A bundle: the results of a run in one small file, which is read as the run itself (format: docs/bundles.md).
 
 It is a zip archive without compression of its own, so that its files are read with any zip and Parquet reader: what was
 asked for (`run.json`), every cell's final values, every metric at fixed rounds, every improvement of simple regret, and
@@ -24,7 +24,7 @@ from cbobench.errors import DamagedRun, Misuse, masked, nearest, printable, refu
 from cbobench.metrics import METRICS
 from cbobench.results.folder import RunFolder, read_row_groups
 from cbobench.results.manifest import FILE
-from cbobench.results.schema import LATER, schema
+from cbobench.results.schema import ADDED_COLUMNS, schema
 from cbobench.results.store import first_line
 
 VERSION = 1
@@ -46,7 +46,7 @@ REMEDY = "export it again: cbobench export RUN"
 
 
 def is_bundle(place: str) -> bool:
-    """Whether a path or URI is a bundle's: that of a file, or with its ending where there is no folder."""
+    """Whether a path or URI is a bundle's: it is a file, or ends with .zip and is no directory."""
     if "://" in place:
         return place.partition("?")[0].endswith(SUFFIX)
     return Path(place).is_file() or (place.endswith(SUFFIX) and not Path(place).is_dir())
@@ -145,7 +145,7 @@ class Bundle(RunFolder):
         return self._json(self._files[ABOUT], ABOUT)
 
     def path(self, relative: str) -> str:
-        """For messages."""
+        """The name of a member, for messages."""
         return f"{self}: {relative}"
 
     def exists(self, relative: str) -> bool:
@@ -165,14 +165,14 @@ class Bundle(RunFolder):
         return {}, pa.concat_tables(tables) if tables else self.schema(kind).empty_table()
 
     def row_groups(self, kind: str, task: str, columns: list[str] | None = None) -> Iterator[pa.Table]:
-        """The rows of a table, a part at a time; what a metric did not say when it was written is null."""
+        """The row groups of a table; a metric that did not exist when it was written is null."""
         known = self.schema(kind)
         wanted = [field for field in known if columns is None or field.name in columns]
         try:
             file = pq.ParquetFile(io.BytesIO(self._files[FILES[kind]]), read_dictionary=["cell"])
             types = {field.name: field.type for field in file.schema_arrow}
             strange = [f.name for f in known if types.get(f.name, f.type) not in (f.type, _CODED)]
-            if strange or set(known.names) - set(types) - set(METRICS) - LATER:
+            if strange or set(known.names) - set(types) - set(METRICS) - ADDED_COLUMNS:
                 raise DamagedRun(f"{self} has other columns in {FILES[kind]} than cbobench writes; {REMEDY}")
             for part in read_row_groups(file, wanted):
                 self._check(kind, part)
@@ -181,7 +181,7 @@ class Bundle(RunFolder):
             raise DamagedRun(f"{self} is a damaged bundle ({FILES[kind]}: {first_line(error)}); {REMEDY}") from error
 
     def _check(self, kind: str, part: pa.Table) -> None:
-        """Raises `DamagedRun` for rows that no cbobench exports: a digest says who agrees, not who wrote them."""
+        """Raises `DamagedRun` for rows that no cbobench exports: anybody can write a digest that agrees."""
         why = [f"a row without {name}" for name in part.column_names if name in KEYS and part[name].null_count]
         measured = [name for name in part.column_names if name in METRICS]
         why += [f"an infinite {name}" for name in measured if pc.any(pc.is_inf(part[name])).as_py()]

@@ -28,15 +28,15 @@ from cbobench.suite.cells import Grid
 from cbobench.suite.variants import Variant
 
 PER_DECADE = 10
-SAID = ("at", "python", "versions", "commit", "dirty", "blas", "cpu", "cpus", "threads")
-"""What a bundle says of each call; its command line, host and process are nobody's business."""
-FROM_A_PATH_ON = re.compile(r"""["'(]*\S*[/\\].*""")
+CALL_FIELDS = ("at", "python", "versions", "commit", "dirty", "blas", "cpu", "cpus", "threads")
+"""What a bundle says of each call: not its command line, host and process, which are private."""
+PATH_TO_END = re.compile(r"""["'(]*\S*[/\\].*""")
 ABSOLUTE = re.compile(r"~|/|[A-Za-z]:[/\\]")
-FROM_AN_ABSOLUTE_ON = re.compile(r"""(?:^|(?<=[\s"'(=:,;]))(?:~\w*/|/+|[A-Za-z]:[/\\]|\\\\)[\w.].*""")
+ABSOLUTE_PATH_TO_END = re.compile(r"""(?:^|(?<=[\s"'(=:,;]))(?:~\w*/|/+|[A-Za-z]:[/\\]|\\\\)[\w.].*""")
 
 
 class Exported(NamedTuple):
-    """What was written: where to, how many bytes, cells done, failed and asked for, and what of the suite are paths."""
+    """The bundle that was written: its file and bytes, its cells, and the absolute paths that the suite names."""
 
     file: str
     size: int
@@ -47,7 +47,7 @@ class Exported(NamedTuple):
 
 
 def export(run: Any, out: str | Path | None = None) -> Exported:
-    """Write what is published of a run into one file, a bundle, whole or not at all.
+    """Write the published results of a run into one file, a bundle, whole or not at all.
 
     Args:
         run: a path or URI, or what `cbobench.run` returned; it may be played meanwhile, the bundle says how many cells
@@ -82,7 +82,7 @@ def export(run: Any, out: str | Path | None = None) -> Exported:
     record, found = Manifest.read(folder), read_published(folder, None)
     if not (found.find(record.cells.ids) != ABSENT).any():
         raise CbobenchError(f"{folder} has no cell that was played; nothing to export, see cbobench status")
-    files = contents(folder, record, found)
+    files = bundle_files(folder, record, found)
     about = json.loads(files[ABOUT])
     archive = io.BytesIO()
     with zipfile.ZipFile(archive, "w", zipfile.ZIP_STORED) as zipped:
@@ -91,7 +91,7 @@ def export(run: Any, out: str | Path | None = None) -> Exported:
     into.publish(file, lambda sink: sink.write(archive.getvalue()))
     cells = about["cells"]
     return Exported(
-        str(target), archive.tell(), cells["done"], cells["failed"], cells["expected"], tuple(_paths(record))
+        str(target), archive.tell(), cells["done"], cells["failed"], cells["expected"], tuple(_absolute_paths(record))
     )
 
 
@@ -102,7 +102,7 @@ def _split_address(folder: RunFolder) -> tuple[str, str, str]:
     return place, name, mark + query
 
 
-def contents(folder: RunFolder, record: Manifest, found: PublishedCells) -> dict[str, bytes]:
+def bundle_files(folder: RunFolder, record: Manifest, found: PublishedCells) -> dict[str, bytes]:
     """The files of a run's bundle, by name."""
     ids = record.cells.ids
     at = found.find(ids)
@@ -110,14 +110,14 @@ def contents(folder: RunFolder, record: Manifest, found: PublishedCells) -> dict
     pairs = [record.cells.strips[i].pair for i in record.cells.of[at != ABSENT].tolist()]
     cells = found.table.drop_columns([*LEFT_OUT["cells"]]).take(pa.array(rows))
     said = {"problem": [p.problem.title for p in pairs], "algorithm": [p.algorithm.title for p in pairs]}
-    said["error"] = [None if text is None else without_paths(text) for text in cells["error"].to_pylist()]
+    said["error"] = [None if text is None else cut_at_path(text) for text in cells["error"].to_pylist()]
     for name, words in said.items():
         cells = cells.set_column(cells.column_names.index(name), name, pa.array(words, pa.string()))
     failed = found.failed[rows]
     good = cells.filter(pa.array(~failed))
-    curves, improved, recorded = _rounds(folder, found, good)
-    grids = tuple(_public(grid) for grid in record.grids)
-    calls = tuple({name: call[name] for name in SAID if name in call} for call in record.invocations)
+    curves, improved, recorded = _curves_and_improvements(folder, found, good)
+    grids = tuple(_public_grid(grid) for grid in record.grids)
+    calls = tuple({name: call[name] for name in CALL_FIELDS if name in call} for call in record.invocations)
     public = replace(record, grids=grids, invocations=calls, audit=False)
     tables = {"cells": cells, "rounds": curves, "improvements": improved}
     files = {FILE: _json(public.to_json())} | {FILES[kind]: _parquet(kind, table) for kind, table in tables.items()}
@@ -139,8 +139,8 @@ def contents(folder: RunFolder, record: Manifest, found: PublishedCells) -> dict
     return {ABOUT: _json(about), **files}
 
 
-def fixed_rounds(recorded: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Which of the recorded rounds a bundle holds: the nearest to 10^(k/10), k = 0, 1, ..., and the last one."""
+def select_fixed_rounds(recorded: NDArray[np.int64]) -> NDArray[np.int64]:
+    """The recorded rounds that a bundle holds: the nearest to 10^(k/10), k = 0, 1, ..., and the last one."""
     if not len(recorded):
         return recorded
     wanted = 10 ** (np.arange(np.floor(PER_DECADE * np.log10(recorded[-1])) + 1) / PER_DECADE)
@@ -150,10 +150,10 @@ def fixed_rounds(recorded: NDArray[np.int64]) -> NDArray[np.int64]:
     return np.asarray(recorded[np.unique([*near, len(recorded) - 1])])
 
 
-def _rounds(
+def _curves_and_improvements(
     folder: RunFolder, found: PublishedCells, good: pa.Table
 ) -> tuple[pa.Table, pa.Table, dict[int, NDArray[np.int64]]]:
-    """The curves of some cells at fixed rounds, when simple regret became smaller, and the rounds by horizon."""
+    """The curves of some cells at fixed rounds, the improvements of simple regret, and the fixed rounds by horizon."""
     ids, horizons = good["cell"].to_pylist(), good["horizon"].to_numpy()
     position = {cell: i for i, cell in enumerate(ids)}
     tasks = found.by_task(ids)
@@ -162,7 +162,7 @@ def _rounds(
     for horizon in np.unique(horizons).tolist():
         cell = ids[int(np.argmax(horizons == horizon))]
         parts = [select_cells(part, [cell])["t"].to_numpy() for part in folder.row_groups("rounds", of[cell], _AT)]
-        recorded[horizon] = fixed_rounds(np.unique(np.concatenate(parts)))
+        recorded[horizon] = select_fixed_rounds(np.unique(np.concatenate(parts)))
     names = [field.name for field in bundle_schema("rounds") if field.name in METRICS]
     kept: list[pa.Table] = []
     steps: list[pa.Table] = []
@@ -182,7 +182,7 @@ def _rounds(
     curves = pa.concat_tables([schema.empty_table(), *kept]).sort_by([("row", "ascending"), ("t", "ascending")])
     schema = pa.schema([schema.field(name) for name in ("row", "t", IMPROVED)])
     improved = _improvements(pa.concat_tables([schema.empty_table(), *steps]))
-    return _keyed("rounds", curves, good), _keyed("improvements", improved, good), recorded
+    return _with_cell_keys("rounds", curves, good), _with_cell_keys("improvements", improved, good), recorded
 
 
 _AT = ["cell", "t"]
@@ -201,7 +201,7 @@ def _improvements(table: pa.Table) -> pa.Table:
     return table.filter(pa.array(better))
 
 
-def _keyed(kind: str, table: pa.Table, good: pa.Table) -> pa.Table:
+def _with_cell_keys(kind: str, table: pa.Table, good: pa.Table) -> pa.Table:
     """A table of rounds with the keys of its cells instead of their positions."""
     keys = good.select(["cell", "problem", "algorithm", "seed"]).take(table["row"])
     for name in keys.column_names:
@@ -209,27 +209,27 @@ def _keyed(kind: str, table: pa.Table, good: pa.Table) -> pa.Table:
     return table.select(bundle_schema(kind).names)
 
 
-def without_paths(text: str) -> str:
+def cut_at_path(text: str) -> str:
     """The beginning of an error's line, up to the first word that may be a path."""
-    return FROM_A_PATH_ON.sub("…", text)
+    return PATH_TO_END.sub("…", text)
 
 
-def _public(grid: Grid) -> Grid:
-    """A grid without its command line, and without paths in what errors and problems say.
+def _public_grid(grid: Grid) -> Grid:
+    """A grid without its command line, and without paths in errors and notes.
 
     A note is cut at what is a path for sure: its names and units (req/s) are the suite's.
     """
 
     def noted(variants: Iterable[Variant]) -> tuple[Variant, ...]:
-        return tuple(replace(v, note=FROM_AN_ABSOLUTE_ON.sub("…", v.note)) for v in variants)
+        return tuple(replace(v, note=ABSOLUTE_PATH_TO_END.sub("…", v.note)) for v in variants)
 
-    left_out = tuple((pair, without_paths(why)) for pair, why in grid.unplayable)
+    left_out = tuple((pair, cut_at_path(why)) for pair, why in grid.unplayable)
     problems, algorithms = noted(grid.problems), noted(grid.algorithms)
     return replace(grid, problems=problems, algorithms=algorithms, command=(), unplayable=left_out)
 
 
-def _paths(record: Manifest) -> Iterable[str]:
-    """Parameters of the suite that are absolute paths: a bundle must hold them, as they are part of a cell's name."""
+def _absolute_paths(record: Manifest) -> Iterable[str]:
+    """Absolute paths among the suite's parameters: a bundle holds them, as they are part of a cell's name."""
     variants = [*record.variants("problems").values(), *record.variants("algorithms").values()]
     said = {f"{v.name}: {name} {value}" for v in variants for some in (v.settings, v.values)
             for name, value in some.items() if isinstance(value, str) and ABSOLUTE.match(value)}  # fmt: skip

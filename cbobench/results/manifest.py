@@ -81,7 +81,7 @@ class Manifest:
         for name in calls:
             if name not in known:
                 one = cls.from_json(folder.read_json(f"{CALLS}/{name}.json"), folder.path(f"{CALLS}/{name}.json"))
-                found = one if found is None else found.joined(one.grids[-1], one.about, one.invocations[-1])
+                found = one if found is None else found.append_call(one.grids[-1], one.about, one.invocations[-1])
         assert found is not None
         return found
 
@@ -127,7 +127,7 @@ class Manifest:
         return found
 
     def to_json(self) -> dict[str, Any]:
-        """As `run.json` holds it."""
+        """The content of `run.json`, with its digest."""
         content = {
             "schema": SCHEMA_VERSION, "suite": self.suite, "about": self.about, "keep": self.keep,
             "block": self.block, "grids": [g.to_json() for g in self.grids], "invocations": list(self.invocations),
@@ -139,8 +139,8 @@ class Manifest:
         """Publish it as `run.json`."""
         folder.write_json(FILE, self.to_json())
 
-    def announce(self, folder: RunFolder, name: str) -> None:
-        """Publish the latest call, in a file that no other call writes, then `run.json` with all that are known.
+    def publish_call(self, folder: RunFolder, name: str) -> None:
+        """Publish the latest call in a file of its own, then `run.json` with all known calls.
 
         Args:
             name: of the call.
@@ -158,7 +158,7 @@ class Manifest:
 
     @property
     def calls(self) -> set[str]:
-        """Names of the calls that it knows."""
+        """Names of the calls in it."""
         return {str(call.get("id")) for call in self.invocations}
 
     @staticmethod
@@ -166,7 +166,7 @@ class Manifest:
         """Whether a folder has a manifest."""
         return folder.exists(FILE) or bool(folder.calls(CALLS))
 
-    def extended(self, new: Grid, suite: Suite, invocation: dict[str, Any], where: str) -> Manifest:
+    def add_call(self, new: Grid, suite: Suite, invocation: dict[str, Any], where: str) -> Manifest:
         """This manifest with another call added.
 
         Raises:
@@ -175,7 +175,7 @@ class Manifest:
         if self.suite == UNKNOWN and all(
             _kept(g.horizon, self.keep) == _kept(g.horizon, suite.keep) for g in self.grids
         ):
-            return replace(self, suite=suite.name, keep=suite.keep).extended(new, suite, invocation, where)
+            return replace(self, suite=suite.name, keep=suite.keep).add_call(new, suite, invocation, where)
         if self.suite not in (suite.name, UNKNOWN):
             raise Misuse(f"{where} holds the suite {self.suite!r}, not {suite.name!r}; give another --out")
         if self.keep != suite.keep:
@@ -187,17 +187,17 @@ class Manifest:
             now = "is audited" if self.audit else "is not audited"
             raise Misuse(f"{where} {now}, the suite now asks otherwise; restore `audit:` or give another --out")
         self._refuse_namesakes(new, where)
-        return self.joined(new, suite.about, invocation)
+        return self.append_call(new, suite.about, invocation)
 
-    def joined(self, new: Grid, about: str, invocation: dict[str, Any]) -> Manifest:
+    def append_call(self, new: Grid, about: str, invocation: dict[str, Any]) -> Manifest:
         """This manifest with another call's grid, as its latest."""
         earlier = tuple(g for g in self.grids if not new.covers(g))
         grids, calls = (*earlier, new), (*self.invocations, invocation)
         return replace(self, about=about, grids=grids, invocations=calls)
 
     def _refuse_namesakes(self, new: Grid, where: str) -> None:
-        """A title or a label stands for one thing in a run: tables and figures group by it."""
-        spelt = self.joined(new, "", {})._spelt
+        """Raises `Misuse` where a title or a label would stand for two things: tables and figures group by it."""
+        spelt = self.append_call(new, "", {})._spelt
         for what in WHATS:
             known = {v.title: v for g in self.grids for v in getattr(g, what)}
             for variant in getattr(new, what):
@@ -213,7 +213,7 @@ class Manifest:
                     )
 
     def _removal(self, what: What, old: Variant, where: str) -> str:
-        """The command that removes a variant, and nothing else, where there is one."""
+        """The command that removes a variant and nothing else, or "" if there is none."""
         for glob in (old.label, old.title):
             with suppress(Misuse):  # it has another spelling now
                 keys = self.keys(glob)
@@ -226,7 +226,7 @@ class Manifest:
 
     @cached_property
     def cells(self) -> CellIndex:
-        """Every cell that was asked for, by id; what two grids spell otherwise is spelt as in the later one."""
+        """Every cell that was asked for, by id, under its latest spelling."""
         strips: list[Strip] = []
         before: dict[tuple[tuple[str, str], int], list[Strip]] = {}
         for g in self.grids:
@@ -247,13 +247,13 @@ class Manifest:
         return {what: {v.key: v for v in self.variants(what).values()} for what in WHATS}
 
     def _latest(self, pair: Pair) -> Pair:
-        """A pair under its latest spelling; its own, where the pairs of `only` have no such problem or algorithm."""
+        """A pair under its latest spelling, or its own if no other is known (see `only`)."""
         spelt = (self._spelt[what].get(v.key, v) for what, v in zip(WHATS, (pair.problem, pair.algorithm), strict=True))
         return Pair(*spelt)
 
     @cached_property
     def unplayable(self) -> list[str]:
-        """What the suite leaves out because it cannot be played: algorithm, problems and reason, a line each."""
+        """Pairs that cannot be played: algorithm, problems and reason, a line each."""
         played = {pair.key for grid in self.grids for pair in grid.pairs}
         found: dict[tuple[str, str], dict[str, None]] = {}
         for grid in self.grids:
@@ -315,7 +315,7 @@ class Manifest:
         return tuple(grids)
 
     def variants(self, what: What) -> dict[str, Variant]:
-        """The run's problems or algorithms by title, in the order of the suite; one thing under its latest spelling."""
+        """The run's problems or algorithms by title, in the order of the suite, each under its latest spelling."""
         result: dict[str, Variant] = {}
         for g in reversed(self.grids):
             some: Iterable[Variant] = getattr(g, what)
@@ -326,7 +326,7 @@ class Manifest:
         return result
 
     def labels(self, what: What) -> dict[str, str]:
-        """Label by title, in the order of the suite; variants of one label get beside it what they differ in.
+        """Label by title, in the order of the suite; variants with one label get the parameters in which they differ.
 
         A label's control characters are shown as escapes.
         """
@@ -466,7 +466,7 @@ def cell_of_row(row: dict[str, Any], path: str) -> Cell:
 
 
 def _variant_of(spec: dict[str, Any], title: str) -> Variant:
-    """What is called by a title; the parameters that the title names are those that were given."""
+    """The variant of a title; the parameters that the title names are those that were given."""
     values = dict(spec["values"])
     named = re.findall(r"(?:\[|,)(\w+)=", title[len(spec["name"]) :])
     given = {name: values[name] for name in named if name in values}

@@ -25,7 +25,7 @@ SHOWN = 4  # kinds of CPU that a line names
 
 
 def invocation(command: list[str]) -> dict[str, Any]:
-    """What to remember of one `cbobench run`."""
+    """Provenance of one call of `cbobench run`."""
     return {
         "at": datetime.now(UTC).isoformat(timespec="seconds"),
         "command": command,
@@ -86,7 +86,7 @@ def _model() -> str:
 
 
 def _kernels() -> list[str]:
-    """Of the BLAS that NumPy brings or, where it uses the system's, of all that are loaded."""
+    """Kernels of NumPy's own BLAS or, where it uses the system's, of all that are loaded."""
     from threadpoolctl import threadpool_info
 
     found = [library for library in threadpool_info() if library["user_api"] == "blas"]

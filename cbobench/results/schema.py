@@ -18,7 +18,7 @@ FOOTER, DIGEST = b"cbobench", b"cbobench digest"
 COMPRESSION: dict[str, Any] = {"compression": "zstd", "compression_level": 3, "write_page_checksum": True}
 KINDS = ("rounds", "cells", "audit")
 DICTIONARY = ["cell", "problem", "algorithm", "status", "spec", "host", "cpu", "source", "libraries"]
-LATER = {"cpu"}
+ADDED_COLUMNS = {"cpu"}
 """Columns that the first files of this version do not have: null there, which means unknown."""
 
 _KEYS = [("cell", pa.string()), ("problem", pa.string()), ("algorithm", pa.string()), ("seed", pa.int64())]
@@ -83,7 +83,7 @@ def refuse_version(path: str, given: object) -> None:
 
 def required_columns(kind: str) -> set[str]:
     """Columns that every file has: the metrics depend on the version that wrote it."""
-    return set(schema(kind).names) - set(METRICS) - LATER
+    return set(schema(kind).names) - set(METRICS) - ADDED_COLUMNS
 
 
 def schema(kind: str) -> pa.Schema:

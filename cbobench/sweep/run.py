@@ -146,10 +146,10 @@ def plan(
     limit = blocks.memory_limit(loaded, None if address is not None else cpus or usable_cpus())
     notes = unspread({pair.algorithm.title: pair.algorithm for pair in grid.pairs}.values())
     if Manifest.exists(folder):
-        record = Manifest.read(folder).extended(grid, loaded, call, str(folder))
+        record = Manifest.read(folder).add_call(grid, loaded, call, str(folder))
     elif folder.names("cells"):
         notes += (f"{folder.path(FILE)} is missing: it is made again from what the published cells say",)
-        record = rebuild_manifest(folder).extended(grid, loaded, call, str(folder))
+        record = rebuild_manifest(folder).add_call(grid, loaded, call, str(folder))
     else:
         refuse_foreign_folder(folder)
         workers = CLUSTER_CPUS if address is not None else cpus or usable_cpus()
@@ -276,8 +276,8 @@ def _write_record(todo: Plan, name: str) -> None:
     if Manifest.exists(todo.folder):
         now = Manifest.read(todo.folder)
         if len(now.invocations) >= len(record.invocations):
-            record = now.extended(todo.suite.grid, todo.suite, record.invocations[-1], str(todo.folder))
-    record.announce(todo.folder, name)
+            record = now.add_call(todo.suite.grid, todo.suite, record.invocations[-1], str(todo.folder))
+    record.publish_call(todo.folder, name)
 
 
 def run(suite: str | Path | Mapping[str, Any], *, out: str | Path | None = None, **options: Any) -> Outcome:

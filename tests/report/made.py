@@ -91,7 +91,7 @@ def asked_again(
     record = Manifest.read(at)
     for make_more in then:
         make_more()
-    record.joined(replace(record.grids[-1], horizon=horizon), "", {}).write(at)
+    record.append_call(replace(record.grids[-1], horizon=horizon), "", {}).write(at)
     return folder
 
 

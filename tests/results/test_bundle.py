@@ -24,7 +24,7 @@ from cbobench.report.curves import curves
 from cbobench.report.load import Run
 from cbobench.results.bundle import FILES, bundle_schema, open_run
 from cbobench.results.compact import compact
-from cbobench.results.export import _paths, export, fixed_rounds, without_paths
+from cbobench.results.export import _absolute_paths, cut_at_path, export, select_fixed_rounds
 from cbobench.results.folder import RunFolder
 from cbobench.results.manifest import Manifest
 from tests.conftest import ROOT
@@ -286,12 +286,12 @@ def test_a_bundle_without_rounds_has_none_to_load(bundle, tmp_path):
 
 def test_fixed_rounds_are_recorded_ones():
     recorded = np.arange(10, 10_001, 10)
-    found = fixed_rounds(recorded)
+    found = select_fixed_rounds(recorded)
     assert found[[0, -1]].tolist() == [10, 10_000]
     assert set(found) <= set(recorded)
     assert 1000 in found
-    assert fixed_rounds(np.array([7])).tolist() == [7]
-    assert fixed_rounds(np.arange(0)).tolist() == []
+    assert select_fixed_rounds(np.array([7])).tolist() == [7]
+    assert select_fixed_rounds(np.arange(0)).tolist() == []
 
 
 def test_nothing_of_a_bundle_names_people_or_places(tmp_path):
@@ -315,7 +315,7 @@ def test_nothing_of_a_bundle_names_people_or_places(tmp_path):
         ("round 3: FileNotFoundError: no file: '/home/jane doe/a.csv'", "round 3: FileNotFoundError: no file: …"),
         (r"OSError: C:\Users\jane doe (own.py:3)", "OSError: …"),
     ):
-        assert without_paths(text) == kept
+        assert cut_at_path(text) == kept
 
 
 def test_reasons_and_notes_end_where_a_path_begins(tmp_path):
@@ -347,7 +347,7 @@ def test_absolute_paths_of_the_suite_are_said(tmp_path, capsys):
     problem["settings"] = {"rows": "/home/jane/x.csv"}
     problem["values"]["rows"] = "5e1f"
     write_manifest(run, content)
-    assert _paths(Manifest.read(open_run(run))) == ["rkhs-1d: rows /home/jane/x.csv"]
+    assert _absolute_paths(Manifest.read(open_run(run))) == ["rkhs-1d: rows /home/jane/x.csv"]
     run = make(tmp_path / "other", {("p", "a"): {}}, seeds=[0], facts={"rows": "/home/jane/x.csv"})
     assert main(["export", str(run), "--out", str(tmp_path / "b.zip")]) == 0
     seen = capsys.readouterr()

@@ -20,7 +20,7 @@ from cbobench.results.bundle import open_run
 from cbobench.results.compact import compact
 from cbobench.results.manifest import FILE, rebuild_manifest
 from cbobench.results.provenance import cpu_kind, rounding_note
-from cbobench.results.schema import FOOTER, LATER
+from cbobench.results.schema import ADDED_COLUMNS, FOOTER
 from cbobench.results.verify import verify
 
 
@@ -43,7 +43,7 @@ def change(run, how):
 
 def older(run):
     """The run as it was before the columns that came later."""
-    change(run, lambda table, position: table.drop_columns([*LATER]))
+    change(run, lambda table, position: table.drop_columns([*ADDED_COLUMNS]))
     return run
 
 
