@@ -105,7 +105,8 @@ def test_a_terminal_that_is_gone(write_suite, tmp_path):
 
 @pytest.mark.slow
 def test_ray_that_dies(write_suite, tmp_path):
-    driver = start_and_wait(write_suite(SLOW), tmp_path / "cut", 2, 2, "ray")
+    """Long before the rest could be played: Ray's death is noticed after some seconds."""
+    driver = start_and_wait(write_suite(SLOW.replace("1500", "6000")), tmp_path / "cut", 2, 2, "ray")
     children = below(driver.pid)
     (found,) = [pid for pid in children if program(pid).endswith("/raylet")]
     os.kill(found, signal.SIGKILL)

@@ -265,11 +265,11 @@ def test_the_longest_of_the_last_tasks_goes_first(small_suite, tmp_path):
 
 
 def test_inline_leaves_nothing_half_written(small_suite, tmp_path):
-    todo, forgotten = plan(small_suite(), out=tmp_path / "run", cpus=0), []
-    executor = InlineExecutor(todo.suite.problems, Mock(forget=forgotten.append))
+    todo, removed = plan(small_suite(), out=tmp_path / "run", cpus=0), []
+    executor = InlineExecutor(todo.suite.problems, Mock(remove_temporary=removed.append))
     executor.submit(todo.tasks[0])
     executor.close()
-    assert forgotten == [[todo.tasks[0].name]]
+    assert removed == [[todo.tasks[0].name]]
 
 
 def silent(monkeypatch, todo, executor, **limits):
