@@ -1,18 +1,19 @@
-"""`--dry-run`: cells, tasks, time and disk, from some rounds of pairs really played (nothing is written).
+"""`--dry-run`: cells, tasks, disk, and a time from some rounds that are really played (nothing is written).
 
-What cells in the run folder took is taken from there; else what was measured once of pairs like these (`sweep.costs`).
-Of other pairs the first rounds are played, as the run would play them: of one of each algorithm and problem, then of
-those that differ in parameters, as long as all take less than `SAMPLE_SECONDS`; a large sweep is given more time, most
-of it to the pairs that make up most of its work. Where rounds become dearer, that is carried on to the last one. Pairs
-that are not played have the mean of those of the same names. What is too slow to be tried in `BUDGET` is unknown. What
-a simulator takes on the clock is known from its pilot, which is cut short for it.
+What cells in the run folder took is taken from there. Of other pairs the first rounds are played, of one of each
+algorithm first, while there is time: `BUDGET` seconds by the clock at most, the pilots of simulators among them. Where
+rounds become dearer, that is carried on to the last one. Pairs that are not played have the mean of those of the same
+names, or of the same algorithm; what is too slow to be tried is unknown. What a simulator takes on the clock is known
+from its pilot, which is cut short for it.
 """
 
 from __future__ import annotations
 
-import heapq
+import signal
+import threading
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections import defaultdict
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import NamedTuple
 
@@ -21,50 +22,63 @@ import pyarrow as pa
 
 from cbobench.gp.actions import Finite
 from cbobench.gp.kernels import Array
-from cbobench.play.block import start, summaries
+from cbobench.play.block import start
 from cbobench.play.rows import recorded_rounds
 from cbobench.play.task import Task
 from cbobench.problems.base import Problem
 from cbobench.problems.simulator import LATEST, Simulator
 from cbobench.results.compact import MANY
 from cbobench.results.schema import TableWriter, make_footer
-from cbobench.suite.cells import Cell, Pair
-from cbobench.sweep.alarm import Late, within
-from cbobench.sweep.blocks import LONG, SHARED_ROUND
-from cbobench.sweep.costs import Costs
+from cbobench.suite.cells import Pair
+from cbobench.sweep.blocks import LONG
 from cbobench.sweep.executors import usable_cpus
 from cbobench.sweep.run import Plan
 from cbobench.threads import single_thread
-from cbobench.words import counted, part_of
-from cbobench.words import duration as _duration
+from cbobench.words import counted, duration, part_of
 
-SAMPLE_SECONDS = 2.0  # of CPU time, to sample pairs for the first time
 BUDGET = 20.0  # seconds on the clock, for all that is played, the pilots of simulators among it
 REST = 5.0  # of them, where preparing took longer
 EACH = 3.0  # and for a pair
-SHORTEST, LONGEST = 0.02, 0.25  # of which one takes
-SHARE, MOST = 0.05, 12.0  # of a sweep's time, and seconds at most, to sample some for longer
+TRIALS = 6.0  # seconds for all pairs together, as far as each has `SHORTEST`
+SHORTEST, LONGEST = 0.02, 0.25  # for one
 CELLS_OF_A_BOX = 10  # that are played of a block: more of them take hardly less each
-AS_FAR = 3  # times the rounds that were played: no line through a few is followed further
 FEW = 8  # rounds that are played at least
 LEAST = 3  # where there is no time for more
-SAMPLE_ROUNDS = {
-    True: 200,
-    False: 20,
-}  # of finite sets and boxes: the size of a row, what a cell takes beside its rounds
+AS_FAR = 3  # times the rounds that were played: no line through a few is followed further
+CELL_SECONDS = 0.002  # of a cell, beside its rounds
 TASK_SECONDS = 0.012  # to publish its files, and to hand it out
 STARTUP_SECONDS = 2.0  # imports, worker processes, the table
-SCHEDULED = 100_000  # tasks above which nobody waits for the last one
+ROW_BYTES = 150.0  # of a recorded round, where it is not known
 
 
-class Sample(NamedTuple):
-    """What pairs take beside their rounds: seconds per cell; bytes per recorded row."""
+class Trial(NamedTuple):
+    """What the first rounds of a pair say: seconds of a seed-round, bytes of a recorded row."""
 
-    per_cell: float
-    per_row: float
+    per_round: float
+    per_row: float = ROW_BYTES
 
 
-USUAL = Sample(0.002, 150.0)
+class TimeIsUp(BaseException):
+    """A trial took too long; no method takes it for an error of its own."""
+
+
+@contextmanager
+def time_limit(seconds: float) -> Iterator[None]:
+    """Raise `TimeIsUp` within after so many seconds on the clock; never where signals cannot be taken."""
+
+    def late(number: int, frame: object) -> None:
+        raise TimeIsUp
+
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    before = signal.signal(signal.SIGALRM, late)
+    signal.setitimer(signal.ITIMER_REAL, max(0.001, seconds))
+    try:
+        yield
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)
 
 
 @contextmanager
@@ -83,209 +97,124 @@ def estimate(todo: Plan, cpus: int | None, say: Callable[[str], None] = lambda t
     Args:
         say: told in a line what is begun that may take long.
     """
-    tried, per_round, of = _samples(todo, say)
+    trials, tried = try_pairs(todo, say)
     pairs = {strip.pair.title for strip in todo.tasks.strips}
-    size, seconds, per_task = 0.0, 0.0, dict.fromkeys(pairs, 0.0)
+    rows, work, longest = 0.0, TASK_SECONDS * len(todo.tasks), 0.0
     for strip in todo.tasks.strips:
-        per_cell, per_row = of[_names(strip.pair)]
-        if strip.pair.title in per_round:
-            per_task[strip.pair.title] = per_round[strip.pair.title] * strip.horizon + per_cell
-        seconds += per_task[strip.pair.title] * len(strip)
-        size += per_row * len(strip) * len(recorded_rounds(strip.horizon, todo.record.keep))
-    seconds += TASK_SECONDS * len(todo.tasks)
+        trial = trials.get(strip.pair.title, Trial(0.0))
+        per_cell = trial.per_round * strip.horizon + CELL_SECONDS
+        work += per_cell * len(strip)
+        longest = max(longest, min(LONG, per_cell * min(len(strip), todo.record.block)))
+        rows += trial.per_row * len(strip) * len(recorded_rounds(strip.horizon, todo.record.keep))
     workers = max(1, cpus if cpus is not None else usable_cpus())
-    wall = seconds / workers
-    if len(todo.tasks) <= SCHEDULED:
-        each = ((per_task[t.pair.title] * len(t.cells) + TASK_SECONDS, t.demand.cpus) for t in todo.tasks)
-        wall = _wall(each, workers)
-    new = todo.cells - todo.done
-    unknown = len(pairs - per_round.keys())
+    wide = max((wanted.cpus for wanted in todo.suite.demands.values()), default=1)
+    wall = max(work / max(1, workers // wide), longest)
+    new, unknown = todo.cells - todo.done, len(pairs - trials.keys())
     some = f"; {part_of(tried, len(pairs), 'pair')} known" if tried < len(pairs) - unknown else ""
     about = "about"
     if unknown:
         about, some = "more than", f"{some}; unknown for {counted(unknown, 'pair')}, not counted: too slow to be tried"
     files = len(todo.tasks) * (3 if todo.record.audit else 2)
     merged = ", merged when the run ends" if len(todo.tasks) > MANY else ""
-    begin = STARTUP_SECONDS * (cpus != 0) + sum(_pilot(problem) for problem in todo.suite.problems.values())
-    startup = f", plus about {_duration(begin)} to start" if begin and todo.tasks else ""
+    begin = STARTUP_SECONDS * (cpus != 0) + sum(_pilot_seconds(problem) for problem in todo.suite.problems.values())
+    startup = f", plus about {duration(begin)} to start" if begin and todo.tasks else ""
+    size = f"{rows / 1e6:.0f} MB" if rows < 1e9 else f"{rows / 1e9:.1f} GB"
     return "\n".join(
         [
             f"{todo.suite.name}: {new:,} of {counted(todo.cells, 'cell')} to play, in "
             f"{counted(len(todo.tasks), 'task')} -> {todo.folder}",
-            f"time: {about} {_duration(wall)} on {workers} CPU(s){startup} ({_duration(seconds)} of work{some})",
-            f"disk: about {_size(size)} in {counted(files, 'file')}{merged}",
+            f"time: {about} {duration(wall)} on {workers} CPU(s){startup} ({duration(work)} of work{some})",
+            f"disk: about {size} in {counted(files, 'file')}{merged}",
         ]
     )
 
 
-def _pilot(problem: Problem) -> float:
+def _pilot_seconds(problem: Problem) -> float:
     """Seconds that a simulator's pilot takes before a run begins."""
     return problem.known.seconds * problem.simulations[0] if isinstance(problem, Simulator) else 0.0
 
 
-def _simulated(problem: Problem) -> float:
+def _simulation_seconds(problem: Problem) -> float:
     """Seconds on the clock that a seed-round takes at least: those of its simulations."""
     return problem.known.seconds * problem.simulations[1] if isinstance(problem, Simulator) else 0.0
 
 
-def _names(pair: Pair) -> tuple[str, str]:
-    return pair.problem.name, pair.algorithm.name
-
-
-def _wall(tasks: Iterable[tuple[float, int]], workers: int) -> float:
-    """Seconds until the last of some tasks (seconds, CPUs) is over, if the longest begin first.
-
-    Hours are cut (see `sweep.blocks`).
-    """
-    times = sorted(((part, cpus) for seconds, cpus in tasks for part in _parts(seconds)), reverse=True)
-    ends = [0.0] * workers
-    for seconds, cpus in times:
-        taken = [heapq.heappop(ends) for _ in range(min(cpus, workers))]
-        for _ in taken:
-            heapq.heappush(ends, taken[-1] + seconds)
-    return max(ends)
-
-
-def _parts(seconds: float) -> list[float]:
-    count = int(seconds // LONG) + 1
-    return [seconds / count] * count
-
-
-def _samples(
-    todo: Plan, say: Callable[[str], None] = lambda text: None
-) -> tuple[int, dict[str, float], dict[tuple[str, str], Sample]]:
-    """How many pairs are known, seconds per seed-round where they are, and what else those of some names take."""
+def try_pairs(todo: Plan, say: Callable[[str], None] = lambda text: None) -> tuple[dict[str, Trial], int]:
+    """What is known of pairs, by title, and how many of them are known from their own rounds."""
     deadline = min(max(LATEST.get(), time.monotonic() + REST), time.monotonic() + BUDGET)
-    groups: dict[tuple[str, str], list[Task]] = {}
-    for task in todo.tasks.of_pairs():
-        groups.setdefault(_names(task.pair), []).append(task)
-    found = {pair.title: seconds / rounds for pair, seconds, rounds in todo.measured}
-    costs = Costs()
-    simulated = {title: _simulated(problem) for title, problem in todo.suite.problems.items()}
-    for task in (task for tasks in groups.values() for task in tasks if task.pair.title not in found):
+    found = {pair.title: Trial(seconds / rounds) for pair, seconds, rounds in todo.measured}
+    tasks = [task for task in todo.tasks.of_pairs() if task.pair.title not in found]
+    slow: set[str] = set()  # algorithms that are not tried elsewhere: there would be no time for the others
+    for task in tasks:
         problem = todo.suite.problems[task.pair.problem.title]
-        each = costs.per_round(task.pair, problem, task.horizon, len(task.cells))
-        least = simulated[task.pair.problem.title]
-        if each is None and least * LEAST * len(_some(task, problem)) > EACH:
-            each = least  # nobody waits for what is known
-        if each is not None:
-            found[task.pair.title] = each
-    turns = [(turn, task) for tasks in groups.values() for turn, task in zip(_spread(len(tasks)), tasks, strict=True)]
-    turns.sort(key=lambda one: one[0])
-    asked = [(turn, task) for turn, task in turns if task.pair.title not in found]
-    first = {task.pair.algorithm.name: task for _, task in reversed(asked)}  # each method once, should time be short
-    asked.sort(key=lambda one: first[one[1].pair.algorithm.name] is not one[1])
+        least = _simulation_seconds(problem)
+        if least * LEAST * _cells_to_try(task, problem) > EACH:
+            found[task.pair.title] = Trial(least)  # nobody waits for what is known
+    asked = [task for task in tasks if task.pair.title not in found]
+    first = {task.pair.algorithm.name: task for task in reversed(asked)}
+    asked.sort(key=lambda task: first[task.pair.algorithm.name] is not task)
     if asked:
         left = deadline - time.monotonic()
         say(f"tries {counted(len(asked), 'pair')} of which nothing is known, for {left:.0f} s at most")
-    share = min(LONGEST, max(SHORTEST, SAMPLE_SECONDS / max(1, len(asked))))
-    began, slow = time.process_time(), set[str]()
-
-    def tried(task: Task, seconds: float) -> bool:
-        name = task.pair.algorithm.name
-        each = None if name in slow else _measure_pair(todo, task, seconds, deadline)
-        if each is not None:
-            found[task.pair.title] = each
-        elif task.pair.title not in found:
-            slow.add(name)  # nor is it tried elsewhere: there would be no time for the others
-        return each is not None
-
-    for turn, task in asked:
-        if turn == 0 or time.process_time() - began < SAMPLE_SECONDS:
-            tried(task, share)
-    known = set(found)
-    _fill(groups, found)
-    work = {s.pair.title: found.get(s.pair.title, 0.0) * len(s) * s.horizon for s in todo.tasks.strips}
-    total = sum(work.values())
-    more = min(MOST, SHARE * total)
-    for _, task in asked:
-        title = task.pair.title
-        seconds = more * work[title] / max(total, 1e-9)
-        if seconds > (2 * share if title in known else share) and tried(task, seconds):
-            known.add(title)
-    for title in {*found} - known:
-        del found[title]
-    _fill(groups, found)
-    for task in (task for tasks in groups.values() for task in tasks if task.pair.title in found):
-        found[task.pair.title] = max(found[task.pair.title], simulated[task.pair.problem.title])
-    slow_ones = {names for names, tasks in groups.items() if simulated[tasks[0].pair.problem.title] > EACH / 100}
-    others = {
-        names: USUAL if names in slow_ones else _sample(todo, tasks[0], min(EACH, deadline - time.monotonic()))
-        for names, tasks in groups.items()
-    }
-    return sum(title in known for title in work), {title: found[title] for title in work if title in found}, others
+    share = min(LONGEST, max(SHORTEST, TRIALS / max(1, len(asked))))
+    for task in asked:
+        trial = None if task.pair.algorithm.name in slow else _try_pair(todo, task, share, deadline)
+        if trial is None:
+            slow.add(task.pair.algorithm.name)
+        else:
+            least = _simulation_seconds(todo.suite.problems[task.pair.problem.title])
+            found[task.pair.title] = trial._replace(per_round=max(least, trial.per_round))
+    of: dict[tuple[str, ...], list[Trial]] = defaultdict(list)
+    strips = todo.tasks.strips
+    for strip in strips:
+        if strip.pair.title in found:
+            for key in _names(strip.pair):
+                of[key].append(found[strip.pair.title])
+    known = len({strip.pair.title for strip in strips if strip.pair.title in found})
+    for strip in strips:
+        like = next((of[key] for key in _names(strip.pair) if key in of), None)
+        if like is not None:
+            found.setdefault(strip.pair.title, Trial(*np.mean(like, axis=0).tolist()))
+    return found, known
 
 
-def _measure_pair(todo: Plan, task: Task, seconds: float, deadline: float) -> float | None:
-    """Seconds per seed-round of a task; None where it is too slow to be tried, or cannot be played."""
-    left = deadline - time.monotonic()
-    try:
-        with within(min(left, max(EACH, 2 * seconds))):
-            return _per_round(todo, task, seconds) if left > 0 else None
-    except (Late, Exception):  # what cannot be played is told of when it is
-        return None
+def _names(pair: Pair) -> tuple[tuple[str, ...], ...]:
+    """By what pairs are alike, the closest first."""
+    return (pair.problem.name, pair.algorithm.name), (pair.algorithm.name,)
 
 
-def _spread(count: int) -> list[int]:
-    """When each of some tasks in a row has its turn: the first, the middle, the quarters, and so on between them."""
-    halvings = [sum(int(bit) / 2**k for k, bit in enumerate(f"{i:b}"[::-1], 1)) for i in range(count)]
-    places = (np.array(halvings) * count).astype(int)
-    order = [*dict.fromkeys([*places.tolist(), *range(count)])]
-    return np.argsort(order).tolist() if count else []
+def _cells_to_try(task: Task, problem: Problem) -> int:
+    return len(task.cells) if isinstance(problem.actions, Finite) else min(CELLS_OF_A_BOX, len(task.cells))
 
 
-def _fill(groups: dict[tuple[str, str], list[Task]], found: dict[str, float]) -> None:
-    """Give what is not known the mean of what is, of the same names; else of the same algorithm."""
-    of: dict[str, list[float]] = {}
-    for (_, algorithm), tasks in groups.items():
-        of.setdefault(algorithm, []).extend(found[task.pair.title] for task in tasks if task.pair.title in found)
-    for (_, algorithm), tasks in groups.items():
-        some = [found[task.pair.title] for task in tasks if task.pair.title in found] or of[algorithm]
-        for task in tasks if some else ():
-            found.setdefault(task.pair.title, float(np.mean(some)))
-
-
-class _Enough(Exception):
-    """Ends a play."""
-
-
-def _some(task: Task, problem: Problem) -> tuple[Cell, ...]:
-    """Cells that stand for a task's."""
-    return task.cells if isinstance(problem.actions, Finite) else task.cells[:CELLS_OF_A_BOX]
-
-
-def _per_round(todo: Plan, task: Task, seconds: float) -> float:
-    """Seconds per seed-round of a task, from its first rounds: about so many seconds of them."""
+def _try_pair(todo: Plan, task: Task, seconds: float, deadline: float) -> Trial | None:
+    """Play the first rounds of a task, about so many seconds of them; None where that takes too long, or fails."""
     problem = todo.suite.problems[task.pair.problem.title]
-    finite, cells = isinstance(problem.actions, Finite), _some(task, problem)
-    play, _ = start(problem, cells, task.horizon, todo.record.keep)
+    cells = task.cells[: _cells_to_try(task, problem)]
     at: list[float] = []
-
-    def watch(t: int) -> None:
-        at.append(time.thread_time())
-        if len(at) > FEW and at[-1] - at[0] > seconds:
-            raise _Enough
-
-    play.watch = watch
+    limit, rounds = min(EACH, deadline - time.monotonic()), min(FEW, task.horizon)
     try:
-        with single_thread():
-            for _ in play:
-                pass
-        whole = play.seconds
-    except _Enough:
-        whole = _carried_on(np.diff(at), task.horizon)
-    except Late:
-        rounds = np.diff(at)[len(play.initial) :]  # those of a design cost nothing
-        if len(rounds) < LEAST:
-            raise
-        whole = _carried_on(rounds, task.horizon)
-    each, shared = whole / (task.horizon * len(cells)), SHARED_ROUND[finite]
-    if len(cells) == len(task.cells):
-        return each
-    return max(0.0, each - shared / len(cells)) + shared / len(task.cells)
+        with time_limit(limit), single_thread():
+            while limit > 0:
+                play, rows = start(problem, cells, rounds, None)
+                at.clear()
+                play.watch = lambda t: at.append(time.thread_time())
+                for chunk in play:
+                    rows.add(chunk)
+                at.append(time.thread_time())
+                if rounds == task.horizon or at[-1] - at[0] > seconds / 4:
+                    per_row = _row_bytes(task.name, rows.table())
+                    return Trial(_carry_on(np.diff(at), task.horizon) / (task.horizon * len(cells)), per_row)
+                rounds = min(4 * rounds, task.horizon)
+    except TimeIsUp:
+        if len(at) > LEAST:
+            return Trial(_carry_on(np.diff(at), task.horizon) / (task.horizon * len(cells)))
+    except Exception:  # what cannot be played is told of when it is
+        return None
+    return None
 
 
-def _carried_on(rounds: Array, horizon: int) -> float:
+def _carry_on(rounds: Array, horizon: int) -> float:
     """Seconds that `horizon` rounds take, of which the first took (n,) `rounds`.
 
     Where these became slower, and that by no accident, later ones do, in a line; where faster, they are as the last.
@@ -305,38 +234,12 @@ def _carried_on(rounds: Array, horizon: int) -> float:
     return float(rounds.sum()) + (horizon - n) * level
 
 
-def _sample(todo: Plan, task: Task, seconds: float) -> Sample:
-    """What a pair takes beside its rounds, where that is known in so many seconds."""
-    try:
-        with within(seconds):
-            return _sampled(todo, task) if seconds > 0 else USUAL
-    except (Late, Exception):
-        return USUAL
-
-
-def _sampled(todo: Plan, task: Task) -> Sample:
-    problem = todo.suite.problems[task.pair.problem.title]
-    cells = _some(task, problem)
-    horizon = min(task.horizon, SAMPLE_ROUNDS[isinstance(problem.actions, Finite)])
-    began = time.thread_time()
-    play, rows = start(problem, cells, horizon, None)
-    with single_thread():
-        for chunk in play:
-            rows.add(chunk)
-        summaries(play)
-    fixed = max(0.0, time.thread_time() - began - play.seconds)
-    table = rows.table()
-    size = [_bytes(task.name, some) for some in (table, table.slice(0, 0))]
-    return Sample(fixed / len(cells), (size[0] - size[1]) / table.num_rows)
-
-
-def _bytes(name: str, table: pa.Table) -> int:
-    """Of a file with some rounds."""
-    sink = pa.BufferOutputStream()
-    with TableWriter(sink, "rounds", make_footer("rounds", name, [], table.num_rows, 1)) as writer:
-        writer.write_table(table)
-    return int(sink.getvalue().size)
-
-
-def _size(number: float) -> str:
-    return f"{number / 1e6:.0f} MB" if number < 1e9 else f"{number / 1e9:.1f} GB"
+def _row_bytes(name: str, table: pa.Table) -> float:
+    """Bytes of a recorded row, from a file with some rounds and one with none."""
+    sizes = []
+    for some in (table, table.slice(0, 0)):
+        sink = pa.BufferOutputStream()
+        with TableWriter(sink, "rounds", make_footer("rounds", name, [], some.num_rows, 1)) as writer:
+            writer.write_table(some)
+        sizes.append(int(sink.getvalue().size))
+    return (sizes[0] - sizes[1]) / max(1, table.num_rows)

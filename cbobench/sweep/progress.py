@@ -1,30 +1,86 @@
-"""What a sweep says while it plays; a bar with an estimate of the time left, where someone is watching."""
+"""How far a sweep is, from the receipts that have come: a bar on a terminal, plain lines elsewhere, heartbeats."""
 
 from __future__ import annotations
 
 import sys
+import time
 from contextlib import suppress
 from types import TracebackType
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING, Any, Self
 
+import numpy as np
+
+from cbobench.results.lease import SeedRanges, pair_id, seed_ranges
 from cbobench.results.query import SHOWN, FailureCounts
-from cbobench.words import counted
+from cbobench.sweep.blocks import Tasks
+from cbobench.words import counted, time_left
 
 if TYPE_CHECKING:
+    from rich.progress import Progress as Bar
+
     from cbobench.play.task import Receipt
-    from cbobench.sweep.bar import Bar
-    from cbobench.sweep.forecast import Forecast
     from cbobench.sweep.run import Plan
+
+UNCERTAIN = 1.3  # by what factor the time left may be wrong
+
+
+class RoundCounter:
+    """Counts the rounds of receipts.
+
+    Args:
+        tasks: all that are to be played.
+
+    Attributes:
+        total, rounds: seed-rounds of all tasks, and of those that are over.
+        cells: that are over.
+    """
+
+    def __init__(self, tasks: Tasks) -> None:
+        self.total, self.played_before = tasks.rounds, _played_before(tasks)
+        self.cells = self.rounds = 0
+        self.began = time.monotonic()
+
+    def add(self, receipt: Receipt) -> None:
+        """A task is over."""
+        self.cells += receipt.ok + receipt.failed
+        self.rounds += receipt.rounds
+
+    def seconds_left(self) -> tuple[float, float, float] | None:
+        """Seconds to the end, and between what bounds, if the rest goes on as it went; None before a task is over."""
+        if not self.rounds:
+            return None
+        seconds = (time.monotonic() - self.began) * (self.total - self.rounds) / self.rounds
+        return seconds, seconds / UNCERTAIN, seconds * UNCERTAIN
+
+    def report(self) -> dict[str, Any]:
+        """What a heartbeat carries."""
+        seconds, left = time.monotonic() - self.began, self.seconds_left()
+        return {
+            "seconds": round(seconds, 1), "cells": self.cells, "rounds": self.rounds, "total": self.total,
+            "rate": round(self.rounds / max(seconds, 1e-3), 1), "again": self.played_before,
+            "left": None if left is None else [round(each, 1) for each in left],
+        }  # fmt: skip
+
+
+def _played_before(tasks: Tasks) -> SeedRanges:
+    """Cells that were played before: ranges of seeds [first, end) with how often, by a hash of pair and horizon."""
+    found: SeedRanges = {}
+    for strip, before in zip(tasks.strips, tasks.attempts, strict=True):
+        for often in () if before is None else np.unique(before[before > 0]).tolist():
+            some = seed_ranges(np.asarray(strip.seeds)[before == often].tolist())
+            found.setdefault(pair_id(strip.pair, strip.horizon), []).extend([*one, often] for one in some)
+    return found
 
 
 class Progress:
-    """A bar on a terminal, plain lines elsewhere. All on standard error."""
+    """Shows the progress of a sweep on standard error."""
 
     def __init__(self, todo: Plan) -> None:
         self.todo = todo
         self.failed = FailureCounts()
         self.said = 0
         self.begun = False
+        self.counter: RoundCounter | None = None
         self.bar: Bar | None = None
 
     def __enter__(self) -> Self:
@@ -49,12 +105,18 @@ class Progress:
         else:
             print(text, file=sys.stderr)
 
-    def follow(self, forecast: Forecast) -> None:
+    def follow(self, counter: RoundCounter) -> None:
         """Let the bar begin (before workers are there its thread would keep them from forking)."""
+        self.counter = counter
         if sys.stderr.isatty():
-            from cbobench.sweep.bar import Bar
+            from rich.console import Console
+            from rich.progress import BarColumn, TextColumn, TimeElapsedColumn
+            from rich.progress import Progress as Bar
 
-            self.bar = Bar(forecast)
+            percent, left = TextColumn("{task.percentage:>3.0f} %"), TextColumn("left: {task.fields[left]}")
+            columns = TextColumn("{task.description}"), BarColumn(), percent, TimeElapsedColumn(), left
+            self.bar = Bar(*columns, console=Console(stderr=True), refresh_per_second=4)
+            self.bar.add_task("playing", total=counter.total, left="unknown")
             self.bar.start()
 
     def add(self, receipt: Receipt) -> None:
@@ -63,8 +125,12 @@ class Progress:
         for error in receipt.errors:
             self.failed.add(error)
         total = self.failed.total
-        if self.bar is not None:
-            self.bar.say("playing" if not total else f"playing ({total} failed)")
+        if self.bar is not None and self.counter is not None:
+            text, left = "playing" if not total else f"playing ({total} failed)", self.counter.seconds_left()
+            self.bar.update(
+                self.bar.task_ids[0], completed=self.counter.rounds, description=text,
+                left="unknown" if left is None else time_left(*left),
+            )  # fmt: skip
         if total >= 2 * self.said + 1 or kinds < len(self.failed.counts) <= SHOWN:
             self.said = total
             self.note(str(self.failed))

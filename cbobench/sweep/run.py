@@ -25,9 +25,9 @@ from cbobench.suite.settings import unspread
 from cbobench.sweep import blocks
 from cbobench.sweep.budget import Budget
 from cbobench.sweep.executors import Executor, usable_cpus
-from cbobench.sweep.forecast import Forecast
 from cbobench.sweep.interrupt import interruptible
 from cbobench.sweep.journal import Journal
+from cbobench.sweep.progress import RoundCounter
 from cbobench.sweep.scheduler import Scheduler, choose_engine, start_executor
 
 CLUSTER_CPUS = 64  # a guess, as a cluster may grow: it only decides how finely a run is cut
@@ -175,7 +175,7 @@ def execute(
     budget: str | None = None,
     on_receipt: Callable[[Receipt], None] = lambda receipt: None,
     on_note: Callable[[str], None] = lambda text: None,
-    on_start: Callable[[Forecast], None] = lambda forecast: None,
+    on_start: Callable[[RoundCounter], None] = lambda counter: None,
     when_played: Callable[[Outcome], None] = lambda outcome: None,
 ) -> Outcome:
     """Play a plan.
@@ -229,13 +229,13 @@ def execute(
                 )  # fmt: skip
                 pace = blocks.Pace(todo.suite.problems, todo.measured)
                 scheduler = Scheduler(todo.folder, todo.tasks, executor, pace, on_note, limit)
-                forecast, in_play = Forecast(todo.tasks), scheduler.cells_in_play
-                on_start(forecast)
-                lease.report_progress(lambda: forecast.news() | {"playing": in_play()})
+                counter, in_play = RoundCounter(todo.tasks), scheduler.cells_in_play
+                on_start(counter)
+                lease.report_progress(lambda: counter.report() | {"playing": in_play()})
             _write_record(todo, lease.id)
             for receipt in () if scheduler is None else scheduler.play():
                 receipts.append(receipt)
-                forecast.add(receipt)
+                counter.add(receipt)
                 on_receipt(receipt)
                 interrupted.check()
                 if fail_fast and receipt.failed:

@@ -16,7 +16,6 @@ from cbobench.params import param
 from cbobench.play import play as plays
 from cbobench.problems.simulator import Simulator
 from cbobench.sweep import estimate
-from cbobench.sweep.costs import Costs, gathered, speed
 from cbobench.sweep.run import execute, plan
 
 ROUND = 20e-6  # seconds of a seed-round at the beginning, on a clock that nothing else moves
@@ -49,7 +48,7 @@ def truth(todo, growth):
 def work(todo, monkeypatch):
     """Seconds of work that it says."""
     said = []
-    monkeypatch.setattr(estimate, "_duration", lambda seconds: said.append(seconds) or "")
+    monkeypatch.setattr(estimate, "duration", lambda seconds: said.append(seconds) or "")
     estimate.estimate(todo, 2)
     return said[1]
 
@@ -67,58 +66,36 @@ def test_a_cost_that_grows_is_carried_on(write_suite, tmp_path, monkeypatch, gro
     expected = truth(todo, growth)
     assert expected / 1.5 < work(todo, monkeypatch) < 1.5 * expected
     if growth:
-        monkeypatch.setattr(estimate, "_carried_on", lambda rounds, horizon: rounds.mean() * horizon)
+        monkeypatch.setattr(estimate, "_carry_on", lambda rounds, horizon: rounds.mean() * horizon)
         assert work(todo, monkeypatch) < expected / 1.5, "negative control: what it takes at the beginning"
 
 
 @pytest.mark.usefixtures("own_clock")
-def test_pairs_of_other_parameters_are_tried_as_far_as_there_is_time(write_suite, tmp_path, monkeypatch):
+def test_pairs_are_tried_as_far_as_there_is_time(write_suite, tmp_path, monkeypatch):
     todo = growing(write_suite, tmp_path, [0.0, 0.3, 0.001, 0.002], horizon=200)
-    tried, per_round, _ = estimate._samples(todo)
-    costs = [ROUND * (1 + growth * 100) for growth in (0.0, 0.3, 0.001, 0.002)]
+    trials, tried = estimate.try_pairs(todo)
+    expected = [ROUND * (1 + growth * 100) for growth in (0.0, 0.3, 0.001, 0.002)]
     assert tried == 4
-    assert [*per_round.values()] == pytest.approx(costs, rel=0.5)
-    monkeypatch.setattr(estimate, "SAMPLE_SECONDS", 0.0)
-    monkeypatch.setattr(estimate, "SHARE", 0.0)
-    tried, per_round, _ = estimate._samples(todo)
-    assert tried == 1
-    assert len({*per_round.values()}) == 1, "those that are not have the mean of those that are"
-    assert "; 1 of 4 pairs is known)" in estimate.estimate(todo, 2)
+    assert [trials[strip.pair.title].per_round for strip in todo.tasks.strips] == pytest.approx(expected, rel=0.5)
+    answers = iter([estimate.Trial(1.0)])
+    monkeypatch.setattr(estimate, "_try_pair", lambda *given: next(answers, None))
+    assert "; 1 of 4 pairs is known)" in estimate.estimate(todo, 2), "the others have the mean of those that are"
 
 
 @pytest.mark.usefixtures("own_clock")
 def test_cells_that_were_played_are_not_tried(write_suite, tmp_path, monkeypatch):
     first = growing(write_suite, tmp_path, [0.0], horizon=200, seeds=2)
     execute(first, cpus=0)
-    monkeypatch.setattr(estimate, "_per_round", lambda *given: pytest.fail("it was played"))
+    monkeypatch.setattr(estimate, "_try_pair", lambda *given: pytest.fail("it was played"))
     todo = growing(write_suite, tmp_path, [0.0], horizon=200)
     assert work(todo, monkeypatch) == pytest.approx(8 * 200 * ROUND, abs=0.2)
 
 
-def test_wall_time_is_that_of_the_last_worker():
-    def wall(seconds, workers, cpus=1):
-        return estimate._wall([(each, cpus) for each in seconds], workers)
-
-    assert wall([10.0, 10.0, 10.0], 2) == 20.0
-    assert wall([1.0] * 10 + [10.0], 2) == 10.0
-    assert wall([10.0], 8) == 10.0
-    assert wall([], 8) == 0.0
-    assert wall([80 * estimate.LONG], 8) < 11 * estimate.LONG, "it is cut"
-    assert wall([10.0] * 4, 4) == 10.0
-    assert wall([10.0] * 4, 4, cpus=2) == 20.0, "two at a time"
-    assert wall([10.0] * 4, 4, cpus=3) == wall([10.0] * 4, 1, cpus=3) == 40.0
-
-
 def test_what_became_dearer_goes_on_and_noise_does_not():
     noise = np.random.default_rng(0).uniform(0.9, 1.1, 100)
-    assert estimate._carried_on(noise, 1000) == pytest.approx(1000, rel=0.25)
-    assert estimate._carried_on(noise * np.arange(100), 400) == pytest.approx(80_000, rel=0.2)
-    assert estimate._carried_on(np.where(np.arange(100) < 20, 10.0, 1.0), 1000) == pytest.approx(1180, rel=0.01)
-
-
-def test_turns_are_spread():
-    assert [estimate._spread(n) for n in (0, 1, 4)] == [[], [0], [0, 2, 1, 3]]
-    assert sorted(estimate._spread(37)) == list(range(37))
+    assert estimate._carry_on(noise, 1000) == pytest.approx(1000, rel=0.25)
+    assert estimate._carry_on(noise * np.arange(100), 400) == pytest.approx(80_000, rel=0.2)
+    assert estimate._carry_on(np.where(np.arange(100) < 20, 10.0, 1.0), 1000) == pytest.approx(1180, rel=0.01)
 
 
 @dataclass(kw_only=True)
@@ -141,27 +118,6 @@ def test_a_slow_method_does_not_hold_it_up(write_suite, tmp_path, monkeypatch):
     said = estimate.estimate(todo, 2)
     assert "time: more than " in said
     assert "unknown for 2 pairs, not counted: too slow to be tried" in said
-
-
-def test_what_was_measured_once_is_not_tried(write_suite, tmp_path, monkeypatch):
-    todo = growing(write_suite, tmp_path, [0.0], horizon=200)
-    (pair,) = todo.suite.grid.pairs
-    problem = todo.suite.problems[pair.problem.title]
-    content = gathered([(pair, problem, 200, 10, 1e-3 + 8e-6)], speed())
-    costs = Costs(content)
-    assert costs.per_round(pair, problem, 200, 10) == pytest.approx(1e-3 + 8e-6, rel=0.02)
-    assert costs.per_round(pair, problem, 300, 10) is not None, "of about the same horizon"
-    assert costs.per_round(pair, problem, 500, 10) is None
-    assert Costs(content | {"speed": 2 * speed()}).per_round(pair, problem, 200, 10) == pytest.approx(5e-4, rel=0.02)
-    monkeypatch.setattr(estimate, "Costs", lambda: costs)
-    monkeypatch.setattr(estimate, "_per_round", lambda *given: pytest.fail("it was played"))
-    assert work(todo, monkeypatch) == pytest.approx(10 * 200 * 1e-3, rel=0.2)
-
-
-def test_the_shipped_costs_are_those_of_shipped_suites():
-    content = Costs().content
-    assert len(content["costs"]) > 20
-    assert all(own > 0 for entries in content["costs"].values() for _, _, _, own in entries)
 
 
 class Clock:
