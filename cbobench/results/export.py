@@ -79,10 +79,10 @@ def export(run: Any, out: str | Path | None = None) -> Exported:
             target.about  # noqa: B018 - raises where it is no bundle
         except CbobenchError:
             raise Misuse(f"{target} is there and no bundle of this version; remove it, or give another --out") from None
-    record, found = Manifest.read(folder), read_published(folder, None)
-    if not (found.find(record.cells.ids) != ABSENT).any():
+    manifest, found = Manifest.read(folder), read_published(folder, None)
+    if not (found.find(manifest.cells.ids) != ABSENT).any():
         raise CbobenchError(f"{folder} has no cell that was played; nothing to export, see cbobench status")
-    files = bundle_files(folder, record, found)
+    files = bundle_files(folder, manifest, found)
     about = json.loads(files[ABOUT])
     archive = io.BytesIO()
     with zipfile.ZipFile(archive, "w", zipfile.ZIP_STORED) as zipped:
@@ -91,7 +91,7 @@ def export(run: Any, out: str | Path | None = None) -> Exported:
     into.publish(file, lambda sink: sink.write(archive.getvalue()))
     cells = about["cells"]
     return Exported(
-        str(target), archive.tell(), cells["done"], cells["failed"], cells["expected"], tuple(_absolute_paths(record))
+        str(target), archive.tell(), cells["done"], cells["failed"], cells["expected"], tuple(_absolute_paths(manifest))
     )
 
 
@@ -102,12 +102,12 @@ def _split_address(folder: RunFolder) -> tuple[str, str, str]:
     return place, name, mark + query
 
 
-def bundle_files(folder: RunFolder, record: Manifest, found: PublishedCells) -> dict[str, bytes]:
+def bundle_files(folder: RunFolder, manifest: Manifest, found: PublishedCells) -> dict[str, bytes]:
     """The files of a run's bundle, by name."""
-    ids = record.cells.ids
+    ids = manifest.cells.ids
     at = found.find(ids)
     rows = at[at != ABSENT]
-    pairs = [record.cells.strips[i].pair for i in record.cells.of[at != ABSENT].tolist()]
+    pairs = [manifest.cells.strips[i].pair for i in manifest.cells.of[at != ABSENT].tolist()]
     cells = found.table.drop_columns([*LEFT_OUT["cells"]]).take(pa.array(rows))
     said = {"problem": [p.problem.title for p in pairs], "algorithm": [p.algorithm.title for p in pairs]}
     said["error"] = [None if text is None else cut_at_path(text) for text in cells["error"].to_pylist()]
@@ -116,9 +116,9 @@ def bundle_files(folder: RunFolder, record: Manifest, found: PublishedCells) -> 
     failed = found.failed[rows]
     good = cells.filter(pa.array(~failed))
     curves, improved, recorded = _curves_and_improvements(folder, found, good)
-    grids = tuple(_public_grid(grid) for grid in record.grids)
-    calls = tuple({name: call[name] for name in CALL_FIELDS if name in call} for call in record.invocations)
-    public = replace(record, grids=grids, invocations=calls, audit=False)
+    grids = tuple(_public_grid(grid) for grid in manifest.grids)
+    calls = tuple({name: call[name] for name in CALL_FIELDS if name in call} for call in manifest.invocations)
+    public = replace(manifest, grids=grids, invocations=calls, audit=False)
     tables = {"cells": cells, "rounds": curves, "improvements": improved}
     files = {FILE: _json(public.to_json())} | {FILES[kind]: _parquet(kind, table) for kind, table in tables.items()}
     code: dict[str, set[str]] = {}
@@ -126,7 +126,7 @@ def bundle_files(folder: RunFolder, record: Manifest, found: PublishedCells) -> 
         code.setdefault(pair.title, set()).add(source)
     seconds = float(np.nansum(good["seconds"].to_numpy()))
     about = {
-        "bundle": VERSION, "suite": record.suite, "about": record.about,
+        "bundle": VERSION, "suite": manifest.suite, "about": manifest.about,
         "cells": {"expected": len(ids), "done": int((~failed).sum()), "failed": int(failed.sum())},
         "rounds": {str(horizon): t.tolist() for horizon, t in recorded.items()},
         "calls": list(calls),
@@ -228,9 +228,9 @@ def _public_grid(grid: Grid) -> Grid:
     return replace(grid, problems=problems, algorithms=algorithms, command=(), unplayable=left_out)
 
 
-def _absolute_paths(record: Manifest) -> Iterable[str]:
+def _absolute_paths(manifest: Manifest) -> Iterable[str]:
     """Absolute paths among the suite's parameters: a bundle holds them, as they are part of a cell's name."""
-    variants = [*record.variants("problems").values(), *record.variants("algorithms").values()]
+    variants = [*manifest.variants("problems").values(), *manifest.variants("algorithms").values()]
     said = {f"{v.name}: {name} {value}" for v in variants for some in (v.settings, v.values)
             for name, value in some.items() if isinstance(value, str) and ABSOLUTE.match(value)}  # fmt: skip
     return sorted(said)
