@@ -48,7 +48,7 @@ class CellFailure(CbobenchError):
 
 
 class _Shown(Repr):
-    """The bounded `repr`, of subclasses of dict and list and of huge numbers, too."""
+    """The bounded `repr`, of subclasses of dict and list, too."""
 
     def repr1(self, x: Any, level: int) -> str:
         if isinstance(x, dict):
@@ -62,9 +62,6 @@ class _Shown(Repr):
             return "{...}"
         parts = [f"{self.repr1(k, level - 1)}: {self.repr1(v, level - 1)}" for k, v in islice(x.items(), self.maxdict)]
         return f"{{{', '.join([*parts, *['...'] * (len(x) > self.maxdict)])}}}"
-
-    def repr_int(self, x: int, level: int) -> str:
-        return super().repr_int(x, level) if x.bit_length() < 4000 else f"a number of {x.bit_length()} bits"
 
 
 _shown = _Shown()

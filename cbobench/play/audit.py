@@ -14,10 +14,10 @@ from cbobench.algorithms.ckb import CKB
 from cbobench.algorithms.optimistic import Optimistic, OptimisticReward
 from cbobench.gp.actions import Finite
 from cbobench.gp.kernels import Array
+from cbobench.play.block import recorded_rounds
 from cbobench.play.events import Events
 from cbobench.play.play import Play
 from cbobench.play.premises import premises
-from cbobench.play.rows import recorded_rounds
 from cbobench.play.theorem import bounds
 from cbobench.problems.instances import best_feasible, slater_margin
 from cbobench.problems.program import Program, solve

@@ -114,12 +114,6 @@ def _set_environment(values: dict[str, str]) -> None:
         os.environ.update(values)
 
 
-def _mask() -> int:
-    mask = os.umask(0o077)
-    os.umask(mask)
-    return mask
-
-
 def _handlers() -> dict[signal.Signals, Any]:
     """Handlers that Python knows, where it may set them again."""
     if threading.current_thread() is not threading.main_thread():
@@ -132,11 +126,6 @@ def _set_handlers(handlers: dict[signal.Signals, Any]) -> None:
     for number, handler in handlers.items():
         if signal.getsignal(number) is not handler:
             signal.signal(number, handler)
-
-
-def _set_timer(timer: tuple[float, float]) -> None:
-    if timer == (0.0, 0.0):  # one that was running runs on
-        signal.setitimer(signal.ITIMER_REAL, 0.0)
 
 
 def _streams() -> tuple[Any, Any, Any]:
@@ -156,13 +145,10 @@ def _set_generator(bits: Any) -> None:
 
 
 _STATE: list[tuple[Callable[[], Any], Callable[[Any], Any]]] = [
-    (lambda: signal.getitimer(signal.ITIMER_REAL), _set_timer),
     (_handlers, _set_handlers),
     (_streams, _set_streams),
     (_folder, _set_folder),
     (lambda: dict(os.environ), _set_environment),
-    (_mask, os.umask),
-    (sys.getrecursionlimit, sys.setrecursionlimit),
     (random.getstate, random.setstate),
     (_generator, _set_generator),
 ]

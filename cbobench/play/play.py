@@ -12,11 +12,12 @@ from numpy.typing import NDArray
 
 from cbobench.algorithms.base import Algorithm, Setting
 from cbobench.errors import CellFailure, show
+from cbobench.gp.actions import Finite
 from cbobench.gp.box import Box, DesignName, design
 from cbobench.gp.kernels import Array
 from cbobench.play.recommend import Recommendations
 from cbobench.play.recorder import ChunkMetrics, Recorder
-from cbobench.problems.base import Actions, Arrivals, Drawn, Problem
+from cbobench.problems.base import Actions, Arrivals, Drawn, Feedback, Problem
 from cbobench.problems.channels import UnderWay
 from cbobench.problems.instances import check_drawn
 from cbobench.rng import Streams, generator
@@ -113,11 +114,10 @@ class Play:
 
     def _chunk(self, first: int, rounds: int) -> Chunk:
         replicates, m = self.setting.replicates, self.setting.constraints
-        algorithm, channel = self.algorithm, self.channel
-        box = self.problem.actions if isinstance(self.problem.actions, Box) else None
+        algorithm, channel, allowed = self.algorithm, self.channel, self.problem.actions
         actions: Actions = np.empty((rounds, replicates), dtype=np.intp)
-        if box is not None:
-            actions = np.empty((rounds, replicates, box.d))
+        if isinstance(allowed, Box):
+            actions = np.empty((rounds, replicates, allowed.d))
         observed_f = np.empty((rounds, replicates))
         observed_g = np.empty((rounds, replicates, m))
         duals = np.empty((rounds, replicates, m))
@@ -125,56 +125,39 @@ class Play:
         arrivals: list[Arrivals | None] = []
         answers: dict[int, Actions | None] = {}
         started = time.thread_time()
-        told = 0
         try:
             for i in range(rounds):
-                t, chosen = first + i, None
-                self.round = t
+                self.round = t = first + i
                 shown = channel.before(t)
                 if shown is not None:
                     algorithm.see(t, shown)
                 given = t <= len(self.initial)
                 chosen = self.initial[t - 1] if given else algorithm.ask(t)
-                _check_asked(chosen, actions)
+                _check_actions(chosen, allowed, actions)
+                actions[i] = chosen  # a copy: the algorithm and the channel may change theirs
                 if self.watch is not None:
                     self.watch(t)
                 feedback = channel.at(t, chosen)
-                if feedback.f.shape != (replicates,) or feedback.g.shape != (replicates, m):
-                    shapes = f"f {feedback.f.shape} and g {feedback.g.shape}"
-                    raise CellFailure(
-                        f"feedback has shapes {shapes}; they must be {(replicates,)} and {(replicates, m)}"
-                    )
-                actions[i] = chosen  # recorded before the algorithm gets its hands on them
+                _check_feedback(feedback, replicates, m)
                 observed_f[i] = feedback.f
                 observed_g[i] = feedback.g
-                if feedback.arrivals is None:
-                    told = i + 1
-                else:
-                    _check_arrivals(feedback.arrivals)
                 if self.late is not None:
                     feedback = self.late.after(t, feedback)
                 arrivals.append(feedback.arrivals)
                 (algorithm.observe if given else algorithm.tell)(t, chosen, feedback)
                 dual = algorithm.duals
                 if dual is not None:
-                    if np.shape(dual) != (replicates, m):
-                        raise CellFailure(f"duals has shape {np.shape(dual)}; it must be {(replicates, m)}")
+                    _check_duals(dual, replicates, m)
                     duals[i] = dual
                     has_duals = True
                 if t in self.recommendations.rounds:
                     answers[i] = algorithm.recommend(t)
+        except CellFailure as error:
+            raise CellFailure(f"round {t}: {error}") from error
         except BaseException as error:  # a user's algorithm or channel may raise anything
-            if isinstance(error, Exception):
-                _check_observed(observed_f[:told], observed_g[:told], first)
-                if chosen is not None and not isinstance(error, CellFailure):  # which may come of an action outside
-                    self._check(chosen[None], None, t)
-            if isinstance(error, CellFailure):
-                raise CellFailure(f"round {t}: {error}") from error
             error.add_note(f"round {t}")
             raise
         self.seconds += time.thread_time() - started
-        _check_observed(observed_f[:told], observed_g[:told], first)
-        self._check(actions, duals if has_duals else None, first)
         if has_duals:
             positive = (duals > 0).any(axis=2).sum(axis=0)
             self.dual_rounds = positive if self.dual_rounds is None else self.dual_rounds + positive
@@ -183,43 +166,46 @@ class Play:
         observed_f = self.metrics.reported(observed_f)
         return Chunk(first, actions, observed_f, observed_g, duals if has_duals else None, metrics)
 
-    def _check(self, actions: Actions, duals: Array | None, first: int) -> None:
-        allowed = self.problem.actions
-        if isinstance(allowed, Box):
-            outside = ~((actions >= allowed.low) & (actions <= allowed.high)).all(axis=2)
-            where = f"not in the box from {allowed.low.tolist()} to {allowed.high.tolist()}"
-        else:
-            outside = (actions < 0) | (actions >= allowed.n)
-            where = f"no index of the set; it must give 0 to {allowed.n - 1}"
-        if outside.any():
-            t, s = np.argwhere(outside)[0]
-            raise CellFailure(f"round {first + t}: action {actions[t, s]} of replicate {s} is {where}")
-        if duals is not None and not np.isfinite(duals).all():
-            t, s, _ = np.argwhere(~np.isfinite(duals))[0]
-            raise CellFailure(f"round {first + t}: the dual variable of replicate {s} is not finite")
 
-
-def _check_asked(chosen: Actions, actions: Actions) -> None:
-    """Refuse actions that would be cast, or spread over replicates, as they are recorded among others."""
+def _check_actions(chosen: Actions, allowed: Finite | Box, actions: Actions) -> None:
+    """Refuse actions outside the set, and what would be cast or broadcast when it is recorded in `actions`."""
     wanted, kinds = actions.shape[1:], "iu" if actions.dtype.kind == "i" else "fiu"
     if not isinstance(chosen, np.ndarray) or chosen.shape != wanted or chosen.dtype.kind not in kinds:
         found = f"{chosen.dtype} of shape {chosen.shape}" if isinstance(chosen, np.ndarray) else show(chosen)
         what = "indices" if actions.dtype.kind == "i" else "points"
         raise CellFailure(f"ask gave {found}; it must give an array of {what}, shape {wanted}")
+    if isinstance(allowed, Box):
+        inside = ((chosen >= allowed.low) & (chosen <= allowed.high)).all(axis=1)
+        where = f"not in the box from {allowed.low.tolist()} to {allowed.high.tolist()}"
+    else:
+        inside = (chosen >= 0) & (chosen < allowed.n)
+        where = f"no index of the set; it must give 0 to {allowed.n - 1}"
+    if not inside.all():
+        s = int(inside.argmin())
+        raise CellFailure(f"action {chosen[s]} of replicate {s} is {where}")
 
 
-def _check_observed(f: Array, g: Array, first: int) -> None:
-    """Refuse observations (rounds, S) and (rounds, S, m) of rounds `first`, ... that are not numbers, the first one."""
-    wrong = ~np.isfinite(f) | ~np.isfinite(g).all(axis=2)
-    if wrong.any():
-        t, s = np.argwhere(wrong)[0]
-        values = ", ".join(f"{value:g}" for value in (f[t, s], *g[t, s]))
-        raise CellFailure(f"round {first + t}: an observation of replicate {s} is not a number: (f, g) = ({values})")
-
-
-def _check_arrivals(arrivals: Arrivals) -> None:
-    wrong = ~np.isfinite(arrivals.value)
-    if wrong.any():
-        k = int(wrong.argmax())
+def _check_feedback(feedback: Feedback, replicates: int, m: int) -> None:
+    """Refuse observations of other shapes, and those that are told now and are not finite."""
+    f, g, arrivals = feedback.f, feedback.g, feedback.arrivals
+    if f.shape != (replicates,) or g.shape != (replicates, m):
+        shapes = f"f {f.shape} and g {g.shape}"
+        raise CellFailure(f"feedback has shapes {shapes}; they must be {(replicates,)} and {(replicates, m)}")
+    if arrivals is None:
+        finite = np.isfinite(f) & np.isfinite(g).all(axis=1)
+        if not finite.all():
+            s = int(finite.argmin())
+            values = ", ".join(f"{value:g}" for value in (f[s], *g[s]))
+            raise CellFailure(f"an observation of replicate {s} is not a number: (f, g) = ({values})")
+    elif not np.isfinite(arrivals.value).all():
+        k = int(np.isfinite(arrivals.value).argmin())
         what = f"the observation of round {arrivals.round[k]} that arrives for replicate {arrivals.replicate[k]}"
         raise CellFailure(f"{what} is not a number: {arrivals.value[k]:g}")
+
+
+def _check_duals(duals: Array, replicates: int, m: int) -> None:
+    if np.shape(duals) != (replicates, m):
+        raise CellFailure(f"duals has shape {np.shape(duals)}; it must be {(replicates, m)}")
+    if not np.isfinite(duals).all():
+        s = int(np.isfinite(duals).all(axis=1).argmin())
+        raise CellFailure(f"the dual variable of replicate {s} is not finite")

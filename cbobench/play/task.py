@@ -15,27 +15,26 @@ from typing import Any
 
 import pyarrow as pa
 
-from cbobench.play.answers import GivenBack, try_out
-from cbobench.play.answers import Receipt as Receipt
-from cbobench.play.answers import TooLong as TooLong
-from cbobench.play.answers import WorkerCrashed as WorkerCrashed
+from cbobench.errors import CbobenchError, Misuse
 from cbobench.play.audit import Audit
 from cbobench.play.block import start, summaries
 from cbobench.play.failure import described, is_overdue, reraise_the_users, safe_text
 from cbobench.play.isolation import isolated, standard_rules, unseen
-from cbobench.play.proof import prove
-from cbobench.play.underway import Teller
-from cbobench.play.watch import Unwatched, Watch, report_of, reported, watched
+from cbobench.play.watch import GivenBack, TooLong, Unwatched, Watch, report_of, reported, try_out, watched
 from cbobench.problems.base import Problem
 from cbobench.results.folder import RunFolder
 from cbobench.results.lease import refuse_unshared_folder
 from cbobench.results.provenance import cpu_kind
 from cbobench.results.schema import TableWriter, make_footer, schema
+from cbobench.results.source import libraries, source_hash
 from cbobench.results.store import StoreFailure
 from cbobench.suite.cells import Cell, Pair
 from cbobench.suite.settings import ONE, Demand
 from cbobench.suite.variants import canonical
 from cbobench.threads import single_thread
+
+INSTALL = "install the same on every machine"
+SHIP = f"{INSTALL}, or send this machine's with --ship"
 
 
 @dataclass(frozen=True)
@@ -88,6 +87,69 @@ class Task:
         return [replace(self, cells=some) for some in (self.cells[:middle], self.cells[middle:])]
 
 
+@dataclass(frozen=True)
+class Receipt:
+    """What the driver learns of a task: counts and one line per failure, never data.
+
+    Attributes:
+        seconds: how long it took, where known.
+        printed: the first line of what it printed, where that was not shown.
+    """
+
+    task: str
+    ok: int
+    failed: int
+    rounds: int
+    errors: tuple[str, ...]
+    seconds: float | None = None
+    printed: str = ""
+
+
+@dataclass(frozen=True)
+class WorkerCrashed:
+    """A task that came to nothing: its worker died while it played, or it took too long.
+
+    Attributes:
+        how: what its cell did, if there is but one.
+        trace: stacks, where they are known.
+        hung: whether it was ended for that.
+    """
+
+    how: str
+    trace: str = ""
+    hung: bool = False
+
+
+class OtherCode(CbobenchError):
+    """A worker has other code or libraries than the driver that planned the sweep."""
+
+
+def prove(problem: str, algorithm: str, label: str, source: str, wanted: str) -> None:
+    """Show that this process would play a pair with the driver's code.
+
+    Args:
+        problem, algorithm: registered names or import paths.
+        label: of the pair, for the message.
+        source, wanted: the driver's code and libraries (see `cbobench.results.source`).
+
+    Raises:
+        OtherCode: another cbobench, another module of the user's or none, other libraries.
+    """
+    here = f"worker {platform.node()}"
+    try:
+        found = source_hash(problem, algorithm)
+    except Misuse as error:
+        raise OtherCode(f"{here} cannot play {label}: {error}; {SHIP}, then run again") from error
+    for what, mine, drivers, then in (
+        ("code", found, source, SHIP),
+        ("libraries", libraries(algorithm), wanted, INSTALL),
+    ):
+        if mine != drivers:
+            raise OtherCode(
+                f"{here} has other {what} for {label}: {mine}, the driver has {drivers}; {then}, then run again"
+            )
+
+
 def crashed(folder: RunFolder, task: Task, how: str) -> WorkerCrashed:
     """What became of a task whose process ended: it hung, where it says so itself, and else died as told.
 
@@ -97,9 +159,8 @@ def crashed(folder: RunFolder, task: Task, how: str) -> WorkerCrashed:
     folder.remove_temporary([task.name])  # now: the driver may write under that name as soon as it hears of it
     if not stacks:
         return WorkerCrashed(how)
-    hours, minutes, seconds = map(int, re.findall(r"\d+", stacks)[:3])  # "Timeout (0:10:10)!"
-    after = 3600 * hours + 60 * minutes + seconds
-    return WorkerCrashed(f"timed out after {after} s, and could not be interrupted", stacks, hung=True)
+    seconds, _, stacks = stacks.partition("\n")
+    return WorkerCrashed(f"timed out after {seconds} s, and could not be interrupted", stacks, hung=True)
 
 
 def carry_out_there(problem: Problem, task: Task, folder: RunFolder) -> Receipt | WorkerCrashed | TooLong:
@@ -159,8 +220,7 @@ def _guarded(task: Task, cells: Sequence[Cell], folder: RunFolder, report: Path 
     """Around the play of some cells: what they change is put back, and if they hang they are ended."""
     names = (task.pair.problem.name, task.pair.algorithm.name)
     seeds = (cell.seed for cell in cells)
-    tell = Teller(folder.driver, task.name, len(cells))
-    with isolated(*names, *seeds), watched(task.timeout, len(cells), task.horizon, report, tell) as watch:
+    with isolated(*names, *seeds), watched(task.timeout, len(cells), task.horizon, report) as watch:
         yield watch
 
 

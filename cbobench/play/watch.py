@@ -12,21 +12,23 @@ import signal
 import tempfile
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager, suppress
+from dataclasses import dataclass
+from math import inf
 from pathlib import Path
 from types import FrameType
 from typing import IO
 
 from cbobench.play.failure import TimedOut
 from cbobench.play.play import Play
-from cbobench.play.underway import EVERY
 from cbobench.results.folder import RunFolder
 
 STALL = 600.0  # seconds without a round that are never too long, where the suite says no `timeout`
 SLOWER = 20.0  # how many times the longest round so far a round may take
 GRACE = 10.0  # seconds until what is not interrupted is ended
 TICK = 5.0
+TRIAL = 10.0  # seconds after which a task that may be given back says how long it will take
 SIGNAL = getattr(signal, "SIGRTMAX", signal.SIGALRM)  # one that no one else uses
 
 
@@ -37,7 +39,6 @@ class Watch:
         timeout: seconds that a cell may take, None where none was given.
         cells, horizon: how many cells are played in lock step, and for how many rounds.
         report: open, for the stacks of a process that has to end; None where it is not ours to end.
-        tell: called now and then with the number of rounds that are over.
     """
 
     def __init__(
@@ -46,9 +47,8 @@ class Watch:
         cells: int,
         horizon: int,
         report: IO[str] | None,
-        tell: Callable[[int], None] = lambda rounds: None,
     ) -> None:
-        self.timeout, self.report, self.tell = timeout, report, tell
+        self.timeout, self.report = timeout, report
         self.whole = float("inf") if timeout is None else timeout * cells
         self.stall = STALL if timeout is None else timeout * max(1.0, cells / horizon)
         self.grace = min(GRACE, max(1.0, self.stall))
@@ -82,18 +82,19 @@ class Watch:
         """Let the process end some time after the play should have been interrupted, even if no Python runs by then."""
         if self.report is not None:
             left = max(0.0, min(self.stall - self.stalled, self.whole - self.played))
+            with suppress(OSError):  # the null device has no length
+                self.report.seek(0)
+                self.report.truncate()
+            self.report.write(f"{left + self.grace:.0f}\n")  # faulthandler writes the stacks below it
+            self.report.flush()
             faulthandler.dump_traceback_later(left + self.grace, exit=True, file=self.report)
 
     def _look(self) -> None:
         main, told = threading.main_thread().ident, -self.grace
         assert main is not None
         tick, last = min(TICK, self.stall / 8), time.monotonic()
-        while not self._over.wait(min(tick, EVERY)):
+        while not self._over.wait(tick):
             now = time.monotonic()
-            if self.play is not None:
-                self.tell(self.play.round - 1)
-            if now - last < tick:
-                continue
             passed, last = min(now - last, 2 * tick), now  # a process that was suspended has not hung
             self.stalled, self.played = self.stalled + passed, self.played + passed
             here = -1 if self.play is None else self.play.round
@@ -123,13 +124,7 @@ class Unwatched:
 
 
 @contextmanager
-def watched(
-    timeout: float | None,
-    cells: int,
-    horizon: int,
-    report: Path | None,
-    tell: Callable[[int], None] = lambda rounds: None,
-) -> Iterator[Watch | Unwatched]:
+def watched(timeout: float | None, cells: int, horizon: int, report: Path | None) -> Iterator[Watch | Unwatched]:
     """A watch over what is played within; see `Watch`.
 
     Args:
@@ -148,7 +143,7 @@ def watched(
                 stack.callback(_remove, report)
             except OSError:  # the process can still end, without last words
                 file = stack.enter_context(Path(os.devnull).open("w"))
-        yield stack.enter_context(Watch(timeout, cells, horizon, file, tell))
+        yield stack.enter_context(Watch(timeout, cells, horizon, file))
 
 
 def _remove(report: Path) -> None:
@@ -164,9 +159,51 @@ def report_of(folder: RunFolder, task: str) -> Path:
 
 
 def reported(folder: RunFolder, task: str) -> str:
-    """The stacks of a task whose process had to end, and nothing of one that died of something else."""
+    """Seconds, and stacks, of a task whose process had to end; nothing of one that died of something else."""
     path, text = report_of(folder, task), ""
     with suppress(OSError):
         text = path.read_text(errors="replace")
         path.unlink()
-    return text
+    return text if len(text.splitlines()) > 1 else ""
+
+
+@dataclass(frozen=True)
+class TooLong:
+    """A task that is given back, to be cut into pieces: so many seconds of it were played, and so many seed-rounds."""
+
+    seconds: float
+    rounds: int
+
+
+class GivenBack(Exception):
+    """Ends a play with an answer."""
+
+    def __init__(self, answer: TooLong) -> None:
+        super().__init__(str(answer))
+        self.answer = answer
+
+
+def try_out(play: Play, allowed: float | None) -> None:
+    """Look once, soon, at how fast a play goes, and end it (`GivenBack`) if it would take more seconds than allowed.
+
+    A task of hours would be lost whole with its machine; of these seconds nothing is kept, but they are few.
+
+    Args:
+        allowed: None for any.
+    """
+    if allowed is None:
+        return
+    began, before = time.monotonic(), play.watch
+    look = began + TRIAL
+
+    def watch(t: int) -> None:
+        nonlocal look
+        if before is not None:
+            before(t)
+        now = time.monotonic()
+        if now > look:
+            look = inf  # later on there would be more to lose
+            if (now - began) * play.horizon > allowed * t:
+                raise GivenBack(TooLong(now - began, t * play.setting.replicates))
+
+    play.watch = watch

@@ -5,7 +5,7 @@ but hidden ones and the folders that `LEFT_OUT` names, unless a cell's code is i
 cells' code imports. What is installed from elsewhere (NumPy, say) does not go.
 
 Before anything is played every node must see the run folder as the driver does, and have the driver's code. A node that
-joins later is not asked; each worker looks again before its first task (`play.proof.prove`).
+joins later is not asked; each worker looks again before its first task (`play.task.prove`).
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from typing import Any
 
 from cbobench.errors import CbobenchError, Misuse, show
 from cbobench.play.failure import described
-from cbobench.play.proof import SHIP, prove
+from cbobench.play.task import SHIP, prove
 from cbobench.results.folder import RunFolder
 from cbobench.results.lease import FOLDER, VISIBLE_WITHIN, refuse_unshared_folder
 from cbobench.results.source import PACKAGE, closure, libraries, top_level

@@ -22,8 +22,7 @@ import pyarrow as pa
 
 from cbobench.gp.actions import Finite
 from cbobench.gp.kernels import Array
-from cbobench.play.block import start
-from cbobench.play.rows import recorded_rounds
+from cbobench.play.block import recorded_rounds, start
 from cbobench.play.task import Task
 from cbobench.problems.base import Problem
 from cbobench.problems.simulator import LATEST, Simulator

@@ -27,7 +27,8 @@ from typing import Any, Protocol
 
 from cbobench.errors import CbobenchError
 from cbobench.play.failure import described
-from cbobench.play.task import Receipt, Task, TooLong, WorkerCrashed, carry_out, carry_out_there, crashed
+from cbobench.play.task import Receipt, Task, WorkerCrashed, carry_out, carry_out_there, crashed
+from cbobench.play.watch import TooLong
 from cbobench.problems.base import Problem
 from cbobench.registry import fresh_interpreter
 from cbobench.results.folder import RunFolder

@@ -15,7 +15,8 @@ from contextlib import suppress
 from math import inf
 
 from cbobench.errors import CbobenchError, CellFailure, Misuse, show, unknown
-from cbobench.play.task import Receipt, Task, TooLong, failed_row, publish_cells, published_receipt
+from cbobench.play.task import Receipt, Task, failed_row, publish_cells, published_receipt
+from cbobench.play.watch import TooLong
 from cbobench.problems.base import Problem
 from cbobench.results.folder import RunFolder
 from cbobench.results.lease import pair_id, send_heartbeat

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from cbobench.play.block import recorded_rounds
 from cbobench.play.recorder import Recorder
-from cbobench.play.rows import recorded_rounds
 from tests.helpers import problem
 
 

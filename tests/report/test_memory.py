@@ -7,7 +7,7 @@ import pyarrow as pa
 import pytest
 
 import cbobench
-from cbobench.play.rows import RoundRows
+from cbobench.play.block import RoundRows
 from cbobench.report.curves import curves
 from cbobench.report.figures import draw_all
 from cbobench.report.load import Run

@@ -62,7 +62,7 @@ WRONG = {
     "an empty int": (("seeds: 3", "seeds: !!int ''"), "suite.yaml:3: not valid YAML: '' is not of the kind int"),
     "an empty float": (("0.25", "!!float ''"), "'' is not of the kind float"),
     "a number of 5,000 digits": (("seeds: 3", "seeds: 1" + 5000 * "0"), "not valid YAML: '1000.*000' is not of the"),
-    "a number of 4,000 digits": (("seeds: 3", "seeds: 1" + 4000 * "0"), "seeds is a number of 13288 bits; allowed"),
+    "a number of 4,000 digits": (("seeds: 3", "seeds: 1" + 4000 * "0"), r"seeds is 1000[0.]*; allowed"),
     "bytes": (("0.25", "!!binary aGk="), "could not determine a constructor for the tag '.*binary'"),
     "a set": (("seeds: 3", "seeds: !!set {a}"), "could not determine a constructor"),
     "a date": (("suite: s", "suite: !!timestamp 2001-01-01"), "could not determine a constructor"),
@@ -199,7 +199,6 @@ def test_what_is_shown_is_bounded():
     assert show(tree).startswith("{'a': {'b': {'c': {...}}}, '0': [0, 1,")
     assert len(show("x" * 10**6)) == 120
     assert show("a\x1b") == r"'a\x1b'"
-    assert show(10**5000) == "a number of 16610 bits"
     assert show([1, "a", None, 0.5]) == "[1, 'a', None, 0.5]"
 
     class Mute(Exception):

@@ -75,8 +75,6 @@ def harm(how):
         threading.Thread(target=time.sleep, args=(1000,)).start()
     if how == "stdout":
         sys.stdout = sys.stderr = open(os.devnull, "w")
-    if how == "umask":
-        os.umask(0o777)
     if how == "hang":
         while True:
             time.sleep(0.01)
@@ -123,9 +121,6 @@ class Tender(Random):
         assert os.getcwd() != "/", "folder"
         assert signal.getsignal(signal.SIGTERM) != signal.SIG_DFL, "signals"
         assert sys.stdout.name != os.devnull, "streams"
-        mask = os.umask(0o022)
-        os.umask(mask)
-        assert mask != 0o777, "umask"
         assert np.random.get_state()[1][0] != 1, "seed"
         return super().ask(t)
 '''
@@ -157,7 +152,7 @@ def write_poison(folder: Path) -> dict[str, str]:
     return environment_of(folder)
 
 
-LEFT = ["seterr", "seed", "chdir", "warnings", "environ", "signals", "thread", "stdout", "umask"]
+LEFT = ["seterr", "seed", "chdir", "warnings", "environ", "signals", "thread", "stdout"]
 
 DIED = {
     "exit": "the cell crashed its worker 3 times",

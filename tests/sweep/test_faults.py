@@ -12,8 +12,7 @@ import pytest
 
 import cbobench
 from cbobench.cli import main
-from cbobench.play.proof import OtherCode
-from cbobench.play.task import carry_out_there
+from cbobench.play.task import OtherCode, carry_out_there
 from cbobench.report.compare import compare
 from cbobench.report.load import Run
 from cbobench.results.bundle import open_run
@@ -60,7 +59,7 @@ def test_what_is_published_between_two_listings_is_no_damage(small_suite, tmp_pa
 
 THERE = """
 import pickle, sys
-from cbobench.play.proof import OtherCode
+from cbobench.play.task import OtherCode
 from cbobench.play.task import carry_out_there
 problem, task, folder = pickle.load(open(sys.argv[1], "rb"))
 try:
@@ -97,7 +96,7 @@ def test_a_worker_with_other_code_is_refused(small_suite, tmp_path):
 
 def test_a_worker_with_another_numpy_is_refused(small_suite, tmp_path, monkeypatch):
     todo = plan(small_suite(), out=tmp_path / "run", cpus=0)
-    monkeypatch.setattr("cbobench.play.proof.libraries", lambda name: "numpy 1.0.0, scipy 1.0.0")
+    monkeypatch.setattr("cbobench.play.task.libraries", lambda name: "numpy 1.0.0, scipy 1.0.0")
     with pytest.raises(OtherCode, match="other libraries for .*: numpy 1.0.0, scipy 1.0.0, the driver has numpy"):
         carry_out_there(next(iter(todo.suite.problems.values())), todo.tasks[0], todo.folder)
 

@@ -9,8 +9,9 @@ import pytest
 
 import cbobench
 from cbobench.algorithms.references import Random
-from cbobench.play import answers
-from cbobench.play.task import TooLong, carry_out
+from cbobench.play import watch
+from cbobench.play.task import carry_out
+from cbobench.play.watch import TooLong
 from cbobench.sweep import blocks as paces
 from cbobench.sweep.blocks import Pace
 from cbobench.sweep.run import execute, plan
@@ -110,7 +111,7 @@ def test_pieces_change_nothing_and_resume(small_suite, tmp_path, monkeypatch):
 
 def test_what_takes_too_long_is_given_back_and_cut(write_suite, tmp_path, monkeypatch):
     """The whole task would be lost with its machine; what it played until then is."""
-    monkeypatch.setattr(answers, "TRIAL", 0.1)
+    monkeypatch.setattr(watch, "TRIAL", 0.1)
     monkeypatch.setattr(paces, "LONG", 1.0)
     monkeypatch.setattr(paces, "TASK_SECONDS", 0.5)
     text = "suite: t\nhorizon: 50\nseeds: 24\nproblems: [rkhs-1d]\nalgorithms: ['tests.sweep.test_pace:Sleepy']\n"
@@ -124,7 +125,7 @@ def test_what_takes_too_long_is_given_back_and_cut(write_suite, tmp_path, monkey
 
 def test_a_task_that_may_be_given_back_plays_on_where_it_is_quick(first, tmp_path, monkeypatch):
     todo, task, _ = first
-    monkeypatch.setattr(answers, "TRIAL", 0.0)
+    monkeypatch.setattr(watch, "TRIAL", 0.0)
     problem = todo.suite.problems[task.pair.problem.title]
     quick, slow = (carry_out(problem, replace(task, give_back=limit), todo.folder) for limit in (paces.LONG, 0.0))
     assert quick.ok == 50

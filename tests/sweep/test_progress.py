@@ -7,22 +7,10 @@ from types import SimpleNamespace
 import pytest
 
 from cbobench.play.task import Receipt
-from cbobench.play.underway import Listener, Teller
 from cbobench.sweep import progress
 from cbobench.sweep.progress import Progress, RoundCounter
 from cbobench.sweep.run import execute, plan
 from cbobench.words import time_left
-
-
-def test_a_driver_hears_of_rounds():
-    listener = Listener("some-call")
-    try:
-        Teller("some-call", "a", 5)(7)
-        Teller("another-call", "b", 5)(7)
-        assert listener.heard() in ({"a": 35}, {}), "nothing where there are no such sockets"
-        assert listener.heard() == {}
-    finally:
-        listener.close()
 
 
 def test_the_rest_takes_what_the_rounds_so_far_took(small_suite, tmp_path, monkeypatch):
