@@ -78,6 +78,7 @@ reference: .make/install  ## derive the reference of a problem on a box: NAME=gr
 pages: .make/install  ## write what pages take from the code: tables of methods, problems and suites, Python names
 	$(BIN)/python docs/tables.py
 	$(BIN)/python docs/names.py
+	$(BIN)/python docs/architecture.py
 
 # Pictures are kept in .make/site by what they depend on; ARGS="--pictures cei gramacy": only these.
 site: .make/docs  ## build the documentation site into build/site; warnings and links that lead nowhere are errors

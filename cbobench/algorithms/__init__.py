@@ -1,4 +1,7 @@
-"""Algorithms: one family per file, each readable beside its paper's pseudo-code, found by location."""
+"""Algorithms: one family per file.
+
+Each is readable beside its paper's pseudo-code, and found by its location.
+"""
 
 from cbobench.registry import Registry
 

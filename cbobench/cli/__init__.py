@@ -1,4 +1,7 @@
-"""The command line: its arguments, and one function per command (`do_run`, `do_compare`, ...)."""
+"""The command line.
+
+`cbobench.cli.arguments` parses; a command is a function `do_run`, `do_compare`, ... of the modules beside it.
+"""
 
 from cbobench.cli.arguments import entry, main, make_parser
 

@@ -1,1 +1,4 @@
-"""One HTML file that shows runs and opens offline: the numbers of `report` as data, in a template with its library."""
+"""One HTML file of a run.
+
+One HTML file that shows runs and opens offline: the numbers of `report` as data, in a template with its library.
+"""

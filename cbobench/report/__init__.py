@@ -1,4 +1,6 @@
-"""From published results to frames, tables and figures; recipes in `analysis/` sit on top.
+"""Tables, figures and verdicts.
+
+From published results to frames, tables and figures; recipes in `analysis/` sit on top.
 
 May be touched freely: none of it enters a result. With care: names of columns, which users' notebooks read. It reads
 `cbobench.results` and the table of metrics, and never plays or starts anything.

@@ -1,4 +1,6 @@
-"""Arrays in, numbers out: intervals, paired comparisons, ranks, profiles, growth of curves.
+"""Intervals, tests, ranks, profiles.
+
+Arrays in, numbers out: intervals, paired comparisons, ranks, profiles, growth of curves.
 
 May be touched freely: nothing here plays or enters a result. With care: what an interval or a test is decides what
 every table says, so methods are chosen by their measured coverage (`benchmarks/coverage.py`), and no number of one
