@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import graphlib
 import re
 import subprocess
 import sys
@@ -50,14 +51,18 @@ def room(path):
 
 
 def imported(path):
-    for node in ast.walk(ast.parse(path.read_text())):
+    return imported_by(ast.parse(path.read_text()))
+
+
+def imported_by(tree):
+    for node in ast.walk(tree):
         if isinstance(node, ast.Import):
             yield from (alias.name for alias in node.names)
         elif isinstance(node, ast.ImportFrom) and node.level == 0 and node.module:
             yield node.module
             yield from (f"{node.module}.{alias.name}" for alias in node.names)
         elif isinstance(node, ast.ImportFrom):
-            pytest.fail(f"{path}: relative import")
+            pytest.fail(f"{ast.unparse(node)}: relative import")
 
 
 def forbidden(path):
@@ -76,6 +81,35 @@ def forbidden(path):
 
 def test_imports_go_one_way():
     assert [line for path in FILES for line in forbidden(path)] == []
+
+
+def find_circle(files, root):
+    """Modules that import each other in a circle, imports within functions included, those for types alone left out."""
+    modules = {".".join(p.relative_to(root).with_suffix("").parts).removesuffix(".__init__"): p for p in files}
+    graph = {}
+    for name, path in modules.items():
+        tree = ast.parse(path.read_text())
+        types = [n for n in ast.walk(tree) if isinstance(n, ast.If) and ast.unparse(n.test) == "TYPE_CHECKING"]
+        typed = {m for n in types for m in imported_by(n)}
+        graph[name] = {m for m in imported_by(tree) if m in modules and m not in typed} - {name}
+        if path.name == "__init__.py":  # what a package offers by name is imported by its users, not by its modules
+            graph[name] = set()
+    try:
+        graphlib.TopologicalSorter(graph).prepare()
+    except graphlib.CycleError as error:
+        return error.args[1]
+    return []
+
+
+def test_no_files_import_each_other_in_a_circle():
+    assert find_circle(FILES, PACKAGE.parent) == []
+
+
+def test_a_circle_within_functions_is_found(tmp_path):
+    (tmp_path / "a.py").write_text("def f():\n    from b import x\n")
+    (tmp_path / "b.py").write_text("import c\n")
+    (tmp_path / "c.py").write_text("from a import f\n")
+    assert {*find_circle(sorted(tmp_path.glob("*.py")), tmp_path)} == {"a", "b", "c"}
 
 
 def test_recipes_import_only_cbobench():
