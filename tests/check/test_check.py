@@ -10,12 +10,10 @@ from cbobench.check.report import OF_METHODS, OF_PROBLEMS, check
 from cbobench.cli import main
 
 SAMPLE = {
-    "algorithms": ["bandit-oco", "scgp-ucb", "cei"],
+    "algorithms": ["random", "bandit-oco", "scgp-ucb", "cei"],
     "problems": ["gramacy", "feasible-pocket-drift"],
 }
-
-
-LONG = ["bandit-oco", "cei", "feasible-pocket-drift"]
+LONG = ["bandit-oco", "scgp-ucb", "cei", "feasible-pocket-drift"]
 
 
 @pytest.mark.parametrize(
