@@ -57,6 +57,23 @@ def entry(name: str, *more: Any) -> Any:
     return pytest.param(name, *more, marks=pytest.mark.skip(reason=f"{name}: {missing}") if missing else ())
 
 
+SAMPLE = {
+    "admmbo", "bandit-oco", "cei", "ckb-restart", "ckb-ts", "ckb-ucb", "fixed-penalty", "penalty-noisy", "random",
+    "rpol-sw", "safeopt", "scbo",
+}  # fmt: skip
+"""Methods that play where a law is tried on every method: the others are long forms."""
+
+
+def learners(*more: Any) -> list[Any]:
+    """All methods that know no reference, as `entry` gives them."""
+    names = [name for name in ALGORITHMS.names() if not ALGORITHMS.get(name).reference]
+    every = {name: entry(name, *more) for name in names}
+    return [
+        one if name in SAMPLE else pytest.param(*one.values, marks=[*one.marks, pytest.mark.long])
+        for name, one in every.items()
+    ]
+
+
 def problem(name: str, **settings: Any) -> Problem:
     """A prepared problem by name."""
     made: Problem = params.build(PROBLEMS.get(name), settings)

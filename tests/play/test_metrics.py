@@ -69,6 +69,7 @@ def test_cutting_the_horizon_changes_no_bit(instances):
 def test_recorded_rounds():
     assert recorded_rounds(5, None).tolist() == [1, 2, 3, 4, 5]
     assert recorded_rounds(5, 1000).tolist() == [1, 2, 3, 4, 5]
+    assert recorded_rounds(7, 3).tolist() == [3, 5, 7], "rounded up"
     kept = recorded_rounds(10_000, 1000)
     assert kept.tolist() == list(range(10, 10_001, 10))
     for horizon, keep in ((2007, 1000), (2011, 1000), (970, 7), (199_999, 1000)):

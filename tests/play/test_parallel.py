@@ -216,8 +216,6 @@ def test_it_is_part_of_a_cell_and_one_is_none(suite):
     ("given", "said"),
     [
         ("0", "parallel is 0; allowed: a whole number of evaluations under way, from 1 to 8, as the horizon is 9"),
-        ("9", "parallel is 9; allowed: a whole number"),
-        ("true", "parallel is True; allowed: a whole number"),
         ("many", "parallel is 'many'; allowed: a whole number"),
         ("{as: batch}", "parallel is {'as': 'batch'}; allowed: a number, or {points: number, as: batch}"),
         ("{points: 3, as: bulk}", "parallel: as is 'bulk'; allowed: asynchronous, batch"),
@@ -279,6 +277,7 @@ def test_same_bits_for_blocks_workers_and_a_restart_with_fitted_models(suite, tm
     assert one.tolist() != other.tolist(), "negative control: they depend on how many are under way"
 
 
+@pytest.mark.long
 @pytest.mark.slow
 def test_same_bits_on_ray_with_fitted_models(suite, tmp_path, command):
     path = suite()

@@ -86,6 +86,7 @@ def test_thinned_rounds_are_rounds_of_the_whole(tmp_path):
     assert (cells["simple_regret"].isna() == cells["first_feasible"].isna()).all(), "functions move after round 100"
 
 
+@pytest.mark.long
 @pytest.mark.slow
 def test_simple_regret_tells_what_regret_does_not():
     """CEI with λ = 0.01 has about half of random's regret on gardner-1, and more than twice its simple regret."""

@@ -1,0 +1,69 @@
+"""What the round loop checks, and what a play leaves behind in its process."""
+
+from __future__ import annotations
+
+import os
+import random
+import signal
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from cbobench.algorithms.references import Random
+from cbobench.errors import CellFailure
+from cbobench.play.isolation import isolated
+from cbobench.play.play import Play
+from tests.helpers import problem
+
+
+@pytest.mark.parametrize(
+    ("name", "chosen", "says"),
+    [
+        ("rkhs", [0, -1], "round 3: action -1 of replicate 1 is no index of the set; it must give 0 to 11"),
+        ("rkhs", [12, 0], "round 3: action 12 of replicate 0 is no index"),
+        ("rkhs", [0.0, 1.0], "round 3: ask gave float64 of shape"),
+        ("gramacy", [[0.5, 0.5], [0.5, np.nan]], "round 3: action .* of replicate 1 is not in the box"),
+    ],
+)
+def test_an_action_outside_the_set_is_refused_before_anybody_uses_it(name, chosen, says):
+    task = problem(name, n=12) if name == "rkhs" else problem(name)
+    heard = []
+
+    class Wrong(Random):
+        def ask(self, t):
+            return np.array(chosen) if t == 3 else super().ask(t)
+
+        def tell(self, t, actions, feedback):
+            heard.append(t)
+
+    play = Play(task, "p", Wrong(), "a", [0, 1], 5)
+    channel = play.channel.at
+    play.channel.at = lambda t, actions: (heard.append(-t), channel(t, actions))[1]
+    with pytest.raises(CellFailure, match=says):
+        list(play)
+    assert heard == [-1, 1, -2, 2]
+
+
+def test_global_generators_begin_from_a_stream_of_the_cells_and_are_put_back():
+    def drawn(*name):
+        with isolated(*name):
+            return random.random(), np.random.rand()  # noqa: NPY002
+
+    def state():
+        return random.getstate(), np.random.get_state()[1].tolist()  # noqa: NPY002
+
+    before = state()
+    assert drawn("p", "a", 0) == drawn("p", "a", 0)
+    assert not {*drawn("p", "a", 0)} & {*drawn("p", "a", 1)}
+    assert state() == before
+
+
+def test_a_play_puts_back_what_belongs_to_the_process(monkeypatch, tmp_path):
+    monkeypatch.setenv("KEPT", "yes")
+    folder, handler = Path.cwd(), signal.getsignal(signal.SIGUSR1)
+    with isolated("p", "a", 0):
+        os.chdir(tmp_path)
+        os.environ.pop("KEPT")
+        signal.signal(signal.SIGUSR1, signal.SIG_IGN)
+    assert (Path.cwd(), os.environ["KEPT"], signal.getsignal(signal.SIGUSR1)) == (folder, "yes", handler)
