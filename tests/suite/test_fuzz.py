@@ -1,6 +1,7 @@
 """Suites and run folders changed at random: each is taken, or refused in one line with exit code 1 or 2.
 
-Never a traceback, never a change on disk. The examples are the same in every run.
+Never a traceback, never a change on disk. The examples are the same in every run; the long forms have twenty times as
+many.
 """
 
 from __future__ import annotations
@@ -23,9 +24,10 @@ from hypothesis import strategies as st
 from cbobench.cli import main, make_parser
 from cbobench.errors import printable
 
-SUITES = 1400
-FOLDERS = 350
+SUITES, FOLDERS = 35, 18  # examples of a short form
+LONG = 20  # times as many in a long one
 same_parser = functools.cache(make_parser)  # to build one takes a third of the time in which a suite is read
+FORMS = pytest.mark.parametrize("times", [1, pytest.param(LONG, marks=pytest.mark.long)])
 ALIKE = {"derandomize": True, "database": None, "deadline": None, "suppress_health_check": list(HealthCheck)}
 
 SUITE = """\
@@ -148,11 +150,14 @@ def test_the_suite_that_is_changed_is_good(place):
     assert dry_run(place, SUITE.encode()) == 0
 
 
-@pytest.mark.slow
-@settings(max_examples=SUITES // 2, **ALIKE)
-@given(st.lists(CUTS, min_size=1, max_size=3))
-def test_texts_changed_at_random(place, cuts):
-    assert dry_run(place, cut(SUITE, cuts).encode()) in (0, 2)
+@FORMS
+def test_texts_changed_at_random(place, times):
+    @settings(max_examples=SUITES * times, **ALIKE)
+    @given(st.lists(CUTS, min_size=1, max_size=3))
+    def check(cuts):
+        assert dry_run(place, cut(SUITE, cuts).encode()) in (0, 2)
+
+    check()
 
 
 PARSED = {
@@ -163,12 +168,16 @@ PARSED = {
 }  # fmt: skip
 
 
-@pytest.mark.slow
-@settings(max_examples=SUITES // 2, **ALIKE)
-@given(st.sampled_from(sorted(places(PARSED), key=str)), VALUES)
-def test_values_changed_at_random(place, path, value):
+@FORMS
+def test_values_changed_at_random(place, times):
     """JSON is YAML: escapes that JSON writes for half a surrogate pair come as they are."""
-    assert dry_run(place, json.dumps(replaced(PARSED, path, value)).encode()) in (0, 2)
+
+    @settings(max_examples=SUITES * times, **ALIKE)
+    @given(st.sampled_from(sorted(places(PARSED), key=str)), VALUES)
+    def check(path, value):
+        assert dry_run(place, json.dumps(replaced(PARSED, path, value)).encode()) in (0, 2)
+
+    check()
 
 
 RUN = {
@@ -266,24 +275,30 @@ def changed(files, which, change):
     return files
 
 
-@pytest.mark.slow
-@settings(max_examples=FOLDERS, **ALIKE)
-@given(st.lists(st.tuples(st.integers(0, 20), CHANGES), min_size=1, max_size=2), st.sampled_from(COMMANDS))
-def test_run_folders_changed_at_random(place, played, changes, command):
-    files = played()
+def write_changed(folder, files, changes):
+    """Write a run folder with some of its files changed, in place of the one before."""
     for which, change in changes:
         if files:
             files = changed(files, which, change)
-    shutil.rmtree(place / "run", ignore_errors=True)
+    shutil.rmtree(folder, ignore_errors=True)
     for path, content in files.items():
-        (place / "run" / path).parent.mkdir(parents=True, exist_ok=True)
-        (place / "run" / path).write_bytes(content)
-    before = contents(place)
-    words = [command, place / "run"]
-    if command == "run":
-        (place / "suite.yaml").write_text(json.dumps(RUN))
-        words = ["run", place / "suite.yaml", "--out", place / "run", "--dry-run"]
+        (folder / path).parent.mkdir(parents=True, exist_ok=True)
+        (folder / path).write_bytes(content)
+
+
+@FORMS
+def test_run_folders_changed_at_random(place, played, times):
+    run, suite = place / "run", place / "suite.yaml"
+    suite.write_text(json.dumps(RUN))
+
+    @settings(max_examples=FOLDERS * times, **ALIKE)
+    @given(st.lists(st.tuples(st.integers(0, 20), CHANGES), min_size=1, max_size=2), st.sampled_from(COMMANDS))
+    def check(changes, command):
+        write_changed(run, played(), changes)
         before = contents(place)
-    with mock.patch("cbobench.sweep.estimate.estimate", return_value=""):
-        one_line_or_nothing(words)
-    assert contents(place) == before
+        with mock.patch("cbobench.sweep.estimate.estimate", return_value=""):
+            one_line_or_nothing(["run", suite, "--out", run, "--dry-run"] if command == "run" else [command, run])
+        assert contents(place) == before
+
+    check()
+    shutil.rmtree(run)

@@ -157,13 +157,14 @@ def read_or_refusal(run):
     ]
 
 
-def test_any_json_in_any_place_is_read_or_refused(played, edited):
-    """Every kind of value in every place: the run is read, or one line says what is wrong."""
+@pytest.mark.parametrize("step", [len(STRANGE), pytest.param(1, marks=pytest.mark.long)])
+def test_any_json_in_any_place_is_read_or_refused(played, edited, step):
+    """A value in every place, each kind in its turn, or all kinds: the run is read, or one line says what is wrong."""
     run, content = played
     outcomes = set()
     found = [path for path in places(content) if path[:2] != ("invocations", 0) or len(path) == 3]
     for number, path in enumerate(found):
-        for value in STRANGE[number % 3 :: 3]:
+        for value in STRANGE[number % step :: step]:
 
             def put(content, path=path, value=value):
                 if not path:

@@ -33,12 +33,8 @@ def bomb(levels=8):
 
 
 BOMBS = {
-    "horizon": ("horizon: 10", "horizon: {}"), "seeds": ("seeds: 3", "seeds: {}"), "suite": ("suite: s", "suite: {}"),
-    "record": ("seeds: 3", "seeds: 3\nrecord: {}"), "shared": ("seeds: 3", "seeds: 3\nshared: {}"),
-    "audit": ("seeds: 3", "seeds: 3\naudit: {}"), "about": ("seeds: 3", "seeds: 3\nabout: {}"),
-    "unknown": ("seeds: 3", "seeds: 3\nseds: {}"), "key": ("horizon: 10", "? {}\n: 10"),
-    "label": ("h: 0.25", "label: {}"), "parameter": ("0.25", "{}"), "sweep": ("0.25", "{{sweep: {}}}"),
-    "in a sweep": ("0.25", "{{sweep: [{}]}}"), "entry": ("- ckb-ucb", "- {}"), "settings": ("{h: 0.25}", "{}"),
+    "value": ("horizon: 10", "horizon: {}"), "unknown": ("seeds: 3", "seeds: 3\nseds: {}"),
+    "key": ("horizon: 10", "? {}\n: 10"), "sweep": ("0.25", "{{sweep: [{}]}}"), "entry": ("- ckb-ucb", "- {}"),
 }  # fmt: skip
 AXES = ("h", "lengthscale", "B", "G", "noise_f")
 SWEEP = "{sweep: [" + ", ".join(str(i / 100) for i in range(1, 101)) + "]}"
@@ -58,14 +54,10 @@ WRONG = {
         "11 pairs x 1,000,000 seeds = 11,000,000 cells; allowed: 10,000,000",
     ),
     "a list as a mapping": (("{h: 0.25}", "!!map [1]"), "suite.yaml:5: not valid YAML: expected a mapping"),
-    "a mapping as a list": (("seeds: 3", "seeds: !!seq {a: 1}"), "suite.yaml:3: not valid YAML: expected a list"),
     "an empty int": (("seeds: 3", "seeds: !!int ''"), "suite.yaml:3: not valid YAML: '' is not of the kind int"),
-    "an empty float": (("0.25", "!!float ''"), "'' is not of the kind float"),
     "a number of 5,000 digits": (("seeds: 3", "seeds: 1" + 5000 * "0"), "not valid YAML: '1000.*000' is not of the"),
     "a number of 4,000 digits": (("seeds: 3", "seeds: 1" + 4000 * "0"), r"seeds is 1000[0.]*; allowed"),
     "bytes": (("0.25", "!!binary aGk="), "could not determine a constructor for the tag '.*binary'"),
-    "a set": (("seeds: 3", "seeds: !!set {a}"), "could not determine a constructor"),
-    "a date": (("suite: s", "suite: !!timestamp 2001-01-01"), "could not determine a constructor"),
     "itself": (("seeds: 3", "seeds: &a [*a]"), "suite.yaml:3: not valid YAML: an alias within what it stands for"),
     "deep": (("seeds: 3", "seeds: " + 3000 * "[" + 3000 * "]"), "suite.yaml:3: nested more than 20 deep"),
     "deep by aliases": (
@@ -86,7 +78,6 @@ WRONG = {
     "a long label": (("h: 0.25", f"label: {201 * 'x'}"), "suite.yaml:5: 'label' has 201 characters; allowed: 200"),
     "a long name": (("suite: s", f"suite: {101 * 's'}"), "suite.yaml:1: 'suite' has 101 characters; allowed: 100"),
     "a path as a name": (("suite: s", "suite: ../../s"), "suite is '../../s'; allowed: a name of letters"),
-    "an absolute name": (("suite: s", "suite: /tmp/s"), "suite is '/tmp/s'; allowed: a name of letters"),
     "a seed past the last": (("seeds: 3", f"seeds: {{first: {2**62}, count: 2}}"), "allowed: a count, a list"),
     "too many seeds": (("seeds: 3", "seeds: 1000000000"), "; from 1 to [0-9,]+ of them, none above [0-9,]+"),
     "code with an end of line": (("- ckb-ucb", r'- "evil:X\n"'), r"holds U\+000A"),
