@@ -62,7 +62,7 @@ def test_other_code_is_refused_or_sent(small_suite, tmp_path, command):
     assert plain.returncode == 2, plain.stderr
     assert re.fullmatch(
         r"cbobench: nothing is played: 1 of 1 node \(\S+\): worker \S+ has other code for rkhs-1d / ckb-.*, the driver "
-        r"has \w+; install the same on every machine, or send this machine's with --ship, then run again",
+        r"has [\w-]+; install the same on every machine, or send this machine's with --ship, then run again",
         plain.stderr.splitlines()[-1],
     ), plain.stderr
     assert shipped.returncode == 0, shipped.stderr
