@@ -55,7 +55,7 @@ class Nodes:
         found = []
         for place in Path("/proc").glob("[0-9]*"):
             try:
-                titled = (place / "cmdline").read_bytes().startswith(b"ray::carry_out_there")
+                titled = (place / "cmdline").read_bytes().startswith(b"ray::play_task_on_worker")
                 if titled and f":{self.address.rpartition(':')[2]}".encode() in self.line_of(place):
                     found.append(int(place.name))
             except (OSError, ValueError):

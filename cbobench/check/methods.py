@@ -28,7 +28,7 @@ from cbobench.check.trial import (
     select_replicate,
 )
 from cbobench.gp.kernels import Array
-from cbobench.play.failure import described
+from cbobench.play.failure import describe_error
 from cbobench.play.play import Play
 from cbobench.problems.base import Actions, Channel, Drawn, Feedback, Problem, Shown
 from cbobench.problems.box import BoxInstances
@@ -299,7 +299,7 @@ def _again(trial: Trial, setting: Setting, tape: _Tape) -> Iterator[Actions | st
             yield chosen.copy()
             algorithm.tell(t, chosen, tape.at(t, chosen))
         except Exception as error:  # a user's class may raise anything
-            yield described(error)[0]
+            yield describe_error(error)[0]
 
 
 @contextmanager

@@ -19,7 +19,7 @@ from cbobench.algorithms import ALGORITHMS
 from cbobench.check import methods, problems, scores
 from cbobench.check.trial import SEEDS, Finding, SharedState, Trial, seed_global_generators, trials
 from cbobench.errors import CbobenchError, one_line
-from cbobench.play.isolation import standard_rules
+from cbobench.play.isolation import default_warnings
 from cbobench.problems import PROBLEMS
 from cbobench.problems.data import DataFolder
 from cbobench.registry import fresh_interpreter, registry_of
@@ -112,7 +112,7 @@ def check(
     for law, subjects, judge in laws:
         if only and law not in {*only, *MAKING}:
             continue
-        with standard_rules(), np.errstate(all="ignore"):  # what is wrong is said in a sentence
+        with default_warnings(), np.errstate(all="ignore"):  # what is wrong is said in a sentence
             verdicts.append(Verdict(law, skipped=True) if stopped else _judge(law, subjects, judge))
         stopped |= verdicts[-1].finding is not None and law in GATES
         on_verdict(verdicts[-1])
@@ -194,7 +194,7 @@ def _same_in_a_fresh_process(name: str, settings: Mapping[str, Any], state: Shar
 
 def play_here(name: str, settings: Mapping[str, Any]) -> str:
     """The hash of a short play: of an algorithm on its first place, of a problem under random play."""
-    with standard_rules(), seed_global_generators(1):
+    with default_warnings(), seed_global_generators(1):
         if kind_of(name) == "algorithm":
             trial = next(trials(ALGORITHMS.get(name, beside=[Path()]), name, settings))
         else:

@@ -17,7 +17,7 @@ import numpy as np
 from cbobench import params
 from cbobench.errors import CbobenchError
 from cbobench.gp.kernels import Array
-from cbobench.play.failure import described
+from cbobench.play.failure import describe_error
 from cbobench.play.play import Play
 from cbobench.problems import PROBLEMS
 from cbobench.problems.base import Problem
@@ -95,7 +95,7 @@ def play_to_arrays(play: Play) -> dict[str, Array]:
     try:
         chunks = list(play)
     except Exception as error:  # a user's class may raise anything
-        raise Broken(described(error)[0]) from error
+        raise Broken(describe_error(error)[0]) from error
     found = {
         name: np.concatenate([getattr(c, name) for c in chunks]) for name in ("actions", "observed_f", "observed_g")
     }

@@ -1,4 +1,4 @@
-"""What a failed cell leaves: one line and a traceback that can be stored, printed and compared whatever was raised."""
+"""Describes an error as one line and a traceback that can be stored and printed, whatever was raised."""
 
 from __future__ import annotations
 
@@ -21,20 +21,20 @@ class TimedOut(BaseException):
     """A cell took too long. No Exception, so that a cell that catches those does not catch this."""
 
 
-def reraise_the_users(error: BaseException) -> None:
-    """Raise `Interrupted` where that is behind an error: a cell may turn it into another one, or fail in its course."""
-    for one in _behind(error):
+def reraise_interrupt(error: BaseException) -> None:
+    """Raise `Interrupted` again if it caused an error: a cell may turn it into another one, or fail while it passes."""
+    for one in _causes(error):
         if isinstance(one, Interrupted):
             raise one
 
 
-def is_overdue(error: BaseException) -> bool:
-    """Whether `TimedOut` is behind an error."""
-    return any(isinstance(one, TimedOut) for one in _behind(error))
+def is_timeout(error: BaseException) -> bool:
+    """Whether `TimedOut` caused an error."""
+    return any(isinstance(one, TimedOut) for one in _causes(error))
 
 
-def _behind(error: BaseException) -> Iterator[BaseException]:
-    """An error, and those in whose course or because of which it was raised."""
+def _causes(error: BaseException) -> Iterator[BaseException]:
+    """An error with its causes and contexts."""
     seen, waiting = set(), [error]
     while waiting:
         one = waiting.pop()
@@ -44,14 +44,14 @@ def _behind(error: BaseException) -> Iterator[BaseException]:
             waiting += [other for other in (one.__cause__, one.__context__) if other is not None]
 
 
-def described(error: BaseException) -> tuple[str, str]:
+def describe_error(error: BaseException) -> tuple[str, str]:
     """One line that says what was raised, with the round, and the traceback."""
     kind = type(error).__name__
     try:
         lines = str(error)[: 10 * LONGEST_LINE].strip().splitlines()
         message = lines[0] if lines else ""
     except BaseException as another:  # its text is code of the user's, too
-        reraise_the_users(another)
+        reraise_interrupt(another)
         message = "(its text cannot be shown)"
     text = message
     if not isinstance(error, CbobenchError | TimedOut):
@@ -61,7 +61,7 @@ def described(error: BaseException) -> tuple[str, str]:
     try:
         trace = "".join(traceback.format_exception(error))
     except BaseException as another:
-        reraise_the_users(another)
+        reraise_interrupt(another)
         trace = f"{kind} (its traceback cannot be shown)"
     return safe_line(": ".join([*rounds, text])), safe_text(trace)
 

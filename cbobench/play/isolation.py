@@ -1,8 +1,8 @@
-"""What a cell's code changes in its process ends with the cell: the next one meets what this one met.
+"""Restores the state of the process after each play, so that no cell's code affects the next cell.
 
-Algorithms and problems are a user's code, and many cells share a worker. What belongs to the process and not to the
-cell (floating-point rules, warnings, the working folder, environment, signal handlers, streams, global generators) is
-put back after each play. The global generators of Python and NumPy begin each play from a stream that its cells name.
+Algorithms and problems are a user's code, and many cells share a worker. Restored are floating-point rules, warnings,
+the working directory, the environment, signal handlers, standard streams and global random generators. The global
+generators of Python and NumPy begin each play from a stream that its cells name.
 """
 
 from __future__ import annotations
@@ -32,9 +32,9 @@ HANDLED = tuple(
 
 @contextmanager
 def isolated(*name: Part) -> Iterator[None]:
-    """Within, global generators begin from the stream of that name; after it the process is as it was before.
+    """Seed the global generators from the stream of that name, and restore the process afterwards.
 
-    Threads and memory are not put back (see `cbobench.threads.lingering`).
+    Threads and memory are not restored (see `cbobench.threads.lingering`).
     """
     before = [(put_back, look()) for look, put_back in _STATE]
     with np.errstate(), warnings.catch_warnings():
@@ -50,7 +50,7 @@ def isolated(*name: Part) -> Iterator[None]:
 
 
 @contextmanager
-def standard_rules() -> Iterator[None]:
+def default_warnings() -> Iterator[None]:
     """Python's and NumPy's own rules for warnings and floating-point errors, whatever an imported module has set."""
     with np.errstate(divide="warn", over="warn", invalid="warn", under="ignore"), warnings.catch_warnings():
         warnings.resetwarnings()
@@ -59,10 +59,10 @@ def standard_rules() -> Iterator[None]:
         yield
 
 
-class Unseen(io.BufferedIOBase):
-    """Takes what is printed, and keeps the beginning of it."""
+class CapturedOutput(io.BufferedIOBase):
+    """Discards what is printed but its first bytes."""
 
-    name = "<unseen>"
+    name = "<captured>"
 
     def __init__(self) -> None:
         self.beginning = b""
@@ -87,9 +87,9 @@ class Unseen(io.BufferedIOBase):
 
 
 @contextmanager
-def unseen() -> Iterator[Unseen]:
-    """Around a play elsewhere than before the user's eyes: nothing that Python prints within is shown."""
-    taken = Unseen()
+def captured_output() -> Iterator[CapturedOutput]:
+    """Capture what Python prints within; a worker on another machine shows nothing."""
+    taken = CapturedOutput()
     streams = [io.TextIOWrapper(taken, "utf-8", "backslashreplace", write_through=True) for _ in range(2)]
     with redirect_stdout(streams[0]), redirect_stderr(streams[1]):
         yield taken
@@ -152,4 +152,4 @@ _STATE: list[tuple[Callable[[], Any], Callable[[Any], Any]]] = [
     (random.getstate, random.setstate),
     (_generator, _set_generator),
 ]
-"""What is looked at before a play, and how it is put back."""
+"""Pairs of a reader before a play and a setter after it."""

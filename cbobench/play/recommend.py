@@ -1,4 +1,4 @@
-"""What S cells would recommend in some rounds of a play, and the incumbents of those that do not model f and g."""
+"""Recommendations of S cells, and incumbents for algorithms that do not model f and g."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Keeps the metrics of S cells while they are played, always from the noise-free f and g."""
+"""Records the metrics of S cells while they are played, from the noise-free f and g."""
 
 from __future__ import annotations
 

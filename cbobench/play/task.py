@@ -1,4 +1,4 @@
-"""What a worker does: play the cells of one task, stream their rounds to Parquet, and publish. Returns a receipt."""
+"""Plays the cells of one task on a worker, streams their rounds to Parquet, and publishes. Returns a receipt."""
 
 from __future__ import annotations
 
@@ -18,9 +18,18 @@ import pyarrow as pa
 from cbobench.errors import CbobenchError, Misuse
 from cbobench.play.audit import Audit
 from cbobench.play.block import start, summaries
-from cbobench.play.failure import described, is_overdue, reraise_the_users, safe_text
-from cbobench.play.isolation import isolated, standard_rules, unseen
-from cbobench.play.watch import GivenBack, TooLong, Unwatched, Watch, report_of, reported, try_out, watched
+from cbobench.play.failure import describe_error, is_timeout, reraise_interrupt, safe_text
+from cbobench.play.isolation import captured_output, default_warnings, isolated
+from cbobench.play.watch import (
+    GivenBack,
+    NoWatchdog,
+    TooLong,
+    Watchdog,
+    read_stacks,
+    stacks_path,
+    watch_play,
+    watch_speed,
+)
 from cbobench.problems.base import Problem
 from cbobench.results.folder import RunFolder
 from cbobench.results.lease import refuse_unshared_folder
@@ -124,8 +133,8 @@ class OtherCode(CbobenchError):
     """A worker has other code or libraries than the driver that planned the sweep."""
 
 
-def prove(problem: str, algorithm: str, label: str, source: str, wanted: str) -> None:
-    """Show that this process would play a pair with the driver's code.
+def refuse_other_code(problem: str, algorithm: str, label: str, source: str, wanted: str) -> None:
+    """Raise unless this process would play a pair with the driver's code.
 
     Args:
         problem, algorithm: registered names or import paths.
@@ -150,12 +159,12 @@ def prove(problem: str, algorithm: str, label: str, source: str, wanted: str) ->
             )
 
 
-def crashed(folder: RunFolder, task: Task, how: str) -> WorkerCrashed:
-    """What became of a task whose process ended: it hung, where it says so itself, and else died as told.
+def explain_crash(folder: RunFolder, task: Task, how: str) -> WorkerCrashed:
+    """Say how a worker died: it hung if it has written its stacks, else it died as the caller says.
 
-    What it has left half-written is removed.
+    Its temporary files are removed.
     """
-    stacks = reported(folder, task.name)
+    stacks = read_stacks(folder, task.name)
     folder.remove_temporary([task.name])  # now: the driver may write under that name as soon as it hears of it
     if not stacks:
         return WorkerCrashed(how)
@@ -163,8 +172,8 @@ def crashed(folder: RunFolder, task: Task, how: str) -> WorkerCrashed:
     return WorkerCrashed(f"timed out after {seconds} s, and could not be interrupted", stacks, hung=True)
 
 
-def carry_out_there(problem: Problem, task: Task, folder: RunFolder) -> Receipt | WorkerCrashed | TooLong:
-    """`carry_out` on a worker, which first proves that it has the driver's code.
+def play_task_on_worker(problem: Problem, task: Task, folder: RunFolder) -> Receipt | WorkerCrashed | TooLong:
+    """`play_task` on a worker, after a check that it has the driver's code.
 
     Raises:
         OtherCode: another cbobench, another module of the user's, other libraries.
@@ -172,13 +181,13 @@ def carry_out_there(problem: Problem, task: Task, folder: RunFolder) -> Receipt 
     """
     refuse_unshared_folder(folder)
     names = (task.pair.problem.name, task.pair.algorithm.name)
-    prove(*names, task.pair.label, task.source, task.libraries)
-    with standard_rules(), unseen() as printed:
-        answer = carry_out(problem, task, folder, report_of(folder, task.name))
+    refuse_other_code(*names, task.pair.label, task.source, task.libraries)
+    with default_warnings(), captured_output() as printed:
+        answer = play_task(problem, task, folder, stacks_path(folder, task.name))
     return replace(answer, printed=printed.line()) if isinstance(answer, Receipt) else answer
 
 
-def carry_out(
+def play_task(
     problem: Problem, task: Task, folder: RunFolder, report: Path | None = None
 ) -> Receipt | WorkerCrashed | TooLong:
     """Play a task and publish its rounds, then its cells.
@@ -202,11 +211,11 @@ def carry_out(
         except StoreFailure:  # no fault of a cell
             raise
         except BaseException as error:  # an algorithm may raise anything; who is at fault is found one by one
-            reraise_the_users(error)
-            if is_overdue(error) and len(task.cells) > 1:
-                return WorkerCrashed(described(error)[0])
+            reraise_interrupt(error)
+            if is_timeout(error) and len(task.cells) > 1:
+                return WorkerCrashed(describe_error(error)[0])
             audited.clear()
-            if is_overdue(error):
+            if is_timeout(error):
                 rows = [failed_row(task.cells[0], task, error)]
             else:
                 rows = _play_one_by_one(problem, task, folder, audited, report)
@@ -216,11 +225,13 @@ def carry_out(
 
 
 @contextmanager
-def _guarded(task: Task, cells: Sequence[Cell], folder: RunFolder, report: Path | None) -> Iterator[Watch | Unwatched]:
+def _guarded(
+    task: Task, cells: Sequence[Cell], folder: RunFolder, report: Path | None
+) -> Iterator[Watchdog | NoWatchdog]:
     """Around the play of some cells: what they change is put back, and if they hang they are ended."""
     names = (task.pair.problem.name, task.pair.algorithm.name)
     seeds = (cell.seed for cell in cells)
-    with isolated(*names, *seeds), watched(task.timeout, len(cells), task.horizon, report) as watch:
+    with isolated(*names, *seeds), watch_play(task.timeout, len(cells), task.horizon, report) as watch:
         yield watch
 
 
@@ -257,12 +268,12 @@ def _publish(folder: RunFolder, kind: str, task: Task, rows: Sequence[dict[str, 
 
 
 def _play_block(
-    problem: Problem, task: Task, folder: RunFolder, audited: list[dict[str, Any]], watch: Watch | Unwatched
+    problem: Problem, task: Task, folder: RunFolder, audited: list[dict[str, Any]], watch: Watchdog | NoWatchdog
 ) -> list[dict[str, Any]]:
     play, rows = start(problem, task.cells, task.horizon, task.keep)
     watch.play = play
     audit = Audit(play, task.keep) if task.audit else None
-    try_out(play, task.give_back)
+    watch_speed(play, task.give_back)
 
     found: list[dict[str, Any]] = []
 
@@ -307,7 +318,7 @@ def _play_one_by_one(
                 found, table = summaries(play), collected.table()
                 seen = [] if audit is None else [_identity(cell, task) | audit.rows()[0]]
         except BaseException as error:
-            reraise_the_users(error)
+            reraise_interrupt(error)
             rows.append(failed_row(cell, task, error))
         else:
             rows.append(_identity(cell, task) | found[0])
@@ -327,7 +338,7 @@ def _play_one_by_one(
 
 def failed_row(cell: Cell, task: Task, error: BaseException, stacks: str = "") -> dict[str, Any]:
     """The row of a cell that could not be played; `stacks` stand for the traceback of what did not end by itself."""
-    text, trace = described(error)
+    text, trace = describe_error(error)
     trace = safe_text(stacks) if stacks else trace
     return _identity(cell, task) | {"status": "failed", "error": text, "traceback": trace}
 

@@ -1,7 +1,7 @@
-"""Cells that hang: a thread looks whether rounds pass, and ends a play in which none does.
+"""Ends a play that hangs or takes too long: a thread checks whether rounds pass.
 
-First `TimedOut` is raised where the play is, so that its traceback says where that was. Code that does not let itself
-be interrupted (a loop in C, a cell that catches everything) loses its process, which writes its stacks down as it ends.
+First `TimedOut` is raised in the play, so that its traceback says where it was. Where code cannot be interrupted (a
+loop in C, a cell that catches everything) the process ends, and writes its stacks to a file.
 """
 
 from __future__ import annotations
@@ -32,8 +32,8 @@ TRIAL = 10.0  # seconds after which a task that may be given back says how long 
 SIGNAL = getattr(signal, "SIGRTMAX", signal.SIGALRM)  # one that no one else uses
 
 
-class Watch:
-    """Looks at a play of some cells.
+class Watchdog:
+    """A watchdog over the play of some cells.
 
     Args:
         timeout: seconds that a cell may take, None where none was given.
@@ -60,7 +60,7 @@ class Watch:
         self._over = threading.Event()
         self._thread = threading.Thread(target=self._look, daemon=True)
 
-    def __enter__(self) -> Watch:
+    def __enter__(self) -> Watchdog:
         self._before = signal.signal(SIGNAL, self._interrupt)
         self._arm()
         self._thread.start()
@@ -114,8 +114,8 @@ class Watch:
             raise TimedOut(f"timed out after {self.late:.0f} s")
 
 
-class Unwatched:
-    """Stands for a watch where signals cannot be taken: not in the main thread."""
+class NoWatchdog:
+    """Replaces the watchdog outside the main thread, where signals cannot be handled."""
 
     play: Play | None = None
 
@@ -124,14 +124,14 @@ class Unwatched:
 
 
 @contextmanager
-def watched(timeout: float | None, cells: int, horizon: int, report: Path | None) -> Iterator[Watch | Unwatched]:
-    """A watch over what is played within; see `Watch`.
+def watch_play(timeout: float | None, cells: int, horizon: int, report: Path | None) -> Iterator[Watchdog | NoWatchdog]:
+    """A watchdog over what is played within.
 
     Args:
         report: a file for the stacks; not there after a play that ended by itself.
     """
     if threading.current_thread() is not threading.main_thread():
-        yield Unwatched()
+        yield NoWatchdog()
         return
     with ExitStack() as stack:
         file = None
@@ -143,7 +143,7 @@ def watched(timeout: float | None, cells: int, horizon: int, report: Path | None
                 stack.callback(_remove, report)
             except OSError:  # the process can still end, without last words
                 file = stack.enter_context(Path(os.devnull).open("w"))
-        yield stack.enter_context(Watch(timeout, cells, horizon, file))
+        yield stack.enter_context(Watchdog(timeout, cells, horizon, file))
 
 
 def _remove(report: Path) -> None:
@@ -151,16 +151,16 @@ def _remove(report: Path) -> None:
         report.unlink()
 
 
-def report_of(folder: RunFolder, task: str) -> Path:
+def stacks_path(folder: RunFolder, task: str) -> Path:
     """Where a worker writes the stacks of what hangs, for a driver that shares the run's folder or its machine."""
     if folder.local:
         return Path(folder.path(f"cells/.{task}.parquet.hung.tmp"))
     return Path(tempfile.gettempdir()) / f"{task}.hung.tmp"
 
 
-def reported(folder: RunFolder, task: str) -> str:
+def read_stacks(folder: RunFolder, task: str) -> str:
     """Seconds, and stacks, of a task whose process had to end; nothing of one that died of something else."""
-    path, text = report_of(folder, task), ""
+    path, text = stacks_path(folder, task), ""
     with suppress(OSError):
         text = path.read_text(errors="replace")
         path.unlink()
@@ -183,7 +183,7 @@ class GivenBack(Exception):
         self.answer = answer
 
 
-def try_out(play: Play, allowed: float | None) -> None:
+def watch_speed(play: Play, allowed: float | None) -> None:
     """Look once, soon, at how fast a play goes, and end it (`GivenBack`) if it would take more seconds than allowed.
 
     A task of hours would be lost whole with its machine; of these seconds nothing is kept, but they are few.

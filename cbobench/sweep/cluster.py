@@ -5,7 +5,7 @@ but hidden ones and the folders that `LEFT_OUT` names, unless a cell's code is i
 cells' code imports. What is installed from elsewhere (NumPy, say) does not go.
 
 Before anything is played every node must see the run folder as the driver does, and have the driver's code. A node that
-joins later is not asked; each worker looks again before its first task (`play.task.prove`).
+joins later is not asked; each worker looks again before its first task (`play.task.refuse_other_code`).
 """
 
 from __future__ import annotations
@@ -21,8 +21,8 @@ from pathlib import Path
 from typing import Any
 
 from cbobench.errors import CbobenchError, Misuse, show
-from cbobench.play.failure import described
-from cbobench.play.task import SHIP, prove
+from cbobench.play.failure import describe_error
+from cbobench.play.task import SHIP, refuse_other_code
 from cbobench.results.folder import RunFolder
 from cbobench.results.lease import FOLDER, VISIBLE_WITHIN, refuse_unshared_folder
 from cbobench.results.source import PACKAGE, closure, libraries, top_level
@@ -224,12 +224,12 @@ def check_here(folder: RunFolder, mark: str, pairs: Sequence[tuple[str, str, str
     try:
         refuse_unshared_folder(folder)
         for problem, algorithm, source, wanted in pairs:
-            prove(problem, algorithm, f"{problem} / {algorithm}", source, wanted)
+            refuse_other_code(problem, algorithm, f"{problem} / {algorithm}", source, wanted)
         folder.write_json(_file(mark), {"mark": mark})
     except CbobenchError as error:
         return str(error)
     except Exception as error:  # a user's module may fail in any way
-        return described(error)[0]
+        return describe_error(error)[0]
     return ""
 
 

@@ -26,8 +26,8 @@ from queue import SimpleQueue
 from typing import Any, Protocol
 
 from cbobench.errors import CbobenchError
-from cbobench.play.failure import described
-from cbobench.play.task import Receipt, Task, WorkerCrashed, carry_out, carry_out_there, crashed
+from cbobench.play.failure import describe_error
+from cbobench.play.task import Receipt, Task, WorkerCrashed, explain_crash, play_task, play_task_on_worker
 from cbobench.play.watch import TooLong
 from cbobench.problems.base import Problem
 from cbobench.registry import fresh_interpreter
@@ -129,7 +129,7 @@ class InlineExecutor:
 
     def collect(self, seconds: float) -> Iterator[tuple[Task, Answer]]:
         for task in self.pending:
-            yield task, carry_out(self.problems[task.pair.problem.title], task, self.folder)
+            yield task, play_task(self.problems[task.pair.problem.title], task, self.folder)
         self.pending.clear()
 
     def cancel(self, task: Task) -> None:
@@ -230,7 +230,7 @@ class ProcessExecutor:
             except (EOFError, ConnectionResetError):
                 how = _how_it_ended(self._replace(worker))
                 if worker.task is not None:
-                    yield worker.task, crashed(self.folder, worker.task, how)
+                    yield worker.task, explain_crash(self.folder, worker.task, how)
                 continue
             if isinstance(answer, CbobenchError):
                 raise answer
@@ -290,11 +290,11 @@ def serve_tasks(link: Any, problems: dict[str, Problem] | None = None) -> None:
         try:
             if problem is not None:
                 known[title] = pickle.loads(problem)  # noqa: S301 - from our own driver
-            answer: Any = carry_out_there(known[title], task, folder)
+            answer: Any = play_task_on_worker(known[title], task, folder)
         except CbobenchError as error:
             answer = error
         except BaseException as error:
-            answer = CbobenchError(f"task {task.name} could not be carried out: {described(error)[0]}")
+            answer = CbobenchError(f"task {task.name} could not be carried out: {describe_error(error)[0]}")
         _answer(link, (answer, lingering()))
 
 

@@ -25,8 +25,8 @@ from queue import Empty
 from typing import Any
 
 from cbobench.errors import CbobenchError, Misuse
-from cbobench.play.failure import described
-from cbobench.play.task import Receipt, Task, carry_out_there, crashed
+from cbobench.play.failure import describe_error
+from cbobench.play.task import Receipt, Task, explain_crash, play_task_on_worker
 from cbobench.problems.base import Problem
 from cbobench.results.folder import RunFolder
 from cbobench.results.lease import send_heartbeat
@@ -176,12 +176,12 @@ def serve_ray(link: Any) -> None:
         send(client.cpus())
         nodes = None if address is None else NodeWatch(client.places(), send)
     except BaseException as error:
-        send(error if isinstance(error, CbobenchError) else CbobenchError(described(error)[0]))
+        send(error if isinstance(error, CbobenchError) else CbobenchError(describe_error(error)[0]))
         os._exit(1)
     try:
         _pass_on(client, send, inbox, nodes)
     except BaseException as error:
-        send(error if isinstance(error, CbobenchError) else ExecutorDied(f"Ray has ended ({described(error)[0]})"))
+        send(error if isinstance(error, CbobenchError) else ExecutorDied(f"Ray has ended ({describe_error(error)[0]})"))
     finally:
         os._exit(0)
 
@@ -236,7 +236,7 @@ class RayClient:
         place = str(Path.cwd()) if self.here else None
         folders = () if code is None else code.folders
         self.problems = {title: self.ray.put(ForWorker(problem, folders, place)) for title, problem in problems.items()}
-        self.remote = self.ray.remote(carry_out_there).options(max_retries=0, num_cpus=1)
+        self.remote = self.ray.remote(play_task_on_worker).options(max_retries=0, num_cpus=1)
         from ray.util import metrics
 
         self.metrics = SweepMetrics(metrics, folder.uri)
@@ -297,13 +297,13 @@ class RayClient:
                 yield task, NodeLost()
             except (errors.OutOfMemoryError, errors.WorkerCrashedError) as error:
                 memory = isinstance(error, errors.OutOfMemoryError)
-                yield task, crashed(self.folder, task, "ran out of memory" if memory else "crashed its worker")
+                yield task, explain_crash(self.folder, task, "ran out of memory" if memory else "crashed its worker")
             except errors.RayTaskError as error:
                 cause = getattr(error, "cause", None) or error
                 if isinstance(cause, CbobenchError):
                     raise cause from error
                 lines = str(cause).strip().splitlines()  # after a traceback
-                text = f"{type(cause).__name__}: {lines[-1] if lines else described(cause)[0]}"
+                text = f"{type(cause).__name__}: {lines[-1] if lines else describe_error(cause)[0]}"
                 raise CbobenchError(f"task {task.name} could not be carried out: {text}") from error
 
     def cancel(self, task: Task) -> None:

@@ -12,7 +12,7 @@ import pytest
 
 import cbobench
 from cbobench.errors import Misuse
-from cbobench.play.task import carry_out
+from cbobench.play.task import play_task
 from cbobench.report.compare import compare
 from cbobench.report.load import Run
 from cbobench.results import compact as merging
@@ -132,7 +132,7 @@ def test_cells_that_were_published_twice_are_there_once(small_suite, tmp_path):
     cbobench.run(small_suite(horizon=20), out=run, cpus=0, block=4)
     opened, plain = Run(run), cbobench.load_rounds(run)
     for half in (half for task in todo.tasks for half in task.halves()):
-        carry_out(todo.suite.problems[half.pair.problem.title], half, todo.folder)
+        play_task(todo.suite.problems[half.pair.problem.title], half, todo.folder)
     remove_leftovers(todo.folder, "", over=True)
     assert verify(todo.folder).twice == 12, "they are not swept up: someone may be about to read either"
     pd.testing.assert_frame_equal(cbobench.load_rounds(run), plain)

@@ -16,7 +16,7 @@ import pytest
 
 import cbobench
 from cbobench.errors import DamagedRun, Misuse
-from cbobench.play.task import carry_out_there, published_receipt
+from cbobench.play.task import play_task_on_worker, published_receipt
 from cbobench.results import lease
 from cbobench.results.bundle import open_run
 from cbobench.results.compact import compact
@@ -220,9 +220,9 @@ def test_a_worker_that_sees_another_folder_is_refused(small_suite, tmp_path, mon
         with pytest.raises(
             StoreFailure, match=f"does not see the driver's folder {tmp_path}/elsewhere: .* all machines share"
         ):
-            carry_out_there(problem, task, elsewhere)
+            play_task_on_worker(problem, task, elsewhere)
         assert not (tmp_path / "elsewhere").exists()
-        assert carry_out_there(problem, task, held.folder).ok == 4
+        assert play_task_on_worker(problem, task, held.folder).ok == 4
 
 
 def test_what_killed_calls_left_is_swept_up(small_suite, run):

@@ -17,16 +17,16 @@ from tests.processes import until
 def test_without_a_timeout_a_round_may_take_minutes(monkeypatch):
     monkeypatch.setattr(watching, "STALL", 1.0)
     play = SimpleNamespace(round=0)
-    with watching.watched(None, 1, 10, None) as watch:
+    with watching.watch_play(None, 1, 10, None) as watch:
         watch.play = play
         for play.round in range(1, 4):
             time.sleep(0.2)
         assert watch.stall > 1.2, "rounds may take a multiple of the longest so far"
-    with pytest.raises(watching.TimedOut, match="timed out after 1 s"), watching.watched(None, 1, 10, None):
+    with pytest.raises(watching.TimedOut, match="timed out after 1 s"), watching.watch_play(None, 1, 10, None):
         time.sleep(30)
 
     def rounds_without_end():
-        with watching.watched(0.25, 2, 1, None) as whole:
+        with watching.watch_play(0.25, 2, 1, None) as whole:
             whole.play = play
             for play.round in range(3000):
                 time.sleep(0.01)
@@ -53,7 +53,7 @@ def test_who_was_suspended_has_not_hung(monkeypatch):
     clock = SimpleNamespace(monotonic=lambda: time.monotonic() + jump)
     jump = 0.0
     monkeypatch.setattr(watching, "time", clock)
-    with watching.watched(4.0, 1, 1, None) as watch:
+    with watching.watch_play(4.0, 1, 1, None) as watch:
         watch.play = SimpleNamespace(round=1)
         jump = 3600.0
         until(lambda: watch.played, lambda: "the watch does not look")

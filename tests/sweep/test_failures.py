@@ -15,9 +15,9 @@ from cbobench.play.failure import (
     LONGEST_TRACE,
     Interrupted,
     TimedOut,
-    described,
-    is_overdue,
-    reraise_the_users,
+    describe_error,
+    is_timeout,
+    reraise_interrupt,
     safe_line,
     safe_text,
 )  # fmt: skip
@@ -187,13 +187,13 @@ def test_a_cell_that_hangs_is_a_row_with_its_stack(write_suite, tmp_path, comman
 
 
 def test_the_text_of_a_failure_is_one_safe_line():
-    assert described(ValueError("a\x1b[2Jb\r\nsecond"))[0] == r"ValueError: a\x1b[2Jb"
-    assert described(ValueError("\ud800 \u202e ok ≤ é"))[0] == r"ValueError: \ud800 \u202e ok ≤ é"
-    assert described(CellFailure("of ours"))[0] == "of ours"
-    assert described(KeyError())[0] == "KeyError"
+    assert describe_error(ValueError("a\x1b[2Jb\r\nsecond"))[0] == r"ValueError: a\x1b[2Jb"
+    assert describe_error(ValueError("\ud800 \u202e ok ≤ é"))[0] == r"ValueError: \ud800 \u202e ok ≤ é"
+    assert describe_error(CellFailure("of ours"))[0] == "of ours"
+    assert describe_error(KeyError())[0] == "KeyError"
     noted = ValueError("x")
     noted.__notes__ = [3, "round 8", None]
-    assert described(noted)[0] == "round 8: ValueError: x"
+    assert describe_error(noted)[0] == "round 8: ValueError: x"
     assert len(safe_line("y" * 10**6)) == LONGEST_LINE
     long = safe_text("first\n" + "y" * 10**6 + "\nlast\x07")
     assert len(long) < LONGEST_TRACE + 100
@@ -210,10 +210,10 @@ def test_the_users_signal_is_no_failure_of_a_cell():
     except ValueError as error:
         dressed = error
     with pytest.raises(Interrupted):
-        reraise_the_users(dressed)
-    assert not is_overdue(dressed)
-    reraise_the_users(KeyboardInterrupt())
-    assert is_overdue(TimedOut())
+        reraise_interrupt(dressed)
+    assert not is_timeout(dressed)
+    reraise_interrupt(KeyboardInterrupt())
+    assert is_timeout(TimedOut())
 
 
 SWALLOWING = """

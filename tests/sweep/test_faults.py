@@ -12,7 +12,7 @@ import pytest
 
 import cbobench
 from cbobench.cli import main
-from cbobench.play.task import OtherCode, carry_out_there
+from cbobench.play.task import OtherCode, play_task_on_worker
 from cbobench.report.compare import compare
 from cbobench.report.load import Run
 from cbobench.results.bundle import open_run
@@ -60,10 +60,10 @@ def test_what_is_published_between_two_listings_is_no_damage(small_suite, tmp_pa
 THERE = """
 import pickle, sys
 from cbobench.play.task import OtherCode
-from cbobench.play.task import carry_out_there
+from cbobench.play.task import play_task_on_worker
 problem, task, folder = pickle.load(open(sys.argv[1], "rb"))
 try:
-    print("receipt", carry_out_there(problem, task, folder).ok)
+    print("receipt", play_task_on_worker(problem, task, folder).ok)
 except OtherCode as error:
     print("refused", error)
 """
@@ -98,7 +98,7 @@ def test_a_worker_with_another_numpy_is_refused(small_suite, tmp_path, monkeypat
     todo = plan(small_suite(), out=tmp_path / "run", cpus=0)
     monkeypatch.setattr("cbobench.play.task.libraries", lambda name: "numpy 1.0.0, scipy 1.0.0")
     with pytest.raises(OtherCode, match="other libraries for .*: numpy 1.0.0, scipy 1.0.0, the driver has numpy"):
-        carry_out_there(next(iter(todo.suite.problems.values())), todo.tasks[0], todo.folder)
+        play_task_on_worker(next(iter(todo.suite.problems.values())), todo.tasks[0], todo.folder)
 
 
 LOSING = '''

@@ -10,7 +10,7 @@ import pytest
 import cbobench
 from cbobench.algorithms.references import Random
 from cbobench.play import watch
-from cbobench.play.task import carry_out
+from cbobench.play.task import play_task
 from cbobench.play.watch import TooLong
 from cbobench.sweep import blocks as paces
 from cbobench.sweep.blocks import Pace
@@ -127,7 +127,7 @@ def test_a_task_that_may_be_given_back_plays_on_where_it_is_quick(first, tmp_pat
     todo, task, _ = first
     monkeypatch.setattr(watch, "TRIAL", 0.0)
     problem = todo.suite.problems[task.pair.problem.title]
-    quick, slow = (carry_out(problem, replace(task, give_back=limit), todo.folder) for limit in (paces.LONG, 0.0))
+    quick, slow = (play_task(problem, replace(task, give_back=limit), todo.folder) for limit in (paces.LONG, 0.0))
     assert quick.ok == 50
     assert isinstance(slow, TooLong)
     assert slow.rounds < task.rounds

@@ -8,7 +8,7 @@ import sys
 
 import pytest
 
-from cbobench.play.isolation import unseen
+from cbobench.play.isolation import captured_output
 from tests.sweep.helpers import environment_of
 
 LOUD = """
@@ -56,9 +56,9 @@ def test_in_this_process_it_is_shown(loud):
 
 
 def test_who_keeps_a_stream_of_an_earlier_play_may_write_to_it():
-    with unseen():
+    with captured_output():
         kept, handler = sys.stdout, logging.StreamHandler()
-    with unseen() as printed:
+    with captured_output() as printed:
         kept.write("late\n")
         handler.emit(logging.makeLogRecord({"msg": "late"}))
         del kept, handler

@@ -13,7 +13,7 @@ import pytest
 
 import cbobench
 from cbobench.errors import CbobenchError, Misuse
-from cbobench.play.task import Receipt, WorkerCrashed, carry_out
+from cbobench.play.task import Receipt, WorkerCrashed, play_task
 from cbobench.results.folder import RunFolder
 from cbobench.sweep import executors, ray_executor, scheduler
 from cbobench.sweep.executors import InlineExecutor, NodeLost, ProcessExecutor, usable_cpus
@@ -312,7 +312,7 @@ def test_a_lost_answer_is_found_in_the_store(small_suite, tmp_path, monkeypatch)
     todo = plan(small_suite(), out=tmp_path / "run", cpus=0, block=1)
 
     def publish(task):
-        carry_out(todo.suite.problems[task.pair.problem.title], task, todo.folder)
+        play_task(todo.suite.problems[task.pair.problem.title], task, todo.folder)
 
     executor = Deaf(3, 2, publish)
     one, notes = silent(monkeypatch, todo, executor)
