@@ -23,7 +23,7 @@ ORDER = {
     "What there is": ("methods", "problems", "suites"),
     "Run": ("commands", "runs", "clusters", "report", "bundles"),
     "Papers": ("papers", "reproduction", "literature", "notes_zhou", "notes_shi", "notes_guo", "maps"),
-    "Reference": ("guarantees", "api", "architecture", "CONTRIBUTING", "SECURITY", "CHANGELOG"),
+    "Reference": ("guarantees", "glossary", "api", "architecture", "CONTRIBUTING", "SECURITY", "CHANGELOG"),
 }
 """Pages of the menu; a page of docs/ that is not here comes last."""
 LINK = re.compile(r"(?:(?<=\[)(\w+\.md))?\]\((?!https?:|mailto:)([^)#\s]*)(#[^)\s]*)?\)")
