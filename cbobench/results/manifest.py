@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 from cbobench.errors import DamagedRun, Misuse, masked, one_line, printable, refuse_strange, show, unknown
 from cbobench.results.folder import RunFolder
 from cbobench.results.schema import SCHEMA_VERSION, refuse_version
-from cbobench.suite.cells import Cell, Cells, Grid, Strip, Suite
+from cbobench.suite.cells import Cell, Cells, Grid, PairCells, Suite
 from cbobench.suite.cells import Pair as Pair
 from cbobench.suite.cells import as_numbers as as_numbers
 from cbobench.suite.cells import as_words as as_words
@@ -227,8 +227,8 @@ class Manifest:
     @cached_property
     def cells(self) -> CellIndex:
         """Every cell that was asked for, by id, under its latest spelling."""
-        strips: list[Strip] = []
-        before: dict[tuple[tuple[str, str], int], list[Strip]] = {}
+        strips: list[PairCells] = []
+        before: dict[tuple[tuple[str, str], int], list[PairCells]] = {}
         for g in self.grids:
             for strip in g.cells.strips:
                 key = strip.pair.key
@@ -373,7 +373,7 @@ class CellIndex(Mapping[str, Cell]):
         of: (n,) which strip each cell is of.
     """
 
-    def __init__(self, strips: Iterable[Strip]) -> None:
+    def __init__(self, strips: Iterable[PairCells]) -> None:
         self.strips = tuple(strips)
         self._cells = Cells(self.strips)
         self._order = np.argsort(self._cells.ids, kind="stable")

@@ -23,7 +23,7 @@ from cbobench.results.manifest import ABSENT as ABSENT
 from cbobench.results.manifest import Manifest, locate
 from cbobench.results.schema import schema
 from cbobench.results.staleness import Freshness
-from cbobench.suite.cells import Cell, Cells, Strip, as_numbers
+from cbobench.suite.cells import Cell, Cells, PairCells, as_numbers
 from cbobench.words import counted
 
 COLUMNS = ["cell", "status", "error", "source", "libraries", "cpu", "attempt"]
@@ -182,7 +182,7 @@ def read_status(folder: RunFolder) -> tuple[Manifest, Status]:
     """The state of every cell that was asked for, from the folder alone."""
     manifest = Manifest.read(folder)
     found, freshness = read_published(folder), Freshness()
-    strips: dict[str, list[Strip]] = {name: [] for name in ("done", "stale", "missing", "unchecked", "other")}
+    strips: dict[str, list[PairCells]] = {name: [] for name in ("done", "stale", "missing", "unchecked", "other")}
     failures: list[tuple[Cell, str]] = []
     cpus: set[str] = set()
     for strip in manifest.cells.strips:

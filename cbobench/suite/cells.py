@@ -92,7 +92,7 @@ def _digest(spec: str) -> str:
 
 
 @dataclass(frozen=True, eq=False)
-class Strip:
+class PairCells:
     """Cells of one pair and horizon.
 
     Attributes:
@@ -121,7 +121,7 @@ class Strip:
             digests.append(one.digest()[:8])
         return np.frombuffer(b"".join(digests), ">u8").astype(np.uint64)
 
-    def only(self, wanted: NDArray[Any]) -> Strip:
+    def only(self, wanted: NDArray[Any]) -> PairCells:
         """Some of them, by their indices or by a mask."""
         seeds = np.asarray(self.seeds, dtype=np.int64)[wanted]
         part = replace(self, seeds=seeds)
@@ -138,7 +138,7 @@ class Cells(Sequence[Cell]):
         strips: pair by pair.
     """
 
-    strips: tuple[Strip, ...] = ()
+    strips: tuple[PairCells, ...] = ()
 
     @cached_property
     def _ends(self) -> list[int]:
@@ -210,7 +210,7 @@ class Grid:
     @cached_property
     def cells(self) -> Cells:
         """Every cell, pair by pair and by seeds within."""
-        return Cells(tuple(Strip(pair, self.horizon, self.seeds) for pair in self.pairs))
+        return Cells(tuple(PairCells(pair, self.horizon, self.seeds) for pair in self.pairs))
 
     @property
     def named(self) -> list[Pair]:

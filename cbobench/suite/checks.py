@@ -21,7 +21,7 @@ from cbobench.problems.simulator import LATEST, Simulator
 from cbobench.registry import Registry
 from cbobench.rng import Streams
 from cbobench.suite.cells import Pair
-from cbobench.suite.settings import points_of
+from cbobench.suite.settings import count_parallel
 from cbobench.suite.variants import Variant
 
 INSTEAD = "; can play it: "
@@ -47,7 +47,7 @@ def _try_start(variant: Variant, problem: Problem, instance: Drawn | None, horiz
         if not fresh.reference:
             check_drawn(instance, problem.actions, 1, problem.constraints)
             streams = Streams([("try", variant.name)])
-            fresh.start(Setting.of(problem, instance, horizon, streams, points_of(variant)))
+            fresh.start(Setting.of(problem, instance, horizon, streams, count_parallel(variant)))
 
 
 def check_needs(algorithm: type[Algorithm], problem: Problem) -> None:
@@ -79,7 +79,7 @@ def check_pairs(
             algorithm: Algorithm = params.build(ALGORITHMS.get(variant.name), variant.settings)
             check_needs(type(algorithm), problem)
             algorithm.check(problem)
-            if points_of(variant) > 1:
+            if count_parallel(variant) > 1:
                 algorithm.check_late(problem)
             if monotonic() >= LATEST.get():
                 continue  # a dry run is out of time
@@ -107,7 +107,7 @@ def memory_of(pair: Pair, problem: Problem, horizon: int) -> int:
     if isinstance(algorithm, ScoreAlgorithm):
         lam = algorithm.lam_for(horizon)
         if algorithm.pending == "variance":
-            apart = 2 * apart if points_of(pair.algorithm) > 1 else apart + (apart > 1)
+            apart = 2 * apart if count_parallel(pair.algorithm) > 1 else apart + (apart > 1)
     return choice.memory(problem.actions, horizon, apart, told, kind, lam)
 
 
@@ -117,7 +117,7 @@ def check_actions(problem: Problem) -> None:
         refuse_covariance(problem.actions.covariance, "the covariance of its actions")
 
 
-def unique(variants: list[Variant], what: str, path: Path) -> None:
+def check_unique(variants: list[Variant], what: str, path: Path) -> None:
     for attribute in ("title", "label", "key"):
         seen: dict[str, Variant] = {}
         for variant in variants:

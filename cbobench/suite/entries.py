@@ -18,7 +18,7 @@ from cbobench.problems import PROBLEMS
 from cbobench.problems.base import Problem
 from cbobench.problems.data import DataFolder
 from cbobench.suite import yamlio
-from cbobench.suite.settings import ONE, Demand, demand
+from cbobench.suite.settings import ONE, Demand, parse_resources
 from cbobench.suite.variants import Variant, short
 from cbobench.suite.yamlio import MAX_VARIANTS, refuse_product
 from cbobench.threads import single_thread
@@ -95,7 +95,7 @@ def _entry(name: str, settings: yamlio.Located, label: str | None, line: int, at
     counts = {key: len(values) for key, values in axes.items()}
     refuse_product(counts, MAX_VARIANTS, f"variants of {show(name)}", at(line))
     swept_keys = frozenset(k for k in axes if isinstance(settings[k], Mapping) and "sweep" in settings[k])
-    wanted = demand(settings.get("resources"), at(settings.lines.get("resources", line)))
+    wanted = parse_resources(settings.get("resources"), at(settings.lines.get("resources", line)))
     return Entry(name, axes, swept_keys, label, line, wanted)
 
 

@@ -11,9 +11,9 @@ from cbobench.errors import Misuse, nearest, refuse_strange, show, unknown
 from cbobench.problems.data import DataFolder
 from cbobench.suite import yamlio
 from cbobench.suite.cells import Grid, Pair, Suite
-from cbobench.suite.checks import check_pairs, check_shared, unique
+from cbobench.suite.checks import check_pairs, check_shared, check_unique
 from cbobench.suite.entries import Where, algorithm_variants, entries, problem_variants
-from cbobench.suite.settings import ONE, check_initial, initial_of, parallel_of, shaped
+from cbobench.suite.settings import ONE, apply_settings, check_initial, parse_initial, parse_parallel
 from cbobench.suite.yamlio import (
     MAX_CELLS,
     MAX_HORIZON,
@@ -88,9 +88,9 @@ def load(
     )
     beside = [path.parent, Path()]
     made = [(v, e.demand) for e in asked["algorithms"] for v in algorithm_variants(e, at, shared, imports, beside)]
-    initial = initial_of(content["initial"], T, at(content.lines["initial"])) if "initial" in content else {}
-    parallel = parallel_of(content["parallel"], T, at(content.lines["parallel"])) if "parallel" in content else {}
-    made = [(shaped(variant, initial, parallel), wanted) for variant, wanted in made]
+    initial = parse_initial(content["initial"], T, at(content.lines["initial"])) if "initial" in content else {}
+    parallel = parse_parallel(content["parallel"], T, at(content.lines["parallel"])) if "parallel" in content else {}
+    made = [(apply_settings(variant, initial, parallel), wanted) for variant, wanted in made]
     skip = content.get("skip")
     if skip not in (None, "unplayable"):
         raise Misuse(f"{at(content.lines['skip'])}skip is {show(skip)}; allowed: unplayable")
@@ -115,7 +115,7 @@ def load(
         raise Misuse(f"{at(content.lines['about'])}about is {show(about)}; it must be text")
     algorithms = [variant for variant, _ in made]
     check_shared(shared, algorithms, at(content.lines.get("shared", 0)), imports)
-    unique(algorithms, "algorithm", path)
+    check_unique(algorithms, "algorithm", path)
     folder = DataFolder(data, path.parent)
     found = []
     for i, entry in enumerate(asked["problems"], 1):
@@ -123,7 +123,7 @@ def load(
         found += problem_variants(
             entry, at, folder, imports, beside, lambda v: any(Pair(v, a).matches(only) for a in algorithms)
         )
-    unique([variant for variant, _ in found], "problem", path)
+    check_unique([variant for variant, _ in found], "problem", path)
     problems = {variant.title: problem for variant, problem in found}
     check_initial(initial, problems, at(content.lines.get("initial", 0)))
     every = [Pair(variant, algorithm) for variant, _ in found for algorithm in algorithms]

@@ -29,7 +29,7 @@ from cbobench.suite.variants import INITIAL, PARALLEL, Variant
 WAYS = ("asynchronous", "batch")
 
 
-def parallel_of(given: Any, horizon: int, where: str) -> dict[str, Any]:
+def parse_parallel(given: Any, horizon: int, where: str) -> dict[str, Any]:
     """What is under way at once, {"points": q, "as": way}; empty for one round at a time.
 
     Raises:
@@ -49,15 +49,15 @@ def parallel_of(given: Any, horizon: int, where: str) -> dict[str, Any]:
     return {"points": points, "as": way} if points > 1 else {}
 
 
-def points_of(algorithm: Variant) -> int:
+def count_parallel(algorithm: Variant) -> int:
     """How many evaluations an algorithm has under way at once."""
     found: int = algorithm.values.get(PARALLEL, {"points": 1})["points"]
     return found
 
 
-def unspread(algorithms: Iterable[Variant]) -> tuple[str, ...]:
+def pending_notes(algorithms: Iterable[Variant]) -> tuple[str, ...]:
     """A line on the algorithms that choose as if nothing were under way, where there are some."""
-    blind = [one.label for one in algorithms if points_of(one) > 1 and one.settings.get("pending") == "ignore"]
+    blind = [one.label for one in algorithms if count_parallel(one) > 1 and one.settings.get("pending") == "ignore"]
     if not blind:
         return ()
     return (
@@ -66,7 +66,7 @@ def unspread(algorithms: Iterable[Variant]) -> tuple[str, ...]:
     )
 
 
-def said(parallel: Mapping[str, Any]) -> str:
+def describe_parallel(parallel: Mapping[str, Any]) -> str:
     """The same in words, for tables; nothing where it is one."""
     if not parallel:
         return ""
@@ -74,7 +74,7 @@ def said(parallel: Mapping[str, Any]) -> str:
     return f"{parallel['points']} evaluations under way at once ({how})"
 
 
-def initial_of(given: Any, horizon: int, where: str) -> dict[str, int]:
+def parse_initial(given: Any, horizon: int, where: str) -> dict[str, int]:
     """The initial design, {name: rounds}.
 
     Raises:
@@ -89,13 +89,13 @@ def initial_of(given: Any, horizon: int, where: str) -> dict[str, int]:
     return {name: count}
 
 
-def shaped(algorithm: Variant, initial: dict[str, int], parallel: dict[str, Any]) -> Variant:
+def apply_settings(algorithm: Variant, initial: dict[str, int], parallel: dict[str, Any]) -> Variant:
     """An algorithm whose rounds are shaped by a suite's `initial` and `parallel`; a yardstick's are not."""
     found = {INITIAL: initial, PARALLEL: parallel}
     if ALGORITHMS.get(algorithm.name).reference or not any(found.values()):
         return algorithm
     values = algorithm.values | {key: value for key, value in found.items() if value}
-    return replace(algorithm, values=values, note=said(parallel))
+    return replace(algorithm, values=values, note=describe_parallel(parallel))
 
 
 def check_initial(initial: dict[str, int], problems: Mapping[str, Problem], where: str) -> None:
@@ -137,7 +137,7 @@ class Demand:
 ONE = Demand()
 
 
-def demand(given: Any, where: str) -> Demand:
+def parse_resources(given: Any, where: str) -> Demand:
     """The resources of a suite's entry; `ONE` where it has none.
 
     Raises:

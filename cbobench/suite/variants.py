@@ -62,17 +62,17 @@ def canonical(value: Any) -> str:
     return json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=True, allow_nan=False)
 
 
-def leaves(values: Any, name: str = "") -> dict[str, Any]:
+def flatten_values(values: Any, name: str = "") -> dict[str, Any]:
     """The values that nested mappings hold, by their names with dots between."""
     if not isinstance(values, dict) or not values:
         return {name: values}
-    inner = (leaves(value, f"{name}.{key}" if name else key) for key, value in values.items())
+    inner = (flatten_values(value, f"{name}.{key}" if name else key) for key, value in values.items())
     return {key: value for some in inner for key, value in some.items()}
 
 
 def difference(variants: Sequence[Variant]) -> dict[str, list[Any]]:
     """The parameters in which variants differ, each with its value in every one; of mappings only what differs."""
-    known = [leaves(variant.values) for variant in variants]
+    known = [flatten_values(variant.values) for variant in variants]
     names = dict.fromkeys(name for one in known for name in one if name)
     found = {name: [one.get(name) for one in known] for name in names}
     return {name: some for name, some in found.items() if len({*map(canonical, some)}) > 1}

@@ -27,7 +27,7 @@ from cbobench.problems.base import Problem
 from cbobench.results.query import ABSENT, PublishedCells
 from cbobench.results.source import libraries, refuse_edits, source_hash
 from cbobench.results.staleness import Freshness
-from cbobench.suite.cells import Cells, Grid, Pair, Strip, Suite
+from cbobench.suite.cells import Cells, Grid, Pair, PairCells, Suite
 from cbobench.suite.checks import memory_of
 from cbobench.suite.settings import ONE, Demand, refuse_excess
 
@@ -97,7 +97,7 @@ def machine_memory() -> int:
 
 def cells_to_play(
     grid: Grid, found: PublishedCells, again: Collection[str]
-) -> tuple[list[Strip], list[NDArray[np.int64]] | None, int]:
+) -> tuple[list[PairCells], list[NDArray[np.int64]] | None, int]:
     """What of a grid is still to be played.
 
     Args:
@@ -160,7 +160,7 @@ class Tasks(Sequence[Task]):
 
     def __init__(
         self,
-        strips: Iterable[Strip],
+        strips: Iterable[PairCells],
         block: int,
         keep: int | None,
         attempts: Iterable[NDArray[np.int64]] | None = None,
@@ -170,7 +170,7 @@ class Tasks(Sequence[Task]):
     ) -> None:
         self.block, self.keep, self.audit, self.timeout = block, keep, audit, timeout
         self.demands = demands
-        self.strips: list[Strip] = []
+        self.strips: list[PairCells] = []
         self.attempts: list[NDArray[np.int64] | None] = []
         cuts: list[NDArray[np.int64]] = []
         listed = [strip for strip in strips if len(strip)]

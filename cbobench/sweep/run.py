@@ -21,7 +21,7 @@ from cbobench.results.provenance import invocation
 from cbobench.results.query import COLUMNS, read_published
 from cbobench.suite.cells import Suite
 from cbobench.suite.load import load
-from cbobench.suite.settings import unspread
+from cbobench.suite.settings import pending_notes
 from cbobench.sweep import blocks
 from cbobench.sweep.budget import Budget
 from cbobench.sweep.executors import Executor, usable_cpus
@@ -144,7 +144,7 @@ def plan(
     folder = open_run(Path("runs") / loaded.name if out is None else out).refuse_bundle("give a folder for the run")
     call = invocation(list(command))
     limit = blocks.memory_limit(loaded, None if address is not None else cpus or usable_cpus())
-    notes = unspread({pair.algorithm.title: pair.algorithm for pair in grid.pairs}.values())
+    notes = pending_notes({pair.algorithm.title: pair.algorithm for pair in grid.pairs}.values())
     if Manifest.exists(folder):
         record = Manifest.read(folder).add_call(grid, loaded, call, str(folder))
     elif folder.names("cells"):

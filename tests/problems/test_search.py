@@ -108,12 +108,6 @@ def test_what_cannot_be_derived_is_one_line(names, says, tmp_path, monkeypatch, 
     assert (told.err.count("\n"), told.out) == (1, "")
 
 
-def test_a_wrong_name_is_one_line_of_the_command(tmp_path):
-    done = reference(tmp_path, "gramcy")
-    assert (done.returncode, done.stdout, done.stderr.count("\n")) == (2, "", 1)
-    assert done.stderr.startswith("cbobench: unknown problem 'gramcy'; did you mean 'gramacy'?")
-
-
 def test_the_search_in_closed_form_and_where_nothing_is_feasible():
     task = build(Bowl, {})
     found = search(task.formula, task.box, starts=8, power=12)

@@ -13,7 +13,7 @@ from cbobench.report.compare import compare
 from cbobench.report.load import Run
 from cbobench.results.manifest import Manifest
 from cbobench.suite import cells as identity
-from cbobench.suite.cells import Cell, Cells, Grid, Pair, Strip, as_numbers
+from cbobench.suite.cells import Cell, Cells, Grid, Pair, PairCells, as_numbers
 from cbobench.suite.variants import Variant, canonical
 from cbobench.sweep.blocks import Tasks
 from cbobench.sweep.run import execute, plan
@@ -76,7 +76,7 @@ def test_a_cell_of_two_grids_is_one_cell_spelt_as_in_the_later(grid):
 def test_a_strip_hashes_the_ids_of_its_cells(grid):
     """What the cells of a pair share is hashed once; the ids are those that each cell has by itself."""
     odd = Pair(variant("p", word="läuft\0"), variant("a"))
-    strip = Strip(odd, 10**6, (5, 0, 2**62, 17))
+    strip = PairCells(odd, 10**6, (5, 0, 2**62, 17))
     alone = [Cell(odd, 10**6, seed).id for seed in strip.seeds]
     assert [f"{number:016x}" for number in strip.ids.tolist()] == alone
     assert as_numbers(alone).tolist() == strip.ids.tolist()
