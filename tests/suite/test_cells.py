@@ -17,7 +17,6 @@ from cbobench.suite.cells import Cell, Cells, Grid, Pair, PairCells, as_numbers
 from cbobench.suite.variants import Variant, canonical
 from cbobench.sweep.blocks import Tasks
 from cbobench.sweep.run import execute, plan
-from cbobench.sweep.scheduler import Queue
 from tests.conftest import calls
 
 
@@ -122,16 +121,6 @@ def test_plans_and_tables_hash_no_cell_by_itself(small_suite, tmp_path, monkeypa
     assert not hashed
 
 
-def test_a_queue_has_those_that_come_back_first_and_those_that_wait_last():
-    waiting = Queue("abc")
-    waiting.put_last(waiting.popleft())
-    waiting.put_back("x")
-    assert (len(waiting), [*waiting]) == (4, ["x", "b", "c", "a"])
-    assert waiting.pop_longest(ord) == "x"
-    assert [waiting.popleft() for _ in range(len(waiting))] == ["b", "c", "a"]
-    assert not len(waiting)
-
-
 def test_a_million_cells_are_planned_in_the_memory_of_their_seeds():
     pairs = tuple(Pair(variant("rkhs-1d", h=i), variant("random")) for i in range(20))
     grid = Grid((), (), 10, tuple(range(50_000)), pairs)
@@ -141,10 +130,6 @@ def test_a_million_cells_are_planned_in_the_memory_of_their_seeds():
         assert len(tasks) == 100_000
         assert tasks.rounds == 10**7
         assert [c.seed for c in tasks[-1].cells] == list(range(49_990, 50_000))
-        waiting = Queue(tasks)
-        for _ in range(1000):
-            waiting.popleft()
-        assert len(waiting) == 99_000
 
     assert calls(work) < 1_000_000, "not one per cell"
     tracemalloc.start()
