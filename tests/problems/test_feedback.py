@@ -168,10 +168,9 @@ def test_pairs_that_cannot_be_played_are_refused_before_anything_runs(tmp_path, 
     assert not (tmp_path / "run").exists()
 
 
-@pytest.mark.slow
-def test_no_constant_penalty_works():
+@pytest.mark.parametrize("horizon", [800, pytest.param(3000, marks=pytest.mark.long)])
+def test_no_constant_penalty_works(horizon):
     """Proposition 1: the violation of a constant multiplier grows linearly; that of methods which adapt it does not."""
-    horizon = 3000
     task = problem("no-fixed-penalty", grid=81, noise_f=0.05, noise_g=0.0, penalty="exponential", kappa=1.0)
     same = {"beta": 1.0, "B": "sup", "G": "sup", "lam": 0.05}
 
