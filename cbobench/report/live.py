@@ -19,14 +19,13 @@ from cbobench.results.manifest import CALLS, FILE, Manifest, Pair
 from cbobench.results.query import ABSENT, FailureCounts, PublishedCells, read_published
 from cbobench.results.store import machine_id
 
-QUIET = 2.5 * HEARTBEAT_SECONDS  # seconds without a sign of life after which a call is said to be silent
-SURE = (
-    1.5 * HEARTBEAT_SECONDS
-)  # seconds of our own in which no sign comes of a call that is dead by another machine's clock
+QUIET = 2.5 * HEARTBEAT_SECONDS  # seconds without a heartbeat after which a call is said to be silent
+# seconds by our own clock without a heartbeat, after which a call that another machine's clock calls dead is dead
+SURE = 1.5 * HEARTBEAT_SECONDS
 SHARE = 0.1  # of the time, at most, that goes into comparisons
 
 
-class Kept(RunFolder):
+class CachedRunFolder(RunFolder):
     """A run folder whose published files are read once: they never change."""
 
     def __init__(self, folder: RunFolder) -> None:
@@ -134,7 +133,8 @@ class Live:
     _again: float = 0.0
 
     def __post_init__(self) -> None:
-        self.folder = Kept(open_run(self.where).refuse_bundle("nobody plays a bundle; its state: cbobench status"))
+        folder = open_run(self.where).refuse_bundle("nobody plays a bundle; its state: cbobench status")
+        self.folder = CachedRunFolder(folder)
         self.record = Manifest.read(self.folder)
 
     def look(self) -> View:
