@@ -5,8 +5,8 @@ cbobench claims RUN... --recipe guo_zhu_liu_2022_claims
 
 from collections.abc import Callable, Iterator
 
-from cbobench.report.claims import Case, Claim
-from cbobench.report.evidence import Part, below
+from cbobench.papers.claims import Case, Claim
+from cbobench.papers.evidence import Part, below
 
 SETTINGS = {  # claim: what, problem, the paper's method, those it is compared with, figure
     "GZL1": ("at once", "feasible-pocket", "rpol-ucb", ("ckb-ucb", "config"), "Figures 1a, 1b"),

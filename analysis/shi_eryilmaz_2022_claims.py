@@ -6,8 +6,8 @@ cbobench claims RUN... --recipe shi_eryilmaz_2022_claims
 import itertools
 from collections.abc import Iterator
 
-from cbobench.report.claims import Case, Claim
-from cbobench.report.evidence import Part, Play, any_of, below, vanishes
+from cbobench.papers.claims import Case, Claim
+from cbobench.papers.evidence import Part, Play, any_of, below, vanishes
 from cbobench.results.manifest import Variant
 
 LAST = {"feasible-pocket": 90, "rate-allocation": 50}  # the last round of ADMMBO that the figures show

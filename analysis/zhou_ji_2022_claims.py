@@ -5,8 +5,8 @@ cbobench claims RUN... --recipe zhou_ji_2022_claims
 
 from collections.abc import Iterator
 
-from cbobench.report.claims import Case, Claim
-from cbobench.report.evidence import Part, Play, below, mean_never, near, never, power, similar, sublinear
+from cbobench.papers.claims import Case, Claim
+from cbobench.papers.evidence import Part, Play, below, mean_never, near, never, power, similar, sublinear
 from cbobench.results.manifest import Variant
 
 CKB = ("ckb-ucb", "ckb-ts", "ckb-rand")

@@ -19,8 +19,8 @@ from typing import Any
 from paper_figures import findings, leave, page_options
 
 from cbobench import resources
-from cbobench.report.claimmap import draw_maps, maps_of
-from cbobench.report.claimtable import claims_of, evaluate
+from cbobench.papers.claim_maps import draw_maps, maps_of
+from cbobench.papers.claim_tables import claims_of, evaluate
 from cbobench.report.load import Run
 from cbobench.words import counted
 

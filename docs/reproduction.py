@@ -16,9 +16,9 @@ from typing import Any, NamedTuple
 
 from paper_figures import findings, leave, page_options, suites
 
-from cbobench.report.claimtable import as_record, claims_of, evaluate, ours
-from cbobench.report.claimtable import tally as verdicts
-from cbobench.report.evidence import RULE
+from cbobench.papers.claim_tables import as_record, claims_of, evaluate, ours
+from cbobench.papers.claim_tables import tally as verdicts
+from cbobench.papers.evidence import RULE
 from cbobench.words import counted
 
 HERE = Path(__file__).parent

@@ -32,9 +32,10 @@ ALLOWED = {
     "play": {"results", "suite", "algorithms", "problems", "gp", *LEAVES},
     "sweep": {"play", "results", "suite", "problems", "gp", *LEAVES},
     "report": {"results", "stats", *LEAVES},
-    "page": {"report", "results", *LEAVES},
+    "papers": {"report", "play", "results", "stats", "algorithms", "problems", "gp", *LEAVES},
+    "page": {"papers", "report", "results", *LEAVES},
     "check": {"play", "algorithms", "problems", "gp", *LEAVES},
-    "cli": {"check", "sweep", "suite", "results", "report", "page", "algorithms", "problems", "gp", *LEAVES},
+    "cli": {"check", "papers", "sweep", "suite", "results", "report", "page", "algorithms", "problems", "gp", *LEAVES},
     "__main__": {"cli"},
     "": {"sweep", "report", "results"},
 }  # fmt: skip

@@ -223,7 +223,7 @@ def do_watch(options: argparse.Namespace, given: list[str]) -> int:
 
 def do_audit(options: argparse.Namespace, given: list[str]) -> int:
     """`cbobench audit`."""
-    from cbobench.report.audit import audit
+    from cbobench.papers.audit_report import audit
     from cbobench.report.load import Run
 
     import_if_asked(options, options.run)
@@ -231,7 +231,7 @@ def do_audit(options: argparse.Namespace, given: list[str]) -> int:
     finished.folder.refuse_bundle("a bundle holds no audit; give the run folder")
     print(audit(finished, options.format))
     if options.figures is not None:
-        from cbobench.report.bound import draw_bounds
+        from cbobench.papers.audit_report import draw_bounds
 
         for path in draw_bounds(finished, options.figures):
             print(path, file=sys.stderr)
@@ -266,7 +266,7 @@ def do_figures(options: argparse.Namespace, given: list[str]) -> int:
 
 def do_claims(options: argparse.Namespace, given: list[str]) -> int:
     """`cbobench claims`."""
-    from cbobench.report.claimtable import command
+    from cbobench.papers.claim_tables import command
 
     import_if_asked(options, *options.runs)
     return command(

@@ -11,9 +11,9 @@ from cbobench.errors import CbobenchError, masked, printable
 from cbobench.metrics import METRICS
 from cbobench.page import facts, looks
 from cbobench.page.series import curves
-from cbobench.report.claimmap import LOOKS, maps_of
-from cbobench.report.claims import findings
-from cbobench.report.claimtable import claims_of, tabled
+from cbobench.papers.claim_maps import LOOKS, maps_of
+from cbobench.papers.claim_tables import claims_of, tabled
+from cbobench.papers.claims import findings
 from cbobench.report.compare import Comparison, compare
 from cbobench.report.formats import Marked, TextTable, to_json_value
 from cbobench.report.groups import describe_horizons

@@ -9,11 +9,10 @@ from typing import Any
 import pandas as pd
 
 from cbobench.errors import masked
-from cbobench.report.claims import DECISIVE
+from cbobench.papers.claims import DECISIVE, short
 from cbobench.report.formats import TextTable, format_number
 from cbobench.report.groups import Group, find_cpus, find_groups
 from cbobench.report.load import Run
-from cbobench.report.readings import short
 from cbobench.results.bundle import Bundle
 from cbobench.results.lease import read_drivers
 from cbobench.results.manifest import WHATS

@@ -10,16 +10,17 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import cached_property
+from importlib import import_module
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 import pyarrow as pa
 
 from cbobench.errors import CbobenchError, Misuse
-from cbobench.play.audit import Audit
 from cbobench.play.block import start, summaries
 from cbobench.play.failure import describe_error, is_timeout, reraise_interrupt, safe_text
 from cbobench.play.isolation import captured_output, default_warnings, isolated
+from cbobench.play.play import Play
 from cbobench.play.watch import (
     GivenBack,
     NoWatchdog,
@@ -267,12 +268,24 @@ def _publish(folder: RunFolder, kind: str, task: Task, rows: Sequence[dict[str, 
     folder.publish(f"{kind}/{task.name}.parquet", write)
 
 
+class Observer(Protocol):
+    """Looks on at a play (`Play.watch`) and has a row per seed in the end."""
+
+    def rows(self) -> list[dict[str, Any]]: ...
+
+
+def start_audit(play: Play, keep: int | None) -> Observer:
+    """An observer of the theory of the papers, which the round loop does not import."""
+    observer: Observer = import_module("cbobench.papers.audit").Audit(play, keep)
+    return observer
+
+
 def _play_block(
     problem: Problem, task: Task, folder: RunFolder, audited: list[dict[str, Any]], watch: Watchdog | NoWatchdog
 ) -> list[dict[str, Any]]:
     play, rows = start(problem, task.cells, task.horizon, task.keep)
     watch.play = play
-    audit = Audit(play, task.keep) if task.audit else None
+    audit = start_audit(play, task.keep) if task.audit else None
     watch_speed(play, task.give_back)
 
     found: list[dict[str, Any]] = []
@@ -312,7 +325,7 @@ def _play_one_by_one(
             with _guarded(task, [cell], folder, report) as watch:
                 play, collected = start(problem, [cell], task.horizon, task.keep)
                 watch.play = play
-                audit = Audit(play, task.keep) if task.audit else None
+                audit = start_audit(play, task.keep) if task.audit else None
                 for chunk in play:
                     collected.add(chunk)
                 found, table = summaries(play), collected.table()

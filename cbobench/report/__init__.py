@@ -1,4 +1,4 @@
-"""Tables, figures and verdicts.
+"""Tables and figures.
 
 From published results to frames, tables and figures; recipes in `analysis/` sit on top.
 

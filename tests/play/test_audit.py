@@ -7,7 +7,7 @@ import pytest
 from scipy.optimize import linprog
 
 from cbobench.algorithms import ALGORITHMS
-from cbobench.play.audit import Audit
+from cbobench.papers.audit import Audit
 from cbobench.play.play import Play
 from tests.helpers import actions, entry, make, problem
 

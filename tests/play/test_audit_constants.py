@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from cbobench.gp.beliefs import UCB, FunctionBelief, RandUCB
-from cbobench.play.audit import Audit
+from cbobench.papers.audit import Audit
 from cbobench.play.play import Play
 from cbobench.rng import Streams
 from tests.helpers import actions, make, problem

@@ -11,7 +11,7 @@ import pytest
 import cbobench
 from cbobench.cli import main
 from cbobench.errors import Misuse
-from cbobench.report.audit import findings
+from cbobench.papers.audit_report import findings
 from cbobench.report.load import Run
 
 SUITE = """\

@@ -6,9 +6,9 @@ import csv
 
 import pytest
 
-from cbobench.report.claimmap import Map, axes_of, draw_maps, maps_of
-from cbobench.report.claims import Claim, Finding
-from cbobench.report.evidence import Part
+from cbobench.papers.claim_maps import Map, axes_of, draw_maps, maps_of
+from cbobench.papers.claims import Claim, Finding
+from cbobench.papers.evidence import Part
 
 CLAIM = Claim("X1", "A is below B", "me", "", ("p",), ("a", "b"), lambda case: [])
 

@@ -14,10 +14,10 @@ import pytest
 import cbobench
 from cbobench.cli import main
 from cbobench.errors import CbobenchError, Misuse
-from cbobench.report import evidence
-from cbobench.report.claims import Claim, findings
-from cbobench.report.claimtable import claims_of, evaluate, shown
-from cbobench.report.evidence import below, mean_never, near, never, similar, sublinear, vanishes
+from cbobench.papers import evidence
+from cbobench.papers.claim_tables import claims_of, evaluate, shown
+from cbobench.papers.claims import Claim, findings
+from cbobench.papers.evidence import below, mean_never, near, never, similar, sublinear, vanishes
 from cbobench.report.load import Run
 from tests.helpers import swept
 
@@ -211,8 +211,8 @@ def test_the_seventeen_claims_are_there():
 
 
 MINE = """\
-from cbobench.report.claims import Claim
-from cbobench.report.evidence import below
+from cbobench.papers.claims import Claim
+from cbobench.papers.evidence import below
 
 claims = [Claim("mine", "A is below B", "me", "", ("rkhs-1d",), ("random", "oracle"),
                 lambda case: [below("regret", case.plays[0], case.plays[1])])]

@@ -9,7 +9,7 @@ import pytest
 
 from cbobench import resources
 from cbobench.cli import main
-from cbobench.report.claimtable import claims_of
+from cbobench.papers.claim_tables import claims_of
 from tests.conftest import ROOT
 
 WANTED = {"ZJ1", "ZJ2", "ZJ3", "ZJ4", "ZJ5", "SE1", "SE3", "SE4", "GZL1", "GZL2", "GZL3"}  # those with a map

@@ -8,7 +8,7 @@ import reproduction as script
 from paper_figures import play
 
 from cbobench import resources
-from cbobench.report.claimtable import claims_of
+from cbobench.papers.claim_tables import claims_of
 
 
 def test_the_page_is_current():

@@ -10,10 +10,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from cbobench.report.claims import Finding
-from cbobench.report.evidence import Verdict
+from cbobench.papers.claims import Finding, short
+from cbobench.papers.evidence import Verdict
 from cbobench.report.layout import save
-from cbobench.report.readings import short
 from cbobench.report.style import SIZES
 from cbobench.words import counted
 

@@ -11,8 +11,8 @@ from pathlib import Path
 from typing import Any
 
 from cbobench.errors import CbobenchError, Misuse, one_line, printable, unknown
-from cbobench.report.claims import Claim, Finding, findings
-from cbobench.report.evidence import Part, Verdict
+from cbobench.papers.claims import Claim, Finding, findings
+from cbobench.papers.evidence import Part, Verdict
 from cbobench.report.figures import find_recipes
 from cbobench.report.formats import TextTable, format_number, render, render_records
 from cbobench.report.load import Run
@@ -44,7 +44,7 @@ def claims_of(recipe: str | None = None, only: Sequence[str] = ()) -> list[Claim
         if some is None and recipe is None:
             continue
         if not isinstance(some, list) or not all(isinstance(one, Claim) for one in some):
-            raise Misuse(f"{path} has no list `claims` of cbobench.report.claims.Claim")
+            raise Misuse(f"{path} has no list `claims` of cbobench.papers.claims.Claim")
         for claim in some:
             if claim.id in found:
                 raise Misuse(f"{path}: the claim {claim.id} is there twice; ids are unique")
@@ -185,7 +185,7 @@ def command(
     found = evaluate(runs, claims_of(recipe, only), left_out.append)
     print(shown(found, style, parts))
     if maps is not None:
-        from cbobench.report.claimmap import draw_maps
+        from cbobench.papers.claim_maps import draw_maps
 
         for map, paths in draw_maps(found, maps):
             print(f"{paths[0].with_suffix('')} ({map.minutes:.2g} CPU-minutes): {map.claim}", file=sys.stderr)

@@ -1,16 +1,85 @@
-"""What the theorems assume and a play does not meet, as short notes."""
+"""What Theorems 1 and 2 of Zhou & Ji (2022) bound R₊ and V by, with the constants of their proofs (Appendices A, B).
+
+And what these theorems assume, beside what is so.
+"""
 
 from __future__ import annotations
+
+from typing import Any
 
 import numpy as np
 
 from cbobench.algorithms.ckb import CKB
 from cbobench.algorithms.optimistic import Optimistic, OptimisticReward
 from cbobench.gp.actions import Finite
-from cbobench.gp.beliefs import Thompson
+from cbobench.gp.beliefs import UCB, Thompson
 from cbobench.gp.kernels import Array
+from cbobench.papers.events import Events
+from cbobench.papers.program import Program
 from cbobench.play.play import Play
-from cbobench.problems.program import Program
+
+
+def bounds(a: CKB, events: Events, horizon: int) -> dict[str, Any]:
+    """Bounds at T, and for UCB after earlier rounds: columns of the audit table. Nothing where no theorem is near.
+
+    Their inequalities (12), (15) and Lemma 2, with χ(φ) >= T1 + T2 and the slack ε of Section 4:
+
+        R₊(T) <= χ(0) + Σ_j T (G_j + ε)²/(2V_j) + 2BTε/δ
+        V(T) <= 2/ρ (χ(ρ) + Σ_j V_j ρ²/2 + T (G_j + ε)²/(2V_j)) - Tε
+
+    For UCB χ(φ) = 2 Σ_t β_t σ(x_t) + φ Σ_j 2 Σ_t β_jt σ(x_t); the bounds at T have β_T √(4(T + 2)γ_T) in the place of
+    the sums (Chowdhury & Gopalan 2017, Lemma 4), with γ_T of the actions played.
+    """
+    if not a.capped or a.anytime:
+        return {}
+    cap, G = a.cap[:, :1], a.bounds[:, 1:]
+    lost = 2 * a.bounds[:, :1] * a.slack / a.setting.margin(a.delta)[:, None]
+
+    def regret(chi: Array, t: int) -> Array:
+        return np.asarray(chi + _steps(a, G, t) + t * lost)
+
+    def violation(chi: Array, t: int) -> Array:
+        pulled = (a.inverse_step * cap**2 / 2).sum(axis=1, keepdims=True)
+        return np.maximum(2 / cap * (chi + pulled + _steps(a, G, t)) - t * a.slack, 0.0)
+
+    def priced(each: Array) -> Array:
+        return np.asarray(each[:, :1] + cap * each[:, 1:].sum(axis=1, keepdims=True))
+
+    gain = np.asarray(a.posterior.gain).reshape(len(G), -1).max(axis=1)[:, None]
+    deviations = np.sqrt(4 * (horizon + 2) * gain)
+    if not all(isinstance(explore, UCB) for explore in a.explorations):
+        chi = _random(a, events, deviations, horizon)
+        return {"regret_bound": regret(chi, horizon)[:, 0], "violation_bound": violation(chi, horizon)[:, 0]}
+    each, marks = 2 * events.width * deviations, events.marks.tolist()
+    sums = [*zip(2 * events.curve, marks, strict=True)]
+    return {
+        "regret_bound": regret(each[:, :1], horizon)[:, 0],
+        "violation_bound": violation(priced(each), horizon)[:, 0],
+        "curve_t": [marks] * len(G),
+        "curve_regret": np.concatenate([regret(s[:, :1], t) for s, t in sums], axis=1),
+        "curve_violation": np.concatenate([violation(priced(s), t) for s, t in sums], axis=1),
+    }
+
+
+def _steps(a: CKB, G: Array, t: int) -> Array:
+    """Σ_j t (G_j + ε)²/(2V_j): what the dual steps cost, (S, 1)."""
+    return np.asarray((t * (G + a.slack) ** 2 / (2 * a.inverse_step)).sum(axis=1, keepdims=True))
+
+
+def _random(a: CKB, events: Events, deviations: Array, horizon: int) -> Array:
+    """χ of Theorem 2, (22) before the O, (S, 1).
+
+    1/p_4 is 1 + 2/p_3: p_{2,t} is left out, which is larger than p_3 in the first rounds, so that no p_4 would do.
+    """
+    n, m, cap = events.truth.shape[2], a.bounds.shape[1] - 1, a.cap[:, :1]
+    wide = [1 + explore.concentration(horizon, n) for explore in a.explorations]  # (c^(1) + c^(2))/β
+    c = events.width * np.array([wide[0], *[wide[1]] * m])
+    both = c[:, :1] + cap * c[:, 1:].sum(axis=1, keepdims=True)
+    inverse = 1 + 2 / (a.explorations[0].optimism() * a.explorations[1].optimism() ** m)
+    kappa = 4 * a.bounds[:, :1] + 4 * cap * a.bounds[:, 1:].sum(axis=1, keepdims=True)
+    luck = np.sqrt(2 * horizon * np.log(1 / a.alpha))
+    return np.asarray(inverse * both * deviations + events.missed * kappa + inverse * both * kappa * luck)
+
 
 OF_CKB = "CKB: "
 """Notes that begin so concern the theorems of CKB, and not the confidence bounds."""

@@ -14,13 +14,12 @@ from cbobench.algorithms.ckb import CKB
 from cbobench.algorithms.optimistic import Optimistic, OptimisticReward
 from cbobench.gp.actions import Finite
 from cbobench.gp.kernels import Array
+from cbobench.papers.events import Events
+from cbobench.papers.program import Program, solve
+from cbobench.papers.theorem import bounds, premises
 from cbobench.play.block import recorded_rounds
-from cbobench.play.events import Events
 from cbobench.play.play import Play
-from cbobench.play.premises import premises
-from cbobench.play.theorem import bounds
 from cbobench.problems.instances import best_feasible, slater_margin
-from cbobench.problems.program import Program, solve
 
 CURVE = 64  # points of a curve over rounds
 

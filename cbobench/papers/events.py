@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from cbobench.algorithms.optimistic import OptimisticReward
 from cbobench.gp.beliefs import UCB, Belief, FunctionBelief
 from cbobench.gp.kernels import Array
-from cbobench.problems.program import Program
+from cbobench.papers.program import Program
 
 AT_ONCE = 2**17  # numbers of means that are gathered
 ROUNDING = 1e-12
