@@ -14,10 +14,10 @@ import numpy as np
 import pandas as pd
 
 from cbobench.errors import Misuse
+from cbobench.report.curves import Panel
 from cbobench.report.figures import Figure, draw, slug
 from cbobench.report.formats import TextTable, format_number, render, render_records
 from cbobench.report.load import Run
-from cbobench.report.panels import Panel
 from cbobench.stats.growth import exponent
 from cbobench.stats.intervals import Array, proportion
 

@@ -1,8 +1,10 @@
-"""Curves over rounds: mean with its interval, or median with quartiles, over the seeds of every algorithm."""
+"""Curves over rounds: their numbers over seeds, and the panels that draw them, box plots at some rounds too."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 import pandas as pd
@@ -12,6 +14,7 @@ from cbobench.errors import unknown
 from cbobench.metrics import METRICS
 from cbobench.report.load import Run, read_values, recorded_rounds
 from cbobench.report.quantities import FAR, is_reached
+from cbobench.report.style import Look, legend_label, mixed, thin
 from cbobench.stats import intervals
 
 Array = NDArray[np.float64]
@@ -100,3 +103,225 @@ def curves(
 def stale(run: Run, problem: str, algorithm: str) -> int:
     """How many of a pair's good cells (`Run.good`) were played by code that has changed since."""
     return len(run.stale.intersection(run.good(problem, algorithm)["cell"]))
+
+
+MARKS = 8  # markers on a curve, with an error bar each
+BEST = {"color": "0.35", "linewidth": 0.8, "linestyle": (0, (6, 3)), "label": "f* (best feasible)", "zorder": 1}
+Looks = Mapping[str, Look]
+Statistic = Literal["mean", "median"]
+
+
+def over_seeds(statistic: Statistic, bars: str, seeds: str, counts: Collection[int]) -> str:
+    """What stands for the seeds, for captions; `bars`: what means, or medians, have around them."""
+    words = {"mean": "Means", "median": "Medians"}[statistic]
+    lacking = ", which one seed does not have" if min(counts) == 1 and "interval" in bars else ""
+    return f"{words} over {seeds}; {bars}{lacking}."
+
+
+def marked(position: int, curves: int) -> NDArray[np.float64]:
+    """How far along one of some curves its markers are, from 0 to 1; no two curves have one at the same place."""
+    return np.asarray((np.arange(MARKS) + (position + 1) / (curves + 1)) / MARKS)
+
+
+class OverRounds:
+    """A metric of one problem on the vertical axis, rounds on the other."""
+
+    metric: str
+    problem: str
+    zeros: ClassVar[str] = "y"
+
+    @property
+    def floors(self) -> tuple[float | None, float | None]:
+        """The least values on the two axes."""
+        return None, METRICS[self.metric].least
+
+    @property
+    def whole(self) -> tuple[bool, bool]:
+        """Whether the two axes count something."""
+        return False, METRICS[self.metric].whole and not self.averaged
+
+    @property
+    def averaged(self) -> bool:
+        """Whether time averages are shown."""
+        return True
+
+    def wanted(self, run: Run) -> list[str]:
+        """Titles of the algorithms to show."""
+        raise NotImplementedError
+
+    def pairs(self, run: Run) -> list[tuple[str, str]]:
+        """Titles of the problems and algorithms to show."""
+        return [(self.problem, title) for title in self.wanted(run)]
+
+
+@dataclass(frozen=True)
+class Panel(OverRounds):
+    """Curves of one metric on one problem.
+
+    Args:
+        metric: a column of the rounds table.
+        problem: title of the problem.
+        algorithms: registered names to show, every variant of them (all by default).
+        average: divide by t.
+        title: above the panel.
+        last: the last round shown.
+        statistic: "mean", with bars for its interval, or "median", with a band from quartile to quartile.
+        log: axes on a logarithmic scale: "x", "y" or "xy", where growth is the point; zero and below are not shown.
+        titles: of the variants to show, in place of `algorithms`.
+    """
+
+    metric: str
+    problem: str
+    algorithms: Sequence[str] | None = None
+    average: bool = False
+    title: str = ""
+    last: int | None = None
+    statistic: Statistic = "mean"
+    log: str = ""
+    titles: Sequence[str] | None = None
+
+    @property
+    def quantity(self) -> str:
+        """What the CSV calls it."""
+        return ("average_" if self.average else "") + self.metric
+
+    @property
+    def averaged(self) -> bool:
+        """Whether time averages are shown."""
+        return self.average
+
+    @property
+    def centres(self) -> dict[str, str]:
+        """Columns of the frame with what stands for the seeds, and their metrics."""
+        return {self.statistic: self.metric}
+
+    @property
+    def about(self) -> str:
+        """What is shown, for captions."""
+        return METRICS[self.metric].label_of(self.average) + (f", rounds to {self.last:,}" if self.last else "")
+
+    @property
+    def scale(self) -> tuple[str, ...]:
+        """Panels of one figure with the same scale share its axis."""
+        return "value", self.quantity, self.log
+
+    def wanted(self, run: Run) -> list[str]:
+        """Titles of the algorithms to show."""
+        known = run.expected_of(self.problem)
+        titles = self.titles if self.algorithms is None else run.named("algorithm", self.algorithms)
+        return [title for title in known if titles is None or title in titles]
+
+    def data(self, run: Run) -> pd.DataFrame:
+        """One row per (algorithm, t): see `curves`."""
+        return curves(
+            run, self.metric, self.problem, average=self.average, statistic=self.statistic, last=self.last,
+            algorithms=self.wanted(run),
+        )  # fmt: skip
+
+    def draw(self, axis: Any, frame: pd.DataFrame, looks: Looks) -> None:
+        """Curves with markers that do not lie upon each other, and bars there, or bands."""
+        groups = list(frame.groupby("algorithm", sort=False))
+        if "f_star" in frame and groups and groups[0][1]["f_star"].notna().any():
+            axis.plot(groups[0][1]["t"], groups[0][1]["f_star"], **BEST)
+        for letter in self.log:
+            axis.set(**{f"{letter}scale": "log"})
+        for position, (title, group) in enumerate(groups):
+            look, share, points = looks[str(title)], marked(position, len(groups)), len(group)
+            where = points**share - 1 if "x" in self.log else points * share
+            some = sorted({min(points - 1, int(i)) for i in where})
+            first = group.iloc[0]
+            label = legend_label(first["label"], int(first["n"]), int(first["expected"]), int(first["stale"]))
+            t, middle, low, high = (group[name].to_numpy(np.float64) for name in ("t", self.statistic, "low", "high"))
+            axis.plot(t, middle, label=label, markevery=some, **look.line())
+            if self.statistic == "median":
+                edge = {"edgecolor": (look.colour, 0.5), "linewidth": 0.4}
+                axis.fill_between(t, low, high, facecolor=(look.colour, 0.09), zorder=0.5, **edge)
+                continue
+            ends = np.maximum(np.stack([middle - low, high - middle])[:, some], 0.0)
+            shown = ~np.isnan(ends).any(axis=0)
+            axis.errorbar(
+                t[some][shown], middle[some][shown], ends[:, shown], ecolor=look.colour, fmt="none", **thin("bars")
+            )
+        axis.set(xlabel="Round t", ylabel=METRICS[self.metric].label_of(self.average))
+
+    def seen(self, seeds: str, counts: Collection[int]) -> str:
+        """What is drawn of so many seeds, for captions."""
+        quartiles = self.statistic == "median"
+        bars = "bands from quartile to quartile" if quartiles else "bars: 95 % intervals of the mean"
+        return over_seeds(self.statistic, bars, seeds, counts)
+
+
+@dataclass(frozen=True)
+class Boxes(OverRounds):
+    """Box plots over seeds of the time average of one metric, for one algorithm, every `step` rounds to `last`.
+
+    Args:
+        metric: a cumulative column of the rounds table.
+        problem, algorithm: titles.
+        step, last: which rounds.
+        title: above the panel.
+    """
+
+    metric: str
+    problem: str
+    algorithm: str
+    step: int
+    last: int
+    title: str = ""
+
+    @property
+    def centres(self) -> dict[str, str]:
+        """Columns of the frame with values, and their metrics."""
+        return {"value": self.metric}
+
+    @property
+    def quantity(self) -> str:
+        """What the CSV calls it."""
+        return f"average_{self.metric}"
+
+    @property
+    def about(self) -> str:
+        """What is shown, for captions."""
+        return f"{METRICS[self.metric].label_of(True)}, every {self.step} rounds to {self.last:,}"
+
+    @property
+    def scale(self) -> tuple[str, ...]:
+        """Panels of one figure with the same scale share its axis."""
+        return "value", self.quantity, ""
+
+    def wanted(self, run: Run) -> list[str]:
+        """The title of the algorithm."""
+        return [self.algorithm]
+
+    def data(self, run: Run) -> pd.DataFrame:
+        """One row per (seed, t); for rewards with f*, that of the seed's best feasible action, averaged likewise."""
+        names = ["reward", "regret"] if self.metric == "reward" else [self.metric]
+        frame = run.rounds(names, problem=self.problem, algorithm=self.algorithm, horizon=run.horizon_of(self.problem))
+        frame = frame[(frame["t"] % self.step == 0) & (frame["t"] <= self.last)]
+        found = frame[["algorithm", "seed", "t"]].assign(value=frame[self.metric] / frame["t"])
+        if self.metric == "reward":
+            found["f_star"] = (frame["reward"] + frame["regret"]) / frame["t"]
+        return found.reset_index(drop=True)
+
+    def draw(self, axis: Any, frame: pd.DataFrame, looks: Looks) -> None:
+        """One box per round: quartiles, whiskers to 1.5 times their distance, what lies beyond as points."""
+        if "f_star" in frame and len(frame):
+            best = frame.groupby("t")["f_star"].mean()
+            axis.plot(best.index, best.to_numpy(), **BEST)
+        known = frame.dropna(subset="value")
+        parts = {t: part["value"].to_numpy() for t, part in known.groupby("t")}
+        if parts:
+            colour = looks[self.algorithm].colour
+            line: dict[str, Any] = {"color": colour, **thin("lines")}
+            axis.boxplot(
+                list(parts.values()), positions=list(parts), widths=0.62 * self.step, patch_artist=True,
+                manage_ticks=False, boxprops=line | {"facecolor": mixed(colour, 0.65, towards=255)}, whiskerprops=line,
+                capprops=line, medianprops={"color": colour, "linewidth": 2 * line["linewidth"]},
+                flierprops={"marker": ".", "markersize": 2, "markerfacecolor": colour, "markeredgecolor": "none"},
+            )  # fmt: skip
+            axis.set_xlim(0, self.last + self.step)
+        axis.set(xlabel="Round t", ylabel=METRICS[self.metric].label_of(True))
+
+    def seen(self, seeds: str, counts: Collection[int]) -> str:
+        """What is drawn of so many seeds, for captions."""
+        return f"Boxes over {seeds}: median and quartiles, whiskers to 1.5 times their distance, points beyond."

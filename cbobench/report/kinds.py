@@ -6,8 +6,8 @@ from collections.abc import Iterable, Sequence
 
 from cbobench.errors import Misuse, unknown
 from cbobench.metrics import METRICS
+from cbobench.report.curves import Boxes, Panel
 from cbobench.report.load import Run
-from cbobench.report.panels import Boxes, Panel
 from cbobench.report.planes import Plane
 from cbobench.report.profiles import Profile
 from cbobench.report.quantities import CURVE, INSTEAD, select_drawable_metrics

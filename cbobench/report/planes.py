@@ -10,10 +10,9 @@ import numpy as np
 import pandas as pd
 
 from cbobench.metrics import METRICS
-from cbobench.report.curves import stale
+from cbobench.report.curves import Looks, Statistic, over_seeds, stale
 from cbobench.report.formats import describe_median_interval
 from cbobench.report.load import Run
-from cbobench.report.panels import Looks, Statistic, over_seeds
 from cbobench.report.quantities import quantities
 from cbobench.report.style import legend_label, thin
 from cbobench.report.summary import statistics

@@ -15,9 +15,9 @@ import numpy as np
 import pandas as pd
 
 from cbobench.errors import Misuse
+from cbobench.report.curves import Looks, marked
 from cbobench.report.groups import Group, find_groups, select_latest
 from cbobench.report.load import Run
-from cbobench.report.panels import Looks, marked
 from cbobench.report.quantities import CURVE, Array, find_first_rounds, find_undefined_regret
 from cbobench.report.style import legend_label
 from cbobench.stats import profiles
