@@ -66,7 +66,7 @@ def hall(x: np.ndarray) -> np.ndarray:
     square = np.maximum((z**2).mean(axis=1), 1e-30)
     gamma = (z**3).mean(axis=1) / square**1.5 * np.sqrt(n - 1) / max(n - 2, 1)
     t, error = stdtrit(n - 1, 1 - TAIL), np.sqrt(square / (n - 1))
-    return x.mean(axis=1) - error * np.stack([intervals.unskewed(t, gamma), intervals.unskewed(-t, gamma)])
+    return x.mean(axis=1) - error * np.stack([intervals.invert_hall(t, gamma), intervals.invert_hall(-t, gamma)])
 
 
 def resampled_moments(x: np.ndarray, counts: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -144,7 +144,7 @@ def measured(law: Law, statistic: str, n: int, samples: int, draws: int, seed: i
     """Coverage in % and median width per method, over samples of n seeds."""
     methods, truth = (MEAN, law.mean) if statistic == "mean" else (MEDIAN, law.median)
     gen = np.random.default_rng([seed, n])
-    counts = intervals.resampled(n, draws)
+    counts = intervals.draw_resamples(n, draws)
     found: dict[str, list] = {name: [] for name in methods}
     for _ in range(0, samples, 1000):
         x = law.draw(gen, (1000, n))

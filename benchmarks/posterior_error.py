@@ -117,7 +117,7 @@ def rounds_of(mode, kernel, lam, rounds, window, noise) -> Iterator[np.ndarray]:
     at = np.concatenate([box.candidates, between, between])
     posterior = ObservationPosterior(box, lam, 1, 1, window if mode == "window" else rounds)
     if mode == "mesh":
-        posterior = choice.cheapest(box, 1, 1, rounds, lam)
+        posterior = choice.make_cheapest(box, 1, 1, rounds, lam)
         posterior.reset(lam)
     exact = Exact(box.kernel, lam, at, values)
     due = np.arange(1, rounds + 1) + np.random.default_rng(1).poisson(LAG, rounds)

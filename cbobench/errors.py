@@ -1,6 +1,6 @@
 """Errors a user can meet: one line each, saying what was given, what is allowed, and what to do next.
 
-What was given may be huge, hold control characters or a secret: it is shown through `show`, `printable` and `masked`.
+What was given may be huge, hold control characters or a secret: `show`, `printable` and `mask_secrets` show it.
 """
 
 from __future__ import annotations
@@ -79,7 +79,7 @@ def printable(text: str) -> str:
     return STRANGE.sub(lambda found: found.group().encode("unicode_escape").decode(), text)
 
 
-def masked(text: str) -> str:
+def mask_secrets(text: str) -> str:
     """A text with *** in the place of secrets in addresses: `s3://KEY:SECRET@bucket`, `?secret_key=SECRET`."""
     return SECRET.sub(lambda found: f"{found['name']}***" if found["name"] else "***", text)
 
@@ -106,7 +106,7 @@ def one_line(error: BaseException) -> str:
         lines = str(error).strip().splitlines()
     except Exception:  # a user's error may fail to say anything
         return f"{kind} (its text cannot be had)"
-    return printable(masked(f"{kind}: {lines[0][:LONGEST]}")) if lines else kind
+    return printable(mask_secrets(f"{kind}: {lines[0][:LONGEST]}")) if lines else kind
 
 
 def words_of(what: str, given: Any) -> list[str]:

@@ -58,13 +58,13 @@ def required(method: Callable[..., T]) -> Callable[..., T]:
 
     @functools.wraps(method)
     def unwritten(self: Any, *args: Any, **options: Any) -> T:
-        raise _unwritten(type(self), method)
+        raise _is_unwritten(type(self), method)
 
     unwritten.required = True  # type: ignore[attr-defined]
     return unwritten
 
 
-def _unwritten(cls: type, method: Any) -> Misuse:
+def _is_unwritten(cls: type, method: Any) -> Misuse:
     words = ", ".join(inspect.signature(method).parameters)
     about = (inspect.getdoc(method) or "").partition("\n")[0].rstrip(".")
     return Misuse(
@@ -205,7 +205,7 @@ def refuse_unfinished(cls: type, *, where: str = "") -> None:
     """Raises `Misuse` for a class that lacks a method, is no dataclass, or has a parameter without a default."""
     for name in dir(cls):
         if getattr(method := inspect.getattr_static(cls, name), "required", False):
-            raise Misuse(f"{where}{_unwritten(cls, method)}")
+            raise Misuse(f"{where}{_is_unwritten(cls, method)}")
     _refuse_undeclared(cls, where)
 
 

@@ -136,13 +136,13 @@ def _unknown(
     """The error of a name that no registry has; of a module that lies beside, with the classes in its text."""
     for folder in beside if name.isidentifier() else ():
         place = _place(folder.resolve(), name)
-        if place is not None and (found := _derived(place if place.is_file() else place / "__init__.py")):
+        if place is not None and (found := _find_subclasses(place if place.is_file() else place / "__init__.py")):
             named = " or ".join(f"{name}:{cls}" for cls in found)
             return Misuse(f"{where}{show(name)} is a module; name the class in it: {named}")
     return unknown(what, name, every, where=where, listing=listing, then="or your own as module:Class")
 
 
-def _derived(file: Path) -> list[str]:
+def _find_subclasses(file: Path) -> list[str]:
     """Classes that a file derives from others at its top, read and not run; none where it cannot be read."""
     try:
         body = ast.parse(file.read_bytes()).body
@@ -166,7 +166,7 @@ def import_object(
         Misuse: the module is not found, is found twice, cannot be imported, or has no such name.
     """
     module_name, _, attribute = path.partition(":")
-    module = _imported(module_name, where, beside)
+    module = _import_module(module_name, where, beside)
     try:
         return getattr(module, attribute)
     except AttributeError:
@@ -176,7 +176,7 @@ def import_object(
         raise unknown(f"{what} in {module_name}", attribute, names, where=where) from None
 
 
-def _imported(name: str, where: str, beside: Sequence[Path]) -> ModuleType:
+def _import_module(name: str, where: str, beside: Sequence[Path]) -> ModuleType:
     """A module; see `import_object`."""
     find_beside(name, where, beside)
     try:

@@ -44,7 +44,7 @@ def encodable(text: str, encoding: str | None) -> str:
     return text.encode(encoding or "utf-8", SPELLED).decode(encoding or "utf-8")
 
 
-def counted(number: int, what: str) -> str:
+def count_noun(number: int, what: str) -> str:
     """A number with its noun: 1 task, 2 tasks, 20,000 processes."""
     plural = "es" if what.endswith("s") else "s"
     return f"{number:,} {what}{'' if number == 1 else plural}"
@@ -52,7 +52,7 @@ def counted(number: int, what: str) -> str:
 
 def part_of(number: int, whole: int, what: str) -> str:
     """A part of so many with its verb: 1 of 2 files is, 0 of 1 file is, 2 of 3 files are."""
-    return f"{number:,} of {counted(whole, what)} {'is' if 1 in (number, whole) else 'are'}"
+    return f"{number:,} of {count_noun(whole, what)} {'is' if 1 in (number, whole) else 'are'}"
 
 
 def duration(seconds: float) -> str:

@@ -33,7 +33,7 @@ from cbobench.report.summary import summarise_groups
 from cbobench.resources import find_suite
 from cbobench.suite import yamlio
 from cbobench.suite.entries import Where, algorithm_variants, entries
-from cbobench.words import counted
+from cbobench.words import count_noun
 
 STORED = Path(__file__).with_name("literature.json")
 SUITE = "literature_full"
@@ -174,4 +174,4 @@ if __name__ == "__main__":
         except CbobenchError as error:
             raise SystemExit(f"literature: {error}") from None
     write(findings)
-    print(f"{pages.PAGE}: {counted(sum(row['n'] for row in findings['table']), 'run')}")
+    print(f"{pages.PAGE}: {count_noun(sum(row['n'] for row in findings['table']), 'run')}")

@@ -13,7 +13,7 @@ from cbobench.errors import Misuse
 from cbobench.report.formats import format_number
 from cbobench.report.paired import format_p
 from cbobench.stats.paired import SIGNIFICANT, decidable
-from cbobench.words import counted
+from cbobench.words import count_noun
 
 HERE = Path(__file__).parent
 PAGE, README = HERE / "literature.md", HERE.parent / "README.md"
@@ -58,8 +58,8 @@ def page(found: Findings) -> str:
     rows = found["table"]
     problems = list(dict.fromkeys(row["problem"] for row in rows))
     introduction = INTRODUCTION.format(
-        problems=counted(len(problems), "problem"), horizon=rows[0]["horizon"], cpu=found["cpu"],
-        seeds=counted(max(row["expected"] for row in rows), "seed"),
+        problems=count_noun(len(problems), "problem"), horizon=rows[0]["horizon"], cpu=found["cpu"],
+        seeds=count_noun(max(row["expected"] for row in rows), "seed"),
     )  # fmt: skip
     text = [introduction, "## Over all problems\n", overall(found)]
     text += ["## Ours against BoTorch's\n", verdicts(found), versus(found["paired"])]
@@ -116,7 +116,7 @@ def overall(found: Findings) -> str:
             apart = format_number(value(one["critical_difference"]))
             text += (
                 f"\n*{column}*: of the {len(some)} methods {whom}, by the median simple regret, 1 is best, over "
-                f"{counted(one['blocks'], 'problem')}; \\* within the critical difference of the best ({apart}, "
+                f"{count_noun(one['blocks'], 'problem')}; \\* within the critical difference of the best ({apart}, "
                 "Nemenyi, 5 %): of so few problems no more can be told.\n"
             )
     text += (
@@ -129,7 +129,7 @@ def overall(found: Findings) -> str:
         text += f"\nOf the suite, but not played: {', '.join(found['missing'])}.\n"
     text += "".join(f"\nNot playable: {line}.\n" for line in found["unplayable"])
     if stale := sum(row["stale"] for row in found["table"]):
-        runs = counted(sum(row["n"] for row in found["table"]), "run")
+        runs = count_noun(sum(row["n"] for row in found["table"]), "run")
         text += f"\nPlayed by an earlier version of the code: {stale:,} of {runs}.\n"
     return text
 
@@ -210,12 +210,12 @@ def verdicts(found: Findings) -> str:
         below = [f"{name} ({format_number(ratio)})" for name, ratio in ratios.items() if ratio < SLOWER]
         text.append(
             f"- `{rows[0]['algorithm_label']}` against `{rows[0]['against_label']}`: better on {words['better']} of "
-            f"{counted(len(rows), 'problem')}, not separable on {words['not separable']}, worse on "
+            f"{count_noun(len(rows), 'problem')}, not separable on {words['not separable']}, worse on "
             f"{', '.join(lost) if lost else 'none'}, too few seeds on {words['too few seeds']}; a round takes it 1 of "
             f"{format_number(middle)} parts of the time (median of the problems; least "
             f"{format_number(ratios[least])}, on {least}"
             f"{'; below ' + str(SLOWER) + ': ' + ', '.join(below) if below else ''}); at least "
-            f"{counted(min(row['n'] for row in rows), 'seed')} that both have."
+            f"{count_noun(min(row['n'] for row in rows), 'seed')} that both have."
         )
     return "\n".join(text) + "\n"
 

@@ -22,7 +22,7 @@ from cbobench import resources
 from cbobench.papers.claim_maps import draw_maps, maps_of
 from cbobench.papers.claim_tables import claims_of, evaluate
 from cbobench.report.load import Run
-from cbobench.words import counted
+from cbobench.words import count_noun
 
 HERE = Path(__file__).parent
 STORED, PAGE, SUITES = HERE / "maps.json", HERE / "maps.md", HERE / "reproduction.json"
@@ -108,7 +108,7 @@ def best(maps: list[dict[str, Any]]) -> list[str]:
     every = [(map["suite"], setting) for map in maps for setting in map["settings"]]
     some = [(suite, setting) for suite, setting in every if setting["verdict"] == "holds"]
     if some:
-        return [f"Holds in {len(some)} of {counted(len(every), 'setting')}.\n"]
+        return [f"Holds in {len(some)} of {count_noun(len(every), 'setting')}.\n"]
     most = max(setting["held"] / setting["parts"] for _, setting in every)
     near = [(suite, s) for suite, s in every if s["held"] / s["parts"] == most]
     where = "; ".join(f"{suite} ({words(s['axes'])})" for suite, s in near[:2])
@@ -142,7 +142,7 @@ def table(maps: list[dict[str, Any]]) -> list[str]:
 def seeds(map: dict[str, Any]) -> str:
     """How many seeds every setting has."""
     low, expected = map["seeds"]
-    return counted(expected, "seed") if low == expected else f"{low} to {counted(expected, 'seed')}"
+    return count_noun(expected, "seed") if low == expected else f"{low} to {count_noun(expected, 'seed')}"
 
 
 def concluded(paper: str, text: str, stored: dict[str, Any], findings: list[dict[str, Any]]) -> str:

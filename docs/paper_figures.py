@@ -17,7 +17,7 @@ from typing import Any, NoReturn
 
 from cbobench import resources
 from cbobench.cli import main
-from cbobench.words import counted
+from cbobench.words import count_noun
 
 CLAIMS_ONLY = ("_cost", "_slack", "_full_information", "_fixed_penalty")  # of what the papers say without a figure
 Rows = list[dict[str, Any]]
@@ -92,5 +92,5 @@ if __name__ == "__main__":
     parser.add_argument("--data", type=Path)
     options = parser.parse_args()
     _, left_out = paper_figures(options.out, options.seeds, options.data)
-    print(f"{counted(len(list((options.out / 'figures').glob('*.png'))), 'figure')} in {options.out / 'figures'}")
+    print(f"{count_noun(len(list((options.out / 'figures').glob('*.png'))), 'figure')} in {options.out / 'figures'}")
     leave(left_out)

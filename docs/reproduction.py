@@ -19,7 +19,7 @@ from paper_figures import findings, leave, page_options, suites
 from cbobench.papers.claim_tables import as_record, claims_of, evaluate, ours
 from cbobench.papers.claim_tables import tally as verdicts
 from cbobench.papers.evidence import RULE
-from cbobench.words import counted
+from cbobench.words import count_noun
 
 HERE = Path(__file__).parent
 STORED, PAGE = HERE / "reproduction.json", HERE / "reproduction.md"
@@ -113,7 +113,7 @@ def page(rows: list[dict[str, Any]]) -> str:
 
 def tally(rows: list[dict[str, Any]]) -> str:
     """How many settings have which verdict."""
-    claims, settings = counted(len({row["id"] for row in rows}), "claim"), counted(len(rows), "setting")
+    claims, settings = count_noun(len({row["id"] for row in rows}), "claim"), count_noun(len(rows), "setting")
     return f"{claims} in {settings}: {verdicts([row['verdict'] for row in rows])}.\n"
 
 

@@ -11,14 +11,17 @@ import pytest
 
 from cbobench.errors import STRANGE
 from cbobench.report.quantities import select_metrics
-from cbobench.words import counted, encodable, in_ascii, part_of
+from cbobench.words import count_noun, encodable, in_ascii, part_of
 from tests.conftest import ROOT
 from tests.report.made import make
 
 
 def test_a_number_has_its_noun_and_verb():
-    assert [counted(n, "file") for n in (0, 1, 2)] == ["0 files", "1 file", "2 files"]
-    assert [counted(11_400, "cell"), part_of(11_400, 20_000, "cell")] == ["11,400 cells", "11,400 of 20,000 cells are"]
+    assert [count_noun(n, "file") for n in (0, 1, 2)] == ["0 files", "1 file", "2 files"]
+    assert [count_noun(11_400, "cell"), part_of(11_400, 20_000, "cell")] == [
+        "11,400 cells",
+        "11,400 of 20,000 cells are",
+    ]
     assert [part_of(*n, "file") for n in ((1, 2), (0, 1), (2, 3), (0, 2), (1, 1))] == [
         "1 of 2 files is", "0 of 1 file is", "2 of 3 files are", "0 of 2 files are", "1 of 1 file is",
     ]  # fmt: skip

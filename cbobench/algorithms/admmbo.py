@@ -21,7 +21,7 @@ from cbobench.algorithms.improvement import log_expected_improvement, log_feasib
 from cbobench.gp.beliefs import FunctionBelief
 from cbobench.gp.kernels import Array
 from cbobench.gp.posteriors.choice import Kind
-from cbobench.gp.recommend import recommended_in_run
+from cbobench.gp.recommend import recommend_in_run
 from cbobench.gp.single import Noise, RunModel, true_noise
 from cbobench.params import param, state
 from cbobench.problems.base import Problem
@@ -144,7 +144,7 @@ class ADMMBO(OneRun):
 
     def recommend_one(self, t: int) -> Any:
         model = self.model
-        return model.action(recommended_in_run(model.at, model.actions, model.played))
+        return model.action(recommend_in_run(model.at, model.actions, model.played))
 
     # The two steps --------------------------------------------------------------------------------------------------
 

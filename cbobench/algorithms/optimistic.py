@@ -140,7 +140,9 @@ class OptimisticReward(ScoreAlgorithm):
 
     def cheapest(self, functions: int) -> SharedPosterior:
         s = self.setting
-        return choice.cheapest(s.actions, s.replicates, functions, s.horizon, self.lam_for(s.horizon), paths=self.joint)
+        return choice.make_cheapest(
+            s.actions, s.replicates, functions, s.horizon, self.lam_for(s.horizon), paths=self.joint
+        )
 
     def lam_for(self, horizon: int) -> float:
         return 1 + 2 / horizon if self.lam == "theory" else 1.0 if self.lam == "true" else float(self.lam)

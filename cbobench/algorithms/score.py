@@ -19,12 +19,12 @@ from cbobench.gp.beliefs import AtPlayed, Belief, FunctionBelief
 from cbobench.gp.box import Box
 from cbobench.gp.kernels import Array
 from cbobench.gp.maximise import Starts, polish
-from cbobench.gp.parts import Parts, Score, shaped
+from cbobench.gp.parts import Parts, Score, check_shape
 from cbobench.gp.posteriors import choice
 from cbobench.gp.posteriors.base import Mask, Posterior, SharedPosterior
 from cbobench.gp.posteriors.fitted import FittedPosterior
 from cbobench.gp.posteriors.pending import PendingPosterior, arriving_apart, with_pending
-from cbobench.gp.recommend import Goal, recommended
+from cbobench.gp.recommend import Goal, recommend_action
 from cbobench.params import param, required, state
 from cbobench.problems.base import Actions, Arrivals, Feedback, Problem, Shown
 from cbobench.rng import Draws, uniform
@@ -191,7 +191,7 @@ class ScoreAlgorithm(Algorithm):
     def cheapest(self, functions: int) -> SharedPosterior:
         """A posterior of functions that are observed together."""
         s = self.setting
-        return choice.cheapest(s.actions, s.replicates, functions, s.horizon, self.lam_for(s.horizon))
+        return choice.make_cheapest(s.actions, s.replicates, functions, s.horizon, self.lam_for(s.horizon))
 
     def begin_schedule(self, horizon: int) -> None:
         """Forget all data and set λ for a horizon (once, or at every restart)."""
@@ -220,7 +220,7 @@ class ScoreAlgorithm(Algorithm):
         if self.box is not None:
             self.chosen, self.achieved = self.maximise(t, self.box, last)
         else:
-            score = shaped(self.score(self.belief), self.belief.f.mean.shape)
+            score = check_shape(self.score(self.belief), self.belief.f.mean.shape)
             self.chosen = break_ties(score, self.ties.at(t))
             self.achieved = score[np.arange(len(score)), self.chosen]
         again = self.keeps()
@@ -235,7 +235,7 @@ class ScoreAlgorithm(Algorithm):
             also: points (S, d), or (S, q, d), to climb from as well; None while the prior is stationary, a tie of all.
         """
         parts, coin = self.parts(self.belief).kinks(), self.ties.at(t)
-        total = shaped(parts.total(), self.belief.f.mean.shape)
+        total = check_shape(parts.total(), self.belief.f.mean.shape)
         best, rows = break_ties(total, coin), np.arange(len(total))
         candidate, achieved = box.candidates[best], total[rows, best]
         # While nothing is known all points tie; a mesh is denser at its sides, so that they are drawn elsewhere.
@@ -327,7 +327,7 @@ class ScoreAlgorithm(Algorithm):
             return None
         sure = self.setting.seed_set if "a safe seed set" in self.needs else None
         seen = self.told > 0 or not self.setting.delayed
-        found = recommended(self.goal, self.posterior, self.box, sure, seen)
+        found = recommend_action(self.goal, self.posterior, self.box, sure, seen)
         if self.setting.delayed:
             ignorant = ~(self.posterior.gain > 0).reshape(len(found), -1).any(axis=1)
             found[ignorant] = NONE if self.box is None else np.nan

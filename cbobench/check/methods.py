@@ -43,7 +43,7 @@ TRIFLE = 1e-4  # seconds: what a round may gain without being looked at
 DECLARED = re.compile(r"[tkc]\s*(?:²|³|\^|\*\*)")
 
 
-def documented(cls: type[Any]) -> Iterator[Finding]:
+def check_documentation(cls: type[Any]) -> Iterator[Finding]:
     """It says where it comes from and what it does, and so does every parameter."""
     for name in ("source", "about"):
         if not getattr(cls, name):
@@ -272,7 +272,7 @@ def no_peeking(trial: Trial) -> Iterator[Finding]:
         table.slopes = None
     del play
     gc.collect()
-    with _poisoned(trial.problem), seed_global_generators(1):
+    with _poison_problem(trial.problem), seed_global_generators(1):
         for t, (mine, theirs) in enumerate(zip(first, _again(trial, setting, tape), strict=True), 1):
             seen = ""
             if isinstance(theirs, str):
@@ -303,7 +303,7 @@ def _again(trial: Trial, setting: Setting, tape: _Tape) -> Iterator[Actions | st
 
 
 @contextmanager
-def _poisoned(problem: Problem) -> Iterator[None]:
+def _poison_problem(problem: Problem) -> Iterator[None]:
     """Within, what the problem draws has f and g reversed over the actions, and its formulas give other values."""
     cls = type(problem)
     draw, formula = cls.draw, getattr(cls, "formula", None)

@@ -23,7 +23,7 @@ from cbobench.play.isolation import default_warnings
 from cbobench.problems import PROBLEMS
 from cbobench.problems.data import DataFolder
 from cbobench.registry import fresh_interpreter, registry_of
-from cbobench.words import counted
+from cbobench.words import count_noun
 
 ROUNDS = 8  # of the play in a fresh process
 LONGEST = 600.0  # seconds of that process
@@ -148,7 +148,7 @@ def _of_method(cls: type[Any], name: str, settings: Mapping[str, Any]) -> Laws:
             yield Finding(refusals[0] if refusals else needs, "" if refusals else "ask for less in needs")
 
     yield "can be made", [cls], can_be_made
-    yield "documented", [cls], methods.documented
+    yield "documented", [cls], methods.check_documentation
     yield "shown no f and g", [cls], methods.reference_says_so
     yield "one score", [cls], scores.defined_once
     for law, judge in OF_METHODS.items():
@@ -169,7 +169,7 @@ def _of_problem(cls: type[Any], name: str, settings: Mapping[str, Any], data: Da
         one.problem.prepare(DataFolder() if data is None else data)
         yield from ()
 
-    yield "documented", [cls], methods.documented
+    yield "documented", [cls], methods.check_documentation
     yield "can be made", [cls], can_be_made
     yield "formula of arrays", made, problems.formula_takes_arrays
     yield "can be prepared", made, can_be_prepared
@@ -218,7 +218,7 @@ def summarise(verdicts: Sequence[Verdict]) -> str:
     """How many laws are broken, and which were not looked at."""
     left = [verdict.law for verdict in verdicts if verdict.skipped]
     broken = sum(verdict.finding is not None for verdict in verdicts)
-    word = f"{counted(broken, 'law')} of {len(verdicts)} broken" if broken else f"all {len(verdicts)} laws hold"
+    word = f"{count_noun(broken, 'law')} of {len(verdicts)} broken" if broken else f"all {len(verdicts)} laws hold"
     return "\n".join([*([f"  not looked at before that is mended: {'; '.join(left)}"] if left else []), word])
 
 

@@ -195,8 +195,8 @@ class SharedState:
             for name in {base.__module__ for base in cls.__mro__}
             if name in sys.modules and name.partition(".")[0] not in ("builtins", "typing", __name__.partition(".")[0])
         ]
-        self.values = _pickled(_class_values(cls, self.modules))
-        self.globals = _pickled(_global_values(self.modules))
+        self.values = _pickle_values(_class_values(cls, self.modules))
+        self.globals = _pickle_values(_global_values(self.modules))
 
     def changed(self) -> list[str]:
         """Class attributes and defaults that are other ones now."""
@@ -204,7 +204,7 @@ class SharedState:
 
     def causes(self, same_again: Callable[[], bool]) -> list[str]:
         """Changed module globals that decide a play: with one of them as it was, it is `same_again`. No mere caches."""
-        found, now = [], _pickled(_global_values(self.modules))
+        found, now = [], _pickle_values(_global_values(self.modules))
         for (module, name), value in self.globals.items():
             if now.get((module, name)) != value:
                 setattr(sys.modules[module], name, pickle.loads(value))  # noqa: S301 - what has been pickled here
@@ -243,7 +243,7 @@ def _global_values(modules: Sequence[ModuleType]) -> Iterator[tuple[tuple[str, s
                 yield (module.__name__, name), value
 
 
-def _pickled(values: Iterable[tuple[Any, Any]]) -> dict[Any, bytes]:
+def _pickle_values(values: Iterable[tuple[Any, Any]]) -> dict[Any, bytes]:
     found = {}
     for name, value in values:
         try:

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 from cbobench import __version__
-from cbobench.errors import CbobenchError, Misuse, masked, nearest, one_line, printable, refuse_strange, show
+from cbobench.errors import CbobenchError, Misuse, mask_secrets, nearest, one_line, printable, refuse_strange, show
 from cbobench.report.formats import FORMATS
 from cbobench.threads import leave
 from cbobench.words import SPELLED
@@ -286,13 +286,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
         handler = getattr(commands, f"do_{options.command}")
         return int(handler(options, given))
     except CbobenchError as error:
-        print(f"cbobench: {printable(masked(str(error)))}", file=sys.stderr)
+        print(f"cbobench: {printable(mask_secrets(str(error)))}", file=sys.stderr)
         return error.exit_code
     except (OSError, MemoryError, RecursionError) as error:
         if isinstance(error, BrokenPipeError):  # the reader (head, less) has gone
             sys.stderr.close()
             return 0
-        print(f"cbobench: {masked(one_line(error))}", file=sys.stderr)
+        print(f"cbobench: {mask_secrets(one_line(error))}", file=sys.stderr)
         return 1
     except KeyboardInterrupt:
         print("cbobench: stopped", file=sys.stderr)

@@ -117,10 +117,10 @@ def do_reference(options: argparse.Namespace, given: list[str]) -> int:
     """`cbobench reference`: exit code 1 where a stated reference is wrong."""
     from cbobench import params
     from cbobench.problems import PROBLEMS
-    from cbobench.problems.derivation import derived
+    from cbobench.problems.derivation import describe_reference
 
     task, wrong = params.build(PROBLEMS.get(options.name, beside=[Path()]), {}), False
-    for line, contradicts in derived(task, options.name, options.starts):
+    for line, contradicts in describe_reference(task, options.name, options.starts):
         print(line, flush=True)
         wrong |= contradicts
     return int(wrong)

@@ -19,8 +19,8 @@ from cbobench.check.command import do_check
 from cbobench.cli.catalogue import do_data, do_list, do_reference, do_show
 from cbobench.cli.maintenance import do_compact, do_export, do_remove, do_status, do_verify, finishing, import_if_asked
 from cbobench.cli.new import do_new
-from cbobench.errors import CbobenchError, Misuse, masked, printable
-from cbobench.words import counted, part_of
+from cbobench.errors import CbobenchError, Misuse, mask_secrets, printable
+from cbobench.words import count_noun, part_of
 
 if TYPE_CHECKING:
     from cbobench.sweep.run import Outcome
@@ -64,7 +64,7 @@ def do_run(options: argparse.Namespace, given: list[str]) -> int:
     pin_threads()
     from cbobench.sweep.interrupt import interruptible
 
-    again = printable(masked(shlex.join(["cbobench", *given])))
+    again = printable(mask_secrets(shlex.join(["cbobench", *given])))
     with interruptible():  # while it plans, and between that and playing, as well
         try:
             return _run(options, given, again)
@@ -130,7 +130,7 @@ def _run(options: argparse.Namespace, given: list[str], again: str) -> int:
                 here = shlex.join(["cbobench", *_without_cluster(given)])
                 again = f"{here} (on this machine; on a cluster that is up, add its --address)"
             words = f"{error}; what is published stays, to go on: {again}"
-            print(f"cbobench: {printable(masked(words))}", file=sys.stderr)
+            print(f"cbobench: {printable(mask_secrets(words))}", file=sys.stderr)
             return error.exit_code
     return code
 
@@ -151,13 +151,13 @@ def _came_to(outcome: Outcome, done: int, command: str, fail_fast: bool, said: i
 
     tally = FailureCounts(outcome.errors)
     for error in tally.examples():
-        print(f"failed: {printable(masked(error))}", file=sys.stderr)
+        print(f"failed: {printable(mask_secrets(error))}", file=sys.stderr)
     if tally.total > max(1, said):
-        print(printable(masked(str(tally))), file=sys.stderr)
+        print(printable(mask_secrets(str(tally))), file=sys.stderr)
     if outcome.stopped:
         good = done + outcome.played - outcome.failed
         bad = f", {outcome.failed} failed" if outcome.failed else ""
-        cells = counted(outcome.cells, "cell")
+        cells = count_noun(outcome.cells, "cell")
         print(f"stopped: {good:,} of {cells} done{bad}; to go on: {command}", file=sys.stderr)
         return 1 if fail_fast and outcome.failed else 130
     from cbobench.report.compare import compare
@@ -172,9 +172,9 @@ def _came_to(outcome: Outcome, done: int, command: str, fail_fast: bool, said: i
         good = done + outcome.played - outcome.failed
         print(f"the budget is spent: {part_of(good, outcome.cells, 'cell')} done; to go on: {command}", file=sys.stderr)
     if failed:
-        print(f"{counted(failed, 'cell')} failed; {see}", file=sys.stderr)
+        print(f"{count_noun(failed, 'cell')} failed; {see}", file=sys.stderr)
     if outcome.absent:
-        some = f"{len(outcome.absent):,} of {counted(outcome.tasks, 'task')} played but not in {outcome.folder}"
+        some = f"{len(outcome.absent):,} of {count_noun(outcome.tasks, 'task')} played but not in {outcome.folder}"
         print(
             f"absent: {some} (first {outcome.absent[0]}); does every worker reach the same folder? {see}",
             file=sys.stderr,
@@ -183,7 +183,7 @@ def _came_to(outcome: Outcome, done: int, command: str, fail_fast: bool, said: i
 
 
 @contextlib.contextmanager
-def _uncollected() -> Iterator[None]:
+def _without_garbage_collection() -> Iterator[None]:
     """No search for cycles: imports and syntax trees are a million objects with hardly one, a sixth of the time."""
     before = gc.isenabled()
     gc.disable()
@@ -194,7 +194,7 @@ def _uncollected() -> Iterator[None]:
             gc.enable()
 
 
-@_uncollected()
+@_without_garbage_collection()
 def do_compare(options: argparse.Namespace, given: list[str]) -> int:
     """`cbobench compare`."""
     from cbobench.report.compare import compare
@@ -240,7 +240,7 @@ def do_audit(options: argparse.Namespace, given: list[str]) -> int:
 
 def do_figures(options: argparse.Namespace, given: list[str]) -> int:
     """`cbobench figures`."""
-    from cbobench.report.figures import draw_all, problems_played, written
+    from cbobench.report.figures import describe_files, draw_all, problems_played
     from cbobench.report.load import Run
 
     import_if_asked(options, options.run)
@@ -254,7 +254,7 @@ def do_figures(options: argparse.Namespace, given: list[str]) -> int:
     drawn = False
     for figure, paths in draw_all(part, out, options.recipe, **look):
         drawn = True
-        print(written(figure, paths))
+        print(describe_files(figure, paths))
     good, labels = problems_played(part), part.record.labels("problems")
     if absent := [label for title, label in labels.items() if title not in good]:
         print(f"not drawn, without a good cell of T = {part.horizon:,}: {', '.join(absent)}", file=sys.stderr)

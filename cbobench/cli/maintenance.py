@@ -9,8 +9,8 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from cbobench.errors import Misuse, masked, printable
-from cbobench.words import counted, part_of
+from cbobench.errors import Misuse, mask_secrets, printable
+from cbobench.words import count_noun, part_of
 
 if TYPE_CHECKING:
     from cbobench.results.folder import RunFolder
@@ -37,7 +37,7 @@ def do_status(options: argparse.Namespace, given: list[str]) -> int:
     from cbobench.results.provenance import rounding_note
     from cbobench.results.query import read_status as read
     from cbobench.results.source import libraries
-    from cbobench.results.staleness import registered
+    from cbobench.results.staleness import registered_names
 
     import_if_asked(options, options.run)
     folder = open_run(options.run)
@@ -60,7 +60,7 @@ def do_status(options: argparse.Namespace, given: list[str]) -> int:
         content |= {"unplayable": record.unplayable} if record.unplayable else {}
         print(json.dumps(content | {"failures": failures, "finish": hints}, indent=1, ensure_ascii=False))
         return 1 if failures else 0
-    cells = counted(len(record.cells), "cell")
+    cells = count_noun(len(record.cells), "cell")
     print(printable(f"{record.suite or folder}: {len(state.done):,} of {cells} done, {len(state.failed):,} failed, "
                   f"{len(state.missing):,} missing, {len(state.stale):,} stale"))  # fmt: skip
     for failure in failures[:SHOWN_FAILURES]:
@@ -77,13 +77,13 @@ def do_status(options: argparse.Namespace, given: list[str]) -> int:
         why = "is not imported to read a run, unless with --imports"
         if options.imports:
             why = "cannot be imported (from the path of Python, or this folder)"
-        cells = counted(len(state.unchecked), "cell")
+        cells = count_noun(len(state.unchecked), "cell")
         absent = ", ".join(sorted(name for name in names if ":" in name))
-        if gone := ", ".join(sorted(name for name in names - registered() if ":" not in name)):
+        if gone := ", ".join(sorted(name for name in names - registered_names() if ":" not in name)):
             absent, why = gone, "is nothing that this cbobench has; look with the version that played them"
         print(f"  {cells} could not be checked for staleness: {absent} {why}")
     if state.other:
-        cells = counted(len(state.other), "cell")
+        cells = count_noun(len(state.other), "cell")
         print(f"  {cells} played with other libraries than this machine's {libraries()}")
     if mixed := rounding_note(state.cpus):
         print(printable(f"  {mixed}"))
@@ -100,7 +100,7 @@ def do_compact(options: argparse.Namespace, given: list[str]) -> int:
     folder = open_run(options.run)
     folder.refuse_bundle("give a run folder, which has files to merge")
     before, now = compact(folder)
-    print(f"{folder}: {counted(before, 'file')} of cells, now {now:,}")
+    print(f"{folder}: {count_noun(before, 'file')} of cells, now {now:,}")
     return 0
 
 
@@ -113,16 +113,18 @@ def do_remove(options: argparse.Namespace, given: list[str]) -> int:
     folder.refuse_bundle("give a run folder; a bundle is exported again")
     cells = matching_cells(folder, options.pairs)
     for strip in cells.strips:
-        print(printable(f"{strip.pair.title}: {counted(len(strip), 'cell')} of {counted(strip.horizon, 'round')}"))
+        print(
+            printable(f"{strip.pair.title}: {count_noun(len(strip), 'cell')} of {count_noun(strip.horizon, 'round')}")
+        )
     if not options.yes:
-        ask = f"remove {counted(len(cells), 'cell')} from {folder}, and all that was played of them? [y/N] "
+        ask = f"remove {count_noun(len(cells), 'cell')} from {folder}, and all that was played of them? [y/N] "
         if not sys.stdin.isatty():
             raise Misuse(f"{printable(ask.partition('?')[0])}: nobody is there to be asked; say --yes")
         if input(printable(ask)).strip().lower() not in ("y", "yes"):
             print("nothing was removed")
             return 0
     remove_pairs(folder, options.pairs)
-    print(f"removed {counted(len(cells), 'cell')} from {folder}")
+    print(f"removed {count_noun(len(cells), 'cell')} from {folder}")
     return 0
 
 
@@ -134,7 +136,7 @@ def do_export(options: argparse.Namespace, given: list[str]) -> int:
     for path in made.paths:
         print(printable(f"the bundle names a path, as the suite does: {path}"), file=sys.stderr)
     failed = f", {made.failed} failed" if made.failed else ""
-    cells = counted(made.expected, "cell")
+    cells = count_noun(made.expected, "cell")
     print(printable(f"{made.file}: {made.done:,} of {cells} done{failed}, {made.size / 1000:,.0f} kB"))
     return 0
 
@@ -163,23 +165,23 @@ def do_verify(options: argparse.Namespace, given: list[str]) -> int:
     for damage in found.damaged:
         print(f"  {damage.file}: {damage.why}")
     if found.twice:
-        print(f"  played twice, with the same results: {counted(found.twice, 'cell')}; each counts once")
+        print(f"  played twice, with the same results: {count_noun(found.twice, 'cell')}; each counts once")
     if found.late:
-        print(f"  cells without rounds that another task has played, too: {counted(len(found.late), 'file')}; "
+        print(f"  cells without rounds that another task has played, too: {count_noun(len(found.late), 'file')}; "
               "they do not count")  # fmt: skip
     if found.orphans:
-        tasks = counted(len(found.orphans), "task")
+        tasks = count_noun(len(found.orphans), "task")
         print(f"  rounds without cells yet: {tasks}; they do not count, and the next run goes on")
     if found.bare:
-        print(f"  {counted(found.bare, 'file')} of an older version without digests: changed values may pass there")
+        print(f"  {count_noun(found.bare, 'file')} of an older version without digests: changed values may pass there")
     absent = [damage.file for damage in found.damaged if damage.why == ABSENT]
     if absent:
         print(f"  made again{'' if options.repair else ' by the next run, or with --repair'}: {', '.join(absent)}")
     if not options.repair:
         if len(found.damaged) > len(absent):
-            print(f"  to move them into quarantine/: {masked(shlex.join(['cbobench', *given, '--repair']))}")
+            print(f"  to move them into quarantine/: {mask_secrets(shlex.join(['cbobench', *given, '--repair']))}")
         return 1 if found.damaged else 0
-    print(f"  moved into quarantine/: {counted(len(moved), 'file')}")
+    print(f"  moved into quarantine/: {count_noun(len(moved), 'file')}")
     for hint in _finishing(*read_status(folder), folder) if moved else ():
         print(f"  to go on: {hint}")
     return 0

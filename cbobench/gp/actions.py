@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cbobench.errors import CellFailure, Misuse
-from cbobench.gp.kernels import Array, Kernel, distances, pivoted
+from cbobench.gp.kernels import Array, Kernel, distances, pivoted_cholesky
 
 LARGEST = 10_000  # actions of which matrices (n, n) are formed, 0.8 GB each
 MOST_FEATURES = 2**26  # numbers of Phi of a set without a matrix, 0.5 GB
@@ -103,7 +103,7 @@ class Finite:
 
     def _find(self, most: int | None) -> Array | None:
         """Phi (n, r), or None where r is above `most`."""
-        rows = pivoted(self.prior, self._given.__getitem__, most)
+        rows = pivoted_cholesky(self.prior, self._given.__getitem__, most)
         return None if rows is None else np.ascontiguousarray(rows.T)
 
     _found: Array | None = None
@@ -220,7 +220,7 @@ class Scattered(Finite):
     def _find(self, most: int | None) -> Array:
         """Phi as a view of Phi^T (r, n), which is what posteriors multiply with."""
         allowed = min(LARGEST_RANK, MOST_FEATURES // self.n)
-        rows = pivoted(self.prior, lambda i: self.rows(np.array([i]))[0], allowed)
+        rows = pivoted_cholesky(self.prior, lambda i: self.rows(np.array([i]))[0], allowed)
         if rows is None:
             raise Misuse(
                 f"{self.kernel_name} has more than {allowed} features on {self.n:,} actions, too many; allowed: "

@@ -124,7 +124,7 @@ def sobol(d: int, size: int) -> Array:
     return np.asarray(qmc.Sobol(d, scramble=False).random_base2(power)[:size] + 0.5 / 2**power)
 
 
-def scrambled(d: int, size: int, generator: np.random.Generator) -> Array:
+def scrambled_points(d: int, size: int, generator: np.random.Generator) -> Array:
     """The first `size` points of a Sobol sequence in [0, 1)^d that a generator scrambles (Owen 1998), (size, d)."""
     return np.asarray(scrambled_sobol(d, generator).random_base2(int(np.ceil(np.log2(size))))[:size])
 
@@ -171,7 +171,7 @@ def _one(actions: Finite | Box, name: DesignName, count: int, generator: np.rand
     if name == "random":
         some = generator.permutation(len(units))[:count]
     else:
-        some = nearest(units, scrambled(actions.d, count, generator))
+        some = nearest(units, scrambled_points(actions.d, count, generator))
     return actions.scale(units[some]) if isinstance(actions, Box) else some
 
 

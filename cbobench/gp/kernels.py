@@ -183,12 +183,12 @@ INDEFINITE = 1e-6  # of the largest variance: what may be rounding in a matrix t
 
 
 def features(covariance: Array, most: int | None = None, tolerance: float = RELATIVE_TRACE) -> Array | None:
-    """Features Phi (n, r) with Phi Phi^T = covariance; None as soon as r is above `most` (see `pivoted`)."""
-    rows = pivoted(covariance.diagonal(), covariance.__getitem__, most, tolerance)
+    """Features Phi (n, r) with Phi Phi^T = covariance; None as soon as r is above `most` (see `pivoted_cholesky`)."""
+    rows = pivoted_cholesky(covariance.diagonal(), covariance.__getitem__, most, tolerance)
     return None if rows is None else np.ascontiguousarray(rows.T)
 
 
-def pivoted(
+def pivoted_cholesky(
     diagonal: Array, row: Callable[[int], Array], most: int | None = None, tolerance: float = RELATIVE_TRACE
 ) -> Array | None:
     """Features by rank, Phi^T (r, n) with Phi Phi^T = K, by pivoted Cholesky from the r rows of K that it asks for.

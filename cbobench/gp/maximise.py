@@ -25,7 +25,7 @@ from cbobench.gp.box import Box, sobol
 from cbobench.gp.kernels import Array
 from cbobench.gp.parts import Parts
 from cbobench.gp.posteriors.base import VARIANCE_FLOOR, Jet, Mask
-from cbobench.gp.sqp import BESIDE, Climbs, beside, best_step, meeting, pick, ranked
+from cbobench.gp.sqp import BESIDE, Climbs, best_step, may_kinks_meet, neighbours, pick, rank_values
 from cbobench.gp.taylor import Taylor, taylor
 
 STEPS = 24  # at most
@@ -84,15 +84,15 @@ def polish(
     climbs, price = _begin(score, jet, points, layout, radius)
     m = price.shape[1]
     small, large = (FAST, THOROUGH) if m else (SMOOTH, SLOW)
-    pace = MEETING if meeting(m, layout.d) else THOROUGH if rough else large if layout.d > 2 else small
+    pace = MEETING if may_kinks_meet(m, layout.d) else THOROUGH if rough else large if layout.d > 2 else small
     for taken in range(STEPS):
         if taken in pace.field and pace.field[taken] < climbs.value.shape[1]:
             follows = _follows(climbs, radius)
             climbs.done |= follows
-            climbs = climbs.thinned(ranked(np.where(follows, -np.inf, climbs.value))[:, : pace.field[taken]])
+            climbs = climbs.thinned(rank_values(np.where(follows, -np.inf, climbs.value))[:, : pace.field[taken]])
         if taken == pace.split and m:
             best = climbs.best[np.arange(len(points)), climbs.value.argmax(axis=1)]
-            climbs = climbs.joined(_begin(score, jet, beside(best, BESIDE * radius), layout, radius)[0])
+            climbs = climbs.joined(_begin(score, jet, neighbours(best, BESIDE * radius), layout, radius)[0])
         if not climbs.done.all():  # else the field still thins out: what is returned depends on no other replicate
             _step(climbs, score, jet, price, layout, taken, radius, pace)
     return climbs.best, climbs.value
@@ -252,7 +252,7 @@ class Starts:
             lowest = self._around(parts.kinked.reshape(replicates * m, -1), np.minimum).reshape(parts.kinked.shape)
             forms.append(parts._replace(kinked=lowest).total())
         d = self.candidates.shape[1]
-        many = meeting(m, d)
+        many = may_kinks_meet(m, d)
         count = self.count * (2 * MANY if many else MANY if m and d > 2 else 1)
         count = min(count, len(self.candidates) - 1)
         choose = self._peaks if m or self.mesh is not None else self._apart
@@ -264,7 +264,7 @@ class Starts:
         if m:
             found += self._sides(parts.kinked - lowest, peaks, which, at)
         # Between two observations next to the best one there may be a better one.
-        found.append(beside(peaks[:, 0], BESIDE * self.spacing))
+        found.append(neighbours(peaks[:, 0], BESIDE * self.spacing))
         if self.rough:
             sides = _on_sides(d)
             everywhere = np.broadcast_to(sides, (replicates, *sides.shape))
@@ -298,7 +298,7 @@ class Starts:
             every = moved.swapaxes(1, 2).reshape(replicates, -1, d)
             best = pick(every, sides * np.arange(q) + each.argmax(axis=1))
             value = np.where(aside, each.max(axis=1), -np.inf)
-            found.append(pick(best, ranked(value)[:, : q // 4]))
+            found.append(pick(best, rank_values(value)[:, : q // 4]))
         return found
 
     def _around(self, values: Array, most: np.ufunc) -> Array:
@@ -322,7 +322,7 @@ class Starts:
         peak = form >= self._around(form, np.maximum)
         rank = np.where(peak, form, -np.inf)
         some = np.argpartition(-rank, count, axis=1)[:, :count]
-        return np.take_along_axis(some, ranked(np.take_along_axis(rank, some, axis=1)), axis=1)
+        return np.take_along_axis(some, rank_values(np.take_along_axis(rank, some, axis=1)), axis=1)
 
     def _apart(self, form: Array, count: int) -> NDArray[np.intp]:
         """The best candidates (S, count) of which no two are neighbours."""

@@ -94,7 +94,7 @@ def truncate(values: Array, bound: Array) -> Array:
     return np.maximum(inside, -bound, out=inside)
 
 
-def shaped(score: Array, wanted: tuple[int, ...]) -> Array:
+def check_shape(score: Array, wanted: tuple[int, ...]) -> Array:
     """A score, if it has a value for every candidate."""
     if np.shape(score) != wanted:
         raise CellFailure(f"the score has shape {np.shape(score)}; it must be (S, k) = {wanted}")

@@ -26,7 +26,7 @@ Goal = tuple[Array, Array, Array]
 or, where they share them, (S, 1, k)."""
 
 
-def recommended(
+def recommend_action(
     goal: Callable[[Array, Array], Goal], posterior: Posterior, box: Box | None, sure: Mask | None, seen: bool
 ) -> NDArray[Any]:
     """What a model recommends: indices (S,) of a finite set, or points (S, d) of a box.
@@ -41,7 +41,7 @@ def recommended(
     return box.scale(likely_best_point(goal, posterior, box, seen and box.mesh is None))
 
 
-def recommended_in_run(
+def recommend_in_run(
     moments: Callable[[NDArray[Any]], tuple[Array, Array]], actions: Finite | Box, played: NDArray[Any]
 ) -> NDArray[Any]:
     """What a model of one run recommends: an action of a finite set (1,), or a point of a box's cube (1, d).

@@ -61,19 +61,19 @@ def pick(values: NDArray[Number], order: NDArray[np.intp]) -> NDArray[Number]:
     return values[np.arange(len(values))[:, None], order]
 
 
-def beside(points: Array, distance: float) -> Array:
+def neighbours(points: Array, distance: float) -> Array:
     """So far along every axis on both sides of points (S, d), in the unit cube: (S, 2 d, d)."""
     d = points.shape[1]
     moves = distance * np.concatenate([np.eye(d), -np.eye(d)])
     return np.clip(points[:, None] + moves, 0.0, 1.0)
 
 
-def ranked(values: Array) -> NDArray[np.intp]:
+def rank_values(values: Array) -> NDArray[np.intp]:
     """Indices (S, k) from the highest of every row to the lowest; of equal ones, the first comes first."""
     return np.argsort(-values, axis=1, kind="stable")
 
 
-def meeting(m: int, d: int) -> bool:
+def may_kinks_meet(m: int, d: int) -> bool:
     """Whether so many of m kinks may meet that only many starts find the best point."""
     return m > 2 and d > 2
 

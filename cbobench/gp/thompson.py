@@ -101,7 +101,7 @@ class ThompsonModel(RunData):
 
     def _places(self, where: NDArray[Any]) -> list[NDArray[Any]]:
         """What `_products` takes for actions, per kernel."""
-        return [where if isinstance(self.actions, Finite) else lifted(where - 0.5)]
+        return [where if isinstance(self.actions, Finite) else lift_points(where - 0.5)]
 
     def _products(self, left: Places, right: Places) -> list[Array]:
         """As `_prior`, of places: one for each factor."""
@@ -163,7 +163,7 @@ class ThompsonModel(RunData):
             kept, halves = kept[rest], [half[rest] for half in halves]
             priors = self._products([place[kept] for place in places], here)
             each = zip(roots, priors, halves, ours, strict=True)
-            more = [solved(root, prior - np.matmul(half, our.T)) for root, prior, half, our in each]
+            more = [solve_rows(root, prior - np.matmul(half, our.T)) for root, prior, half, our in each]
             mean = mean[:, rest] + amplitude * times(normals, [one.T for one in more])
             variance = np.maximum(variance[:, rest] - np.stack([squares(one) for one in more]), 0.0)
             halves = [np.concatenate(both, axis=1) for both in zip(halves, more, strict=True)]
@@ -206,7 +206,7 @@ class FittedThompson(ThompsonModel):
         return np.asarray(self.fitted.amplitude[0])
 
     def _places(self, where: NDArray[Any]) -> list[NDArray[Any]]:
-        return [lifted((self.units(where) - 0.5) / lengths) for lengths in self.fitted.lengthscales[0]]
+        return [lift_points((self.units(where) - 0.5) / lengths) for lengths in self.fitted.lengthscales[0]]
 
     def _products(self, left: Places, right: Places) -> list[Array]:
         return [UNIT.profile(apart(one, other)) for one, other in zip(left, right, strict=True)]
@@ -220,7 +220,7 @@ class FittedThompson(ThompsonModel):
         return fitted.centre[0][:, None] + self.amplitude[:, None] * pull, unit, halves
 
 
-def lifted(x: Array) -> Array:
+def lift_points(x: Array) -> Array:
     """Points as rows (x, |x|², 1), for `apart`."""
     return np.concatenate([x, squares(x)[:, None], np.ones((len(x), 1))], axis=1)
 
@@ -279,6 +279,6 @@ def upper(covariance: Array) -> Array:
     raise CellFailure("a posterior covariance has no Cholesky factor; a larger lam keeps it positive definite")
 
 
-def solved(root: Array, rows: Array) -> Array:
+def solve_rows(root: Array, rows: Array) -> Array:
     """U⁻ᵀ times each of the rows (n, k)."""
     return np.asarray(lapack().dtrtrs(root, rows.T, trans=1, overwrite_b=1)[0].T)

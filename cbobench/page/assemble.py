@@ -33,13 +33,13 @@ def library() -> Path:
     return there
 
 
-def embedded(content: Mapping[str, Any]) -> str:
+def embed_json(content: Mapping[str, Any]) -> str:
     """JSON that no label can break out of: every < is escaped, so that there is no tag, no comment, no script's end."""
     text = json.dumps(content, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
     return text.replace("<", "\\u003c").replace("\u2028", "\\u2028").replace("\u2029", "\\u2029")
 
 
-def assembled(content: Mapping[str, Any], plotly: Path) -> str:
+def assemble_page(content: Mapping[str, Any], plotly: Path) -> str:
     """The page as HTML.
 
     Its policy lets the browser run these scripts alone, by their hashes, and load nothing from anywhere.
@@ -55,7 +55,7 @@ def assembled(content: Mapping[str, Any], plotly: Path) -> str:
         "policy": "default-src 'none'; style-src 'unsafe-inline'; img-src data: blob:; base-uri 'none'; "
         f"form-action 'none'; script-src {allowed}",
         "style": (HERE / "page.css").read_text(encoding="utf-8"),
-        "data": embedded(content),
+        "data": embed_json(content),
         "scripts": "\n".join(f"<script>{script}</script>" for script in scripts),
     }
     template = (HERE / "template.html").read_text(encoding="utf-8")

@@ -19,7 +19,7 @@ SUFFIXES = (".html", ".htm")  # of a page, so that none is put in the place of s
 
 def do_report(options: argparse.Namespace) -> int:
     """`cbobench report`, once the modules that runs name are imported where that was asked for."""
-    from cbobench.page.assemble import assembled, library
+    from cbobench.page.assemble import assemble_page, library
     from cbobench.page.content import content
     from cbobench.report.load import Run
     from cbobench.results.folder import RunFolder
@@ -31,7 +31,7 @@ def do_report(options: argparse.Namespace) -> int:
         raise Misuse("a run is given twice; a page shows each once")
     out = place(options.out, runs)
     found = content(runs)
-    page = assembled(found, plotly).encode()
+    page = assemble_page(found, plotly).encode()
     RunFolder(str(out.absolute().parent)).publish(out.name, lambda sink: sink.write(page))
     for run in found["runs"]:
         for note in run["notes"]:

@@ -7,12 +7,12 @@ from collections.abc import Sequence
 from typing import Any
 
 from cbobench import __version__
-from cbobench.errors import CbobenchError, masked, printable
+from cbobench.errors import CbobenchError, mask_secrets, printable
 from cbobench.metrics import METRICS
 from cbobench.page import facts, looks
 from cbobench.page.series import curves
 from cbobench.papers.claim_maps import LOOKS, maps_of
-from cbobench.papers.claim_tables import claims_of, tabled
+from cbobench.papers.claim_tables import claims_of, tabulate_findings
 from cbobench.papers.claims import findings
 from cbobench.report.compare import Comparison, compare
 from cbobench.report.formats import Marked, TextTable, to_json_value
@@ -59,17 +59,17 @@ def labels_of(runs: Sequence[Run]) -> list[str]:
         [str(run.folder) for run in runs],
     ]  # fmt: skip
     found = next((some for some in choices if len(set(some)) == len(runs) and all(some)), choices[-1])
-    return [printable(masked(label)) for label in found]
+    return [printable(mask_secrets(label)) for label in found]
 
 
 def _run(run: Run, label: str, share: float) -> dict[str, Any]:
     made, tables = _tables(run)
     problems = run.record.labels("problems")
-    stale = facts.outdated(run)
+    stale = facts.describe_stale(run)
     return {
         "label": label, "facts": facts.facts(run),
         "ends": {title: describe_horizons(run, [title]) for title in problems}, "end": describe_horizons(run, problems),
-        "notes": [note for note in (facts.running(run), facts.incomplete(run), facts.reduced(run)) if note]
+        "notes": [note for note in (facts.running(run), facts.incomplete(run), facts.describe_reduction(run)) if note]
         + [f"not played: {line}" for line in run.record.unplayable],
         "problems": problems,
         "algorithms": looks.shown(run.record),
@@ -183,5 +183,5 @@ def _claims(runs: Sequence[Run]) -> tuple[dict[str, Any] | None, list[dict[str, 
             rows.append([words or "–", *said])
         across = [f"{map.across} {column}".strip() or "verdict" for column in map.columns]
         maps.append(as_table(TextTable(["settings", *across], rows, map.claim, map.caption(), left=1), "", "map"))
-    table = as_table(tabled(found), "", "Claims")
+    table = as_table(tabulate_findings(found), "", "Claims")
     return table | {"note": "\n".join(filter(None, (table["note"], printable(left_out))))}, maps, ""

@@ -8,7 +8,7 @@ from typing import Any
 
 import pandas as pd
 
-from cbobench.errors import masked
+from cbobench.errors import mask_secrets
 from cbobench.papers.claims import DECISIVE, short
 from cbobench.report.formats import TextTable, format_number
 from cbobench.report.groups import Group, find_cpus, find_groups
@@ -17,7 +17,7 @@ from cbobench.results.bundle import Bundle
 from cbobench.results.lease import read_drivers
 from cbobench.results.manifest import WHATS
 from cbobench.results.provenance import rounding_note
-from cbobench.words import counted
+from cbobench.words import count_noun
 
 FAILURES = 300
 """How many failed cells a page lists with their tracebacks."""
@@ -39,13 +39,13 @@ def facts(run: Run) -> list[tuple[str, str]]:
     cost = f"{format_number(seconds / 3600)} CPU-hours" if seconds >= 360 else f"{format_number(seconds)} s of CPU time"
     result = [
         ("Suite", record.suite + (f": {record.about}" if record.about else "")),
-        ("Run", masked(str(run.folder))),
+        ("Run", mask_secrets(str(run.folder))),
         ("Cells", f"{done:,} of {asked:,} done" + (f" ({state})" if state else "")),
-        ("Asked for", f"{counted(len(problems), 'problem')}, {counted(len(algorithms), 'method')}, "
+        ("Asked for", f"{count_noun(len(problems), 'problem')}, {count_noun(len(algorithms), 'method')}, "
                    f"T = {', '.join(horizons)}"),
         ("Cost", f"{cost}, of the cells that are ok"),
-        ("Hosts", _listed(cells["host"].dropna().unique() if "host" in cells else ())),
-        ("CPU", _listed(sorted(find_cpus(found))) or _calls(run, "cpu")),
+        ("Hosts", _join_words(cells["host"].dropna().unique() if "host" in cells else ())),
+        ("CPU", _join_words(sorted(find_cpus(found))) or _calls(run, "cpu")),
         ("Played with", "; ".join(dict.fromkeys(cells["libraries"].dropna()))),
     ]  # fmt: skip
     if mixed := rounding_note(find_cpus(found)):
@@ -67,11 +67,11 @@ def missing(found: Sequence[Group]) -> int:
 def incomplete(run: Run) -> str:
     """How many cells are missing, empty where none is."""
     found = find_groups(run)
-    asked = counted(sum(group.expected for group in found), "cell")
+    asked = count_noun(sum(group.expected for group in found), "cell")
     return f"incomplete: {missing(found):,} of {asked} are not played yet" if missing(found) else ""
 
 
-def reduced(run: Run) -> str:
+def describe_reduction(run: Run) -> str:
     """What a bundle has not got, empty where the run is a folder."""
     lacks = "a bundle: no claims are tested, no tracebacks, and curves go through the rounds that it holds"
     return lacks if isinstance(run.folder, Bundle) else ""
@@ -85,8 +85,8 @@ def calls(run: Run) -> TextTable:
         commit = str(call.get("commit") or "–")[:12] + (" with changes" if call.get("dirty") else "")
         words = ", ".join(f"{name} {version}" for name, version in versions.items() if version)
         machine = ", ".join(str(call[name]) for name in ("cpu", "platform") if call.get(name))
-        rows.append([str(call.get("at", "–")), masked(shlex.join(map(str, call.get("command") or ()))), words, commit,
-                     machine])  # fmt: skip
+        command = mask_secrets(shlex.join(map(str, call.get("command") or ())))
+        rows.append([str(call.get("at", "–")), command, words, commit, machine])
     return TextTable(["begun", "command", "versions", "commit", "machine"], rows, "Calls", left=5)
 
 
@@ -123,11 +123,11 @@ def failures(run: Run) -> dict[str, Any]:
         trace = row["traceback"] if isinstance(row.get("traceback"), str) else ""  # a bundle has none
         error = row["error"] if isinstance(row["error"], str) else ""
         rows.append([*(labels[name][row[name]] for name in labels), int(row["horizon"]), int(row["seed"]),
-                     masked(error), traces.setdefault(masked(trace), len(traces))])  # fmt: skip
+                     mask_secrets(error), traces.setdefault(mask_secrets(trace), len(traces))])  # fmt: skip
     return {"count": len(failed), "rows": rows, "traces": list(traces)}
 
 
-def outdated(run: Run) -> TextTable | None:
+def describe_stale(run: Run) -> TextTable | None:
     """Which cells other code played, or nobody knows; None where there are none."""
     rows = [
         [group.problem_label, group.algorithm_label, f"{group.horizon:,}", f"{group.stale}/{group.expected}",
@@ -138,10 +138,12 @@ def outdated(run: Run) -> TextTable | None:
     return TextTable(["problem", "algorithm", "T", "stale", "unchecked"], rows, "Stale cells", note) if rows else None
 
 
-def _listed(words: Any, most: int = 6) -> str:
+def _join_words(words: Any, most: int = 6) -> str:
     found = [str(word) for word in words]
     return "; ".join(found[:most]) + (f" and {len(found) - most} more" if len(found) > most else "")
 
 
 def _calls(run: Run, name: str) -> str:
-    return _listed(pd.unique(pd.Series([str(c[name]) for c in run.record.invocations if c.get(name)], dtype=object)))
+    return _join_words(
+        pd.unique(pd.Series([str(c[name]) for c in run.record.invocations if c.get(name)], dtype=object))
+    )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from cbobench.report.style import PALETTE, SHADES, looks, mixed
+from cbobench.report.style import PALETTE, SHADES, looks, mix_colour
 from cbobench.results.manifest import Manifest
 
 SYMBOLS = {
@@ -34,7 +34,7 @@ def shown(record: Manifest) -> dict[str, dict[str, Any]]:
         position = seen[variant.name] = seen.get(variant.name, -1) + 1
         result[title] = {
             "label": labels[title], "light": look.colour,
-            "dark": mixed(base, FAINTER * SHADES[position % len(SHADES)]),
+            "dark": mix_colour(base, FAINTER * SHADES[position % len(SHADES)]),
             "dash": ",".join(f"{WIDTH * length:g}px" for length in look.dash) or "solid",
             "symbol": SYMBOLS[look.marker] + ("" if look.filled else "-open"), "width": WIDTH,
         }  # fmt: skip

@@ -20,7 +20,7 @@ VALUES = 1_000_000
 """How many numbers the curves of single seeds of one page have at most; where there are more, some seeds are shown."""
 
 
-def packed(values: Array) -> str:
+def pack_numbers(values: Array) -> str:
     """Numbers as little-endian float32 in base64, row by row: seven digits. Float64 after ":" where one is beyond."""
     wide = (np.abs(values[np.isfinite(values)]) > np.finfo("<f4").max).any()
     text = base64.b64encode(np.ascontiguousarray(values, dtype="<f8" if wide else "<f4").tobytes()).decode()
@@ -36,7 +36,7 @@ def some(count: int, most: int) -> NDArray[np.int64]:
     return np.unique(np.concatenate([even, early]).round().astype(np.int64))
 
 
-def measured(run: Run) -> list[str]:
+def find_measured_metrics(run: Run) -> list[str]:
     """The metrics that some good cell has a value of."""
     good = run.cells[run.cells["status"] == "ok"]
     return [name for name in METRICS if name in good and good[name].notna().any()]
@@ -54,7 +54,7 @@ def curves(run: Run, share: float = 1.0) -> dict[str, Any]:
         (packed: median, quartiles, mean, ends of its interval; each as long as t), `by_seed` (packed, seeds x rounds)
         and `lacking`, in how many seeds it has no value in the end.
     """
-    names, known = measured(run), list(_asked(run))
+    names, known = find_measured_metrics(run), list(_count_cells(run))
     played = sum(len(run.good(problem, algorithm)) > 0 for problem, algorithm, _ in known)
     each = VALUES * share / max(1, len(names) * played * SEED_ROUNDS)
     rounds: list[list[int]] = []
@@ -78,15 +78,15 @@ def curves(run: Run, share: float = 1.0) -> dict[str, Any]:
                 continue
             drawn = values[np.searchsorted(read, kept)]
             parts = [part for word in reversed(STATISTICS) for part in centre(drawn, name, word)]
-            pair["curves"][name] = packed(np.array(parts))
-            pair["by_seed"][name] = packed(values[np.ix_(np.searchsorted(read, few), shown)].T)
+            pair["curves"][name] = pack_numbers(np.array(parts))
+            pair["by_seed"][name] = pack_numbers(values[np.ix_(np.searchsorted(read, few), shown)].T)
             pair["lacking"][name] = int(np.isnan(values[-1]).sum())
         pair |= {"t": place(t[kept]), "seeds_t": place(t[few]), "seeds": cells["seed"].to_numpy()[shown].tolist()}
         pairs.append(pair)
     return {"rounds": rounds, "pairs": pairs, "metrics": names}
 
 
-def _asked(run: Run) -> list[tuple[str, str, int]]:
+def _count_cells(run: Run) -> list[tuple[str, str, int]]:
     """Titles of the pairs that were asked for, in order, with the number of cells."""
     return [
         (problem, algorithm, expected)

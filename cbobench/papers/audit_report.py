@@ -69,11 +69,11 @@ def audit(run: Run, style: str = "table", width: int | None = None) -> str:
         pair = f"{labels['problems'][row['problem']]} / {labels['algorithms'][row['algorithm']]}"
         pair += f", T = {row['horizon']:,}" if several else ""
         counted = f"{pair}, {row['n']}/{row['expected']} seeds"
-        body.append([counted, row["check"], format_number(row["theory"]), *_measured(row)])
+        body.append([counted, row["check"], format_number(row["theory"]), *_summarise_row(row)])
     return render(TextTable(columns, body, f"{run.record.suite}: audit", NOTE, left=2, folded=True), style, width)
 
 
-def _measured(row: dict[str, Any]) -> list[str]:
+def _summarise_row(row: dict[str, Any]) -> list[str]:
     spread = f"[{format_number(row['low'])}, {format_number(row['high'])}]" if np.isfinite(row["low"]) else ""
     words = f"{row['count']:,} of {row['of']:,}" if row["count"] is not None else format_number(row["measured"])
     shown = f"{format_number(row['measured'])} {spread}".strip() if row["count"] is not None else spread

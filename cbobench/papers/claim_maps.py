@@ -14,7 +14,7 @@ from cbobench.papers.claims import Finding, short
 from cbobench.papers.evidence import Verdict
 from cbobench.report.layout import save
 from cbobench.report.style import SIZES
-from cbobench.words import counted
+from cbobench.words import count_noun
 
 LOOKS: dict[Verdict, tuple[str, str]] = {  # colour and symbol: told apart without the colour, too
     "holds": ("#56B4E9", "+"), "undecided": ("0.88", "?"), "does not hold": ("#D55E00", "−"),
@@ -129,7 +129,7 @@ class Map:
     def caption(self) -> str:
         """What it shows, and how to read it."""
         claim, seeds = self.found[0].claim, sorted({f.n for f in self.found})
-        some = counted(seeds[0], "seed") if len(seeds) == 1 else f"{seeds[0]} to {seeds[-1]} seeds"
+        some = count_noun(seeds[0], "seed") if len(seeds) == 1 else f"{seeds[0]} to {seeds[-1]} seeds"
         words = f"{claim.id}, {claim.source}: {claim.statement}. Over the settings of {self.suite}: + holds, "
         words += "− does not hold, ? undecided, with the parts of the claim that hold of all; the strip below has the "
         words += "verdict of every part. "

@@ -16,7 +16,7 @@ from cbobench.papers.evidence import Part, Verdict
 from cbobench.report.figures import find_recipes
 from cbobench.report.formats import TextTable, format_number, render, render_records
 from cbobench.report.load import Run
-from cbobench.words import counted
+from cbobench.words import count_noun
 
 VERDICTS: dict[Verdict, tuple[str, str]] = {  # of one, of several
     "holds": ("holds", "hold"), "does not hold": ("does not hold", "do not hold"),
@@ -99,7 +99,7 @@ def ours(value: float, low: float, high: float, p: float) -> str:
 def counts(found: Sequence[Finding]) -> str:
     """How many claims, in how many settings, with which verdicts."""
     claims, settings = len({f.claim.id for f in found}), sum(bool(f.parts) for f in found)
-    return f"{counted(claims, 'claim')}, {counted(settings, 'setting')}: {tally([f.verdict for f in found])}"
+    return f"{count_noun(claims, 'claim')}, {count_noun(settings, 'setting')}: {tally([f.verdict for f in found])}"
 
 
 def tally(verdicts: Sequence[str]) -> str:
@@ -112,7 +112,7 @@ def shown(found: Sequence[Finding], style: str = "table", parts: bool = False, w
     """Findings as "table", "markdown" or "json"; with `parts`, a row for every part."""
     if style == "json":
         return render_records([as_record(f) for f in found], "json")
-    table = tabled(found, parts)
+    table = tabulate_findings(found, parts)
     rows = [[*row] for row in table.rows]
     for previous, row in reversed(list(itertools.pairwise(rows))):
         if style == "table" and previous[:2] == row[:2]:  # said once
@@ -121,7 +121,7 @@ def shown(found: Sequence[Finding], style: str = "table", parts: bool = False, w
     return render(replace(table, rows=rows), style, width)
 
 
-def tabled(found: Sequence[Finding], parts: bool = False) -> TextTable:
+def tabulate_findings(found: Sequence[Finding], parts: bool = False) -> TextTable:
     """Findings as a table, in which every row says all."""
     columns = ["claim", "statement", "verdict", "paper", "ours", "settings", "n"]
     rows: list[list[str]] = []
@@ -199,6 +199,6 @@ def command(
         print(f"not tested, as these runs hold nothing of it: {needs}", file=sys.stderr)
         return 1
     if len(untested) == len(found):
-        print(f"not tested, as these runs hold nothing of it: {counted(len(found), 'claim')}", file=sys.stderr)
+        print(f"not tested, as these runs hold nothing of it: {count_noun(len(found), 'claim')}", file=sys.stderr)
         return 1
     return int(bool(left_out) or any(f.verdict == "does not hold" for f in found))

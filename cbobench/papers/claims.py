@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from cbobench.papers.evidence import Part, Play, Verdict, settled, verdict_of
+from cbobench.papers.evidence import Part, Play, Verdict, adjust_parts, verdict_of
 from cbobench.report.load import Run
 from cbobench.results.manifest import Variant, What
 
@@ -143,9 +143,9 @@ def findings(runs: Sequence[Run], claims: Iterable[Claim]) -> Iterator[Finding]:
     """Every claim in every setting that the runs have; one finding "not in these runs" where they have none."""
     for claim in claims:
         count = 0
-        every = _pooled(runs, claim) if claim.across else (case for run in runs for case in _cases(run, claim))
+        every = _pool_runs(runs, claim) if claim.across else (case for run in runs for case in _cases(run, claim))
         for case, axes in every:
-            parts = settled(claim.test(case))
+            parts = adjust_parts(claim.test(case))
             if not parts:
                 continue
             count += 1
@@ -185,7 +185,9 @@ def _cases(run: Run, claim: Claim) -> Iterator[tuple[Case, dict[str, Any]]]:
         axes: dict[str, Any] = {}
         for some, every in ((problems, _about(run, claim)), (methods, algorithms)):
             for name, variants in some.items():
-                axes |= {f"{name}.{p}": variants[0].values.get(p) for p in varying(named(every, name), claim.within)}
+                axes |= {
+                    f"{name}.{p}": variants[0].values.get(p) for p in varying(select_named(every, name), claim.within)
+                }
         plays = [
             Play(run, problem, algorithm)
             for some in problems.values() for problem in some for every in methods.values() for algorithm in every
@@ -195,7 +197,7 @@ def _cases(run: Run, claim: Claim) -> Iterator[tuple[Case, dict[str, Any]]]:
             yield Case(played), axes
 
 
-def _pooled(runs: Sequence[Run], claim: Claim) -> Iterator[tuple[Case, dict[str, Any]]]:
+def _pool_runs(runs: Sequence[Run], claim: Claim) -> Iterator[tuple[Case, dict[str, Any]]]:
     """One case per choice of plays from all runs whose common parameters agree."""
     plays = [
         Play(run, problem, variant)
@@ -217,7 +219,7 @@ def _pooled(runs: Sequence[Run], claim: Claim) -> Iterator[tuple[Case, dict[str,
                     (play.problem, {p.problem.key: p.problem for p in plays if p.problem.name == play.problem.name}),
                     (play.algorithm, {p.algorithm.key: p.algorithm for p in plays}),
                 ):
-                    some = varying(named(list(every.values()), variant.name), claim.within)
+                    some = varying(select_named(list(every.values()), variant.name), claim.within)
                     axes |= {f"{variant.name}.{p}": variant.values.get(p) for p in some}
             yield Case(combination), axes
 
@@ -264,7 +266,7 @@ def short(value: Any) -> str:
     return value if isinstance(value, str) else json.dumps(value, sort_keys=True)
 
 
-def named(variants: Iterable[Variant], name: str) -> list[Variant]:
+def select_named(variants: Iterable[Variant], name: str) -> list[Variant]:
     """Those with a registered name."""
     return [variant for variant in variants if variant.name == name]
 
@@ -297,7 +299,7 @@ def choices(variants: Sequence[Variant], within: Sequence[str] = ()) -> Iterator
     most with it, the first of them.
     """
     names = list(dict.fromkeys(variant.name for variant in variants))
-    vary = {name: varying(named(variants, name), within) for name in names}
+    vary = {name: varying(select_named(variants, name), within) for name in names}
     several = {p for p in itertools.chain(*vary.values()) if sum(p in some for some in vary.values()) > 1}
     kinds: dict[str, list[_Kind]] = {name: [] for name in names}
     for variant in variants:

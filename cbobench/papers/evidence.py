@@ -15,7 +15,7 @@ from cbobench.metrics import METRICS
 from cbobench.report.load import Run
 from cbobench.results.manifest import Variant
 from cbobench.stats.growth import exponent
-from cbobench.stats.intervals import Array, interval, percentiles, proportion, resampled
+from cbobench.stats.intervals import Array, draw_resamples, interval, percentiles, proportion
 from cbobench.stats.paired import SIGNIFICANT, difference, holm
 
 Verdict = Literal["holds", "does not hold", "undecided", "not in these runs"]
@@ -190,7 +190,7 @@ def similar(metric: str, a: Play, b: Play, factor: float = 2.0) -> Part:
     what, paper = f"{_symbol(metric)} of {a.label} over {b.label}'s", f"{1 / factor:g} to {factor:g}"
     if n < 2:
         return Part.open(what, paper, n, expected)
-    means = resampled(n) @ pairs / n
+    means = draw_resamples(n) @ pairs / n
     ratio = float(pairs[:, 0].mean() / pairs[:, 1].mean()) if pairs[:, 1].mean() > 0 else math.nan
     if (means <= 0).any():
         return Part.open(what, paper, n, expected, ratio)
@@ -225,7 +225,7 @@ def vanishes(metric: str, play: Play, t: float | None = None, stays: bool = Fals
     what = f"growth exponent of {_symbol(metric)} to t = {end}, {play.label}"
     value = float(_two_points(pairs.mean(axis=0)[None], start, end)[0]) if n and end > start else math.nan
     if n > 1 and end > start:
-        ends = percentiles(_two_points(resampled(n) @ pairs / n, start, end), n)
+        ends = percentiles(_two_points(draw_resamples(n) @ pairs / n, start, end), n)
     verdict = side(-ends[1], -ends[0], -LINEAR) if stays else side(*ends, LINEAR)
     return Part(what, f"{'>' if stays else '<'} {LINEAR}", verdict, value, *ends, n, play.expected)
 
@@ -263,7 +263,7 @@ def power(column: str, points: Sequence[tuple[float, Play]], at_most: float | No
     return Part(what, paper, verdict, slope, low, high, n, expected)
 
 
-def settled(parts: Iterable[Part]) -> list[Part]:
+def adjust_parts(parts: Iterable[Part]) -> list[Part]:
     """Parts with p adjusted by Holm over all of them; a comparison that is not significant then is undecided."""
     found = list(parts)
     adjusted = holm([part.p for part in found])
@@ -283,7 +283,7 @@ def verdict_of(parts: Sequence[Part]) -> Verdict:
 
 def any_of(what: str, choices: Sequence[Sequence[Part]]) -> Part:
     """One of several groups of parts holds: the group that comes nearest, as one part (its least n)."""
-    groups = [settled(group) for group in choices]
+    groups = [adjust_parts(group) for group in choices]
     order = {"holds": 0, "undecided": 1, "does not hold": 2}
     best = min(groups, key=lambda group: (order[verdict_of(group)], sum(order[part.verdict] for part in group)))
     held = sum(part.verdict == "holds" for part in best)

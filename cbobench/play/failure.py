@@ -78,7 +78,7 @@ def _place(error: BaseException) -> str:
 
 def safe_line(text: str) -> str:
     """A line that any terminal and any file takes: what cannot be printed is escaped, what is too long is cut."""
-    shown = "".join(map(_escaped, text[: LONGEST_LINE + 1]))
+    shown = "".join(map(_escape_character, text[: LONGEST_LINE + 1]))
     return shown if len(shown) <= LONGEST_LINE else shown[: LONGEST_LINE - 4] + " ..."
 
 
@@ -87,8 +87,8 @@ def safe_text(text: str) -> str:
     if len(text) > LONGEST_TRACE:
         half = LONGEST_TRACE // 2
         text = f"{text[:half]}\n... {len(text) - 2 * half} characters left out ...\n{text[-half:]}"
-    return "".join(c if c == "\n" else _escaped(c) for c in text)
+    return "".join(c if c == "\n" else _escape_character(c) for c in text)
 
 
-def _escaped(character: str) -> str:
+def _escape_character(character: str) -> str:
     return character if character.isprintable() else character.encode("unicode_escape").decode()

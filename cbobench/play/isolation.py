@@ -31,7 +31,7 @@ HANDLED = tuple(
 
 
 @contextmanager
-def isolated(*name: Part) -> Iterator[None]:
+def isolate_play(*name: Part) -> Iterator[None]:
     """Seed the global generators from the stream of that name, and restore the process afterwards.
 
     Threads and memory are not restored (see `cbobench.threads.lingering`).

@@ -19,7 +19,7 @@ import pyarrow as pa
 from cbobench.errors import CbobenchError, Misuse
 from cbobench.play.block import start, summaries
 from cbobench.play.failure import describe_error, is_timeout, reraise_interrupt, safe_text
-from cbobench.play.isolation import captured_output, default_warnings, isolated
+from cbobench.play.isolation import captured_output, default_warnings, isolate_play
 from cbobench.play.play import Play
 from cbobench.play.watch import (
     GivenBack,
@@ -205,7 +205,7 @@ def play_task(
     audited: list[dict[str, Any]] = []
     with single_thread():
         try:
-            with _guarded(task, task.cells, folder, report) as watch:
+            with _guard_play(task, task.cells, folder, report) as watch:
                 rows = _play_block(problem, task, folder, audited, watch)
         except GivenBack as given:
             return given.answer
@@ -226,13 +226,13 @@ def play_task(
 
 
 @contextmanager
-def _guarded(
+def _guard_play(
     task: Task, cells: Sequence[Cell], folder: RunFolder, report: Path | None
 ) -> Iterator[Watchdog | NoWatchdog]:
     """Around the play of some cells: what they change is put back, and if they hang they are ended."""
     names = (task.pair.problem.name, task.pair.algorithm.name)
     seeds = (cell.seed for cell in cells)
-    with isolated(*names, *seeds), watch_play(task.timeout, len(cells), task.horizon, report) as watch:
+    with isolate_play(*names, *seeds), watch_play(task.timeout, len(cells), task.horizon, report) as watch:
         yield watch
 
 
@@ -322,7 +322,7 @@ def _play_one_by_one(
     good: list[str] = []
     for cell in task.cells:
         try:
-            with _guarded(task, [cell], folder, report) as watch:
+            with _guard_play(task, [cell], folder, report) as watch:
                 play, collected = start(problem, [cell], task.horizon, task.keep)
                 watch.play = play
                 audit = start_audit(play, task.keep) if task.audit else None

@@ -22,7 +22,7 @@ from cbobench.problems.data import DataFolder
 from cbobench.problems.instances import PLAYED
 from cbobench.problems.instances import Formula as Formula
 from cbobench.problems.optimum import Reference as Reference
-from cbobench.problems.optimum import beaten, check_formula, contradiction
+from cbobench.problems.optimum import check_formula, contradiction, describe_beaten
 from cbobench.problems.optimum import pointwise as pointwise
 
 SAMPLE = 2**13  # points at which a formula's range, spread and Slater margin are read off
@@ -175,7 +175,7 @@ class BoxProblem(FeedbackModel):
         own = {f.name for f in fields(self)} - {f.name for f in fields(BoxProblem)}
         key = type(self), tuple(sorted((name, repr(getattr(self, name))) for name in own))
         for number, (formula, found) in enumerate(self.stated()):
-            wrong = self.mistake(formula, found) or beaten((*key, number), formula, found, self.box)
+            wrong = self.mistake(formula, found) or describe_beaten((*key, number), formula, found, self.box)
             if wrong:
                 raise Misuse(f"the stated optimum is {wrong}; to find it: cbobench reference {name}")
 

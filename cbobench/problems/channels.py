@@ -150,7 +150,7 @@ class Delayed:
         return replace(now, f=unknown[:, 0], g=unknown[:, 1:], arrivals=arrivals)
 
 
-def delayed(channel: Channel, mean: float | None, streams: Streams, functions: int) -> Channel:
+def add_delays(channel: Channel, mean: float | None, streams: Streams, functions: int) -> Channel:
     """The channel, with delays of that mean unless it is None."""
     return channel if mean is None else Delayed(channel, mean, streams, functions)
 
@@ -213,7 +213,7 @@ class FeedbackModel(Problem):
 
     def delayed(self, channel: Channel, streams: Streams) -> Channel:
         """The channel, with this problem's delays if it has any."""
-        return delayed(channel, self.delay, streams, 1 + self.constraints)
+        return add_delays(channel, self.delay, streams, 1 + self.constraints)
 
 
 class Phased:

@@ -21,7 +21,7 @@ from cbobench.gp.kernels import Array, StationaryName, smooth_norm, stationary
 from cbobench.problems.base import Channel, Drawn, Feedback, Instances, Problem, Shown, choose_seed_set
 from cbobench.problems.channels import AdditiveNoise
 from cbobench.rng import Draws, Streams, standard_normal, uniform
-from cbobench.words import counted
+from cbobench.words import count_noun
 
 DIRECTIONS = {"maximise": 1.0, "minimise": -1.0, "maximize": 1.0, "minimize": -1.0}
 BOUNDS = {"at_most": 1.0, "at_least": -1.0}
@@ -255,7 +255,7 @@ class Configurations(Problem):
         spread = [f"{self.divisor[1 + j]:.4g}" for j in range(len(rules))]
         each = [f"{rule.words} in units of {unit}" for rule, unit in zip(rules, spread, strict=True)]
         how = "noise-free" if self.noise is not None and not self.noise.any() else "noisy"
-        how += f", {counted(len(self.values), 'row')} of {counted(len(self.means), 'configuration')}"
+        how += f", {count_noun(len(self.values), 'row')} of {count_noun(len(self.means), 'configuration')}"
         return f"f = {f}; g: {', '.join(each)}; {how}"
 
     def feedback(self, instances: Drawn, streams: Streams) -> Channel:

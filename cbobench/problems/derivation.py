@@ -62,7 +62,7 @@ def contradictions(task: BoxProblem, formula: Formula, found: Optimum, stated: R
     return lines
 
 
-def derived(task: Problem, name: str, starts: int) -> Iterator[tuple[str, bool]]:
+def describe_reference(task: Problem, name: str, starts: int) -> Iterator[tuple[str, bool]]:
     """Lines to print, and whether each contradicts what the problem states.
 
     Args:

@@ -283,18 +283,18 @@ _held: dict[Any, str] = {}
 """What searches have found of stated optima, by what fixes the formula: a suite may hold a problem many times."""
 
 
-def beaten(key: tuple[Any, ...], formula: Formula, found: Reference, box: Box) -> str:
+def describe_beaten(key: tuple[Any, ...], formula: Formula, found: Reference, box: Box) -> str:
     """How a short search beats a stated optimum; empty if it does not.
 
     What it finds is a proof: a point where every g_j <= 0, whatever the problem's `feasibility_tolerance`.
     """
     whole = (*key, found)
     if whole not in _held:
-        _held[whole] = _beaten(formula, found, box)
+        _held[whole] = _describe_beaten(formula, found, box)
     return _held[whole]
 
 
-def _beaten(formula: Formula, found: Reference, box: Box) -> str:
+def _describe_beaten(formula: Formula, found: Reference, box: Box) -> str:
     try:
         better = search(formula, box, STARTS, POWER, [np.array(found.x, dtype=np.float64)])
     except (CbobenchError, ArithmeticError, LookupError, TypeError, ValueError):

@@ -23,9 +23,9 @@ from cbobench.gp.box import Box, sobol
 from cbobench.gp.kernels import RIDGE, Array, StationaryName
 from cbobench.params import param, state
 from cbobench.problems.base import Ability, Channel, Drawn, Feedback, Problem, Shown
-from cbobench.problems.channels import DELAY, delayed
+from cbobench.problems.channels import DELAY, add_delays
 from cbobench.rng import Streams, generator
-from cbobench.words import counted
+from cbobench.words import count_noun
 
 CACHE = 2**15  # points of which a replicate's values are remembered
 AT_ONCE = 2**12  # simulations that are asked for together
@@ -287,7 +287,7 @@ class Simulator(Problem):
             g = self.observe(x, [self._generator("best", i) for i in range(len(x))]).mean(axis=0)[1:]
             if (g > 0).any():
                 j = int(g.argmax())
-                there = f"the mean of {counted(len(x), 'simulation')} there has g_{j + 1} = {g[j]:.6g}"
+                there = f"the mean of {count_noun(len(x), 'simulation')} there has g_{j + 1} = {g[j]:.6g}"
                 raise Misuse(f"best_known is not feasible: {there}; give a point where every g_j <= 0, or a target")
 
     def _generator(self, role: str, i: int) -> np.random.Generator:
@@ -354,7 +354,7 @@ class Simulator(Problem):
         else:
             parts.append("no optimum is known, so there is no regret")
         if self.noisy:
-            means = f"means of {counted(self.repeats, 'simulation')} at each point, of streams of their own"
+            means = f"means of {count_noun(self.repeats, 'simulation')} at each point, of streams of their own"
             parts.append(f"metrics are of {means if self.repeats else 'observed values, with their noise'}")
         return "; ".join(parts)
 
@@ -392,4 +392,4 @@ class Simulator(Problem):
 
     def feedback(self, instances: Drawn, streams: Streams) -> Channel:
         assert isinstance(instances, Simulated)
-        return delayed(Simulation(instances, streams), self.delay, streams, 1 + self.m)
+        return add_delays(Simulation(instances, streams), self.delay, streams, 1 + self.m)

@@ -16,7 +16,7 @@ from cbobench.report.load import Run
 from cbobench.report.quantities import CURVE, find_undefined_regret
 from cbobench.results.manifest import WHATS
 from cbobench.results.provenance import rounding_note
-from cbobench.words import counted
+from cbobench.words import count_noun
 
 WIDTH = 100
 
@@ -70,7 +70,11 @@ def _seeds(run: Run, panels: Sequence[AnyPanel], shown: Shown) -> str:
     """Of what and how many, and what the bars, bands or boxes are."""
     counts = {pair: len(run.good(*pair)) for pair in shown.pairs}
     low, high = min(counts.values()), max(counts.values())
-    seeds = ("one seed" if low == 1 else counted(low, "seed")) if low == high else f"{low:,} to {counted(high, 'seed')}"
+    seeds = (
+        ("one seed" if low == 1 else count_noun(low, "seed"))
+        if low == high
+        else f"{low:,} to {count_noun(high, 'seed')}"
+    )
     first = " ".join(dict.fromkeys(panel.seen(seeds, counts.values()) for panel in panels))
     asked = {(p, a): run.expected_of(p)[a] for p, a in [*shown.pairs, *shown.absent]}
     labels = run.record.labels("algorithms")
@@ -115,10 +119,10 @@ def _notes(run: Run, panels: Sequence[AnyPanel], shown: Shown) -> list[str]:
     for problem in problems:
         if (arena := (problem, run.horizon_of(problem), None)) in known:
             count, of = known[arena]
-            notes.append(f"The constraint binds in {count:,} of {counted(of, 'seed')} ({labels[problem]}).")
+            notes.append(f"The constraint binds in {count:,} of {count_noun(of, 'seed')} ({labels[problem]}).")
     drawn = [group for group in found if (group.problem, group.algorithm) in shown.pairs]
     if old := sum(len(group.outdated & {*group.good.index}) for group in drawn):
-        cells = counted(sum(len(group.good) for group in drawn), "cell")
+        cells = count_noun(sum(len(group.good) for group in drawn), "cell")
         notes.append(f"Stale: {old:,} of {cells}, played by code that has changed since.")
     if mixed := rounding_note(find_cpus(drawn)):
         notes.append(f"The cells were {mixed}.")
@@ -135,18 +139,18 @@ def _settings(run: Run, shown: Shown) -> list[str]:
     for what, one in zip(WHATS, ("Problem", "Method"), strict=True):
         variants, labels = run.record.variants(what), run.record.labels(what)
         some = [variants[title] for title in titles[what]]
-        shared = _shared(some)
+        shared = _shared_parameters(some)
         if len(some) > 1 and shared:
-            lines.append(f"Shared by the {what}: {_listed(shared)}.")
+            lines.append(f"Shared by the {what}: {_join_values(shared)}.")
         for title in titles[what]:
             variant = variants[title]
             name = labels[title] if labels[title] == variant.name else f"{labels[title]} ({variant.name})"
             own = {k: v for k, v in variant.values.items() if len(some) == 1 or k not in shared}
-            lines.append(f"{one} {name}: {_listed(own)}." if own else f"{one} {name}.")
+            lines.append(f"{one} {name}: {_join_values(own)}." if own else f"{one} {name}.")
     return lines
 
 
-def _shared(variants: Sequence[Any]) -> dict[str, Any]:
+def _shared_parameters(variants: Sequence[Any]) -> dict[str, Any]:
     """Parameters that two variants or more have, all with the same value."""
     values: dict[str, list[Any]] = {}
     for variant in variants:
@@ -155,7 +159,7 @@ def _shared(variants: Sequence[Any]) -> dict[str, Any]:
     return {name: some[0] for name, some in values.items() if len(some) > 1 and all(v == some[0] for v in some)}
 
 
-def _listed(values: Mapping[str, Any]) -> str:
+def _join_values(values: Mapping[str, Any]) -> str:
     words = {
         name: value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
         for name, value in sorted(values.items())

@@ -16,9 +16,9 @@ from cbobench.report.groups import Group, find_groups
 from cbobench.report.load import Run
 from cbobench.report.paired import format_p, pair_by_seed
 from cbobench.report.paired import pair_difference as difference
-from cbobench.report.quantities import Quantity, unfilled
+from cbobench.report.quantities import Quantity, restore_infinite
 from cbobench.stats.paired import SIGNIFICANT, decidable, holm, signed_rank
-from cbobench.words import counted
+from cbobench.words import count_noun
 
 CHANGED = ("better", "worse", "newly failing", "fixed", "missing")
 ALL = "all problems"
@@ -134,7 +134,7 @@ def _compare_cells(row: dict[str, Any], old: Group, new: Group, shown: list[Quan
             rows.append(one | {"verdict": "not comparable", "reason": "undefined in both"})
             continue
         ordered = [quantity.filled(some) for some in values]
-        middle = [unfilled(float(np.median(some))) if len(some) else np.nan for some in ordered]
+        middle = [restore_infinite(float(np.median(some))) if len(some) else np.nan for some in ordered]
         found = difference(new.good, old.good, quantity)
         if found["n"] == 0:
             rows.append(one | {"verdict": "not comparable", "reason": "no seed in which both are defined"})
@@ -194,8 +194,8 @@ def _describe_undecided(frame: pd.DataFrame) -> str:
     need = next(n for n in count(1) if decidable(n, family))
     few = int((rows["wins"] + rows["losses"]).min())
     return (
-        f"{counted(len(rows), 'row')} cannot be decided: of {counted(family, 'row')} of a metric that changed none "
-        f"comes out with fewer than {need} seeds that differ, and there are as few as {few}; take more seeds, or "
+        f"{count_noun(len(rows), 'row')} cannot be decided: of {count_noun(family, 'row')} of a metric that changed "
+        f"none comes out with fewer than {need} seeds that differ, and there are as few as {few}; take more seeds, or "
         "--only, --metric or --factor"
     )
 

@@ -14,7 +14,7 @@ from cbobench.errors import unknown
 from cbobench.metrics import METRICS
 from cbobench.report.load import Run, read_values, recorded_rounds
 from cbobench.report.quantities import FAR, is_reached
-from cbobench.report.style import Look, legend_label, mixed, thin
+from cbobench.report.style import Look, legend_label, mix_colour, thin
 from cbobench.stats import intervals
 
 Array = NDArray[np.float64]
@@ -118,7 +118,7 @@ def over_seeds(statistic: Statistic, bars: str, seeds: str, counts: Collection[i
     return f"{words} over {seeds}; {bars}{lacking}."
 
 
-def marked(position: int, curves: int) -> NDArray[np.float64]:
+def marker_offset(position: int, curves: int) -> NDArray[np.float64]:
     """How far along one of some curves its markers are, from 0 to 1; no two curves have one at the same place."""
     return np.asarray((np.arange(MARKS) + (position + 1) / (curves + 1)) / MARKS)
 
@@ -226,7 +226,7 @@ class Panel(OverRounds):
         for letter in self.log:
             axis.set(**{f"{letter}scale": "log"})
         for position, (title, group) in enumerate(groups):
-            look, share, points = looks[str(title)], marked(position, len(groups)), len(group)
+            look, share, points = looks[str(title)], marker_offset(position, len(groups)), len(group)
             where = points**share - 1 if "x" in self.log else points * share
             some = sorted({min(points - 1, int(i)) for i in where})
             first = group.iloc[0]
@@ -315,7 +315,8 @@ class Boxes(OverRounds):
             line: dict[str, Any] = {"color": colour, **thin("lines")}
             axis.boxplot(
                 list(parts.values()), positions=list(parts), widths=0.62 * self.step, patch_artist=True,
-                manage_ticks=False, boxprops=line | {"facecolor": mixed(colour, 0.65, towards=255)}, whiskerprops=line,
+                manage_ticks=False, boxprops=line | {"facecolor": mix_colour(colour, 0.65, towards=255)},
+                whiskerprops=line,
                 capprops=line, medianprops={"color": colour, "linewidth": 2 * line["linewidth"]},
                 flierprops={"marker": ".", "markersize": 2, "markerfacecolor": colour, "markeredgecolor": "none"},
             )  # fmt: skip

@@ -20,7 +20,7 @@ import numpy as np
 import pandas as pd
 
 from cbobench import resources
-from cbobench.errors import CbobenchError, Misuse, masked, one_line, printable, unknown
+from cbobench.errors import CbobenchError, Misuse, mask_secrets, one_line, printable, unknown
 from cbobench.metrics import METRICS
 from cbobench.report.captions import Shown, caption, identity
 from cbobench.report.curves import Boxes, Panel, Statistic
@@ -30,7 +30,7 @@ from cbobench.report.load import Run
 from cbobench.report.planes import Plane, TradeOff
 from cbobench.report.profiles import Profile
 from cbobench.report.style import Size, legend_label, looks, size_of
-from cbobench.words import counted
+from cbobench.words import count_noun
 
 
 class Rows:
@@ -135,7 +135,7 @@ def compose(
                 if np.isnan(some[panel.statistic].iloc[-1]):
                     good = run.good(panel.problem, str(name))[panel.metric]
                     what = f"{panel.statistic} of {METRICS[panel.metric].symbol} of {some['label'].iloc[0]}"
-                    shown.broken[f"{what} (known in {good.notna().sum():,} of {counted(len(good), 'seed')})"] = None
+                    shown.broken[f"{what} (known in {good.notna().sum():,} of {count_noun(len(good), 'seed')})"] = None
         for column, metric in panel.centres.items():
             if column in frame and METRICS[metric].better == "lower" and (frame[column] < 0).any():
                 shown.negative[METRICS[metric].label_of(panel.averaged)] = None
@@ -296,7 +296,7 @@ def draw_all(
                 yield unique, paths
 
 
-def written(figure: Figure, paths: Sequence[Path]) -> str:
+def describe_files(figure: Figure, paths: Sequence[Path]) -> str:
     """A line on the files of a figure."""
     return f"{figure.name}: {paths[0].with_suffix('')} {' '.join(path.suffix for path in paths)}"
 
@@ -312,7 +312,7 @@ def main(recipe: str, before: Callable[[Run], None] = lambda run: None) -> None:
         before(run)
         out = Path(sys.argv[2] if len(sys.argv) == 3 else "figures")
         for figure, paths in draw_all(run, out, recipe):
-            print(written(figure, paths))
+            print(describe_files(figure, paths))
     except CbobenchError as error:
-        print(f"cbobench: {printable(masked(str(error)))}", file=sys.stderr)
+        print(f"cbobench: {printable(mask_secrets(str(error)))}", file=sys.stderr)
         raise SystemExit(error.exit_code) from None

@@ -16,7 +16,7 @@ from html import escape
 from typing import Any
 
 from cbobench.errors import printable
-from cbobench.stats.intervals import SURE, attained
+from cbobench.stats.intervals import SURE, range_level
 from cbobench.words import FORMS, encodable
 
 FORMATS = ("table", "markdown", "latex", "csv", "json")
@@ -144,7 +144,7 @@ def _exponent(value: float) -> int:
 def describe_median_interval(counts: Iterable[int]) -> str:
     """What stands around medians over so many seeds each: an interval, or their range and what it attains."""
     several = {n for n in counts if n > 1}
-    few = ", ".join(f"{100 * attained(n):.3g} % for {n}" for n in sorted(several, reverse=True) if n < SURE)
+    few = ", ".join(f"{100 * range_level(n):.3g} % for {n}" for n in sorted(several, reverse=True) if n < SURE)
     if not few:
         return "95 % interval"
     return f"95 % interval, or range below {SURE} seeds: {few}" if max(several) >= SURE else f"range: {few} seeds"

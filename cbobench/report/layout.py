@@ -46,7 +46,7 @@ def finish(image: Any, axes: Sequence[Any], panels: Sequence[AnyPanel], size: Si
     for position, (axis, panel) in enumerate(zip(axes, panels, strict=True)):
         letter = f"({string.ascii_lowercase[position % 26]}) " if len(panels) > 1 else ""
         axis.set_title(plain(letter + panel.title if panel.title or letter else ""))
-        if not _filled(axis):
+        if not _has_numbers(axis):
             axis.text(0.5, 0.5, "not known here", transform=axis.transAxes, ha="center", va="center", color="0.4")
         sns.despine(ax=axis)
     _scales(axes, panels)
@@ -61,9 +61,9 @@ def finish(image: Any, axes: Sequence[Any], panels: Sequence[AnyPanel], size: Si
     image.draw_without_rendering()
     for axis in axes:
         room = axis.get_window_extent()
-        _broken(axis.yaxis.label, room.height, "height")
-        _broken(axis.xaxis.label, room.width, "width")
-        _broken(axis.title, room.width, "width")
+        _break_text(axis.yaxis.label, room.height, "height")
+        _break_text(axis.xaxis.label, room.width, "width")
+        _break_text(axis.title, room.width, "width")
 
 
 def save(image: Any, pdf: Path, png: Path, dpi: int, words: str, facts: Mapping[str, str]) -> None:
@@ -73,7 +73,7 @@ def save(image: Any, pdf: Path, png: Path, dpi: int, words: str, facts: Mapping[
     image.savefig(png, dpi=dpi, metadata={"Software": None, "Description": subject, **facts})
 
 
-def _filled(axis: Any) -> bool:
+def _has_numbers(axis: Any) -> bool:
     """Whether there is a number to be seen."""
     return bool(np.isfinite(axis.dataLim.get_points()).all())
 
@@ -82,7 +82,7 @@ def _scales(axes: Sequence[Any], panels: Sequence[AnyPanel]) -> None:
     """Limits with a little room, not below what the quantities can be, and the same for panels of one scale."""
     together: dict[tuple[str, ...], list[Any]] = {}
     for axis, panel in zip(axes, panels, strict=True):
-        if not _filled(axis):
+        if not _has_numbers(axis):
             continue
         together.setdefault(panel.scale, []).append(axis)
         axis.margins(ROOM)
@@ -110,10 +110,10 @@ def _ticks(axis: Any, width: float, size: Size, counts: tuple[bool, bool]) -> No
             side.set_major_locator(MaxNLocator(bins, steps=[1, 2, 2.5, 5, 10], integer=whole))
             ticks = side.get_major_locator()()
             step = float(np.diff(ticks).min()) if len(ticks) > 1 else 1.0
-            side.set_major_formatter(_written(step, float(np.abs(ticks).max(initial=0.0))))
+            side.set_major_formatter(_tick_format(step, float(np.abs(ticks).max(initial=0.0))))
 
 
-def _written(step: float, most: float) -> Callable[[float, int], str]:
+def _tick_format(step: float, most: float) -> Callable[[float, int], str]:
     """How the numbers at an axis are written: with as many decimals as the step has, thousands as k, millions as M."""
     unit, letter = next(((u, w) for u, w in ((1e6, "M"), (1e3, "k")) if most >= 100 * u and step >= u / 10), (1, ""))
     places = next((p for p in range(6) if math.isclose(step / unit, round(step / unit, p), rel_tol=1e-6)), 6)
@@ -138,7 +138,7 @@ def _legend(image: Any, axes: Sequence[Any], size: Size) -> None:
         made.remove()
 
 
-def _broken(text: Any, room: float, side: str) -> None:
+def _break_text(text: Any, room: float, side: str) -> None:
     """Break a text into as few lines as fit, of about the same length."""
     words = text.get_text()
     lines = math.ceil(getattr(text.get_window_extent(), side) / room)

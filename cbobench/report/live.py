@@ -190,7 +190,7 @@ class Live:
         states, orphans = [], 0
         for key, strips in some.items():
             pair, horizon = strips[-1].pair, strips[-1].horizon
-            rows, there, failed = _published(found, np.concatenate([strip.ids for strip in strips]))
+            rows, there, failed = _find_published(found, np.concatenate([strip.ids for strip in strips]))
             seeds = np.concatenate([np.asarray(strip.seeds, dtype=np.int64) for strip in strips])
             held, due, playing, rounds = np.zeros(len(seeds), dtype=bool), ~there, 0, 0
             for caller in callers:
@@ -198,7 +198,7 @@ class Live:
                     held |= (seeds >= first) & (seeds < end)
                 for first, end, often in _again(caller, key):
                     due |= there & (seeds >= first) & (seeds < end) & (found.attempt[rows] <= often)
-                cells, told = _told(caller, key)
+                cells, told = _reported_progress(caller, key)
                 playing, rounds = playing + cells, rounds + told
             orphans += int((~there & ~held).sum())
             open_ = int(due.sum())  # what has come meanwhile is in both
@@ -211,7 +211,7 @@ class Live:
     def _failures(self, found: PublishedCells) -> FailureCounts:
         tally = FailureCounts()
         for strip in self.record.cells.strips if found.failed.any() else ():
-            rows, _, failed = _published(found, strip.ids)
+            rows, _, failed = _find_published(found, strip.ids)
             for seed, row in zip(np.asarray(strip.seeds)[failed].tolist(), rows[failed].tolist(), strict=True):
                 tally.add(f"{strip.pair.label} seed {seed}: {found.table['error'][row].as_py()}")
         return tally
@@ -221,7 +221,7 @@ class Live:
         grids = {(pair.problem.key, grid.horizon): grid for grid in self.record.grids for pair in grid.pairs}
         some: dict[tuple[str, int], list[tuple[Pair, NDArray[np.int64], NDArray[np.bool_]]]] = {}
         for strip in self.record.cells.strips:
-            (_, there, failed), its = _published(found, strip.ids), np.asarray(strip.seeds, dtype=np.int64)
+            (_, there, failed), its = _find_published(found, strip.ids), np.asarray(strip.seeds, dtype=np.int64)
             some.setdefault((strip.pair.problem.key, strip.horizon), []).append((strip.pair, its, there & ~failed))
         seeds, parts, labels = [], [], self.record.labels("problems")
         for key, strips in some.items():
@@ -255,7 +255,7 @@ class Live:
         return self._compared
 
 
-def _published(
+def _find_published(
     found: PublishedCells, ids: NDArray[np.uint64]
 ) -> tuple[NDArray[Any], NDArray[np.bool_], NDArray[np.bool_]]:
     """(n,) rows of cells, whether they are published, and whether they failed."""
@@ -264,7 +264,7 @@ def _published(
     return rows, there, there & found.failed[rows] if len(found) else there
 
 
-def _told(caller: Caller, key: str) -> tuple[int, int]:
+def _reported_progress(caller: Caller, key: str) -> tuple[int, int]:
     """Cells of a pair that a call plays, and their seed-rounds so far, as it said."""
     said = _said(caller, "playing", key)
     return (said[0], said[1]) if _numbers(said, 2) else (0, 0)

@@ -18,7 +18,7 @@ from cbobench.errors import Misuse, show
 from cbobench.report.formats import Marked, TextTable, describe_median_interval, format_interval, format_number
 from cbobench.report.groups import Group, group_by_arena
 from cbobench.report.load import Run
-from cbobench.report.quantities import FAR, Array, Quantity, unfilled
+from cbobench.report.quantities import FAR, Array, Quantity, restore_infinite
 from cbobench.stats.intervals import interval
 from cbobench.stats.paired import SIGNIFICANT, decidable, difference, holm, signed_rank
 
@@ -77,7 +77,7 @@ def pair_difference(one: pd.DataFrame, other: pd.DataFrame, quantity: Quantity) 
         means = {name: getattr(found, name) for name in ("mean", "mean_low", "mean_high")}
         apart = pairing.ordered_a - pairing.ordered_b
         far = np.where(pairing.never, np.sign(apart) * FAR, apart)
-        median, low, high = (unfilled(float(end)) for end in (np.median(far), *interval(far, "median")))
+        median, low, high = (restore_infinite(float(end)) for end in (np.median(far), *interval(far, "median")))
         found = difference(pairing.ordered_a, pairing.ordered_b, better)
         found = replace(found, **means, median=median, median_low=low, median_high=high)
     return asdict(found) | {"defined": defined}

@@ -15,7 +15,7 @@ import numpy as np
 import pandas as pd
 
 from cbobench.errors import Misuse
-from cbobench.report.curves import Looks, marked
+from cbobench.report.curves import Looks, marker_offset
 from cbobench.report.groups import Group, find_groups, select_latest
 from cbobench.report.load import Run
 from cbobench.report.quantities import CURVE, Array, find_first_rounds, find_undefined_regret
@@ -43,7 +43,7 @@ def performance(found: Sequence[Group], ratios: Sequence[float]) -> dict[str, Ar
     return result
 
 
-def solved(run: Run, found: Sequence[Group], shares: Iterable[float]) -> dict[str, Array]:
+def share_solved(run: Run, found: Sequence[Group], shares: Iterable[float]) -> dict[str, Array]:
     """Shares of the (cell, target) pairs of each algorithm (by title) that are solved by each share of the horizon.
 
     Targets are `PRECISIONS`; a pair is solved at the first recorded round with such a simple regret.
@@ -66,10 +66,10 @@ def solved(run: Run, found: Sequence[Group], shares: Iterable[float]) -> dict[st
 
 
 _first: WeakKeyDictionary[Run, dict[str, Array]] = WeakKeyDictionary()
-"""The first rounds that `solved` has found in runs that are open: a page asks for its table and for its curves."""
+"""The first rounds that `share_solved` has found in open runs: a page asks for its table and for its curves."""
 
 
-def known(run: Run, found: Sequence[Group]) -> None:
+def check_regret_known(run: Run, found: Sequence[Group]) -> None:
     """Make sure that a run records simple regret, and that it is defined on some problem, else it is a `Misuse`."""
     if CURVE not in run.cells:
         raise Misuse("profiles need the metric simple_regret, which this run does not record")
@@ -167,13 +167,13 @@ class Profile:
             Misuse: a run that records no simple regret.
         """
         found = self.groups(run)
-        known(run, found)
+        check_regret_known(run, found)
         horizons = {group.horizon for group in found}
         last = max(horizons)
         rounds = np.unique(np.geomspace(1, last, POINTS).round()) / last
         shown = [share for share in SHARES if share * last >= 1]
         at = np.array(RATIOS) if self.kind == "performance" else np.union1d(rounds, shown)
-        shares = performance(found, RATIOS) if self.kind == "performance" else solved(run, found, at)
+        shares = performance(found, RATIOS) if self.kind == "performance" else share_solved(run, found, at)
         parts = []
         for algorithm, mine in _by_algorithm(found).items():
             expected = sum(group.expected for group in mine)
@@ -191,7 +191,7 @@ class Profile:
             label = legend_label(first["label"], int(first["n"]), int(first["expected"]), int(first["stale"]))
             x = group["at" if group["t"].isna().any() else "t"].to_numpy()
             far = np.log(x / x[0]) / np.log(x[-1] / x[0]) if len(x) > 1 else np.zeros(1)
-            some = np.searchsorted(far, marked(position, len(curves))).clip(max=len(x) - 1)
+            some = np.searchsorted(far, marker_offset(position, len(curves))).clip(max=len(x) - 1)
             look: dict[str, Any] = looks[str(title)].line() | {"drawstyle": "steps-post"}
             axis.plot(x, group["share"], label=label, markevery=sorted({*some.tolist()}), **look)
         axis.set(xscale="log", ylim=(0, 1.03))

@@ -78,7 +78,7 @@ def is_reached(values: Array | float) -> NDArray[np.bool_]:
     return np.asarray(~(np.abs(values) >= FAR / 1e9))
 
 
-def unfilled(value: float) -> float:
+def restore_infinite(value: float) -> float:
     """What came of `Quantity.filled` values: infinite where `FAR` had a part in it."""
     return value if is_reached(value) else float(np.sign(value)) * np.inf
 

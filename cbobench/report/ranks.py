@@ -11,7 +11,7 @@ from cbobench.errors import Misuse
 from cbobench.report.formats import Marked, TextTable, format_number
 from cbobench.report.groups import Group, group_by_arena
 from cbobench.report.load import Run
-from cbobench.report.profiles import PRECISIONS, SHARES, known, performance, solved
+from cbobench.report.profiles import PRECISIONS, SHARES, check_regret_known, performance, share_solved
 from cbobench.report.quantities import FAR, Array, Quantity, find_undefined_regret, is_reached
 from cbobench.stats import ranks as stats
 
@@ -100,8 +100,8 @@ def profile_algorithms(run: Run, found: list[Group], title: str) -> tuple[pd.Dat
     Raises:
         Misuse: a run that records no simple regret.
     """
-    known(run, found)
-    within, by = performance(found, PRECISIONS), solved(run, found, SHARES)
+    check_regret_known(run, found)
+    within, by = performance(found, PRECISIONS), share_solved(run, found, SHARES)
     rows = []
     for algorithm in within:
         mine = [group for group in found if group.algorithm == algorithm]

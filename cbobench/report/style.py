@@ -137,12 +137,12 @@ def variant_of(look: Look, position: int) -> Look:
     """The look of an algorithm's variant by its position in the suite, the first one's being the algorithm's own."""
     dash, marker = DASHES.index(look.dash), MARKERS.index(look.marker)
     return Look(
-        mixed(look.colour, SHADES[position % len(SHADES)]), DASHES[(dash + position) % len(DASHES)],
+        mix_colour(look.colour, SHADES[position % len(SHADES)]), DASHES[(dash + position) % len(DASHES)],
         MARKERS[(marker + 3 * position) % len(MARKERS)], filled=position % 2 == 0,
     )  # fmt: skip
 
 
-def mixed(colour: str, share: float, towards: float | None = None) -> str:
+def mix_colour(colour: str, share: float, towards: float | None = None) -> str:
     """A colour with a share of white (towards 255) or black (0); by default away from its own lightness."""
     parts = [int(colour[i : i + 2], 16) for i in (1, 3, 5)]
     if towards is None:

@@ -28,10 +28,10 @@ from cbobench.report.quantities import (
     Quantity,
     add_rounds_to_target,
     quantities,
+    restore_infinite,
     rounds_to_target,
-    unfilled,
 )
-from cbobench.stats.intervals import carried, interval
+from cbobench.stats.intervals import interval, is_carried_by_few
 
 ABOUT = "median [{around}] over seeds"
 MARKED = "* best of its problem by the median, or not separable from the best (paired Wilcoxon, Holm per column, 5 %)"
@@ -118,17 +118,17 @@ def statistics(quantity: Quantity, values: Array) -> dict[str, Any]:
     """The `STATISTICS` of one quantity over seeds, (n,), by name; nothing of them is outside its bounds."""
     defined, ordered = values[~np.isnan(values)], quantity.filled(values)  # these two differ where it is censored
     result: dict[str, Any] = dict.fromkeys(STATISTICS, np.nan)
-    result |= {"carried": carried(defined), "defined": len(defined)}
+    result |= {"carried": is_carried_by_few(defined), "defined": len(defined)}
     if len(defined):
         q25, median, q75 = np.quantile(ordered, [0.25, 0.5, 0.75])
-        result |= {"mean": defined.mean(), "median": unfilled(float(median))}
+        result |= {"mean": defined.mean(), "median": restore_infinite(float(median))}
     if len(defined) and not quantity.shared:
         low, high = interval(defined, "mean", bounds=quantity.bounds)
         result |= {"low": float(low), "high": float(high)}
         low, high = interval(ordered, "median")
         found = {"median_low": low, "median_high": high, "q25": q25, "q75": q75}
         # between a value and FAR there is no half: where half of the seeds have none, there is no finite median
-        result |= {name: unfilled(float(value)) for name, value in found.items()}
+        result |= {name: restore_infinite(float(value)) for name, value in found.items()}
     return result
 
 

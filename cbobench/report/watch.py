@@ -13,7 +13,7 @@ from typing import Any
 from cbobench.errors import printable
 from cbobench.report.formats import TextTable, render, terminal_width
 from cbobench.report.live import SURE, Caller, Live, PairState, View
-from cbobench.words import counted, time_left
+from cbobench.words import count_noun, time_left
 
 LOOK, LOOK_AWAY = 2.0, 5.0  # seconds between two looks at a local folder, and at one in a bucket
 PLAIN = 30.0  # seconds between two lines where there is no terminal
@@ -80,7 +80,7 @@ def _drawn(live: Live, view: View) -> View:
 def summary(view: View) -> list[str]:
     """The state of a run in a line or two."""
     done, total = view.sum("rounds"), sum(pair.total for pair in view.pairs)
-    cells = counted(view.sum("expected"), "cell")
+    cells = count_noun(view.sum("expected"), "cell")
     words = f"{view.state}: {view.sum('ok'):,} of {cells} ok, {view.sum('failed'):,} failed"
     if view.state not in ("playing", "silent"):
         return [printable(f"{view.record.suite or view.folder}: {words}")]
@@ -99,7 +99,7 @@ def text(view: View, height: int | None = None) -> str:
     lines = summary(view)
     lines += [printable(f"  {_what(c)} {c}") for c in view.callers]
     if view.orphans:
-        lines.append(f"  !! nobody plays {counted(view.orphans, 'cell')} of the {_missing(view)} that are missing")
+        lines.append(f"  !! nobody plays {count_noun(view.orphans, 'cell')} of the {_missing(view)} that are missing")
     if view.failures.total:
         lines.append(printable(f"  {view.failures}"))
     compared = _comparison(view)
@@ -122,7 +122,7 @@ def _pairs(pairs: list[PairState], room: int | None) -> list[str]:
         now = [pair for pair in pairs if pair.playing or 0 < pair.rounds < pair.total]
         shown = now[: room - 1] or pairs[: room - 1]
         whole = sum(pair.rounds == pair.total and not pair.playing for pair in pairs)
-        rest = f"... of {counted(len(pairs), 'pair')} over: {whole:,}, begun: {len(now):,} (--once shows all)"
+        rest = f"... of {count_noun(len(pairs), 'pair')} over: {whole:,}, begun: {len(now):,} (--once shows all)"
     several = len({pair.horizon for pair in pairs}) > 1
     columns = ["problem", "algorithm", *(["T"] if several else []), "rounds", "ok", "failed", "playing", "of"]
     rows = [

@@ -20,7 +20,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from cbobench.errors import DamagedRun, Misuse, masked, nearest, printable, refuse_strange, show
+from cbobench.errors import DamagedRun, Misuse, mask_secrets, nearest, printable, refuse_strange, show
 from cbobench.metrics import METRICS
 from cbobench.results.folder import RunFolder, read_row_groups
 from cbobench.results.manifest import FILE
@@ -63,7 +63,7 @@ def open_run(where: Any) -> RunFolder:
         raise Misuse(f"{show(where)} is no run; give a path, a URI, or what cbobench.run returned")
     text = str(where).removeprefix("file://").removeprefix("file:")
     place = text if "://" in text else str(Path(text).absolute())
-    refuse_strange(masked(place), "the run folder's name")
+    refuse_strange(mask_secrets(place), "the run folder's name")
     return Bundle(place) if is_bundle(place) else RunFolder(place)
 
 

@@ -33,7 +33,7 @@ from cbobench.results.manifest import CALLS, Manifest
 from cbobench.results.query import COLUMNS, PublishedCells, read_published, select_cells
 from cbobench.results.schema import TableWriter, make_footer, schema
 from cbobench.suite.cells import Cells, as_words
-from cbobench.words import counted
+from cbobench.words import count_noun
 
 ROWS = 1_000_000  # recorded rounds of a shard
 CELLS = 50_000  # where few rounds are recorded
@@ -107,7 +107,7 @@ def compact_if_large(folder: RunFolder, note: Callable[[str], None]) -> None:
         note(f"its files were not merged ({error}); cbobench compact does that later")
     else:
         if after < before:
-            note(f"merged {counted(before, 'file')} of cells into {after:,}")
+            note(f"merged {count_noun(before, 'file')} of cells into {after:,}")
 
 
 def _remove_replaced(folder: RunFolder) -> None:
@@ -234,7 +234,7 @@ def _write(kind: str, metadata: dict[bytes, bytes], parts: Iterator[pa.Table], e
         if len(waiting) > 1 or not written:
             writer.write_table(pa.concat_tables(waiting).combine_chunks())
     if written != expected:
-        raise DamagedRun(f"{counted(written, 'row')} of {kind} merged, {expected:,} expected; nothing was changed")
+        raise DamagedRun(f"{count_noun(written, 'row')} of {kind} merged, {expected:,} expected; nothing was changed")
 
 
 def matching_cells(folder: RunFolder, glob: str) -> Cells:

@@ -109,11 +109,11 @@ def with_parents(name: str) -> list[str]:
 def parse(path: Path, name: str) -> Module:
     """What a file defines and imports, read again where it has changed."""
     stamp = path.stat()
-    return _parsed(path, name, stamp.st_mtime_ns, stamp.st_size)
+    return _parse_file(path, name, stamp.st_mtime_ns, stamp.st_size)
 
 
 @cache
-def _parsed(path: Path, name: str, changed: int, size: int) -> Module:
+def _parse_file(path: Path, name: str, changed: int, size: int) -> Module:
     return Module(path, name)
 
 
@@ -180,7 +180,7 @@ def _write(node: Any, words: list[str], names: set[tuple[str, ...]], annotated: 
             _write(item, words, names, annotated)
     elif not isinstance(node, ast.AST):
         words.append(f"{type(node).__name__} {node!r}")
-    elif name := _dotted(node):
+    elif name := _dotted_parts(node):
         names.add(name)
         words.append(f"name {'.'.join(name)}")
     elif not _is_text(node):
@@ -198,7 +198,7 @@ def _write(node: Any, words: list[str], names: set[tuple[str, ...]], annotated: 
         words.append(")")
 
 
-def _dotted(node: ast.AST) -> tuple[str, ...]:
+def _dotted_parts(node: ast.AST) -> tuple[str, ...]:
     """The parts of a dotted name; nothing of another expression."""
     parts: list[str] = []
     while isinstance(node, ast.Attribute):

@@ -19,7 +19,7 @@ import pyarrow as pa
 import pyarrow.fs as pafs
 import pyarrow.parquet as pq
 
-from cbobench.errors import DamagedRun, Misuse, masked, nearest, one_line, printable, show
+from cbobench.errors import DamagedRun, Misuse, mask_secrets, nearest, one_line, printable, show
 from cbobench.results.schema import FOOTER, digest_matches, refuse_version, required_columns, schema
 from cbobench.results.store import AtomicFile, RetryingReader, first_line, retry, store_failure, writing
 
@@ -62,7 +62,7 @@ class RunFolder:
     improvements_kind = "rounds"  # the kind of file that says when simple regret improves
 
     def __str__(self) -> str:
-        return masked(self.uri)
+        return mask_secrets(self.uri)
 
     __repr__ = __str__
 
@@ -73,7 +73,7 @@ class RunFolder:
         try:
             fs, base = retry(lambda: pafs.FileSystem.from_uri(self.uri), str(self), True)
         except (pa.ArrowInvalid, OSError) as error:
-            raise Misuse(masked(f"cannot use {self.uri!r} as a run folder: {first_line(error)}")) from None
+            raise Misuse(mask_secrets(f"cannot use {self.uri!r} as a run folder: {first_line(error)}")) from None
         return fs, base
 
     @property
@@ -258,15 +258,15 @@ class RunFolder:
         """Footer (see `footer`) and rows (see `read`) of a published file, which is opened once."""
         with self._parquet(kind, task) as (_, file):
             footer = read_footer(self.path(f"{kind}/{task}.parquet"), kind, task, file.metadata)
-            tables = list(read_row_groups(file, _wanted(kind, columns))) if columns != [] else []
-        return footer, _concatenated(tables, kind, columns)
+            tables = list(read_row_groups(file, _select_columns(kind, columns))) if columns != [] else []
+        return footer, _concatenate(tables, kind, columns)
 
     def read(self, kind: str, task: str, columns: list[str] | None = None) -> pa.Table:
         """The rows of a published file; cells' ids are dictionary-encoded, as they are on disk.
 
         A metric that did not exist when the file was written is null, and one that does not exist now is left out.
         """
-        return _concatenated(list(self.row_groups(kind, task, columns)), kind, columns)
+        return _concatenate(list(self.row_groups(kind, task, columns)), kind, columns)
 
     def row_groups(self, kind: str, task: str, columns: list[str] | None = None) -> Iterator[pa.Table]:
         """The same, one row group at a time: memory does not grow with the length of the file.
@@ -275,7 +275,7 @@ class RunFolder:
         """
         try:
             with self._parquet(kind, task, read_dictionary=["cell"]) as (_, file):
-                yield from read_row_groups(file, _wanted(kind, columns))
+                yield from read_row_groups(file, _select_columns(kind, columns))
         except FileGone:
             shard = self.replacements().get(task)
             if shard is None:
@@ -288,12 +288,12 @@ class RunFolder:
             return digest_matches(source, file.metadata.metadata or {})
 
 
-def _wanted(kind: str, columns: list[str] | None) -> list[pa.Field]:
+def _select_columns(kind: str, columns: list[str] | None) -> list[pa.Field]:
     return [field for field in schema(kind) if columns is None or field.name in columns]
 
 
-def _concatenated(tables: list[pa.Table], kind: str, columns: list[str] | None) -> pa.Table:
-    return pa.concat_tables(tables) if tables else pa.schema(_wanted(kind, columns)).empty_table()
+def _concatenate(tables: list[pa.Table], kind: str, columns: list[str] | None) -> pa.Table:
+    return pa.concat_tables(tables) if tables else pa.schema(_select_columns(kind, columns)).empty_table()
 
 
 def read_row_groups(file: pq.ParquetFile, wanted: list[pa.Field]) -> Iterator[pa.Table]:

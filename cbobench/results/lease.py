@@ -32,7 +32,7 @@ from cbobench.results.schema import KINDS
 from cbobench.results.store import StoreFailure, machine_id, process_start
 from cbobench.suite.cells import Cells, Pair, as_numbers
 from cbobench.suite.variants import canonical
-from cbobench.words import counted
+from cbobench.words import count_noun
 
 FOLDER = "drivers"
 HEARTBEAT_SECONDS = 10.0  # between two heartbeats
@@ -185,8 +185,8 @@ class Lease:
                 if driver.holds or driver.id < self.id:
                     count = sum(end - first for ranges in self.mine.cells.values() for first, end in ranges)
                     raise Misuse(
-                        f"{number:,} of the {counted(count, 'cell')} to play in {self.folder} are played by {driver} "
-                        "already; wait for it, or end it, or ask for other cells with --only"
+                        f"{number:,} of the {count_noun(count, 'cell')} to play in {self.folder} are played by "
+                        f"{driver} already; wait for it, or end it, or ask for other cells with --only"
                     )
             if not rivals:
                 break

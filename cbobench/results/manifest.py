@@ -18,7 +18,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from cbobench.errors import DamagedRun, Misuse, masked, one_line, printable, refuse_strange, show, unknown
+from cbobench.errors import DamagedRun, Misuse, mask_secrets, one_line, printable, refuse_strange, show, unknown
 from cbobench.results.folder import RunFolder
 from cbobench.results.schema import SCHEMA_VERSION, refuse_version
 from cbobench.suite.cells import Cell, Cells, Grid, PairCells, Suite
@@ -28,7 +28,7 @@ from cbobench.suite.cells import as_words as as_words
 from cbobench.suite.variants import Variant as Variant
 from cbobench.suite.variants import canonical, difference, short
 from cbobench.suite.yamlio import texts
-from cbobench.words import counted
+from cbobench.words import count_noun
 
 FILE, CALLS, DIGEST = "run.json", "invocations", "digest"
 TRIES = 20
@@ -73,7 +73,7 @@ class Manifest:
         if not calls and not folder.exists(FILE) and folder.names("cells"):
             raise DamagedRun(
                 f"{folder.path(FILE)} is missing, its cells are there; the next cbobench run makes it again from them, "
-                f"or: {masked(shlex.join(['cbobench', 'verify', folder.uri, '--repair']))}"
+                f"or: {mask_secrets(shlex.join(['cbobench', 'verify', folder.uri, '--repair']))}"
             )
         content = None if calls and not folder.exists(FILE) else folder.read_json(FILE)
         found = None if content is None else cls.from_json(content, folder.path(FILE))
@@ -179,7 +179,7 @@ class Manifest:
         if self.suite not in (suite.name, UNKNOWN):
             raise Misuse(f"{where} holds the suite {self.suite!r}, not {suite.name!r}; give another --out")
         if self.keep != suite.keep:
-            kept = "all rounds" if self.keep is None else counted(self.keep, "round")
+            kept = "all rounds" if self.keep is None else count_noun(self.keep, "round")
             raise Misuse(
                 f"{where} records {kept}, the suite now asks otherwise; restore `record:` or give another --out"
             )
@@ -221,7 +221,7 @@ class Manifest:
                     if self.without(keys) is None:
                         return ", or remove the folder"
                     command = shlex.join(["cbobench", "remove", where, glob])
-                    return f", or remove what is superseded: {masked(command)}"
+                    return f", or remove what is superseded: {mask_secrets(command)}"
         return ""
 
     @cached_property

@@ -24,7 +24,7 @@ from cbobench.results.manifest import Manifest, locate
 from cbobench.results.schema import schema
 from cbobench.results.staleness import Freshness
 from cbobench.suite.cells import Cell, Cells, PairCells, as_numbers
-from cbobench.words import counted
+from cbobench.words import count_noun
 
 COLUMNS = ["cell", "status", "error", "source", "libraries", "cpu", "attempt"]
 
@@ -237,7 +237,7 @@ class FailureCounts:
             text = text if len(text) <= LONGEST else text[: LONGEST - 4] + " ..."
             words.append(f"{count:,} x {text}")
         others = len(self.counts) - len(words)
-        more = [counted(others, "other kind")] if others else []
+        more = [count_noun(others, "other kind")] if others else []
         return f"{self.total:,} failed: {', '.join([*words, *more])}"
 
     def examples(self) -> list[str]:

@@ -32,7 +32,8 @@ from cbobench.results.definitions import WHOLE, Definition, Module, define, pars
 
 PACKAGE = __name__.split(".")[0]
 LOOP = (
-    ("play.block", "start"), ("play.block", "summaries"), ("play.isolation", "isolated"), ("threads", "single_thread"),
+    ("play.block", "start"), ("play.block", "summaries"),
+    ("play.isolation", "isolate_play"), ("threads", "single_thread"),
 )  # fmt: skip
 """Where a cell's play begins, and what records it."""
 METRICS = (f"{PACKAGE}.metrics", "_TABLE")

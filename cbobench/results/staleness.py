@@ -35,7 +35,7 @@ def _at_hand(name: str) -> bool:
     return ":" not in name or name.partition(":")[0] in sys.modules
 
 
-def registered() -> set[str]:
+def registered_names() -> set[str]:
     """Names of all problems and algorithms of this cbobench."""
     return {*PROBLEMS.names(), *ALGORITHMS.names()}
 

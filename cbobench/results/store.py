@@ -21,7 +21,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any, TypeVar
 
-from cbobench.errors import CbobenchError, Misuse, masked
+from cbobench.errors import CbobenchError, Misuse, mask_secrets
 
 RETRY_VARIABLE = "CBOBENCH_STORE_PATIENCE"
 DEFAULT_RETRY_SECONDS = 300.0
@@ -106,8 +106,8 @@ def writing(where: str) -> Iterator[None]:
 def first_line(error: BaseException) -> str:
     """The first line of an error's message, without secrets."""
     if isinstance(error, OSError) and error.strerror and error.errno in errno.errorcode:
-        return masked(error.strerror.splitlines()[0])
-    return masked(str(error).splitlines()[0]) if str(error) else type(error).__name__
+        return mask_secrets(error.strerror.splitlines()[0])
+    return mask_secrets(str(error).splitlines()[0]) if str(error) else type(error).__name__
 
 
 @cache

@@ -24,7 +24,7 @@ from cbobench.results.lease import Lease, find_orphans, refuse_played
 from cbobench.results.manifest import CALLS, CHANGED, DIGEST, FILE, REMAKE, Manifest, cell_of_row, rebuild_manifest
 from cbobench.results.schema import KINDS
 from cbobench.suite.cells import Cells
-from cbobench.words import counted
+from cbobench.words import count_noun
 
 QUARANTINE = "quarantine"
 ABSENT = "is missing"
@@ -185,7 +185,7 @@ def _read_checked(folder: RunFolder, kind: str, task: str, manifest: Manifest | 
     if not isinstance(footer["cells"], list) or not all(isinstance(cell, str) for cell in footer["cells"]):
         raise DamagedRun("has a footer that cbobench did not write")
     if {*footer["cells"]} != {*rows}:
-        raise DamagedRun(f"should hold {counted(len(footer['cells']), 'cell')}, and holds others")
+        raise DamagedRun(f"should hold {count_noun(len(footer['cells']), 'cell')}, and holds others")
     for cell, row in rows.items():
         if kind == "cells":
             cell_of_row(row, "it")

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from cbobench.errors import Misuse
-from cbobench.stats.intervals import DRAWS, Array, numbers, percentiles, resampled
+from cbobench.stats.intervals import DRAWS, Array, draw_resamples, numbers, percentiles
 
 POINTS = 64  # rounds that the slope is fitted to, evenly spaced in log t
 
@@ -75,7 +75,7 @@ def exponent(
     whole = float(slopes(rounds, curves.mean(axis=1, keepdims=True))[0]) if n else np.nan
     if n < 2:
         return Growth(whole, np.nan, np.nan)
-    drawn = slopes(rounds, curves @ (resampled(n, draws).T / n))
+    drawn = slopes(rounds, curves @ (draw_resamples(n, draws).T / n))
     if np.isnan(drawn).any():
         return Growth(whole, np.nan, np.nan)
     return Growth(whole, *percentiles(drawn, n))

@@ -99,7 +99,7 @@ def of_mean(columns: Array, confidence: float = CONFIDENCE) -> Array:
         counts           84.1   72.6   74.1   71.9   69.9   65.4   65.1   72.0   92.1
 
     In `counts` three of fifty values hold half of the sum: a sample of ten or twenty mostly lacks them, and no method
-    can know of what is not there. `carried` says when what is there is of that kind.
+    can know of what is not there. `is_carried_by_few` says when what is there is of that kind.
     """
     from scipy.special import stdtrit  # scipy.stats would take five times as long to import
 
@@ -115,11 +115,11 @@ def of_mean(columns: Array, confidence: float = CONFIDENCE) -> Array:
     # the adjusted sample skewness over √n, which lies in [-1, 1]
     skewness = (unit**3).mean(axis=1) / square**1.5 * np.sqrt(n - 1) / max(n - 2, 1) * (n > 3)
     skewness = np.clip(skewness, -TURNED / t, TURNED / t)
-    above, below = np.maximum(t, -unskewed(-t, skewness)), np.minimum(-t, -unskewed(t, skewness))
+    above, below = np.maximum(t, -invert_hall(-t, skewness)), np.minimum(-t, -invert_hall(t, skewness))
     return np.where(flat, columns[:, 0], mean + np.stack([below, above]) * error)
 
 
-def unskewed(u: float, skewness: Array) -> Array:
+def invert_hall(u: float, skewness: Array) -> Array:
     """Hall's transformation turned around: the t at which t + γt²/3 + γ²t³/27 + γ/6 = u, for γ = skewness / √n."""
     small = np.abs(skewness) < 1e-6
     gamma = np.where(small, 1.0, skewness)
@@ -132,7 +132,7 @@ def of_median(columns: Array, confidence: float = CONFIDENCE) -> Array:
     The number of values below the median is binomial, which gives exact intervals between order statistics; one that
     is too wide and one that is too narrow are interpolated (Hettmansperger & Sheather 1986). Measured coverage at
     nominal 95 % is within 94-96 % for n >= 6 and every continuous law, more where values repeat. With fewer values it
-    is their range, of which `attained` is what it holds.
+    is their range, of which `range_level` is what it holds.
     """
     from scipy.special import bdtr
 
@@ -152,7 +152,7 @@ def of_median(columns: Array, confidence: float = CONFIDENCE) -> Array:
     return np.stack([low, high])
 
 
-def attained(n: int) -> float:
+def range_level(n: int) -> float:
     """How often the range of n >= 1 values holds the median of their law: 50, 75, 87.5, 93.75 % for n = 2, 3, 4, 5."""
     return 1 - 2.0 ** (1 - n)
 
@@ -160,7 +160,7 @@ def attained(n: int) -> float:
 METHODS: dict[str, Callable[[Array, float], Array]] = {"mean": of_mean, "median": of_median}
 
 
-def resampled(n: int, draws: int = DRAWS, seed: int = 0) -> Array:
+def draw_resamples(n: int, draws: int = DRAWS, seed: int = 0) -> Array:
     """How often each of n seeds is in each resample, (draws, n), for statistics other than a mean or a median.
 
     `resampled(n) @ values / n` are the means of resamples, the same resamples for everything that has n seeds.
@@ -204,7 +204,7 @@ def proportion(successes: int, n: int, confidence: float = CONFIDENCE) -> tuple[
     return float(low), float(high)
 
 
-def carried(values: ArrayLike) -> bool:
+def is_carried_by_few(values: ArrayLike) -> bool:
     """Whether a few seeds carry the mean: without them it would be another number.
 
     The few are the 5 % of the values that are farthest from the median, at least one and at most three. They carry the

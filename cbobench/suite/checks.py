@@ -99,7 +99,7 @@ def check_pairs(
 
 
 def memory_of(pair: Pair, problem: Problem, horizon: int) -> int:
-    """Bytes that a cell of a pair holds at most (see `choice.memory`)."""
+    """Bytes that a cell of a pair holds at most (see `choice.replicate_memory`)."""
     algorithm: Algorithm = params.build(ALGORITHMS.get(pair.algorithm.name), pair.algorithm.settings)
     told, kind = 1 + problem.constraints, algorithm.posterior_kind()
     apart = 1 if "feedback at once" in problem.offers() and kind != "observations" else told
@@ -108,7 +108,7 @@ def memory_of(pair: Pair, problem: Problem, horizon: int) -> int:
         lam = algorithm.lam_for(horizon)
         if algorithm.pending == "variance":
             apart = 2 * apart if count_parallel(pair.algorithm) > 1 else apart + (apart > 1)
-    return choice.memory(problem.actions, horizon, apart, told, kind, lam)
+    return choice.replicate_memory(problem.actions, horizon, apart, told, kind, lam)
 
 
 def check_actions(problem: Problem) -> None:

@@ -68,7 +68,7 @@ def entries(content: yamlio.Located, key: str, at: Where) -> list[Entry]:
         elif isinstance(item, yamlio.Located) and len(item) == 1:
             name, settings = next(iter(item.items()))
             if settings is None:
-                settings = yamlio.located({})
+                settings = yamlio.copy_without_lines({})
             if not isinstance(settings, yamlio.Located):
                 raise Misuse(f"{at(line)}parameters of {show(name)} must be a mapping, not {show(settings)}")
             label = settings.get("label")

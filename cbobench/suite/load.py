@@ -23,7 +23,7 @@ from cbobench.suite.yamlio import (
     check_texts,
     refuse_product,
 )
-from cbobench.words import counted
+from cbobench.words import count_noun
 
 KEYS = (
     *("suite", "about", "horizon", "seeds", "record", "audit", "timeout", "skip", "initial", "parallel"),
@@ -60,7 +60,7 @@ def load(
     Raises:
         Misuse: anything unknown, missing, out of range or impossible.
     """
-    content = yamlio.read(source) if isinstance(source, Path) else yamlio.located(source)
+    content = yamlio.read(source) if isinstance(source, Path) else yamlio.copy_without_lines(source)
     path = source if isinstance(source, Path) else Path("the suite")
     at = Where(path)
     check_texts(content, at)
@@ -134,7 +134,7 @@ def load(
         hint = f"did you mean {close!r}? " if close else ""
         raise Misuse(f"--only {show(only)} matches nothing; {hint}pairs are {some}, ... (use * as a wildcard)")
     refuse_product({"pairs": len(pairs), "seeds": len(chosen)}, MAX_CELLS, "cells", f"{path}: ")
-    say(f"starts every algorithm on every problem ({counted(len(pairs), 'pair')})")
+    say(f"starts every algorithm on every problem ({count_noun(len(pairs), 'pair')})")
     unplayable = check_pairs(pairs, problems, T, path, skip is not None)
     left_out = {id(pair) for pair, _ in unplayable}
     pairs = [pair for pair in pairs if id(pair) not in left_out]

@@ -188,7 +188,7 @@ def _scalar(kind: str) -> Callable[[_Loader, yaml.Node], Any]:
     return construct
 
 
-def _undefined(loader: _Loader, node: yaml.Node) -> None:
+def _refuse_tag(loader: _Loader, node: yaml.Node) -> None:
     raise _wrong(node, f"could not determine a constructor for the tag {show(node.tag)}")
 
 
@@ -196,10 +196,10 @@ _Loader.add_constructor(f"{_TAG}map", _mapping)
 _Loader.add_constructor(f"{_TAG}seq", _sequence)
 for _name in ("null", "bool", "int", "float", "str"):
     _Loader.add_constructor(f"{_TAG}{_name}", _scalar(_name))
-_Loader.add_constructor(None, _undefined)
+_Loader.add_constructor(None, _refuse_tag)
 
 
-def located(value: Any, depth: int = 1, count: list[int] | None = None) -> Any:
+def copy_without_lines(value: Any, depth: int = 1, count: list[int] | None = None) -> Any:
     """Mappings and lists of Python, copied, as if they had been read; nothing in them has a line (0).
 
     Args:
@@ -218,10 +218,10 @@ def located(value: Any, depth: int = 1, count: list[int] | None = None) -> Any:
             if not isinstance(key, str):
                 raise Misuse(f"the suite: the key {show(key)} is no text; name it as in a suite file")
             count[0] += 1
-            result[key] = located(one, depth + 1, count)
+            result[key] = copy_without_lines(one, depth + 1, count)
         return result
     if isinstance(value, (list, tuple)):
-        some = LocatedList(located(one, depth + 1, count) for one in value)
+        some = LocatedList(copy_without_lines(one, depth + 1, count) for one in value)
         some.lines = [0] * len(some)
         return some
     return value.item() if isinstance(value, np.generic) else value
@@ -239,7 +239,7 @@ SYNTAX = {
 """What the parser's problems, by how they begin, mean to who wrote the suite."""
 
 
-def _explained(error: yaml.MarkedYAMLError) -> str:
+def _explain_error(error: yaml.MarkedYAMLError) -> str:
     """Where and what: the line and column of a mistake in the syntax, the line of another."""
     problem = error.problem or ""
     words = next((words for begin, words in SYNTAX.items() if problem.startswith(begin)), None)
@@ -274,7 +274,7 @@ def read(path: Path) -> Located:
     except UnicodeDecodeError as error:
         raise Misuse(f"{path} is not text in UTF-8: byte {error.start} is 0x{text[error.start]:02x}") from error
     except yaml.MarkedYAMLError as error:
-        raise Misuse(f"{path}{_explained(error)}") from error
+        raise Misuse(f"{path}{_explain_error(error)}") from error
     except Exception as error:  # PyYAML lets what its constructors raise pass
         raise Misuse(f"{path}: not valid YAML: {one_line(error)}") from error
     if not isinstance(content, Located):

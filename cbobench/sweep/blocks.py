@@ -81,7 +81,7 @@ def memory_limit(suite: Suite, cpus: int | None) -> int:
             raise Misuse(
                 f"{pair.label} would need {size}; allowed: {CELL_MEMORY / 1e9:.0f}; lower the horizon, or {less}"
             )
-        shared = choice.shared(problem.actions)
+        shared = choice.shared_memory(problem.actions)
         whole = needed + shared
         if cpus is not None and whole > machine_memory():
             size = f"{whole / 1e9:.1f} GB; this machine has {machine_memory() / 1e9:.1f}"

@@ -27,7 +27,7 @@ from cbobench.results.folder import RunFolder
 from cbobench.results.lease import FOLDER, VISIBLE_WITHIN, refuse_unshared_folder
 from cbobench.results.source import PACKAGE, closure, libraries, top_level
 from cbobench.results.store import machine_id
-from cbobench.words import counted
+from cbobench.words import count_noun
 
 LEFT_OUT = {"__pycache__", "data", "runs", "figures", "tests", "venv", "env", "node_modules"}
 LIMIT = 512 * 2**20
@@ -122,7 +122,7 @@ def collect_code(sources: Mapping[tuple[str, str], str], ship: bool) -> Code:
         if size > size_limit():
             largest = max(found.items(), key=lambda entry: entry[1].stat().st_size)[0]
             raise Misuse(
-                f"--ship would send {counted(len(found), 'file')} of {top}, {size / 2**20:.1f} MiB (the largest is "
+                f"--ship would send {count_noun(len(found), 'file')} of {top}, {size / 2**20:.1f} MiB (the largest is "
                 f"{largest}); Ray takes {size_limit() / 2**20:.0f} MiB: move what is no code into a folder data/, "
                 "or install it on every machine"
             )
@@ -254,7 +254,7 @@ def refuse_wrong_nodes(folder: RunFolder, answers: Mapping[str, tuple[str, str]]
             wrong[text.replace(host, "HOST")].append(host)  # the same on many nodes is said once
     for text, hosts in wrong.items():
         named = ", ".join(hosts[:SHOWN]) + (", …" if len(hosts) > SHOWN else "")
-        count = f"{len(hosts)} of {counted(len(answers), 'node')} ({named})"
+        count = f"{len(hosts)} of {count_noun(len(answers), 'node')} ({named})"
         others = f"; and {len(wrong) - 1} other reasons" if len(wrong) > 1 else ""
         raise Misuse(f"nothing is played: {count}: {text.replace('HOST', hosts[0])}{others}")
 

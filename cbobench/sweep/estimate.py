@@ -33,7 +33,7 @@ from cbobench.sweep.blocks import LONG
 from cbobench.sweep.executors import usable_cpus
 from cbobench.sweep.run import Plan
 from cbobench.threads import single_thread
-from cbobench.words import counted, duration, part_of
+from cbobench.words import count_noun, duration, part_of
 
 BUDGET = 20.0  # seconds on the clock, for all that is played, the pilots of simulators among it
 REST = 5.0  # of them, where preparing took longer
@@ -112,7 +112,10 @@ def estimate(todo: Plan, cpus: int | None, say: Callable[[str], None] = lambda t
     some = f"; {part_of(tried, len(pairs), 'pair')} known" if tried < len(pairs) - unknown else ""
     about = "about"
     if unknown:
-        about, some = "more than", f"{some}; unknown for {counted(unknown, 'pair')}, not counted: too slow to be tried"
+        about, some = (
+            "more than",
+            f"{some}; unknown for {count_noun(unknown, 'pair')}, not counted: too slow to be tried",
+        )
     files = len(todo.tasks) * (3 if todo.record.audit else 2)
     merged = ", merged when the run ends" if len(todo.tasks) > MANY else ""
     begin = STARTUP_SECONDS * (cpus != 0) + sum(_pilot_seconds(problem) for problem in todo.suite.problems.values())
@@ -120,10 +123,10 @@ def estimate(todo: Plan, cpus: int | None, say: Callable[[str], None] = lambda t
     size = f"{rows / 1e6:.0f} MB" if rows < 1e9 else f"{rows / 1e9:.1f} GB"
     return "\n".join(
         [
-            f"{todo.suite.name}: {new:,} of {counted(todo.cells, 'cell')} to play, in "
-            f"{counted(len(todo.tasks), 'task')} -> {todo.folder}",
+            f"{todo.suite.name}: {new:,} of {count_noun(todo.cells, 'cell')} to play, in "
+            f"{count_noun(len(todo.tasks), 'task')} -> {todo.folder}",
             f"time: {about} {duration(wall)} on {workers} CPU(s){startup} ({duration(work)} of work{some})",
-            f"disk: about {size} in {counted(files, 'file')}{merged}",
+            f"disk: about {size} in {count_noun(files, 'file')}{merged}",
         ]
     )
 
@@ -154,7 +157,7 @@ def try_pairs(todo: Plan, say: Callable[[str], None] = lambda text: None) -> tup
     asked.sort(key=lambda task: first[task.pair.algorithm.name] is not task)
     if asked:
         left = deadline - time.monotonic()
-        say(f"tries {counted(len(asked), 'pair')} of which nothing is known, for {left:.0f} s at most")
+        say(f"tries {count_noun(len(asked), 'pair')} of which nothing is known, for {left:.0f} s at most")
     share = min(LONGEST, max(SHORTEST, TRIALS / max(1, len(asked))))
     for task in asked:
         trial = None if task.pair.algorithm.name in slow else _try_pair(todo, task, share, deadline)

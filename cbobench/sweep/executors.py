@@ -99,7 +99,7 @@ def usable_cpus() -> int:
     return count
 
 
-def pickled(problem: Problem) -> bytes:
+def pickle_problem(problem: Problem) -> bytes:
     """A problem for another process; by Ray's pickler where Python's fails (functions within functions)."""
     try:
         return pickle.dumps(problem)
@@ -216,7 +216,7 @@ class ProcessExecutor:
         worker = next(worker for worker in self.workers if worker.task is None)
         worker.task = task
         title = task.pair.problem.title
-        problem = None if title in worker.problems else pickled(self.problems[title])
+        problem = None if title in worker.problems else pickle_problem(self.problems[title])
         worker.problems.add(title)
         with suppress(BrokenPipeError, ConnectionResetError):
             worker.child.link.send((title, problem, task, self.folder))

@@ -13,7 +13,7 @@ import numpy as np
 from cbobench.results.lease import SeedRanges, pair_id, seed_ranges
 from cbobench.results.query import SHOWN, FailureCounts
 from cbobench.sweep.blocks import Tasks
-from cbobench.words import counted, time_left
+from cbobench.words import count_noun, time_left
 
 if TYPE_CHECKING:
     from rich.progress import Progress as Bar
@@ -94,8 +94,8 @@ class Progress:
         new = self.todo.cells - self.todo.done
         stale = f", {self.todo.stale} of them stale: play them again with --again stale" if self.todo.stale else ""
         kept = f" ({self.todo.done} done before{stale})" if self.todo.done else ""
-        tasks = counted(len(self.todo.tasks), "task")
-        print(f"{self.todo.suite.name}: {counted(new, 'cell')} in {tasks}{kept}", file=sys.stderr)
+        tasks = count_noun(len(self.todo.tasks), "task")
+        print(f"{self.todo.suite.name}: {count_noun(new, 'cell')} in {tasks}{kept}", file=sys.stderr)
 
     def note(self, text: str) -> None:
         """Say who plays, and what else happens; before the first note, what there is to play."""

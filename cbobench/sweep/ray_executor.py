@@ -32,9 +32,17 @@ from cbobench.results.folder import RunFolder
 from cbobench.results.lease import send_heartbeat
 from cbobench.suite.settings import ONE, Demand
 from cbobench.sweep.cluster import SHOWN, Code, ForWorker, check_nodes
-from cbobench.sweep.executors import Answer, ExecutorDied, NodeLost, become_worker, ignore_signals, pickled, spawn
+from cbobench.sweep.executors import (
+    Answer,
+    ExecutorDied,
+    NodeLost,
+    become_worker,
+    ignore_signals,
+    pickle_problem,
+    spawn,
+)
 from cbobench.sweep.ray_start import start_ray
-from cbobench.words import counted
+from cbobench.words import count_noun
 
 IN_FLIGHT = 256  # at least, on a cluster: Ray's autoscaler sees demand in tasks that wait
 IN_FLIGHT_PER_CPU = 2
@@ -76,7 +84,9 @@ class RayExecutor:
         # A Ray that the program has imported has read its settings.
         self.child = spawn(f"{__name__}:serve_ray", serve_ray, fresh="ray" in sys.modules)
         try:
-            self._send(({title: pickled(problem) for title, problem in problems.items()}, folder, cpus, address, code))
+            self._send(
+                ({title: pickle_problem(problem) for title, problem in problems.items()}, folder, cpus, address, code)
+            )
             while not self.slots:  # on a cluster that may take a minute
                 send_heartbeat(folder)
                 if self.child.link.poll(1.0):
@@ -351,7 +361,7 @@ class NodeWatch:
         if silent and not self.said:
             hosts = sorted({host for host, _ in silent})
             shown = ", ".join(hosts[:SHOWN]) + (", …" if len(hosts) > SHOWN else "")
-            count = f"{len(silent)} of {counted(len(places), 'node')}"
+            count = f"{len(silent)} of {count_noun(len(places), 'node')}"
             self.note(f"silent: {count} ({shown}); what plays there is waited for")
         elif self.said and not self.missed:
             self.note("no node is silent any more")

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from cbobench import resources
-from cbobench.errors import Misuse, masked, show, unknown
+from cbobench.errors import Misuse, mask_secrets, show, unknown
 from cbobench.play.task import Receipt
 from cbobench.results.bundle import open_run
 from cbobench.results.compact import compact_if_large
@@ -137,7 +137,7 @@ def plan(
             raise unknown("kind of cell to play again", word, ("failed", "stale"))
     if not isinstance(suite, str | Path | Mapping):
         raise Misuse(f"{show(suite)} is no suite; give a file, the name of a shipped suite, or a mapping")
-    command = [masked(word) for word in command]
+    command = [mask_secrets(word) for word in command]
     source = suite if isinstance(suite, Mapping) else resources.find_suite(suite)
     loaded = load(source, data=data, horizon=horizon, seeds=seeds, only=only, imports=imports, command=command, say=say)
     grid = loaded.grid

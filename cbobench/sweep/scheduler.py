@@ -33,7 +33,7 @@ from cbobench.sweep.executors import (
     usable_cpus,
 )
 from cbobench.sweep.ray_executor import RayExecutor
-from cbobench.words import counted
+from cbobench.words import count_noun
 
 ENGINES = ("ray", "processes", "inline")
 # Tasks that worker processes run by default. On one machine they are never slower: Ray begins seconds later and takes
@@ -128,7 +128,7 @@ def start_executor(
             return ray
     cpus = cpus or usable_cpus()
     workers = ProcessExecutor(problems, folder, min(cpus, len(tasks)), cpus)
-    note(f"played by {counted(workers.slots, 'worker process')}")
+    note(f"played by {count_noun(workers.slots, 'worker process')}")
     return workers
 
 

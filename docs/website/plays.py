@@ -17,7 +17,7 @@ from cbobench.play.play import Play
 from cbobench.problems import PROBLEMS
 from cbobench.problems.base import Problem
 from cbobench.problems.data import DataFolder
-from cbobench.report.style import SIZES, look_of, mixed
+from cbobench.report.style import SIZES, look_of, mix_colour
 from website import draw
 
 PROBLEM = "gramacy"
@@ -98,7 +98,7 @@ def picture(name: str, settings: dict[str, Any]) -> tuple[Any, dict[str, str]]:
 def points_of(axis: Any, points: Array, violated: NDArray[np.bool_], colour: str) -> None:
     """The actions of one seed, (T, d), with what is violated, (T,)."""
     shares = np.linspace(0.6, 0.0, len(points))
-    colours = np.array([mixed(colour, share, 255.0) for share in shares])
+    colours = np.array([mix_colour(colour, share, 255.0) for share in shares])
     bad, good = points[violated], points[~violated]
     axis.scatter(*bad.T, c=colours[violated], marker="x", s=14, linewidths=1.0, zorder=3)
     axis.scatter(*good.T, c=colours[~violated], marker="o", s=14, edgecolors="white", linewidths=0.4, zorder=4)

@@ -8,7 +8,7 @@ import pytest
 from cbobench.algorithms import ALGORITHMS
 from cbobench.algorithms.base import OneRun
 from cbobench.algorithms.references import Random
-from cbobench.check.methods import documented
+from cbobench.check.methods import check_documentation
 from cbobench.check.trial import difference, play_to_arrays, select_replicate
 from cbobench.errors import CellFailure
 from cbobench.metrics import METRICS
@@ -103,7 +103,7 @@ def test_the_first_play_is_no_free_ride(name):
 
 @pytest.mark.parametrize(("registry", "name"), [(r, n) for r in (ALGORITHMS, PROBLEMS) for n in r.names()])
 def test_is_documented(registry, name):
-    assert not list(documented(registry.get(name)))
+    assert not list(check_documentation(registry.get(name)))
 
 
 def test_algorithms_meet_the_same_instance_and_noise():

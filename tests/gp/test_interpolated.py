@@ -183,7 +183,7 @@ def test_a_block_changes_no_bit(d):
 
 def test_where_a_mesh_does_the_choice_is_feature_space():
     def chosen(box, lam):
-        return type(choice.cheapest(box, S, P, 100, lam))
+        return type(choice.make_cheapest(box, S, P, 100, lam))
 
     assert chosen(a_box(), 1e-3) is InterpolatedPosterior
     assert chosen(a_box(1, 0.05), 1.0) is InterpolatedPosterior
@@ -199,14 +199,17 @@ def test_the_choice_in_words_and_what_it_needs():
     )
     assert choice.representation(a_box(1), 100).startswith("features (rank 14, on a mesh of 28 points)")
     assert choice.representation(a_box(3), 100) == "observations (box with 64 candidates)"
-    short, long = (choice.memory(a_box(), horizon, 1, P) for horizon in (100, 100_000))
+    short, long = (choice.replicate_memory(a_box(), horizon, 1, P) for horizon in (100, 100_000))
     assert short == long, "in feature space nothing grows with t"
     posterior = InterpolatedPosterior(a_box(), 0.05, 1, P)
     held = sum(getattr(posterior, name).nbytes for name in ("mean", "variance", "factor"))
     assert held < short < 5 * held
-    slots = [choice.memory(a_box(), 1000, 1, P, kind, lam) for kind, lam in (("cheapest", 1e-4), ("observations", 1.0))]
+    slots = [
+        choice.replicate_memory(a_box(), 1000, 1, P, kind, lam)
+        for kind, lam in (("cheapest", 1e-4), ("observations", 1.0))
+    ]
     assert slots == [8 * 1000 * (4 * 1000 + 2 * 28**2)] * 2
-    assert choice.memory(a_box(3), 1000, 1, P) == 8 * 1000 * (4 * 1000 + 2 * 64)
+    assert choice.replicate_memory(a_box(3), 1000, 1, P) == 8 * 1000 * (4 * 1000 + 2 * 64)
 
 
 def layouts(jet, d):

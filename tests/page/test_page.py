@@ -61,7 +61,7 @@ def opened(run):
 
 @pytest.fixture(scope="module")
 def page(opened, library):
-    return assemble.assembled(content([opened]), library)
+    return assemble.assemble_page(content([opened]), library)
 
 
 @pytest.fixture(scope="module")
@@ -147,10 +147,10 @@ def test_pairs_without_a_cell_are_there_and_T_is_said(tmp_path):
 
 def test_numbers_beyond_float32_are_no_gaps():
     values = np.array([[1e39, np.nan], [-2.0, 1e-3]])
-    text = series.packed(values)
+    text = series.pack_numbers(values)
     assert text.startswith(":")
     np.testing.assert_array_equal(np.frombuffer(base64.b64decode(text[1:]), "<f8").reshape(2, 2), values)
-    assert not series.packed(values[1:]).startswith(":")
+    assert not series.pack_numbers(values[1:]).startswith(":")
 
 
 def test_planes_and_profiles_are_those_of_figures(opened, data):

@@ -12,7 +12,7 @@ import pytest
 
 from cbobench.algorithms.references import Random
 from cbobench.errors import CellFailure
-from cbobench.play.isolation import isolated
+from cbobench.play.isolation import isolate_play
 from cbobench.play.play import Play
 from tests.helpers import problem
 
@@ -47,7 +47,7 @@ def test_an_action_outside_the_set_is_refused_before_anybody_uses_it(name, chose
 
 def test_global_generators_begin_from_a_stream_of_the_cells_and_are_put_back():
     def drawn(*name):
-        with isolated(*name):
+        with isolate_play(*name):
             return random.random(), np.random.rand()  # noqa: NPY002
 
     def state():
@@ -62,7 +62,7 @@ def test_global_generators_begin_from_a_stream_of_the_cells_and_are_put_back():
 def test_a_play_puts_back_what_belongs_to_the_process(monkeypatch, tmp_path):
     monkeypatch.setenv("KEPT", "yes")
     folder, handler = Path.cwd(), signal.getsignal(signal.SIGUSR1)
-    with isolated("p", "a", 0):
+    with isolate_play("p", "a", 0):
         os.chdir(tmp_path)
         os.environ.pop("KEPT")
         signal.signal(signal.SIGUSR1, signal.SIG_IGN)

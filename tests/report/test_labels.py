@@ -15,7 +15,7 @@ import cbobench
 from cbobench.cli import main
 from cbobench.errors import printable
 from cbobench.report.formats import Code, Marked, TextTable, escape_markdown, render
-from cbobench.words import counted
+from cbobench.words import count_noun
 from tests.report.made import make
 
 HOSTILE = "_<b>x</b> a|b _i_ *j* `c` [t](u) ~s~ $_$ &lt; \\ 50 % #1 {y} ^ & 1"
@@ -25,7 +25,7 @@ SEEDS = range(6)
 
 
 def test_counted():
-    assert [counted(n, "claim") for n in (0, 1, 2)] == ["0 claims", "1 claim", "2 claims"]
+    assert [count_noun(n, "claim") for n in (0, 1, 2)] == ["0 claims", "1 claim", "2 claims"]
 
 
 def test_printable():

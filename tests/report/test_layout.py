@@ -7,8 +7,8 @@ import matplotlib.pyplot as plt
 import pytest
 
 from cbobench.errors import Misuse
-from cbobench.report.captions import _listed, _shared
-from cbobench.report.layout import _broken, _legend, _ticks, _written
+from cbobench.report.captions import _join_values, _shared_parameters
+from cbobench.report.layout import _break_text, _legend, _tick_format, _ticks
 from cbobench.report.style import SIZES, legend_label, plain, size_of, thin
 
 mpl.use("Agg")
@@ -39,7 +39,7 @@ def page():
     ],
 )
 def test_numbers_at_an_axis(step, most, value, text):
-    assert _written(step, most)(value, 0) == text
+    assert _tick_format(step, most)(value, 0) == text
 
 
 @pytest.mark.parametrize(("counts", "whole"), [((True, True), [True, True]), ((False, True), [False, True])])
@@ -72,9 +72,9 @@ def test_long_labels_are_broken_evenly(page):
     text = axis.set_xlabel(words)
     image.draw_without_rendering()
     wide = text.get_window_extent().width
-    _broken(text, wide + 1, "width")
+    _break_text(text, wide + 1, "width")
     assert text.get_text() == words, "it fits"
-    _broken(text, 0.55 * wide, "width")
+    _break_text(text, 0.55 * wide, "width")
     lines = text.get_text().split("\n")
     assert " ".join(lines) == words
     assert len(lines) == 2
@@ -133,12 +133,12 @@ def test_captions_name_what_is_shared_once():
         return type("Variant", (), {"values": values})
 
     some = [variant(B=1, lam="theory", own=1), variant(B=1, lam=2.0), variant(B=1)]
-    assert _shared(some) == {"B": 1}
-    assert _shared(some[:1]) == {}, "one alone shares nothing"
-    assert _shared([variant(W=None), variant(W=None)]) == {"W": None}
+    assert _shared_parameters(some) == {"B": 1}
+    assert _shared_parameters(some[:1]) == {}, "one alone shares nothing"
+    assert _shared_parameters([variant(W=None), variant(W=None)]) == {"W": None}
 
 
 def test_captions_list_values_in_order():
-    assert _listed({"b": None, "a": "sup", "c": True}) == "a = sup, b = null, c = true"
-    assert _listed({"grid": list(range(100))}) == "grid = [0, 1, 2, 3,...", "a long value is cut"
-    assert _listed({"grid": [1, 2.5]}) == "grid = [1, 2.5]"
+    assert _join_values({"b": None, "a": "sup", "c": True}) == "a = sup, b = null, c = true"
+    assert _join_values({"grid": list(range(100))}) == "grid = [0, 1, 2, 3,...", "a long value is cut"
+    assert _join_values({"grid": [1, 2.5]}) == "grid = [1, 2.5]"

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from cbobench.algorithms import ALGORITHMS
-from cbobench.report.style import PALETTE, PUBLISHED, SIZES, Look, look_of, looks, mixed, variant_of
+from cbobench.report.style import PALETTE, PUBLISHED, SIZES, Look, look_of, looks, mix_colour, variant_of
 from cbobench.suite.load import load
 
 TOGETHER = [  # what one panel shows, in the papers' figures unless said
@@ -127,8 +127,8 @@ def test_variants_differ_from_what_is_drawn_beside_them():
 def test_light_colours_get_darker_variants_and_dark_ones_lighter():
     assert lab(variant_of(look_of("ckb-ts"), 1).colour)[0] < lab(look_of("ckb-ts").colour)[0] - 15
     assert lab(variant_of(look_of("ckb-rand"), 1).colour)[0] > lab(look_of("ckb-rand").colour)[0] + 15
-    assert mixed("#123456", 0.0) == "#123456"
-    assert mixed("#123456", 1.0, towards=255) == "#ffffff"
+    assert mix_colour("#123456", 0.0) == "#123456"
+    assert mix_colour("#123456", 1.0, towards=255) == "#ffffff"
 
 
 def test_text_is_legible_at_the_printed_size():

@@ -112,10 +112,10 @@ def test_no_interval_is_much_wider_than_students(n):
 
 
 def test_what_the_range_of_few_values_attains():
-    assert [intervals.attained(n) for n in (1, 2, 3, 4, 5)] == [0, 0.5, 0.75, 0.875, 0.9375]
+    assert [intervals.range_level(n) for n in (1, 2, 3, 4, 5)] == [0, 0.5, 0.75, 0.875, 0.9375]
     x = np.random.default_rng(0).normal(size=(5, 20_000))
     low, high = interval(x, "median")
-    assert ((low <= 0) & (high >= 0)).mean() == pytest.approx(intervals.attained(5), abs=0.01)
+    assert ((low <= 0) & (high >= 0)).mean() == pytest.approx(intervals.range_level(5), abs=0.01)
 
 
 def test_the_interval_of_a_median_by_hand():
@@ -198,18 +198,18 @@ def test_what_has_no_interval_is_refused_in_one_line():
 
 
 def test_resamples_are_draws_with_replacement_and_always_the_same():
-    counts = intervals.resampled(10, 5000)
+    counts = intervals.draw_resamples(10, 5000)
     assert (counts.sum(axis=1) == 10).all()
     np.testing.assert_allclose(counts.mean(axis=0), 1, atol=0.06)
     np.testing.assert_allclose(counts.var(axis=0), 0.9, atol=0.06)  # binomial: 10 draws, one in ten
-    np.testing.assert_array_equal(intervals.resampled(10, 5000), counts)
-    assert (intervals.resampled(10, 5000, seed=1) != counts).any()
+    np.testing.assert_array_equal(intervals.draw_resamples(10, 5000), counts)
+    assert (intervals.draw_resamples(10, 5000, seed=1) != counts).any()
 
 
 def test_percentiles_of_few_seeds_lie_further_out():
     gen = np.random.default_rng(0)
     held = {"plain": 0, "expanded": 0}
-    counts = intervals.resampled(10)
+    counts = intervals.draw_resamples(10)
     for _ in range(2000):
         drawn = counts @ gen.normal(size=10) / 10
         low, high = intervals.percentiles(drawn, 10)
@@ -238,19 +238,19 @@ def test_proportions_are_covered_at_least_as_often_as_is_said():
 
 def test_a_mean_that_few_seeds_carry_is_marked():
     gen = np.random.default_rng(0)
-    assert intervals.carried([*gen.integers(20, 110, size=49), 12_513])
-    assert intervals.carried([*[0.0] * 47, 3, 200, 500])
-    assert intervals.carried([np.nan, *[-1.0] * 12, -99])
-    assert not intervals.carried([5.0] * 20)
-    assert not intervals.carried([0.0, 0, 1, 1, 0, 1, 0, 1, 1, 0])
-    assert not intervals.carried([1, 2, 3, 4, 1e6])  # too few to say
-    assert not intervals.carried([])
+    assert intervals.is_carried_by_few([*gen.integers(20, 110, size=49), 12_513])
+    assert intervals.is_carried_by_few([*[0.0] * 47, 3, 200, 500])
+    assert intervals.is_carried_by_few([np.nan, *[-1.0] * 12, -99])
+    assert not intervals.is_carried_by_few([5.0] * 20)
+    assert not intervals.is_carried_by_few([0.0, 0, 1, 1, 0, 1, 0, 1, 1, 0])
+    assert not intervals.is_carried_by_few([1, 2, 3, 4, 1e6])  # too few to say
+    assert not intervals.is_carried_by_few([])
 
 
 @pytest.mark.parametrize("n", [6, 8, 10, 15, 20, 50, 200])
 def test_normal_means_are_hardly_ever_marked(n):
     x = np.random.default_rng(n).normal(size=(3000, n))
-    assert np.mean([intervals.carried(row) for row in x]) < 0.01
+    assert np.mean([intervals.is_carried_by_few(row) for row in x]) < 0.01
 
 
 def test_ten_thousand_rounds_are_taken_at_once_and_in_little_memory():

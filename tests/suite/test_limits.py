@@ -7,7 +7,7 @@ import os
 import pytest
 
 from cbobench.cli import main
-from cbobench.errors import Misuse, masked, one_line, printable, refuse_strange, show
+from cbobench.errors import Misuse, mask_secrets, one_line, printable, refuse_strange, show
 from cbobench.suite import yamlio
 from cbobench.suite.load import load
 from cbobench.sweep import blocks
@@ -185,7 +185,7 @@ def test_bytes_that_are_no_utf8(tmp_path, capsys):
 
 
 def test_what_is_shown_is_bounded():
-    tree = yamlio.located({"a": {"b": {"c": {"d": 1}}}, **{str(i): list(range(100)) for i in range(100)}})
+    tree = yamlio.copy_without_lines({"a": {"b": {"c": {"d": 1}}}, **{str(i): list(range(100)) for i in range(100)}})
     assert len(show(tree)) < 1000
     assert show(tree).startswith("{'a': {'b': {'c': {...}}}, '0': [0, 1,")
     assert len(show("x" * 10**6)) == 120
@@ -212,7 +212,7 @@ def test_what_is_shown_is_bounded():
     ],
 )
 def test_secrets_of_addresses_are_masked(text, shown):
-    assert masked(text) == shown
+    assert mask_secrets(text) == shown
 
 
 def test_the_limits_are_where_they_are_said_to_be(write_suite):

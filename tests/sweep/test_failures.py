@@ -21,7 +21,7 @@ from cbobench.play.failure import (
     safe_line,
     safe_text,
 )  # fmt: skip
-from cbobench.play.isolation import isolated
+from cbobench.play.isolation import isolate_play
 from tests.sweep.poison import DIED, LEFT, RAISED, suite_of, write_poison
 
 BROKEN = '''
@@ -268,7 +268,7 @@ def test_rules_that_a_module_sets_when_it_is_imported_are_its_own(write_suite, t
 
 def test_global_generators_begin_from_the_cells_own_stream():
     def drawn(*name):
-        with isolated(*name):
+        with isolate_play(*name):
             return np.random.random(), random.random()  # noqa: NPY002
 
     before = np.random.get_state()[1].tolist(), random.getstate()  # noqa: NPY002

@@ -7,7 +7,7 @@ import pytest
 
 import cbobench
 from cbobench.errors import CellFailure, Misuse
-from cbobench.gp.kernels import kernel, pivoted
+from cbobench.gp.kernels import kernel, pivoted_cholesky
 from cbobench.gp.posteriors.features import FeaturePosterior
 from tests.helpers import make as algorithm
 from tests.helpers import play, problem
@@ -225,7 +225,7 @@ def test_a_large_matrix_shows_in_its_features():
     K = kernel("se", 0.2)(np.linspace(0, 1, 60)[:, None], np.linspace(0, 1, 60)[:, None])
     K[[0, 59], [59, 0]] = 0.9
     with pytest.raises(Misuse, match="not positive semi-definite"):
-        pivoted(K.diagonal(), K.__getitem__)
+        pivoted_cholesky(K.diagonal(), K.__getitem__)
 
 
 def test_a_lambda_that_features_lose_is_refused(mine):

@@ -50,7 +50,7 @@ def representation(actions: Finite | Box, horizon: int) -> str:
     return f"observations (rank above {largest_rank(actions.n, horizon)} of {actions.n:,} actions, T = {horizon})"
 
 
-def cheapest(
+def make_cheapest(
     actions: Finite | Box, replicates: int, functions: int, horizon: int, lam: float, *, paths: bool = False
 ) -> SharedPosterior:
     """The cheaper posterior; lambda is set by `reset`. Sample paths need features.
@@ -65,7 +65,7 @@ def cheapest(
     return ObservationPosterior(actions, 1.0, replicates, functions, horizon)
 
 
-def memory(
+def replicate_memory(
     actions: Finite | Box, horizon: int, apart: int, told: int, kind: Kind = "cheapest", lam: float = 1.0
 ) -> int:
     """Bytes that a replicate holds at most, with what `refresh` needs on top.
@@ -93,7 +93,7 @@ def memory(
     return drawn + 8 * apart * horizon * (4 * horizon + 2 * candidates)
 
 
-def shared(actions: Finite | Box) -> int:
+def shared_memory(actions: Finite | Box) -> int:
     """Bytes that all replicates share: a matrix (n, n), or the features of a set that has none."""
     if isinstance(actions, Scattered):
         return 2 * actions.features.nbytes

@@ -23,7 +23,7 @@ from cbobench.errors import CellFailure
 from cbobench.gp.box import Box
 from cbobench.gp.kernels import Array
 from cbobench.gp.posteriors.base import VARIANCE_FLOOR, Jet, Mask, SharedPosterior
-from cbobench.gp.posteriors.slots import interpolated
+from cbobench.gp.posteriors.slots import interpolate_jet
 
 EXACT_FROM = 1e-8  # λ; what Φ leaves out of K is 1e-13 of it
 
@@ -195,4 +195,4 @@ class InterpolatedPosterior(FeaturePosterior):
         return self.mesh.values(self.mean, actions), np.maximum(variance, VARIANCE_FLOOR)
 
     def jet(self, points: Array, wanted: Mask | None = None) -> Jet:
-        return interpolated(self.mesh, self.mean, self.variance, points)
+        return interpolate_jet(self.mesh, self.mean, self.variance, points)

@@ -151,7 +151,7 @@ class Differentiable(Slots):
         if mesh is None or len(self.factors) == self.replicates:
             jet = Jet(np.zeros((replicates, self.functions, q, n)), np.zeros((replicates, q, n)))
         else:  # a factor holds digits that a mesh has not
-            jet = interpolated(mesh, self.mean, self.variance, points)
+            jet = interpolate_jet(mesh, self.mean, self.variance, points)
             wanted = wanted & np.isin(self.rows, list(self.factors))[:, None]
         if wanted.any():
             c, of = self.used, np.nonzero(wanted)[0]
@@ -225,7 +225,7 @@ def models_at(
     return means, variances
 
 
-def interpolated(mesh: Mesh, mean: Array, variance: Array, points: Array) -> Jet:
+def interpolate_jet(mesh: Mesh, mean: Array, variance: Array, points: Array) -> Jet:
     """The jet at points (S, q, d) of beliefs on a mesh: means (S, p, M) and variances (S, M)."""
     models = mesh.models(np.concatenate([mean, variance[:, None]], axis=1), points)
     return Jet(models[:, :-1], models[:, -1])
