@@ -44,7 +44,13 @@ BOOT = "from cbobench.sweep.executors import begin; begin(sys.argv[1], int(sys.a
 
 @dataclass(frozen=True)
 class NodeLost:
-    """A task whose machine was lost: no fault of its own."""
+    """A task whose node was lost: no fault of its own.
+
+    Attributes:
+        elsewhere: whether the node is another machine; where Ray on this one has lost its only node, it ends and says so.
+    """
+
+    elsewhere: bool = True
 
 
 class ExecutorDied(CbobenchError):

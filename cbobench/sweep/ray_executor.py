@@ -304,7 +304,7 @@ class RayClient:
                     self.metrics.count_receipt(answer)
                 yield task, answer
             except (errors.NodeDiedError, errors.ObjectLostError):
-                yield task, NodeLost()
+                yield task, NodeLost(elsewhere=not self.here)
             except (errors.OutOfMemoryError, errors.WorkerCrashedError) as error:
                 memory = isinstance(error, errors.OutOfMemoryError)
                 yield task, explain_crash(self.folder, task, "ran out of memory" if memory else "crashed its worker")

@@ -260,7 +260,7 @@ class Scheduler:
             if self.losses_left < 0:
                 raise CbobenchError("too many tasks lost their node; run again when the cluster is well")
             self._queue_again([task])
-            if time.monotonic() - self.told_of_loss >= BURST:
+            if answer.elsewhere and time.monotonic() - self.told_of_loss >= BURST:
                 self.told_of_loss = time.monotonic()
                 self.note(f"a machine was lost that played {task.name}; its tasks are queued again")
             return None

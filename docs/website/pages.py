@@ -17,6 +17,7 @@ from website.pictures import Pictures
 DOCS = Path(__file__).parents[1]
 ROOT = DOCS.parent
 TOP = ("README", "CONTRIBUTING", "SECURITY", "CHANGELOG")  # pages that lie beside docs/
+BESIDE = ("*.png", "*.svg", "notebooks/*.ipynb")  # files that pages show or link
 FIRST = "index"  # what the site calls the README
 ORDER = {
     "Begin": ("tutorial", "own_problem", "own_method", "which_method", "reading"),
@@ -39,7 +40,7 @@ def sources() -> dict[str, Path]:
 
 def files_beside() -> dict[str, Path]:
     """What pages of docs/ show or hand out, pictures and notebooks, by its place on the site."""
-    return {str(path.relative_to(DOCS)): path for kind in ("*.png", "notebooks/*.ipynb") for path in DOCS.glob(kind)}
+    return {str(path.relative_to(DOCS)): path for kind in BESIDE for path in DOCS.glob(kind)}
 
 
 def title(page: Path) -> str:
