@@ -47,7 +47,7 @@ class NodeLost:
     """A task whose node was lost: no fault of its own.
 
     Attributes:
-        elsewhere: whether the node is another machine; where Ray on this one has lost its only node, it ends and says so.
+        elsewhere: whether it may be another machine; a Ray on this one that loses its only node ends, and says so.
     """
 
     elsewhere: bool = True
