@@ -72,9 +72,9 @@ class Caller(NamedTuple):
     def __str__(self) -> str:
         who = str(self.sign.driver)
         if self.state == "dead":
-            return f"{who} ended without a word, its last sign of life was {self.heard:.0f} s ago"
+            return f"{who} ended without a word, its last heartbeat was {self.heard:.0f} s ago"
         if self.state == "silent":
-            return f"{who} has given no sign of life for {self.heard:.0f} s; one is due every {HEARTBEAT_SECONDS:.0f} s"
+            return f"{who} has sent no heartbeat for {self.heard:.0f} s; one is due every {HEARTBEAT_SECONDS:.0f} s"
         return who
 
 
@@ -83,7 +83,7 @@ class View:
     """A run at a moment.
 
     Attributes:
-        state: "complete"; "playing"; "silent" (who plays gives no sign of life); or "idle" (cells are missing, and
+        state: "complete"; "playing"; "silent" (the drivers send no heartbeat); or "idle" (cells are missing, and
             nobody plays).
         orphans: cells that are missing, and that nobody plays.
         rate: seed-rounds per second of all calls over the last minute, where they say it.
@@ -291,7 +291,7 @@ def _rate(alive: list[dict[str, Any]]) -> float | None:
 
 
 def _left(holding: list[Caller]) -> tuple[float, float, float] | None:
-    """When the last call will be done; each has said so with its sign of life."""
+    """When the last call will be done; heartbeats carry it."""
     ends: list[list[float]] = []
     for caller in holding:
         left: Any = (news := caller.sign.progress).get("left")

@@ -141,7 +141,7 @@ def test_a_call_here_that_is_stopped_is_told(half, monkeypatch):
         monkeypatch.setattr(live.time, "monotonic", lambda: now + EXPIRES_AFTER + 1)
         view = looking.look()
         assert (view.state, view.left, view.callers[0].state) == ("silent", None, "silent")
-        assert "has given no sign of life for 15" in text(view)
+        assert "has sent no heartbeat for 15" in text(view)
     finally:
         file.unlink()
 
