@@ -229,6 +229,8 @@ def _pass_on(client: RayClient, send: Callable[[Any], None], inbox: Any, nodes: 
 class RayClient:
     """Submits tasks to Ray and collects them, in the process of Ray. Arguments and errors as for `RayExecutor`."""
 
+    here = False  # whether Ray runs on this machine alone
+
     def __init__(
         self,
         problems: Mapping[str, Problem],
