@@ -131,6 +131,8 @@ def _read_published(folder: RunFolder, columns: list[str] | None) -> PublishedCe
         numbers = as_numbers(table["cell"].to_pylist())
         each = map(Origin, *(table[name].to_pylist() for name in Origin._fields))
         origin = np.array([origins.setdefault(one, len(origins)) for one in each], dtype=np.int64)
+        if any(one.source is None or one.libraries is None for one in origins):
+            raise ValueError("a cell without the code that played it")
         attempt = np.array(table["attempt"].to_pylist(), dtype=np.int64)  # its own arrays would import pandas
         failed = np.array([state != "ok" for state in table["status"].to_pylist()], dtype=bool)
     except (ValueError, TypeError, pa.ArrowException) as error:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 
 import pandas as pd
+import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
@@ -29,6 +30,10 @@ def damage(run, how):
     elif how == "fewer rows":
         table = pq.read_table(file)
         pq.write_table(table.slice(1), file)
+    elif how == "no code":
+        table = pq.read_table(file)
+        at = table.column_names.index("source")
+        pq.write_table(table.set_column(at, "source", pa.nulls(len(table), table.schema.field(at).type)), file)
     elif how == "record":
         (run / "run.json").write_text("{not json")
     elif how == "schema":
@@ -51,6 +56,7 @@ def damage(run, how):
         ("foreign", "other.parquet was not written by cbobench"),
         ("missing rounds", "is missing, its cells are there; restore it, or, when nothing writes"),
         ("fewer rows", "should hold 4 rows of cells, it has 3"),
+        ("no code", "holds rows that cbobench did not write"),
         ("record", "is not JSON"),
         ("schema", "has schema version 99, this cbobench reads 4"),
         ("grid", "is not what cbobench writes"),
