@@ -260,9 +260,8 @@ class Code:
         module = self.module(METRICS[0])
         assert module is not None
         table: Any = module.nodes[METRICS[1]]
-        entries = {f"{METRICS[1]} {i}": entry for i, entry in enumerate(table.value.elts)}
-        module.nodes |= entries
-        return "".join(sorted(self._hash(self._follow([(module.name, name)]))[:6] for name in entries))
+        found = [self._describe(METRICS, module, define(entry)) for entry in table.value.elts]
+        return "".join(sorted(self._hash(self._follow(named), [digest])[:6] for digest, named in found))
 
     def definition(self, key: Key) -> Definition:
         return self.modules[key[0]].definition(key[1])
@@ -270,21 +269,23 @@ class Code:
     def _look(self, key: Key) -> tuple[str, list[Key]]:
         """Hash of a definition with what its names mean, and the definitions among that."""
         if key not in self._looked:
-            module, definition = self.modules[key[0]], self.definition(key)
-            names, lines, named = {*definition.names}, set(), []
-            if key[1] == WHOLE:
-                names |= {(local,) for local in module.imports.keys() - {name[0] for name in names}}
-                named += [(one, WHOLE) for base in module.starred for one in self._starred(base)]
-            for name in names:
-                for target in self.meaning(module, name):
-                    if isinstance(target, str):
-                        lines.add(f"{'.'.join(name)} {target}")
-                    elif target != METRICS:
-                        lines.add(f"{'.'.join(name)} {self.definition(target).digest}")
-                        named += [target, *self._registered(key, name, target)]
-                        named += [(target[0], WHOLE)] if "__subclasses__" in name else []
-            self._looked[key] = sha256([definition.digest, *sorted(lines)]), named
+            self._looked[key] = self._describe(key, self.modules[key[0]], self.definition(key))
         return self._looked[key]
+
+    def _describe(self, key: Key, module: Module, definition: Definition) -> tuple[str, list[Key]]:
+        names, lines, named = {*definition.names}, set(), []
+        if key[1] == WHOLE:
+            names |= {(local,) for local in module.imports.keys() - {name[0] for name in names}}
+            named += [(one, WHOLE) for base in module.starred for one in self._starred(base)]
+        for name in names:
+            for target in self.meaning(module, name):
+                if isinstance(target, str):
+                    lines.add(f"{'.'.join(name)} {target}")
+                elif target != METRICS:
+                    lines.add(f"{'.'.join(name)} {self.definition(target).digest}")
+                    named += [target, *self._registered(key, name, target)]
+                    named += [(target[0], WHOLE)] if "__subclasses__" in name else []
+        return sha256([definition.digest, *sorted(lines)]), named
 
     def _registered(self, key: Key, name: tuple[str, ...], target: Key) -> list[Key]:
         """All modules of a registry that a user's code looks something up in."""
