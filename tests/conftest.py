@@ -7,6 +7,7 @@ import shutil
 import signal
 import subprocess
 import sys
+import zlib
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -42,13 +43,26 @@ def calls(work: Callable[[], Any]) -> int:
 SHARING = {"page", "play", "report", "results", "suite", "sweep"}
 
 
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--tenth", metavar="WORD", help="run a tenth of the tests; another word chooses another tenth")
+
+
+def is_in_tenth(test: str, word: str) -> bool:
+    """Whether a word chooses a test: about one word in ten does."""
+    return zlib.crc32(f"{word} {test}".encode()) % 10 == 0
+
+
 @pytest.hookimpl(tryfirst=True)  # before pytest-xdist, which writes the groups into the tests' names
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """A file keeps to one worker of a parallel run where its tests share a fixture; so do all that start a cluster.
 
     These come first, and other files that keep to one worker: one after the other their tests take longest, and would
     else be what the end waits for. Then the pages, whose tests are the longest that stand alone.
     """
+    word = config.getoption("--tenth")
+    if word is not None:
+        config.hook.pytest_deselected(items=[item for item in items if not is_in_tenth(item.nodeid, word)])
+        items[:] = [item for item in items if is_in_tenth(item.nodeid, word)]
     starts_cluster = {item: item.path.stem.startswith(("test_cluster", "test_token")) for item in items}
     for item in items:
         if item.path.parent.name in SHARING:

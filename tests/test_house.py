@@ -14,7 +14,7 @@ import pytest
 import yaml
 
 import cbobench
-from tests.conftest import ROOT
+from tests.conftest import ROOT, is_in_tenth
 
 PACKAGE = Path(cbobench.__file__).parent
 FILES = sorted(p for p in PACKAGE.rglob("*.py") if p.relative_to(PACKAGE).parts[0] not in ("_suites", "_analysis"))
@@ -230,3 +230,10 @@ def test_no_global_randomness_and_no_unsafe_yaml():
 def test_no_data_without_a_licence():
     names = {p.name for p in Path(ROOT).rglob("*") if ".git/" not in str(p) and ".venv" not in str(p)}
     assert not names & {"fin.csv", "iw_data_all.mat"}
+
+
+def test_words_choose_every_tenth_test():
+    tests = [f"tests/test_a.py::test_b[{i}]" for i in range(1000)]
+    days = [{test for test in tests if is_in_tenth(test, f"2026-01-{day:02}")} for day in range(1, 32)]
+    assert all(60 < len(chosen) < 140 for chosen in days)
+    assert len(set.union(*days)) > 900
