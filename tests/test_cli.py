@@ -30,8 +30,7 @@ WRONG = [
     (("rnu", "x"), "did you mean 'run'?"),
     (("run", "quickstrat"), "unknown suite 'quickstrat'; did you mean 'quickstart'?"),
     (("run", "quickstart", "--seed", "3"), "did you mean --seeds?"),
-    (("run", "quickstart", "--seeds", "three"), "--seeds is 'three'; it must be a whole number"),
-    (("compare", "nowhere", "--factor", "twice"), "--factor is 'twice'; it must be a number"),
+    (("run", "quickstart", "--seeds", "three"), "argument --seeds: invalid int value: 'three'"),
     (("run", "quickstart", "--ship"), "--ship sends this machine's code to a cluster; give its --address, too"),
     (("run", "quickstart", "--address", "127.0.0.1:1"), "no Ray cluster answers at 127.0.0.1:1"),
     (("run", "quickstart", "--seeds", "0"), "seeds is 0; it must be at least 1"),
@@ -46,12 +45,12 @@ WRONG = [
     (("status", "nowhere"), "nowhere is not a run folder"),
     (("compare", "nowhere"), "not a run folder"),
     (("figures", "nowhere"), "not a run folder"),
-    (("compare", "nowhere", "--format", "htlm"), "invalid choice: 'htlm'"),
+    (("compare", "nowhere", "--format", "htlm"), "unknown --format 'htlm'; allowed: csv, json"),
     (("list", "algorithm"), "did you mean 'algorithms'?"),
     (("show", "ckb-usb"), "did you mean 'ckb-ucb'?"),
     (("data", "fetch", "stock"), "unknown data set 'stock'; did you mean 'stocks'?"),
     (("--verson",), "unrecognized arguments: --verson; did you mean --version?"),
-    (("--seeds", "3", "run", "quickstart"), "unrecognized arguments: --seeds; it is an option of: cbobench run"),
+    (("--seeds", "3", "run", "quickstart"), "unrecognized arguments: --seeds; see cbobench --help"),
     (("-x",), "unrecognized arguments: -x; see cbobench --help"),
     (("compare", "nowhere", "--best", "--against", "random"), "best and against are different tables"),
     (("show", "nowhere.yaml"), "there is no suite file 'nowhere.yaml'"),
@@ -210,8 +209,7 @@ def test_light_commands_import_neither_ray_nor_pandas(words):
 def test_reading_commands_import_neither_ray_nor_what_draws(small_suite, tmp_path, run):
     run("run", small_suite(), "--out", tmp_path / "r", "--cpus", 0)
     code = (
-        "import gc, sys; from cbobench.cli import main; main(sys.argv[1:])\n"
-        "assert gc.isenabled()\n"
+        "import sys; from cbobench.cli import main; main(sys.argv[1:])\n"
         "heavy = {'ray', 'matplotlib', 'seaborn', 'scipy.stats', 'scipy.optimize'} & set(sys.modules)\n"
         "sys.exit(f'imported {heavy}' if heavy else 0)\n"
     )
@@ -256,15 +254,14 @@ def test_the_hint_finishes_what_another_call_left(run, small_suite, tmp_path):
     run("run", suite, "--out", tmp_path / "r", "--cpus", 0, "--only", "ckb-ucb")
     out = run("status", tmp_path / "r")[1]
     assert "3 missing" in out
-    assert f"to go on: cbobench run {suite} --out {tmp_path / 'r'} --cpus 0\n" in out
+    assert f"to go on: cbobench run {suite} --cpus 0 --out {tmp_path / 'r'}\n" in out
 
 
 @pytest.mark.parametrize(
     ("words", "hint"),
     [
         (["run", "quickstart", "--sedes", "3"], "unrecognized arguments: --sedes 3; did you mean --seeds?"),
-        (["status", "r", "--seeds", "3"], "unrecognized arguments: --seeds 3; it is an option of: cbobench run"),
-        (["compare", "r", "--data=x"], "--data=x; it is an option of: cbobench run"),
+        (["compare", "r", "--target=3", "--metrics=x"], "unrecognized arguments: --metrics=x; did you mean --metric?"),
         (["compare", "r", "--zzzz"], "unrecognized arguments: --zzzz; see cbobench compare --help"),
     ],
 )
@@ -283,10 +280,11 @@ def test_help_of_a_command_is_plain_text(command):
 
 
 def test_the_hint_keeps_what_belongs_to_the_suite():
-    from cbobench.cli.maintenance import _without_again
+    from cbobench.cli.maintenance import _resume_command
+    from cbobench.results.folder import RunFolder
 
     words = ["cbobench", "run", "s", "--again", "failed", "--seeds", "3", "--fail-fast", "--again=stale", "--dry-run"]
-    assert _without_again(words) == ["cbobench", "run", "s", "--seeds", "3"]
+    assert _resume_command(words, RunFolder("runs/s"), "s") == ["cbobench", "run", "s", "--seeds", "3"]
 
 
 def test_version(command):

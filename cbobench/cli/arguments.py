@@ -4,66 +4,57 @@ from __future__ import annotations
 
 import argparse
 import io
-import re
 import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, NoReturn
 
 from cbobench import __version__
-from cbobench.errors import CbobenchError, Misuse, mask_secrets, nearest, one_line, printable, refuse_strange, show
+from cbobench.errors import (
+    CbobenchError,
+    Misuse,
+    mask_secrets,
+    nearest,
+    one_line,
+    printable,
+    refuse_strange,
+    show,
+    unknown,
+)
 from cbobench.report.formats import FORMATS
 from cbobench.threads import leave
 from cbobench.words import SPELLED
 
 STOPPED = 130
-NO_NUMBER = re.compile(r"argument ([^:]+): invalid (int|float) value: (.*)", re.DOTALL)  # as argparse says it
 
 
 class Parser(argparse.ArgumentParser):
     """A parser whose errors are one line, with the nearest command or option."""
 
     def error(self, message: str) -> NoReturn:
-        if found := NO_NUMBER.fullmatch(message):
-            option, kind, given = found.groups()
-            message = f"{option} is {given}; it must be a {'whole ' if kind == 'int' else ''}number"
-        if "invalid choice: '" in message:
-            given = message.split("invalid choice: '")[1].split("'")[0]
-            for action in self._actions:
-                close = nearest(given, [str(c) for c in action.choices or ()])
-                if close:
-                    message += f"; did you mean {close!r}?"
         raise Misuse(message)
 
+    def _check_value(self, action: argparse.Action, value: Any) -> None:
+        if action.choices is not None and value not in action.choices:
+            what = action.option_strings[0] if action.option_strings else str(action.metavar or action.dest).lower()
+            raise unknown(what, value, action.choices)
+
     def parse(self, given: Sequence[str]) -> argparse.Namespace:
-        """Parse a command line; an unknown option is refused with the nearest one of its command, or whose it is."""
+        """Parse a command line; an unknown option is refused with the nearest one of its command."""
         if given and given[0].startswith("-") and given[0] not in self._option_string_actions:
-            self._refuse(given[:1], "")
+            self._refuse(given[:1], self)
         options, left = self.parse_known_args(given)
         if len(left) == 1 and not left[0].startswith("-") and getattr(options, "other", "") is None:
             options.other, left = left[0], []  # the second run, after an option
         if left:
-            self._refuse(left, options.command)
+            commands = next(action for action in self._actions if action.dest == "command")
+            self._refuse(left, dict(commands.choices or {})[options.command])
         return options
 
-    def _refuse(self, left: Sequence[str], command: str) -> NoReturn:
-        word, known = left[0].split("=")[0], self._options()
-        mine = known.get(command, list(self._option_string_actions))
-        others = [name for name, some in known.items() if word in some]
-        close = nearest(word, mine)
-        hint = f"did you mean {close}?" if close else f"see cbobench {command} --help".replace("  ", " ")
-        if others:
-            hint = f"it is an option of: cbobench {', '.join(others)}"
+    def _refuse(self, left: Sequence[str], command: argparse.ArgumentParser) -> NoReturn:
+        close = nearest(left[0].split("=")[0], command._option_string_actions)
+        hint = f"did you mean {close}?" if close else f"see {command.prog} --help"
         raise Misuse(f"unrecognized arguments: {' '.join(left)}; {hint}")
-
-    def _options(self) -> dict[str, list[str]]:
-        """The options of every command."""
-        return {
-            name: [option for one in sub._actions for option in one.option_strings]
-            for action in self._actions
-            if isinstance(action, argparse._SubParsersAction)
-            for name, sub in action.choices.items()
-        }
 
 
 class Once(argparse.Action):
@@ -85,7 +76,7 @@ def folder(given: str) -> Path:
 
 
 def starts(given: str) -> int:
-    """How many local searches of either kind."""
+    """The number of local searches of either kind."""
     if not given.isdecimal() or not 2 <= int(given) <= 4096:
         raise Misuse(f"--starts is {show(given)}; it must be a whole number from 2 to 4096")
     return int(given)
@@ -301,8 +292,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def entry() -> NoReturn:
     """The program `cbobench`."""
-    from cbobench.cli import commands
-
     code = main()
-    commands.ignore_signals()  # its last word is said: none changes the exit code
+    from cbobench.sweep.interrupt import ignore
+
+    ignore()  # no signal changes the exit code from here on
     leave(code)

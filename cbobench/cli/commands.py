@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import argparse
 import contextlib
-import gc
 import shlex
 import sys
 from collections.abc import Iterator
@@ -46,15 +45,7 @@ __all__ = [
     "do_status",
     "do_verify",
     "do_watch",
-    "ignore_signals",
 ]
-
-
-def ignore_signals() -> None:
-    """From here on signals do nothing in this process."""
-    from cbobench.sweep.interrupt import ignore
-
-    ignore()
 
 
 def do_run(options: argparse.Namespace, given: list[str]) -> int:
@@ -182,19 +173,6 @@ def _came_to(outcome: Outcome, done: int, command: str, fail_fast: bool, said: i
     return 1 if failed or outcome.absent else 0
 
 
-@contextlib.contextmanager
-def _without_garbage_collection() -> Iterator[None]:
-    """No search for cycles: imports and syntax trees are a million objects with hardly one, a sixth of the time."""
-    before = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if before:
-            gc.enable()
-
-
-@_without_garbage_collection()
 def do_compare(options: argparse.Namespace, given: list[str]) -> int:
     """`cbobench compare`."""
     from cbobench.report.compare import compare

@@ -205,39 +205,25 @@ def _finishing(record: Manifest, state: Status, folder: RunFolder) -> list[str]:
     hints = []
     for grid in record.grids if any(map(len, open_ids.values())) else ():
         wanted = [word for word, some in open_ids.items() if grid.cells.hold_any(some)]
-        command = _into(_without_again(list(grid.command)), folder, record.suite)
-        if wanted and command[:2] == ["cbobench", "run"]:  # nothing else that a folder holds is a command to advise
-            hints.append(
-                printable(shlex.join([*command, *[part for word in wanted if word for part in ("--again", word)]]))
-            )
+        if wanted and list(grid.command[:2]) == ["cbobench", "run"]:  # a stranger's folder may say anything
+            command = _resume_command(list(grid.command), folder, record.suite)
+            again = [part for word in wanted if word for part in ("--again", word)]
+            hints.append(printable(shlex.join([*command, *again])))
     return hints
 
 
-def _into(command: list[str], folder: RunFolder, suite: str) -> list[str]:
-    """A command line that plays into this folder, also where it was moved, or looked at from elsewhere."""
-    if command[:2] != ["cbobench", "run"] or not folder.local:
-        return command
-    out = [i for i, word in enumerate(command) if word == "--out" or word.startswith("--out=")]
-    if not out:
-        there, at, width = f"runs/{suite}", len(command), 0
-    elif command[out[-1]] == "--out":
-        there, at, width = "".join(command[out[-1] + 1 :][:1]), out[-1], 2
-    else:
-        there, at, width = command[out[-1]].removeprefix("--out="), out[-1], 1
-    if Path(there).absolute() == Path(folder.uri):
-        return command
-    return [*command[:at], "--out", folder.uri, *command[at + width :]]
+def _resume_command(command: list[str], folder: RunFolder, suite: str) -> list[str]:
+    """A `cbobench run` that plays into this folder, without the options that concerned an earlier call only.
 
-
-def _without_again(command: list[str]) -> list[str]:
-    """A command line without what concerned that call only."""
-    kept: list[str] = []
-    skip = False
-    for word in command:
-        if skip or word in ("--fail-fast", "--dry-run") or word.startswith("--again="):
-            skip = False
-        elif word == "--again":
-            skip = True  # its value, too
-        else:
-            kept.append(word)
-    return kept
+    The folder may have moved since, or be looked at from elsewhere.
+    """
+    parser = argparse.ArgumentParser(add_help=False, allow_abbrev=False)
+    parser.add_argument("--out")
+    parser.add_argument("--again", action="append")
+    parser.add_argument("--fail-fast", action="store_true")
+    parser.add_argument("--dry-run", action="store_true")
+    options, rest = parser.parse_known_args(command)
+    out = options.out
+    if folder.local and Path(out or f"runs/{suite}").absolute() != Path(folder.uri):
+        out = folder.uri
+    return [*rest, "--out", out] if out else rest

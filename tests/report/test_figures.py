@@ -256,7 +256,7 @@ def test_what_a_reader_may_choose(folder, tmp_path, capsys):
         (["--metric", "regrets"], "unknown metric 'regrets'; did you mean 'regret'?"),
         (["--only", "sgp-ucp"], "unknown pair 'sgp-ucp'; did you mean 'sgp-ucb'?"),
         (["--metric", "R", "--recipe", "zhou_ji_2022"], "the recipe zhou_ji_2022 has metrics of its own"),
-        (["--size", "tripple"], "invalid choice: 'tripple'"),
+        (["--size", "tripple"], "unknown --size 'tripple'"),
     ):
         assert main(["figures", str(folder), "--out", str(tmp_path / "none"), *wrong]) == 2
         assert message in capsys.readouterr().err

@@ -200,7 +200,7 @@ def test_the_command_line_draws_planes(run, tmp_path, capsys):
         (["--metric", "R"], "a plane is of two metrics, not of regret; give the horizontal and the vertical one"),
         (["--metric", "R", "streak"], "unknown metric of rounds 'longest_streak'"),
         (["--recipe", "zhou_ji_2022"], "the recipe zhou_ji_2022 has figures of its own; leave --kind out"),
-        (["--kind", "plain"], "invalid choice: 'plain'"),
+        (["--kind", "plain"], "unknown --kind 'plain'; did you mean 'plane'?"),
     ):
         assert main([*words, "--out", str(tmp_path / "none"), *wrong]) == 2
         assert message in capsys.readouterr().err

@@ -144,7 +144,7 @@ def test_all_damaged_files_are_named_at_once(played, capsys):
 def test_the_hint_is_about_the_folder_that_was_asked_for(small_suite, tmp_path, capsys, monkeypatch):
     suite = small_suite(horizon=20)
     monkeypatch.chdir(tmp_path)
-    for words in (["--out=one"], []):
+    for words in (["--out", "one"], []):
         assert main(["run", str(suite), "--cpus", "0", "--only", "stageopt", *words]) == 0
         there = tmp_path / ("one" if words else "runs/small")
         files(there, "cells")[0].unlink()
