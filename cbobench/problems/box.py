@@ -19,7 +19,6 @@ from cbobench.params import build, param
 from cbobench.problems.base import Drawn, Instances, choose_seed_set
 from cbobench.problems.channels import Everywhere, FeedbackModel
 from cbobench.problems.data import DataFolder
-from cbobench.problems.instances import PLAYED
 from cbobench.problems.instances import Formula as Formula
 from cbobench.problems.optimum import Reference as Reference
 from cbobench.problems.optimum import check_formula, contradiction, describe_beaten
@@ -31,7 +30,7 @@ NEAR = 0.1  # of a side
 
 
 @dataclass(frozen=True)
-class BoxInstances:
+class BoxInstances(Drawn):
     """A formula on a box, the same for every replicate (see `Drawn`).
 
     Attributes:
@@ -51,8 +50,6 @@ class BoxInstances:
     accuracy: float
     binds: NDArray[np.bool_] | None = None
     seed_set: None = None
-    exact: bool = True
-    units: tuple[float, float] = PLAYED
 
     def values(self, first: int, actions: Array) -> Array:
         return self.formula(actions)
@@ -63,9 +60,6 @@ class BoxInstances:
 
     def best(self, t: int) -> Array:
         return np.tile(self.point, (len(self.noise), 1))
-
-    def changes(self) -> tuple[tuple[int, Array], ...]:
-        return ()
 
     def settled(self, settle: Callable[[Array], Array]) -> BoxInstances:
         def formula(x: Array) -> Array:

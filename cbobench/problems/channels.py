@@ -216,7 +216,7 @@ class FeedbackModel(Problem):
         return add_delays(channel, self.delay, streams, 1 + self.constraints)
 
 
-class Phased:
+class Phased(Drawn):
     """Functions that move at known rounds: a schedule of draws, each with its own optimum (see `Drawn`).
 
     Args:
@@ -233,7 +233,7 @@ class Phased:
         self.slater = np.min([part.slater for part in parts], axis=0)
         self.noise = parts[0].noise
         self.redraws = parts[0].redraws
-        self.seed_set = None  # what is safe now may not be safe later
+        self.seed_set = None  # a safe action may become unsafe in a later phase
         self.accuracy = max(part.accuracy for part in parts)
         self.exact, self.units = all(part.exact for part in parts), parts[0].units
         binds = [part.binds for part in parts if part.binds is not None]

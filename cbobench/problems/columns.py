@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
 
-APART = 100.0  # scales of columns that differ by more are hardly readings of one thing
+MAX_SCALE_RATIO = 100.0  # columns whose scales differ by more are hardly readings of one thing
 
 
 def read_frame(file: Path, what: str) -> pd.DataFrame:
@@ -64,24 +64,18 @@ def texts(frame: pd.DataFrame) -> list[str]:
     return [name for name in frame.columns if not is_numeric(frame[name])]
 
 
-def is_unnamed(name: str) -> bool:
-    """Whether it is what pandas calls a column without a name."""
-    return name in ("", "index", "level_0") or name.startswith("Unnamed: ")
-
-
 def numbers(frame: pd.DataFrame, where: str) -> np.ndarray[Any, np.dtype[np.float64]]:
     """Columns of numbers as an array (rows, columns).
 
     Raises:
-        Misuse: a column that is mostly numbers but holds text, entries that are missing, infinite or beyond 1e100.
+        Misuse: a column of text, entries that are missing, infinite or beyond 1e100.
     """
     import pandas as pd
 
     for name in texts(frame):
         given = frame[name].astype(str)
-        if pd.to_numeric(given.str.replace(",", "."), errors="coerce").notna().mean() > 0.5:
-            raise Misuse(f"{where}: column {show(name)} is mostly numbers but holds text; repair or drop it")
-        held = f"column {show(name)} holds text, such as {show(given.iloc[0])}"
+        first = next(iter(given[pd.to_numeric(given, errors="coerce").isna()]), given.iloc[0])
+        held = f"column {show(name)} holds text, such as {show(first)}"
         raise Misuse(f"{where}: {held}; make numbers of it, or leave it out with ignore: [{name}]")
     values = frame.to_numpy(dtype=np.float64)
     broken = ~(np.abs(values) < LARGEST)
@@ -96,16 +90,16 @@ def numbers(frame: pd.DataFrame, where: str) -> np.ndarray[Any, np.dtype[np.floa
 def refuse_unnamed(frame: pd.DataFrame, where: str) -> None:
     """Raises `Misuse` for a column without a name."""
     for name in frame.columns:
-        if is_unnamed(name):
+        if name in ("", "index", "level_0") or name.startswith("Unnamed: "):  # as pandas calls them
             fix = f"write the file without it (index=False), or leave it out with ignore: [{show(name)}]"
             raise Misuse(f"{where}: a column has no name (read as {show(name)}), as row numbers have none; {fix}")
 
 
 def read_table(file: Path, what: str, ignore: Collection[str] = ()) -> pd.DataFrame:
-    """The columns of a CSV or Parquet table, all of them numbers, but for those that are to be ignored.
+    """Reads a CSV or Parquet table of numbers, without the ignored columns.
 
     Raises:
-        Misuse: what `read_frame`, `refuse_unnamed` and `numbers` refuse, or no numbers at all.
+        Misuse: what `read_frame`, `refuse_unnamed` and `numbers` refuse.
     """
     frame = read_frame(file, what)
     frame = frame.drop(columns=[name for name in ignore if name in frame.columns])
@@ -120,23 +114,15 @@ def numeric(frame: pd.DataFrame, where: str) -> pd.DataFrame:
     """
     import pandas as pd
 
-    if not any(is_numeric(frame[name]) or _some_number(frame[name]) for name in frame.columns):
-        raise Misuse(f"{where} has no numbers: one row per reading, one column per arm")
     refuse_unnamed(frame, where)
     return pd.DataFrame(numbers(frame, where), columns=frame.columns)
 
 
-def _some_number(column: pd.Series) -> bool:
-    import pandas as pd
-
-    return bool(pd.to_numeric(column.astype(str).str.replace(",", "."), errors="coerce").notna().any())
-
-
 def refuse_ambiguous(frame: pd.DataFrame, where: str) -> None:
     """Raises `Misuse` for rows that may be readings of arms or configurations, with both ways to say which."""
-    why = doubt(frame)
+    why = describe_ambiguity(frame)
     if why:
-        n, names = len(frame), [str(name) for name in frame.columns]
+        n, names = len(frame), list(frame.columns)
         some = ", ".join(names[:6]) + (", ..." if len(names) > 6 else "")
         raise Misuse(
             f"{where} may be either of two things, as {why}: write layout: readings for {n} readings of {len(names)} "
@@ -145,21 +131,11 @@ def refuse_ambiguous(frame: pd.DataFrame, where: str) -> None:
         )
 
 
-def doubt(frame: pd.DataFrame) -> str:
-    """Why columns do not look like readings of one thing; empty if they do."""
-    words = texts(frame)
-    if len(words) == len(frame.columns):
-        return ""  # no numbers at all, which is another error
-    for name in frame.columns:
-        if is_unnamed(name):
-            return f"column {show(name)} has no name, as row numbers have none"
-    if words:
-        return f"column {show(words[0])} holds text"
+def describe_ambiguity(frame: pd.DataFrame) -> str:
+    """Why columns of numbers do not look like readings of one thing, or ''."""
     values = frame.to_numpy(dtype=np.float64)
-    if not np.isfinite(values).all():
-        return ""
     size = np.abs(values).max(axis=0)
-    if (size > 0).any() and size.max() > APART * size[size > 0].min():
+    if (size > 0).any() and size.max() > MAX_SCALE_RATIO * size[size > 0].min():
         low, high = (frame.columns[int(i)] for i in (np.where(size > 0, size, np.inf).argmin(), size.argmax()))
         apart = f"{size.max():.3g} against {size[size > 0].min():.3g}"
         return f"the scales of {show(high)} and {show(low)} differ by more than a hundred ({apart})"

@@ -6,10 +6,11 @@ actions from which safe methods start.
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -125,7 +126,7 @@ Actions = NDArray[Any]
 """One action per replicate: indices (S,) of a finite set, or points (S, d) of a box."""
 
 
-class Drawn(Protocol):
+class Drawn(ABC):
     """One draw of a problem per replicate, whatever its action set.
 
     Attributes:
@@ -143,62 +144,43 @@ class Drawn(Protocol):
             where functions move, in any phase; None: not known.
     """
 
-    @property
-    def norm(self) -> Array: ...
+    norm: Array
+    noise: Array
+    sup: Array
+    slater: Array
+    redraws: NDArray[np.intp]
+    seed_set: NDArray[np.bool_] | None
+    accuracy: float = 0.0
+    exact: bool = True
+    units: tuple[float, float] = PLAYED
+    binds: NDArray[np.bool_] | None = None
 
-    @property
-    def noise(self) -> Array: ...
-
-    @property
-    def redraws(self) -> NDArray[np.intp]: ...
-
-    @property
-    def accuracy(self) -> float: ...
-
-    @property
-    def exact(self) -> bool: ...
-
-    @property
-    def units(self) -> tuple[float, float]: ...
-
-    @property
-    def sup(self) -> Array: ...
-
-    @property
-    def slater(self) -> Array: ...
-
-    @property
-    def seed_set(self) -> NDArray[np.bool_] | None: ...
-
-    @property
-    def binds(self) -> NDArray[np.bool_] | None: ...
-
+    @abstractmethod
     def values(self, first: int, actions: Actions) -> Array:
         """Noise-free (f, g_1, ..., g_m) of rounds `first`, ..., (rounds, S, 1 + m), for actions (rounds, S[, d]).
 
         NaN at actions that were not played, where only what was observed is known.
         """
-        ...
 
+    @abstractmethod
     def stars(self, first: int, rounds: int) -> tuple[Array, Array]:
         """Reward of the best feasible action and of the best randomised policy, each NaN where unknown, (rounds, S)."""
-        ...
 
+    @abstractmethod
     def best(self, t: int) -> Actions:
         """The best feasible action of round t, (S,) or (S, d)."""
-        ...
 
     def changes(self) -> tuple[tuple[int, Array], ...]:
         """Rounds t after which the functions move, with the norms (S, 1 + m) of the moves; empty if they never do."""
-        ...
+        return ()
 
+    @abstractmethod
     def settled(self, settle: Callable[[Array], Array]) -> Drawn:
         """The same draw with constraint values as `Problem.settle` gives them."""
-        ...
 
 
 @dataclass(frozen=True)
-class Instances:
+class Instances(Drawn):
     """One draw per replicate of a problem on a finite action set, which stays as it is (see `Drawn`).
 
     Attributes:
@@ -234,7 +216,7 @@ class Instances:
         return np.concatenate([self.f[:, None], self.g], axis=1)
 
     @cached_property
-    def sup(self) -> Array:
+    def sup(self) -> Array:  # type: ignore[override]
         """Largest absolute values of (f, g_1, ..., g_m), (S, 1 + m)."""
         return np.abs(self.functions).max(axis=2)
 
@@ -264,7 +246,7 @@ class Instances:
         return np.take_along_axis(self.f, self.optimum[:, None], axis=1)[:, 0]
 
     @cached_property
-    def binds(self) -> NDArray[np.bool_]:
+    def binds(self) -> NDArray[np.bool_]:  # type: ignore[override]
         """Whether the best action of all is infeasible and better than the best feasible one, (S,)."""
         return np.asarray(self.f.max(axis=1) - self.f_star > self.accuracy * (1 + np.abs(self.f_star)))
 
@@ -274,7 +256,7 @@ class Instances:
         return best_policy_value(self.f, self.g)
 
     @cached_property
-    def slater(self) -> Array:
+    def slater(self) -> Array:  # type: ignore[override]
         """delta = min(1, -min_x max_j g_j), (S,)."""
         return slater_margin(self.g)
 
@@ -294,9 +276,6 @@ class Instances:
     def best(self, t: int) -> NDArray[np.intp]:
         return self.optimum
 
-    def changes(self) -> tuple[tuple[int, Array], ...]:
-        return ()
-
     def settled(self, settle: Callable[[Array], Array]) -> Instances:
         return replace(self, g=settle(self.g))
 
@@ -315,12 +294,10 @@ def check_drawn(drawn: Drawn, actions: Finite | Box, replicates: int, constraint
         if name in ("norm", "noise"):
             wrong |= values < 0
         if wrong.any():
-            s, *where = (int(i) for i in np.argwhere(wrong)[0])
-            of = "f" if name == "f" or (where[0] == 0 and name != "g") else f"g_{where[0] + (name == 'g')}"
-            at = f" at action {where[-1]}" if name in ("f", "g") else ""
-            value = values[(s, *where)]
-            what = of if at else f"the {name} of {of}"
-            raise CellFailure(f"{what} is {value:g}{at} in replicate {s}; it must be {ALLOWED[name]}")
+            place = tuple(int(i) for i in np.argwhere(wrong)[0])
+            raise CellFailure(
+                f"{name}{list(place)} of the drawn instances is {values[place]:g}; it must be {ALLOWED[name]}"
+            )
 
 
 ALLOWED = {

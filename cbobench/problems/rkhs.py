@@ -23,7 +23,6 @@ from cbobench.problems import PROBLEMS
 from cbobench.problems.base import Drawn, Instances, choose_seed_set
 from cbobench.problems.channels import Everywhere, FeedbackModel
 from cbobench.problems.data import DataFolder
-from cbobench.problems.instances import PLAYED
 from cbobench.problems.optimum import Optimum, search
 from cbobench.rng import generator
 
@@ -223,7 +222,7 @@ def optimum(kernel: SquaredExponential | Matern, d: int, supports: bytes, weight
 
 
 @dataclass(frozen=True)
-class SectionInstances:
+class SectionInstances(Drawn):
     """One draw of functions per replicate (see `Drawn`).
 
     Attributes:
@@ -242,8 +241,6 @@ class SectionInstances:
     binds: NDArray[np.bool_]
     accuracy: float = ACCURACY
     seed_set: None = None
-    exact: bool = True
-    units: tuple[float, float] = PLAYED
 
     def values(self, first: int, actions: Array) -> Array:
         return np.stack([function(actions[:, s]) for s, function in enumerate(self.functions)], axis=1)
@@ -254,9 +251,6 @@ class SectionInstances:
 
     def best(self, t: int) -> Array:
         return self.points
-
-    def changes(self) -> tuple[tuple[int, Array], ...]:
-        return ()
 
     def settled(self, settle: Callable[[Array], Array]) -> SectionInstances:
         def wrapped(function: Callable[[Array], Array]) -> Callable[[Array], Array]:

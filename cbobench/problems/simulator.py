@@ -58,7 +58,7 @@ class Known:
     seconds: float = 0.0
 
 
-class Simulated:
+class Simulated(Drawn):
     """The instances of a simulator (see `Drawn`).
 
     Args:
@@ -73,7 +73,6 @@ class Simulated:
     exact = False
     accuracy = np.inf
     seed_set = None
-    binds = None
 
     def __init__(
         self, runs: Runs, known: Known, scenarios: Sequence[Seeds], observed: bool, point: Array | None,
@@ -147,9 +146,6 @@ class Simulated:
         if self.point is None:
             raise CellFailure("no best point of this simulator is known; give best_known")
         return np.tile(self.point, (len(self.reference), 1))
-
-    def changes(self) -> tuple[tuple[int, Array], ...]:
-        return ()
 
     def settled(self, settle: Callable[[Array], Array]) -> Simulated:
         made = copy.copy(self)
@@ -238,9 +234,6 @@ class Simulator(Problem):
         self.check_corners()
         if self.target is not None and self.best_known is not None:
             raise Misuse(f"{type(self).__name__} has a target and a best_known; regret is against one of them")
-        number = isinstance(self.target, int | float | np.number)
-        if self.target is not None and not (number and np.isfinite(self.target)):
-            raise Misuse(f"target is {self.target!r}; it must be a finite number, or None for no regret")
         if self.best_known is not None and not self._inside(np.asarray(self.best_known, dtype=np.float64)):
             raise Misuse(
                 f"best_known is {self.best_known}, which is no point of the box from {self.low} to {self.high}"

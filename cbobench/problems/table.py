@@ -145,9 +145,10 @@ class UserTable(Problem):
         kept = {
             name: frame.drop(columns=[c for c in frame.columns if c in self.ignore]) for name, frame in frames.items()
         }
+        tables = {name: numeric(frame, whole[name]) for name, frame in kept.items()}
         if self.arranged is None:
-            refuse_ambiguous(kept["rows"], whole["rows"])
-        self.played = self._readings({name: numeric(frame, whole[name]) for name, frame in kept.items()})
+            refuse_ambiguous(tables["rows"], whole["rows"])
+        self.played = self._readings(tables)
 
     def _covariance(self, frames: dict[str, pd.DataFrame], n: int, what: str) -> Array | None:
         if "covariance" not in frames:

@@ -170,10 +170,10 @@ def test_what_a_channel_does_wrong_has_its_round(mine, how, message):
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
-        ("what: f, value: nan", "^f is nan at action 99 in replicate 0; it must be finite$"),
-        ("what: g, value: nan", "^g_1 is nan at action 99 in replicate 0"),
-        ("what: norm, value: nan", "^the norm of g_1 is nan in replicate 0; it must be at least 0, or infinite"),
-        ("what: noise, value: '-1'", "^the noise of g_1 is -1 in replicate 0; it must be at least 0 and finite$"),
+        ("what: f, value: nan", r"^f\[0, 99\] of the drawn instances is nan; it must be finite$"),
+        ("what: g, value: nan", r"^g\[0, 0, 99\] of the drawn instances is nan"),
+        ("what: norm, value: nan", r"^norm\[0, 1\] of the drawn instances is nan; it must be at least 0, or infinite"),
+        ("what: noise, value: '-1'", r"^noise\[0, 1\] of the drawn instances is -1; it must be at least 0 and finite$"),
         ("what: f, value: shape", r"^f of the drawn instances has shape \(1, 1\); it must be \(1, 100\)$"),
         ("what: norm, value: shape", r"^norm of the drawn instances has shape \(1, 1\); it must be \(1, 2\)$"),
     ],
