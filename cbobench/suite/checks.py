@@ -18,26 +18,20 @@ from cbobench.gp.posteriors import choice
 from cbobench.problems.base import Drawn, Problem
 from cbobench.problems.instances import check_drawn
 from cbobench.problems.simulator import LATEST, Simulator
-from cbobench.registry import Registry
 from cbobench.rng import Streams
 from cbobench.suite.cells import Pair
 from cbobench.suite.settings import count_parallel
 from cbobench.suite.variants import Variant
 
-INSTEAD = "; can play it: "
+ALTERNATIVES = "; can play it: "  # begins the part of a reason that tables leave out
 
 
 def check_shared(shared: Mapping[str, Any], algorithms: list[Variant], where: str, imports: bool) -> None:
-    classes = [_algorithm(v.name, imports) for v in algorithms]
-    known = {p.name for cls in classes for p in params.params_of(cls)}
+    """Raises `Misuse` for a shared parameter that no algorithm has."""
+    known = {p.name for v in algorithms for p in params.params_of(ALGORITHMS.get(v.name, imports=imports))}
     for name in shared:
         if name not in known:
             raise unknown("shared parameter", name, known, where=where, then="no algorithm of this suite has it")
-
-
-def _algorithm(name: str, imports: bool) -> type[Any]:
-    registry: Registry = ALGORITHMS
-    return registry.get(name, imports=imports)
 
 
 def _try_start(variant: Variant, problem: Problem, instance: Drawn | None, horizon: int) -> None:
@@ -55,7 +49,7 @@ def check_needs(algorithm: type[Algorithm], problem: Problem) -> None:
     missing = sorted(algorithm.needs - problem.offers())
     if missing:
         able = [name for name in ALGORITHMS.names() if ALGORITHMS.get(name).needs <= problem.offers()]
-        raise Misuse(f"it needs {' and '.join(missing)}, which the problem lacks{INSTEAD}{', '.join(able)}")
+        raise Misuse(f"it needs {' and '.join(missing)}, which the problem lacks{ALTERNATIVES}{', '.join(able)}")
 
 
 def check_pairs(
@@ -91,7 +85,7 @@ def check_pairs(
             if isinstance(problem, Simulator) and problem.cut_short:
                 continue  # what is known of it in a dry run is too little to refuse it
             reason = str(error) if isinstance(error, CbobenchError) else one_line(error)
-            unplayable.append((pair, reason.partition(INSTEAD)[0]))
+            unplayable.append((pair, reason.partition(ALTERNATIVES)[0]))
             if not skip or len(unplayable) == len(pairs):
                 hint = "" if skip else "; to leave such pairs out: --only, or `skip: unplayable` in the suite"
                 raise Misuse(f"{path}: {variant.title} cannot play {title}: {reason}{hint}") from error

@@ -26,7 +26,7 @@ from cbobench.threads import single_thread
 
 @dataclass(frozen=True)
 class Where:
-    """Where in a suite file something stands, as the beginning of an error."""
+    """Formats a place in a suite file, which begins an error."""
 
     path: Path
 
@@ -83,7 +83,7 @@ def entries(content: yamlio.Located, key: str, at: Where) -> list[Entry]:
 
 
 def _entry(name: str, settings: yamlio.Located, label: str | None, line: int, at: Where) -> Entry:
-    axes = {}
+    axes, swept_keys = {}, set()
     for key, value in settings.items():
         if key in ("label", "resources"):
             continue
@@ -92,11 +92,12 @@ def _entry(name: str, settings: yamlio.Located, label: str | None, line: int, at
             place = at(settings.lines[key])
             raise Misuse(f"{place}{key} is {show(value)}; allowed: a value, or {{sweep: [values]}}")
         axes[key] = params.plain(value["sweep"] if swept else [value])
+        if swept:
+            swept_keys.add(key)
     counts = {key: len(values) for key, values in axes.items()}
     refuse_product(counts, MAX_VARIANTS, f"variants of {show(name)}", at(line))
-    swept_keys = frozenset(k for k in axes if isinstance(settings[k], Mapping) and "sweep" in settings[k])
     wanted = parse_resources(settings.get("resources"), at(settings.lines.get("resources", line)))
-    return Entry(name, axes, swept_keys, label, line, wanted)
+    return Entry(name, axes, frozenset(swept_keys), label, line, wanted)
 
 
 def problem_variants(

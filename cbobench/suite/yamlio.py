@@ -100,13 +100,6 @@ class _Loader(yaml.SafeLoader):
     yaml_implicit_resolvers: dict[str, Any] = {}  # filled below  # noqa: RUF012
     yaml_constructors: ClassVar[dict[Any, Any]] = {}
     nodes = depth = 0
-    whole: yaml.Token | None = None  # the next token, once it is known to be
-
-    def check_token(self, *kinds: Any) -> bool:
-        """Whether the next token is of some kind: asked eight times of each, and PyYAML's looks for it each time."""
-        if not self.tokens or self.tokens[0] is not self.whole:
-            self.whole = self.peek_token()  # type: ignore[no-untyped-call]
-        return self.whole is not None and (not kinds or isinstance(self.whole, kinds))
 
     def compose_node(self, parent: yaml.Node | None, index: Any) -> yaml.Node | None:
         self.nodes, self.depth = self.nodes + 1, self.depth + 1
@@ -199,29 +192,22 @@ for _name in ("null", "bool", "int", "float", "str"):
 _Loader.add_constructor(None, _refuse_tag)
 
 
-def copy_without_lines(value: Any, depth: int = 1, count: list[int] | None = None) -> Any:
-    """Mappings and lists of Python, copied, as if they had been read; nothing in them has a line (0).
-
-    Args:
-        depth, count: how deep this is, and how much there was so far.
+def copy_without_lines(value: Any) -> Any:
+    """Copies mappings and lists of Python as if they came from a file; every line is 0.
 
     Raises:
-        Misuse: a key that is no text, or more than a suite may hold.
+        Misuse: a key is not text.
     """
-    count = [0] if count is None else count
-    count[0] += 1
-    refuse_size(count[0], depth, "the suite: ")
     if isinstance(value, Mapping):
         result = Located()
         result.lines, result.line = dict.fromkeys(value, 0), 0
         for key, one in value.items():
             if not isinstance(key, str):
                 raise Misuse(f"the suite: the key {show(key)} is no text; name it as in a suite file")
-            count[0] += 1
-            result[key] = copy_without_lines(one, depth + 1, count)
+            result[key] = copy_without_lines(one)
         return result
     if isinstance(value, (list, tuple)):
-        some = LocatedList(copy_without_lines(one, depth + 1, count) for one in value)
+        some = LocatedList(copy_without_lines(one) for one in value)
         some.lines = [0] * len(some)
         return some
     return value.item() if isinstance(value, np.generic) else value
