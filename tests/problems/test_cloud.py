@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 
 from cbobench.errors import Misuse
-from cbobench.problems.applications import SERVERS, SPEEDS, percentile, simulate, sojourn_times
+from cbobench.problems.applications import percentile, simulate, sojourn_times
 from cbobench.rng import Streams, generator
-from tests.helpers import make, play, problem
+from tests.helpers import problem
 
 WARM_UP = 2000
 
@@ -71,13 +71,6 @@ def test_percentile_by_hand():
     assert percentile(times[:1]).tolist() == [100.0]
 
 
-def test_more_and_faster_servers_are_faster_and_cost_more():
-    mean = simulate(10.0, 0.9, 16).mean.reshape(2, len(SERVERS), len(SPEEDS))
-    for axis in (0, 1):
-        assert (np.diff(mean[0], axis=axis) < 0).all(), "f = -cost"
-        assert (np.diff(mean[1], axis=axis) < 1e-12).all(), "same jobs, so latency falls on every single day"
-
-
 def test_more_days_are_the_same_days_and_some_more():
     np.testing.assert_array_equal(simulate(10.0, 0.9, 4).rows, simulate(10.0, 0.9, 8).rows[:4])
 
@@ -111,20 +104,6 @@ def test_instances_and_rows():
     assert not np.array_equal(np.array(days)[:, 0], np.array(days)[:, 1])
 
 
-def test_scaled_units():
-    plain, scaled = problem("cloud-latency", days=8), problem("cloud-latency", days=8, scaled=True)
-    a, b = (task.draw([np.random.default_rng(0)]) for task in (plain, scaled))
-    np.testing.assert_allclose(b.functions.std(axis=2), 1)
-    np.testing.assert_allclose(b.f.mean(), 0, atol=1e-12)
-    np.testing.assert_array_equal(a.g <= 0, b.g <= 0)
-    np.testing.assert_array_equal(a.optimum, b.optimum)
-
-
 def test_an_impossible_limit():
     with pytest.raises(Misuse, match=r"limit is 0.3 s, but no action keeps it; the best needs 0.6\d* s"):
         problem("cloud-latency", limit=0.3, days=8)
-
-
-@pytest.mark.parametrize("name", ["ckb-ucb", "sgp-ucb"])
-def test_plays(name):
-    play(problem("cloud-latency", days=16), make(name), seeds=2, horizon=20)

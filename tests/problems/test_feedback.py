@@ -38,13 +38,6 @@ def channel_of(task, seeds=2):
     return instances, task.feedback(instances, Streams([("feedback", s) for s in range(seeds)]))
 
 
-def test_noise_on_f_only():
-    task = problem("feasible-pocket", noise_g=0.0)
-    played, chunks = play(task, make("random"), horizon=30)
-    np.testing.assert_array_equal(chunks[0].observed_g, chunks[0].metrics.g)
-    assert not np.allclose(chunks[0].observed_f, chunks[0].metrics.f)
-
-
 @pytest.mark.parametrize("where", [{"candidates": 64}, {"grid": 25}])
 def test_what_is_shown_before_acting_is_what_is_told_afterwards(where):
     task = problem("feasible-pocket", full_information=True, **where)
@@ -63,11 +56,6 @@ def test_what_is_shown_before_acting_is_what_is_told_afterwards(where):
         np.testing.assert_allclose(told.g, expected, atol=1e-12)
         seen.append(told.g - instances.values(t, action[None])[0, :, 1:])
     assert np.std(seen) == pytest.approx(0.1, rel=0.5), "noise, and not the truth, is shown"
-
-
-def test_nothing_is_shown_unless_asked_for():
-    _, channel = channel_of(problem("feasible-pocket"))
-    assert channel.before(1) is None
 
 
 def test_delays_are_poisson_and_independent_and_lose_nothing():

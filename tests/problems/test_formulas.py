@@ -51,7 +51,6 @@ WRONG = {
         r"shape \(2,\) fails: ValueError: .*; return",
     ),
     "nothing": (lambda s, x: None, r"gives shape \(\); it must be"),
-    "complex": (lambda s, x: Bowl.formula(s, x) * 1j, "gives complex128 and no real numbers"),
     "nan": (values(lambda x: x[..., 0] * np.nan, lambda x: x[..., 1]), r"formula gives f = nan at x = \[.*8192 points"),
     "pole": (
         values(lambda x: x[..., 0], lambda x: np.where(x[..., 1] < 1e-3, np.inf, 1.0)),
@@ -122,10 +121,6 @@ def test_an_optimum_that_a_search_beats_is_refused(case):
         Misuse, match=rf"^the stated optimum is f = .*, but {message}; to find it: cbobench reference mine:"
     ):
         prepared(cls, reference=replace(cls.reference, **change))
-
-
-def test_its_accuracy_says_how_much_it_may_be_beaten():
-    prepared(reference=replace(Bowl.reference, x=(-0.001, 1.0), f=-0.080401, accuracy=1e-3))
 
 
 def test_other_parameters_are_looked_at_again():

@@ -34,11 +34,6 @@ def test_synthetic_functions_and_norms(form, h):
     np.testing.assert_allclose(drawn.noise[:, 0] ** 2, 0.01 * spread)
 
 
-def test_norm_from_values_agrees_with_norm_from_weights():
-    drawn, actions = draw(problem("rkhs-1d")), problem("rkhs-1d").actions
-    np.testing.assert_allclose(actions.norm(drawn.f), drawn.norm[:, 0], rtol=1e-6)
-
-
 def test_redraws_are_counted():
     drawn = draw(problem("rkhs-1d", h=0.75), 40)
     assert drawn.redraws.sum() > 0
@@ -57,7 +52,7 @@ def test_one_fixed_instance_or_one_per_seed():
     assert not np.array_equal(fixed.f[0], draw(problem("rkhs-1d", instance=4)).f[0])
 
 
-@pytest.mark.parametrize("kernel", ["se", "matern12", "matern32", "matern52", "linear"])
+@pytest.mark.parametrize("kernel", ["se", "linear"])
 def test_rkhs_in_any_dimension_and_with_several_constraints(kernel):
     task = problem("rkhs", d=3, n=40, m=2, kernel=kernel)
     drawn = draw(task, 3)
@@ -90,12 +85,6 @@ def test_best_policy_by_hand():
     assert best_feasible(f, g).tolist() == [0]
     with pytest.raises(CellFailure, match="no feasible action"):
         best_feasible(f, np.ones((1, 1, 2)))
-
-
-def test_slater_margin_by_hand():
-    task = problem("rkhs-1d", h=0.25)
-    drawn = draw(task)
-    np.testing.assert_allclose(drawn.slater, np.minimum(1, -drawn.g.min(axis=(1, 2))))
 
 
 def test_gaussian_noise_has_the_declared_deviation_and_is_independent():

@@ -57,11 +57,6 @@ def test_a_tolerance_allows_for_rounded_coordinates():
     prepared(type("Bowl", (Bowl,), {"feasibility_tolerance": 1e-8}), rounded)
 
 
-def test_a_formula_has_as_many_values_as_it_says():
-    with pytest.raises(Misuse, match=r"gives shape \(2,\); it must be \(3,\): return np.stack"):
-        prepared(type("Bowl", (Bowl,), {"m": 2}))
-
-
 @pytest.mark.parametrize("name", BOXES)
 def test_ours_are_consistent_whatever_the_parameters(name):
     for settings in ({}, {"scaled": True}, {"scaled": False}, {"kappa": 1e6, "c": 0.9}, {"arrivals": 3.0}):
@@ -84,30 +79,3 @@ def test_every_phase_is_looked_at(monkeypatch):
 def test_a_grid_finds_its_own_optimum():
     task = prepared(Bowl, replace(BOWL, f=99.0, x=()), grid=5)
     assert task.draw([np.random.default_rng(0)]).f_star[0] < 0
-
-
-MINE = """\
-import numpy as np
-from dataclasses import dataclass
-from cbobench.problems.box import BoxProblem, Reference
-
-@dataclass(kw_only=True)
-class Mine(BoxProblem):
-    low, high = (0.0,), (1.0,)
-    reference = Reference((0.9,), 0.9, 0.5, 0.5, 1e-9, "guess")
-
-    def formula(self, x):
-        return np.stack([x[..., 0], x[..., 0] - 0.5], axis=-1)
-"""
-
-
-def test_a_suite_with_a_wrong_optimum_is_refused(command, tmp_path):
-    (tmp_path / "mine.py").write_text(MINE)
-    suite = tmp_path / "suite.yaml"
-    suite.write_text("suite: s\nhorizon: 5\nseeds: 1\nproblems:\n  - mine:Mine\nalgorithms:\n  - random\n")
-    done = command("run", suite, "--out", tmp_path / "out")
-    assert done.returncode == 2
-    assert done.stderr.count("\n") == 1
-    assert "mine:Mine: the stated optimum is x = (0.9), which is not feasible: g_1 = 0.4" in done.stderr
-    assert "cbobench reference mine:Mine" in done.stderr
-    assert not (tmp_path / "out").exists()

@@ -36,7 +36,7 @@ def forget():
         del sys.modules[module]
 
 
-@pytest.mark.parametrize("players", ["fresh workers", pytest.param("ray", marks=pytest.mark.slow)])
+@pytest.mark.parametrize("players", ["fresh workers", pytest.param("ray", marks=pytest.mark.long)])
 def test_a_module_beside_the_suite_is_found_by_workers(beside, command, tmp_path, players):
     away = tmp_path / "away"
     away.mkdir()
@@ -67,13 +67,6 @@ def test_reading_a_run_imports_nothing_and_imports_look_in_the_current_folder(be
     assert "could not be checked" not in said("status", "--imports")
     monkeypatch.chdir(tmp_path)
     assert "beside_r:Mine cannot be imported (from the path of Python, or this folder)" in said("status", "--imports")
-
-
-def test_a_module_in_the_current_folder_is_found(beside, tmp_path, monkeypatch):
-    suite = beside("beside_c")
-    moved = suite.rename(tmp_path / "suite.yaml")
-    monkeypatch.chdir(tmp_path / "suites")
-    assert [v.name for v in load(moved).grid.algorithms] == ["beside_c:Mine", "random"]
 
 
 def test_a_missing_module_is_said_with_where_it_was_looked_for(beside, tmp_path):
@@ -110,28 +103,6 @@ def test_two_modules_of_one_name_are_refused(beside, monkeypatch, tmp_path):
     with pytest.raises(Misuse, match=r"the module 'random' is .*third/random.py and .*random.py, which Python has"):
         load(beside("random", "third"))
     assert load(suite), "the same one again is no second one"
-
-
-def test_what_is_on_pythons_path_already_is_no_second_one(beside, monkeypatch):
-    suite = beside("beside_path")
-    monkeypatch.syspath_prepend(str(suite.parent))
-    before = [*sys.path]
-    assert load(suite)
-    assert sys.path == before
-
-
-def test_no_imports_looks_nowhere(beside):
-    before = [*sys.path]
-    with pytest.raises(Misuse, match="--no-imports refuses it"):
-        load(beside("beside_none"), imports=False)
-    assert sys.path == before
-    assert "beside_none" not in sys.modules
-
-
-def test_show_finds_a_module_in_the_current_folder(beside, monkeypatch, capsys):
-    monkeypatch.chdir(beside("beside_show").parent)
-    assert main(["show", "beside_show:Mine"]) == 0
-    assert capsys.readouterr().out.startswith("beside_show:Mine (algorithm")
 
 
 RUINOUS = """
@@ -188,15 +159,3 @@ def test_a_wrong_class_is_said_with_the_modules_own_of_that_kind(setup, monkeypa
     monkeypatch.chdir(setup)
     assert main(["show", "setup:Settins"]) == 2
     assert capsys.readouterr().err.endswith("unknown class in setup 'Settins'; allowed: Mine, _Half\n")
-
-
-def test_of_many_names_the_nearest_and_the_count_are_said(capsys):
-    for name, says in (
-        ("ckb-ucbb", "unknown name 'ckb-ucbb'; did you mean 'ckb-ucb'?; there are "),
-        ("zzz", "unknown name 'zzz'; there are "),
-    ):
-        assert main(["show", name]) == 2
-        err = capsys.readouterr().err
-        assert says in err
-        assert err.endswith(": cbobench list algorithms, problems or suites; or your own as module:Class\n")
-        assert len(err) < 200

@@ -87,14 +87,6 @@ def test_a_strip_hashes_the_ids_of_its_cells(grid):
             as_numbers(wrong)
 
 
-def test_cells_are_a_sequence_that_makes_them(grid):
-    assert len(grid.cells) == 8
-    assert list(grid.cells) == [grid.cells[i] for i in range(8)] == grid.cells[:]
-    assert grid.cells[-1] == grid.cells[7] == Cell(grid.pairs[-1], 7, 1)
-    with pytest.raises(IndexError):
-        grid.cells[8]
-
-
 def test_a_record_finds_cells_by_id(grid):
     asked = Manifest("s", "", None, 1, (grid,), ()).cells
     assert [*asked] == [cell.id for cell in grid.cells]

@@ -193,15 +193,6 @@ def test_json_that_python_cannot_read(edited, text, played, capsys):
     assert capsys.readouterr().err.count("\n") == 1
 
 
-def test_a_pipe_is_not_waited_for(tmp_path, capsys):
-    os.mkfifo(tmp_path / "run.json")
-    assert main(["status", str(tmp_path)]) == 2
-    (tmp_path / "run.json").unlink()
-    (tmp_path / "run.json").symlink_to("/dev/zero")
-    assert main(["status", str(tmp_path)]) == 2
-    assert capsys.readouterr().err.count("is not a run folder: it has no run.json") == 2
-
-
 def test_no_command_but_ours_is_advised(edited, capsys):
     def more(content, command):
         content["grids"][0] |= {"seeds": [0, 1, 2], "command": command}
@@ -212,11 +203,6 @@ def test_no_command_but_ours_is_advised(edited, capsys):
     run = edited(lambda content: more(content, ["cbobench", "run", "s.yaml", "--only", "a\nb"]))
     main(["status", str(run)])
     assert f"to go on: cbobench run s.yaml --only 'a\\nb' --out {run}\n" in capsys.readouterr().out
-
-
-def test_fewer_cells_than_files_hold(edited):
-    run = edited(lambda content: content["grids"][0].update(seeds=[1]))
-    assert set(Run(run).cells["seed"]) == {1}
 
 
 SECRET = "s3cr3t/+k3y"

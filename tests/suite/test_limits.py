@@ -33,8 +33,8 @@ def bomb(levels=8):
 
 
 BOMBS = {
-    "value": ("horizon: 10", "horizon: {}"), "unknown": ("seeds: 3", "seeds: 3\nseds: {}"),
-    "key": ("horizon: 10", "? {}\n: 10"), "sweep": ("0.25", "{{sweep: [{}]}}"), "entry": ("- ckb-ucb", "- {}"),
+    "value": ("horizon: 10", "horizon: {}"),
+    "key": ("horizon: 10", "? {}\n: 10"),
 }  # fmt: skip
 AXES = ("h", "lengthscale", "B", "G", "noise_f")
 SWEEP = "{sweep: [" + ", ".join(str(i / 100) for i in range(1, 101)) + "]}"
@@ -56,7 +56,6 @@ WRONG = {
     "a list as a mapping": (("{h: 0.25}", "!!map [1]"), "suite.yaml:5: not valid YAML: expected a mapping"),
     "an empty int": (("seeds: 3", "seeds: !!int ''"), "suite.yaml:3: not valid YAML: '' is not of the kind int"),
     "a number of 5,000 digits": (("seeds: 3", "seeds: 1" + 5000 * "0"), "not valid YAML: '1000.*000' is not of the"),
-    "a number of 4,000 digits": (("seeds: 3", "seeds: 1" + 4000 * "0"), r"seeds is 1000[0.]*; allowed"),
     "bytes": (("0.25", "!!binary aGk="), "could not determine a constructor for the tag '.*binary'"),
     "itself": (("seeds: 3", "seeds: &a [*a]"), "suite.yaml:3: not valid YAML: an alias within what it stands for"),
     "deep": (("seeds: 3", "seeds: " + 3000 * "[" + 3000 * "]"), "suite.yaml:3: nested more than 20 deep"),
@@ -70,14 +69,8 @@ WRONG = {
     "an escape": (("h: 0.25", r'label: "\e[31mred"'), r"label '\\x1b\[31mred' holds U\+001B \(control character\)"),
     "two lines": (("h: 0.25", r'label: "a\nb"'), r"holds U\+000A \(control character\)"),
     "a direction": (("h: 0.25", r'label: "a\u202eb"'), r"holds U\+202E \(RIGHT-TO-LEFT OVERRIDE\)"),
-    "private use": (("h: 0.25", r'label: "\ue000"'), r"holds U\+E000 \(not for reading\)"),
-    "an escape in a name": (("- ckb-ucb", r'- "ckb\e[1m"'), r"suite.yaml:7: algorithms 'ckb\\x1b\[1m' holds U\+001B"),
-    "an escape in a key": (("h: 0.25", r'"h\e": 1'), r"suite.yaml:5: the key 'h\\x1b' holds U\+001B"),
-    "an escape in words": (("seeds: 3", 'seeds: 3\nabout: "\\e[2J"'), r"suite.yaml:4: about '\\x1b\[2J' holds U\+001B"),
     "no character": (("rkhs-1d: {h: 0.25}", r'table: {rows: "a\0b.csv"}'), r"rows 'a\\x00b.csv' holds U\+0000"),
     "a long label": (("h: 0.25", f"label: {201 * 'x'}"), "suite.yaml:5: 'label' has 201 characters; allowed: 200"),
-    "a long name": (("suite: s", f"suite: {101 * 's'}"), "suite.yaml:1: 'suite' has 101 characters; allowed: 100"),
-    "a path as a name": (("suite: s", "suite: ../../s"), "suite is '../../s'; allowed: a name of letters"),
     "a seed past the last": (("seeds: 3", f"seeds: {{first: {2**62}, count: 2}}"), "allowed: a count, a list"),
     "too many seeds": (("seeds: 3", "seeds: 1000000000"), "; from 1 to [0-9,]+ of them, none above [0-9,]+"),
     "code with an end of line": (("- ckb-ucb", r'- "evil:X\n"'), r"holds U\+000A"),
@@ -97,17 +90,11 @@ def refused(path, message):
     assert printable(text) == text, "one line, which a terminal may see"
 
 
-@pytest.mark.parametrize("where", BOMBS)
+@pytest.mark.parametrize("where", ["value", "key"])
 def test_an_alias_bomb_is_counted_and_not_expanded(write_suite, where):
     old, new = BOMBS[where]
     assert old in GOOD
     refused(write_suite(GOOD.replace(old, new.format(bomb()), 1)), r"suite.yaml:\d: more than 20,000 keys and values")
-
-
-def test_mappings_may_be_bombs_too(write_suite):
-    lines = ["l0: &l0 {a: x, b: x, c: x}"]
-    lines += [f"l{i}: &l{i} {{a: *l{i - 1}, b: *l{i - 1}, c: *l{i - 1}}}" for i in range(1, 18)]
-    refused(write_suite(GOOD + "\n".join(lines)), "more than 20,000 keys and values")
 
 
 @pytest.mark.parametrize("how", WRONG)
@@ -117,26 +104,6 @@ def test_what_is_refused(write_suite, how):
     refused(write_suite(GOOD.replace(old, new, 1)), message)
 
 
-def test_reading_stops_where_there_is_too_much(write_suite, monkeypatch):
-    """However long the list is; and nothing is made of what was read."""
-    monkeypatch.setattr(yamlio._Loader, "construct_document", lambda *given: pytest.fail("it was made"))
-
-    def work(count):
-        path = write_suite(GOOD.replace("seeds: 3", f"seeds: [{', '.join(map(str, range(count)))}]"))
-
-        def read():
-            with pytest.raises(Misuse, match="more than 20,000 keys and values"):
-                yamlio.read(path)
-
-        return calls(read)
-
-    assert work(100_000) < 1.01 * work(30_000)
-    looks, look = [], yamlio._Loader.need_more_tokens
-    monkeypatch.setattr(yamlio._Loader, "need_more_tokens", lambda self: looks.append(1) or look(self))
-    work(30_000)
-    assert len(looks) < 8 * yamlio.MAX_NODES, "each token is looked for once"
-
-
 def test_an_alias_that_is_small_may_be_used_twice(write_suite):
     twice = GOOD.replace("- rkhs-1d: {h: 0.25}", "- rkhs-1d: &h {h: 0.25}").replace("0.25}", "0.25, label: L}")
     twice = twice.replace("algorithms", "  - mine_not_asked: *h\nalgorithms")
@@ -144,23 +111,6 @@ def test_an_alias_that_is_small_may_be_used_twice(write_suite):
     assert found["problems"][0]["rkhs-1d"] == found["problems"][1]["mine_not_asked"] == {"h": 0.25, "label": "L"}
     with pytest.raises(Misuse, match="unknown problem 'mine_not_asked'"):
         load(write_suite(twice))
-
-
-def test_words_about_a_suite_may_have_lines(write_suite):
-    assert load(write_suite(GOOD + "about: |\n  one\n  two\n")).about == "one\ntwo\n"
-
-
-def test_mappings_of_python_have_the_same_limits():
-    round_about: dict = {"suite": "s"}
-    round_about["shared"] = round_about
-    with pytest.raises(Misuse, match="the suite: nested more than 20 deep"):
-        load(round_about)
-    with pytest.raises(Misuse, match="more than 20,000 keys and values"):
-        load({"seeds": [0] * 30_000})
-    with pytest.raises(Misuse, match=r"the suite: about 'a\\x1b' holds U\+001B"):
-        load({"about": "a\x1b"})
-    with pytest.raises(Misuse, match=r"command line: 'a\\udcff' holds U\+DCFF"):
-        load({"suite": "s"}, command=["a\udcff"])
 
 
 def test_bytes_that_are_no_utf8(tmp_path, capsys):
@@ -213,14 +163,6 @@ def test_what_is_shown_is_bounded():
 )
 def test_secrets_of_addresses_are_masked(text, shown):
     assert mask_secrets(text) == shown
-
-
-def test_the_limits_are_where_they_are_said_to_be(write_suite):
-    """One less than what is refused is taken."""
-    depth = yamlio.MAX_DEPTH - 2  # below the suite, and the list itself
-    yamlio.read(write_suite(f"a: {'[' * depth}x{']' * depth}\n"))
-    count = yamlio.MAX_NODES - 3
-    assert len(yamlio.read(write_suite(f"a: [{', '.join(['1'] * count)}]\n"))["a"]) == count
 
 
 def test_the_page_on_security_tells_the_limits():

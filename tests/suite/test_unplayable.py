@@ -31,13 +31,6 @@ def run(write_suite, tmp_path):
     return tmp_path / "run"
 
 
-def test_what_is_left_out_is_kept_in_the_record(run):
-    record = Manifest.read(open_run(run))
-    assert record.unplayable == [SAFE, SHOWN]
-    assert [pair.title for pair in record.grids[0].pairs] == ["gramacy/random", "rkhs-1d/random", "rkhs-1d/safeopt"]
-    assert len(record.cells) == 6
-
-
 def test_tables_and_status_say_it(run, capsys):
     assert main(["status", str(run)]) == 0
     assert f"  not played: {SAFE}\n  not played: {SHOWN}\n" in capsys.readouterr().out
@@ -89,16 +82,6 @@ def test_only_is_applied_first(write_suite, only):
     grid = load(write_suite(SUITE.replace("skip: unplayable\n", "")), only=only).grid
     assert grid.pairs
     assert not grid.unplayable
-
-
-def test_a_suite_of_which_nothing_can_be_played_is_refused(write_suite):
-    with pytest.raises(Misuse, match="cannot play"):
-        load(write_suite(SUITE.replace("random, ", "").replace(", rkhs-1d", "")))
-
-
-def test_skip_takes_one_word(write_suite):
-    with pytest.raises(Misuse, match=r"suite.yaml:4: skip is 'all'; allowed: unplayable"):
-        load(write_suite(SUITE.replace("skip: unplayable", "skip: all")))
 
 
 def test_what_is_removed_from_a_run_is_not_left_out_any_more(run):
