@@ -135,7 +135,7 @@ def _unknown(
 ) -> Misuse:
     """The error of a name that no registry has; of a module that lies beside, with the classes in its text."""
     for folder in beside if name.isidentifier() else ():
-        place = _place(folder.resolve(), name)
+        place = _locate_module(folder.resolve(), name)
         if place is not None and (found := _find_subclasses(place if place.is_file() else place / "__init__.py")):
             named = " or ".join(f"{name}:{cls}" for cls in found)
             return Misuse(f"{where}{show(name)} is a module; name the class in it: {named}")
@@ -184,7 +184,7 @@ def _import_module(name: str, where: str, beside: Sequence[Path]) -> ModuleType:
             return importlib.import_module(name)
     except (Exception, SystemExit) as error:  # a user's module may fail in any way
         if isinstance(error, ModuleNotFoundError) and f"{name}.".startswith(f"{error.name}."):
-            raise _missing(name, where, beside) from error
+            raise _missing_module(name, where, beside) from error
         frames = [f for f in traceback.extract_tb(error.__traceback__) if "importlib" not in f.filename]
         file = "" if len(frames) < 2 else f" (line {frames[-1].lineno} of {frames[-1].filename})"
         fix = "; install it, or put its folder on PYTHONPATH" if isinstance(error, ModuleNotFoundError) else ""
@@ -221,7 +221,7 @@ def find_beside(module: str, where: str, folders: Sequence[Path]) -> None:
     top = module.partition(".")[0]
     if not folders or top == PACKAGE:
         return
-    found = {place: folder for folder in folders if (place := _place(folder.resolve(), top)) is not None}
+    found = {place: folder for folder in folders if (place := _locate_module(folder.resolve(), top)) is not None}
     loaded = sys.modules.get(top)
     try:
         spec = importlib.util.find_spec(top) if loaded is None else loaded.__spec__
@@ -242,7 +242,7 @@ def find_beside(module: str, where: str, folders: Sequence[Path]) -> None:
             importlib.invalidate_caches()
 
 
-def _place(folder: Path, top: str) -> Path | None:
+def _locate_module(folder: Path, top: str) -> Path | None:
     """Where a folder holds a module: a file, or a folder with Python in it."""
     if (file := folder / f"{top}.py").is_file():
         return file.resolve()
@@ -250,7 +250,7 @@ def _place(folder: Path, top: str) -> Path | None:
     return inner.resolve() if any(inner.glob("*.py")) or any(inner.glob("*/*.py")) else None
 
 
-def _missing(module: str, where: str, folders: Sequence[Path]) -> Misuse:
+def _missing_module(module: str, where: str, folders: Sequence[Path]) -> Misuse:
     """The error of a module that is nowhere: where it was looked for, and the nearest name there."""
     looked = list(dict.fromkeys(str(folder.resolve()) for folder in folders))
     near = {path.stem for folder in folders for path in folder.glob("*.py")}

@@ -30,15 +30,15 @@ def single_thread() -> Iterator[None]:
         yield
 
 
-def lingering() -> bool:
+def has_lingering_threads() -> bool:
     """Whether threads are left that would keep this process alive."""
     mine = (threading.main_thread(), threading.current_thread())
     return any(not thread.daemon and thread not in mine for thread in threading.enumerate())
 
 
-def leave(code: int) -> NoReturn:
+def exit_process(code: int) -> NoReturn:
     """End this process, whatever threads are left."""
-    if lingering():
+    if has_lingering_threads():
         for stream in (sys.stdout, sys.stderr):
             stream.flush()
         os._exit(code)

@@ -16,8 +16,8 @@ from typing import Any, NamedTuple
 
 from paper_figures import findings, leave, page_options, suites
 
-from cbobench.papers.claim_tables import as_record, claims_of, evaluate, ours
-from cbobench.papers.claim_tables import tally as verdicts
+from cbobench.papers.claim_tables import as_record, claims_of, evaluate, format_estimate
+from cbobench.papers.claim_tables import count_verdicts as verdicts
 from cbobench.papers.evidence import RULE
 from cbobench.words import count_noun
 
@@ -145,7 +145,9 @@ def claim_section(id: str, rows: list[dict[str, Any]]) -> str:
             n = f"{part['n']}/{part['expected']}"
             numbers = (math.nan if part[k] is None else float(part[k]) for k in ("value", "low", "high", "p"))
             mark = "" if part["verdict"] == row["verdict"] else f" ({part['verdict']})"
-            lines.append(f"| {where} | {verdict} | {part['what']}{mark} | {part['paper']} | {ours(*numbers)} | {n} |")
+            lines.append(
+                f"| {where} | {verdict} | {part['what']}{mark} | {part['paper']} | {format_estimate(*numbers)} | {n} |"
+            )
             where = verdict = ""
         if not row["parts"]:
             lines.append(f"| – | {verdict} | {row['note']} | | | |")

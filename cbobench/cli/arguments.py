@@ -22,7 +22,7 @@ from cbobench.errors import (
     unknown,
 )
 from cbobench.report.formats import FORMATS
-from cbobench.threads import leave
+from cbobench.threads import exit_process
 from cbobench.words import SPELLED
 
 STOPPED = 130
@@ -296,4 +296,4 @@ def entry() -> NoReturn:
     from cbobench.sweep.interrupt import ignore
 
     ignore()  # no signal changes the exit code from here on
-    leave(code)
+    exit_process(code)

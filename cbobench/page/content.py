@@ -11,7 +11,7 @@ from cbobench.errors import CbobenchError, mask_secrets, printable
 from cbobench.metrics import METRICS
 from cbobench.page import facts, looks
 from cbobench.page.series import curves
-from cbobench.papers.claim_maps import LOOKS, maps_of
+from cbobench.papers.claim_maps import VERDICT_STYLES, maps_of
 from cbobench.papers.claim_tables import claims_of, tabulate_findings
 from cbobench.papers.claims import findings
 from cbobench.report.compare import Comparison, compare
@@ -168,7 +168,7 @@ def _claims(runs: Sequence[Run]) -> tuple[dict[str, Any] | None, list[dict[str, 
         return None, [], printable(f"a claim cannot be tested: {type(error).__name__}: {error}")
     if not found:
         return None, [], printable(left_out)
-    symbols = {verdict: symbol for verdict, (_, symbol) in LOOKS.items()}
+    symbols = {verdict: symbol for verdict, (_, symbol) in VERDICT_STYLES.items()}
     maps = []
     for map in maps_of(found):
         if len(map.cells) < 2:

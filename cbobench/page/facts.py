@@ -9,7 +9,7 @@ from typing import Any
 import pandas as pd
 
 from cbobench.errors import mask_secrets
-from cbobench.papers.claims import DECISIVE, short
+from cbobench.papers.claims import DECISIVE, format_value
 from cbobench.report.formats import TextTable, format_number
 from cbobench.report.groups import Group, find_cpus, find_groups
 from cbobench.report.load import Run
@@ -99,7 +99,7 @@ def settings(run: Run, names: Collection[str] | None = None) -> TextTable:
             values: dict[str, list[str]] = {}
             for title, variant in variants.items():
                 if name in variant.values:
-                    values.setdefault(short(variant.values[name]), []).append(labels[title])
+                    values.setdefault(format_value(variant.values[name]), []).append(labels[title])
             for value, who in values.items():
                 everyone = len(who) == len(variants) and len(who) > 1
                 shown = value if len(value) <= LONGEST else f"{value[:LONGEST]}… ({len(value):,} characters)"

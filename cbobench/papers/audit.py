@@ -1,6 +1,6 @@
-"""The theory audit of a play: what the theorems assume and promise beside what is so. It looks on and changes nothing.
+"""The theory audit of a play: the assumptions and promises of the theorems beside what happened. It changes no play.
 
-On a box its candidates stand for all actions: where bounds are checked, and where the linear program is solved.
+On a box, bounds are checked and the linear program is solved at the candidates.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from cbobench.gp.actions import Finite
 from cbobench.gp.kernels import Array
 from cbobench.papers.events import Events
 from cbobench.papers.program import Program, solve
-from cbobench.papers.theorem import bounds, premises
+from cbobench.papers.theorem import find_broken_premises, theorem_bounds
 from cbobench.play.block import recorded_rounds
 from cbobench.play.play import Play
 from cbobench.problems.instances import best_feasible, slater_margin
@@ -25,11 +25,11 @@ CURVE = 64  # points of a curve over rounds
 
 
 class Audit:
-    """Watches a play from its first round on (see `cbobench.results.schema` for what it finds).
+    """Watches a play from its first round on (see `cbobench.results.schema` for its columns).
 
     Args:
         play: not begun.
-        keep: how many rounds are recorded, None for all: curves hold some of those.
+        keep: number of recorded rounds, None for all; curves hold some of them.
     """
 
     def __init__(self, play: Play, keep: int | None = None) -> None:
@@ -41,14 +41,14 @@ class Audit:
         self.program: Program | None = None
         self.certified: NDArray[np.bool_] | None = None
         self.begun = False
-        play.watch = self.look
+        play.watch = self.observe
 
-    def look(self, t: int) -> None:
-        """Round t: its actions are chosen, nothing has been told."""
+    def observe(self, t: int) -> None:
+        """Record round t: its actions are chosen, the algorithm has no feedback yet."""
         if not self.begun:
             self._begin()
         if self.events is not None:
-            self.events.look(t)
+            self.events.observe(t)
         certified = self.play.algorithm.certified
         if certified is not None:
             self.certified = certified.copy() if self.certified is None else self.certified | certified
@@ -75,7 +75,7 @@ class Audit:
             self.events = Events(algorithm, self.truth[:, :p], program, star, lagrangian, self.marks)
 
     def _points(self) -> NDArray[Any]:
-        """The actions where beliefs are held, as rounds of a play: (n, S) or (n, S, d)."""
+        """The actions of the beliefs, as rounds of a play: (n, S) or (n, S, d)."""
         allowed, replicates = self.play.problem.actions, self.play.setting.replicates
         if isinstance(allowed, Finite):
             return np.arange(allowed.n)[:, None].repeat(replicates, axis=1)
@@ -84,14 +84,14 @@ class Audit:
         return np.broadcast_to(points[:, None], (len(points), replicates, allowed.d))
 
     def rows(self) -> list[dict[str, Any]]:
-        """What was found, one row per cell, in the columns of the audit table; called once, after the last round."""
+        """One row per cell, in the columns of the audit table; called once, after the last round."""
         play, algorithm = self.play, self.play.algorithm
         found = {"rounds": [0] * play.setting.replicates} | self._facts() | self._certificates() | self._events()
         found |= self._model()
         if self.events is not None and self.events.points is not None and isinstance(algorithm, CKB):
-            promised, unit = bounds(algorithm, self.events, play.horizon), play.instances.units[1]
+            promised, unit = theorem_bounds(algorithm, self.events, play.horizon), play.instances.units[1]
             found |= {name: values * unit if "regret" in name else values for name, values in promised.items()}
-        found["notes"] = premises(play, found.get("norm"), self.program)
+        found["notes"] = find_broken_premises(play, found.get("norm"), self.program)
         rows: list[dict[str, Any]] = [{} for _ in range(play.setting.replicates)]
         for name, values in found.items():
             for row, value in zip(rows, values, strict=True):
@@ -99,7 +99,7 @@ class Audit:
         return rows
 
     def _facts(self) -> dict[str, Any]:
-        """Of the instances alone."""
+        """Columns that depend on the instances alone."""
         if self.truth is None:
             return {}
         setting, actions = self.play.setting, self.play.problem.actions
@@ -117,7 +117,7 @@ class Audit:
         return found
 
     def _certificates(self) -> dict[str, Any]:
-        """How many actions a safe method has called safe, and wrongly so."""
+        """Number of actions that a safe method called safe, and of those that are unsafe."""
         if self.certified is None or self.truth is None:
             return {}
         beyond = self.certified & ~self.play.setting.safe_seed
@@ -152,7 +152,7 @@ class Audit:
         return found
 
     def _model(self) -> dict[str, Any]:
-        """What the algorithm goes by."""
+        """Columns of the algorithm's hyperparameters and model."""
         algorithm = self.play.algorithm
         if not isinstance(algorithm, OptimisticReward):
             return {}

@@ -1,6 +1,6 @@
-"""`cbobench audit`: what the theorems promise beside what was seen, per problem and algorithm, with n of expected.
+"""`cbobench audit`: the promises of the theorems beside the measurements, per problem and algorithm.
 
-Seeds are independent, rounds are not: intervals are over seeds, exact binomial ones (Clopper–Pearson) for shares.
+Intervals are over seeds, because rounds are dependent; those of shares are exact (Clopper–Pearson).
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from cbobench.report.load import Run
 from cbobench.stats.growth import exponent
 from cbobench.stats.intervals import Array, proportion
 
-WITHOUT = ("no widths", "functions move")  # notes of what no theorem here is about
+WITHOUT = ("no widths", "functions move")  # notes of plays without a theorem
 NOTE = (
     "k of n with its exact 95 % interval (Clopper–Pearson), else the median with the least and the largest over seeds; "
     "kept, broken, open: what the interval says of a promise; δ, φ*: of the finite linear program (box: its candidates)"
@@ -30,15 +30,15 @@ NOTE = (
 
 @dataclass(frozen=True)
 class Line:
-    """One finding of a pair: `measured` (with an interval where it is a share of seeds) beside what theory says.
+    """One finding of a pair: the measured value beside the theory's.
 
     Attributes:
-        check: what is compared.
-        theory: what is promised or in use; NaN where nothing is.
-        measured: a share where `count` of `of` are given, else a median over seeds.
-        low, high: the interval of a share, or the least and the largest over seeds.
+        check: the compared quantity.
+        theory: the value that is promised or in use, or NaN.
+        measured: a share if `count` and `of` are given, else a median over seeds.
+        low, high: the interval of a share, or the minimum and maximum over seeds.
         verdict: "kept", "broken" or "open" for a promise about seeds; else empty.
-        about: in words.
+        about: a remark.
     """
 
     check: str
@@ -81,7 +81,7 @@ def _summarise_row(row: dict[str, Any]) -> list[str]:
 
 
 def findings(run: Run) -> list[dict[str, Any]]:
-    """Every line of every pair that was asked for, as plain dictionaries."""
+    """Every line of every expected pair, as dictionaries."""
     if not run.record.audit:
         raise Misuse(f"{run.folder} is not audited; add `audit: true` to its suite and run it with another --out")
     seen = run.audit
@@ -142,7 +142,7 @@ def _middle(cells: pd.DataFrame, name: str) -> float:
 
 
 def _seeds(check: str, values: Array, theory: float, about: str = "") -> Line:
-    """The median over seeds, with the least and the largest."""
+    """The median over seeds, with minimum and maximum."""
     return Line(check, theory, float(np.median(values)), float(values.min()), float(values.max()), about=about)
 
 
@@ -159,7 +159,7 @@ def _largest(check: str, cells: pd.DataFrame, name: str, theory: float) -> Itera
 
 
 def _share(check: str, yes: pd.Series, promised: float, outside: int) -> Iterator[Line]:
-    """A promise about seeds: kept or broken where the interval lies on one side of it."""
+    """A promise about seeds is kept or broken if the interval lies on one side of it."""
     known = yes.dropna().astype(bool)
     if len(known) == 0:
         return
@@ -209,7 +209,7 @@ def _margins(cells: pd.DataFrame) -> Iterator[Line]:
 
 
 def _safety(cells: pd.DataFrame) -> Iterator[Line]:
-    """Actions beyond the seed set that a method called safe and that are not."""
+    """Unsafe actions beyond the seed set that a method called safe."""
     known = cells[cells["certified"].notna()]
     if len(known) == 0:
         return
@@ -268,16 +268,16 @@ class Bounded(Panel):
         axis.set_xscale("log")
         if (frame[self.statistic] > 0).any():
             axis.set_yscale("log")
-        else:  # a curve that stays at 0 is seen
+        else:  # shows a curve that stays at 0
             axis.set_yscale("symlog", linthresh=known["bound"].min() if len(known) else 1.0)
         axis.plot(known["t"], known["bound"], color="0.2", linestyle=":", label="bound of the theorem (mean)")
 
 
 def draw_bounds(run: Run, folder: Path) -> Iterator[Path]:
-    """One figure per pair whose bound is known after every round (CKB with UCB): the paths written.
+    """Draw one figure per pair whose bound is known after every round (CKB with UCB); gives the paths.
 
     Raises:
-        Misuse: there is none.
+        Misuse: there is no such pair.
     """
     rows = run.audit
     known = rows[rows["curve_t"].notna() & (rows["horizon"] == rows["problem"].map(run.horizon_of))]

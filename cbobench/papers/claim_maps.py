@@ -10,27 +10,27 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from cbobench.papers.claims import Finding, short
+from cbobench.papers.claims import Finding, format_value
 from cbobench.papers.evidence import Verdict
 from cbobench.report.layout import save
 from cbobench.report.style import SIZES
 from cbobench.words import count_noun
 
-LOOKS: dict[Verdict, tuple[str, str]] = {  # colour and symbol: told apart without the colour, too
+VERDICT_STYLES: dict[Verdict, tuple[str, str]] = {  # colour and symbol, for readers who cannot tell the colours
     "holds": ("#56B4E9", "+"), "undecided": ("0.88", "?"), "does not hold": ("#D55E00", "−"),
 }  # fmt: skip
 
 
 def axes_of(found: Sequence[Finding]) -> list[dict[str, str]]:
-    """The swept parameters of every finding in words; what never differs is left out.
+    """The swept parameters of every finding, without those that never differ.
 
-    Parameters that go together are one axis: that of several methods ("beta"), or several that are equal ("B, G"). Only
-    where methods have different values of a parameter is it said whose ("pending of config").
+    Parameters that vary together are one axis: one parameter of several methods ("beta"), or several ("B, G"). The
+    methods are named only if their values differ ("pending of config").
     """
     names = dict.fromkeys(name for f in found for name in f.axes)
     together: dict[tuple[str, ...], list[str]] = {}
     for name in names:
-        values = tuple(short(f.axes[name]) if name in f.axes else "–" for f in found)
+        values = tuple(format_value(f.axes[name]) if name in f.axes else "–" for f in found)
         if len(set(values)) > 1:
             together.setdefault(values, []).append(name)
     several = [p for some in together.values() for p in {name.rpartition(".")[2] for name in some}]
@@ -43,13 +43,13 @@ def axes_of(found: Sequence[Finding]) -> list[dict[str, str]]:
         words = [p if several.count(p) == 1 else f"{p} of {', '.join(owners)}" for p, owners in said.items()]
         for axes, value in zip(result, values, strict=True):
             axes[", ".join(words)] = value
-    if len({tuple(axes.items()) for axes in result}) < len(found):  # the problems differ, then
+    if len({tuple(axes.items()) for axes in result}) < len(found):  # so the problems differ
         result = [axes | {"problem": f.where.partition(" (")[2][:-1]} for f, axes in zip(found, result, strict=True)]
     return result
 
 
-def _size(word: str) -> tuple[bool, float]:
-    """Sorts numbers by size, behind all words."""
+def _numeric_order(word: str) -> tuple[bool, float]:
+    """Sort key: words first, then numbers by size."""
     try:
         return True, float(word)
     except ValueError:
@@ -61,7 +61,7 @@ class Map:
     """A claim's findings in one suite (or in some, where it takes its algorithms from several) as a table.
 
     Attributes:
-        across: the axis of the columns, "" for none: the one that leaves the fewest cells empty.
+        across: the axis of the columns, "" for none. It is the one that leaves the fewest cells empty.
         columns: its values.
         rows: what the other axes are; after the first row, what differs from that.
         cells: findings by row and column.
@@ -89,7 +89,7 @@ class Map:
             return len(found) / (width * len({others(one, name) for one in axes})), width
 
         across = max(names, key=density, default="")
-        columns = sorted(dict.fromkeys(one.get(across, "") for one in axes), key=_size)
+        columns = sorted(dict.fromkeys(one.get(across, "") for one in axes), key=_numeric_order)
         rows = list(dict.fromkeys(others(one, across) for one in axes))
         cells = {
             (rows.index(others(one, across)), columns.index(one.get(across, ""))): f
@@ -127,7 +127,7 @@ class Map:
         return [word for word in said[0] if all(word in words for words in said)]
 
     def caption(self) -> str:
-        """What it shows, and how to read it."""
+        """The caption: content and legend."""
         claim, seeds = self.found[0].claim, sorted({f.n for f in self.found})
         some = count_noun(seeds[0], "seed") if len(seeds) == 1 else f"{seeds[0]} to {seeds[-1]} seeds"
         words = f"{claim.id}, {claim.source}: {claim.statement}. Over the settings of {self.suite}: + holds, "
@@ -140,7 +140,7 @@ class Map:
 
 
 def maps_of(found: Sequence[Finding]) -> list[Map]:
-    """One map per claim and suite, in the findings' order; without findings that only say what a run lacks."""
+    """One map per claim and suite, in the findings' order. Findings without parts are left out."""
     groups: dict[tuple[str, tuple[str, ...]], list[Finding]] = {}
     for f in found:
         if f.parts:
@@ -189,10 +189,10 @@ def _draw(map: Map, pdf: Path, png: Path, words: str) -> None:
         image, axis = plt.subplots(figsize=(size.width, 0.6 + edges[-1]), layout="constrained")
         for (i, j), f in map.cells.items():
             top, height = edges[i], heights[i]
-            colour, symbol = LOOKS[f.verdict]
+            colour, symbol = VERDICT_STYLES[f.verdict]
             axis.add_patch(Rectangle((j - 0.5, top), 1, height, facecolor=colour, edgecolor="white", linewidth=1.5))
             left = j - 0.47
-            for verdict, (shade, _) in LOOKS.items():
+            for verdict, (shade, _) in VERDICT_STYLES.items():
                 share = 0.94 * sum(part.verdict == verdict for part in f.parts) / len(f.parts)
                 place = (left, top + 0.7 * height)
                 axis.add_patch(Rectangle(place, share, 0.2 * height, facecolor=shade, edgecolor="0.25", linewidth=0.4))

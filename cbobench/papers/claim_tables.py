@@ -58,10 +58,10 @@ def claims_of(recipe: str | None = None, only: Sequence[str] = ()) -> list[Claim
 def evaluate(
     runs: Sequence[str], claims: Iterable[Claim], note: Callable[[str], None] = lambda words: None
 ) -> list[Finding]:
-    """The findings of claims in runs (paths or URIs).
+    """Test claims on runs (paths or URIs).
 
     Args:
-        note: is told which runs are left out, as they have no good cell.
+        note: takes a message about runs that are left out because they have no good cell.
 
     Raises:
         Misuse: no run there, or one twice. CbobenchError: no run has a good cell, or a claim's test fails.
@@ -87,7 +87,7 @@ def evaluate(
     return result
 
 
-def ours(value: float, low: float, high: float, p: float) -> str:
+def format_estimate(value: float, low: float, high: float, p: float) -> str:
     """A part's value with its interval, to four digits as a verdict may hang on the last, and the p of a comparison."""
     if math.isnan(low):
         return format_number(value, whole=True)
@@ -96,26 +96,29 @@ def ours(value: float, low: float, high: float, p: float) -> str:
     )
 
 
-def counts(found: Sequence[Finding]) -> str:
+def describe_counts(found: Sequence[Finding]) -> str:
     """How many claims, in how many settings, with which verdicts."""
     claims, settings = len({f.claim.id for f in found}), sum(bool(f.parts) for f in found)
-    return f"{count_noun(claims, 'claim')}, {count_noun(settings, 'setting')}: {tally([f.verdict for f in found])}"
+    verdicts = count_verdicts([f.verdict for f in found])
+    return f"{count_noun(claims, 'claim')}, {count_noun(settings, 'setting')}: {verdicts}"
 
 
-def tally(verdicts: Sequence[str]) -> str:
+def count_verdicts(verdicts: Sequence[str]) -> str:
     """How many have which verdict: 1 holds, 2 do not hold."""
     said = {words: verdicts.count(verdict) for verdict, words in VERDICTS.items()}
     return ", ".join(f"{count} {words[count > 1]}" for words, count in said.items() if count)
 
 
-def shown(found: Sequence[Finding], style: str = "table", parts: bool = False, width: int | None = None) -> str:
+def render_findings(
+    found: Sequence[Finding], style: str = "table", parts: bool = False, width: int | None = None
+) -> str:
     """Findings as "table", "markdown" or "json"; with `parts`, a row for every part."""
     if style == "json":
         return render_records([as_record(f) for f in found], "json")
     table = tabulate_findings(found, parts)
     rows = [[*row] for row in table.rows]
     for previous, row in reversed(list(itertools.pairwise(rows))):
-        if style == "table" and previous[:2] == row[:2]:  # said once
+        if style == "table" and previous[:2] == row[:2]:  # a statement is printed once
             row[1] = ""
             row[5] = "" if previous[5] == row[5] else row[5]
     return render(replace(table, rows=rows), style, width)
@@ -128,24 +131,24 @@ def tabulate_findings(found: Sequence[Finding], parts: bool = False) -> TextTabl
     for f in found:
         if not f.parts:
             rows.append([f.claim.id, f.claim.statement, f.verdict, "", f.note, "", ""])
-        for part in f.parts if parts else ([decisive(f)] if f.parts else []):
+        for part in f.parts if parts else ([deciding_part(f)] if f.parts else []):
             verdict = part.verdict if parts else f.verdict
             some = sum(p.verdict == f.verdict for p in f.parts)
             more = "" if parts or len(f.parts) == 1 else f"; {some} of {len(f.parts)} parts: {f.verdict}"
-            what = f"{part.what}: {ours(part.value, part.low, part.high, part.p)}{more}"
+            what = f"{part.what}: {format_estimate(part.value, part.low, part.high, part.p)}{more}"
             settings = f"{f.where}: {f.settings}"
             n = f"{part.n}/{part.expected}"
             rows.append([f.claim.id, f.claim.statement, verdict, part.paper, what, settings, n])
-    return TextTable(columns, rows, counts(found), NOTE, left=6)
+    return TextTable(columns, rows, describe_counts(found), NOTE, left=6)
 
 
-def decisive(found: Finding) -> Part:
-    """The part that a verdict rests on: the first that says the same."""
+def deciding_part(found: Finding) -> Part:
+    """The first part with the verdict of the claim."""
     return next((part for part in found.parts if part.verdict == found.verdict), found.parts[0])
 
 
 def as_record(found: Finding) -> dict[str, Any]:
-    """A finding for machines; numbers that are not finite become null or words."""
+    """A finding as JSON; NaN becomes null, infinity a string."""
     claim = found.claim
     head = {name: getattr(claim, name) for name in ("id", "statement", "source", "figure")}
     parts = [
@@ -165,7 +168,7 @@ def as_record(found: Finding) -> dict[str, Any]:
 
 
 def _finite(value: float) -> float | str | None:
-    """A number of six digits; JSON knows no infinity, and none for "not a number"."""
+    """A number with six digits that JSON can hold."""
     if math.isnan(value):
         return None
     return float(f"{value:.6g}") if math.isfinite(value) else str(value)
@@ -180,10 +183,10 @@ def command(
     strict: bool,
     maps: Path | None,
 ) -> int:
-    """`cbobench claims`; exit code 1 with `strict` where a claim does not hold, or what was asked for is not tested."""
+    """`cbobench claims`; `strict` exits with 1 if a claim does not hold, or a claim of `only` cannot be tested."""
     left_out: list[str] = []
     found = evaluate(runs, claims_of(recipe, only), left_out.append)
-    print(shown(found, style, parts))
+    print(render_findings(found, style, parts))
     if maps is not None:
         from cbobench.papers.claim_maps import draw_maps
 

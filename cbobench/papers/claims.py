@@ -27,7 +27,7 @@ DECISIVE = (
 
 @dataclass(frozen=True)
 class Case:
-    """What one test of a claim sees: one variant per algorithm and problem, but for the parameters `within`."""
+    """The plays that one test of a claim compares: one variant per algorithm and problem, several if `within` asks."""
 
     plays: tuple[Play, ...]
 
@@ -58,10 +58,6 @@ class Case:
         return self.of(algorithm, problem)[0]
 
 
-def _all(problem: Variant) -> bool:
-    return True
-
-
 @dataclass(frozen=True)
 class Claim:
     """A sentence that a paper says of its results, and how it is tested.
@@ -74,11 +70,11 @@ class Claim:
         problems: registered names; any of them will do.
         algorithms: registered names; all are needed.
         optional: further ones, taken along where a run has them.
-        test: gives the parts of the verdict (`report.evidence`); none where the case says nothing.
-        among: which variants of the problems it is about.
-        within: parameters whose several values one test needs together; all others are settings.
-        across: whether one test takes the algorithms from different runs. They are put together where all their common
-            parameters but those `within` agree.
+        test: gives the parts of the verdict (`papers.evidence`); none where the case says nothing.
+        among: selects variants of the problems.
+        within: parameters whose values one test compares; all others are settings.
+        across: whether one test takes the algorithms from different runs. They go together if all their common
+            parameters agree, `within` aside.
     """
 
     id: str
@@ -88,7 +84,7 @@ class Claim:
     problems: Sequence[str]
     algorithms: Sequence[str]
     test: Callable[[Case], Iterable[Part]]
-    among: Callable[[Variant], bool] = _all
+    among: Callable[[Variant], bool] = lambda problem: True
     within: Sequence[str] = ()
     optional: Sequence[str] = ()
     across: bool = False
@@ -140,7 +136,7 @@ class Finding:
 
 
 def findings(runs: Sequence[Run], claims: Iterable[Claim]) -> Iterator[Finding]:
-    """Every claim in every setting that the runs have; one finding "not in these runs" where they have none."""
+    """Test every claim in every setting of the runs; a claim without a setting is "not in these runs"."""
     for claim in claims:
         count = 0
         every = _pool_runs(runs, claim) if claim.across else (case for run in runs for case in _cases(run, claim))
@@ -153,7 +149,7 @@ def findings(runs: Sequence[Run], claims: Iterable[Claim]) -> Iterator[Finding]:
                 f"{play.run.folder}: {play.problem.title}/{play.algorithm.title}": float(play.final("seconds").sum())
                 for play in case.plays
             }
-            settings = settings_of(case, claim.within)
+            settings = describe_settings(case, claim.within)
             names = tuple(dict.fromkeys(play.problem.name for play in case.plays))
             suites = tuple(dict.fromkeys(play.run.record.suite for play in case.plays))
             yield Finding(claim, verdict_of(parts), case.where, suites, names, tuple(parts), axes, settings, costs)
@@ -162,8 +158,8 @@ def findings(runs: Sequence[Run], claims: Iterable[Claim]) -> Iterator[Finding]:
 
 
 def _missing(runs: Sequence[Run], claim: Claim) -> str:
-    """What the runs lack: the problem, or some of the algorithms."""
-    found = [run for run in runs if _about(run, claim)]
+    """Name what the runs lack: the problem, or some of the algorithms."""
+    found = [run for run in runs if _select_problems(run, claim)]
     if not found:
         return f"needs {' or '.join(claim.problems)}"
     lacks = [[name for name in claim.algorithms if not run.named("algorithm", [name])] for run in found]
@@ -171,7 +167,7 @@ def _missing(runs: Sequence[Run], claim: Claim) -> str:
     return f"needs {', '.join(fewest) or 'other parameters'}"
 
 
-def _about(run: Run, claim: Claim) -> list[Variant]:
+def _select_problems(run: Run, claim: Claim) -> list[Variant]:
     return [v for v in run.record.variants("problems").values() if v.name in claim.problems and claim.among(v)]
 
 
@@ -180,13 +176,14 @@ def _cases(run: Run, claim: Claim) -> Iterator[tuple[Case, dict[str, Any]]]:
     wanted = {*claim.algorithms, *claim.optional}
     algorithms = [v for v in run.record.variants("algorithms").values() if v.name in wanted]
     for problems, methods in itertools.product(
-        choices(_about(run, claim), claim.within), choices(algorithms, claim.within)
+        choices(_select_problems(run, claim), claim.within), choices(algorithms, claim.within)
     ):
         axes: dict[str, Any] = {}
-        for some, every in ((problems, _about(run, claim)), (methods, algorithms)):
+        for some, every in ((problems, _select_problems(run, claim)), (methods, algorithms)):
             for name, variants in some.items():
                 axes |= {
-                    f"{name}.{p}": variants[0].values.get(p) for p in varying(select_named(every, name), claim.within)
+                    f"{name}.{p}": variants[0].values.get(p)
+                    for p in varying_parameters(select_named(every, name), claim.within)
                 }
         plays = [
             Play(run, problem, algorithm)
@@ -198,10 +195,11 @@ def _cases(run: Run, claim: Claim) -> Iterator[tuple[Case, dict[str, Any]]]:
 
 
 def _pool_runs(runs: Sequence[Run], claim: Claim) -> Iterator[tuple[Case, dict[str, Any]]]:
-    """One case per choice of plays from all runs whose common parameters agree."""
+    """One case per choice of plays from different runs whose common parameters agree."""
     plays = [
         Play(run, problem, variant)
-        for run in runs for problem in _about(run, claim) for variant in run.record.variants("algorithms").values()
+        for run in runs for problem in _select_problems(run, claim)
+        for variant in run.record.variants("algorithms").values()
         if variant.name in claim.algorithms and run.expected_of(problem.title).get(variant.title)
     ]  # fmt: skip
     most: dict[tuple[str, str, int], Play] = {}  # of runs that hold the same, the one with the most seeds
@@ -212,28 +210,28 @@ def _pool_runs(runs: Sequence[Run], claim: Claim) -> Iterator[tuple[Case, dict[s
     plays = list(most.values())
     options = [[play for play in plays if play.algorithm.name == name] for name in claim.algorithms]
     for combination in itertools.product(*options):
-        if all(_alike(a, b, claim.within) for a, b in itertools.combinations(combination, 2)):
+        if all(_share_settings(a, b, claim.within) for a, b in itertools.combinations(combination, 2)):
             axes: dict[str, Any] = {}
             for play in combination:
                 for variant, every in (
                     (play.problem, {p.problem.key: p.problem for p in plays if p.problem.name == play.problem.name}),
                     (play.algorithm, {p.algorithm.key: p.algorithm for p in plays}),
                 ):
-                    some = varying(select_named(list(every.values()), variant.name), claim.within)
+                    some = varying_parameters(select_named(list(every.values()), variant.name), claim.within)
                     axes |= {f"{variant.name}.{p}": variant.values.get(p) for p in some}
             yield Case(combination), axes
 
 
-def _alike(a: Play, b: Play, within: Sequence[str]) -> bool:
+def _share_settings(a: Play, b: Play, within: Sequence[str]) -> bool:
     def same(one: Variant, other: Variant) -> bool:
         common = (one.values.keys() & other.values.keys()) - set(within)
-        return all(short(one.values[p]) == short(other.values[p]) for p in common)
+        return all(format_value(one.values[p]) == format_value(other.values[p]) for p in common)
 
     return a.problem.name == b.problem.name and same(a.problem, b.problem) and same(a.algorithm, b.algorithm)
 
 
-def settings_of(case: Case, within: Sequence[str] = ()) -> str:
-    """The decisive settings of a case: those that all methods share, then each method's own."""
+def describe_settings(case: Case, within: Sequence[str] = ()) -> str:
+    """Describe the decisive settings of a case: first those that all methods share, then each method's own."""
     whats: tuple[What, What] = ("problems", "algorithms")
     words = []
     for what in whats:
@@ -243,7 +241,7 @@ def settings_of(case: Case, within: Sequence[str] = ()) -> str:
             for v in [play.problem if what == "problems" else play.algorithm]
         }
         for name in DECISIVE:
-            values = {key[1]: short(v.values[name]) for key, v in labels.items() if name in v.values}
+            values = {key[1]: format_value(v.values[name]) for key, v in labels.items() if name in v.values}
             off = {"null", "none"} if name == "keep" else {"null", "none", "false"}
             if not values or name in within or set(values.values()) <= off:
                 continue
@@ -261,29 +259,29 @@ def settings_of(case: Case, within: Sequence[str] = ()) -> str:
 Choice = dict[str, list[Variant]]
 
 
-def short(value: Any) -> str:
+def format_value(value: Any) -> str:
     """A parameter's value in a word."""
     return value if isinstance(value, str) else json.dumps(value, sort_keys=True)
 
 
 def select_named(variants: Iterable[Variant], name: str) -> list[Variant]:
-    """Those with a registered name."""
+    """The variants of a registered name."""
     return [variant for variant in variants if variant.name == name]
 
 
-def varying(variants: Sequence[Variant], within: Sequence[str] = ()) -> list[str]:
-    """Parameters that several variants of one name have with different values."""
+def varying_parameters(variants: Sequence[Variant], within: Sequence[str] = ()) -> list[str]:
+    """Names of the parameters in which some variants of one name differ."""
     names = dict.fromkeys(name for variant in variants for name in variant.values)
     return [
         name
         for name in names
-        if name not in within and len({short(variant.values.get(name)) for variant in variants}) > 1
+        if name not in within and len({format_value(variant.values.get(name)) for variant in variants}) > 1
     ]
 
 
 @dataclass(frozen=True)
 class _Kind:
-    """Variants of one name that differ `within` only, with what tells them from others of the name."""
+    """Variants of one name that differ `within` only, with the parameters in which they differ from others."""
 
     name: str
     shared: Mapping[str, str]  # parameters that other names vary, too
@@ -292,24 +290,24 @@ class _Kind:
 
 
 def choices(variants: Sequence[Variant], within: Sequence[str] = ()) -> Iterator[Choice]:
-    """Ways to take one variant per name, but several where they differ in `within` only; every variant is in one.
+    """Ways to choose one variant per name, or several that differ in `within` only. Every variant is in one choice.
 
-    Names that vary the same parameter go together where they have the same value of it. Of the readings of one method
-    only, at most one is another than the first; where a value is one method's alone, the others are taken that agree
-    most with it, the first of them.
+    If several names vary a parameter, a choice has the same value of it for all of them. If one name alone varies a
+    parameter, a choice leaves its first value for at most one name. A value that only one name has goes with the
+    variants of the others that agree with it in most parameters.
     """
     names = list(dict.fromkeys(variant.name for variant in variants))
-    vary = {name: varying(select_named(variants, name), within) for name in names}
+    vary = {name: varying_parameters(select_named(variants, name), within) for name in names}
     several = {p for p in itertools.chain(*vary.values()) if sum(p in some for some in vary.values()) > 1}
     kinds: dict[str, list[_Kind]] = {name: [] for name in names}
     for variant in variants:
-        value = {p: short(variant.values.get(p)) for p in vary[variant.name]}
+        value = {p: format_value(variant.values.get(p)) for p in vary[variant.name]}
         shared, own = ({p: w for p, w in value.items() if (p in several) is wanted} for wanted in (True, False))
         known = next((k for k in kinds[variant.name] if (k.shared, k.own) == (shared, own)), None)
         if known is None:
             kinds[variant.name].append(known := _Kind(variant.name, shared, own, []))
         known.variants.append(variant)
-    first = {(name, short(k.shared)): k for name in names for k in reversed(kinds[name])}
+    first = {(name, format_value(k.shared)): k for name in names for k in reversed(kinds[name])}
     seen: list[tuple[_Kind, ...]] = [()]
     for name in names:  # one name after the other: the product of all would be long
         seen = [(*chosen, kind) for chosen in seen for kind in kinds[name] if _go_together((*chosen, kind), first)]
@@ -321,12 +319,12 @@ def choices(variants: Sequence[Variant], within: Sequence[str] = ()) -> Iterator
 
 
 def _go_together(chosen: Sequence[_Kind], first: Mapping[tuple[str, str], _Kind]) -> bool:
-    """Whether the last agrees with all before, and at most one of all is another than the first of its name."""
+    """Whether the last agrees with all before, and at most one is not the first of its name."""
     *before, last = chosen
-    others = sum(kind is not first[kind.name, short(kind.shared)] for kind in chosen)
+    others = sum(kind is not first[kind.name, format_value(kind.shared)] for kind in chosen)
     return others <= 1 and all(_agree(kind, last) == len(kind.shared.keys() & last.shared) for kind in before)
 
 
 def _agree(a: _Kind, b: _Kind) -> int:
-    """How many of the parameters that both vary have the same value."""
+    """The number of parameters that both vary and agree in."""
     return sum(a.shared[p] == b.shared[p] for p in a.shared.keys() & b.shared)

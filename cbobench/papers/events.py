@@ -1,8 +1,8 @@
 """The events of the theory, round by round: whether the bounds in use hold, and whether estimates are optimistic.
 
 Zhou & Ji (2022), Section 3.2, with c^(1) = β: E^est (bounds hold at all actions), E^conc_t (estimates are near the
-means) and E^anti_t (estimates of the best policy are optimistic). Rounds are gathered and looked at together, as each
-alone would take as long as the round itself.
+means) and E^anti_t (estimates of the best policy are optimistic). Rounds are evaluated in batches: one by one they
+would take as long as the play itself.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from cbobench.gp.beliefs import UCB, Belief, FunctionBelief
 from cbobench.gp.kernels import Array
 from cbobench.papers.program import Program
 
-AT_ONCE = 2**17  # numbers of means that are gathered
+BATCH = 2**17  # means that a batch may hold
 ROUNDING = 1e-12
 
 
@@ -27,17 +27,20 @@ class Events:
     Args:
         algorithm: started, with a width for each of its p functions.
         truth: f, g_1, ..., (S, p, n), noise-free, at the actions (or candidates) of its beliefs.
-        program: the best policy, and star: the best feasible action, (S,); None where none is feasible.
-        lagrangian: whether its score is f̄ - φ·ḡ with estimates clipped to its bounds; else each is looked at alone.
-        marks: rounds after which a curve is kept, the last one among them.
+        program: the best policy; None if no action is feasible.
+        star: the best feasible action, (S,); None if there is none.
+        lagrangian: whether the score is f̄ - φ·ḡ with clipped estimates; otherwise each function is checked alone.
+        marks: rounds of the curves; the last one is the horizon.
 
     Attributes:
-        rounds: how many were looked at.
-        held: rounds in which the bound of each function held, (S, p); all_held: of all, (S,).
+        rounds: number of evaluated rounds.
+        held: number of rounds in which the bound of each function held, (S, p).
+        all_held: number of rounds in which all bounds held, (S,).
         needed: the largest |h - μ|/(βσ), (S, p).
-        optimistic, concentrated, anti: rounds with these events, (S,).
+        optimistic, concentrated, anti: number of rounds with these events, (S,).
         missed: Σ_t p_{2,t}.
-        spread: Σ_t β_t σ(x_t), (S, p); curve: the same after the rounds `marks`.
+        spread: Σ_t β_t σ(x_t), (S, p).
+        curve: `spread` after the rounds `marks`.
         width: β of the last round, (S, p).
     """
 
@@ -54,7 +57,7 @@ class Events:
         self.lagrangian = lagrangian
         replicates, p, n = truth.shape
         self.own = p > 1 and algorithm.posterior.variance.ndim == 3  # functions have their own deviations
-        depth = max(1, min(int(marks[-1]), AT_ONCE // truth.size))
+        depth = max(1, min(int(marks[-1]), BATCH // truth.size))
         self.mean, self.wrong = np.empty((2, depth, *truth.shape))
         self.deviation = np.empty((depth, replicates, p if self.own else 1, n))
         self.path = np.empty(self.mean.shape) if algorithm.joint else None
@@ -77,8 +80,8 @@ class Events:
         self.curve = np.zeros((len(self.marks), replicates, p))
         self.width = np.ones((replicates, p))
 
-    def look(self, t: int) -> None:
-        """Take note of round t, when its actions are chosen and nothing has been told."""
+    def observe(self, t: int) -> None:
+        """Record round t: its actions are chosen, the algorithm has no feedback yet."""
         a, i = self.algorithm, len(self.t)
         self.mean[i] = a.posterior.mean
         self.deviation[i] = np.sqrt(a.posterior.variance) if self.own else a.belief.f.deviation[:, None]
@@ -101,13 +104,13 @@ class Events:
             self.flush()
 
     def functions(self, belief: Belief) -> Iterator[tuple[FunctionBelief, int | slice]]:
-        """Beliefs of f and of g, and their places."""
+        """Beliefs of f and of g with their indices."""
         yield belief.f, 0
         if self.truth.shape[1] > 1:
             yield belief.constraint, slice(1, None)
 
     def flush(self) -> None:
-        """Look at the gathered rounds."""
+        """Evaluate the recorded rounds."""
         k = len(self.t)
         if k == 0:
             return

@@ -1,4 +1,4 @@
-"""What a claim is tested with: the plays of a run, and tests that each give one part of a verdict, by `RULE`."""
+"""Tests of claims: each takes plays of a run and gives one part of a verdict, by `RULE`."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ class Part:
 
     @classmethod
     def open(cls, what: str, paper: str, n: int, expected: int, value: float = math.nan) -> Part:
-        """One that is undecided for want of an interval."""
+        """A part that is undecided because it has no interval."""
         return cls(what, paper, "undecided", value, math.nan, math.nan, n, expected)
 
 
@@ -98,7 +98,7 @@ class Play:
         return _curve(self.run, metric, self.problem.title, self.algorithm.title)
 
     def at(self, metric: str, t: float) -> tuple[int, pd.Series]:
-        """The last recorded round up to t (the first one, if none is), and the metric there by seed."""
+        """The last recorded round up to t (else the first), and the metric there by seed."""
         curve = self.curve(metric)
         if curve.empty:
             return round(t), pd.Series(dtype=np.float64)
@@ -122,8 +122,8 @@ def _symbol(metric: str) -> str:
     return METRICS[metric].symbol if metric in METRICS else metric
 
 
-def side(low: float, high: float, bound: float) -> Verdict:
-    """Whether an interval says "below the bound"."""
+def verdict_below(low: float, high: float, bound: float) -> Verdict:
+    """Whether an interval lies below the bound."""
     if math.isnan(low) or math.isnan(high):
         return "undecided"
     return "holds" if high < bound else "does not hold" if low > bound else "undecided"
@@ -139,14 +139,14 @@ def below(metric: str, a: Play, b: Play, t: float | None = None, higher: bool = 
     paper = "difference > 0" if higher else "difference < 0"
     d = difference(pairs.iloc[:, 0].to_numpy(), pairs.iloc[:, 1].to_numpy())
     low, high = (-d.mean_high, -d.mean_low) if higher else (d.mean_low, d.mean_high)
-    return Part(what, paper, side(low, high, 0.0), d.mean, d.mean_low, d.mean_high, d.n, expected, d.p)
+    return Part(what, paper, verdict_below(low, high, 0.0), d.mean, d.mean_low, d.mean_high, d.n, expected, d.p)
 
 
 def near(metric: str, play: Play, paper: float) -> Part:
     """The mean at T is the paper's number: its interval contains that.
 
-    It is undecided where the interval reaches below half or above twice the number: it would hold others as well.
-    Where no seed has any, the interval is that of Poisson counts that are all zero.
+    It is undecided if the interval reaches below half or above twice the number. If all seeds are zero, the interval is
+    that of Poisson counts.
     """
     values = play.final(metric).to_numpy()
     n, mean = len(values), float(values.mean()) if len(values) else math.nan
@@ -163,7 +163,7 @@ def near(metric: str, play: Play, paper: float) -> Part:
 
 
 def never(metric: str, play: Play) -> Part:
-    """The metric is 0 at T in every seed: one seed with more contradicts it. Shown: the share of seeds at 0."""
+    """The metric is 0 at T in every seed. The value is the share of seeds at 0."""
     values = play.final(metric).to_numpy()
     n, zeros = len(values), int((values == 0).sum())
     low, high = proportion(zeros, n)
@@ -175,7 +175,7 @@ def never(metric: str, play: Play) -> Part:
 
 
 def mean_never(metric: str, play: Play) -> Part:
-    """`never`, shown by the mean: of what is never negative, it is 0 exactly where every seed has 0."""
+    """`never` with the mean as its value: for a metric that is never negative, it is 0 only if every seed is."""
     values = play.final(metric).to_numpy()
     mean = float(values.mean()) if len(values) else math.nan
     low, high = interval(values, bounds=(0.0, None)) if values.any() else (math.nan, math.nan)
@@ -184,7 +184,7 @@ def mean_never(metric: str, play: Play) -> Part:
 
 
 def similar(metric: str, a: Play, b: Play, factor: float = 2.0) -> Part:
-    """The means at T differ by less than a factor: the interval of their ratio, seeds resampled in pairs, says so."""
+    """The means at T differ by less than a factor, by the bootstrap interval of their ratio, paired by seed."""
     pairs = pd.concat([a.final(metric), b.final(metric)], axis=1, join="inner").dropna().to_numpy()
     n, expected = len(pairs), max(a.expected, b.expected)
     what, paper = f"{_symbol(metric)} of {a.label} over {b.label}'s", f"{1 / factor:g} to {factor:g}"
@@ -208,15 +208,15 @@ def sublinear(metric: str, play: Play) -> Part:
     if len(curve) < 2 or n == 0:
         return Part.open(what, "< 1", n, play.expected)
     grown = exponent(curve.index.to_numpy(dtype=np.float64), curve.to_numpy())
-    verdict = side(grown.low, grown.high, 1.0)
+    verdict = verdict_below(grown.low, grown.high, 1.0)
     return Part(what, "< 1", verdict, grown.exponent, grown.low, grown.high, n, play.expected)
 
 
 def vanishes(metric: str, play: Play, t: float | None = None, stays: bool = False) -> Part:
     """The time average tends to 0: between t/4 and t (default T) the mean sum over seeds grows like t^e, e < 0.9.
 
-    With `stays`, that it does not: e > 0.9, the sum is almost linear. A sum that is not positive at t has e = -∞: the
-    average is not above 0. Unlike `sublinear` it takes sums that fall or are negative, as R and V may be.
+    With `stays` the claim is the opposite: e > 0.9, the sum is almost linear. If the sum is not positive at t, e = -∞.
+    Unlike `sublinear`, it accepts sums that fall or are negative, such as R and V.
     """
     end, last = play.at(metric, play.horizon if t is None else t)
     start, first = play.at(metric, end / 4)
@@ -226,7 +226,7 @@ def vanishes(metric: str, play: Play, t: float | None = None, stays: bool = Fals
     value = float(_two_points(pairs.mean(axis=0)[None], start, end)[0]) if n and end > start else math.nan
     if n > 1 and end > start:
         ends = percentiles(_two_points(draw_resamples(n) @ pairs / n, start, end), n)
-    verdict = side(-ends[1], -ends[0], -LINEAR) if stays else side(*ends, LINEAR)
+    verdict = verdict_below(-ends[1], -ends[0], -LINEAR) if stays else verdict_below(*ends, LINEAR)
     return Part(what, f"{'>' if stays else '<'} {LINEAR}", verdict, value, *ends, n, play.expected)
 
 
@@ -243,7 +243,7 @@ def power(column: str, points: Sequence[tuple[float, Play]], at_most: float | No
 
     Args:
         points: (x, play), x such as the number of actions; three at least.
-        at_most, at_least: what the claim says of e; one of the two.
+        at_most, at_least: the claim's bound of e; give one of the two.
     """
     from scipy.special import stdtrit
 
@@ -259,12 +259,12 @@ def power(column: str, points: Sequence[tuple[float, Play]], at_most: float | No
     rest = y - y.mean() - slope * centred
     half = float(stdtrit(len(x) - 2, 0.975) * np.sqrt(rest @ rest / (len(x) - 2) / (centred @ centred)))
     low, high = slope - half, slope + half
-    verdict = side(low, high, at_most) if at_most is not None else side(-high, -low, -at_least)
+    verdict = verdict_below(low, high, at_most) if at_most is not None else verdict_below(-high, -low, -at_least)
     return Part(what, paper, verdict, slope, low, high, n, expected)
 
 
 def adjust_parts(parts: Iterable[Part]) -> list[Part]:
-    """Parts with p adjusted by Holm over all of them; a comparison that is not significant then is undecided."""
+    """Adjust p by Holm over all parts; a comparison that is no longer significant becomes undecided."""
     found = list(parts)
     adjusted = holm([part.p for part in found])
     return [
@@ -274,7 +274,7 @@ def adjust_parts(parts: Iterable[Part]) -> list[Part]:
 
 
 def verdict_of(parts: Sequence[Part]) -> Verdict:
-    """Of a claim whose parts all have to hold."""
+    """The verdict of a claim whose parts must all hold."""
     verdicts = [part.verdict for part in parts]
     if "does not hold" in verdicts:
         return "does not hold"
@@ -282,7 +282,7 @@ def verdict_of(parts: Sequence[Part]) -> Verdict:
 
 
 def any_of(what: str, choices: Sequence[Sequence[Part]]) -> Part:
-    """One of several groups of parts holds: the group that comes nearest, as one part (its least n)."""
+    """One of several groups of parts holds. Gives the group that comes nearest, as one part with its least n."""
     groups = [adjust_parts(group) for group in choices]
     order = {"holds": 0, "undecided": 1, "does not hold": 2}
     best = min(groups, key=lambda group: (order[verdict_of(group)], sum(order[part.verdict] for part in group)))

@@ -35,20 +35,26 @@ def solve(f: Array, g: Array, value: Array | None = None) -> Program:
     Args:
         f: (S, n).
         g: (S, m, n); some action satisfies every constraint.
-        value: of the best policy, (S,), where it is known (`reference.best_policy_value`).
+        value: of the best policy, (S,), if known.
 
     Raises:
         CellFailure: a program has no solution.
     """
     value = best_policy_value(f, g) if value is None else value
-    each = [_one(f[s], g[s, 0], value[s]) if g.shape[1] == 1 else _several(f[s], g[s]) for s in range(len(f))]
+    each = [
+        _solve_one_constraint(f[s], g[s, 0], value[s]) if g.shape[1] == 1 else _solve_by_lp(f[s], g[s])
+        for s in range(len(f))
+    ]
     actions, weights, dual, margin = (np.stack(part) for part in zip(*each, strict=True))
     return Program(actions, weights, dual, margin)
 
 
-def _one(f: Array, g: Array, value: float) -> tuple[NDArray[np.intp], Array, Array, Array]:
-    """With one constraint: φ is optimal where no Lagrangian f(x) - φ g(x) exceeds the value. The infeasible action that
-    exceeds it longest sets the least such φ; π* mixes it with the feasible action that attains the value there."""
+def _solve_one_constraint(f: Array, g: Array, value: float) -> tuple[NDArray[np.intp], Array, Array, Array]:
+    """Solve a program with one constraint.
+
+    φ is optimal if no Lagrangian f(x) - φ g(x) exceeds the value. The least such φ is set by the infeasible action that
+    exceeds it longest; π* mixes that action with the feasible one whose Lagrangian attains the value at φ.
+    """
     inside, outside = np.flatnonzero(g <= 0), np.flatnonzero(g > 0)
     prices = (f[outside] - value) / g[outside]
     price = float(prices.max(initial=0.0))
@@ -58,7 +64,7 @@ def _one(f: Array, g: Array, value: float) -> tuple[NDArray[np.intp], Array, Arr
     return np.array([i, j]), np.array([1 - share, share]), np.array([price]), np.asarray(min(1.0, float(-g.min())))
 
 
-def _several(f: Array, g: Array) -> tuple[NDArray[np.intp], Array, Array, Array]:
+def _solve_by_lp(f: Array, g: Array) -> tuple[NDArray[np.intp], Array, Array, Array]:
     from scipy.optimize import linprog
 
     m, n = g.shape

@@ -1,6 +1,6 @@
-"""What Theorems 1 and 2 of Zhou & Ji (2022) bound R₊ and V by, with the constants of their proofs (Appendices A, B).
+"""The bounds of R₊ and V in Theorems 1 and 2 of Zhou & Ji (2022), with the constants of their proofs (Appendices A, B).
 
-And what these theorems assume, beside what is so.
+And which assumptions of these theorems a play breaks.
 """
 
 from __future__ import annotations
@@ -19,8 +19,8 @@ from cbobench.papers.program import Program
 from cbobench.play.play import Play
 
 
-def bounds(a: CKB, events: Events, horizon: int) -> dict[str, Any]:
-    """Bounds at T, and for UCB after earlier rounds: columns of the audit table. Nothing where no theorem is near.
+def theorem_bounds(a: CKB, events: Events, horizon: int) -> dict[str, Any]:
+    """Bounds at T, and for UCB after earlier rounds: columns of the audit table. Empty if no theorem applies.
 
     Their inequalities (12), (15) and Lemma 2, with χ(φ) >= T1 + T2 and the slack ε of Section 4:
 
@@ -36,11 +36,11 @@ def bounds(a: CKB, events: Events, horizon: int) -> dict[str, Any]:
     lost = 2 * a.bounds[:, :1] * a.slack / a.setting.margin(a.delta)[:, None]
 
     def regret(chi: Array, t: int) -> Array:
-        return np.asarray(chi + _steps(a, G, t) + t * lost)
+        return np.asarray(chi + _dual_step_cost(a, G, t) + t * lost)
 
     def violation(chi: Array, t: int) -> Array:
         pulled = (a.inverse_step * cap**2 / 2).sum(axis=1, keepdims=True)
-        return np.maximum(2 / cap * (chi + pulled + _steps(a, G, t)) - t * a.slack, 0.0)
+        return np.maximum(2 / cap * (chi + pulled + _dual_step_cost(a, G, t)) - t * a.slack, 0.0)
 
     def priced(each: Array) -> Array:
         return np.asarray(each[:, :1] + cap * each[:, 1:].sum(axis=1, keepdims=True))
@@ -48,7 +48,7 @@ def bounds(a: CKB, events: Events, horizon: int) -> dict[str, Any]:
     gain = np.asarray(a.posterior.gain).reshape(len(G), -1).max(axis=1)[:, None]
     deviations = np.sqrt(4 * (horizon + 2) * gain)
     if not all(isinstance(explore, UCB) for explore in a.explorations):
-        chi = _random(a, events, deviations, horizon)
+        chi = _chi_of_thompson(a, events, deviations, horizon)
         return {"regret_bound": regret(chi, horizon)[:, 0], "violation_bound": violation(chi, horizon)[:, 0]}
     each, marks = 2 * events.width * deviations, events.marks.tolist()
     sums = [*zip(2 * events.curve, marks, strict=True)]
@@ -61,15 +61,15 @@ def bounds(a: CKB, events: Events, horizon: int) -> dict[str, Any]:
     }
 
 
-def _steps(a: CKB, G: Array, t: int) -> Array:
-    """Σ_j t (G_j + ε)²/(2V_j): what the dual steps cost, (S, 1)."""
+def _dual_step_cost(a: CKB, G: Array, t: int) -> Array:
+    """The cost of the dual steps, Σ_j t (G_j + ε)²/(2V_j), (S, 1)."""
     return np.asarray((t * (G + a.slack) ** 2 / (2 * a.inverse_step)).sum(axis=1, keepdims=True))
 
 
-def _random(a: CKB, events: Events, deviations: Array, horizon: int) -> Array:
+def _chi_of_thompson(a: CKB, events: Events, deviations: Array, horizon: int) -> Array:
     """χ of Theorem 2, (22) before the O, (S, 1).
 
-    1/p_4 is 1 + 2/p_3: p_{2,t} is left out, which is larger than p_3 in the first rounds, so that no p_4 would do.
+    1/p_4 is 1 + 2/p_3. It leaves out p_{2,t}, which exceeds p_3 in the first rounds, where no p_4 satisfies the proof.
     """
     n, m, cap = events.truth.shape[2], a.bounds.shape[1] - 1, a.cap[:, :1]
     wide = [1 + explore.concentration(horizon, n) for explore in a.explorations]  # (c^(1) + c^(2))/β
@@ -82,17 +82,17 @@ def _random(a: CKB, events: Events, deviations: Array, horizon: int) -> Array:
 
 
 OF_CKB = "CKB: "
-"""Notes that begin so concern the theorems of CKB, and not the confidence bounds."""
+"""Prefix of notes that concern the theorems of CKB, not the confidence bounds."""
 NEARLY = 1 + 1e-6  # norms come from a least-squares fit, and δ from a solver
 
 
-def premises(play: Play, norm: Array | None, program: Program | None) -> list[list[str]]:
-    """The notes of each of S cells: none where everything that Theorems 1 and 2 assume is so.
+def find_broken_premises(play: Play, norm: Array | None, program: Program | None) -> list[list[str]]:
+    """The broken assumptions of Theorems 1 and 2, per cell.
 
     Args:
         play: finished.
-        norm: true RKHS norms of the functions, (S, 1 + m); None where they are not known.
-        program: the linear program of the instances, where there is one.
+        norm: true RKHS norms of the functions, (S, 1 + m); None if unknown.
+        program: the linear program of the instances, or None.
     """
     setting, algorithm = play.setting, play.algorithm
     found: list[tuple[str, object]] = [
@@ -121,12 +121,12 @@ def premises(play: Play, norm: Array | None, program: Program | None) -> list[li
             ("G < |g|", (bounds[:, 1:] * NEARLY < norm[:, 1:q]).any(axis=1)),
         ]
     if isinstance(a, CKB):
-        found += [(f"{OF_CKB}{text}", holds) for text, holds in _of_ckb(play, a, program)]
+        found += [(f"{OF_CKB}{text}", holds) for text, holds in _ckb_premises(play, a, program)]
     each = [(text, np.broadcast_to(np.asarray(holds), len(bounds))) for text, holds in found]
     return [[text for text, holds in each if holds[s]] for s in range(len(bounds))]
 
 
-def _of_ckb(play: Play, a: CKB, program: Program | None) -> list[tuple[str, object]]:
+def _ckb_premises(play: Play, a: CKB, program: Program | None) -> list[tuple[str, object]]:
     setting = play.setting
     delta, rho = setting.margin(a.delta), a.cap[:, 0]
     step = a.bounds[:, 1:] * np.sqrt(play.horizon) / a.cap

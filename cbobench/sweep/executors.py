@@ -34,7 +34,7 @@ from cbobench.registry import fresh_interpreter
 from cbobench.results.folder import RunFolder
 from cbobench.sweep.blocks import machine_memory
 from cbobench.sweep.interrupt import SIGNALS, ignore
-from cbobench.threads import THREAD_VARIABLES, lingering
+from cbobench.threads import THREAD_VARIABLES, has_lingering_threads
 
 READY = "ready"
 FAILED_STARTS = 3  # workers in a row that end before they begin: none will; a single one may have been killed
@@ -301,7 +301,7 @@ def serve_tasks(link: Any, problems: dict[str, Problem] | None = None) -> None:
             answer = error
         except BaseException as error:
             answer = CbobenchError(f"task {task.name} could not be carried out: {describe_error(error)[0]}")
-        _answer(link, (answer, lingering()))
+        _answer(link, (answer, has_lingering_threads()))
 
 
 def _answer(link: Any, message: tuple[Any, bool]) -> None:

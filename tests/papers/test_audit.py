@@ -6,10 +6,9 @@ import numpy as np
 import pytest
 from scipy.optimize import linprog
 
-from cbobench.algorithms import ALGORITHMS
 from cbobench.papers.audit import Audit
 from cbobench.play.play import Play
-from tests.helpers import actions, entry, make, problem
+from tests.helpers import actions, learners, make, problem
 
 T, S = 40, 3
 
@@ -156,7 +155,7 @@ def test_bounds_hold_where_everything_assumed_is_so():
     assert all({"B < |f|", "G < |g|"} <= set(row["notes"]) for row in wrong)
 
 
-@pytest.mark.parametrize("name", [*map(entry, ALGORITHMS.names())])
+@pytest.mark.parametrize("name", learners())
 @pytest.mark.parametrize("where", ["rkhs-1d", "gardner-1", "feasible-pocket-drift"])
 def test_an_audit_changes_no_bit(name, where):
     task = problem(where)

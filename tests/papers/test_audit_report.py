@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 
 import numpy as np
 import pandas as pd
@@ -16,7 +17,7 @@ from cbobench.report.load import Run
 
 SUITE = """\
 suite: audited
-horizon: 40
+horizon: 20
 seeds: 10
 {audit}
 problems:
@@ -60,7 +61,7 @@ def test_every_cell_is_audited(runs):
     run = Run(runs / "audited")
     assert run.audit["cell"].tolist() == run.cells["cell"].tolist()
     played = run.audit[run.audit["algorithm"] != "random"]
-    assert (played["rounds"] == 40).all()
+    assert (played["rounds"] == 20).all()
     assert (run.audit[run.audit["algorithm"] == "random"]["rounds"] == 0).all()
 
 
@@ -86,7 +87,7 @@ def test_shares_and_medians_are_those_of_the_cells(runs):
 
 
 def test_the_command_prints_every_format(runs, capsys):
-    for style in ("table", "markdown", "latex", "csv", "json"):
+    for style in ("table", "csv"):
         assert main(["audit", str(runs / "audited"), "--format", style]) == 0
         assert "bounds hold in all rounds" in capsys.readouterr().out
     main(["audit", str(runs / "audited"), "--format", "json"])
@@ -106,9 +107,7 @@ def test_figures_hold_the_mean_bound_of_the_recorded_rounds(runs, tmp_path, caps
     assert not list((tmp_path / "f").glob("*random*"))
 
 
-def test_cells_that_are_not_there_are_said(runs, tmp_path):
-    import shutil
-
+def test_missing_cells_are_counted(runs, tmp_path):
     shutil.copytree(runs / "audited", tmp_path / "run")
     run = Run(tmp_path / "run")
     gone = [task for task in run.folder.names("audit") if task.startswith("rkhs-1d.random.")]
@@ -121,7 +120,7 @@ def test_cells_that_are_not_there_are_said(runs, tmp_path):
     assert [*lines(Run(tmp_path / "run"), "random")] == ["nothing was audited"]
 
 
-def test_what_is_refused(runs, write_suite, capsys):
+def test_runs_without_an_audit_are_refused(runs, write_suite, capsys):
     assert main(["audit", str(runs / "plain")]) == 2
     assert "is not audited; add `audit: true`" in capsys.readouterr().err
     path = write_suite(SUITE.format(audit="audit: yes please"))
@@ -153,7 +152,7 @@ def test_one_bad_cell_leaves_the_others_audited(write_suite, tmp_path, monkeypat
     assert set(run.audit["cell"]) == set(run.cells[run.cells["status"] == "ok"]["cell"])
 
 
-def test_what_is_optimistic_is_said(tmp_path):
+def test_the_optimistic_estimate_is_named(tmp_path):
     """Of CKB the Lagrangian: with φ = 0 it says nothing of g. Of CONFIG f and every g."""
     suite = {"suite": "two", "horizon": 10, "seeds": 2, "audit": True, "problems": ["rkhs-1d"]}
     made = cbobench.run(suite | {"algorithms": ["ckb-ucb", "config"]}, out=tmp_path / "run", cpus=0)

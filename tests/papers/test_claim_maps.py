@@ -43,7 +43,7 @@ def test_rows_columns_and_cells_are_known():
     assert all(f.axes["a.window"] == (25, 100)[row] for (row, _), f in made.cells.items())
 
 
-def test_what_methods_share_is_said_once():
+def test_parameters_that_vary_together_are_one_axis():
     same = [found({"a.B": v, "a.G": v, "b.B": v, "b.G": v, "b.lam": 1}) for v in ("norm", "sup")]
     assert axes_of(same) == [{"B, G": "norm"}, {"B, G": "sup"}], "what never differs is left out"
     apart = [
@@ -57,7 +57,7 @@ def test_what_methods_share_is_said_once():
     ]  # fmt: skip
 
 
-def test_one_choice_at_a_time_leaves_few_cells_empty():
+def test_the_axis_of_all_findings_is_across():
     """Choices beside a base become rows under the axis that all of them have, whatever the number of their values."""
     base = {"a.R": "true", "a.lam": "theory", "a.gain": "played"}
     points = [
@@ -70,7 +70,7 @@ def test_one_choice_at_a_time_leaves_few_cells_empty():
     assert len(made.cells) == 12, "no two settings share a cell"
 
 
-def test_maps_are_apart_by_claim_and_suite():
+def test_there_is_one_map_per_claim_and_suite():
     other = Claim("X2", "", "me", "", ("p",), ("a",), lambda case: [])
     missing = Finding(CLAIM, "not in these runs", "", note="needs a")
     two = ("map-you-left-noisy", "map-you-left-quiet")
@@ -79,7 +79,7 @@ def test_maps_are_apart_by_claim_and_suite():
     assert (made[1].across, made[1].columns, made[1].rows, list(made[1].cells)) == ("", [""], [""], [(0, 0)])
 
 
-def test_every_cell_is_paid_once():
+def test_shared_cells_cost_once():
     shared = [found({"a.w": w}, costs={"r: p/a": 60.0, f"r: p/{w}": 30.0}, words=f"w {w}, ") for w in (1, 2)]
     (made,) = maps_of(shared)
     assert made.minutes == pytest.approx(2.0, rel=1e-12), "not 3.0, with what both settings use counted twice"

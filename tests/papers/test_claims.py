@@ -15,7 +15,7 @@ import cbobench
 from cbobench.cli import main
 from cbobench.errors import CbobenchError, Misuse
 from cbobench.papers import evidence
-from cbobench.papers.claim_tables import claims_of, evaluate, shown
+from cbobench.papers.claim_tables import claims_of, evaluate, render_findings
 from cbobench.papers.claims import Claim, findings
 from cbobench.papers.evidence import below, mean_never, near, never, similar, sublinear, vanishes
 from cbobench.report.load import Run
@@ -114,8 +114,8 @@ def test_shuffled_pairs_do_not_hold(made):
         one, two = a.final("regret").to_numpy(), b.final("regret").to_numpy()
         mixed = evidence.difference(np.where(labels, one, two), np.where(labels, two, one))
         return [
-            evidence.Part("", "", evidence.side(mixed.mean_low, mixed.mean_high, 0.0), mixed.mean, mixed.mean_low,
-                          mixed.mean_high, mixed.n, SEEDS, mixed.p)
+            evidence.Part("", "", evidence.verdict_below(mixed.mean_low, mixed.mean_high, 0.0), mixed.mean,
+                          mixed.mean_low, mixed.mean_high, mixed.n, SEEDS, mixed.p)
         ]  # fmt: skip
 
     assert verdict(made, shuffle).verdict == "undecided"
@@ -172,7 +172,7 @@ def test_failed_cells_and_one_seed(made, played, tmp_path):
     rewrite(made, "oracle", {}, status="failed")
     found = verdict(made, lambda a, b: [below("regret", a, b)])
     assert (found.n, found.expected, found.verdict) == (SEEDS // 2, SEEDS, "holds")
-    assert f"{SEEDS // 2}/{SEEDS}" in shown([found])
+    assert f"{SEEDS // 2}/{SEEDS}" in render_findings([found])
     (tmp_path / "one.yaml").write_text(SUITE.replace(f"seeds: {SEEDS}", "seeds: 1"))
     cbobench.run(tmp_path / "one.yaml", out=tmp_path / "single", cpus=0)
     for test in (
@@ -198,7 +198,7 @@ def test_what_a_run_lacks(made):
     other = Claim("X2", "", "", "", ("stocks",), ("random",), lambda case: [])
     (found,) = findings([Run(made)], [other])
     assert found.note == "needs stocks"
-    assert "1 claim, 0 settings: 1 is not in these runs" in shown([found])
+    assert "1 claim, 0 settings: 1 is not in these runs" in render_findings([found])
 
 
 def test_the_seventeen_claims_are_there():
@@ -239,7 +239,7 @@ def test_the_command(made, tmp_path, capsys):
 
 
 def test_strict_does_not_pass_what_was_not_tested(made, tmp_path, capsys):
-    """A gate that tests nothing is open for want of a question, not for want of an error."""
+    """A gate that tests nothing must not pass."""
     other = MINE.replace('"mine"', '"other"').replace('"rkhs-1d",)', '"stocks",)').replace("claims = ", "claims += ")
     (tmp_path / "mine.py").write_text(MINE.replace('"random"', '"ckb-ts"'))
     words = ["claims", str(made), "--recipe", str(tmp_path / "mine.py")]

@@ -57,8 +57,9 @@ def test_the_map_is_of_these_claims_and_suites(script, stored):
     assert all(map["cpu_minutes"] > 0 and map["seeds"][0] == map["seeds"][1] for map in stored["maps"])
 
 
+@pytest.mark.slow
 def test_counts_of_a_short_run(script, tmp_path):
-    """Every setting of a suite is counted once per axis, and every cell of a claim paid once."""
+    """Every setting of a suite counts once per axis, every cell of a claim once in its cost."""
     words = ["--seeds", "2", "--horizon", "20", "--cpus", "0", "--only", "*B=norm*"]
     assert main(["run", "map_zhou_ji_synthetic", "--out", str(tmp_path / "run"), *words]) == 0
     stored = script.measured([tmp_path / "run"])

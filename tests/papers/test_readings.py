@@ -21,7 +21,7 @@ claims = [Claim("mine", "UCB is below TS", "me", "", ("rkhs-1d",), ("ckb-ucb", "
 """
 
 
-def test_settings_are_tested_apart(tmp_path):
+def test_each_setting_is_a_finding(tmp_path):
     """Variants that share a swept parameter go together; a reading of one method is combined with the others."""
     (tmp_path / "s.yaml").write_text(
         "suite: s\nhorizon: 5\nseeds: 2\nproblems:\n  - rkhs-1d\nalgorithms:\n"
@@ -86,8 +86,8 @@ def test_claims_across_runs_know_their_axes_and_whose_a_setting_is(tmp_path):
     assert words.count("scaled true") == words.count("admmbo: scaled true") == 1
 
 
-def test_many_readings_take_no_product():
-    """Sixty readings of each of five methods: their product has 8e8 choices, those that agree are 60."""
+def test_many_readings_are_not_multiplied():
+    """Five methods with 60 readings each have 8e8 combinations, but 60 that agree."""
     names = [f"{i % 3}.{j}" for i in range(3) for j in range(20)]
     some = [made_up(name, x=word[0], y=word[2:]) for name in "abcde" for word in names]
     assert len(list(choices(some))) == 60
