@@ -28,8 +28,8 @@ from cbobench.opponents.library import LibraryMethod
 from cbobench.problems import PROBLEMS
 from tests.conftest import ROOT
 
-QUICK = ["README.md", "docs/tutorial.md", "docs/bundles.md"]
-SLOW = ["docs/report.md", "docs/reading.md", "docs/suites.md", "docs/own_method.md", "docs/own_problem.md"]
+FIRST = ["README.md", "docs/bundles.md"]
+OTHERS = [f"docs/{name}.md" for name in ("tutorial", "report", "reading", "suites", "own_method", "own_problem")]
 TEXTS = sorted(path.relative_to(ROOT).as_posix() for path in [*ROOT.glob("*.md"), *(ROOT / "docs").glob("*.md")])
 BLOCK = re.compile(r"^```(\w*)\n(.*?)^```$", flags=re.M | re.S)
 EXTRA = re.compile(r'pip install "cbobench\[(\w+)\]"')
@@ -104,7 +104,7 @@ def play(text: str, folder: Path) -> int:
     return len(blocks)
 
 
-@pytest.mark.parametrize("page", [*QUICK, *(pytest.param(page, marks=pytest.mark.slow) for page in SLOW)])
+@pytest.mark.parametrize("page", [*FIRST, *(pytest.param(page, marks=pytest.mark.long) for page in OTHERS)])
 def test_the_code_of_a_page_runs(page, tmp_path):
     parts = sections((ROOT / page).read_text(encoding="utf-8"))
     assert play("".join(part for part in parts if not lacks(part)), tmp_path)
@@ -114,7 +114,7 @@ def test_the_code_of_a_page_runs(page, tmp_path):
 
 def test_no_page_with_code_is_left_out():
     coded = {page for page in TEXTS if any(language for language, _ in BLOCK.findall((ROOT / page).read_text()))}
-    assert coded == {*QUICK, *SLOW}
+    assert coded == {*FIRST, *OTHERS}
 
 
 def test_a_page_that_is_wrong_is_found_out(tmp_path):

@@ -140,7 +140,7 @@ def test_a_problem_of_each_form_is_drawn(name):
     assert ("look-alike" in said["text"]) == (name == "stocks")
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_the_site_is_built_without_a_warning(tmp_path):
     if missing := [name for name in ("sphinx", "myst_parser", "furo") if find_spec(name) is None]:
         pytest.skip(f"{', '.join(missing)} not installed (pip install -e '.[docs]'); `make site` builds it all")

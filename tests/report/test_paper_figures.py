@@ -33,7 +33,7 @@ def drawn(tmp_path_factory):
     return out, paths, missing
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_all_figures_of_all_papers_are_drawn(drawn):
     out, paths, missing = drawn
     found = {}
@@ -54,7 +54,7 @@ def test_all_figures_of_all_papers_are_drawn(drawn):
     }
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_boxes_and_trade_offs_have_their_numbers_behind_them(drawn):
     out, _, _ = drawn
     boxes = pd.read_csv(out / "figures" / "shi_eryilmaz_2022_fig2.csv")

@@ -183,7 +183,14 @@ def test_recipes_are_refused_when_they_are_none(finished, tmp_path):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", sorted(name for name in resources.recipes() if not name.endswith("_claims")))
+@pytest.mark.parametrize(
+    "name",
+    [
+        name if name == "zhou_ji_2022" else pytest.param(name, marks=pytest.mark.long)
+        for name in sorted(resources.recipes())
+        if not name.endswith("_claims")
+    ],
+)
 def test_recipes_run_by_path_and_draw_the_same_bytes(name, finished, drawn, tmp_path):
     done = subprocess.run(
         [sys.executable, ROOT / "analysis" / f"{name}.py", finished, tmp_path / "out"],
