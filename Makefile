@@ -7,7 +7,7 @@ RUN    ?= runs/quickstart
 WORKERS ?= auto
 PYTEST  = OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n $(WORKERS) --maxprocesses 8 --dist loadgroup
 
-.PHONY: demo test test-long fast browser-test lint hooks bench chaos scale maximiser paper-figures claims maps literature bundles reference pages site wheel dist wheel-test lowest clean
+.PHONY: demo test test-long fast browser-test lint hooks bench chaos scale maximiser paper-figures claims maps literature reference pages site wheel dist wheel-test lowest clean
 
 demo: .make/install  ## play the quickstart suite, print its table, draw its figures
 	$(BIN)/cbobench run quickstart --out $(RUN)
@@ -67,11 +67,6 @@ RUN_LITERATURE ?= runs/literature-full
 literature: .make/install  ## play the suite literature_full, write docs/literature.md and the table in README.md (hours)
 	$(BIN)/python docs/literature.py --run $(RUN_LITERATURE)
 
-BUNDLES    ?= runs/bundles
-LITERATURE ?= $(wildcard runs/literature*)
-bundles: .make/install  ## export the runs of the paper and literature suites into $(BUNDLES), write their sizes into docs/bundles.md
-	$(BIN)/python docs/bundles.py $(PAPER) $(LITERATURE) --out $(BUNDLES)
-
 reference: .make/install  ## derive the reference of a problem on a box: NAME=gramacy, or module:Class of your own
 	$(BIN)/cbobench reference $(NAME)
 
@@ -94,12 +89,12 @@ dist: .make/lint  ## build what is published, wheel and source archive, into dis
 
 # The wheel in a bare environment, from another directory: nothing of the checkout is on the path.
 WHEEL_TEST = $(CURDIR)/.make/wheel-test
-wheel-test: .make/install  ## the demo and every test again, from the built wheel
+wheel-test: .make/install  ## two seeds of the demo and every test again, from the built wheel
 	rm -rf $(WHEEL_TEST) && mkdir -p $(WHEEL_TEST)/elsewhere
 	$(BIN)/pip wheel --quiet --disable-pip-version-check --no-deps --wheel-dir $(WHEEL_TEST)/dist .
 	$(PYTHON) -m venv $(WHEEL_TEST)/venv
 	$(WHEEL_TEST)/venv/bin/pip install --quiet --disable-pip-version-check $(WHEEL_TEST)/dist/*.whl
-	cd $(WHEEL_TEST)/elsewhere && ../venv/bin/cbobench run quickstart && ../venv/bin/cbobench figures runs/quickstart
+	cd $(WHEEL_TEST)/elsewhere && ../venv/bin/cbobench run quickstart --seeds 2 && ../venv/bin/cbobench figures runs/quickstart
 	$(WHEEL_TEST)/venv/bin/pip install --quiet --disable-pip-version-check "$$(echo $(WHEEL_TEST)/dist/*.whl)[test]"
 	cp -r tests .ci .github .pre-commit-config.yaml suites analysis benchmarks deploy docs *.md *.yaml LICENSE Makefile pyproject.toml $(WHEEL_TEST)/elsewhere
 	cd $(WHEEL_TEST)/elsewhere && $(PYTEST:$(BIN)/%=../venv/bin/%) $(ARGS)
