@@ -30,9 +30,6 @@ from cbobench.results.store import machine_id
 from cbobench.words import count_noun
 
 LEFT_OUT = {"__pycache__", "data", "runs", "figures", "tests", "venv", "env", "node_modules"}
-LIMIT = 512 * 2**20
-"""Bytes that Ray takes of a package, unless its `SETTING` says otherwise."""
-SETTING = "RAY_max_grpc_message_size"
 WAIT = 30.0  # seconds for which nodes are waited for
 SHOWN = 4  # nodes that a message names
 
@@ -59,39 +56,11 @@ class Code:
         return sorted({str(folder / Path(name).parts[0]) for name in self.files})
 
 
-@dataclass(frozen=True)
-class ForWorker:
-    """A thing for a worker that looks for modules in some folders, too, after all else, and works in a place.
-
-    The worker is prepared before it unpickles the thing, which may be of a class of the user's.
-    """
-
-    thing: Any
-    folders: Collection[str]
-    place: str | None
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        return _second, (_Preparation(self.folders, self.place), self.thing)
-
-
-@dataclass(frozen=True)
-class _Preparation:
-    folders: Collection[str]
-    place: str | None
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        return prepare_worker, (self.folders, self.place)
-
-
 def prepare_worker(folders: Collection[str], place: str | None) -> None:
     """Look for modules in some folders, too, after all else; work in a place."""
     sys.path += [folder for folder in folders if folder not in sys.path]
     if place is not None:
         os.chdir(place)
-
-
-def _second(_: None, thing: Any) -> Any:
-    return thing
 
 
 def collect_code(sources: Mapping[tuple[str, str], str], ship: bool) -> Code:
@@ -102,7 +71,7 @@ def collect_code(sources: Mapping[tuple[str, str], str], ship: bool) -> Code:
         ship: whether it is sent.
 
     Raises:
-        Misuse: it cannot be sent: it is larger than Ray takes, or lies in an archive.
+        Misuse: it cannot be sent, because it lies in an archive.
     """
     needed: dict[str, Path] = {}
     for problem, algorithm in sources:
@@ -117,23 +86,8 @@ def collect_code(sources: Mapping[tuple[str, str], str], ship: bool) -> Code:
         return Code(sources, folders=sorted({str(place.parent) for place in places if place is not None}))
     files: dict[str, Path] = {}
     for top in tops:
-        found = dict(_files(top, set(needed.values())))
-        size = sum(path.stat().st_size for path in found.values())
-        if size > size_limit():
-            largest = max(found.items(), key=lambda entry: entry[1].stat().st_size)[0]
-            raise Misuse(
-                f"--ship would send {count_noun(len(found), 'file')} of {top}, {size / 2**20:.1f} MiB (the largest is "
-                f"{largest}); Ray takes {size_limit() / 2**20:.0f} MiB: move what is no code into a folder data/, "
-                "or install it on every machine"
-            )
-        files |= found
+        files |= _files(top, set(needed.values()))
     return Code(sources, files)
-
-
-def size_limit() -> int:
-    """Bytes that this Ray takes."""
-    given = os.environ.get(SETTING, "")
-    return int(given) if given.isdecimal() else LIMIT
 
 
 def _files(top: str, needed: Collection[Path]) -> Iterator[tuple[str, Path]]:

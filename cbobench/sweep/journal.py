@@ -11,7 +11,6 @@ import json
 import os
 import platform
 import time
-from collections.abc import Callable
 from contextlib import suppress
 from datetime import UTC, datetime
 from pathlib import Path
@@ -42,43 +41,30 @@ class Journal:
         self.name = f"log/{datetime.now(UTC):%Y%m%dT%H%M%S.%f}-{platform.node()}-{os.getpid()}.jsonl"
         self._add("resumed" if todo.done else "started", cells=todo.cells, done=todo.done, tasks=len(todo.tasks))
 
-    def beside(
-        self,
-        on_receipt: Callable[[Receipt], None],
-        on_note: Callable[[str], None],
-        when_played: Callable[[Outcome], None],
-    ) -> tuple[Callable[[Receipt], None], Callable[[str], None], Callable[[Outcome], None]]:
-        """What a sweep calls, with the log written first."""
+    def record_receipt(self, receipt: Receipt) -> None:
+        """Write that a task was played, and which of its cells failed."""
+        counts = {"ok": receipt.ok, "failed": receipt.failed, "rounds": receipt.rounds}
+        self._add("played", task=receipt.task, **counts, took=receipt.seconds and round(receipt.seconds, 3))
+        for error in receipt.errors:
+            self._add("failed", cell=error)
+        self._write()
 
-        def receipt_came(receipt: Receipt) -> None:
-            counts = {"ok": receipt.ok, "failed": receipt.failed, "rounds": receipt.rounds}
-            self._add("played", task=receipt.task, **counts, took=receipt.seconds and round(receipt.seconds, 3))
-            for error in receipt.errors:
-                self._add("failed", cell=error)
+    def record_note(self, text: str) -> None:
+        """Write a note, once a task was played."""
+        self._add("note", text=text)
+        if self.written:
             self._write()
-            on_receipt(receipt)
 
-        def noted(text: str) -> None:
-            self._add("note", text=text)
-            if self.written:
-                self._write()
-            on_note(text)
-
-        def ended(outcome: Outcome) -> None:
-            counts = {"played": outcome.played, "failed": outcome.failed, "absent": len(outcome.absent)}
-            self._add("ended", **counts, stopped=outcome.stopped)
-            if outcome.tasks:
-                self._write(over=True)
-            when_played(outcome)
-
-        return receipt_came, noted, ended
+    def record_end(self, outcome: Outcome) -> None:
+        """Write how the call ended."""
+        counts = {"played": outcome.played, "failed": outcome.failed, "absent": len(outcome.absent)}
+        self._add("ended", **counts, stopped=outcome.stopped)
+        if outcome.tasks:
+            self._write(over=True)
 
     def _add(self, event: str, **more: Any) -> None:
-        count = self.written + len(self.lines)
-        if count > LINES and event != "ended":
+        if self.written + len(self.lines) >= LINES and event != "ended":
             return
-        if count == LINES:
-            event, more = "full", {"text": f"{LINES} lines; only the end follows"}
         seconds = round(time.monotonic() - self.began, 3)
         content = {"time": datetime.now(UTC).isoformat(timespec="milliseconds"), "event": event, "seconds": seconds}
         self.lines.append(json.dumps(content | more) + "\n")

@@ -12,12 +12,10 @@ from __future__ import annotations
 
 import os
 import pickle
-import socket
 import sys
 import threading
 import time
 from collections.abc import Callable, Collection, Iterator, Mapping
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from math import inf
 from pathlib import Path, PurePosixPath
@@ -26,12 +24,13 @@ from typing import Any
 
 from cbobench.errors import CbobenchError, Misuse
 from cbobench.play.failure import describe_error
-from cbobench.play.task import Receipt, Task, explain_crash, play_task_on_worker
+from cbobench.play.task import Receipt, Task, WorkerCrashed, explain_crash, play_task_on_worker
+from cbobench.play.watch import TooLong
 from cbobench.problems.base import Problem
 from cbobench.results.folder import RunFolder
 from cbobench.results.lease import send_heartbeat
 from cbobench.suite.settings import ONE, Demand
-from cbobench.sweep.cluster import SHOWN, Code, ForWorker, check_nodes
+from cbobench.sweep.cluster import Code, check_nodes, prepare_worker
 from cbobench.sweep.executors import (
     Answer,
     ExecutorDied,
@@ -42,16 +41,13 @@ from cbobench.sweep.executors import (
     spawn,
 )
 from cbobench.sweep.ray_start import start_ray
-from cbobench.words import count_noun
 
 IN_FLIGHT = 256  # at least, on a cluster: Ray's autoscaler sees demand in tasks that wait
 IN_FLIGHT_PER_CPU = 2
 MAX_IN_FLIGHT = 10_000
 POLL = 0.02  # seconds for which the process of Ray listens to Ray alone
-LOOK = 2.0  # seconds between two looks at how large a cluster is, and whether it is well
+LOOK = 2.0  # seconds between two looks at how large a cluster is, and whether its head is alive
 LEAVING = 20.0  # seconds in which Ray shuts down
-SILENT = 5.0  # seconds for which a node may take to answer; it is called twice
-CALLS = 32  # at once
 
 
 class RayExecutor:
@@ -178,25 +174,23 @@ def serve_ray(link: Any) -> None:
         with lock:
             link.send(message)
 
-    sent, folder, cpus, address, code = inbox.get()
+    problems, folder, cpus, address, code = inbox.get()
     try:
-        problems = {title: pickle.loads(problem) for title, problem in sent.items()}  # noqa: S301 - from our own driver
         client = RayClient(problems, folder, cpus, address, code, send)
         ignore_signals()  # once more: Ray takes SIGTERM for itself
         send(client.cpus())
-        nodes = None if address is None else NodeWatch(client.places(), send)
     except BaseException as error:
         send(error if isinstance(error, CbobenchError) else CbobenchError(describe_error(error)[0]))
         os._exit(1)
     try:
-        _pass_on(client, send, inbox, nodes)
+        _pass_on(client, send, inbox)
     except BaseException as error:
         send(error if isinstance(error, CbobenchError) else ExecutorDied(f"Ray has ended ({describe_error(error)[0]})"))
     finally:
         os._exit(0)
 
 
-def _pass_on(client: RayClient, send: Callable[[Any], None], inbox: Any, nodes: NodeWatch | None) -> None:
+def _pass_on(client: RayClient, send: Callable[[Any], None], inbox: Any) -> None:
     looked, known = time.monotonic(), client.cpus()
     tasks: dict[str, Task] = {}
     while True:
@@ -222,33 +216,34 @@ def _pass_on(client: RayClient, send: Callable[[Any], None], inbox: Any, nodes: 
             if now != known:
                 send(now)
                 known = now
-            if nodes is not None:
-                nodes.places = client.places()
 
 
 class RayClient:
-    """Submits tasks to Ray and collects them, in the process of Ray. Arguments and errors as for `RayExecutor`."""
+    """Submits tasks to Ray and collects them, in the process of Ray.
+
+    Arguments and errors are those of `RayExecutor`, but the problems are pickled (see `play_on_ray`).
+    """
 
     here = False  # whether Ray runs on this machine alone
 
     def __init__(
         self,
-        problems: Mapping[str, Problem],
+        problems: Mapping[str, bytes],
         folder: RunFolder,
         cpus: int | None,
         address: str | None,
-        code: Code | None = None,
-        note: Callable[[str], None] = lambda text: None,
+        code: Code | None,
+        note: Callable[[str], None],
     ) -> None:
         self.folder, self.here = folder, address is None
         self.flight: dict[Any, Task] = {}
         self.ray = start_ray(cpus, address, code)
         if code is not None:
             check_nodes(self.ray, folder, code, note)
-        place = str(Path.cwd()) if self.here else None
-        folders = () if code is None else code.folders
-        self.problems = {title: self.ray.put(ForWorker(problem, folders, place)) for title, problem in problems.items()}
-        self.remote = self.ray.remote(play_task_on_worker).options(max_retries=0, num_cpus=1)
+        self.place = str(Path.cwd()) if self.here else None
+        self.folders = () if code is None else code.folders
+        self.problems = {title: self.ray.put(problem) for title, problem in problems.items()}
+        self.remote = self.ray.remote(play_on_ray).options(max_retries=0, num_cpus=1)
         from ray.util import metrics
 
         self.metrics = SweepMetrics(metrics, folder.uri)
@@ -262,17 +257,14 @@ class RayClient:
         found: list[tuple[str, Any]] = getattr(node, "dead_processes", list)()
         return [kind for kind, _ in found if kind in ("raylet", "gcs_server")]
 
-    def places(self) -> set[tuple[str, int]]:
-        """Host and port of every node that Ray counts as alive."""
-        return {(node["NodeManagerAddress"], node["NodeManagerPort"]) for node in self.ray.nodes() if node["Alive"]}
-
     def cpus(self) -> int:
         """CPUs that there are now, at least 1."""
         return max(1, int(self.ray.cluster_resources().get("CPU", 1)))
 
     def submit(self, task: Task) -> None:
         remote = self.remote if task.demand == ONE else self._remote_for(task.demand)
-        self.flight[remote.remote(self.problems[task.pair.problem.title], task, self.folder)] = task
+        problem = self.problems[task.pair.problem.title]
+        self.flight[remote.remote(problem, self.folders, self.place, task, self.folder)] = task
         self.metrics.count_in_flight(len(self.flight))
 
     def _remote_for(self, demand: Demand) -> Any:
@@ -329,54 +321,12 @@ class RayClient:
         self.folder.remove_temporary([task.name for task in self.flight.values()])
 
 
-class NodeWatch:
-    """Says when nodes of a cluster fall silent, and when none is any more: Ray says nothing, and waits for long.
-
-    Looks from a thread of its own, as calls to Ray hang where its head is what cannot be reached. A node that never
-    answered us, from behind a firewall, say, is not missed.
-
-    Args:
-        places: host and port of the nodes, to be kept up to date.
-        note: called with one line.
-    """
-
-    def __init__(self, places: set[tuple[str, int]], note: Callable[[str], None]) -> None:
-        self.places, self.note = places, note
-        self.answered: set[tuple[str, int]] = set()
-        self.missed: set[tuple[str, int]] = set()
-        self.said = False
-        threading.Thread(target=self._watch, daemon=True).start()
-
-    def _watch(self) -> None:
-        while True:
-            self.look()
-            time.sleep(LOOK)
-
-    def look(self) -> None:
-        """Call every node; one that does not answer twice in a row is silent."""
-        places = self.places
-        with ThreadPoolExecutor(CALLS) as pool:
-            there = {place for place, well in zip(places, pool.map(answers, places), strict=True) if well}
-        self.answered |= there
-        before, self.missed = self.missed, (self.answered & places) - there
-        silent = before & self.missed
-        if silent and not self.said:
-            hosts = sorted({host for host, _ in silent})
-            shown = ", ".join(hosts[:SHOWN]) + (", …" if len(hosts) > SHOWN else "")
-            count = f"{len(silent)} of {count_noun(len(places), 'node')}"
-            self.note(f"silent: {count} ({shown}); what plays there is waited for")
-        elif self.said and not self.missed:
-            self.note("no node is silent any more")
-        self.said = bool(silent or (self.said and self.missed))
-
-
-def answers(place: tuple[str, int]) -> bool:
-    """Whether a node can be reached."""
-    try:
-        socket.create_connection(place, timeout=SILENT).close()
-    except OSError:
-        return False
-    return True
+def play_on_ray(
+    problem: bytes, folders: Collection[str], place: str | None, task: Task, folder: RunFolder
+) -> Receipt | WorkerCrashed | TooLong:
+    """Play a task on a worker of Ray. The problem comes pickled, because its class may lie in one of the folders."""
+    prepare_worker(folders, place)
+    return play_task_on_worker(pickle.loads(problem), task, folder)  # noqa: S301 - from our own driver
 
 
 class SweepMetrics:

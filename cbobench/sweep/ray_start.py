@@ -13,7 +13,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from cbobench.errors import Misuse, show
+from cbobench.errors import Misuse
 from cbobench.registry import search_path
 from cbobench.results.store import first_line
 from cbobench.sweep.cluster import Code
@@ -101,12 +101,9 @@ def start_ray(cpus: int | None, address: str | None, code: Code | None = None) -
     except (ConnectionError, RuntimeError, ValueError, ray.exceptions.RayError) as error:
         where = address or "this machine"
         if "Unauthenticated" in said.read_text(errors="replace") or type(error).__name__ == "AuthenticationError":
-            here = "there is none here" if not _has_token() else "the one here is another"
-            if os.environ.get("RAY_AUTH_MODE", "token") != "token":
-                here = f"RAY_AUTH_MODE is {show(os.environ['RAY_AUTH_MODE'])} here"
             raise Misuse(
-                f"Ray at {where} asks for a token, and {here}; copy ~/.ray/auth_token from its head, or set "
-                "RAY_AUTH_MODE=token and RAY_AUTH_TOKEN to what they are there"
+                f"Ray at {where} asks for another token than this machine's; copy ~/.ray/auth_token from its head, "
+                "or set RAY_AUTH_MODE=token and RAY_AUTH_TOKEN to what they are there"
             ) from error
         raise Misuse(f"cannot start on Ray at {where}: {first_line(error)}; is the cluster up?") from error
     return ray

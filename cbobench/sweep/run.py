@@ -193,13 +193,22 @@ def execute(
 
     Ctrl-C, SIGTERM or SIGHUP stops it: what is published stays, and the same command resumes (`stopped` is then true).
     """
-    on_receipt, on_note, when_played = Journal(todo).beside(on_receipt, on_note, when_played)
+    journal = Journal(todo)
+
+    def note(text: str) -> None:
+        journal.record_note(text)
+        on_note(text)
+
+    def end(outcome: Outcome) -> None:
+        journal.record_end(outcome)
+        when_played(outcome)
+
     receipts: list[Receipt] = []
     stopped, limit = False, Budget(budget)
     scheduler: Scheduler | None = None
     folder = todo.folder
-    for note in (*todo.notes, *(f"not played: {line}" for line in todo.record.unplayable)):
-        on_note(note)
+    for text in (*todo.notes, *(f"not played: {line}" for line in todo.record.unplayable)):
+        note(text)
 
     def outcome() -> Outcome:
         errors = tuple(error for receipt in receipts for error in receipt.errors)
@@ -213,10 +222,10 @@ def execute(
     if not todo.tasks:
         _write_record(todo, new_call_id())
         done = outcome()
-        when_played(done)
+        end(done)
         return done
     inline = choose_engine(engine, cpus, address) == "inline"
-    with interruptible() as interrupted, Lease(todo.folder, todo.tasks.cells, on_note) as lease:
+    with interruptible() as interrupted, Lease(todo.folder, todo.tasks.cells, note) as lease:
         executor: Executor | None = None
         try:
             todo = _refresh_plan(todo, lease)
@@ -225,10 +234,10 @@ def execute(
             if todo.tasks:
                 executor = start_executor(
                     todo.suite.problems, todo.folder, todo.tasks, engine=engine, cpus=cpus, address=address, ship=ship,
-                    note=on_note,
+                    note=note,
                 )  # fmt: skip
                 pace = blocks.Pace(todo.suite.problems, todo.measured)
-                scheduler = Scheduler(todo.folder, todo.tasks, executor, pace, on_note, limit)
+                scheduler = Scheduler(todo.folder, todo.tasks, executor, pace, note, limit)
                 counter, in_play = RoundCounter(todo.tasks), scheduler.cells_in_play
                 on_start(counter)
                 lease.report_progress(lambda: counter.report() | {"playing": in_play()})
@@ -236,6 +245,7 @@ def execute(
             for receipt in () if scheduler is None else scheduler.play():
                 receipts.append(receipt)
                 counter.add(receipt)
+                journal.record_receipt(receipt)
                 on_receipt(receipt)
                 interrupted.check()
                 if fail_fast and receipt.failed:
@@ -245,7 +255,7 @@ def execute(
                 if not inline:
                     lease.start_heartbeat_thread()  # nobody forks any more, and to merge takes minutes
                 remove_leftovers(todo.folder, lease.id, over=True)
-                compact_if_large(todo.folder, on_note)
+                compact_if_large(todo.folder, note)
         except KeyboardInterrupt:
             stopped = True
         finally:
@@ -253,7 +263,7 @@ def execute(
             try:
                 if sys.exception() is None:
                     done = outcome()
-                    when_played(done)
+                    end(done)
             finally:
                 if executor is not None:
                     executor.close()

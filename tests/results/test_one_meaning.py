@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-import json
-
 import pytest
 
 import cbobench
-from cbobench.errors import DamagedRun, Misuse
+from cbobench.errors import Misuse
 from cbobench.report.load import Run
 from cbobench.report.summary import summary
 from cbobench.suite.load import load
-from tests.helpers import write_manifest
 
 SUITE = "suite: o\nhorizon: 5\nseeds: {seeds}\nproblems:\n{problems}algorithms: [random, oracle]\n"
 
@@ -100,18 +97,6 @@ def test_only_takes_names_labels_and_titles(write_suite):
     assert {only: len(load(path, only=only).grid.pairs) for only in chosen} == chosen
     with pytest.raises(Misuse, match=r"--only 'orcale' matches nothing; did you mean 'oracle'\? pairs are quarter/"):
         load(path, only="orcale")
-
-
-def test_numbers_of_run_json_are_looked_at(write_suite, tmp_path):
-    run = tmp_path / "o"
-    cbobench.run(write_suite(SUITE.format(seeds=2, problems="  - rkhs-1d\n")), out=run, cpus=0)
-    whole = (run / "run.json").read_text()
-    for key, value in (("block", 0), ("block", "x"), ("seeds", ["a"]), ("horizon", 5.0)):
-        content = json.loads(whole)
-        (content if key == "block" else content["grids"][0])[key] = value
-        write_manifest(run, content)
-        with pytest.raises(DamagedRun, match="is not what cbobench writes"):
-            Run(run)
 
 
 def test_a_wrong_option_of_run_is_a_line(write_suite):

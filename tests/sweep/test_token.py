@@ -109,11 +109,7 @@ def homes(tmp_path):
 def test_a_head_is_joined_with_the_token_of_this_home(tmp_path, play, homes, full):
     """A head asks for a token where there is one as it starts."""
     with_token, without = homes
-    refusals = {
-        "the one here is another": {"RAY_AUTH_TOKEN": "00" * 16},
-        "there is none here": {},
-        "RAY_AUTH_MODE is 'disabled' here": {"RAY_AUTH_MODE": "disabled"},
-    }
+    refusals = [{"RAY_AUTH_TOKEN": "00" * 16}, {}, {"RAY_AUTH_MODE": "disabled"}]
     programs = {"plain": ("-m", "cbobench"), "imported": ("-c", JOINED)}
     asks_by_itself = [int(part) for part in version("ray").split(".")[:2]] >= [2, 59]
     address, asks = started(with_token | ({} if asks_by_itself else {"RAY_AUTH_MODE": "token"}), tmp_path)
@@ -122,11 +118,10 @@ def test_a_head_is_joined_with_the_token_of_this_home(tmp_path, play, homes, ful
             done = play(address, out, with_token, program)
             assert done.returncode == 0, done.stderr
             assert [*cbobench.load_cells(tmp_path / out)["status"]] == ["ok", "ok"]
-        for says, more in [*refusals.items()][: 3 if full else 1]:
+        for more in refusals[: 3 if full else 1]:
             done = play(address, "refused", without | more)
             assert done.returncode == 2, done.stderr
-            wanted = f"Ray at {address} asks for a token, and {says}; copy ~/.ray/auth_token from its head, or set RAY_"
-            assert wanted in done.stderr
+            assert f"Ray at {address} asks for another token than this machine's; copy ~/.ray/auth" in done.stderr
 
 
 @pytest.mark.long

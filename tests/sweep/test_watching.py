@@ -61,9 +61,8 @@ def test_a_call_writes_a_line_per_event(write_suite, tmp_path, monkeypatch):
 def test_a_log_is_bounded(small_suite, tmp_path, monkeypatch):
     monkeypatch.setattr(journal, "LINES", 6)
     cbobench.run(small_suite(horizon=3), out=tmp_path / "run", cpus=0, block=1)
-    ((*lines, full, ended),) = logs(tmp_path / "run")
+    ((*lines, ended),) = logs(tmp_path / "run")
     assert len(lines) == 6
-    assert full["event"] == "full"
     assert ended | {"event": "ended", "played": 12} == ended
 
 
@@ -120,11 +119,10 @@ def test_where_files_cannot_grow_the_log_is_uploaded_whole(small_suite, tmp_path
 
     log = journal.Journal(plan(small_suite(horizon=3), out=tmp_path / "run", cpus=0))
     monkeypatch.setattr(log, "folder", SimpleNamespace(local=False, publish=publish))
-    receipt_came, noted, _ = log.beside(lambda receipt: None, lambda text: None, lambda outcome: None)
-    noted("played by this process")
-    receipt_came(Receipt("a", 1, 0, 3, ()))
+    log.record_note("played by this process")
+    log.record_receipt(Receipt("a", 1, 0, 3, ()))
     assert uploads == [], "once a minute"
     monkeypatch.setattr(journal, "UPLOAD", 0.0)
-    receipt_came(Receipt("b", 1, 0, 3, ()))
+    log.record_receipt(Receipt("b", 1, 0, 3, ()))
     assert uploads == [log.name]
     assert len(log.lines) == 4, "the next upload has them all"
