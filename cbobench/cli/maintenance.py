@@ -112,10 +112,9 @@ def do_remove(options: argparse.Namespace, given: list[str]) -> int:
     folder = open_run(options.run)
     folder.refuse_bundle("give a run folder; a bundle is exported again")
     cells = matching_cells(folder, options.pairs)
-    for strip in cells.strips:
-        print(
-            printable(f"{strip.pair.title}: {count_noun(len(strip), 'cell')} of {count_noun(strip.horizon, 'round')}")
-        )
+    for some in cells.by_pair:
+        count = f"{count_noun(len(some), 'cell')} of {count_noun(some.horizon, 'round')}"
+        print(printable(f"{some.pair.title}: {count}"))
     if not options.yes:
         ask = f"remove {count_noun(len(cells), 'cell')} from {folder}, and all that was played of them? [y/N] "
         if not sys.stdin.isatty():

@@ -115,9 +115,9 @@ _found: WeakKeyDictionary[Run, dict[str | None, list[Group]]] = WeakKeyDictionar
 def _group_cells(run: Run, only: str | None) -> list[Group]:
     labels = run.record.labels("problems"), run.record.labels("algorithms")
     asked: dict[tuple[str, str, int], dict[str, int]] = {}
-    for strip in (run.record if only is None else run.record.only(only)).cells.strips:
-        key = strip.pair.problem.title, strip.pair.algorithm.title, strip.horizon
-        asked.setdefault(key, {}).update(zip(as_words(strip.ids), map(int, strip.seeds), strict=True))
+    for pair_cells in (run.record if only is None else run.record.only(only)).cells.by_pair:
+        key = pair_cells.pair.problem.title, pair_cells.pair.algorithm.title, pair_cells.horizon
+        asked.setdefault(key, {}).update(zip(as_words(pair_cells.ids), map(int, pair_cells.seeds), strict=True))
     parts = dict(list(run.cells.groupby(["problem", "algorithm", "horizon"], sort=False)))
     found = []
     for (problem, algorithm, horizon), seeds in asked.items():

@@ -185,13 +185,13 @@ class Live:
     def _pairs(self, found: PublishedCells, callers: list[Caller]) -> tuple[list[PairState], int]:
         labels = self.record.labels("problems"), self.record.labels("algorithms")
         some: dict[str, list[Any]] = {}
-        for strip in self.record.cells.strips:  # of one pair there are several where several grids ask for it
-            some.setdefault(pair_id(strip.pair, strip.horizon), []).append(strip)
+        for pair_cells in self.record.cells.by_pair:  # of one pair there are several where several grids ask for it
+            some.setdefault(pair_id(pair_cells.pair, pair_cells.horizon), []).append(pair_cells)
         states, orphans = [], 0
-        for key, strips in some.items():
-            pair, horizon = strips[-1].pair, strips[-1].horizon
-            rows, there, failed = _find_published(found, np.concatenate([strip.ids for strip in strips]))
-            seeds = np.concatenate([np.asarray(strip.seeds, dtype=np.int64) for strip in strips])
+        for key, by_pair in some.items():
+            pair, horizon = by_pair[-1].pair, by_pair[-1].horizon
+            rows, there, failed = _find_published(found, np.concatenate([pair_cells.ids for pair_cells in by_pair]))
+            seeds = np.concatenate([np.asarray(pair_cells.seeds, dtype=np.int64) for pair_cells in by_pair])
             held, due, playing, rounds = np.zeros(len(seeds), dtype=bool), ~there, 0, 0
             for caller in callers:
                 for first, end in caller.sign.driver.cells.get(key, ()):
@@ -210,26 +210,31 @@ class Live:
 
     def _failures(self, found: PublishedCells) -> FailureCounts:
         tally = FailureCounts()
-        for strip in self.record.cells.strips if found.failed.any() else ():
-            rows, _, failed = _find_published(found, strip.ids)
-            for seed, row in zip(np.asarray(strip.seeds)[failed].tolist(), rows[failed].tolist(), strict=True):
-                tally.add(f"{strip.pair.label} seed {seed}: {found.table['error'][row].as_py()}")
+        for pair_cells in self.record.cells.by_pair if found.failed.any() else ():
+            rows, _, failed = _find_published(found, pair_cells.ids)
+            for seed, row in zip(np.asarray(pair_cells.seeds)[failed].tolist(), rows[failed].tolist(), strict=True):
+                tally.add(f"{pair_cells.pair.label} seed {seed}: {found.table['error'][row].as_py()}")
         return tally
 
     def _complete(self, found: PublishedCells) -> tuple[list[tuple[str, int, int, int]], Run | None]:
         """Seeds that are ok for every method of a problem, and a run of these cells alone."""
         grids = {(pair.problem.key, grid.horizon): grid for grid in self.record.grids for pair in grid.pairs}
         some: dict[tuple[str, int], list[tuple[Pair, NDArray[np.int64], NDArray[np.bool_]]]] = {}
-        for strip in self.record.cells.strips:
-            (_, there, failed), its = _find_published(found, strip.ids), np.asarray(strip.seeds, dtype=np.int64)
-            some.setdefault((strip.pair.problem.key, strip.horizon), []).append((strip.pair, its, there & ~failed))
+        for pair_cells in self.record.cells.by_pair:
+            (_, there, failed), its = (
+                _find_published(found, pair_cells.ids),
+                np.asarray(pair_cells.seeds, dtype=np.int64),
+            )
+            some.setdefault((pair_cells.pair.problem.key, pair_cells.horizon), []).append(
+                (pair_cells.pair, its, there & ~failed)
+            )
         seeds, parts, labels = [], [], self.record.labels("problems")
-        for key, strips in some.items():
-            pairs = {pair.title: pair for pair, _, _ in strips}
-            asked = np.unique(np.concatenate([its for _, its, _ in strips]))
-            known, count = np.unique(np.concatenate([its[good] for _, its, good in strips]), return_counts=True)
+        for key, by_pair in some.items():
+            pairs = {pair.title: pair for pair, _, _ in by_pair}
+            asked = np.unique(np.concatenate([its for _, its, _ in by_pair]))
+            known, count = np.unique(np.concatenate([its[good] for _, its, good in by_pair]), return_counts=True)
             full = tuple(known[count == len(pairs)].tolist())
-            problem = strips[0][0].problem
+            problem = by_pair[0][0].problem
             seeds.append((labels[problem.title], key[1], len(full), len(asked)))
             if full:
                 methods = tuple({pair.algorithm.title: pair.algorithm for pair in pairs.values()}.values())

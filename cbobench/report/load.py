@@ -105,11 +105,11 @@ class Run:
     def _where(self, holds: Callable[[Pair, NDArray[np.int64]], NDArray[np.bool_]]) -> set[str]:
         """Ids of the published cells for whose pair and rows something holds."""
         found: set[str] = set()
-        for strip in self.record.cells.strips:
-            rows = self.played.find(strip.ids)
+        for pair_cells in self.record.cells.by_pair:
+            rows = self.played.find(pair_cells.ids)
             there = rows != ABSENT
             if there.any():
-                wanted = strip.ids[there][holds(strip.pair, rows[there])]
+                wanted = pair_cells.ids[there][holds(pair_cells.pair, rows[there])]
                 found.update(as_words(wanted))
         return found
 
@@ -167,9 +167,9 @@ class Run:
                 does not know.
         """
         frame = self.cells
-        strips = self.record.cells.strips if "seed" in filters else ()
+        by_pair = self.record.cells.by_pair if "seed" in filters else ()
         known: dict[str, set[Any]] = {
-            "seed": {seed for seeds in {id(s.seeds): s.seeds for s in strips}.values() for seed in seeds},
+            "seed": {seed for seeds in {id(s.seeds): s.seeds for s in by_pair}.values() for seed in seeds},
             "horizon": {grid.horizon for grid in self.record.grids},
             "status": {"ok", "failed"},
         }
@@ -248,9 +248,9 @@ class Run:
     def expected(self) -> pd.DataFrame:
         """One row per (problem, algorithm, horizon) that was asked for, with the number of cells `expected`."""
         counts: dict[tuple[str, str, int], int] = {}
-        for strip in self.record.cells.strips:
-            key = strip.pair.problem.title, strip.pair.algorithm.title, strip.horizon
-            counts[key] = counts.get(key, 0) + len(strip)
+        for pair_cells in self.record.cells.by_pair:
+            key = pair_cells.pair.problem.title, pair_cells.pair.algorithm.title, pair_cells.horizon
+            counts[key] = counts.get(key, 0) + len(pair_cells)
         rows = [(*key, count) for key, count in counts.items()]
         return pd.DataFrame(rows, columns=["problem", "algorithm", "horizon", "expected"])
 

@@ -249,7 +249,7 @@ def matching_cells(folder: RunFolder, glob: str) -> Cells:
     manifest = Manifest.read(folder)
     if manifest.without(manifest.keys(glob)) is None:
         raise Misuse(f"{show(glob)} matches all of {folder}; remove the folder itself, or give another --out")
-    return Cells(manifest.only(glob).cells.strips)
+    return Cells(manifest.only(glob).cells.by_pair)
 
 
 def remove_pairs(folder: RunFolder, glob: str) -> None:
@@ -259,7 +259,7 @@ def remove_pairs(folder: RunFolder, glob: str) -> None:
         Misuse: as `matching_cells`, or someone plays into the folder.
     """
     refuse_played(folder, "remove from it")
-    with Lease(folder, Cells(Manifest.read(folder).cells.strips)) as lease:
+    with Lease(folder, Cells(Manifest.read(folder).cells.by_pair)) as lease:
         lease.start_heartbeat_thread()
         folder, cells = lease.folder, matching_cells(folder, glob)
         manifest = Manifest.read(folder)

@@ -107,7 +107,7 @@ def bundle_files(folder: RunFolder, manifest: Manifest, found: PublishedCells) -
     ids = manifest.cells.ids
     at = found.find(ids)
     rows = at[at != ABSENT]
-    pairs = [manifest.cells.strips[i].pair for i in manifest.cells.of[at != ABSENT].tolist()]
+    pairs = [manifest.cells.by_pair[i].pair for i in manifest.cells.of[at != ABSENT].tolist()]
     cells = found.table.drop_columns([*LEFT_OUT["cells"]]).take(pa.array(rows))
     said = {"problem": [p.problem.title for p in pairs], "algorithm": [p.algorithm.title for p in pairs]}
     said["error"] = [None if text is None else cut_at_path(text) for text in cells["error"].to_pylist()]

@@ -278,8 +278,8 @@ def pair_id(pair: Pair, horizon: int) -> str:
 
 def _seed_ranges_of(cells: Cells) -> SeedRanges:
     found: dict[str, list[int]] = {}
-    for strip in cells.strips:
-        found.setdefault(pair_id(strip.pair, strip.horizon), []).extend(np.asarray(strip.seeds).tolist())
+    for pair_cells in cells.by_pair:
+        found.setdefault(pair_id(pair_cells.pair, pair_cells.horizon), []).extend(np.asarray(pair_cells.seeds).tolist())
     return {key: seed_ranges(seeds) for key, seeds in found.items()}
 
 

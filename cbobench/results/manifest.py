@@ -202,20 +202,20 @@ class Manifest:
     @cached_property
     def cells(self) -> CellIndex:
         """Every cell that was asked for, by id, under its latest spelling."""
-        strips: list[PairCells] = []
+        by_pair: list[PairCells] = []
         before: dict[tuple[tuple[str, str], int], list[PairCells]] = {}
         for g in self.grids:
-            for strip in g.cells.strips:
-                key = strip.pair.key
+            for pair_cells in g.cells.by_pair:
+                key = pair_cells.pair.key
                 earlier = before.setdefault((key, g.horizon), [])
                 if earlier:
                     known = np.concatenate([np.asarray(other.seeds, dtype=np.int64) for other in earlier])
-                    strip = strip.only(~np.isin(np.asarray(strip.seeds, dtype=np.int64), known))
-                if len(strip):
-                    pair = self._latest(strip.pair)
-                    earlier.append(strip if pair == strip.pair else replace(strip, pair=pair))
-                    strips.append(earlier[-1])
-        return CellIndex(strips)
+                    pair_cells = pair_cells.only(~np.isin(np.asarray(pair_cells.seeds, dtype=np.int64), known))
+                if len(pair_cells):
+                    pair = self._latest(pair_cells.pair)
+                    earlier.append(pair_cells if pair == pair_cells.pair else replace(pair_cells, pair=pair))
+                    by_pair.append(earlier[-1])
+        return CellIndex(by_pair)
 
     @cached_property
     def _spelt(self) -> dict[str, dict[str, Variant]]:
@@ -341,19 +341,19 @@ class CellIndex(Mapping[str, Cell]):
     """The cells that a run was asked for, by id, in the order of the suite; a cell is made when it is looked up.
 
     Args:
-        strips: without a cell twice.
+        by_pair: without a cell twice.
 
     Attributes:
-        strips: the same.
-        of: (n,) which strip each cell is of.
+        by_pair: the same.
+        of: (n,) the position in `by_pair` of each cell's pair.
     """
 
-    def __init__(self, strips: Iterable[PairCells]) -> None:
-        self.strips = tuple(strips)
-        self._cells = Cells(self.strips)
+    def __init__(self, by_pair: Iterable[PairCells]) -> None:
+        self.by_pair = tuple(by_pair)
+        self._cells = Cells(self.by_pair)
         self._order = np.argsort(self._cells.ids, kind="stable")
         self._sorted = self._cells.ids[self._order]
-        self.of = np.repeat(np.arange(len(self.strips)), [len(strip) for strip in self.strips])
+        self.of = np.repeat(np.arange(len(self.by_pair)), [len(pair_cells) for pair_cells in self.by_pair])
 
     def __len__(self) -> int:
         return len(self._cells)
@@ -380,7 +380,7 @@ class CellIndex(Mapping[str, Cell]):
 
     def pairs(self, ids: Sequence[str]) -> list[Pair]:
         """The pairs of cells that were asked for."""
-        return [self.strips[i].pair for i in self.of[self.where(ids)].tolist()]
+        return [self.by_pair[i].pair for i in self.of[self.where(ids)].tolist()]
 
 
 REBUILT_FROM = ["cell", "problem", "algorithm", "seed", "horizon", "spec", "status"]

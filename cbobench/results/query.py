@@ -184,26 +184,26 @@ def read_status(folder: RunFolder) -> tuple[Manifest, Status]:
     """The state of every cell that was asked for, from the folder alone."""
     manifest = Manifest.read(folder)
     found, freshness = read_published(folder), Freshness()
-    strips: dict[str, list[PairCells]] = {name: [] for name in ("done", "stale", "missing", "unchecked", "other")}
+    by_pair: dict[str, list[PairCells]] = {name: [] for name in ("done", "stale", "missing", "unchecked", "other")}
     failures: list[tuple[Cell, str]] = []
     cpus: set[str] = set()
-    for strip in manifest.cells.strips:
-        rows = found.find(strip.ids)
+    for pair_cells in manifest.cells.by_pair:
+        rows = found.find(pair_cells.ids)
         there = rows != ABSENT
         failed = there & found.failed[rows] if len(found) else there
         good = there & ~failed
         states = {"missing": ~there, "done": good}
         if good.any():
-            states["stale"] = good & found.has_origin(rows, partial(freshness.stale, strip.pair))
-            states["unchecked"] = good & freshness.unknown(strip.pair)
+            states["stale"] = good & found.has_origin(rows, partial(freshness.stale, pair_cells.pair))
+            states["unchecked"] = good & freshness.unknown(pair_cells.pair)
             states["other"] = good & found.has_origin(rows, freshness.other_libraries)
             cpus |= found.cpus(rows[good])
         for name, wanted in states.items():
             if wanted.any():
-                strips[name].append(strip if wanted.all() else strip.only(wanted))
+                by_pair[name].append(pair_cells if wanted.all() else pair_cells.only(wanted))
         errors = [(i, found.table["error"][rows[i]].as_py()) for i in np.flatnonzero(failed).tolist()]
-        failures += [(strip.cell(i), error or "") for i, error in errors]
-    return manifest, Status(failed=failures, cpus=cpus, **{name: Cells(tuple(some)) for name, some in strips.items()})
+        failures += [(pair_cells.cell(i), error or "") for i, error in errors]
+    return manifest, Status(failed=failures, cpus=cpus, **{name: Cells(tuple(some)) for name, some in by_pair.items()})
 
 
 SHOWN = 5

@@ -270,7 +270,7 @@ def _asked_for(folder: RunFolder) -> Cells:
     """All cells of the run; none where neither manifest nor cells can be read, for then no call can begin."""
     with suppress(DamagedRun, Misuse):
         manifest = Manifest.read(folder) if Manifest.exists(folder) else rebuild_manifest(folder)
-        return Cells(manifest.cells.strips)
+        return Cells(manifest.cells.by_pair)
     return Cells()
 
 

@@ -135,17 +135,17 @@ class Cells(Sequence[Cell]):
     """Cells in order, each made when it is asked for: a million of them take the memory of their seeds.
 
     Attributes:
-        strips: pair by pair.
+        by_pair: pair by pair.
     """
 
-    strips: tuple[PairCells, ...] = ()
+    by_pair: tuple[PairCells, ...] = ()
 
     @cached_property
     def _ends(self) -> list[int]:
-        return list(itertools.accumulate(len(strip) for strip in self.strips))
+        return list(itertools.accumulate(len(pair_cells) for pair_cells in self.by_pair))
 
     def __len__(self) -> int:
-        return self._ends[-1] if self.strips else 0
+        return self._ends[-1] if self.by_pair else 0
 
     @overload
     def __getitem__(self, index: int) -> Cell: ...
@@ -156,18 +156,18 @@ class Cells(Sequence[Cell]):
             return [self[i] for i in range(*index.indices(len(self)))]
         index = range(len(self))[index]
         which = bisect_right(self._ends, index)
-        strip = self.strips[which]
-        return strip.cell(index - self._ends[which] + len(strip))
+        pair_cells = self.by_pair[which]
+        return pair_cells.cell(index - self._ends[which] + len(pair_cells))
 
     def __iter__(self) -> Iterator[Cell]:
-        for strip in self.strips:
-            for i in range(len(strip)):
-                yield strip.cell(i)
+        for pair_cells in self.by_pair:
+            for i in range(len(pair_cells)):
+                yield pair_cells.cell(i)
 
     @cached_property
     def ids(self) -> NDArray[np.uint64]:
         """(n,) their ids as numbers."""
-        return np.concatenate([np.empty(0, np.uint64), *(strip.ids for strip in self.strips)])
+        return np.concatenate([np.empty(0, np.uint64), *(pair_cells.ids for pair_cells in self.by_pair)])
 
     def hold_any(self, ids: NDArray[np.uint64]) -> bool:
         """Whether one of some ids is theirs."""

@@ -109,19 +109,19 @@ def cells_to_play(
         how many of the others are stale.
     """
     if not len(found):
-        return list(grid.cells.strips), None, 0
+        return list(grid.cells.by_pair), None, 0
     freshness = Freshness()
-    strips, attempts, stale = [], [], 0
-    for strip in grid.cells.strips:
-        rows = found.find(strip.ids)
+    by_pair, attempts, stale = [], [], 0
+    for pair_cells in grid.cells.by_pair:
+        rows = found.find(pair_cells.ids)
         there = rows != ABSENT
-        old = there & found.has_origin(rows, partial(freshness.stale, strip.pair))
+        old = there & found.has_origin(rows, partial(freshness.stale, pair_cells.pair))
         anew = (found.failed[rows] & ("failed" in again)) | (old & ("stale" in again))
         play = ~there | anew
         stale += int((old & ~play).sum())
-        strips.append(strip.only(play))
+        by_pair.append(pair_cells.only(play))
         attempts.append(np.where(there, found.attempt[rows], 0)[play])
-    return strips, attempts, stale
+    return by_pair, attempts, stale
 
 
 def measure_cells(grid: Grid, found: PublishedCells) -> list[Measured]:
@@ -131,12 +131,12 @@ def measure_cells(grid: Grid, found: PublishedCells) -> list[Measured]:
         found: read with the column `seconds`.
     """
     result = []
-    for strip in grid.cells.strips if len(found) else ():
-        rows = found.find(strip.ids)
+    for pair_cells in grid.cells.by_pair if len(found) else ():
+        rows = found.find(pair_cells.ids)
         rows = rows[rows != ABSENT]
         took = found.table["seconds"].take(pa.array(rows)).drop_null()
         if len(took):
-            result.append((strip.pair, sum(took.to_pylist()), len(took) * strip.horizon))
+            result.append((pair_cells.pair, sum(took.to_pylist()), len(took) * pair_cells.horizon))
     return result
 
 
@@ -144,23 +144,23 @@ class Tasks(Sequence[Task]):
     """Tasks that play some cells, each made when it is asked for: a million cells take the memory of their seeds.
 
     Args:
-        strips: the cells to play, pair by pair.
+        by_pair: the cells to play, pair by pair.
         block: seeds per task.
         keep: how many rounds are recorded, None for all.
-        attempts: (n,) how often each cell of a strip was played before; None: never.
+        attempts: (n,) how often each cell of a pair was played before; None: never.
         audit: whether the theory is audited.
         timeout: seconds that a cell may take, None where the suite does not say.
         demands: what a task takes of a machine, by the algorithm's title.
 
     Attributes:
-        strips: those with cells, each in the order in which it is played.
-        attempts: of each strip, as given.
+        by_pair: the pairs with cells, each in the order of play.
+        attempts: of each pair, as given.
         sources: hash of the code by the names of problem and algorithm.
     """
 
     def __init__(
         self,
-        strips: Iterable[PairCells],
+        by_pair: Iterable[PairCells],
         block: int,
         keep: int | None,
         attempts: Iterable[NDArray[np.int64]] | None = None,
@@ -170,24 +170,24 @@ class Tasks(Sequence[Task]):
     ) -> None:
         self.block, self.keep, self.audit, self.timeout = block, keep, audit, timeout
         self.demands = demands
-        self.strips: list[PairCells] = []
+        self.by_pair: list[PairCells] = []
         self.attempts: list[NDArray[np.int64] | None] = []
         cuts: list[NDArray[np.int64]] = []
-        listed = [strip for strip in strips if len(strip)]
+        listed = [pair_cells for pair_cells in by_pair if len(pair_cells)]
         before = [None] * len(listed) if attempts is None else [some for some in attempts if len(some)]
-        for strip, played in zip(listed, before, strict=True):
-            number = np.asarray(strip.seeds, dtype=np.int64) // block
+        for pair_cells, played in zip(listed, before, strict=True):
+            number = np.asarray(pair_cells.seeds, dtype=np.int64) // block
             order = np.argsort(number, kind="stable")
             first = np.flatnonzero(np.diff(number[order], prepend=-1))
             ends = np.append(first[1:], len(order))
-            which = np.full(len(first), len(self.strips))
+            which = np.full(len(first), len(self.by_pair))
             cuts.append(np.stack([number[order][first], which, first, ends]))
-            self.strips.append(strip.only(order))
+            self.by_pair.append(pair_cells.only(order))
             self.attempts.append(None if played is None else played[order])
         found = np.concatenate(cuts, axis=1) if cuts else np.empty((4, 0), dtype=np.int64)
         self._cuts = found[1:, np.lexsort((found[1], found[0]))]
         self.sources: dict[tuple[str, str], str] = {}
-        for pair in (strip.pair for strip in self.strips):
+        for pair in (pair_cells.pair for pair_cells in self.by_pair):
             names = pair.problem.name, pair.algorithm.name
             if names not in self.sources:
                 refuse_edits(*names)
@@ -206,41 +206,41 @@ class Tasks(Sequence[Task]):
         return self._task(*self._cuts[:, range(len(self))[index]].tolist())
 
     def _task(self, which: int, first: int, end: int) -> Task:
-        strip, attempts = self.strips[which], self.attempts[which]
-        cells = tuple(strip.cell(i) for i in range(first, end))
+        pair_cells, attempts = self.by_pair[which], self.attempts[which]
+        cells = tuple(pair_cells.cell(i) for i in range(first, end))
         attempt = 1 if attempts is None else 1 + int(attempts[first:end].max())
-        pair = strip.pair
+        pair = pair_cells.pair
         made_of = self.sources[pair.problem.name, pair.algorithm.name], libraries(pair.algorithm.name)
         wanted = self.demands.get(pair.algorithm.title, ONE)
         return Task(pair, cells, self.keep, *made_of, attempt, self.audit, self.timeout, demand=wanted)
 
     def of_pairs(self) -> list[Task]:
-        """The first task of every strip."""
+        """The first task of every pair."""
         _, first = np.unique(self._cuts[0], return_index=True)
         return [self[i] for i in first.tolist()]
 
     def without(self, found: PublishedCells) -> Tasks:
         """Those of the cells that are not published yet, at least not of this attempt."""
-        strips, attempts = [], []
-        for strip, played in zip(self.strips, self.attempts, strict=True):
-            rows = found.find(strip.ids)
-            before = np.zeros(len(strip), dtype=np.int64) if played is None else played
+        by_pair, attempts = [], []
+        for pair_cells, played in zip(self.by_pair, self.attempts, strict=True):
+            rows = found.find(pair_cells.ids)
+            before = np.zeros(len(pair_cells), dtype=np.int64) if played is None else played
             play = (rows == ABSENT) | (found.attempt[rows] <= before)
-            strips.append(strip.only(play))
+            by_pair.append(pair_cells.only(play))
             attempts.append(before[play])
-        return Tasks(strips, self.block, self.keep, attempts, self.audit, self.timeout, self.demands)
+        return Tasks(by_pair, self.block, self.keep, attempts, self.audit, self.timeout, self.demands)
 
     @property
     def rounds(self) -> int:
         """Seed-rounds of all tasks."""
         which, first, end = self._cuts
-        horizons = np.array([strip.horizon for strip in self.strips], dtype=np.int64)
+        horizons = np.array([pair_cells.horizon for pair_cells in self.by_pair], dtype=np.int64)
         return int(((end - first) * horizons[which]).sum())
 
     @property
     def cells(self) -> Cells:
         """Every cell of the plan."""
-        return Cells(tuple(self.strips))
+        return Cells(tuple(self.by_pair))
 
 
 class Pace:

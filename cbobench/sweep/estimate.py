@@ -97,14 +97,14 @@ def estimate(todo: Plan, cpus: int | None, say: Callable[[str], None] = lambda t
         say: told in a line what is begun that may take long.
     """
     trials, tried = try_pairs(todo, say)
-    pairs = {strip.pair.title for strip in todo.tasks.strips}
+    pairs = {pair_cells.pair.title for pair_cells in todo.tasks.by_pair}
     rows, work, longest = 0.0, TASK_SECONDS * len(todo.tasks), 0.0
-    for strip in todo.tasks.strips:
-        trial = trials.get(strip.pair.title, Trial(0.0))
-        per_cell = trial.per_round * strip.horizon + CELL_SECONDS
-        work += per_cell * len(strip)
-        longest = max(longest, min(LONG, per_cell * min(len(strip), todo.record.block)))
-        rows += trial.per_row * len(strip) * len(recorded_rounds(strip.horizon, todo.record.keep))
+    for pair_cells in todo.tasks.by_pair:
+        trial = trials.get(pair_cells.pair.title, Trial(0.0))
+        per_cell = trial.per_round * pair_cells.horizon + CELL_SECONDS
+        work += per_cell * len(pair_cells)
+        longest = max(longest, min(LONG, per_cell * min(len(pair_cells), todo.record.block)))
+        rows += trial.per_row * len(pair_cells) * len(recorded_rounds(pair_cells.horizon, todo.record.keep))
     workers = max(1, cpus if cpus is not None else usable_cpus())
     wide = max((wanted.cpus for wanted in todo.suite.demands.values()), default=1)
     wall = max(work / max(1, workers // wide), longest)
@@ -167,16 +167,16 @@ def try_pairs(todo: Plan, say: Callable[[str], None] = lambda text: None) -> tup
             least = _simulation_seconds(todo.suite.problems[task.pair.problem.title])
             found[task.pair.title] = trial._replace(per_round=max(least, trial.per_round))
     of: dict[tuple[str, ...], list[Trial]] = defaultdict(list)
-    strips = todo.tasks.strips
-    for strip in strips:
-        if strip.pair.title in found:
-            for key in _names(strip.pair):
-                of[key].append(found[strip.pair.title])
-    known = len({strip.pair.title for strip in strips if strip.pair.title in found})
-    for strip in strips:
-        like = next((of[key] for key in _names(strip.pair) if key in of), None)
+    by_pair = todo.tasks.by_pair
+    for pair_cells in by_pair:
+        if pair_cells.pair.title in found:
+            for key in _names(pair_cells.pair):
+                of[key].append(found[pair_cells.pair.title])
+    known = len({pair_cells.pair.title for pair_cells in by_pair if pair_cells.pair.title in found})
+    for pair_cells in by_pair:
+        like = next((of[key] for key in _names(pair_cells.pair) if key in of), None)
         if like is not None:
-            found.setdefault(strip.pair.title, Trial(*np.mean(like, axis=0).tolist()))
+            found.setdefault(pair_cells.pair.title, Trial(*np.mean(like, axis=0).tolist()))
     return found, known
 
 

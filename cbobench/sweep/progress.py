@@ -65,10 +65,10 @@ class RoundCounter:
 def _played_before(tasks: Tasks) -> SeedRanges:
     """Cells that were played before: ranges of seeds [first, end) with how often, by a hash of pair and horizon."""
     found: SeedRanges = {}
-    for strip, before in zip(tasks.strips, tasks.attempts, strict=True):
+    for pair_cells, before in zip(tasks.by_pair, tasks.attempts, strict=True):
         for often in () if before is None else np.unique(before[before > 0]).tolist():
-            some = seed_ranges(np.asarray(strip.seeds)[before == often].tolist())
-            found.setdefault(pair_id(strip.pair, strip.horizon), []).extend([*one, often] for one in some)
+            some = seed_ranges(np.asarray(pair_cells.seeds)[before == often].tolist())
+            found.setdefault(pair_id(pair_cells.pair, pair_cells.horizon), []).extend([*one, often] for one in some)
     return found
 
 

@@ -156,8 +156,8 @@ def plan(
         size = block or min(blocks.block_size(len(grid.pairs), len(grid.seeds), workers), limit)
         record = Manifest(loaded.name, loaded.about, loaded.keep, size, (grid,), (call,), loaded.audit)
     found = read_published(folder, [*COLUMNS, "seconds"])
-    strips, attempts, stale = blocks.cells_to_play(grid, found, again)
-    tasks = blocks.Tasks(strips, record.block, record.keep, attempts, record.audit, loaded.timeout, loaded.demands)
+    by_pair, attempts, stale = blocks.cells_to_play(grid, found, again)
+    tasks = blocks.Tasks(by_pair, record.block, record.keep, attempts, record.audit, loaded.timeout, loaded.demands)
     done = len(grid.cells) - len(tasks.cells)
     return Plan(
         loaded, folder, record, tasks, done, stale, notes, frozenset(found.tasks), blocks.measure_cells(grid, found)

@@ -286,6 +286,6 @@ def test_metrics_are_those_of_the_table(data):
 
 def test_a_run_that_is_played_says_by_whom(tmp_path):
     run = Run(made(tmp_path / "run"))
-    with Lease(run.folder, Cells(run.record.cells.strips)):
+    with Lease(run.folder, Cells(run.record.cells.by_pair)):
         assert facts.running(run).startswith(f"still running: process {os.getpid()} on ")
     assert facts.running(run) == ""

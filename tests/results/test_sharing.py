@@ -230,10 +230,10 @@ def test_what_killed_calls_left_is_swept_up(small_suite, run):
     for name in (f"{mine}.999999999.1.tmp", f"{there}.1.2.tmp", ".x.parquet.1.2.tmp", f"{mine}.{os.getpid()}.1.tmp"):
         (run / "rounds" / name).write_text("half")
     todo = plan(suite, out=run, cpus=0, seeds=2)
-    whole, *others = todo.tasks.strips
+    whole, *others = todo.tasks.by_pair
     first, rest = (  # a second attempt
-        Tasks(strips, 1, None, [np.ones(len(strip), dtype=np.int64) for strip in strips])
-        for strips in ([whole], others)
+        Tasks(by_pair, 1, None, [np.ones(len(pair_cells), dtype=np.int64) for pair_cells in by_pair])
+        for by_pair in ([whole], others)
     )
     with Lease(todo.folder, Cells()):  # someone else is there: only what is surely dead goes
         assert execute(replace(todo, tasks=first), cpus=0).played == 1

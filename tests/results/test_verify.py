@@ -305,7 +305,7 @@ def test_a_repair_and_a_call_exclude_each_other(played, monkeypatch):
 
 
 def cells_of(suite, run):
-    return plan(suite, out=run.parent / "other", cpus=0).tasks.cells.strips
+    return plan(suite, out=run.parent / "other", cpus=0).tasks.cells.by_pair
 
 
 def test_without_a_record_nobody_knows_what_was_asked_for(played, capsys):

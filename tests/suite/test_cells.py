@@ -75,11 +75,11 @@ def test_a_cell_of_two_grids_is_one_cell_spelt_as_in_the_later(grid):
 def test_a_strip_hashes_the_ids_of_its_cells(grid):
     """What the cells of a pair share is hashed once; the ids are those that each cell has by itself."""
     odd = Pair(variant("p", word="läuft\0"), variant("a"))
-    strip = PairCells(odd, 10**6, (5, 0, 2**62, 17))
-    alone = [Cell(odd, 10**6, seed).id for seed in strip.seeds]
-    assert [f"{number:016x}" for number in strip.ids.tolist()] == alone
-    assert as_numbers(alone).tolist() == strip.ids.tolist()
-    part = strip.only(np.array([2, 0]))
+    pair_cells = PairCells(odd, 10**6, (5, 0, 2**62, 17))
+    alone = [Cell(odd, 10**6, seed).id for seed in pair_cells.seeds]
+    assert [f"{number:016x}" for number in pair_cells.ids.tolist()] == alone
+    assert as_numbers(alone).tolist() == pair_cells.ids.tolist()
+    part = pair_cells.only(np.array([2, 0]))
     assert [cell.id for cell in Cells((part,))] == [alone[2], alone[0]]
     assert [f"{number:016x}" for number in grid.cells.ids.tolist()] == [cell.id for cell in grid.cells]
     for wrong in (["0"], ["g" * 16]):
@@ -118,7 +118,7 @@ def test_a_million_cells_are_planned_in_the_memory_of_their_seeds():
     grid = Grid((), (), 10, tuple(range(50_000)), pairs)
 
     def work():
-        tasks = Tasks(grid.cells.strips, 10, None)
+        tasks = Tasks(grid.cells.by_pair, 10, None)
         assert len(tasks) == 100_000
         assert tasks.rounds == 10**7
         assert [c.seed for c in tasks[-1].cells] == list(range(49_990, 50_000))

@@ -76,7 +76,9 @@ def test_pairs_are_tried_as_far_as_there_is_time(write_suite, tmp_path, monkeypa
     trials, tried = estimate.try_pairs(todo)
     expected = [ROUND * (1 + growth * 100) for growth in (0.0, 0.3, 0.001, 0.002)]
     assert tried == 4
-    assert [trials[strip.pair.title].per_round for strip in todo.tasks.strips] == pytest.approx(expected, rel=0.5)
+    assert [trials[pair_cells.pair.title].per_round for pair_cells in todo.tasks.by_pair] == pytest.approx(
+        expected, rel=0.5
+    )
     answers = iter([estimate.Trial(1.0)])
     monkeypatch.setattr(estimate, "_try_pair", lambda *given: next(answers, None))
     assert "; 1 of 4 pairs is known)" in estimate.estimate(todo, 2), "the others have the mean of those that are"
