@@ -232,20 +232,6 @@ def test_wrong_input_is_a_line(suite, given, said, tmp_path, capsys):
     assert not (tmp_path / "run").exists()
 
 
-def test_who_chooses_as_if_nothing_were_under_way_is_said(suite, tmp_path):
-    """A batch of `cei` is one point several times, unless it takes points under way into account."""
-    told: list[str] = []
-    path = suite()
-    path.write_text(path.read_text().replace("cei: {pending: variance}", "cei"))
-    done = cbobench.run(path, out=tmp_path / "run", cpus=0, seeds=1, only="*/cei", on_note=told.append)
-    assert [line for line in told if line.startswith("cei: chosen as if nothing were under way (pending: ignore)")]
-    moves = cbobench.load_rounds(done, algorithm="cei").filter(regex="^x_").to_numpy()
-    assert len(np.unique(moves, axis=0)) < len(moves)
-    told.clear()
-    cbobench.run(suite(), out=tmp_path / "spread", cpus=0, seeds=1, on_note=told.append)
-    assert not [line for line in told if "cei" in line]
-
-
 def test_a_problem_with_delays_and_a_method_that_must_be_told_are_refused_or_skipped(suite, tmp_path, capsys):
     path = suite()
     path.write_text(
@@ -275,14 +261,3 @@ def test_same_bits_for_blocks_workers_and_a_restart_with_fitted_models(suite, tm
     cbobench.run(suite(4), out=tmp_path / "other", cpus=0, seeds=1)
     one, other = (cbobench.load_rounds(tmp_path / run).query("seed == 0")["regret"] for run in ("whole", "other"))
     assert one.tolist() != other.tolist(), "negative control: they depend on how many are under way"
-
-
-@pytest.mark.long
-@pytest.mark.slow
-def test_same_bits_on_ray_with_fitted_models(suite, tmp_path, command):
-    path = suite()
-    cbobench.run(path, out=tmp_path / "whole", cpus=0)
-    done = command("run", path, "--out", tmp_path / "ray", "--cpus", "2", "--block", "1", players="ray")
-    assert done.returncode == 0, done.stderr
-    assert "Ray" in done.stderr, "negative control: it was played there"
-    assert_same_rows(tmp_path / "whole", tmp_path / "ray")

@@ -18,15 +18,13 @@ import pytest
 import cbobench
 from cbobench.cli import main
 from cbobench.errors import CbobenchError, DamagedRun, Misuse
-from cbobench.page.facts import facts
 from cbobench.report.curves import curves
 from cbobench.report.load import Run
-from cbobench.results.bundle import FILES, bundle_schema, open_run
+from cbobench.results.bundle import FILES, open_run
 from cbobench.results.compact import compact
 from cbobench.results.export import _absolute_paths, cut_at_path, export, select_fixed_rounds
 from cbobench.results.folder import RunFolder
 from cbobench.results.manifest import Manifest
-from tests.conftest import ROOT
 from tests.helpers import write_manifest
 from tests.report.made import make
 
@@ -193,29 +191,6 @@ def test_what_cannot_be_exported_writes_nothing(run, tmp_path, clean_tree):
     assert notes.read_text() == "mine"
 
 
-def test_the_page_names_every_column_and_field(bundle):
-    text = (ROOT / "docs" / "bundles.md").read_text(encoding="utf-8")
-    parts = dict(re.findall(r"^### (\S+)\n(.*?)(?=^##)", text, flags=re.M | re.S))
-    named = {name: set(re.findall(r"`([^`]+)`", "".join(re.findall(r"^\| (`.*?) \|", part, flags=re.M))))
-             for name, part in parts.items()}  # fmt: skip
-    about = json.loads(zipfile.ZipFile(bundle).read("bundle.json"))
-    assert named["bundle.json"] == set(about)
-    for call in about["calls"]:
-        assert all(f"`{name}`" in parts["bundle.json"] for name in call)
-    assert named["cells.parquet"] == set(bundle_schema("cells").names)
-    for kind in ("rounds", "improvements"):
-        own = set(bundle_schema(kind).names) - named["cells.parquet"] | {"cell", "t"}
-        assert all(f"`{name}`" in parts[FILES[kind]] for name in own)
-    assert set(bundle_schema("rounds").names) - {"t"} <= named["cells.parquet"]
-
-
-def test_tables_of_a_bundle_are_those_of_its_run(run, bundle):
-    for options in ({}, {"against": "random", "metric": ["r", "V⁺"]}, {"profile": True}, {"only": "free/*"}):
-        mine, theirs = (cbobench.compare(one, **options) for one in (run, bundle))
-        assert mine.render("json") == theirs.render("json")
-        assert str(mine) == str(theirs)
-
-
 def test_what_a_bundle_cannot_is_a_line(bundle, capsys, clean_tree):
     before = bundle.read_bytes()
     for words in (["figures"], ["claims"], ["audit"], ["verify", "--repair"], ["compact"], ["export"]):
@@ -257,11 +232,6 @@ def test_a_forged_bundle_is_a_line(bundle, tmp_path, kind, change, said):
 
     with pytest.raises(DamagedRun, match=said):
         use(forged(bundle, tmp_path / "forged.zip", kind, change))
-
-
-def test_a_bundle_without_rounds_has_none_to_load(bundle, tmp_path):
-    none = forged(bundle, tmp_path / "none.zip", "rounds", lambda table: table.slice(0, 0))
-    assert cbobench.load_rounds(none, ["regret"]).empty
 
 
 def test_fixed_rounds_are_recorded_ones():
@@ -310,13 +280,6 @@ def test_reasons_and_notes_end_where_a_path_begins(tmp_path):
         (public,) = json.loads(archive.read("run.json"))["grids"]
     assert public["unplayable"][0][2] == "OSError: no file …"
     assert [problem["note"] for problem in public["problems"]] == ["f = hits/s; of 3 rows (…", ""]
-
-
-def test_a_cost_is_of_good_cells(tmp_path):
-    run = make(tmp_path / "run", {("p", "a"): {}}, seeds=[0, 1, 2], failed={("p", "a"): [1]})
-    with zipfile.ZipFile(export(run, tmp_path / "b.zip").file) as archive:
-        assert json.loads(archive.read("bundle.json"))["cost"]["seconds"] == 2.0
-    assert dict(facts(Run(run)))["Cost"] == "2.000 s of CPU time, of the cells that are ok"
 
 
 def test_absolute_paths_of_the_suite_are_said(tmp_path, capsys):

@@ -8,7 +8,6 @@ import cbobench
 from cbobench.errors import Misuse
 from cbobench.report.load import Run
 from cbobench.report.summary import summary
-from cbobench.suite.load import load
 
 SUITE = "suite: o\nhorizon: 5\nseeds: {seeds}\nproblems:\n{problems}algorithms: [random, oracle]\n"
 
@@ -62,12 +61,6 @@ def test_a_value_that_disappears_is_a_change(write_suite, tmp_path, monkeypatch)
             cbobench.run(suite, out=tmp_path / "o", cpus=0)
 
 
-def test_a_label_is_nobody_elses_name(write_suite):
-    problems = "  - rkhs-1d: {label: 'rkhs-1d[h=0.25]'}\n  - rkhs-1d: {h: 0.25, label: quarter}\n"
-    with pytest.raises(Misuse, match=r"the label 'rkhs-1d\[h=0.25\]' is the name of another problem"):
-        load(write_suite(SUITE.format(seeds=2, problems=problems)))
-
-
 SHAPES = '''
 from cbobench.algorithms.references import Random
 
@@ -79,24 +72,6 @@ class Shapes(Random):
     def cap_hits(self):
         return 3
 '''
-
-
-def test_what_has_a_wrong_shape_fails_the_cell_and_no_other(write_suite, tmp_path, monkeypatch):
-    (tmp_path / "shapes.py").write_text(SHAPES)
-    monkeypatch.syspath_prepend(str(tmp_path))
-    text = SUITE.format(seeds=2, problems="  - rkhs-1d\n").replace("oracle", "shapes:Shapes")
-    cbobench.run(write_suite(text), out=tmp_path / "o", cpus=0)
-    frame = cbobench.load_cells(tmp_path / "o")
-    assert frame.groupby("algorithm")["status"].agg(set).to_dict() == {"random": {"ok"}, "shapes:Shapes": {"failed"}}
-
-
-def test_only_takes_names_labels_and_titles(write_suite):
-    problems = '  - rkhs-1d: {h: 0.25, label: quarter}\n  - rkhs-1d: {label: "two lines"}\n'
-    path = write_suite(SUITE.format(seeds=2, problems=problems))
-    chosen = {"rkhs-1d/oracle": 2, "rkhs-1d[h=0.25]/*": 2, "*/random": 2, "quarter": 2, "two lines/oracle": 1}
-    assert {only: len(load(path, only=only).grid.pairs) for only in chosen} == chosen
-    with pytest.raises(Misuse, match=r"--only 'orcale' matches nothing; did you mean 'oracle'\? pairs are quarter/"):
-        load(path, only="orcale")
 
 
 def test_a_wrong_option_of_run_is_a_line(write_suite):

@@ -16,7 +16,7 @@ import pytest
 
 import cbobench
 from cbobench.cli import main
-from cbobench.errors import DamagedRun, Misuse
+from cbobench.errors import Misuse
 from cbobench.play import task
 from cbobench.results import store
 from cbobench.results.bundle import open_run
@@ -180,22 +180,6 @@ def test_what_waiting_does_not_mend_is_said_at_once(small_suite, tmp_path, bucke
     with pytest.raises(Misuse, match="cannot write to .*ACCESS_DENIED.*; give another --out"):
         cbobench.run(small_suite(), out=tmp_path / "run", cpus=0)
     assert failing.count < 20
-
-
-def test_an_object_that_is_removed_while_it_is_read_is_not_waited_for(small_suite, tmp_path, bucket):
-    """It was merged into a shard, or is lost: readers look again, and say what is missing."""
-    cbobench.run(small_suite(), out=tmp_path / "run", cpus=0)
-    gone = OSError("When reading 'x': AWS Error NO_SUCH_KEY during GetObject operation: The key does not exist.")
-    folder, failed = open_run(tmp_path / "run"), []
-    once = bucket(lambda count, name: gone if name == "read" and not failed and not failed.append(1) else None)
-    assert len(read_published(folder)) == 12
-    assert failed
-    assert once.count < 50
-    for_ever = bucket(lambda count, name: gone if name == "read" else None)
-    with pytest.raises(DamagedRun, match="is missing"):
-        read_published(open_run(tmp_path / "run"))
-    assert for_ever.count < 500
-    assert store.retry_seconds() == store.DEFAULT_RETRY_SECONDS, "which was not spent"
 
 
 def test_patience_is_a_number_of_seconds(monkeypatch):

@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import re
-import shlex
 import shutil
 
-import pandas as pd
 import pytest
 
 import cbobench
@@ -70,28 +67,6 @@ def test_a_label_with_other_parameters_is_refused_and_the_difference_named(folde
         cbobench.run(changed(folder, SUITE.format(at_most=30).replace("conf\n", "conf-30\n")), out=run, cpus=0).played
         == 8
     )
-
-
-def test_the_command_that_is_advised_makes_room(folder, capsys, monkeypatch):
-    run = folder / "run"
-    before = cbobench.load_rounds(run, problem="rkhs-1d")
-    suite = changed(folder, SUITE.format(at_most=30))
-    with pytest.raises(Misuse) as refused:
-        cbobench.run(suite, out=run, cpus=0)
-    command = shlex.split(str(refused.value).rpartition(": ")[2])[1:]
-    assert main(command) == 2
-    assert "nobody is there to be asked; say --yes" in capsys.readouterr().err
-    monkeypatch.setattr("sys.stdin.isatty", lambda: True, raising=False)
-    for answer, left in (("", 16), ("n", 16), ("y", 8)):
-        monkeypatch.setattr("builtins.input", lambda prompt, answer=answer: answer)
-        assert main(command) == 0
-        assert len(cbobench.load_cells(run)) == left
-    assert "removed 8 cells from" in capsys.readouterr().out
-    found = verify(open_run(run))
-    assert (found.damaged, found.cells, found.asked) == ([], 8, 8)
-    pd.testing.assert_frame_equal(before, cbobench.load_rounds(run))
-    assert cbobench.run(suite, out=run, cpus=0).played == 8
-    assert verify(open_run(run)).cells == 16
 
 
 def test_what_is_removed_can_be_played_and_merged_again(folder, once):
@@ -158,17 +133,6 @@ def test_all_of_a_run_is_not_removed(folder, capsys):
     assert main(["remove", str(folder / "run"), "cont", "--yes"]) == 2
     assert "did you mean 'conf'" in capsys.readouterr().err
     assert len(cbobench.load_cells(folder / "run")) == 16
-
-
-def test_two_variants_of_one_label_are_told_apart_by_what_differs(folder, monkeypatch):
-    """In runs of versions that did not refuse them."""
-    monkeypatch.setattr(Manifest, "_refuse_namesakes", lambda *given: None)
-    cbobench.run(changed(folder, SUITE.format(at_most=30)), out=folder / "run", cpus=0)
-    shown = [*Manifest.read(open_run(folder / "run")).labels("problems").values()]
-    assert shown[0] == "rkhs-1d"
-    assert all(re.fullmatch(r"conf \(constraints\.latency_ms\.at_most = (30|40)(\.0)?\)", one) for one in shown[1:])
-    assert len({*shown}) == 3
-    assert '{"' not in str(cbobench.compare(folder / "run"))
 
 
 def test_another_variant_under_the_same_label_is_refused(write_suite, tmp_path):

@@ -5,8 +5,6 @@ from __future__ import annotations
 import json
 import os
 import shutil
-import subprocess
-import sys
 import threading
 import time
 from dataclasses import asdict, replace
@@ -245,14 +243,3 @@ def test_what_killed_calls_left_is_swept_up(small_suite, run):
     assert [p.name for p in run.glob("rounds/.*")] == [f"{mine}.{os.getpid()}.1.tmp"], "its process lives"
     assert sorted(p.name for p in run.glob("rounds/*.parquet")) == sorted(p.name for p in run.glob("cells/*.parquet"))
     assert len(read_published(open_run(run))) == 6
-
-
-@pytest.mark.long
-def test_the_jobs_of_an_array_begin_at_once(small_suite, run):
-    names = ["ckb-ts", "ckb-ucb", "stageopt"]
-    words = [sys.executable, "-m", "cbobench", "run", str(small_suite(horizon=20)), "--out", str(run), "--cpus", "0"]
-    jobs = [subprocess.Popen([*words, "--only", name], stdout=subprocess.DEVNULL) for name in names]
-    assert [job.wait(PATIENCE) for job in jobs] == [0, 0, 0]
-    on_disk = json.loads((run / "run.json").read_text())
-    assert sorted(pair[1] for grid in on_disk["grids"] for pair in grid["pairs"]) == names
-    assert len(cbobench.load_cells(run)) == 12

@@ -48,20 +48,3 @@ def test_a_budget_ends_a_run_between_seeds_and_the_same_command_goes_on(small_su
     assert (full.spent, full.played) == (False, 18 - done)
     frame = cbobench.load_rounds(run)
     assert frame.equals(cbobench.load_rounds(cbobench.run(suite, out=tmp_path / "plain", cpus=0)))
-
-
-def test_what_a_budget_leaves_is_balanced(small_suite, tmp_path):
-    """Tasks are handed out seed by seed: no algorithm is a block ahead."""
-    suite, ended = small_suite(seeds=12), []
-
-    class Enough(Budget):
-        def over(self, receipt):
-            ended.append(receipt)
-            return len(ended) >= 7
-
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("cbobench.sweep.run.Budget", Enough)
-        done = cbobench.run(suite, out=tmp_path / "run", cpus=0, block=1)
-    assert done.spent
-    assert not done.stopped
-    assert sorted(cbobench.load_cells(done).groupby("algorithm").size()) == [2, 2, 3]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import subprocess
 import sys
 import zipfile
 from dataclasses import replace
@@ -139,13 +138,3 @@ sys.path.insert(0, sys.argv[1])
 import cbobench
 print(cbobench.run(sys.argv[2], out=sys.argv[3], cpus=1, engine="ray").played)
 """
-
-
-@pytest.mark.long
-def test_modules_that_only_the_path_of_this_process_finds(mine, tmp_path, write_suite):
-    """Ray on this machine finds them, too; nothing is sent."""
-    (mine / "solo.py").write_text(CLASS.format(more=""))
-    suite = write_suite("suite: s\nhorizon: 5\nseeds: 2\nproblems: [rkhs-1d]\nalgorithms: ['solo:X']\n")
-    words = [sys.executable, "-c", ELSEWHERE, str(mine), str(suite), str(tmp_path / "run")]
-    done = subprocess.run(words, capture_output=True, text=True, timeout=120, check=False)
-    assert done.stdout == "2\n", done.stderr

@@ -7,7 +7,6 @@ from types import SimpleNamespace
 
 import pytest
 
-import cbobench
 from cbobench.errors import Misuse
 from cbobench.play import watch as watching
 from cbobench.sweep.run import plan
@@ -39,13 +38,6 @@ def test_without_a_timeout_a_round_may_take_minutes(monkeypatch):
 def test_a_timeout_is_a_number_of_seconds(small_suite, tmp_path, wrong):
     with pytest.raises(Misuse, match=r"suite.yaml:\d+: timeout is .*; allowed: a number of seconds per cell"):
         plan(small_suite(extra=f"timeout: {wrong}\n"), out=tmp_path / "run", cpus=0)
-
-
-def test_a_timeout_changes_no_cell(small_suite, tmp_path):
-    """It may be given, changed and taken away in the course of a run."""
-    cbobench.run(small_suite(seeds=2), out=tmp_path / "run", cpus=0)
-    todo = plan(small_suite(seeds=3, extra="timeout: 1.5e3\n"), out=tmp_path / "run", cpus=0)
-    assert (todo.done, {task.timeout for task in todo.tasks}) == (6, {1500.0})
 
 
 def test_who_was_suspended_has_not_hung(monkeypatch):

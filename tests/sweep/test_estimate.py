@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import time
 from dataclasses import dataclass
 from types import SimpleNamespace
@@ -16,7 +15,7 @@ from cbobench.params import param
 from cbobench.play import play as plays
 from cbobench.problems.simulator import Simulator
 from cbobench.sweep import estimate
-from cbobench.sweep.run import execute, plan
+from cbobench.sweep.run import plan
 
 ROUND = 20e-6  # seconds of a seed-round at the beginning, on a clock that nothing else moves
 spent = [0.0]
@@ -82,22 +81,6 @@ def test_pairs_are_tried_as_far_as_there_is_time(write_suite, tmp_path, monkeypa
     answers = iter([estimate.Trial(1.0)])
     monkeypatch.setattr(estimate, "_try_pair", lambda *given: next(answers, None))
     assert "; 1 of 4 pairs is known)" in estimate.estimate(todo, 2), "the others have the mean of those that are"
-
-
-@pytest.mark.usefixtures("own_clock")
-def test_cells_that_were_played_are_not_tried(write_suite, tmp_path, monkeypatch):
-    first = growing(write_suite, tmp_path, [0.0], horizon=200, seeds=2)
-    execute(first, cpus=0)
-    monkeypatch.setattr(estimate, "_try_pair", lambda *given: pytest.fail("it was played"))
-    todo = growing(write_suite, tmp_path, [0.0], horizon=200)
-    assert work(todo, monkeypatch) == pytest.approx(8 * 200 * ROUND, abs=0.2)
-
-
-def test_what_became_dearer_goes_on_and_noise_does_not():
-    noise = np.random.default_rng(0).uniform(0.9, 1.1, 100)
-    assert estimate._carry_on(noise, 1000) == pytest.approx(1000, rel=0.25)
-    assert estimate._carry_on(noise * np.arange(100), 400) == pytest.approx(80_000, rel=0.2)
-    assert estimate._carry_on(np.where(np.arange(100) < 20, 10.0, 1.0), 1000) == pytest.approx(1180, rel=0.01)
 
 
 @dataclass(kw_only=True)
@@ -186,32 +169,3 @@ def test_a_dry_run_that_is_late_tries_nothing_to_start(write_suite, tmp_path, cl
     assert tried == []
     plan(suite, out=tmp_path / "r", cpus=0)
     assert len(tried) == 2
-
-
-class Kiln(Oven):
-    """Feasible where no point of a short pilot lies."""
-
-    noisy = False
-
-    def simulate(self, x, gen):
-        Clock.now += 8.0
-        return [x[0], 0.05 - (abs(x[0] - 0.62) < 0.02)]
-
-
-def test_a_pilot_that_is_cut_short_refuses_nothing(write_suite, tmp_path, clock):
-    suite = write_suite(OVENS.replace("Oven", "Kiln").replace("random, cei", "ckb-ucb"))
-    with estimate.in_time():
-        todo = plan(suite, out=tmp_path / "r", cpus=0)
-    assert len(todo.tasks) > 0
-    (problem,) = todo.suite.problems.values()
-    assert problem.cut_short
-    assert np.isnan(problem.known.slater)
-
-
-def test_what_takes_long_is_said_before_it_begins(write_suite, tmp_path):
-    said: list[str] = []
-    text = "suite: t\nhorizon: 20\nseeds: 2\nproblems: [rkhs-1d, gramacy]\nalgorithms: [random]\n"
-    estimate.estimate(plan(write_suite(text), out=tmp_path / "r", cpus=0, say=said.append), 2, said.append)
-    assert said[:3] == ["prepares rkhs-1d (1 of 2)", "prepares gramacy (2 of 2)",
-                        "starts every algorithm on every problem (2 pairs)"]  # fmt: skip
-    assert re.fullmatch(r"tries \d pairs? of which nothing is known, for \d+ s at most", said[3])

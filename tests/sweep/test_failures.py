@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import random
 import re
 
-import numpy as np
 import pytest
 
 import cbobench
@@ -21,7 +19,6 @@ from cbobench.play.failure import (
     safe_line,
     safe_text,
 )  # fmt: skip
-from cbobench.play.isolation import isolate_play
 from tests.sweep.poison import DIED, LEFT, RAISED, suite_of, write_poison
 
 BROKEN = '''
@@ -251,26 +248,3 @@ def test_what_a_cell_leaves_behind_no_other_meets(write_suite, tmp_path, command
     assert done.returncode == 0, done.stderr
     assert len(rows_of(tmp_path / "p")) == 4 * (len(LEFT) + 1)
     assert done.stdout.startswith("p, T = 5"), "the table is where it belongs"
-
-
-def test_rules_that_a_module_sets_when_it_is_imported_are_its_own(write_suite, tmp_path, command):
-    """In a process that imports it with the problem that it is sent."""
-    environment = write_poison(tmp_path)
-    (tmp_path / "strict.py").write_text(
-        "import warnings\nimport numpy as np\nfrom cbobench.problems.rkhs import RKHS1D as Base\n"
-        "np.seterr(all='raise')\nwarnings.simplefilter('error')\n\n\nclass Strict(Base):\n    pass\n"
-    )
-    text = suite_of(["none"], TENDER).replace("[rkhs-1d]", "[rkhs-1d, strict:Strict]")
-    done = command("run", write_suite(text), "--out", "p", "--cpus", 1, env=environment, players="fresh workers")
-    assert done.returncode == 0, done.stderr
-    assert len(rows_of("p")) == 16
-
-
-def test_global_generators_begin_from_the_cells_own_stream():
-    def drawn(*name):
-        with isolate_play(*name):
-            return np.random.random(), random.random()  # noqa: NPY002
-
-    before = np.random.get_state()[1].tolist(), random.getstate()  # noqa: NPY002
-    assert drawn("a", 1) == drawn("a", 1) != drawn("a", 2)
-    assert (np.random.get_state()[1].tolist(), random.getstate()) == before  # noqa: NPY002

@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import time
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import pytest
 
 import cbobench
 from cbobench.algorithms.references import Random
 from cbobench.play import watch
-from cbobench.play.task import play_task
-from cbobench.play.watch import TooLong
 from cbobench.sweep import blocks as paces
 from cbobench.sweep.blocks import Pace
 from cbobench.sweep.run import execute, plan
@@ -80,18 +78,6 @@ def test_a_pair_that_is_not_known_goes_by_its_names(write_suite, tmp_path):
     assert (pace.expected(one), pace.expected(other)) == (pytest.approx(8.0), pytest.approx(2.0))
 
 
-def test_a_resumed_run_knows_what_its_cells_took(small_suite, tmp_path):
-    suite = small_suite(seeds=4)
-    cbobench.run(suite, out=tmp_path / "r", cpus=0, seeds=2)
-    todo = plan(suite, out=tmp_path / "r", cpus=0)
-    took = cbobench.load_cells(tmp_path / "r").groupby(["problem", "algorithm"])["seconds"].sum()
-    assert {(pair.problem.title, pair.algorithm.title): seconds for pair, seconds, _ in todo.measured} == pytest.approx(
-        took.to_dict()
-    )
-    assert all(rounds == 2 * todo.suite.grid.horizon for _, _, rounds in todo.measured)
-    assert all(Pace(todo.suite.problems, todo.measured).expected(task) is not None for task in todo.tasks)
-
-
 def test_pieces_change_nothing_and_resume(small_suite, tmp_path, monkeypatch):
     """Cut as far as it goes, and stopped in between; a call that planned before the first one plays nothing twice."""
     suite = small_suite(horizon=60, seeds=8)
@@ -121,13 +107,3 @@ def test_what_takes_too_long_is_given_back_and_cut(write_suite, tmp_path, monkey
     assert len(receipts) >= 3
     assert sum(receipt.ok for receipt in receipts) == 24
     assert len(list((tmp_path / "r" / "rounds").iterdir())) == len(receipts), "nothing of the first try is left"
-
-
-def test_a_task_that_may_be_given_back_plays_on_where_it_is_quick(first, tmp_path, monkeypatch):
-    todo, task, _ = first
-    monkeypatch.setattr(watch, "TRIAL", 0.0)
-    problem = todo.suite.problems[task.pair.problem.title]
-    quick, slow = (play_task(problem, replace(task, give_back=limit), todo.folder) for limit in (paces.LONG, 0.0))
-    assert quick.ok == 50
-    assert isinstance(slow, TooLong)
-    assert slow.rounds < task.rounds

@@ -49,12 +49,6 @@ def test_what_cells_print_is_not_shown_and_one_line_says_so(loud, players):
     assert [found for found in said.splitlines() if "cells print" in found] == [line]
 
 
-def test_in_this_process_it_is_shown(loud):
-    said = loud("as it comes", 0)
-    assert len(said) > 12 * 320_000
-    assert "what cells print" not in said
-
-
 def test_who_keeps_a_stream_of_an_earlier_play_may_write_to_it():
     with captured_output():
         kept, handler = sys.stdout, logging.StreamHandler()

@@ -10,7 +10,6 @@ from cbobench.play.task import Receipt
 from cbobench.sweep import progress
 from cbobench.sweep.progress import Progress, RoundCounter
 from cbobench.sweep.run import execute, plan
-from cbobench.words import time_left
 
 
 def test_the_rest_takes_what_the_rounds_so_far_took(small_suite, tmp_path, monkeypatch):
@@ -48,8 +47,3 @@ def test_a_bar_on_a_terminal_says_rounds_and_time_left(small_suite, tmp_path, mo
         assert (task.completed, task.description) == (100, "playing (1 failed)")
         assert task.fields["left"].startswith("about ")
     assert shown.bar is None
-
-
-def test_words_for_what_is_left():
-    assert time_left(180.0, 100.0, 300.0) == "about 3 min (2 to 5 min)"
-    assert time_left(80.0, 70.0, 110.0) == "about 80 s (70 s to 2 min)"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import shutil
 import subprocess
 import sys
@@ -12,7 +11,6 @@ import pytest
 
 import cbobench
 from cbobench.errors import Misuse
-from cbobench.report.load import Run
 from cbobench.results.bundle import open_run
 from cbobench.results.query import read_status
 from cbobench.results.source import source_hash
@@ -51,29 +49,10 @@ def test_shape_of_a_run(reference):
         cbobench.load_rounds(run, columns=["regrets"])
 
 
-def test_a_horizon_that_the_recorded_rounds_do_not_divide(small_suite, tmp_path):
-    suite = small_suite(horizon=97, seeds=2, extra="record: {rounds: 13}\n")
-    cbobench.run(suite, out=tmp_path / "odd", cpus=0)
-    rounds = cbobench.load_rounds(tmp_path / "odd")
-    assert len(rounds) == 6 * 13
-    assert rounds["t"].max() == 97
-
-
 def test_block_size_changes_nothing(reference, tmp_path):
     suite, run = reference
     cbobench.run(suite, out=tmp_path / "blocks", cpus=0, block=3)
     assert_same_rows(run, tmp_path / "blocks")
-
-
-def test_blas_threads_change_nothing(write_suite, tmp_path, command):
-    """A product of this size is cut over threads where BLAS may, with other bits; a cell is played with one."""
-    text = "suite: t\nhorizon: 15\nseeds: 2\nproblems: [rkhs: {n: 700}]\nalgorithms: [ckb-ts]"
-    suite = write_suite(text)
-    cbobench.run(suite, out=tmp_path / "here", cpus=0)
-    environment = os.environ | dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "2")
-    done = command("run", suite, "--out", tmp_path / "there", "--cpus", 0, env=environment)
-    assert done.returncode == 0, done.stderr
-    assert_same_rows(tmp_path / "here", tmp_path / "there")
 
 
 def test_extension_from_4_to_8_seeds(reference, tmp_path):
@@ -163,10 +142,3 @@ def test_an_object_store_works_like_a_disk(reference, tmp_path, monkeypatch):
     (tmp_path / "store" / "rounds").mkdir()
     cbobench.run(suite, out=tmp_path / "store", cpus=0)
     assert_same_rows(run, tmp_path / "store")
-
-
-def test_a_run_by_uri_is_the_run_by_path(reference):
-    suite, run = reference
-    assert cbobench.run(suite, out=f"file://{run}", cpus=0).played == 0
-    with pytest.raises(Misuse, match="cannot use 'gopher://x' as a run folder"):
-        Run("gopher://x")

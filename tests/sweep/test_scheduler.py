@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import signal
-import subprocess
 import sys
 from types import SimpleNamespace
 from unittest.mock import Mock
@@ -16,8 +15,8 @@ from cbobench.errors import CbobenchError, Misuse
 from cbobench.play.task import Receipt, WorkerCrashed, play_task
 from cbobench.results.folder import RunFolder
 from cbobench.sweep import executors, ray_executor, scheduler
-from cbobench.sweep.executors import InlineExecutor, NodeLost, ProcessExecutor, usable_cpus
-from cbobench.sweep.ray_executor import IN_FLIGHT, MAX_IN_FLIGHT, RayClient, RayExecutor, in_flight
+from cbobench.sweep.executors import InlineExecutor, NodeLost, ProcessExecutor
+from cbobench.sweep.ray_executor import RayClient, RayExecutor
 from cbobench.sweep.run import plan
 from tests.helpers import assert_same_rows
 from tests.processes import assert_gone, below
@@ -129,11 +128,6 @@ def test_a_lease_is_renewed_while_a_cluster_starts(monkeypatch):
     assert (made.slots, beats) == (4, [made.folder] * 3)
 
 
-def test_worker_processes_do_not_import_ray(small_suite):
-    program = "import sys, cbobench; cbobench.run(sys.argv[1], out='r', cpus=2); assert 'ray' not in sys.modules"
-    subprocess.run([sys.executable, "-c", program, str(small_suite())], check=True, timeout=120)
-
-
 @pytest.mark.parametrize("players", ["as it comes", "fresh workers"])
 def test_workers_end_with_a_driver_that_is_killed(write_suite, tmp_path, players):
     driver = start_and_wait(write_suite(SLOW), tmp_path / "cut", 2, 1, players)
@@ -189,10 +183,6 @@ def test_a_problem_that_python_cannot_pickle_reaches_its_worker(small_suite, tmp
     assert sum(receipt.ok for receipt in processes(todo)) == 12
 
 
-def test_cpus_that_may_be_used():
-    assert 1 <= usable_cpus() <= (os.cpu_count() or 1)
-
-
 def test_a_lost_node_and_a_crash(small_suite, tmp_path):
     """What lost its node is played again whole; what crashed its worker in halves, and a cell three times."""
     todo, notes = plan(small_suite(seeds=2), out=tmp_path / "run", cpus=3), []
@@ -208,15 +198,6 @@ def test_a_lost_node_and_a_crash(small_suite, tmp_path):
     assert all("ran out of memory 3 times" in receipt.errors[0] for receipt in receipts)
     with pytest.raises(CbobenchError, match="lost their node"):
         list(scheduler_of(todo, FakeExecutor(1, [NodeLost()] * 1000)).play())
-
-
-def test_tasks_in_flight_show_a_cluster_the_demand_of_a_large_sweep():
-    """Ray's autoscaler adds machines for tasks that wait; a Ray that does not grow needs no such queue."""
-    assert in_flight(1, None, "head:1") == IN_FLIGHT
-    assert in_flight(1000, None, "head:1") == 2000
-    assert in_flight(10**6, None, "head:1") == MAX_IN_FLIGHT
-    assert in_flight(4, 3, "head:1") == 3, "of a Ray of the program's, as many as it asked for"
-    assert in_flight(4, 4, None) == 8
 
 
 def test_ray_tells_lost_nodes_from_crashes_and_refusals(small_suite, tmp_path):

@@ -74,12 +74,6 @@ def test_a_log_that_cannot_be_written_stops_nothing(small_suite, tmp_path):
     assert (tmp_path / "run" / "log").read_text() == "in the way"
 
 
-def test_a_call_with_nothing_to_play_leaves_no_log(small_suite, tmp_path):
-    for _ in range(2):
-        cbobench.run(small_suite(horizon=3), out=tmp_path / "run", cpus=0)
-    assert len(logs(tmp_path / "run")) == 1
-
-
 class Metric:
     """Stands for Ray's counters and gauges."""
 
