@@ -151,28 +151,30 @@ def do_verify(options: argparse.Namespace, given: list[str]) -> int:
     found = verify(folder)
     moved = repair(folder, found) if options.repair else []
     if options.format == "json":
-        content = {"folder": str(folder), "files": found.files, "cells": found.cells, "expected": found.asked}
-        content |= {"without_digest": found.bare}
+        content = {"folder": str(folder), "files": found.files, "cells": found.cells, "expected": found.expected}
+        content |= {"without_digest": found.unsigned}
         content |= {"damaged": [vars(damage) for damage in found.damaged], "orphans": found.orphans, "moved": moved}
         print(json.dumps(content, indent=1, ensure_ascii=False))
         return 1 if found.damaged and not options.repair else 0
-    if found.asked is None:
+    if found.expected is None:
         whole = f"whole cells: {found.cells:,} (no record says how many were asked for)"
     else:
-        whole = f"{part_of(found.cells, found.asked, 'cell')} whole"
+        whole = f"{part_of(found.cells, found.expected, 'cell')} whole"
     print(f"{part_of(len(found.damaged), found.files, 'file')} damaged; {whole}")
     for damage in found.damaged:
         print(f"  {damage.file}: {damage.why}")
     if found.twice:
         print(f"  played twice, with the same results: {count_noun(found.twice, 'cell')}; each counts once")
-    if found.late:
-        print(f"  cells without rounds that another task has played, too: {count_noun(len(found.late), 'file')}; "
+    if found.stragglers:
+        print(f"  cells without rounds that another task has played, too: {count_noun(len(found.stragglers), 'file')}; "
               "they do not count")  # fmt: skip
     if found.orphans:
         tasks = count_noun(len(found.orphans), "task")
         print(f"  rounds without cells yet: {tasks}; they do not count, and the next run goes on")
-    if found.bare:
-        print(f"  {count_noun(found.bare, 'file')} of an older version without digests: changed values may pass there")
+    if found.unsigned:
+        print(
+            f"  {count_noun(found.unsigned, 'file')} of an older version without digests: changed values may pass there"
+        )
     absent = [damage.file for damage in found.damaged if damage.why == ABSENT]
     if absent:
         print(f"  made again{'' if options.repair else ' by the next run, or with --repair'}: {', '.join(absent)}")

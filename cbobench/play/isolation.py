@@ -24,7 +24,7 @@ import numpy as np
 from cbobench.rng import Part, generator
 
 QUIET = (DeprecationWarning, PendingDeprecationWarning, ImportWarning, ResourceWarning)
-KEPT = 100  # bytes of what is printed
+CAPTURED_BYTES = 100  # bytes of what is printed
 HANDLED = tuple(
     getattr(signal, f"SIG{name}") for name in ("INT", "TERM", "HUP", "ALRM", "USR1", "USR2", "CHLD", "PIPE")
 )
@@ -74,7 +74,7 @@ class CapturedOutput(io.BufferedIOBase):
         return 2
 
     def write(self, data: Any) -> int:
-        self.beginning += bytes(data[: KEPT - len(self.beginning)])
+        self.beginning += bytes(data[: CAPTURED_BYTES - len(self.beginning)])
         return len(data)
 
     def close(self) -> None:

@@ -308,7 +308,7 @@ def _play_block(
             if rows.written != rows.expected:
                 raise RuntimeError(f"{rows.written} rows were recorded, {rows.expected} were expected")
         finally:
-            watch.rest()  # what is left is to publish, or to remove, the file
+            watch.stop()
 
     folder.publish(f"rounds/{task.name}.parquet", write)
     return [_identity(cell, task) | known for cell, known in zip(task.cells, found, strict=True)]

@@ -1,7 +1,7 @@
 """Ends a play that hangs or takes too long: a thread checks whether rounds pass.
 
-First `TimedOut` is raised in the play, so that its traceback says where it was. Where code cannot be interrupted (a
-loop in C, a cell that catches everything) the process ends, and writes its stacks to a file.
+It first raises `TimedOut` in the play, so that the traceback shows where the play was. If the code cannot be
+interrupted (a loop in C, a cell that catches everything), the process writes its stacks to a file and ends.
 """
 
 from __future__ import annotations
@@ -24,12 +24,12 @@ from cbobench.play.failure import TimedOut
 from cbobench.play.play import Play
 from cbobench.results.folder import RunFolder
 
-STALL = 600.0  # seconds without a round that are never too long, where the suite says no `timeout`
+STALL = 600.0  # seconds that a round may always take if the suite gives no `timeout`
 SLOWER = 20.0  # how many times the longest round so far a round may take
-GRACE = 10.0  # seconds until what is not interrupted is ended
+GRACE = 10.0  # seconds from the signal to the end of the process
 TICK = 5.0
-TRIAL = 10.0  # seconds after which a task that may be given back says how long it will take
-SIGNAL = getattr(signal, "SIGRTMAX", signal.SIGALRM)  # one that no one else uses
+TRIAL = 10.0  # seconds after which the duration of a task is predicted (see `watch_speed`)
+SIGNAL = getattr(signal, "SIGRTMAX", signal.SIGALRM)  # unused by other code
 
 
 class Watchdog:
@@ -38,7 +38,7 @@ class Watchdog:
     Args:
         timeout: seconds that a cell may take, None where none was given.
         cells, horizon: how many cells are played in lock step, and for how many rounds.
-        report: open, for the stacks of a process that has to end; None where it is not ours to end.
+        report: an open file for the stacks; None if the process must not end.
     """
 
     def __init__(
@@ -53,12 +53,12 @@ class Watchdog:
         self.stall = STALL if timeout is None else timeout * max(1.0, cells / horizon)
         self.grace = min(GRACE, max(1.0, self.stall))
         self.play: Play | None = None
-        self.late = 0.0  # seconds after which the signal was sent
-        self.stalled = self.played = 0.0  # seconds since the last round, and in all
+        self.timed_out = 0.0  # seconds after which the signal was sent
+        self.stalled = self.played = 0.0  # seconds since the last round, and since the start
         self.seen = -1
         self.live = True
         self._over = threading.Event()
-        self._thread = threading.Thread(target=self._look, daemon=True)
+        self._thread = threading.Thread(target=self._watch, daemon=True)
 
     def __enter__(self) -> Watchdog:
         self._before = signal.signal(SIGNAL, self._interrupt)
@@ -66,8 +66,8 @@ class Watchdog:
         self._thread.start()
         return self
 
-    def rest(self) -> None:
-        """The play is over: what is left is the store's, which may take its time."""
+    def stop(self) -> None:
+        """Stop watching once the play is over: publishing its files may take any time."""
         self.live = False
         self._over.set()
         self._thread.join()
@@ -75,11 +75,11 @@ class Watchdog:
             faulthandler.cancel_dump_traceback_later()
 
     def __exit__(self, *raised: object) -> None:
-        self.rest()
+        self.stop()
         signal.signal(SIGNAL, self._before)
 
     def _arm(self) -> None:
-        """Let the process end some time after the play should have been interrupted, even if no Python runs by then."""
+        """End the process some time after the signal, even if no Python code runs by then."""
         if self.report is not None:
             left = max(0.0, min(self.stall - self.stalled, self.whole - self.played))
             with suppress(OSError):  # the null device has no length
@@ -89,8 +89,8 @@ class Watchdog:
             self.report.flush()
             faulthandler.dump_traceback_later(left + self.grace, exit=True, file=self.report)
 
-    def _look(self) -> None:
-        main, told = threading.main_thread().ident, -self.grace
+    def _watch(self) -> None:
+        main, signalled = threading.main_thread().ident, -self.grace
         assert main is not None
         tick, last = min(TICK, self.stall / 8), time.monotonic()
         while not self._over.wait(tick):
@@ -103,15 +103,15 @@ class Watchdog:
                     self.stall = max(self.stall, SLOWER * self.stalled)
                 self.seen, self.stalled = here, 0.0
                 self._arm()
-            late = self.stalled > self.stall or self.played > self.whole
-            if late and self.played - told > self.grace / 2:
-                self.late, told = self.stalled if self.stalled > self.stall else self.played, self.played
+            stalls, signalled_before = self.stalled > self.stall, self.played - signalled <= self.grace / 2
+            if (stalls or self.played > self.whole) and not signalled_before:
+                self.timed_out, signalled = self.stalled if stalls else self.played, self.played
                 with suppress(ProcessLookupError):
                     signal.pthread_kill(main, SIGNAL)
 
     def _interrupt(self, number: int, frame: FrameType | None) -> None:
-        if self.live and self.late:
-            raise TimedOut(f"timed out after {self.late:.0f} s")
+        if self.live and self.timed_out:
+            raise TimedOut(f"timed out after {self.timed_out:.0f} s")
 
 
 class NoWatchdog:
@@ -119,16 +119,16 @@ class NoWatchdog:
 
     play: Play | None = None
 
-    def rest(self) -> None:
-        """Nothing to end."""
+    def stop(self) -> None:
+        """Nothing to stop."""
 
 
 @contextmanager
 def watch_play(timeout: float | None, cells: int, horizon: int, report: Path | None) -> Iterator[Watchdog | NoWatchdog]:
-    """A watchdog over what is played within.
+    """Watch what is played within.
 
     Args:
-        report: a file for the stacks; not there after a play that ended by itself.
+        report: the file for the stacks; removed after a play that ends by itself.
     """
     if threading.current_thread() is not threading.main_thread():
         yield NoWatchdog()
@@ -152,14 +152,14 @@ def _remove(report: Path) -> None:
 
 
 def stacks_path(folder: RunFolder, task: str) -> Path:
-    """Where a worker writes the stacks of what hangs, for a driver that shares the run's folder or its machine."""
+    """Where a worker writes its stacks: the driver shares the run folder or the machine."""
     if folder.local:
         return Path(folder.path(f"cells/.{task}.parquet.hung.tmp"))
     return Path(tempfile.gettempdir()) / f"{task}.hung.tmp"
 
 
 def read_stacks(folder: RunFolder, task: str) -> str:
-    """Seconds, and stacks, of a task whose process had to end; nothing of one that died of something else."""
+    """Seconds and stacks of a task whose process the watchdog ended; "" if it died for another reason."""
     path, text = stacks_path(folder, task), ""
     with suppress(OSError):
         text = path.read_text(errors="replace")
@@ -169,7 +169,7 @@ def read_stacks(folder: RunFolder, task: str) -> str:
 
 @dataclass(frozen=True)
 class TooLong:
-    """A task that is given back, to be cut into pieces: so many seconds of it were played, and so many seed-rounds."""
+    """A task that would take too long: the scheduler cuts it, knowing how many seconds some seed-rounds took."""
 
     seconds: float
     rounds: int
@@ -184,9 +184,9 @@ class GivenBack(Exception):
 
 
 def watch_speed(play: Play, allowed: float | None) -> None:
-    """Look once, soon, at how fast a play goes, and end it (`GivenBack`) if it would take more seconds than allowed.
+    """Predict the duration of a play from its first seconds, and end it (`GivenBack`) if it takes more than allowed.
 
-    A task of hours would be lost whole with its machine; of these seconds nothing is kept, but they are few.
+    A task of hours would be lost whole with its machine. These few seconds are lost, too.
 
     Args:
         allowed: None for any.

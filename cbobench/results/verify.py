@@ -28,11 +28,11 @@ from cbobench.words import count_noun
 
 QUARANTINE = "quarantine"
 ABSENT = "is missing"
-FINITE = ["f", *(name for name, metric in METRICS.items() if not metric.nullable)]
+ALWAYS_FINITE = ["f", *(name for name, metric in METRICS.items() if not metric.nullable)]
 """Columns of rounds that are finite in every row."""
-WHOLE = [name for name, metric in METRICS.items() if metric.relative and metric.cumulative]
+FINITE_OR_ABSENT = [name for name, metric in METRICS.items() if metric.relative and metric.cumulative]
 """Columns that are finite in every row of a cell, or null in all of them: there is no reference to regret."""
-KEPT = [name for name in METRICS if not name.startswith("recommended_")]
+SHARED_METRICS = [name for name in METRICS if not name.startswith("recommended_")]
 """Metrics that a cell's row shares with its last recorded round."""
 
 
@@ -52,21 +52,21 @@ class Verification:
         files: how many were read.
         damaged: those that are not what they should be.
         orphans: tasks with rounds and without cells: their worker was ended in between, or is about to publish them.
-        late: tasks with cells and without rounds, whose cells other tasks have published, too: of a worker that
+        stragglers: tasks with cells and without rounds, whose cells other tasks have published, too: of a worker that
             outlived its call, and whose rounds were taken for leftovers. They do not count.
         twice: how many cells are published by several tasks with the same attempt, and the same results.
-        cells, asked: published cells that are whole, and cells asked for (None: there is no manifest).
-        bare: how many files hold no digest, as those of older versions: changed values may pass there.
+        cells, expected: published cells that are whole, and cells of the run (None: there is no manifest).
+        unsigned: how many files hold no digest, as those of older versions: changed values may pass there.
     """
 
     files: int = 0
     damaged: list[Damage] = field(default_factory=list)
     orphans: list[str] = field(default_factory=list)
-    late: list[str] = field(default_factory=list)
+    stragglers: list[str] = field(default_factory=list)
     twice: int = 0
     cells: int = 0
-    asked: int | None = None
-    bare: int = 0
+    expected: int | None = None
+    unsigned: int = 0
 
     @property
     def tasks(self) -> list[str]:
@@ -90,7 +90,7 @@ def verify(folder: RunFolder) -> Verification:
     tasks = {kind: folder.names(kind) for kind in ("cells", "audit", "rounds")}  # in this order no task is half listed
     results: dict[tuple[str, int], tuple[str, Any]] = {}
     whole: dict[str, int] = {}
-    bare: dict[str, Rows] = {}
+    without_rounds: dict[str, Rows] = {}
     for task in tasks["cells"]:
         cells, rounds, audit = (
             _check_file(folder, found, kind, task, manifest) if task in tasks[kind] else None
@@ -100,13 +100,13 @@ def verify(folder: RunFolder) -> Verification:
             continue
         good = {cell: row for cell, row in cells.items() if row["status"] == "ok"}
         if task not in tasks["rounds"] and good:
-            bare[task] = good
+            without_rounds[task] = good
             continue
         why = None if rounds is None else _disagree(good, rounds)
         if why is None and audit is not None and not {*audit} <= {*good}:
             why = "its audit is of other cells"
         for cell, row in cells.items() if why is None else ():
-            result = tuple(row.get(name) for name in KEPT)
+            result = tuple(row.get(name) for name in SHARED_METRICS)
             other, before = results.setdefault((cell, row["attempt"]), (task, result))
             if other != task and not _same(before, result):
                 why = f"its cell {cell} has another result in cells/{other}.parquet"
@@ -116,9 +116,9 @@ def verify(folder: RunFolder) -> Verification:
         elif rounds is not None or not good:
             for cell, row in cells.items():
                 whole[cell] = max(whole.get(cell, 0), row["attempt"])
-    for task, good in bare.items():
+    for task, good in without_rounds.items():
         if all(whole.get(cell, 0) >= row["attempt"] for cell, row in good.items()):
-            found.late.append(task)
+            found.stragglers.append(task)
         else:
             found.damaged.append(Damage(f"cells/{task}.parquet", "its rounds are missing"))
     found.orphans = [task for task in find_orphans(folder) if task in tasks["rounds"] and task not in tasks["cells"]]
@@ -126,7 +126,7 @@ def verify(folder: RunFolder) -> Verification:
         _check_file(folder, found, "rounds", task, manifest)
     found.cells = len(whole)
     if manifest is not None:
-        found.asked, found.cells = len(manifest.cells), len({*whole} & {*manifest.cells})
+        found.expected, found.cells = len(manifest.cells), len({*whole} & {*manifest.cells})
     return found
 
 
@@ -144,7 +144,7 @@ def _check_manifest(folder: RunFolder, found: Verification) -> Manifest | None:
         try:
             content = folder.read_json(file)
             manifest = Manifest.from_json(content, file)
-            found.bare += DIGEST not in content
+            found.unsigned += DIGEST not in content
             if call and manifest.calls != call:
                 raise DamagedRun("holds another call")
         except DamagedRun as error:
@@ -160,8 +160,8 @@ def _check_file(folder: RunFolder, found: Verification, kind: str, task: str, ma
     """A row of each cell of a file, or None where it is damaged or gone."""
     file = f"{kind}/{task}.parquet"
     try:
-        rows, bare = _read_checked(folder, kind, task, manifest)
-        found.bare += bare
+        rows, unsigned = _read_checked(folder, kind, task, manifest)
+        found.unsigned += unsigned
     except FileGone:
         return None
     except DamagedRun as error:
@@ -205,11 +205,11 @@ def _last_rounds(groups: Iterator[pa.Table]) -> Rows:
     """The last recorded round of each cell, and the number of recorded rounds."""
     rows: Rows = {}
     for part in groups:
-        for name in FINITE:
+        for name in ALWAYS_FINITE:
             column = part[name]
             if column.null_count < len(column) and not np.isfinite(column.to_numpy()).all():
                 raise DamagedRun(f"holds {name} that is not finite")
-        unknown = {name: ~np.isfinite(part[name].to_numpy()) for name in WHOLE}
+        unknown = {name: ~np.isfinite(part[name].to_numpy()) for name in FINITE_OR_ABSENT}
         if not np.isfinite(pc.list_flatten(part["g"]).to_numpy()).all():
             raise DamagedRun("holds g that is not finite")
         cells = part["cell"].cast(pa.string()).to_numpy()
@@ -236,7 +236,7 @@ def _disagree(cells: Rows, rounds: Rows) -> str | None:
     for cell, row in cells.items():
         if rounds[cell]["t"] != row["horizon"]:
             return f"its rounds of the cell {cell} end with {rounds[cell]['t']}, it has {row['horizon']}"
-        for name in KEPT:
+        for name in SHARED_METRICS:
             if not _same((row[name],), (rounds[cell][name],)):
                 return f"its cell {cell} ends with {name} = {row[name]}, its rounds with {rounds[cell][name]}"
     return None

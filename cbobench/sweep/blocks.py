@@ -38,13 +38,13 @@ BLOCK_MEMORY = 2**29  # bytes that the posteriors of one block may hold, with ha
 CELL_MEMORY = 2**32  # and those of one cell
 
 TASK_SECONDS = 30.0  # of work per task: what a lost machine takes with it
-LEAST_SECONDS = 1.0  # of a piece at the end of a sweep
-AHEAD = 2  # pieces per worker into which what is left would be cut, so that the last ones end together
+MIN_PIECE_SECONDS = 1.0  # of a piece at the end of a sweep
+PIECES_PER_WORKER = 2  # pieces per worker into which what is left would be cut, so that the last ones end together
 LONG = 300.0  # seconds that a task may take of which nothing was known; a longer one is given back soon (see `Task`)
 # Seeds in lock step share what a round costs Python, whatever their number: on finite sets a round of 100 seeds takes
 # twice as long as one of a single seed. Pieces are no smaller than that they cost so many times as much CPU time.
 SHARED_ROUND = {True: 8e-5, False: 1.5e-3}  # seconds per round, measured on finite sets and on boxes
-DEARER = 1.25
+MAX_COST_RATIO = 1.25
 
 
 Measured = tuple[Pair, float, int]  # seconds that its cells took in all, and their seed-rounds
@@ -282,15 +282,15 @@ class Pace:
         wanted = TASK_SECONDS
         if slots > 1:
             left = max(1.0, waiting / task.rounds) * seconds  # as if all were like this one
-            wanted = min(TASK_SECONDS, max(LEAST_SECONDS, left / (AHEAD * slots)))
+            wanted = min(TASK_SECONDS, max(MIN_PIECE_SECONDS, left / (PIECES_PER_WORKER * slots)))
         count = max(1, min(math.ceil(seconds / wanted), int(cells / self._least(task)), cells))
         ends = [cells * i // count for i in range(count + 1)]
         return [replace(task, cells=task.cells[a:b], give_back=None) for a, b in pairwise(ends)]
 
     def _least(self, task: Task) -> float:
-        """Cells of the smallest piece of a task that costs no more than `DEARER` allows."""
+        """Cells of the smallest piece of a task that costs no more than `MAX_COST_RATIO` allows."""
         own, shared = self._own(task) or 0.0, self._shared(task)
-        return shared / (DEARER * shared / len(task.cells) + (DEARER - 1) * own)
+        return shared / (MAX_COST_RATIO * shared / len(task.cells) + (MAX_COST_RATIO - 1) * own)
 
     def _add(self, pair: Pair, seconds: float, rounds: int) -> None:
         for key in _keys(pair):

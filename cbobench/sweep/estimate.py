@@ -36,14 +36,14 @@ from cbobench.threads import single_thread
 from cbobench.words import count_noun, duration, part_of
 
 BUDGET = 20.0  # seconds on the clock, for all that is played, the pilots of simulators among it
-REST = 5.0  # of them, where preparing took longer
-EACH = 3.0  # and for a pair
-TRIALS = 6.0  # seconds for all pairs together, as far as each has `SHORTEST`
-SHORTEST, LONGEST = 0.02, 0.25  # for one
+MIN_BUDGET = 5.0  # of them, where preparing took longer
+PAIR_SECONDS = 3.0  # and for a pair
+ALL_TRIALS = 6.0  # seconds for all pairs together, as far as each has `MIN_TRIAL`
+MIN_TRIAL, MAX_TRIAL = 0.02, 0.25  # for one
 CELLS_OF_A_BOX = 10  # that are played of a block: more of them take hardly less each
-FEW = 8  # rounds that are played at least
-LEAST = 3  # where there is no time for more
-AS_FAR = 3  # times the rounds that were played: no line through a few is followed further
+FIRST_ROUNDS = 8  # rounds that are played at least
+MIN_ROUNDS = 3  # where there is no time for more
+MAX_EXTRAPOLATION = 3  # times the rounds that were played: no line through a few is followed further
 CELL_SECONDS = 0.002  # of a cell, beside its rounds
 TASK_SECONDS = 0.012  # to publish its files, and to hand it out
 STARTUP_SECONDS = 2.0  # imports, worker processes, the table
@@ -143,14 +143,14 @@ def _simulation_seconds(problem: Problem) -> float:
 
 def try_pairs(todo: Plan, say: Callable[[str], None] = lambda text: None) -> tuple[dict[str, Trial], int]:
     """What is known of pairs, by title, and how many of them are known from their own rounds."""
-    deadline = min(max(LATEST.get(), time.monotonic() + REST), time.monotonic() + BUDGET)
+    deadline = min(max(LATEST.get(), time.monotonic() + MIN_BUDGET), time.monotonic() + BUDGET)
     found = {pair.title: Trial(seconds / rounds) for pair, seconds, rounds in todo.measured}
     tasks = [task for task in todo.tasks.of_pairs() if task.pair.title not in found]
     slow: set[str] = set()  # algorithms that are not tried elsewhere: there would be no time for the others
     for task in tasks:
         problem = todo.suite.problems[task.pair.problem.title]
         least = _simulation_seconds(problem)
-        if least * LEAST * _cells_to_try(task, problem) > EACH:
+        if least * MIN_ROUNDS * _cells_to_try(task, problem) > PAIR_SECONDS:
             found[task.pair.title] = Trial(least)  # nobody waits for what is known
     asked = [task for task in tasks if task.pair.title not in found]
     first = {task.pair.algorithm.name: task for task in reversed(asked)}
@@ -158,7 +158,7 @@ def try_pairs(todo: Plan, say: Callable[[str], None] = lambda text: None) -> tup
     if asked:
         left = deadline - time.monotonic()
         say(f"tries {count_noun(len(asked), 'pair')} of which nothing is known, for {left:.0f} s at most")
-    share = min(LONGEST, max(SHORTEST, TRIALS / max(1, len(asked))))
+    share = min(MAX_TRIAL, max(MIN_TRIAL, ALL_TRIALS / max(1, len(asked))))
     for task in asked:
         trial = None if task.pair.algorithm.name in slow else _try_pair(todo, task, share, deadline)
         if trial is None:
@@ -194,7 +194,7 @@ def _try_pair(todo: Plan, task: Task, seconds: float, deadline: float) -> Trial 
     problem = todo.suite.problems[task.pair.problem.title]
     cells = task.cells[: _cells_to_try(task, problem)]
     at: list[float] = []
-    limit, rounds = min(EACH, deadline - time.monotonic()), min(FEW, task.horizon)
+    limit, rounds = min(PAIR_SECONDS, deadline - time.monotonic()), min(FIRST_ROUNDS, task.horizon)
     try:
         with time_limit(limit), single_thread():
             while limit > 0:
@@ -206,31 +206,33 @@ def _try_pair(todo: Plan, task: Task, seconds: float, deadline: float) -> Trial 
                 at.append(time.thread_time())
                 if rounds == task.horizon or at[-1] - at[0] > seconds / 4:
                     per_row = _row_bytes(task.name, rows.table())
-                    return Trial(_carry_on(np.diff(at), task.horizon) / (task.horizon * len(cells)), per_row)
+                    return Trial(_extrapolate(np.diff(at), task.horizon) / (task.horizon * len(cells)), per_row)
                 rounds = min(4 * rounds, task.horizon)
     except TimeIsUp:
-        if len(at) > LEAST:
-            return Trial(_carry_on(np.diff(at), task.horizon) / (task.horizon * len(cells)))
+        if len(at) > MIN_ROUNDS:
+            return Trial(_extrapolate(np.diff(at), task.horizon) / (task.horizon * len(cells)))
     except Exception:  # what cannot be played is told of when it is
         return None
     return None
 
 
-def _carry_on(rounds: Array, horizon: int) -> float:
+def _extrapolate(rounds: Array, horizon: int) -> float:
     """Seconds that `horizon` rounds take, of which the first took (n,) `rounds`.
 
     Where these became slower, and that by no accident, later ones do, in a line; where faster, they are as the last.
     """
     n = len(rounds)
     level = float(rounds[n // 2 :].mean())
-    if n >= 2 * FEW:
-        some = np.array_split(np.arange(n // 2, n), FEW)  # a beginning is its own: delays that fill, models that settle
+    if n >= 2 * FIRST_ROUNDS:
+        some = np.array_split(
+            np.arange(n // 2, n), FIRST_ROUNDS
+        )  # a beginning is its own: delays that fill, models that settle
         x = np.array([part.mean() for part in some])
         y = np.array([rounds[part].mean() for part in some])
         line, rest, *_ = np.polyfit(x, y, 1, full=True)
-        error = float(np.sqrt(rest.sum() / (FEW - 2) / ((x - x.mean()) ** 2).sum()))
+        error = float(np.sqrt(rest.sum() / (FIRST_ROUNDS - 2) / ((x - x.mean()) ** 2).sum()))
         if line[0] > 2 * error:
-            level = float(y.mean() + (line[0] - 2 * error) * (min((n + horizon) / 2, AS_FAR * n) - x.mean()))
+            level = float(y.mean() + (line[0] - 2 * error) * (min((n + horizon) / 2, MAX_EXTRAPOLATION * n) - x.mean()))
         elif line[0] < -3 * error:
             level = float(y[-1])
     return float(rounds.sum()) + (horizon - n) * level

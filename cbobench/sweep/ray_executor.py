@@ -45,9 +45,9 @@ from cbobench.sweep.ray_start import start_ray
 IN_FLIGHT = 256  # at least, on a cluster: Ray's autoscaler sees demand in tasks that wait
 IN_FLIGHT_PER_CPU = 2
 MAX_IN_FLIGHT = 10_000
-POLL = 0.02  # seconds for which the process of Ray listens to Ray alone
-LOOK = 2.0  # seconds between two looks at how large a cluster is, and whether its head is alive
-LEAVING = 20.0  # seconds in which Ray shuts down
+POLL_SECONDS = 0.02  # seconds for which the process of Ray listens to Ray alone
+CHECK_SECONDS = 2.0  # seconds between two looks at how large a cluster is, and whether its head is alive
+SHUTDOWN_SECONDS = 20.0  # seconds in which Ray shuts down
 
 
 class RayExecutor:
@@ -126,7 +126,7 @@ class RayExecutor:
         """End Ray, once it has started, and what it runs; a cluster that was joined is left."""
         with suppress(ExecutorDied):
             self._send(None)
-            deadline = time.monotonic() + LEAVING
+            deadline = time.monotonic() + SHUTDOWN_SECONDS
             while (left := deadline - time.monotonic()) > 0 and self.child.link.poll(left):
                 self._receive()
         self.child.end()
@@ -206,10 +206,10 @@ def _pass_on(client: RayClient, send: Callable[[Any], None], inbox: Any) -> None
                 elif message in tasks:
                     client.cancel(tasks.pop(message))
                 message = inbox.get_nowait()
-        for task, answer in client.collect(POLL):
+        for task, answer in client.collect(POLL_SECONDS):
             tasks.pop(task.name, None)
             send((task.name, answer))
-        if time.monotonic() - looked > LOOK:
+        if time.monotonic() - looked > CHECK_SECONDS:
             if dead := client.dead():
                 raise ExecutorDied(f"Ray has ended (its {' and '.join(dead)} died)")
             looked, now = time.monotonic(), client.cpus()

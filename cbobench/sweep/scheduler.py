@@ -42,16 +42,16 @@ SMALL = 64
 CRASHES_OF_A_CELL = 3
 HANGS_OF_A_CELL = 2  # a process that was suspended may seem to hang, once
 LOST_NODES_PER_TASK = 20
-BURST = 10.0  # seconds in which lost tasks are told of once: a machine has many
-LAST, LAST_PER_SLOT = 64, 4  # waiting tasks of which the longest is handed out first
+LOSS_NOTE_SECONDS = 10.0  # seconds in which lost tasks are told of once: a machine has many
+LONGEST_FIRST, LONGEST_FIRST_PER_SLOT = 64, 4  # waiting tasks of which the longest is handed out first
 WAIT = 2.0  # seconds to wait for a task
 
-QUIET = 60.0  # seconds without any answer after which the run folder is looked at
-LOOK = 30.0  # and seconds between two looks; an answer that was published before the last one is lost
-UNUSUAL = 20.0  # times the longest of its pair's tasks so far, after which a task is queued again ...
-PATIENCE = 900.0  # ... but not before so many seconds
-ASLEEP = 60.0  # seconds between two calls, after which this process itself was suspended
-SAY = 600.0  # seconds without any answer that the user is told of, and then twice as many
+SILENCE_SECONDS = 60.0  # seconds without any answer after which the run folder is looked at
+CHECK_SECONDS = 30.0  # and seconds between two looks; an answer that was published before the last one is lost
+OVERDUE_FACTOR = 20.0  # times the longest of its pair's tasks so far, after which a task is queued again ...
+OVERDUE_SECONDS = 900.0  # ... but not before so many seconds
+SUSPENDED_SECONDS = 60.0  # seconds between two calls, after which this process itself was suspended
+NOTE_SECONDS = 600.0  # seconds without any answer that the user is told of, and then twice as many
 
 
 def choose_engine(engine: str | None, cpus: int | None, address: str | None) -> str | None:
@@ -163,8 +163,8 @@ class Scheduler:
         self.rounds = tasks.rounds  # that wait
         self.losses_left = LOST_NODES_PER_TASK * max(1, len(tasks))
         self.crashes: dict[str, int] = {}
-        self.told_of_print = False
-        self.told_of_loss = -BURST
+        self.print_noted = False
+        self.loss_noted_at = -LOSS_NOTE_SECONDS
         self.overdue = OverdueTasks(folder, note)
 
     def play(self) -> Iterator[Receipt]:
@@ -218,7 +218,7 @@ class Scheduler:
     def _next(self) -> Task:
         """What is played next, of a size that suits; when little is left, what takes longest goes first."""
         slots = self.executor.slots
-        if len(self.queue) <= min(LAST, LAST_PER_SLOT * slots):
+        if len(self.queue) <= min(LONGEST_FIRST, LONGEST_FIRST_PER_SLOT * slots):
             made = [self._make_task(one) for one in self.queue]
             longest = max(range(len(made)), key=lambda i: self.pace.expected(made[i]) or inf)
             self.queue = deque([made.pop(longest), *made])
@@ -246,8 +246,8 @@ class Scheduler:
         if isinstance(answer, Receipt):
             if answer.seconds is not None:
                 self.pace.learn(task, answer.seconds, answer.rounds)
-            if answer.printed and not self.told_of_print:
-                self.told_of_print = True
+            if answer.printed and not self.print_noted:
+                self.print_noted = True
                 began = f"{task.pair.label} began with {show(answer.printed)}"
                 self.note(f"what cells print is shown only with --cpus 0; {began}")
             return answer
@@ -260,8 +260,8 @@ class Scheduler:
             if self.losses_left < 0:
                 raise CbobenchError("too many tasks lost their node; run again when the cluster is well")
             self._queue_again([task])
-            if answer.elsewhere and time.monotonic() - self.told_of_loss >= BURST:
-                self.told_of_loss = time.monotonic()
+            if answer.elsewhere and time.monotonic() - self.loss_noted_at >= LOSS_NOTE_SECONDS:
+                self.loss_noted_at = time.monotonic()
                 self.note(f"a machine was lost that played {task.name}; its tasks are queued again")
             return None
         if len(task.cells) > 1:
@@ -291,11 +291,11 @@ class OverdueTasks:
         self.last = self.looked = self.called = time.monotonic()
         self.longest: dict[tuple[str, str], float] = {}
         self.published: set[str] = set()
-        self.say = SAY
+        self.say = NOTE_SECONDS
 
     def answered(self, task: Task, answer: Answer) -> None:
         """An answer has come."""
-        self.last, self.say = time.monotonic(), SAY
+        self.last, self.say = time.monotonic(), NOTE_SECONDS
         if isinstance(answer, Receipt) and answer.seconds is not None:
             key = task.pair.key
             self.longest[key] = max(self.longest.get(key, 0.0), answer.seconds)
@@ -303,10 +303,10 @@ class OverdueTasks:
     def look(self, pending: Collection[Task]) -> Iterator[tuple[Task, Receipt | None]]:
         """After long silence, pending tasks that need not be waited for: with a receipt, or to be queued again."""
         now = time.monotonic()
-        if now - self.called > ASLEEP:
+        if now - self.called > SUSPENDED_SECONDS:
             self.last += now - self.called
         self.called = now
-        if not pending or now - self.last < QUIET or now - self.looked < LOOK:
+        if not pending or now - self.last < SILENCE_SECONDS or now - self.looked < CHECK_SECONDS:
             return
         self.looked = now
         minutes = f"{(now - self.last) / 60:.0f} min"
@@ -333,7 +333,7 @@ class OverdueTasks:
     def _unusual(self, task: Task, now: float) -> bool:
         """Whether a task has had far more time, since the last answer of all, than its pair's tasks have taken."""
         longest = self.longest.get(task.pair.key)
-        return longest is not None and now - self.last > max(PATIENCE, UNUSUAL * longest)
+        return longest is not None and now - self.last > max(OVERDUE_SECONDS, OVERDUE_FACTOR * longest)
 
 
 def _some(tasks: list[Task]) -> str:

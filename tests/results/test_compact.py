@@ -86,7 +86,7 @@ def test_a_merged_run_reads_the_same_from_few_files(played_once, run):
     same(before, contents(run))
     found = verify(folder)
     assert (found.damaged, found.orphans, found.twice) == ([], [], 0)
-    assert found.cells == found.asked == 14
+    assert found.cells == found.expected == 14
     assert compact(folder) == (2, 2)
     todo = plan(played_once / "suite.yaml", out=run, cpus=0)
     assert (todo.done, len(todo.tasks)) == (8, 0)

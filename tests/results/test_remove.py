@@ -117,7 +117,7 @@ def test_a_removal_that_is_ended_anywhere_leaves_a_run_that_verifies(once, tmp_p
         found = verify(there)
         assert found.damaged == [], steps
         assert found.cells >= 8
-        if ended and found.asked == 16:
+        if ended and found.expected == 16:
             remove_pairs(there, "conf")
         assert (verify(there).cells, verify(there).asked, verify(there).damaged) == (8, 8, [])
         assert {*Manifest.read(there).labels("problems").values()} == {"rkhs-1d"}

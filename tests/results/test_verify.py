@@ -233,7 +233,7 @@ def test_files_without_digests_are_read_and_counted(played, capsys):
     assert note == "  8 files of an older version without digests: changed values may pass there"
     assert compact(open_run(run)) == (3, 1)
     found = verify(open_run(run))
-    assert (found.damaged, found.bare) == ([], 2), "what is written now has them"
+    assert (found.damaged, found.unsigned) == ([], 2), "what is written now has them"
 
 
 def test_cells_of_a_straggler_are_no_damage(small_suite, tmp_path, capsys):
@@ -241,7 +241,7 @@ def test_cells_of_a_straggler_are_no_damage(small_suite, tmp_path, capsys):
     run, folder = two_blocks(small_suite, tmp_path)
     late = Path(shutil.copy(files(tmp_path / "blocks", "cells")[0], run / "cells"))
     found = verify(folder)
-    assert (found.damaged, len(found.late), found.cells, found.twice) == ([], 1, 12, 0)
+    assert (found.damaged, len(found.stragglers), found.cells, found.twice) == ([], 1, 12, 0)
     assert main(["verify", str(run)]) == 0
     assert "  cells without rounds that another task has played, too: 1 file; they do not count\n" in (
         capsys.readouterr().out

@@ -130,11 +130,3 @@ def test_a_node_with_another_folder(claimed, tmp_path):
         f"nothing is played: 6 of 6 nodes (host-0, host-1, host-2, host-3, …): what it writes into {claimed} is not "
         "seen here; give --out on a file system that all share"
     )
-
-
-ELSEWHERE = """
-import sys
-sys.path.insert(0, sys.argv[1])
-import cbobench
-print(cbobench.run(sys.argv[2], out=sys.argv[3], cpus=1, engine="ray").played)
-"""

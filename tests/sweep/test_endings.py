@@ -208,7 +208,7 @@ def test_a_deadline_while_a_half_written_file_is_removed(tmp_path, monkeypatch):
     discard = store.AtomicFile.discard
 
     def late(self):
-        signal.getsignal(watch.SIGNAL).__self__.late = 1.0
+        signal.getsignal(watch.SIGNAL).__self__.timed_out = 1.0
         signal.raise_signal(watch.SIGNAL)
         discard(self)
 

@@ -65,7 +65,7 @@ def test_a_cost_that_grows_is_carried_on(write_suite, tmp_path, monkeypatch, gro
     expected = truth(todo, growth)
     assert expected / 1.5 < work(todo, monkeypatch) < 1.5 * expected
     if growth:
-        monkeypatch.setattr(estimate, "_carry_on", lambda rounds, horizon: rounds.mean() * horizon)
+        monkeypatch.setattr(estimate, "_extrapolate", lambda rounds, horizon: rounds.mean() * horizon)
         assert work(todo, monkeypatch) < expected / 1.5, "negative control: what it takes at the beginning"
 
 
@@ -96,7 +96,7 @@ class Slow(Random):
 
 
 def test_a_slow_method_does_not_hold_it_up(write_suite, tmp_path, monkeypatch):
-    monkeypatch.setattr(estimate, "EACH", 0.3)
+    monkeypatch.setattr(estimate, "PAIR_SECONDS", 0.3)
     text = "suite: t\nhorizon: 50\nseeds: 2\nproblems: [rkhs-1d, {rkhs-1d: {h: 0.3}}]\n"
     text += "algorithms: ['tests.sweep.test_estimate:Slow', random]\n"
     todo = plan(write_suite(text), out=tmp_path / "r", cpus=0)

@@ -256,7 +256,13 @@ def test_inline_leaves_nothing_half_written(small_suite, tmp_path):
 def silent(monkeypatch, todo, executor, **limits):
     """A scheduler whose clock goes on when its executor is waited for, however long that takes here."""
     monkeypatch.setattr(scheduler, "time", SimpleNamespace(monotonic=lambda: executor.now))
-    for name, value in {"QUIET": 0.2, "LOOK": 0.1, "SAY": 1e9, "PATIENCE": 1e9, **limits}.items():
+    for name, value in {
+        "SILENCE_SECONDS": 0.2,
+        "CHECK_SECONDS": 0.1,
+        "NOTE_SECONDS": 1e9,
+        "OVERDUE_SECONDS": 1e9,
+        **limits,
+    }.items():
         monkeypatch.setattr(scheduler, name, value)
     notes = []
     one = scheduler_of(todo, executor, notes.append)
@@ -308,7 +314,7 @@ def test_a_task_that_takes_far_too_long_is_queued_again(small_suite, tmp_path, m
     """Where its pair's other tasks say how long it takes; else it is only named."""
     todo = plan(small_suite(), out=tmp_path / "run", cpus=0, block=1)
     executor = Deaf(3, 1, None)
-    one, notes = silent(monkeypatch, todo, executor, PATIENCE=0.4, UNUSUAL=2.0)
+    one, notes = silent(monkeypatch, todo, executor, OVERDUE_SECONDS=0.4, OVERDUE_FACTOR=2.0)
     assert sum(receipt.ok for receipt in one.play()) == 12
     name = executor.recalled[0].name
     assert notes == [f"no answer for 0 min from {name}; queued again"]
@@ -316,7 +322,7 @@ def test_a_task_that_takes_far_too_long_is_queued_again(small_suite, tmp_path, m
 
 def test_long_silence_names_what_is_in_play(small_suite, tmp_path, monkeypatch):
     todo = plan(small_suite(), out=tmp_path / "run", cpus=0, block=4)
-    one, notes = silent(monkeypatch, todo, Deaf(3, 3, None), SAY=0.5)
+    one, notes = silent(monkeypatch, todo, Deaf(3, 3, None), NOTE_SECONDS=0.5)
     names = [task.name for task in todo.tasks]
     receipts = one.play()
 
