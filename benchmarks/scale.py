@@ -107,7 +107,7 @@ class VirtualRay:
         self._driver(TASK)
         return {"CPU": float(self.cpus)}
 
-    def remote(self, problem: Any, task: Task, folder: Any) -> int:
+    def remote(self, problem: Any, folders: Any, place: Any, task: Task, folder: Any) -> int:
         """Give a task to the CPU that is free first."""
         self._driver(TASK)
         self.submitted += 1
@@ -157,6 +157,7 @@ class VirtualExecutor(RayClient):
     def __init__(self, ray: VirtualRay, folder: RunFolder, problems: Mapping[str, Problem]) -> None:
         self.ray, self.remote, self.problems, self.folder = ray, ray, dict.fromkeys(problems), folder
         self.flight: dict[Any, Task] = {}
+        self.folders, self.place = (), None
         self.metrics = SweepMetrics(SimpleNamespace(Counter=NoMeter, Gauge=NoMeter), "run")
 
     @property
