@@ -101,7 +101,7 @@ def _run(options: argparse.Namespace, given: list[str], again: str) -> int:
             progress.begin()
             progress.close()
             try:
-                code = _came_to(outcome, todo.done, again, options.fail_fast, progress.said, out)
+                code = _came_to(outcome, todo.done, again, options.fail_fast, progress.last_failed, out)
             except OSError:
                 if not outcome.stopped:
                     raise

@@ -39,7 +39,7 @@ HEARTBEAT_SECONDS = 10.0  # between two heartbeats
 FIRST_HEARTBEAT = 1.0  # seconds until the first one that reports progress
 JOIN_TIMEOUT = 10.0  # seconds for which a call that ends waits for a heartbeat that is being written
 EXPIRES_AFTER = 150.0  # seconds without a heartbeat after which a lease of another machine expires
-PROGRESS = "news"  # where a lease file reports progress
+PROGRESS = "news"  # key of the progress in a lease file
 VISIBLE_WITHIN = 10.0  # seconds that a worker's machine may need to see a file that is new on another
 OWN = {FILE, *KINDS, FOLDER, "invocations", "log", "quarantine"}
 """What a run folder holds."""
@@ -70,7 +70,7 @@ class Driver:
         """Whether it may still play.
 
         Args:
-            heard: seconds since its last heartbeat, by the clock of the folder; None if that is not known.
+            heard: seconds since its last heartbeat by the folder's clock; None if unknown.
         """
         if self.machine == machine_id():
             return process_start(self.pid) == self.born
@@ -128,7 +128,7 @@ def new_call_id() -> str:
 
 
 class Lease:
-    """The right to play some cells of a run, from `with` to its end.
+    """The exclusive right to play some cells of a run, held within `with`.
 
     Args:
         folder: the run.

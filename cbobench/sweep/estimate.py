@@ -1,10 +1,9 @@
 """`--dry-run`: cells, tasks, disk, and a time from some rounds that are really played (nothing is written).
 
-What cells in the run folder took is taken from there. Of other pairs the first rounds are played, of one of each
-algorithm first, while there is time: `BUDGET` seconds by the clock at most, the pilots of simulators among them. Where
-rounds become dearer, that is carried on to the last one. Pairs that are not played have the mean of those of the same
-names, or of the same algorithm; what is too slow to be tried is unknown. What a simulator takes on the clock is known
-from its pilot, which is cut short for it.
+Takes the times of played cells from the run folder. Then plays the first rounds of one pair per algorithm, and of the
+other pairs until the time is up (`BUDGET` seconds, pilots of simulators included). Extrapolates rounds that slow down.
+A pair that was not played gets the mean of the pairs with the same names, or of the same algorithm; pairs that are too
+slow to try are unknown. The pilot of a simulator, which is cut short, tells how long its simulations take.
 """
 
 from __future__ import annotations
@@ -51,27 +50,27 @@ ROW_BYTES = 150.0  # of a recorded round, where it is not known
 
 
 class Trial(NamedTuple):
-    """What the first rounds of a pair say: seconds of a seed-round, bytes of a recorded row."""
+    """A measurement of a pair: seconds per seed-round, bytes per recorded row."""
 
     per_round: float
     per_row: float = ROW_BYTES
 
 
 class TimeIsUp(BaseException):
-    """A trial took too long; no method takes it for an error of its own."""
+    """A trial took too long. No Exception, so that no method catches it as an error of its own."""
 
 
 @contextmanager
 def time_limit(seconds: float) -> Iterator[None]:
-    """Raise `TimeIsUp` within after so many seconds on the clock; never where signals cannot be taken."""
+    """Raise `TimeIsUp` after some seconds of wall time; does nothing outside the main thread."""
 
-    def late(number: int, frame: object) -> None:
+    def raise_time_is_up(number: int, frame: object) -> None:
         raise TimeIsUp
 
     if threading.current_thread() is not threading.main_thread():
         yield
         return
-    before = signal.signal(signal.SIGALRM, late)
+    before = signal.signal(signal.SIGALRM, raise_time_is_up)
     signal.setitimer(signal.ITIMER_REAL, max(0.001, seconds))
     try:
         yield
@@ -82,7 +81,7 @@ def time_limit(seconds: float) -> Iterator[None]:
 
 @contextmanager
 def in_time() -> Iterator[None]:
-    """Within, what is planned and estimated ends `BUDGET` from now: pilots are cut short, and nothing more is tried."""
+    """Limit planning and estimating to `BUDGET` seconds from now: pilots are cut short and trials end."""
     before = LATEST.set(time.monotonic() + BUDGET)
     try:
         yield
@@ -91,10 +90,10 @@ def in_time() -> Iterator[None]:
 
 
 def estimate(todo: Plan, cpus: int | None, say: Callable[[str], None] = lambda text: None) -> str:
-    """Three lines for a reader. The time is measured on this machine, for this machine's CPUs (or `cpus`).
+    """Three lines: cells, time and disk. Measures on this machine, for its CPUs (or `cpus`).
 
     Args:
-        say: told in a line what is begun that may take long.
+        say: called with a line before a step that may take long.
     """
     trials, tried = try_pairs(todo, say)
     pairs = {pair_cells.pair.title for pair_cells in todo.tasks.by_pair}
@@ -132,17 +131,17 @@ def estimate(todo: Plan, cpus: int | None, say: Callable[[str], None] = lambda t
 
 
 def _pilot_seconds(problem: Problem) -> float:
-    """Seconds that a simulator's pilot takes before a run begins."""
+    """Seconds of a simulator's pilot, which precedes the run."""
     return problem.known.seconds * problem.simulations[0] if isinstance(problem, Simulator) else 0.0
 
 
 def _simulation_seconds(problem: Problem) -> float:
-    """Seconds on the clock that a seed-round takes at least: those of its simulations."""
+    """Wall time of a seed-round's simulations, a lower bound for the seed-round."""
     return problem.known.seconds * problem.simulations[1] if isinstance(problem, Simulator) else 0.0
 
 
 def try_pairs(todo: Plan, say: Callable[[str], None] = lambda text: None) -> tuple[dict[str, Trial], int]:
-    """What is known of pairs, by title, and how many of them are known from their own rounds."""
+    """Measurements by the title of a pair, and how many pairs were measured themselves."""
     deadline = min(max(LATEST.get(), time.monotonic() + MIN_BUDGET), time.monotonic() + BUDGET)
     found = {pair.title: Trial(seconds / rounds) for pair, seconds, rounds in todo.measured}
     tasks = [task for task in todo.tasks.of_pairs() if task.pair.title not in found]
@@ -152,14 +151,14 @@ def try_pairs(todo: Plan, say: Callable[[str], None] = lambda text: None) -> tup
         least = _simulation_seconds(problem)
         if least * MIN_ROUNDS * _cells_to_try(task, problem) > PAIR_SECONDS:
             found[task.pair.title] = Trial(least)  # nobody waits for what is known
-    asked = [task for task in tasks if task.pair.title not in found]
-    first = {task.pair.algorithm.name: task for task in reversed(asked)}
-    asked.sort(key=lambda task: first[task.pair.algorithm.name] is not task)
-    if asked:
+    untried = [task for task in tasks if task.pair.title not in found]
+    first = {task.pair.algorithm.name: task for task in reversed(untried)}
+    untried.sort(key=lambda task: first[task.pair.algorithm.name] is not task)
+    if untried:
         left = deadline - time.monotonic()
-        say(f"tries {count_noun(len(asked), 'pair')} of which nothing is known, for {left:.0f} s at most")
-    share = min(MAX_TRIAL, max(MIN_TRIAL, ALL_TRIALS / max(1, len(asked))))
-    for task in asked:
+        say(f"tries {count_noun(len(untried), 'pair')} of which nothing is known, for {left:.0f} s at most")
+    share = min(MAX_TRIAL, max(MIN_TRIAL, ALL_TRIALS / max(1, len(untried))))
+    for task in untried:
         trial = None if task.pair.algorithm.name in slow else _try_pair(todo, task, share, deadline)
         if trial is None:
             slow.add(task.pair.algorithm.name)
@@ -181,7 +180,7 @@ def try_pairs(todo: Plan, say: Callable[[str], None] = lambda text: None) -> tup
 
 
 def _names(pair: Pair) -> tuple[tuple[str, ...], ...]:
-    """By what pairs are alike, the closest first."""
+    """Keys that similar pairs share, the closest first."""
     return (pair.problem.name, pair.algorithm.name), (pair.algorithm.name,)
 
 
@@ -190,7 +189,7 @@ def _cells_to_try(task: Task, problem: Problem) -> int:
 
 
 def _try_pair(todo: Plan, task: Task, seconds: float, deadline: float) -> Trial | None:
-    """Play the first rounds of a task, about so many seconds of them; None where that takes too long, or fails."""
+    """Play the first rounds of a task for about some seconds; None if that takes too long, or fails."""
     problem = todo.suite.problems[task.pair.problem.title]
     cells = task.cells[: _cells_to_try(task, problem)]
     at: list[float] = []
@@ -217,9 +216,9 @@ def _try_pair(todo: Plan, task: Task, seconds: float, deadline: float) -> Trial 
 
 
 def _extrapolate(rounds: Array, horizon: int) -> float:
-    """Seconds that `horizon` rounds take, of which the first took (n,) `rounds`.
+    """Seconds of `horizon` rounds, given the (n,) seconds of the first ones.
 
-    Where these became slower, and that by no accident, later ones do, in a line; where faster, they are as the last.
+    If the rounds grow slower significantly, the line is extrapolated. If they grow faster, the last level stays.
     """
     n = len(rounds)
     level = float(rounds[n // 2 :].mean())

@@ -276,7 +276,7 @@ class ProcessExecutor:
 
 
 def _how_it_ended(code: int | None) -> str:
-    """What a cell did to its worker, from the worker's exit code."""
+    """How a worker ended, in words, from its exit code."""
     if code == -signal.SIGKILL:
         return "had its worker killed (SIGKILL: did the machine run out of memory?)"
     if code is not None and code < 0:
@@ -305,7 +305,7 @@ def serve_tasks(link: Any, problems: dict[str, Problem] | None = None) -> None:
 
 
 def _answer(link: Any, message: tuple[Any, bool]) -> None:
-    """Tell the driver, and end where it has gone."""
+    """Send an answer; end this process if the driver is gone."""
     try:
         link.send(message)
     except OSError:
@@ -370,17 +370,17 @@ def can_fork() -> bool:
 
 
 def begin(name: str, descriptor: int) -> None:
-    """The whole life of a process in a fresh interpreter."""
+    """Serve in a fresh interpreter until the process ends."""
     os.set_inheritable(descriptor, False)
     module, _, function = name.partition(":")
     getattr(importlib.import_module(module), function)(Connection(descriptor))
 
 
 def become_worker(link: Any) -> SimpleQueue[Any]:
-    """Ignore signals, show nothing of what is printed, and end when the driver ends; returns what the driver sends."""
+    """Ignore signals, discard output, and end with the driver; returns a queue of the driver's messages."""
     ignore_signals()
     nowhere = os.open(os.devnull, os.O_WRONLY)
-    for descriptor in (1, 2):  # 16 MB of a cell's would bury what the driver says
+    for descriptor in (1, 2):  # the output of cells would bury the driver's messages
         os.dup2(nowhere, descriptor)
     inbox: SimpleQueue[Any] = SimpleQueue()
     threading.Thread(target=_listen, args=(link, inbox), daemon=True).start()
@@ -396,6 +396,6 @@ def _listen(link: Any, inbox: SimpleQueue[Any]) -> None:
 
 
 def ignore_signals() -> None:
-    """Leave signals to the driver, which gets them, too, and ends this process."""
+    """Ignore signals: the driver gets them as well, and ends this process."""
     ignore()
     signal.pthread_sigmask(signal.SIG_UNBLOCK, SIGNALS)

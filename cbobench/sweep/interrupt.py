@@ -14,14 +14,14 @@ from cbobench.play.failure import Interrupted
 
 SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 """Ctrl-C; what Slurm, Kubernetes and spot machines send; a terminal that is closed."""
-AGAIN = 1.0  # seconds after which another signal is no longer the same impatient keypress
+REPEAT_SECONDS = 1.0  # a signal within these seconds counts as a repetition of the one before
 
 
 class Interruption:
     """The handler of signals: they raise `Interrupted`; while a sweep closes down (`ignoring`) they do nothing.
 
     Attributes:
-        taken: when one was taken last, in seconds of a monotonic clock; None before.
+        taken: monotonic time of the last signal; None before the first.
     """
 
     def __init__(self) -> None:
@@ -30,25 +30,25 @@ class Interruption:
 
     def __call__(self, number: int, frame: FrameType | None) -> None:
         now = time.monotonic()
-        if not self.ignoring and (self.taken is None or now - self.taken > AGAIN):
+        if not self.ignoring and (self.taken is None or now - self.taken > REPEAT_SECONDS):
             self.taken = now
             raise Interrupted
 
     def check(self) -> None:
-        """Raise `Interrupted` where a signal was taken, and what it raised was swallowed by a cell."""
+        """Raise `Interrupted` if a cell swallowed the exception of an earlier signal."""
         if self.taken is not None:
             raise Interrupted
 
 
 def ignore() -> None:
-    """From here on signals do nothing in this process."""
+    """Ignore the signals in this process from now on."""
     for number in SIGNALS:
         signal.signal(number, signal.SIG_IGN)
 
 
 @contextmanager
 def interruptible() -> Iterator[Interruption]:
-    """Signals are taken within, and given back after; not in the main thread they are left to whoever owns them."""
+    """Handle signals within, and restore the handlers afterwards; does nothing outside the main thread."""
     interruption = Interruption()
     before: dict[signal.Signals, Any] = {}
     try:

@@ -1,4 +1,4 @@
-"""How far a sweep is, from the receipts that have come: a bar on a terminal, plain lines elsewhere, heartbeats."""
+"""The progress of a sweep, from its receipts: a bar on a terminal, plain lines elsewhere, heartbeats."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from cbobench.play.task import Receipt
     from cbobench.sweep.run import Plan
 
-UNCERTAIN = 1.3  # by what factor the time left may be wrong
+UNCERTAINTY = 1.3  # factor by which the time left may be wrong
 
 
 class RoundCounter:
@@ -46,14 +46,14 @@ class RoundCounter:
         self.rounds += receipt.rounds
 
     def seconds_left(self) -> tuple[float, float, float] | None:
-        """Seconds to the end, and between what bounds, if the rest goes on as it went; None before a task is over."""
+        """Seconds left at the mean speed so far, with lower and upper bound; None before the first receipt."""
         if not self.rounds:
             return None
         seconds = (time.monotonic() - self.began) * (self.total - self.rounds) / self.rounds
-        return seconds, seconds / UNCERTAIN, seconds * UNCERTAIN
+        return seconds, seconds / UNCERTAINTY, seconds * UNCERTAINTY
 
     def report(self) -> dict[str, Any]:
-        """What a heartbeat carries."""
+        """The content of a heartbeat."""
         seconds, left = time.monotonic() - self.began, self.seconds_left()
         return {
             "seconds": round(seconds, 1), "cells": self.cells, "rounds": self.rounds, "total": self.total,
@@ -63,7 +63,7 @@ class RoundCounter:
 
 
 def _played_before(tasks: Tasks) -> SeedRanges:
-    """Cells that were played before: ranges of seeds [first, end) with how often, by a hash of pair and horizon."""
+    """Cells with earlier attempts: [first seed, end, attempts] by a hash of pair and horizon."""
     found: SeedRanges = {}
     for pair_cells, before in zip(tasks.by_pair, tasks.attempts, strict=True):
         for often in () if before is None else np.unique(before[before > 0]).tolist():
@@ -78,7 +78,7 @@ class Progress:
     def __init__(self, todo: Plan) -> None:
         self.todo = todo
         self.failed = FailureCounts()
-        self.said = 0
+        self.last_failed = 0
         self.begun = False
         self.counter: RoundCounter | None = None
         self.bar: Bar | None = None
@@ -87,7 +87,7 @@ class Progress:
         return self
 
     def begin(self) -> None:
-        """Say what there is to play; once, and not before it is known that it can be played."""
+        """Print what there is to play, once."""
         if self.begun:
             return
         self.begun = True
@@ -98,7 +98,7 @@ class Progress:
         print(f"{self.todo.suite.name}: {count_noun(new, 'cell')} in {tasks}{kept}", file=sys.stderr)
 
     def note(self, text: str) -> None:
-        """Say who plays, and what else happens; before the first note, what there is to play."""
+        """Print a note; before the first one, what there is to play."""
         self.begin()
         if self.bar is not None:
             self.bar.console.print(text)
@@ -120,7 +120,7 @@ class Progress:
             self.bar.start()
 
     def add(self, receipt: Receipt) -> None:
-        """Account for a finished task; say how many have failed when they are the first, or twice as many."""
+        """Count a receipt; print the failures at the first one, at a new kind, and whenever they have doubled."""
         kinds = len(self.failed.counts)
         for error in receipt.errors:
             self.failed.add(error)
@@ -131,8 +131,8 @@ class Progress:
                 self.bar.task_ids[0], completed=self.counter.rounds, description=text,
                 left="unknown" if left is None else time_left(*left),
             )  # fmt: skip
-        if total >= 2 * self.said + 1 or kinds < len(self.failed.counts) <= SHOWN:
-            self.said = total
+        if total >= 2 * self.last_failed + 1 or kinds < len(self.failed.counts) <= SHOWN:
+            self.last_failed = total
             self.note(str(self.failed))
 
     def close(self) -> None:

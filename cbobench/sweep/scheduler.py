@@ -2,7 +2,7 @@
 
 A task that loses its node is queued again. One that crashes its worker, runs out of memory or hangs is halved until the
 cell at fault is alone; that cell fails after three crashes, or two hangs. A task that nothing is heard of for long is
-looked for in the run folder, and queued again if its pair's other tasks took far less time.
+looked up in the run folder, and queued again if other tasks of its pair took far less time.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ SMALL = 64
 CRASHES_OF_A_CELL = 3
 HANGS_OF_A_CELL = 2  # a process that was suspended may seem to hang, once
 LOST_NODES_PER_TASK = 20
-LOSS_NOTE_SECONDS = 10.0  # seconds in which lost tasks are told of once: a machine has many
+LOSS_NOTE_SECONDS = 10.0  # seconds between two notes on lost tasks: a machine loses many at once
 LONGEST_FIRST, LONGEST_FIRST_PER_SLOT = 64, 4  # waiting tasks of which the longest is handed out first
 WAIT = 2.0  # seconds to wait for a task
 
@@ -55,7 +55,7 @@ NOTE_SECONDS = 600.0  # seconds without any answer that the user is told of, and
 
 
 def choose_engine(engine: str | None, cpus: int | None, address: str | None) -> str | None:
-    """What is asked for in so many words; None where the number of tasks decides (see `start_executor`).
+    """The engine that the options name; None if the number of tasks decides (see `start_executor`).
 
     Raises:
         Misuse: an unknown engine, or options that exclude each other.
@@ -88,9 +88,9 @@ def start_executor(
     ship: bool = False,
     note: Callable[[str], None] = lambda text: None,
 ) -> Executor:
-    """Start what runs the tasks: what `engine` says, else Ray, or worker processes where there are few tasks.
+    """Start the executor that `engine` names; by default Ray, or worker processes if there are few tasks.
 
-    A Ray that the program has started runs all of them. Where none can be started here, worker processes run them.
+    A Ray that the program has started itself runs all tasks. Worker processes replace a Ray that does not start here.
 
     Args:
         problems: the suite's prepared problems, by title.
@@ -199,14 +199,14 @@ class Scheduler:
                 raise
 
     def cells_in_play(self) -> dict[str, list[int]]:
-        """Cells that are handed out, by a hash of pair and horizon: [count, seed-rounds that are over]."""
+        """Submitted cells by a hash of pair and horizon: [count, finished seed-rounds]."""
         found: dict[str, list[int]] = {}
         for task in [*self.executor.pending]:
             found.setdefault(pair_id(task.pair, task.horizon), [0, 0])[0] += len(task.cells)
         return found
 
     def _submit(self) -> None:
-        """Hand out tasks while there is room."""
+        """Submit tasks while there is room."""
         while self.queue and self.executor.room() > 0:
             task = self._next()
             if not self.executor.accepts(task):
@@ -216,7 +216,7 @@ class Scheduler:
             self.executor.submit(task)
 
     def _next(self) -> Task:
-        """What is played next, of a size that suits; when little is left, what takes longest goes first."""
+        """The next task, cut to a suitable size; the longest first when few are left."""
         slots = self.executor.slots
         if len(self.queue) <= min(LONGEST_FIRST, LONGEST_FIRST_PER_SLOT * slots):
             made = [self._make_task(one) for one in self.queue]
@@ -235,14 +235,14 @@ class Scheduler:
         self.queue.extendleft(reversed(tasks))
 
     def _account(self, receipt: Receipt) -> Receipt:
-        """Count what a task took; where the budget is spent, tasks that have not begun are dropped."""
+        """Charge a task to the budget; once it is spent, drop the tasks that have not begun."""
         if self.budget.over(receipt) and self.queue:
             self.spent, self.rounds = True, 0
             self.queue.clear()
         return receipt
 
     def _settle(self, task: Task, answer: Answer) -> Receipt | None:
-        """A receipt, if the task is over; else it waits again, whole or in two halves."""
+        """A receipt if the task is over; else the task is queued again, whole or in two halves."""
         if isinstance(answer, Receipt):
             if answer.seconds is not None:
                 self.pace.learn(task, answer.seconds, answer.rounds)
@@ -277,9 +277,9 @@ class Scheduler:
 
 
 class OverdueTasks:
-    """Finds tasks whose answer was lost though the results are there, and tasks that were lost themselves.
+    """Finds tasks whose answer was lost although their results are published, and tasks that were lost themselves.
 
-    A worker ends by itself what hangs (`cbobench.play.watch`); this is about what lies between it and the driver.
+    A worker ends hanging cells itself (`cbobench.play.watch`); this class covers the way from worker to driver.
 
     Args:
         folder: the run.
@@ -301,7 +301,7 @@ class OverdueTasks:
             self.longest[key] = max(self.longest.get(key, 0.0), answer.seconds)
 
     def look(self, pending: Collection[Task]) -> Iterator[tuple[Task, Receipt | None]]:
-        """After long silence, pending tasks that need not be waited for: with a receipt, or to be queued again."""
+        """Pending tasks to give up after long silence: with a receipt, or None to queue them again."""
         now = time.monotonic()
         if now - self.called > SUSPENDED_SECONDS:
             self.last += now - self.called
@@ -314,28 +314,28 @@ class OverdueTasks:
             there = self.folder.published_tasks()
         except (OSError, CbobenchError):  # the store does not answer either
             there = set()
-        late = []
+        overdue = []
         for task in list(pending):
             if task.name in there & self.published:
                 self.note(f"{task.name} is done, though its worker's answer was lost")
                 yield task, published_receipt(self.folder, task)
-            elif task.name not in there and self._unusual(task, now):
-                late.append(task)
+            elif task.name not in there and self._is_overdue(task, now):
+                overdue.append(task)
         self.published = there
-        if late:
-            self.note(f"no answer for {minutes} from {_some(late)}; queued again")
-            yield from ((task, None) for task in late)
+        if overdue:
+            self.note(f"no answer for {minutes} from {_list_names(overdue)}; queued again")
+            yield from ((task, None) for task in overdue)
             self.last = now
         elif now - self.last >= self.say:
             self.say *= 2
-            self.note(f"no answer for {minutes}; in play: {_some(list(pending))}")
+            self.note(f"no answer for {minutes}; in play: {_list_names(list(pending))}")
 
-    def _unusual(self, task: Task, now: float) -> bool:
-        """Whether a task has had far more time, since the last answer of all, than its pair's tasks have taken."""
+    def _is_overdue(self, task: Task, now: float) -> bool:
+        """Whether the time since the last answer is far longer than the pair's tasks took."""
         longest = self.longest.get(task.pair.key)
         return longest is not None and now - self.last > max(OVERDUE_SECONDS, OVERDUE_FACTOR * longest)
 
 
-def _some(tasks: list[Task]) -> str:
+def _list_names(tasks: list[Task]) -> str:
     shown = ", ".join(task.name for task in tasks[:3])
     return shown if len(tasks) <= 3 else f"{shown} and {len(tasks) - 3} more"
