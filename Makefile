@@ -20,8 +20,10 @@ test: .make/test  ## every test but the long forms
 test-long: .make/test  ## the long forms: hundreds of trials of what `make test` tries a few times
 	$(PYTEST) -m long $(ARGS)
 
-fast: .make/test  ## the quick tests only
-	$(PYTEST) -m "not slow and not long" $(ARGS)
+# Tests of other rooms play runs.
+FAST = tests/test_*.py $(addprefix tests/,stats gp)
+fast: .make/test  ## the quick tests of numerics, command line and pages
+	$(PYTEST) -m "not slow and not long" $(FAST) $(ARGS)
 
 lint: .make/lint  ## style, types
 	$(BIN)/ruff check .

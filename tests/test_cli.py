@@ -70,6 +70,7 @@ def test_misuse_is_one_line_exit_2_and_leaves_nothing(run, clean_tree, words, me
     assert clean_tree() == before
 
 
+@pytest.mark.slow
 def test_run_compare_status_figures(run, small_suite, tmp_path):
     suite = small_suite()
     code, out, err = run("run", suite, "--out", tmp_path / "r", "--cpus", 0)
@@ -137,6 +138,7 @@ def test_failed_cells_give_exit_code_1(run, write_suite, tmp_path, monkeypatch):
     assert run("run", suite, "--out", tmp_path / "no", "--no-imports")[0] == 2
 
 
+@pytest.mark.slow
 def test_dry_run_writes_nothing(run, clean_tree):
     before = clean_tree()
     code, out, _ = run("run", "quickstart", "--dry-run")
@@ -206,6 +208,7 @@ def test_light_commands_import_neither_ray_nor_pandas(words):
     assert done.returncode == 0, done.stderr
 
 
+@pytest.mark.slow
 def test_reading_commands_import_neither_ray_nor_what_draws(small_suite, tmp_path, run):
     run("run", small_suite(), "--out", tmp_path / "r", "--cpus", 0)
     code = (

@@ -104,6 +104,7 @@ def play(text: str, folder: Path) -> int:
     return len(blocks)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("page", [*FIRST, *(pytest.param(page, marks=pytest.mark.long) for page in OTHERS)])
 def test_the_code_of_a_page_runs(page, tmp_path):
     parts = sections((ROOT / page).read_text(encoding="utf-8"))

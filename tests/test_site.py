@@ -98,6 +98,7 @@ def test_symbols_are_set_and_code_is_not():
     assert words.signs("    x <- x_1") == "    x ← x_1"
 
 
+@pytest.mark.slow
 def test_pictures_are_kept_until_what_they_show_changes(tmp_path, monkeypatch):
     first = Pictures(tmp_path, only=["random", "gramacy"])
     shown = first.of_method("random"), first.of_problem("gramacy")
@@ -113,6 +114,7 @@ def test_pictures_are_kept_until_what_they_show_changes(tmp_path, monkeypatch):
     assert len(list(tmp_path.glob("problem-*.png"))) == 1
 
 
+@pytest.mark.slow
 def test_pictures_of_other_settings_are_drawn_anew(tmp_path, monkeypatch):
     first = Pictures(tmp_path, only=["random"]).of_method("random").file
     monkeypatch.setattr("website.plays.settings_for", lambda cls: {"grid": 9})
@@ -133,6 +135,7 @@ def test_what_was_made_of_a_page_that_is_gone_goes(tmp_path):
 
 
 @pytest.mark.parametrize("name", ["feasible-pocket-drift", "hartmann-4", "rkhs-1d", "expert-guidance", "stocks"])
+@pytest.mark.slow
 def test_a_problem_of_each_form_is_drawn(name):
     task, settings, _ = words.prepared(name)
     image, said = draw.problem(task, name, settings)

@@ -49,6 +49,7 @@ def test_what_an_encoding_has_it_keeps():
     assert encodable(text, "ascii") == "V+ phi > 0 e us +- - R+ Sigma ?"
 
 
+@pytest.mark.slow
 def test_a_table_in_a_locale_without_greek(tmp_path):
     cells = {("P", "A"): {"regret": [1.0, 2, 3], "positive_dual": [0.5] * 3}, ("P", "B"): {"simple_regret": [None] * 3}}
     run = make(tmp_path / "run", cells, seeds=range(3))

@@ -90,6 +90,7 @@ def belief(count):
         ("discrete-gaussian", 1.45, 0.98, 0.0, 4.0),
     ],
 )
+@pytest.mark.slow
 def test_rand_laws(law, mean, variance, low, high):
     """Moments in units of beta = 2; points 200 so that the discrete laws are near their limits."""
     count = 20_000

@@ -88,6 +88,7 @@ def suite(tmp_path, problem, *algorithms):
         ("rkhs: {n: 20000}", "stageopt", None),
     ],
 )
+@pytest.mark.slow
 def test_what_needs_all_pairs_is_refused_before_the_sweep(tmp_path, monkeypatch, task, method, message):
     from cbobench.sweep.run import plan
 

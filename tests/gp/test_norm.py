@@ -44,6 +44,7 @@ def test_a_norm_does_not_depend_on_the_candidates(lengthscale):
 
 
 @pytest.mark.parametrize(("lengthscale", "d"), [(0.005, 2), (0.05, 4), (0.01, 3)])
+@pytest.mark.slow
 def test_a_lengthscale_that_the_points_do_not_resolve_has_no_norm(lengthscale, d):
     found = a_box(lengthscale, d=d).norm(lambda x: x[:, :1])
     assert np.isinf(found).all()
@@ -64,6 +65,7 @@ def test_every_problem_on_a_box_has_norms_as_it_comes(name):
 
 
 @pytest.mark.parametrize(("given", "says"), [({"window": "theory"}, "the window reads"), ({"window": 5}, "variation")])
+@pytest.mark.slow
 def test_moves_without_a_norm_are_refused(given, says):
     task = problem("feasible-pocket-drift", lengthscale=0.005)
     with pytest.raises(CellFailure, match=f"{says}.*infinite.*number"):

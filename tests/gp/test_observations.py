@@ -62,6 +62,7 @@ def test_a_box_agrees_with_a_dense_solve(name):
     np.testing.assert_allclose(variance[1], truth[1], atol=1e-8)
 
 
+@pytest.mark.slow
 def test_a_window_knows_only_its_last_observations():
     rng, box, T, W = np.random.default_rng(1), a_box(), 500, 37
     posterior = ObservationPosterior(box, LAM, 2, 2, W)
@@ -205,6 +206,7 @@ def test_the_largest_rank_for_features_is_where_the_costs_cross(horizon):
     assert choice.largest_rank(n, horizon) == sum(costs) - 1
 
 
+@pytest.mark.slow
 def test_a_rank_is_counted_no_further_than_asked():
     rough, rank = a_grid("matern52", 300), a_grid("matern52", 300).features.shape[1]
     assert not any(rough.rank_is_at_most(most) for most in (10, 50, 30, rank - 1))

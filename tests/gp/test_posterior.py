@@ -64,6 +64,7 @@ def long_history(covariance, scale, rounds=100_000):
 
 @pytest.mark.parametrize("rounds", [5_000, pytest.param(100_000, marks=pytest.mark.long)])
 @pytest.mark.parametrize(("name", "scale"), [("se", 1), ("matern52", 1), ("light-sensors", 500), ("stocks", 100)])
+@pytest.mark.slow
 def test_equals_a_dense_solve_after_many_rounds(name, scale, rounds):
     covariance, lam = covariances(name), 1 + 2 / rounds
     actions, values = long_history(covariance, scale, rounds)
@@ -134,6 +135,7 @@ def worst_z(samples, cov):
     return max(np.abs(mean_z).max(), np.abs(cov_z).max())
 
 
+@pytest.mark.slow
 def test_joint_samples_have_the_posterior_moments():
     covariance = covariances("se")
     rng = np.random.default_rng(4)

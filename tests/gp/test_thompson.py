@@ -81,6 +81,7 @@ def test_means_and_variances_are_those_of_a_gp_with_that_centre_and_amplitude(ki
 
 @pytest.mark.parametrize("lam", LAMS)
 @pytest.mark.parametrize(("kind", "name"), KINDS)
+@pytest.mark.slow
 def test_the_root_of_a_sample_is_that_of_the_dense_covariance(kind, name, lam, monkeypatch):
     """With all actions drawn, in a fixed order, a sample is m + R z; unit vectors z show R, four blocks of columns."""
     monkeypatch.setattr(thompson, "BLOCK", 24)
@@ -131,6 +132,7 @@ def test_who_is_not_drawn_does_not_win(kind, name, lam, infeasible):
 
 
 @pytest.mark.parametrize("infeasible", [0.0, pytest.param(0.4, marks=pytest.mark.long)])
+@pytest.mark.slow
 def test_winners_have_the_law_of_dense_winners(infeasible, monkeypatch):
     """How often each of twelve groups of actions wins, in 700 samples each way; left out too early, it shows."""
     monkeypatch.setattr(thompson, "BLOCK", 4)

@@ -152,6 +152,7 @@ def test_every_method_recommends_by_the_one_rule(name, settings):
         ("ckb-ucb", "feasible-pocket-delayed", {"delay": 3.0}),
     ],
 )  # fmt: skip
+@pytest.mark.slow
 def test_a_model_on_a_box_against_a_dense_search(name, task, settings):
     """No point of a fine grid with the stated probability has a posterior mean that is better by much."""
     made, algorithm = problem(task, **settings), make(name)
@@ -179,6 +180,7 @@ def test_a_model_on_a_box_against_a_dense_search(name, task, settings):
 
 @pytest.mark.parametrize("name", ["ckb-ts", "cei", "admmbo", "bandit-oco", "oracle"])
 @pytest.mark.parametrize("task", ["rkhs-1d", "feasible-pocket"])
+@pytest.mark.slow
 def test_to_be_asked_changes_nothing_and_when_does_not_matter(name, task):
     made = problem(task)
     horizon = 25
@@ -209,6 +211,7 @@ def test_the_border_of_a_chunk_changes_nothing(monkeypatch):
             np.testing.assert_array_equal(values, np.concatenate([p.metrics.values[metric] for p in parts]), metric)
 
 
+@pytest.mark.slow
 def test_where_functions_move_a_recommendation_is_judged_by_the_functions_of_its_round():
     made = problem("feasible-pocket-drift", first_change=3, second_change=6)
     cells, (chunk,) = play(made, make("oracle"), seeds=2, horizon=9, asked=range(1, 9))

@@ -56,6 +56,7 @@ def test_by_hand(cut):
     assert np.isnan(grown(f, g, 1.0, cut=cut, moving=True)["simple_regret"]).all()
 
 
+@pytest.mark.slow
 def test_thinned_rounds_are_rounds_of_the_whole(tmp_path):
     frames = []
     for keep in ("all", "{rounds: 7}"):
