@@ -13,7 +13,7 @@ from cbobench.page import facts, looks
 from cbobench.page.series import curves
 from cbobench.papers.claim_maps import VERDICT_STYLES, maps_of
 from cbobench.papers.claim_tables import claims_of, tabulate_findings
-from cbobench.papers.claims import findings
+from cbobench.papers.claims import DECISIVE, findings
 from cbobench.report.compare import Comparison, compare
 from cbobench.report.formats import Marked, TextTable, to_json_value
 from cbobench.report.groups import describe_horizons
@@ -22,6 +22,7 @@ from cbobench.report.profiles import Profile
 from cbobench.report.quantities import quantities
 from cbobench.results.bundle import Bundle
 
+REDUCED = "a bundle: no claims are tested, no tracebacks, and curves go through the rounds that it holds"
 PLACED = ("median", "median_low", "median_high", "low", "high", "defined")
 """What a plane shows of a metric, beside its mean; the last is in how many seeds it has a value."""
 
@@ -66,14 +67,16 @@ def _run(run: Run, label: str, share: float) -> dict[str, Any]:
     made, tables = _tables(run)
     problems = run.record.labels("problems")
     stale = facts.describe_stale(run)
+    reduced = REDUCED if isinstance(run.folder, Bundle) else ""
+    settings = facts.settings(run, DECISIVE), facts.settings(run), facts.calls(run)
     return {
         "label": label, "facts": facts.facts(run),
         "ends": {title: describe_horizons(run, [title]) for title in problems}, "end": describe_horizons(run, problems),
-        "notes": [note for note in (facts.running(run), facts.incomplete(run), facts.describe_reduction(run)) if note]
+        "notes": [note for note in (facts.running(run), facts.incomplete(run), reduced) if note]
         + [f"not played: {line}" for line in run.record.unplayable],
         "problems": problems,
         "algorithms": looks.shown(run.record),
-        "settings": [as_table(facts.decisive(run)), as_table(facts.settings(run)), as_table(facts.calls(run))],
+        "settings": [as_table(table) for table in settings],
         "tables": tables, "finals": _finals(run, made["Results"]), **curves(run, share),
         "ranks": _records(made["Ranks"]) if "Ranks" in made else [],
         "profiles": _profiles(run) if "Profiles" in made else {},

@@ -9,11 +9,10 @@ from typing import Any
 import pandas as pd
 
 from cbobench.errors import mask_secrets
-from cbobench.papers.claims import DECISIVE, format_value
+from cbobench.papers.claims import format_value
 from cbobench.report.formats import TextTable, format_number
 from cbobench.report.groups import Group, find_cpus, find_groups
 from cbobench.report.load import Run
-from cbobench.results.bundle import Bundle
 from cbobench.results.lease import read_drivers
 from cbobench.results.manifest import WHATS
 from cbobench.results.provenance import rounding_note
@@ -71,12 +70,6 @@ def incomplete(run: Run) -> str:
     return f"incomplete: {missing(found):,} of {asked} are not played yet" if missing(found) else ""
 
 
-def describe_reduction(run: Run) -> str:
-    """What a bundle has not got, empty where the run is a folder."""
-    lacks = "a bundle: no claims are tested, no tracebacks, and curves go through the rounds that it holds"
-    return lacks if isinstance(run.folder, Bundle) else ""
-
-
 def calls(run: Run) -> TextTable:
     """Every call that played into the run: when, what, and with which versions."""
     rows = []
@@ -106,11 +99,6 @@ def settings(run: Run, names: Collection[str] | None = None) -> TextTable:
                 rows.append([UNITS[what], f"all {len(who)}" if everyone else ", ".join(who), name, shown])
     title = "All parameters" if names is None else "Decisive choices"
     return TextTable(["of", "whose", "parameter", "value"], rows, title, left=4)
-
-
-def decisive(run: Run) -> TextTable:
-    """The parameters that papers leave open and that decide verdicts."""
-    return settings(run, DECISIVE)
 
 
 def failures(run: Run) -> dict[str, Any]:

@@ -36,12 +36,6 @@ def some(count: int, most: int) -> NDArray[np.int64]:
     return np.unique(np.concatenate([even, early]).round().astype(np.int64))
 
 
-def find_measured_metrics(run: Run) -> list[str]:
-    """The metrics that some good cell has a value of."""
-    good = run.cells[run.cells["status"] == "ok"]
-    return [name for name in METRICS if name in good and good[name].notna().any()]
-
-
 def curves(run: Run, share: float = 1.0) -> dict[str, Any]:
     """Every pair's curves.
 
@@ -54,7 +48,13 @@ def curves(run: Run, share: float = 1.0) -> dict[str, Any]:
         (packed: median, quartiles, mean, ends of its interval; each as long as t), `by_seed` (packed, seeds x rounds)
         and `lacking`, in how many seeds it has no value in the end.
     """
-    names, known = find_measured_metrics(run), list(_count_cells(run))
+    good = run.cells[run.cells["status"] == "ok"]
+    names = [name for name in METRICS if name in good and good[name].notna().any()]
+    known = [
+        (problem, algorithm, expected)
+        for problem in run.record.labels("problems")
+        for algorithm, expected in run.expected_of(problem).items()
+    ]
     played = sum(len(run.good(problem, algorithm)) > 0 for problem, algorithm, _ in known)
     each = VALUES * share / max(1, len(names) * played * SEED_ROUNDS)
     rounds: list[list[int]] = []
@@ -84,12 +84,3 @@ def curves(run: Run, share: float = 1.0) -> dict[str, Any]:
         pair |= {"t": place(t[kept]), "seeds_t": place(t[few]), "seeds": cells["seed"].to_numpy()[shown].tolist()}
         pairs.append(pair)
     return {"rounds": rounds, "pairs": pairs, "metrics": names}
-
-
-def _count_cells(run: Run) -> list[tuple[str, str, int]]:
-    """Titles of the pairs that were asked for, in order, with the number of cells."""
-    return [
-        (problem, algorithm, expected)
-        for problem in run.record.labels("problems")
-        for algorithm, expected in run.expected_of(problem).items()
-    ]

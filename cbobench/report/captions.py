@@ -10,6 +10,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+import pandas as pd
+
 from cbobench.report.groups import count_binding, describe_horizons, find_cpus, find_groups, select_latest
 from cbobench.report.kinds import AnyPanel
 from cbobench.report.load import Run
@@ -31,6 +33,7 @@ class Shown:
         negative: labels of metrics that are better when lower and fall below zero.
         undefined: whose metrics are undefined in some seeds, and in how many they are not.
         broken: which curves are undefined in the end, and in how many seeds they are not.
+        frames: the rows behind each panel.
     """
 
     pairs: dict[tuple[str, str], None] = field(default_factory=dict)
@@ -38,6 +41,7 @@ class Shown:
     negative: dict[str, None] = field(default_factory=dict)
     undefined: dict[str, None] = field(default_factory=dict)
     broken: dict[str, None] = field(default_factory=dict)
+    frames: list[pd.DataFrame] = field(default_factory=list)
 
 
 def identity(run: Run) -> str:

@@ -12,7 +12,7 @@ import pandas as pd
 
 from cbobench.errors import Misuse, show
 from cbobench.report.formats import TextTable, describe_median_interval, format_interval, format_number
-from cbobench.report.groups import Group, find_groups
+from cbobench.report.groups import Group, find_groups, group_by
 from cbobench.report.load import Run
 from cbobench.report.paired import format_p, pair_by_seed
 from cbobench.report.paired import pair_difference as difference
@@ -66,7 +66,7 @@ def compare_runs(
 def _compare_pairs(
     before: Run, after: Run, only: str | None, shown: list[Quantity], factor: float
 ) -> list[dict[str, Any]]:
-    old, new = _by_pair(find_groups(before, only)), _by_pair(find_groups(after, only))
+    old, new = (group_by(find_groups(run, only), "problem", "algorithm") for run in (before, after))
     rows: list[dict[str, Any]] = []
     for key in dict.fromkeys([*old, *new]):
         mine = old.get(key, []), new.get(key, [])
@@ -93,13 +93,6 @@ def _compare_pairs(
     for row in tests:
         del row["apart"]
     return rows
-
-
-def _by_pair(found: list[Group]) -> dict[tuple[str, str], list[Group]]:
-    result: dict[tuple[str, str], list[Group]] = {}
-    for group in found:
-        result.setdefault((group.problem, group.algorithm), []).append(group)
-    return result
 
 
 def _why_incomparable(before: Run, after: Run, old: list[Group], new: list[Group]) -> str | None:

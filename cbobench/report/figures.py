@@ -32,45 +32,6 @@ from cbobench.report.profiles import Profile
 from cbobench.report.style import Size, legend_label, looks, size_of
 from cbobench.words import count_noun
 
-
-class Rows:
-    """The rows behind the panels of a figure, as one CSV.
-
-    Rows of panels that are alike are written one by one, and not kept; columns of unlike ones are joined.
-    """
-
-    def __init__(self, panels: Sequence[AnyPanel], path: Path) -> None:
-        self.path, self.part = path, path.with_suffix(".part")
-        kinds = {(type(panel), panel.metric == "reward", getattr(panel, "statistic", "")) for panel in panels}
-        self.alike, self.first = len(kinds) == 1, True
-        self.kept: list[pd.DataFrame] = []
-
-    def __enter__(self) -> Rows:
-        self.file = self.part.open("w", newline="", encoding="utf-8")
-        return self
-
-    def add(self, panel: AnyPanel, frame: pd.DataFrame) -> None:
-        """The rows of the next panel."""
-        frame.insert(0, "problem", panel.problem)
-        frame.insert(1, "metric", panel.quantity)
-        if self.alike:
-            frame.to_csv(self.file, index=False, header=self.first)
-            self.first = False
-        else:
-            self.kept.append(frame)
-
-    def publish(self) -> None:
-        """Put the file where it belongs."""
-        if self.kept:
-            pd.concat(self.kept).to_csv(self.file, index=False)
-        self.file.close()
-        self.part.replace(self.path)
-
-    def __exit__(self, *_: object) -> None:
-        self.file.close()
-        self.part.unlink(missing_ok=True)
-
-
 __all__ = [
     "AnyPanel", "Boxes", "Figure", "Panel", "Plane", "Profile", "TradeOff", "compose", "draw", "draw_all", "main",
     "metrics_of",
@@ -110,14 +71,8 @@ def problems_named(run: Run, name: str) -> list[tuple[str, str]]:
     return [(title, labels[title]) for title in run.named("problem", [name]) if title in good]
 
 
-def compose(
-    run: Run, figure: Figure, size: Size, keep: Callable[[AnyPanel, pd.DataFrame], None] = lambda panel, frame: None
-) -> tuple[Any, Shown]:
-    """A figure as a matplotlib image, to be closed by the caller, and what was found for it.
-
-    Args:
-        keep: is given every panel with the rows behind it, which are not held.
-    """
+def compose(run: Run, figure: Figure, size: Size) -> tuple[Any, Shown]:
+    """A figure as a matplotlib image, to be closed by the caller, and what it shows."""
     known, shown = looks(run.whole), Shown()
     image, axes = grid(figure.panels, size, figure.columns)
     for axis, panel in zip(axes, figure.panels, strict=True):
@@ -143,8 +98,9 @@ def compose(
                 for row in frame[frame[f"{column}_defined"] < frame["n"]].to_dict("records"):
                     counts = f"{row[f'{column}_defined']} of {row['n']}"
                     shown.undefined[f"{METRICS[metric].symbol} of {row['label']} (known in {counts})"] = None
-        keep(panel, frame)
-        del frame
+        frame.insert(0, "problem", panel.problem)
+        frame.insert(1, "metric", panel.quantity)
+        shown.frames.append(frame)
     finish(image, axes, figure.panels, size)
     return image, shown
 
@@ -198,8 +154,8 @@ def draw(
     look = size_of(size or ("double" if crowded else None), len(panels))
     folder.mkdir(parents=True, exist_ok=True)
     paths = [folder / f"{figure.name}.{kind}" for kind in ("pdf", "png", "csv", "txt")]
-    with look.context(), Rows(panels, paths[2]) as rows:
-        image, shown = compose(run, figure, look, rows.add)
+    with look.context():
+        image, shown = compose(run, figure, look)
         try:
             if not shown.pairs:
                 return []
@@ -208,7 +164,7 @@ def draw(
             save(image, paths[0], paths[1], look.dpi, words, facts)
         finally:
             plt.close(image)
-        rows.publish()
+        pd.concat([frame for frame in shown.frames if len(frame)]).to_csv(paths[2], index=False)
         paths[3].write_text(words, encoding="utf-8")
     return paths
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Set
 from dataclasses import dataclass, replace
+from operator import attrgetter
 from typing import Any
 from weakref import WeakKeyDictionary
 
@@ -208,9 +209,15 @@ def count_binding(found: list[Group]) -> dict[tuple[str, int, bool | None], tupl
     return {arena: (sum(seeds.values()), len(seeds)) for arena, seeds in _known_binding(found).items() if seeds}
 
 
-def group_by_arena(found: list[Group]) -> list[list[Group]]:
-    """Groups that can be compared with one another, in order."""
-    result: dict[tuple[str, int, bool | None], list[Group]] = {}
+def group_by(found: Iterable[Group], *names: str) -> dict[Any, list[Group]]:
+    """Groups by the values of some attributes, in order."""
+    key = attrgetter(*names)
+    result: dict[Any, list[Group]] = {}
     for group in found:
-        result.setdefault(group.arena, []).append(group)
-    return list(result.values())
+        result.setdefault(key(group), []).append(group)
+    return result
+
+
+def group_by_arena(found: Iterable[Group]) -> list[list[Group]]:
+    """Groups that can be compared with one another, in order."""
+    return list(group_by(found, "arena").values())

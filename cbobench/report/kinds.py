@@ -10,7 +10,7 @@ from cbobench.report.curves import Boxes, Panel
 from cbobench.report.load import Run
 from cbobench.report.planes import Plane
 from cbobench.report.profiles import Profile
-from cbobench.report.quantities import CURVE, INSTEAD, select_drawable_metrics
+from cbobench.report.quantities import CURVE, INSTEAD, select_metrics
 
 AnyPanel = Panel | Boxes | Plane | Profile
 
@@ -40,7 +40,9 @@ def metrics_of(kind: str, given: str | Iterable[str] | None = None) -> list[str]
     """
     if kind not in KINDS:
         raise unknown("kind", kind, KINDS)
-    names = select_drawable_metrics(given) if given else list(KINDS[kind])
+    names = [quantity.name for quantity in select_metrics(given)] if given else list(KINDS[kind])
+    if cell_only := [name for name in names if name not in METRICS]:
+        raise unknown("metric of rounds", cell_only[0], METRICS)
     if kind == "plane" and len(names) != 2:
         raise Misuse(
             f"a plane is of two metrics, not of {', '.join(names)}; give the horizontal and the vertical one, such as "

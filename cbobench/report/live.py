@@ -148,7 +148,7 @@ class Live:
         alive = [c.sign.progress for c in holding if c.state == "alive"]
         state = "playing" if alive else "silent" if holding else "idle" if missing else "complete"
         return View(
-            self.record, self.folder, state, pairs, callers, orphans, _rate(alive), _left(holding),
+            self.record, self.folder, state, pairs, callers, orphans, _total_rate(alive), _time_left(holding),
             self._failures(found), *self._compare(found, state),
         )  # fmt: skip
 
@@ -196,10 +196,10 @@ class Live:
             for caller in callers:
                 for first, end in caller.sign.driver.cells.get(key, ()):
                     held |= (seeds >= first) & (seeds < end)
-                for first, end, often in _again(caller, key):
-                    due |= there & (seeds >= first) & (seeds < end) & (found.attempt[rows] <= often)
-                cells, told = _reported_progress(caller, key)
-                playing, rounds = playing + cells, rounds + told
+                for first, end, attempts in caller.sign.progress.get("again", {}).get(key, ()):
+                    due |= there & (seeds >= first) & (seeds < end) & (found.attempt[rows] <= attempts)
+                reported = caller.sign.progress.get("playing", {}).get(key, (0, 0))
+                playing, rounds = playing + reported[0], rounds + reported[1]
             orphans += int((~there & ~held).sum())
             open_ = int(due.sum())  # what has come meanwhile is in both
             playing, rounds = min(playing, open_), min(rounds, open_ * horizon)
@@ -269,40 +269,19 @@ def _find_published(
     return rows, there, there & found.failed[rows] if len(found) else there
 
 
-def _reported_progress(caller: Caller, key: str) -> tuple[int, int]:
-    """Cells of a pair that a call plays, and their seed-rounds so far, as it said."""
-    said = _said(caller, "playing", key)
-    return (said[0], said[1]) if _numbers(said, 2) else (0, 0)
+def _total_rate(alive: list[dict[str, Any]]) -> float | None:
+    """Seed-rounds per second of all calls; None unless each of them reports its rate."""
+    rates: list[Any] = [progress.get("rate") for progress in alive]
+    return None if None in rates or not rates else float(sum(rates))
 
 
-def _again(caller: Caller, key: str) -> list[list[int]]:
-    """Ranges of seeds of a pair that a call plays again, [first, end), and how often they were played before."""
-    said = _said(caller, "again", key)
-    return [each for each in said if _numbers(each, 3)] if isinstance(said, list) else []
-
-
-def _said(caller: Caller, what: str, key: str) -> Any:
-    said = caller.sign.progress.get(what)
-    return said.get(key) if isinstance(said, dict) else None
-
-
-def _numbers(said: Any, count: int) -> bool:
-    return isinstance(said, list) and len(said) == count and all(type(number) is int for number in said)
-
-
-def _rate(alive: list[dict[str, Any]]) -> float | None:
-    rates = [news["rate"] for news in alive if isinstance(news.get("rate"), int | float)]
-    return float(sum(rates)) if rates and len(rates) == len(alive) else None
-
-
-def _left(holding: list[Caller]) -> tuple[float, float, float] | None:
-    """When the last call will be done; heartbeats carry it."""
+def _time_left(holding: list[Caller]) -> tuple[float, float, float] | None:
+    """When the last call will be done, as heartbeats report it; None unless each of them does."""
     ends: list[list[float]] = []
     for caller in holding:
-        left: Any = (news := caller.sign.progress).get("left")
-        known = isinstance(left, list) and len(left) == 3 and all(isinstance(each, int | float) for each in left)
-        if caller.state != "alive" or not known:
+        progress = caller.sign.progress
+        if caller.state != "alive" or progress.get("left") is None:
             return None
-        if "total" not in news or news["total"] != news.get("rounds"):  # else it has played all, and merges it
-            ends.append([max(0.0, float(each) - caller.heard) for each in left])
+        if "total" not in progress or progress["total"] != progress.get("rounds"):  # else it only merges files
+            ends.append([max(0.0, float(end) - caller.heard) for end in progress["left"]])
     return tuple(max(column) for column in zip(*ends, strict=True)) if ends else None  # type: ignore[return-value]

@@ -187,13 +187,11 @@ class Run:
 
     def good(self, problem: str, algorithm: str) -> pd.DataFrame:
         """The cells of a pair (titles) at `horizon_of` its problem that are ok."""
-        if (pair := (problem, algorithm)) in self._good:
-            return self.cells.loc[self._good[pair]]
-        return self.select(problem=problem, algorithm=algorithm, horizon=self.horizon_of(problem), status="ok")
+        return self.cells.loc[self._good.get((problem, algorithm), [])]
 
     @cached_property
-    def _good(self) -> Mapping[Any, pd.Index[int]]:
-        """Rows of `good` by pair: a page of many pairs asks again and again."""
+    def _good(self) -> Mapping[Any, Any]:
+        """Rows of `good` by pair; a page of many pairs needs each of them several times."""
         wanted = (self.cells["status"] == "ok") & (self.cells["horizon"] == self.cells["problem"].map(self.horizon_of))
         return self.cells.loc[wanted, [*WHAT]].groupby([*WHAT]).groups
 

@@ -16,7 +16,7 @@ import pandas as pd
 
 from cbobench.errors import Misuse
 from cbobench.report.curves import Looks, marker_offset
-from cbobench.report.groups import Group, find_groups, select_latest
+from cbobench.report.groups import Group, find_groups, group_by, select_latest
 from cbobench.report.load import Run
 from cbobench.report.quantities import CURVE, Array, find_first_rounds, find_undefined_regret
 from cbobench.report.style import legend_label
@@ -35,7 +35,7 @@ POINTS = 200
 def performance(found: Sequence[Group], ratios: Sequence[float]) -> dict[str, Array]:
     """Shares of the cells of each algorithm (by title) whose final simple regret is at most each ratio times |f*|."""
     result = {}
-    for algorithm, mine in _by_algorithm(found).items():
+    for algorithm, mine in group_by(found, "algorithm").items():
         absent = _absent(mine)
         regret = np.concatenate([*(g.good[CURVE].to_numpy(float) for g in mine), np.full(absent, np.nan)])
         scale = np.concatenate([*(_scale(g) for g in mine), np.ones(absent)])
@@ -58,7 +58,7 @@ def share_solved(run: Run, found: Sequence[Group], shares: Iterable[float]) -> d
     if missing := {cell: goal for cell, goal in goals.items() if cell not in first}:
         first |= find_first_rounds(run, missing)
     result = {}
-    for algorithm, mine in _by_algorithm(found).items():
+    for algorithm, mine in group_by(found, "algorithm").items():
         when = [first[cell] / group.horizon for group in mine for cell in group.good["cell"]]
         never = [np.full(len(PRECISIONS), np.nan)] * _absent(mine)
         result[algorithm] = profiles.data_profile([*when, *never], at)
@@ -77,13 +77,6 @@ def check_regret_known(run: Run, found: Sequence[Group]) -> None:
     if absent and sum(map(len, absent.values())) == len({group.problem_label for group in found}):
         reasons = " and ".join(f"{why} ({', '.join(labels)})" for why, labels in absent.items())
         raise Misuse(f"profiles need simple regret, which is not defined {reasons}")
-
-
-def _by_algorithm(found: Sequence[Group]) -> dict[str, list[Group]]:
-    result: dict[str, list[Group]] = {}
-    for group in found:
-        result.setdefault(group.algorithm, []).append(group)
-    return result
 
 
 def _absent(mine: Sequence[Group]) -> int:
@@ -175,7 +168,7 @@ class Profile:
         at = np.array(RATIOS) if self.kind == "performance" else np.union1d(rounds, shown)
         shares = performance(found, RATIOS) if self.kind == "performance" else share_solved(run, found, at)
         parts = []
-        for algorithm, mine in _by_algorithm(found).items():
+        for algorithm, mine in group_by(found, "algorithm").items():
             expected = sum(group.expected for group in mine)
             part: dict[str, Any] = {"algorithm": algorithm, "label": mine[0].algorithm_label}
             part |= {"n": expected - _absent(mine), "expected": expected, "stale": sum(group.stale for group in mine)}

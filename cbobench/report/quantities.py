@@ -16,13 +16,14 @@ from numpy.typing import NDArray
 
 from cbobench.errors import Misuse, show, unknown, words_of
 from cbobench.metrics import METRICS
-from cbobench.report.groups import Group
+from cbobench.report.groups import Group, group_by
 from cbobench.report.load import Run
 from cbobench.results.query import cell_positions
 from cbobench.results.schema import schema
 
 Array = NDArray[np.float64]
 HEADLINE = ("simple_regret", "regret", "violation_hard", "violations")  # what is shown however narrow the terminal
+CURVE = "simple_regret"
 INSTEAD = "simple_value"  # what is shown beside where no optimum is known
 SHARE = (0.0, 1.0)
 FAR = 1e60  # in place of what a seed never reached: beyond any value, and small enough to calculate with
@@ -133,29 +134,10 @@ def select_metrics(given: str | Iterable[str] | None) -> list[Quantity]:
     return list(result.values())
 
 
-def select_drawable_metrics(given: str | Iterable[str]) -> list[str]:
-    """The names of the metrics of rounds that a reader names likewise.
-
-    Raises:
-        Misuse: a word that none answers to, or one for a quantity that cells alone have.
-    """
-    names = [quantity.name for quantity in select_metrics(given)]
-    for name in names:
-        if name not in METRICS:
-            raise unknown("metric of rounds", name, METRICS)
-    return names
-
-
-CURVE = "simple_regret"
-
-
 def find_undefined_regret(found: Iterable[Group]) -> dict[str, list[str]]:
     """Labels of the problems without any simple regret, though feasible actions were played, by the reason."""
-    groups: dict[str, list[Group]] = {}
-    for group in found:
-        groups.setdefault(group.problem_label, []).append(group)
     result: dict[str, list[str]] = {}
-    for label, some in groups.items():
+    for label, some in group_by(found, "problem_label").items():
         goods = [group.good for group in some]
         if all(good[CURVE].isna().all() for good in goods) and any(
             good["first_feasible"].notna().any() for good in goods

@@ -187,7 +187,8 @@ def tabulate_summary(
     counted = {n for quantity, _ in before for n in frame["n" if quantity.censored else f"{quantity.name}_defined"]}
     notes.insert(0, ABOUT.format(around=describe_median_interval(counted)))
     if any(found_marks.marked.values()):
-        notes.append(MARKED + _describe_blocks(found_marks.blocks))
+        blocks = found_marks.blocks
+        notes.append(MARKED + (f" on the seeds that both have, at least {blocks[0]}/{blocks[1]}" if blocks else ""))
     if found_marks.powerless:
         notes.append("where the seeds are too few to separate anything, nothing is marked")
     if any("†" in cell for _, cells, _ in columns for cell in cells):
@@ -203,10 +204,6 @@ def tabulate_summary(
     note = "; ".join(notes) + (f"\nleft out: {'; '.join(absent)}" if absent else "")
     names, texts, weights = zip(*columns, strict=True)
     return TextTable(names, list(zip(*texts, strict=True)), title, note, left=2, weights=weights)
-
-
-def _describe_blocks(blocks: tuple[int, int] | None) -> str:
-    return f" on the seeds that both have, at least {blocks[0]}/{blocks[1]}" if blocks else ""
 
 
 def _why_left_out(

@@ -103,11 +103,8 @@ def text(view: View, height: int | None = None) -> str:
     if view.failures.total:
         lines.append(printable(f"  {view.failures}"))
     compared = _comparison(view)
-    room = None if height is None else max(4, height - len(lines) - 5 - (len(compared) if compared else 0))
-    if room is not None and height is not None and len(compared) > height // 2 and len(view.pairs) > 4:
-        compared = [*compared[: height // 2], "..."]
-        room = max(4, height - len(lines) - 5 - len(compared))
-    return "\n".join([*lines, "", *_pairs(view.pairs, room), *(["", *compared] if compared else [])])
+    room = None if height is None else max(4, height - len(lines) - 5 - min(len(compared), height // 2))
+    return "\n".join([*lines, "", *_pairs(view.pairs, room), "", *compared])
 
 
 def _what(caller: Caller) -> str:

@@ -14,19 +14,13 @@ from cbobench.stats.intervals import Array, numbers
 from cbobench.stats.paired import Better, mean_ranks, signs
 
 
-def table(values: ArrayLike) -> Array:
-    """Values of complete blocks, (blocks, algorithms)."""
+def ranks(values: ArrayLike, better: Better = "lower") -> Array:
+    """Ranks within every block, 1 for the best, equal values sharing their mean rank: (blocks, algorithms)."""
     array = numbers(values)
     if array.ndim != 2:
         raise Misuse(f"values have shape {array.shape}; ranks need (blocks, algorithms)")
     if np.isnan(array).any():
         raise Misuse("a block holds NaN; give complete blocks only, and say how many were left out")
-    return array
-
-
-def ranks(values: ArrayLike, better: Better = "lower") -> Array:
-    """Ranks within every block, 1 for the best, equal values sharing their mean rank: (blocks, algorithms)."""
-    array = table(values)
     return np.array([mean_ranks(-signs(better) * block) for block in array]).reshape(array.shape)
 
 
