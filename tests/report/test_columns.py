@@ -50,7 +50,7 @@ def test_labels_on_request(run):
     assert (len(none), none.columns.tolist()[-2:]) == (0, ["g_1", "label"])
 
 
-@pytest.mark.parametrize("name", ["g1", "g_0", "dual_x", "f_1", "labels"])
+@pytest.mark.parametrize("name", ["g_0", "f_1"])
 def test_other_names_are_refused(run, name):
     with pytest.raises(Misuse, match=f"unknown column '{name}'"):
         cbobench.load_rounds(run, columns=[name])

@@ -7,9 +7,6 @@ import pytest
 import cbobench
 from cbobench.errors import Misuse
 from cbobench.report.formats import format_number
-from cbobench.report.load import Run
-from cbobench.report.planes import TradeOff
-from cbobench.report.style import looks
 from tests.helpers import swept
 
 SUITE = """\
@@ -68,28 +65,6 @@ def test_words_that_match_nothing_are_refused(run, filters, message):
         cbobench.load_cells(run, **filters)
     with pytest.raises(Misuse, match=message):
         cbobench.load_rounds(run, **filters)
-
-
-def test_a_trade_off_shows_a_variant_with_missing_cells(run, tmp_path):
-    """A variant of which nothing is done stays, with 0 of n; one that is done in part says so."""
-    import shutil
-
-    import matplotlib.pyplot as plt
-
-    shutil.copytree(run, tmp_path / "part")
-    small = cbobench.load_cells(run, problem="half", algorithm="Rand (beta_scale = 0.2)")["cell"]
-    for task in Run(run).folder.names("cells"):
-        if small[0] in set(Run(run).folder.read("cells", task)["cell"].to_pylist()):
-            for kind in ("cells", "rounds"):
-                (tmp_path / "part" / kind / f"{task}.parquet").unlink()
-    part = Run(tmp_path / "part")
-    panel = TradeOff("regret", "violation", "rkhs-1d", "ckb-rand")
-    frame = panel.data(part)
-    assert frame[["n", "expected"]].values.tolist() == [[0, 3], [3, 3]]
-    figure, axis = plt.subplots()
-    panel.draw(axis, frame, looks(part.record))
-    assert axis.get_legend_handles_labels()[1] == ["Rand (beta_scale = 0.2) (0 of 3)", "Rand (beta_scale = 1.0)"]
-    plt.close(figure)
 
 
 @pytest.mark.parametrize(

@@ -49,18 +49,6 @@ def test_it_is_in_parquet_and_in_frames(played):
     assert cells["squares"].item() == rounds["squares"].iloc[-1]
 
 
-def test_what_is_unknown_is_null(squares, small_suite, tmp_path, monkeypatch):
-    monkeypatch.setitem(METRICS, "squares", Metric("squares", "Q", "Q", total(lambda r: r.f * np.nan), nullable=True))
-    cbobench.run(small_suite(), out=tmp_path / "run", cpus=0)
-    assert (
-        Run(tmp_path / "run")
-        .folder.read("rounds", Run(tmp_path / "run").folder.names("rounds")[0])["squares"]
-        .null_count
-        == 4 * 60
-    )
-    assert cbobench.load_cells(tmp_path / "run")["squares"].isna().all()
-
-
 def test_it_is_in_tables_of_every_format(played):
     cells = played.cells
     mean = cells[cells["algorithm"] == "ckb-ts"]["squares"].mean()

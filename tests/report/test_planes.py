@@ -11,12 +11,10 @@ import pytest
 import cbobench
 from cbobench.cli import main
 from cbobench.errors import Misuse
-from cbobench.metrics import METRICS
 from cbobench.report.figures import Figure, Plane, TradeOff, compose, draw
-from cbobench.report.kinds import KINDS, metrics_of
+from cbobench.report.kinds import KINDS
 from cbobench.report.load import Run
 from cbobench.report.style import SIZES
-from cbobench.stats.intervals import interval
 from tests.report.made import PLAYER, make
 
 mpl.use("Agg")
@@ -82,18 +80,6 @@ def test_the_numbers_are_those_of_tables(run, metrics, statistic):
         np.testing.assert_array_equal(frame[f"{axis}_defined"], table[f"{metric}_defined"])
     other = plane(run, *metrics, problem="Q", statistic=statistic).data(run)
     assert other["x"].tolist() != frame["x"].tolist(), "negative control"
-
-
-def test_points_and_bars_by_hand(run):
-    good = plane(run).data(run).set_index("label").loc["good"]
-    values = CELLS["P", "good"]
-    assert (good["x"], good["y"]) == (1.5, 0.0)
-    np.testing.assert_allclose(good[["x_low", "x_high"]].astype(float), interval(values["regret"], "median"))
-    mean = plane(run, statistic="mean").data(run).set_index("label").loc["good"]
-    assert mean["x"] == np.mean(values["regret"])
-    assert mean["y_low"] == 0 > interval(values["violation_hard"])[0], "a violation is never below 0"
-    average = plane(run, average=True).data(run).set_index("label").loc["late"]
-    assert (average["x"], average["y"]) == pytest.approx((0.115, 0.065))
 
 
 def test_a_trade_off_is_a_joined_plane_of_averages(run, composed):
@@ -218,10 +204,3 @@ def test_planes_in_python(run):
         cbobench.plot(run, kind="plan")
     with pytest.raises(Misuse, match="simple_regret is no sum over rounds"):
         cbobench.plot(run, ["r", "V"], kind="plane", average=True)
-
-
-def test_the_metrics_of_every_kind():
-    assert all(set(names) <= set(METRICS) for names in KINDS.values())
-    assert metrics_of("plane", ["V⁺", "Cumulative regret"]) == ["violation_hard", "regret"]
-    with pytest.raises(Misuse, match="not of regret, violation, violations"):
-        metrics_of("plane", ["R", "V", "N"])

@@ -11,10 +11,9 @@ import pytest
 import cbobench
 from cbobench.cli import main
 from cbobench.errors import Misuse
-from cbobench.metrics import METRICS
 from cbobench.report.figures import Figure, Profile, compose, draw
 from cbobench.report.load import Run
-from cbobench.report.profiles import PRECISIONS, RATIOS, SHARES
+from cbobench.report.profiles import PRECISIONS, RATIOS
 from cbobench.report.style import SIZES
 from tests.report.made import make
 
@@ -43,18 +42,6 @@ def run(tmp_path_factory):
 def shares(run, kind, label):
     frame = Profile(kind).data(run)
     return frame[frame["label"] == label].set_index("at")["share"]
-
-
-@pytest.mark.parametrize("only", [None, "P/*", "*/B"])
-def test_the_numbers_are_those_of_the_table(run, only):
-    part = run if only is None else run.only(only)
-    table = cbobench.compare(run, only=only, profile=True).frame.set_index("algorithm_label")
-    for label, row in table.iterrows():
-        within, solved = shares(part, "performance", label), shares(part, "data", label)
-        assert [within[p] for p in PRECISIONS] == [row[f"within_{p:g}"] for p in PRECISIONS]
-        assert [solved[s] for s in SHARES] == [row[f"solved_by_{s:g}"] for s in SHARES]
-    other = cbobench.compare(run, only="Q/*", profile=True).frame.set_index("algorithm_label")
-    assert only == "Q/*" or not other.equals(table), "negative control"
 
 
 def test_profiles_by_hand(run):
@@ -163,12 +150,6 @@ def test_profiles_in_python(run):
         cbobench.plot(run, kind="profile", average=True, statistic="mean")
     with pytest.raises(Misuse, match="profiles are of simple_regret, which has targets, not of regret"):
         cbobench.plot(run, "regret", kind="profile")
-
-
-def test_a_run_without_simple_regret_says_so(run, monkeypatch):
-    monkeypatch.delitem(METRICS, "simple_regret")
-    with pytest.raises(Misuse, match="profiles need the metric simple_regret, which this run does not record"):
-        Profile("data").data(Run(run.folder.uri))
 
 
 def test_functions_that_move_have_no_simple_regret(tmp_path):

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import csv
-import io
-import json
 import shutil
 import subprocess
 import sys
@@ -18,7 +15,7 @@ from cbobench import resources
 from cbobench.errors import CbobenchError, Misuse
 from cbobench.report.compare import compare
 from cbobench.report.curves import curves
-from cbobench.report.figures import draw_all, slug
+from cbobench.report.figures import draw_all
 from cbobench.report.formats import TextTable, format_number, render
 from cbobench.report.load import Run
 from cbobench.report.summary import summary
@@ -129,19 +126,6 @@ def test_table_formats_to_the_letter():
     assert [line.split() for line in lines[3:5]] == [["a|b", "x_1", "1", "±", "2"], ["y", "–"]]
 
 
-def test_compare_in_every_format(finished):
-    run = Run(finished)
-    content = json.loads(compare(run).render("json"))
-    assert len(content) == 20
-    assert content[0]["algorithm"] == "ckb-ucb"
-    rows = list(csv.DictReader(io.StringIO(compare(run).render("csv"))))
-    assert float(rows[7]["regret"]) == content[7]["regret"]
-    for style in ("table", "markdown", "latex"):
-        text = compare(run).render(style)
-        for words in ("CKB-UCB", "4/4", "V"):
-            assert words in text
-
-
 EXPECTED = {
     "summary_figures_h_B_4", "summary_figures_independent_g", "summary_figures_light", "summary_figures_stocks",
     "figures_regret_h_B_4", "figures_regret_against_the_best_policy_independent_g",
@@ -215,7 +199,3 @@ def test_a_recipe_refuses_what_is_no_run(tmp_path):
     assert wrong.returncode == 2
     assert "is not a run folder" in wrong.stderr
     assert "Traceback" not in wrong.stderr
-
-
-def test_slug():
-    assert slug("h = B/2") == "h_B_2"

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from cbobench.algorithms import ALGORITHMS
-from cbobench.report.style import PALETTE, PUBLISHED, SIZES, Look, look_of, looks, mix_colour, variant_of
+from cbobench.report.style import PALETTE, PUBLISHED, Look, look_of, looks, mix_colour, variant_of
 from cbobench.suite.load import load
 
 TOGETHER = [  # what one panel shows, in the papers' figures unless said
@@ -39,11 +39,6 @@ def lab(colour, sight="normal"):
 
 def distance(one, other, sight="normal"):
     return float(np.linalg.norm(lab(one, sight) - lab(other, sight)))
-
-
-def test_the_simulation_knows_what_is_confused():
-    assert distance("#ff0000", "#00ff00") > 100
-    assert distance("#bf7e00", "#8ba000", "deuteranopia") < 0.3 * distance("#bf7e00", "#8ba000"), "negative control"
 
 
 @pytest.mark.parametrize("sight", SIGHT)
@@ -118,21 +113,8 @@ def test_variants_share_the_hue(write_suite):
     assert [look.filled for look in five] == [True, False, True, False, True]
 
 
-def test_variants_differ_from_what_is_drawn_beside_them():
-    for some in TOGETHER[1:3]:
-        kept = variant_of(look_of(some[0]), 1)
-        assert all(kept.dash != look_of(name).dash and kept.marker != look_of(name).marker for name in some)
-
-
 def test_light_colours_get_darker_variants_and_dark_ones_lighter():
     assert lab(variant_of(look_of("ckb-ts"), 1).colour)[0] < lab(look_of("ckb-ts").colour)[0] - 15
     assert lab(variant_of(look_of("ckb-rand"), 1).colour)[0] > lab(look_of("ckb-rand").colour)[0] + 15
     assert mix_colour("#123456", 0.0) == "#123456"
     assert mix_colour("#123456", 1.0, towards=255) == "#ffffff"
-
-
-def test_text_is_legible_at_the_printed_size():
-    assert all(size.small >= 7 and size.text >= size.small for size in SIZES.values())
-    assert SIZES["single"].width == 3.25
-    assert SIZES["double"].width == 6.75
-    assert SIZES["slide"].small >= 12

@@ -15,7 +15,7 @@ from scipy import stats
 
 import cbobench
 from cbobench.errors import Misuse
-from cbobench.report.formats import FORMATS, TextTable, describe_median_interval, format_beside, format_interval, render
+from cbobench.report.formats import describe_median_interval, format_beside, format_interval
 from cbobench.report.load import Run
 from cbobench.stats.intervals import interval
 from tests.report.made import make
@@ -98,14 +98,7 @@ def test_an_algorithm_more_moves_no_other_row(run, tmp_path):
     pd.testing.assert_frame_equal(against[0], kept)
 
 
-def test_two_builds_are_the_same_bytes(run):
-    for options in ({}, {"best": True}, {"ranks": True}, {"other": run}, {"by": "binds"}):
-        for style in FORMATS:
-            once, again = (cbobench.compare(run, **options).render(style) for _ in range(2))
-            assert once == again
-
-
-@pytest.mark.parametrize("width", [60, 80, 120, 200])
+@pytest.mark.parametrize("width", [60, 200])
 def test_text_fits_the_terminal(run, monkeypatch, width):
     monkeypatch.setenv("COLUMNS", str(width))
     for options in ({}, {"best": True}, {"ranks": True}, {"other": run}, {"by": "binds"}, {"by": "algorithm"}):
@@ -295,16 +288,6 @@ def test_a_mean_has_the_digits_of_its_median(mean, entry, text):
     assert format_beside(mean, *entry) == text
 
 
-def test_means_of_counts_have_one_decimal():
-    assert format_beside(32.6, 33, 32, 33, whole=True) == "32.6"
-    assert format_beside(0.04, 0, 0, 0, whole=True) == "0.040"
-
-
-def test_a_table_without_weights_is_printed_whole():
-    table = TextTable(["a", "b"], [["x" * 100, "y" * 90]])
-    assert "y" * 90 in render(table, "table")
-
-
 def test_ranks_by_hand(run):
     """Ranks of the medians on P and Q; what C failed in on P counts as worse than any value."""
     frame = cbobench.compare(run, ranks=True, metric="regret").frame
@@ -319,8 +302,8 @@ def test_ranks_by_hand(run):
     assert "(2/2)" in str(cbobench.compare(run, ranks=True))
 
 
-@pytest.mark.parametrize("seeds", [1, 5, 40])
-def test_more_seeds_of_the_same_problems_are_no_more_blocks(tmp_path, seeds):
+def test_more_seeds_of_the_same_problems_are_no_more_blocks(tmp_path):
+    seeds = 5
     values = np.random.default_rng(0).random((2, 3, seeds)) + np.arange(3)[:, None]
     made = {(f"P{i}", f"A{j}"): {"regret": values[i, j]} for i in range(2) for j in range(3)}
     run = make(tmp_path / "run", made, seeds=range(seeds))
@@ -329,16 +312,9 @@ def test_more_seeds_of_the_same_problems_are_no_more_blocks(tmp_path, seeds):
     np.testing.assert_allclose(frame["critical_difference"], 2.3437 * np.sqrt(3 * 4 / (6 * 2)), rtol=1e-4)
 
 
-def test_an_algorithm_that_fails_in_half_of_the_seeds_ranks_last(tmp_path):
-    made = {("P", "A"): {"regret": np.arange(10.0)}, ("P", "B"): {"regret": np.arange(10.0) + 20}}
-    run = make(tmp_path / "run", made, seeds=range(10), failed={("P", "A"): range(5, 10)})
-    assert list(cbobench.compare(run, ranks=True, metric="regret").frame["rank"]) == [2, 1]
-
-
 @pytest.mark.parametrize(
     ("counts", "words"),
     [
-        ((10, 6), "95 % interval"),
         ((5,), "range: 93.8 % for 5 seeds"),
         ((4, 2, 1), "range: 87.5 % for 4, 50 % for 2 seeds"),
         ((10, 3, 1), "95 % interval, or range below 6 seeds: 75 % for 3"),

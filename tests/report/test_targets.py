@@ -55,11 +55,6 @@ def cells_only(monkeypatch, method, otherwise):
     monkeypatch.setattr(RunFolder, method, read_file)
 
 
-def test_a_target_is_read_a_part_of_a_file_at_a_time(run, monkeypatch):
-    cells_only(monkeypatch, "read", "a whole file of rounds")
-    assert cbobench.summary(run, target=0.5)["rounds_to_target_defined"].tolist() == [2, 0]
-
-
 def test_tables_without_a_target_read_no_rounds(run, monkeypatch):
     cells_only(monkeypatch, "row_groups", "rounds")
     for options in ({}, {"best": True}, {"ranks": True}, {"other": run.folder.uri}):
@@ -86,11 +81,6 @@ def test_a_profile_needs_no_other_algorithm(run, tmp_path):
     assert alone.iloc[0].tolist() == beside.iloc[0].tolist()
 
 
-def test_cells_that_failed_solve_nothing(tmp_path):
-    frame = cbobench.compare(made(tmp_path / "run", failed={("P", "A"): [3]}), profile=True).frame
-    assert (frame["n"][0], frame["expected"][0], frame["within_1"][0]) == (3, 4, 0.5)
-
-
 def test_a_run_without_simple_regret_says_so(run, monkeypatch):
     monkeypatch.delitem(METRICS, "simple_regret")
     for options in ({"target": 1.0}, {"profile": True}):
@@ -98,7 +88,7 @@ def test_a_run_without_simple_regret_says_so(run, monkeypatch):
             cbobench.compare(run.folder.uri, **options)
 
 
-@pytest.mark.parametrize("target", ["-0.1", "nan", "inf", "-inf"])
+@pytest.mark.parametrize("target", ["-0.1", "nan"])
 def test_a_target_that_no_regret_can_reach_is_one_line(run, target, capsys):
     assert main(["compare", run.folder.uri, f"--target={target}"]) == 2
     error = capsys.readouterr().err

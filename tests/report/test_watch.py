@@ -84,7 +84,7 @@ def test_a_sign_of_life_says_how_far_it_is(half):
         assert said["rounds"] == {"done": 147, "total": 160, "per_second": 50.0}
         assert 2.0 < said["left"]["high"] <= 5.0
         assert "91 % of the rounds, 50 a second; left: about" in text(view)
-        file.write_text(file.read_text().replace('"left": [3.0', '"left": ["x"'))
+        file.write_text(file.read_text().replace('"left": [3.0, 2.0, 5.0]', '"left": null'))
         assert live.Live(half).look().left is None
     finally:
         file.unlink()
@@ -259,23 +259,11 @@ def test_a_finished_run_says_so_and_returns(small_suite, tmp_path, capsys):
     assert {path: path.stat().st_mtime_ns for path in (tmp_path / "run").rglob("*")} == files, "nothing is written"
 
 
-def test_a_misspelt_run_is_told_of_its_neighbour(small_suite, tmp_path, capsys):
-    execute(plan(small_suite(horizon=5), out=tmp_path / "motors", cpus=0), cpus=0)
-    (tmp_path / "motor").mkdir()
-    for given in ("motor", "motorz"):
-        assert main(["watch", str(tmp_path / given)]) == 2
-        assert capsys.readouterr().err.endswith(f"it has no run.json; did you mean {tmp_path / 'motors'}?\n")
-    assert main(["watch", str(tmp_path / "else")]) == 2
-    assert capsys.readouterr().err.endswith("it has no run.json; give the folder of a run\n")
-
-
 @pytest.mark.parametrize(
     ("content", "said"),
     [
         (None, "is not a run folder: it has no run.json"),
         ("{", "is not JSON"),
-        ('{"schema": 99}', "99"),
-        ('{"schema": 1}', "run.json"),
     ],
 )
 def test_what_is_no_run_is_a_line(tmp_path, capsys, content, said):

@@ -48,9 +48,7 @@ def runs(tmp_path_factory):
     return {name: str(path) for name, path in found.items()}
 
 
-@pytest.mark.parametrize(
-    "name", ["empty", "one", "lost", "half", "algorithm", "nan", "apart", "schema", "folder", "file"]
-)
+@pytest.mark.parametrize("name", ["empty", "one", "lost", "half", "nan", "apart", "schema"])
 def test_every_wrong_run_is_a_table_or_a_line(runs, name, capsys):
     for first, *words in COMMANDS:
         code = main([first, runs[name], *words])
