@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import signal
+import sys
 import threading
 import time
 from collections.abc import Iterator
@@ -51,6 +52,14 @@ def interruptible() -> Iterator[Interruption]:
     """Handle signals within, and restore the handlers afterwards; does nothing outside the main thread."""
     interruption = Interruption()
     before: dict[signal.Signals, Any] = {}
+    report = sys.unraisablehook
+
+    def report_others(ignored: sys.UnraisableHookArgs) -> None:
+        # Python cannot raise in a finaliser or a weakref's callback; `check` raises as soon as it can.
+        if not issubclass(ignored.exc_type, Interrupted):
+            report(ignored)
+
+    sys.unraisablehook = report_others
     try:
         for number in SIGNALS if threading.current_thread() is threading.main_thread() else ():
             handler = signal.getsignal(number)
@@ -60,5 +69,6 @@ def interruptible() -> Iterator[Interruption]:
             signal.signal(number, interruption)
         yield interruption
     finally:
+        sys.unraisablehook = report
         for number, handler in before.items():
             signal.signal(number, handler)

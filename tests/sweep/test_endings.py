@@ -21,6 +21,7 @@ from cbobench.results import folder as folders
 from cbobench.results import store
 from cbobench.results.bundle import open_run
 from cbobench.sweep.executors import ExecutorDied, InlineExecutor
+from cbobench.sweep.interrupt import interruptible
 from tests.conftest import cbobench_words
 from tests.processes import PATIENCE, assert_gone, below, program, until
 from tests.sweep.helpers import SLOW, FakeExecutor, environment_of, start_and_wait
@@ -217,3 +218,15 @@ def test_a_deadline_while_a_half_written_file_is_removed(tmp_path, monkeypatch):
     outcome = cbobench.run(failing(tmp_path), out=tmp_path / "run", cpus=0)
     assert outcome.failed == 2
     assert not list((tmp_path / "run").rglob("*.tmp"))
+
+
+def test_a_signal_in_a_finaliser_is_no_traceback_and_ends_the_sweep(capsys):
+    class Finalised:
+        def __del__(self):
+            signal.raise_signal(signal.SIGTERM)
+
+    with interruptible() as interruption:
+        Finalised()
+        with pytest.raises(Interrupted):
+            interruption.check()
+    assert capsys.readouterr().err == ""
