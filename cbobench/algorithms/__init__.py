@@ -1,7 +1,4 @@
-"""Algorithms: one family per file.
-
-Each is readable beside its paper's pseudo-code, and found by its location.
-"""
+"""Algorithms: one family per file, readable beside its paper's pseudo-code, found by location."""
 
 from cbobench.registry import Registry
 

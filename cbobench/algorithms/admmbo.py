@@ -1,6 +1,6 @@
 """ADMMBO: Bayesian optimisation with unknown constraints by the alternating direction method of multipliers.
 
-After Ariafar et al. (2019), with the rules set right where the published code departs from them.
+After Ariafar et al. (2019); where the published code departs from the paper's rules, this file follows the paper.
 """
 
 from __future__ import annotations
@@ -26,8 +26,8 @@ from cbobench.gp.single import Noise, RunModel, true_noise
 from cbobench.params import param, state
 from cbobench.problems.base import Problem
 
-RATIO, FACTOR = 10.0, 2.0  # ρ moves by the factor when one residual is that much larger than the other
-SLACK = 1.5  # the relative tolerance, in units of the absolute one
+RATIO, FACTOR = 10.0, 2.0  # ρ changes by the factor if one residual exceeds the other by the ratio
+SLACK = 1.5  # relative tolerance, in units of the absolute one
 
 
 @ALGORITHMS.register("admmbo")
@@ -35,20 +35,19 @@ SLACK = 1.5  # the relative tolerance, in units of the absolute one
 class ADMMBO(OneRun):
     """Minimises F(x) + M Σ_i 1[g_i(z_i) > 0] subject to x = z_i, F = -f, by ADMM with a search by EI in each step.
 
-    Optimality: x minimises F(x) + ρ/2 Σ_i |x - z_i + y_i/ρ|². Feasibility: z_i minimises 1[g_i(z) > 0] +
-    ρ/(2M) |x - z + y_i/ρ|². Then y_i += ρ (x - z_i), and ρ doubles or halves to balance both residuals. The models are
-    of f and of g alone: only the quadratic is computed again when x, z, y or ρ move, no action is played again for it.
-
-    Every query is one round and tells f and g, both of which are used (the paper's queries tell one of them). When the
-    residuals are small, or the iterations used up, the incumbent is played for the rest: the largest posterior mean of
-    f among the played actions with P(g <= 0) >= 1 - δ, judged anew each round; where there is none, the most probably
-    feasible one. The round after which that begins is `stopped_at` of each run (None before), and `converged` says why.
+    Optimality: x minimises F(x) + ρ/2 Σ_i |x - z_i + y_i/ρ|². Feasibility: z_i minimises 1[g_i(z) > 0] + ρ/(2M) |x - z
+    + y_i/ρ|². Then y_i += ρ (x - z_i), and ρ doubles or halves to balance both residuals. The models are of f and of g
+    alone: when ρ, x, z or y change, only the quadratic is recomputed and no action is played again. Every query is one
+    round that observes f and g, and both are used (the paper's queries observe one of them). When the residuals are
+    small, or the iterations are used up, the incumbent is played for the rest: the largest posterior mean of f among
+    the played actions with P(g <= 0) >= 1 - δ, judged anew each round; without one, the most probably feasible action.
+    `stopped_at` is the round after which that begins (None before), and `converged` says why.
 
     The defaults are the paper's for its first toy problem, which lies in [0, 6]^d: distances in the quadratics and
     tolerances are taken in a cube of that side. ρ and M are in units of f. Ours: the kernel is the one that all methods
-    here are given (`kernel: fit` fits it, as the paper does), EI is maximised over 1,000 points (the paper: 10⁵, with
-    which a round takes a tenth of a second), and centre and amplitude follow the running range of the observations;
-    under noise x, z_i and their best values are read from posterior means at the played actions.
+    here are given (`kernel: fit` fits it, as the paper does); EI is maximised over 1,000 points (the paper: 10⁵, with
+    which a round takes a tenth of a second); centre and amplitude follow the running range of the observations; under
+    noise x, z_i and their best values are read from posterior means at the played actions.
     """
 
     source = "Ariafar et al. (2019)"
@@ -114,7 +113,7 @@ class ADMMBO(OneRun):
         self.model.tell(self.model.where(action), np.concatenate([[f], g]))
 
     def _plan(self) -> Iterator[NDArray[Any]]:
-        """The queries one after another; between two of them the model learns what the first one told."""
+        """Yield the queries in order; the model learns from each before the next."""
         for _ in range(self.initial - self.model.count):
             yield self.model.anywhere(self.generator)
         for k in range(self.iterations):
@@ -135,7 +134,7 @@ class ADMMBO(OneRun):
             yield self.model.played[best : best + 1]
 
     def _query(self, improvement: Callable[[NDArray[Any]], Array]) -> NDArray[Any]:
-        """The candidate that promises most, ties broken at random."""
+        """Return the most promising candidate, ties broken at random."""
         where = self.model.random(self.generator, self.candidates)
         promised = improvement(where)
         best = np.flatnonzero(promised == promised.max())
@@ -207,7 +206,7 @@ class ADMMBO(OneRun):
         return bool((near & still).all())
 
     def _incumbent(self) -> int:
-        """Which played action is played for the rest."""
+        """Return the played action that is played for the rest."""
         mean, deviation = self.model.at_played()
         g = FunctionBelief(mean[None, 1:], deviation[None, 1:])
         likely = log_feasibility(g)[0]

@@ -46,26 +46,26 @@ from cbobench.gp.posteriors.choice import Kind
 from cbobench.params import required, state
 from cbobench.problems.base import Problem
 
-ROUNDING = 1e-9  # of a side: so far outside a box a point may lie, and is moved onto its face
+ROUNDING = 1e-9  # relative to a side: a point this far outside a box is moved onto its face
 
 
 class Optimiser(Protocol):
     """One run's optimiser.
 
-    It may also have `recommend() -> x` (None: nothing yet), which must change nothing, and `observe(x, f, g)`: what was
-    observed at a point that it was not asked for, in a suite's initial design (without it, that is a `tell`).
+    Optional methods: `recommend() -> x` (None: nothing yet), which must change nothing, and `observe(x, f, g)` for
+    points of a suite's initial design, which it did not propose (without it, they go to `tell`).
     """
 
     def ask(self) -> Any:
-        """The point x to play next, (d,), as numbers of any kind; on a finite set it may be an action's index."""
+        """Return the point x to play next, (d,), numbers of any kind; on a finite set it may be an action's index."""
         ...
 
     def tell(self, x: Any, f: float, g: Array) -> None:
-        """What was observed at x: the objective f, to be maximised, and g (m,), feasible where all are <= 0.
+        """Learn the observation at x: the objective f, to be maximised, and g (m,), feasible if all are <= 0.
 
-        x is the point that was played, (d,), or the index, where `ask` gave one. A round is one `ask` and one `tell`;
-        with several evaluations under way (see `Given.parallel`) others are asked for in between, and told in the order
-        of the asks; the last ones are never told.
+        x is the point that was played, (d,), or the index if `ask` gave one. A round is one `ask` and one `tell`. With
+        several evaluations under way (see `Given.parallel`), further asks come in between; tells come in the order of
+        the asks, and the last ones never come.
         """
         ...
 
@@ -82,22 +82,22 @@ class Given:
 
     @property
     def m(self) -> int:
-        """How many constraints."""
+        """Number of constraints."""
         return self.setting.constraints
 
     @property
     def T(self) -> int:
-        """How many rounds will be played."""
+        """Number of rounds."""
         return self.setting.horizon
 
     @property
     def parallel(self) -> int:
-        """How many evaluations are under way at once: with more than one, `ask` is called again before a `tell`."""
+        """Number of evaluations under way at once: with more than one, `ask` is called again before a `tell`."""
         return self.setting.parallel
 
     @property
     def d(self) -> int:
-        """How many coordinates."""
+        """Number of coordinates."""
         return self.setting.actions.d
 
     @cached_property
@@ -114,7 +114,7 @@ class Given:
 
     @cached_property
     def points(self) -> Array | None:
-        """The points (n, d) of a finite set; None on a box, and of a finite set without coordinates."""
+        """The points (n, d) of a finite set; None on a box, or without coordinates."""
         actions = self.setting.actions
         return None if isinstance(actions, Box) or actions.points is None else actions.points.copy()
 
@@ -126,27 +126,27 @@ class Given:
 
     @property
     def n(self) -> int | None:
-        """How many actions a finite set has; None on a box."""
+        """Number of actions of a finite set; None on a box."""
         return None if isinstance(self.setting.actions, Box) else self.setting.actions.n
 
     @cached_property
     def generator(self) -> np.random.Generator:
-        """The run's own generator: another seed, problem or method has another stream."""
+        """The run's own generator: every seed, problem and method has its own stream."""
         return self.setting.streams.role("ask and tell")[0]
 
     @cached_property
     def seed(self) -> int:
-        """A number in [0, 2³¹) for a library that wants one, from a stream of its own."""
+        """A number in [0, 2³¹) for a library that needs a seed, from a stream of its own."""
         return int(self.setting.streams.role("seed of a library")[0].integers(2**31))
 
 
 @dataclass(kw_only=True)
 class AskTell(OneRun):
-    """Base of an algorithm that is an optimiser with `ask` and `tell`: a fresh one for every run, none shared.
+    """Base of an algorithm that wraps an optimiser with `ask` and `tell`, a fresh one for every run.
 
-    Subclasses write `optimiser`; parameters are their fields. What `ask` returns is checked: d finite numbers inside
-    the box. On a finite set, points are moved to the nearest action, with sides of equal length. A class says
-    `late = True` where its optimiser may be asked again before it is told, as a suite's `parallel` does.
+    Subclasses write `optimiser`; parameters are their fields. The result of `ask` is checked: d finite numbers inside
+    the box. On a finite set, points are moved to the nearest action, with sides of equal length. Set `late = True` if
+    the optimiser may be asked again before it is told, as a suite's `parallel` does.
     """
 
     needs = frozenset({"coordinates", "feedback at once"})
@@ -156,7 +156,9 @@ class AskTell(OneRun):
 
     @required
     def optimiser(self, given: Given) -> Optimiser:
-        """The optimiser of one run, in its first state; its randomness is from `given.generator` or `given.seed`."""
+        """Return the optimiser of one run, in its first state; its randomness is from `given.generator` or
+        `given.seed`.
+        """
         raise NotImplementedError
 
     def check_late(self, problem: Problem) -> None:
@@ -190,7 +192,7 @@ class AskTell(OneRun):
         self.own.tell(told.copy() if isinstance(told, np.ndarray) else told, f, g.copy())
 
     def observe_one(self, t: int, action: Any, f: float, g: Array) -> None:
-        """What was observed at an action that the optimiser was not asked for."""
+        """Learn the observation at an action that the optimiser did not propose."""
         known = isinstance(action, np.ndarray) or self.given.points is None
         getattr(self.own, "observe", self.own.tell)(action if known else self.given._points[action], f, g.copy())
 

@@ -44,13 +44,13 @@ class Setting:
         norm, sup: bounds on RKHS norms and on absolute values of (f, g_1, ..., g_m), (S, 1 + m).
         noise: sub-Gaussian constants R of the observations, (S, 1 + m).
         slater: delta, (S,).
-        seed_set: mask of actions known to be safe, (S, n), or None where there is none.
+        seed_set: mask of actions known to be safe, (S, n), or None.
         streams: the algorithm's own randomness.
-        delayed: whether feedback arrives later than it is caused.
+        delayed: whether feedback arrives late.
         changes: rounds after which the functions move, and the norms (S, 1 + m) of the moves.
-        slopes: the largest slopes (S, 1 + m) of (f, g_1, ..., g_m) under a metric (n, n); None where not known.
-        parallel: how many evaluations are under way at once. With more than one, feedback is delayed, and rounds are
-            told in order, each with f and every g_j for all replicates (see `problems.channels.UnderWay`).
+        slopes: the largest slopes (S, 1 + m) of (f, g_1, ..., g_m) under a metric (n, n); None if unknown.
+        parallel: number of evaluations under way at once. With more than one, feedback is delayed, and rounds are told
+            in order, each with f and every g_j for all replicates (see `problems.channels.UnderWay`).
     """
 
     actions: Finite | Box
@@ -69,7 +69,7 @@ class Setting:
 
     @classmethod
     def of(cls, problem: Problem, instances: Drawn, horizon: int, streams: Streams, parallel: int = 1) -> Setting:
-        """The setting of drawn instances."""
+        """Return the setting of drawn instances."""
         i = instances
         delayed = parallel > 1 or "feedback at once" not in problem.offers()
         facts = (i.norm, i.sup, i.noise, i.slater, i.seed_set)
@@ -84,7 +84,7 @@ class Setting:
 
     @property
     def finite(self) -> Finite:
-        """The action set of an algorithm that plays on finite sets only."""
+        """The action set of an algorithm for finite sets."""
         assert isinstance(self.actions, Finite)
         return self.actions
 
@@ -95,17 +95,17 @@ class Setting:
         return self.seed_set
 
     def margin(self, delta: float | Literal["true"]) -> Array:
-        """The Slater margin δ that a method goes by, (S,): the true one, or a number.
+        """Return the Slater margin δ that a method uses, (S,): the true one, or a number.
 
         Raises:
-            CellFailure: the true one, where it is not known.
+            CellFailure: the true one is requested but unknown.
         """
         if delta == "true" and np.isnan(self.slater).any():
             raise CellFailure("no feasible point of this problem is known, nor its Slater margin; give delta: NUMBER")
         return self.slater if delta == "true" else np.full(self.replicates, delta)
 
     def only(self, replicate: int) -> Setting:
-        """The setting of one replicate (S = 1)."""
+        """Return the setting of one replicate (S = 1)."""
         one = slice(replicate, replicate + 1)
         cut = {name: getattr(self, name)[one] for name in ("norm", "sup", "noise", "slater")}
         safe = None if self.seed_set is None else self.seed_set[one]
@@ -123,11 +123,11 @@ class Algorithm:
         source: the paper, for tables.
         about: one line for tables.
         knows: what it must be told, in the words of the papers (B, G, R, lambda, kernel, safe seed, ...).
-        needs: what a problem must offer; without it the pair is refused before anything runs.
+        needs: what a problem must offer; otherwise the pair is refused before anything runs.
         cost: work per seed and round, for tables.
         libraries: what must be installed beside cbobench; their versions are recorded with each result.
-        reference: whether it is no learner but a yardstick, which gets to `look` at f and g.
-        late: whether it plays on with evaluations under way (a suite's `parallel`) though it needs feedback at once:
+        reference: True for a reference method, which is no learner and may `look` at f and g.
+        late: whether it plays with evaluations under way (a suite's `parallel`) although it needs feedback at once:
             rounds are told in order, some after later ones were asked for.
     """
 
@@ -152,67 +152,67 @@ class Algorithm:
             raise Misuse("it needs feedback at once, before the next round is chosen; remove `parallel`, or the method")
 
     def posterior_kind(self) -> Kind:
-        """How it represents a posterior, for an estimate of memory: `observations`, `features`, or the cheapest."""
+        """Return the kind of posterior, to estimate memory: `observations`, `features`, or the cheapest."""
         return "cheapest"
 
     def look(self, instances: Drawn) -> None:
-        """See the drawn instances; called before `start`, for a reference only."""
+        """See the drawn instances; called before `start`, for reference methods only."""
 
     @required
     def start(self, setting: Setting) -> None:
-        """Begin the runs of `setting`, in lock step."""
+        """Start the runs of `setting`, in lock step."""
 
     def see(self, t: int, shown: Shown) -> None:
-        """The constraint function g_t of the round to come, on problems with full information."""
+        """See the constraint function g_t of the coming round, on problems with full information."""
 
     @required
     def ask(self, t: int) -> Actions:
-        """The actions of round t: indices (S,) of a finite set, or points (S, d) of a box."""
+        """Return the actions of round t: indices (S,) of a finite set, or points (S, d) of a box."""
         raise NotImplementedError
 
     def tell(self, t: int, actions: Actions, feedback: Feedback) -> None:
-        """Feedback of round t."""
+        """Learn the feedback of round t."""
 
     def observe(self, t: int, actions: Actions, feedback: Feedback) -> None:
-        """Feedback of a round of the suite's initial design, in place of `ask` and `tell`."""
+        """Learn the feedback of a round of the suite's initial design, in place of `ask` and `tell`."""
         self.tell(t, actions, feedback)
 
     def recommend(self, t: int) -> Actions | None:
-        """What it would recommend after round t, if nothing more could be learnt: (S,), or points (S, d) of a box.
+        """Return the recommendation after round t, if the run ended now: (S,), or points (S, d) of a box.
 
-        `NONE`, or NaN, where it has no recommendation yet. It is asked in some rounds only, which must change nothing:
-        no randomness, no state, and no dependence on when it was asked before. Without a model of f and every g_j, as
-        here, None: then the play recommends the incumbent by what was observed (`cbobench.play.recommend`).
+        `NONE`, or NaN, means no recommendation yet. It is called after some rounds only and must change nothing: no
+        randomness, no state, no dependence on earlier calls. None, the default without a model of f and every g_j,
+        means the incumbent by observed values (`cbobench.play.recommend`).
         """
         return None
 
     @property
     def duals(self) -> Array | None:
-        """The dual variables after the last round, (S, m), for algorithms that have them."""
+        """Return the dual variables after the last round, (S, m), if there are any."""
         return None
 
     @property
     def certified(self) -> NDArray[np.bool_] | None:
-        """Which actions it calls feasible in this round, (S, n), for algorithms that play no others."""
+        """Return the actions that it calls feasible in this round, (S, n), if it plays no others."""
         return None
 
     @property
     def cap_hits(self) -> NDArray[np.intp] | None:
-        """How many times a guard of ours (a cap against overflow) was in force, (S,), for algorithms that have one."""
+        """Return how often a guard of ours (a cap against overflow) was active, (S,), if there is one."""
         return None
 
     @property
     def declared_infeasible(self) -> NDArray[np.bool_] | None:
-        """Which replicates have declared their problem infeasible, (S,), for algorithms that do such a thing."""
+        """Return the replicates that have declared their problem infeasible, (S,), if it does such a thing."""
         return None
 
 
 @dataclass(kw_only=True)
 class OneRun(Algorithm):
-    """Base of an algorithm that thinks one run at a time: it is copied per replicate and looped.
+    """Base of an algorithm for one run at a time; it is copied per replicate and looped. Slower, and easier to write.
 
-    Subclasses write `start_one`, `ask_one` and `tell_one`; arrays there have no replicate axis. Slower, and easier. One
-    that is `late` is told of a round with its t and its action, others having been asked for in between.
+    Subclasses write `start_one`, `ask_one` and `tell_one`; arrays there have no replicate axis. With `late`, a round is
+    told with its t and its action, after further asks.
     """
 
     needs = frozenset({"feedback at once"})
@@ -221,25 +221,25 @@ class OneRun(Algorithm):
 
     @required
     def start_one(self, setting: Setting) -> None:
-        """Begin a run; every array of `setting` has a leading axis of length 1."""
+        """Start a run; every array of `setting` has a leading axis of length 1."""
 
     @required
     def ask_one(self, t: int) -> Any:
-        """The action of round t: an index of a finite set, or a point (d,) of a box."""
+        """Return the action of round t: an index of a finite set, or a point (d,) of a box."""
 
     def tell_one(self, t: int, action: Any, f: float, g: Array) -> None:
-        """Feedback of the run: the action as it was asked, its reward and its constraint values (m,)."""
+        """Learn the feedback of a round: the action as `ask_one` gave it, its reward and its constraint values (m,)."""
 
     def observe_one(self, t: int, action: Any, f: float, g: Array) -> None:
-        """Feedback of a round of the suite's initial design, which the run was not asked for."""
+        """Learn the feedback of a round of the suite's initial design."""
         self.tell_one(t, action, f, g)
 
     def recommend_one(self, t: int) -> Any:
-        """What the run would recommend after round t, as in `ask_one`; None for its incumbent by what it observed."""
+        """Return the recommendation after round t, as `ask_one` does; None for the incumbent by observed values."""
         return None
 
     def dual_one(self) -> Array | None:
-        """Dual variables (m,), for algorithms that have them."""
+        """Return the dual variables (m,), if there are any."""
         return None
 
     def start(self, setting: Setting) -> None:

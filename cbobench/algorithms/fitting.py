@@ -23,21 +23,21 @@ KernelChoice = Literal["given", "fit"]
 OnBoxes = Literal["given", "fit", "fit on boxes"]
 """For methods whose authors fit: on boxes, unless the suite says otherwise; on finite sets the problem's kernel."""
 
-MOST = 2048  # actions between which sample paths of fitted models are drawn, O(n³) per round
+MOST = 2048  # largest number of actions for sample paths of fitted models, O(n³) per round
 
 
 def is_fitted(kernel: OnBoxes, actions: Finite | Box) -> bool:
-    """Whether models of an action set are fitted."""
+    """Return whether the models of an action set are fitted."""
     return kernel == "fit" or (kernel == "fit on boxes" and isinstance(actions, Box))
 
 
 def holds(option: bool | Literal["on boxes"], actions: Finite | Box) -> bool:
-    """Whether an option holds for an action set."""
+    """Return whether an option applies to an action set."""
     return isinstance(actions, Box) if option == "on boxes" else bool(option)
 
 
 def check_fit(kernel: OnBoxes, problem: Problem, joint: bool = False) -> None:
-    """Raises `Misuse` where a kernel is to be fitted that cannot be.
+    """Raise `Misuse` if a kernel is to be fitted that cannot be.
 
     Args:
         joint: whether sample paths over all actions are drawn.

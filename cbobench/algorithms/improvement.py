@@ -22,7 +22,7 @@ from cbobench.gp.sqp import pick
 from cbobench.params import param, state
 from cbobench.problems.base import Actions, Feedback
 
-CLOUD = 128  # points around an incumbent, at each of these distances, in units of the cube
+CLOUD = 128  # points around an incumbent at each distance in `SIDES`, in units of the cube
 SIDES = (0.3, 0.1, 0.03, 0.01, 0.003, 0.001)
 FAR = -1e3  # below it 1 - |z| M(|z|), M the Mills ratio, is 1/z² to six digits, and rounding would spoil it
 
@@ -34,9 +34,9 @@ class ConstrainedEI(ScoreAlgorithm):
 
     The incumbent is, under noise, the largest posterior mean of f among the played actions with P(g <= 0) >= 1 - δ
     (Gelbart et al. 2014). Without one, Σ_j log Φ(-μ_j/σ_j) alone is maximised. On a box the models are fitted, those of
-    g to its bilog transform, as in SCBO (ours here: it keeps heavy tails from the models). With the problem's kernel,
-    which is what they have on finite sets, their centres and amplitudes follow the running range of the observations.
-    No confidence width is used, and no norm.
+    g to its bilog transform, as in SCBO (ours here: it tames heavy tails). On finite sets, and with the problem's
+    kernel, centres and amplitudes follow the running range of the observations. It uses no confidence width and no
+    norm.
     """
 
     source = "Gardner et al. (2014); Gelbart et al. (2014)"
@@ -74,14 +74,16 @@ class ConstrainedEI(ScoreAlgorithm):
         return self.lam == "true" or (self.lam != "scaled" and self.scaled)
 
     def known_noise(self) -> Array | None:
-        """By function, (S, 1 + m), in units of the observations; None for a share of squared amplitudes."""
+        """Noise variances by function, (S, 1 + m), in units of the observations; None for a share of squared
+        amplitudes.
+        """
         noise = self.setting.noise
         if self.lam == "true":
             return true_noise(noise)
         return None if self.lam == "scaled" else np.full(noise.shape, self.lam_for(self.setting.horizon))
 
     def make_posterior(self, functions: int) -> Posterior:
-        """With a constant 1 beside f and g, see `cbobench.gp.single`."""
+        """Model a constant 1 beside f and g, see `cbobench.gp.single`."""
         if not self._own_noise():
             return super().make_posterior(functions + 1)
         setting = self.setting
@@ -122,7 +124,7 @@ class ConstrainedEI(ScoreAlgorithm):
         return means[:, 0], means[:, 1:], of_g * self.running.amplitude[:, 1:, None] ** 2
 
     def begin(self, t: int, belief: Belief) -> None:
-        """The incumbent's value, (S,): minus infinity where no played action is feasible enough."""
+        """Set the incumbent's value, (S,): minus infinity if no played action is feasible enough."""
         self.incumbent = np.full(self.setting.replicates, -np.inf)
         if self.told == 0:
             return
@@ -135,10 +137,12 @@ class ConstrainedEI(ScoreAlgorithm):
         value = np.where((likely >= np.log1p(-self.delta)) & seen, belief.f.mean, -np.inf)
         self.incumbent = value.max(axis=1)
         found = np.isfinite(self.incumbent)
-        self.nearest = np.where(found, value.argmax(axis=1), likely.argmax(axis=1))  # on a box: of the observations
+        self.nearest = np.where(
+            found, value.argmax(axis=1), likely.argmax(axis=1)
+        )  # on a box: an index into the observations
 
     def maximise(self, t: int, box: Box, also: Array | None) -> tuple[Array, Array]:
-        """Climbs of fitted models begin around the incumbent (or the likeliest action), too, at several distances."""
+        """With fitted models, also climb from around the incumbent (or the likeliest action), at several distances."""
         if also is not None and self.fits and self.told > 0:
             centre = self.posterior.observations()[np.arange(len(also)), self.nearest]
             around = 2 * sobol(box.d, CLOUD) - 1

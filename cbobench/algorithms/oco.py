@@ -1,6 +1,6 @@
 """Constrained online convex optimisation with bandit feedback, after Cao & Liu (2019): a primal-dual gradient method.
 
-The paper's own text was not at hand: the structure follows how it is cited, step sizes and constants are ours.
+We had no copy of the paper: the structure follows citations of it, and step sizes and constants are ours.
 """
 
 from __future__ import annotations
@@ -114,11 +114,11 @@ class BanditOCO(OneRun):
         self.rounds += 1
 
     def observe_one(self, t: int, action: Any, f: float, g: Array) -> None:
-        """Ranges alone: no gradient can be told from where it did not look."""
+        """Update the ranges only: a point that it did not choose gives no gradient."""
         self.seen.add(np.concatenate([[-f], g])[None])
 
     def _divisors(self) -> Array:
-        """What f and each g_j are divided by, (1 + m,); 1 while nothing is known."""
+        """Return the scales of f and each g_j, (1 + m,); 1 before the first observation."""
         if self.scale != "observed":
             return np.full(len(self.total), float(self.scale))
         low, high = self.seen.low[0], self.seen.high[0]
@@ -127,7 +127,7 @@ class BanditOCO(OneRun):
         return np.where(size > 0, size, 1.0)
 
     def _step(self, slopes: Array, g: Array) -> None:
-        """A step in x and in λ, both from the old pair; slopes (1 + m,) are along u, for h = (-f, g_1, ..., g_m)."""
+        """Step in x and in λ, both from the old pair; slopes (1 + m,) are along u, for h = (-f, g_1, ..., g_m)."""
         divisors = self._divisors()
         scaled = slopes / divisors
         gradient = self.cube.d * (scaled[0] + (self.dual * scaled[1:]).sum()) * self.u

@@ -1,7 +1,7 @@
 """Scores over confidence bounds: the widths and explorations that UCB, Thompson sampling and random widths share.
 
-`OptimisticReward` bounds f, `Optimistic` f and every g_j. CONFIG, EPBO and PDBO are that and little more: they maximise
-the upper confidence bound of f where the lower confidence bounds of g allow it.
+`OptimisticReward` bounds f, `Optimistic` bounds f and every g_j. CONFIG, EPBO and PDBO add little: they maximise the
+upper confidence bound of f subject to the lower confidence bounds of g.
 """
 
 from __future__ import annotations
@@ -32,18 +32,18 @@ from cbobench.gp.single import true_noise
 from cbobench.params import param, state
 from cbobench.problems.base import Actions, Feedback, Problem
 
-EMPTY = -1e-9  # the least Σ [LCB_g]⁺ that a polished point may show and still count as allowed
+EMPTY = -1e-9  # tolerance on -Σ [LCB_g]⁺ within which a polished point counts as allowed
 
 Bound = float | Literal["norm", "sup"]
 
 
 @dataclass(kw_only=True)
 class OptimisticReward(ScoreAlgorithm):
-    """A score over a bound or a sample of f, as wide as a concentration inequality asks.
+    """A score over a bound or a sample of f, with a width from a concentration inequality.
 
-    The parameters here decide the outcome as much as the algorithm does. They are recorded with every cell, and a
-    suite sets them for all its algorithms under `shared:`. Theorems are of the kernel that is given, the default; with
-    `kernel: fit` all widths are heuristics (see `cbobench.algorithms.fitting`).
+    These parameters decide the outcome as much as the algorithm does. They are recorded with every cell, and a suite
+    sets them for all its algorithms under `shared:`. Theorems concern the given kernel, the default; with `kernel: fit`
+    all widths are heuristics (see `cbobench.algorithms.fitting`).
     """
 
     lam: float | Literal["theory", "true"] = param(
@@ -69,7 +69,7 @@ class OptimisticReward(ScoreAlgorithm):
             self.check_own_noise(problem)
 
     def check_own_noise(self, problem: Problem) -> None:
-        """Raises `Misuse` where models cannot have a noise variance each."""
+        """Raise `Misuse` if models cannot have a noise variance each."""
         why = (
             "feedback is delayed"
             if "feedback at once" not in problem.offers()
@@ -85,30 +85,30 @@ class OptimisticReward(ScoreAlgorithm):
     # What a subclass may say ----------------------------------------------------------------------------------------
 
     def strategies(self) -> tuple[Explore, ...]:
-        """Exploration of f; optimistic unless a subclass says otherwise."""
+        """Return the exploration of f; optimistic unless a subclass says otherwise."""
         return (UCB(+1),)
 
     def width_form(self) -> float | WidthForm:
-        """Which β `theory` means."""
+        """Return which β `theory` means."""
         return self.beta
 
     @property
     def bounds(self) -> Array:
-        """B of what is explored, (S, q)."""
+        """Return B of the explored functions, (S, q)."""
         return self.bound_f
 
     def noise_constants(self) -> Array:
-        """R of what is explored, (S, q)."""
+        """Return R of the explored functions, (S, q)."""
         q = self.bounds.shape[1]
         return self.setting.noise[:, :q] if self.R == "true" else np.full((self.setting.replicates, q), float(self.R))
 
     def events(self) -> int:
-        """How many bounds share α: one per function that is explored."""
+        """Return how many bounds share α: one per explored function."""
         return self.bounds.shape[1]
 
     @property
     def remembered(self) -> int:
-        """How many observations the model holds: the t of γ_t."""
+        """Return how many observations the model holds: the t of γ_t."""
         return self.played
 
     # What the base does ---------------------------------------------------------------------------------------------
@@ -162,7 +162,7 @@ class OptimisticReward(ScoreAlgorithm):
         return KnownNoise(each, true_noise(s.noise[:, :functions]))
 
     def begin_schedule(self, horizon: int) -> None:
-        """Forget all data and set λ, β and γ for a horizon (once, or at every restart)."""
+        """Forget all data and set λ, β and γ for a horizon, at the start and at every restart."""
         super().begin_schedule(horizon)
         self.set_width()
         self.gains: Array | None = None
@@ -178,12 +178,12 @@ class OptimisticReward(ScoreAlgorithm):
         self.width = Width(self.bounds, self.noise_constants(), lam=lam, shares=self.events(), **options)
 
     def round_width(self, t: int) -> Array:
-        """β_t of what is explored, (S, q)."""
+        """Return β_t of the explored functions, (S, q)."""
         gain = self.posterior.gain if self.gains is None else np.full(len(self.bound_f), self.gains[self.remembered])
         return self.width.at(gain)
 
     def believe(self, t: int) -> Belief:
-        """The belief over all candidates before round t, with the round's widths and draws."""
+        """Return the belief over all candidates before round t, with the round's widths and draws."""
         self.widths = self.round_width(t)
         for strategy in self.explorations:
             strategy.begin(t)
@@ -219,12 +219,12 @@ class Optimistic(OptimisticReward):
     G: Bound = param("norm", "bound G of each constraint, read like B", above=0.0)
 
     def strategies(self) -> tuple[Explore, Explore]:
-        """Exploration of f and of g; optimistic for both unless a subclass says otherwise."""
+        """Return the explorations of f and of g; optimistic for both unless a subclass says otherwise."""
         return UCB(+1), UCB(-1)
 
     @property
     def bounds(self) -> Array:
-        """B and every G_j, (S, 1 + m)."""
+        """Return B and every G_j, (S, 1 + m)."""
         return np.concatenate([self.bound_f, self.bound_g[:, :, 0]], axis=1)
 
     def set_bounds(self, setting: Setting) -> None:
@@ -247,7 +247,7 @@ class Optimistic(OptimisticReward):
 
 
 def read_bound(name: str, choice: Bound, norm: Array, sup: Array) -> Array:
-    """Bounds (S, q) as a parameter says: a number, or what is known of the functions."""
+    """Return bounds (S, q) from a parameter: a number, or the known value of the functions."""
     if not isinstance(choice, str):
         return np.full_like(norm, choice)
     bound = norm if choice == "norm" else sup
@@ -258,14 +258,14 @@ def read_bound(name: str, choice: Bound, norm: Array, sup: Array) -> Array:
 
 
 def theory_window(setting: Setting, lam: float) -> int:
-    """W = γ_T^(1/4) √(T / P_T), at least 1 and at most T; T where nothing moves.
+    """Return W = γ_T^(1/4) √(T / P_T), at least 1 and at most T; T if nothing moves.
 
     P_T is the largest over f and g_j of Σ_t |f_{t+1} - f_t|_k (Guo et al. 2022, Sec. 6; Deng et al. 2022), and γ_T the
     greedy bound of the information gain.
 
     Raises:
-        CellFailure: replicates differ in P_T; they share a window, and it must not depend on who else is played. Or P_T
-            is infinite.
+        CellFailure: P_T is infinite, or replicates differ in it; they share a window, which must not depend on the
+            block.
     """
     horizon = setting.horizon
     moves = [norms for when, norms in setting.changes if when < horizon]
@@ -288,10 +288,10 @@ def theory_window(setting: Setting, lam: float) -> int:
 class CONFIG(Optimistic):
     """CONFIG: argmax UCB_f over {x : LCB_{g_j}(x) <= 0 for all j}.
 
-    An empty set means that the problem is declared infeasible (with probability 1 - α, rightly). The paper stops there;
-    here it is recorded, and the round plays argmin Σ_j [LCB_{g_j}]⁺. With `stop_when_infeasible` it stops, as far as a
-    bandit can: the action of the round before (in round 1 the argmin) is played to the end. On a box the set counts as
-    empty when neither a candidate nor a polished point lies in it.
+    An empty set means that the problem is declared infeasible (with probability 1 - α, rightly). The paper stops there.
+    Here it is recorded, and the round plays argmin Σ_j [LCB_{g_j}]⁺. With `stop_when_infeasible` it stops as far as a
+    bandit can: it repeats the action of the round before (in round 1 the argmin) to the end. On a box the set counts as
+    empty if it contains neither a candidate nor a polished point.
     """
 
     source = "Xu et al. (2023)"
@@ -307,8 +307,8 @@ class CONFIG(Optimistic):
 
     def begin(self, t: int, belief: Belief) -> None:
         highest = self.explore_g(belief.constraint).max(axis=1)
-        self.empty = np.asarray(highest.min(axis=1) > 0)  # as far as the candidates go
-        self.hidden = np.zeros_like(self.empty)  # whether only a polished point lies in the set
+        self.empty = np.asarray(highest.min(axis=1) > 0)  # judged by the candidates
+        self.hidden = np.zeros_like(self.empty)  # whether the set holds only a polished point
 
     def parts(self, belief: Belief) -> Parts:
         f, g = self.explore_f(belief.f), self.explore_g(belief.constraint)
@@ -318,7 +318,7 @@ class CONFIG(Optimistic):
         return Parts(smooth, g, price)
 
     def maximise(self, t: int, box: Box, also: Array | None) -> tuple[Array, Array]:
-        """Where only a polished point lies in the set, the set is not empty: climb again, from that point, for f."""
+        """If only a polished point lies in the set, the set is not empty: climb again for f, from that point."""
         first, violation = super().maximise(t, box, also)
         self.hidden = self.empty & (violation >= EMPTY)
         if not self.hidden.any():
@@ -342,7 +342,7 @@ class CONFIG(Optimistic):
 @ALGORITHMS.register("epbo")
 @dataclass(kw_only=True)
 class EPBO(Optimistic):
-    """EPBO: argmax UCB_f - ρ Σ_j [LCB_{g_j}]⁺, exact for a large enough ρ, which nobody knows."""
+    """EPBO: argmax UCB_f - ρ Σ_j [LCB_{g_j}]⁺, exact for a large enough ρ, which is unknown."""
 
     source = "Lu & Paulson (2022)"
     about = "exact penalty over optimistic bounds"

@@ -29,13 +29,13 @@ SMALLEST = 1e-12  # a constraint this flat has no chord
 
 @dataclass(kw_only=True)
 class Penalised(OptimisticReward):
-    """Base: IGP-UCB or GP-TS on f - Σ_j κ_j Λ(g_j); subclasses say what Λ is and how κ moves.
+    """Base: IGP-UCB or GP-TS on f - Σ_j κ_j Λ(g_j); subclasses define Λ and the update of κ.
 
-    Assumptions 3 and 5 ask for a bound on the inner target, |f - Σ_j κ_j Λ(g_j)|_k < B, whatever κ is. `B: composite`
-    is |f|_k + Σ_j κ_j |Λ(g_j)|_k, which grows with κ; `norm`, `sup` and numbers do not, and are too small once κ grows.
-    Where Λ is not linear no formula gives |Λ(g_j)|_k: the chord Λ(s)/s · G_j up to the largest s = |g_j| stands for it
-    (ours). λ is 1 + 2/T unless given, also where every epoch starts anew (the proof's 1 + 2/S; line 3 of the algorithms
-    says "some positive constant").
+    Assumptions 3 and 5 require a bound on the inner target, |f - Σ_j κ_j Λ(g_j)|_k < B, for every κ. `B: composite` is
+    |f|_k + Σ_j κ_j |Λ(g_j)|_k, which grows with κ; `norm`, `sup` and numbers do not, and are too small once κ grows.
+    For a non-linear Λ no formula gives |Λ(g_j)|_k; we use the chord Λ(s)/s · G_j up to the largest s = |g_j|. λ is 1 +
+    2/T unless given, also where every epoch starts anew (the proof's 1 + 2/S; line 3 of the algorithms says "some
+    positive constant").
     """
 
     needs = frozenset({"feedback at once"})
@@ -57,11 +57,11 @@ class Penalised(OptimisticReward):
         return (UCB(+1) if self.inner == "ucb" else Thompson(),)
 
     def penalty(self, g: Array) -> Array:
-        """Λ(g), elementwise."""
+        """Return Λ(g), elementwise."""
         raise NotImplementedError
 
     def linear(self) -> bool:
-        """Whether Λ(g) is g itself."""
+        """Return whether Λ(g) is g itself."""
         return False
 
     def set_bounds(self, setting: Setting) -> None:
@@ -73,15 +73,15 @@ class Penalised(OptimisticReward):
 
     @property
     def bounds(self) -> Array:
-        """B of the inner target under the current κ, (S, 1)."""
+        """Return B of the inner target under the current κ, (S, 1)."""
         if self.B != "composite":
             return self.bound_f
         return self.bound_f + (self.price * self.bound_g).sum(axis=1, keepdims=True)
 
     def noise_constants(self) -> Array:
-        """R of the inner target where Λ is linear: √(R_f² + Σ κ_j² R_j²), which is R √(1 + Σ κ²) for equal constants.
+        """Return R of the inner target for linear Λ: √(R_f² + Σ κ_j² R_j²), which is R √(1 + Σ κ²) for equal constants.
 
-        A ψ amplifies noise on g by an unknown factor: use it on noiseless constraints only, as the paper does.
+        ψ amplifies noise on g by an unknown factor: use it on noiseless constraints only, as the paper does.
         """
         if not self.linear():
             return super().noise_constants()
@@ -95,7 +95,7 @@ class Penalised(OptimisticReward):
     def score(self, belief: Belief) -> Array:
         f, penalties = belief.f, belief.constraint
         mean, deviation = f.mean - (self.price[:, :, None] * penalties.mean).sum(axis=1), f.deviation
-        if self.fits or self.lam == "true":  # models of their own, not one for the inner target
+        if self.fits or self.lam == "true":  # separate models, not one for the inner target
             of_g = (self.price[:, :, None] * penalties.deviation) ** 2
             deviation = np.sqrt(f.deviation**2 + of_g.sum(axis=1))
         return self.explore_f(FunctionBelief(mean, deviation, f.width, f.path))
@@ -106,7 +106,7 @@ class Penalised(OptimisticReward):
             raise Misuse("kernel is fit, but inner is ts, which samples the inner target from one kernel; allowed: ucb")
 
     def recommend(self, t: int) -> Actions | None:
-        """Where Λ(g) is modelled in place of g, nothing is: the incumbent by what was observed."""
+        """Return None, the incumbent by observed values, if Λ(g) is modelled in place of g."""
         return super().recommend(t) if self.linear() else None
 
     @property
@@ -117,7 +117,7 @@ class Penalised(OptimisticReward):
 @ALGORITHMS.register("fixed-penalty")
 @dataclass(kw_only=True)
 class FixedPenalty(Penalised):
-    """A constant κ for ever: by Proposition 1 it cannot give sublinear regret and violation on every problem."""
+    """A constant κ: by Proposition 1 it cannot give sublinear regret and violation on every problem."""
 
     source = "Shi & Eryilmaz (2022) Prop. 1"
     about = "unconstrained bandit on f − κΛ(g) with a constant κ, which cannot work"
@@ -144,9 +144,9 @@ class FixedPenalty(Penalised):
 class Epochs(Penalised):
     """Base of both algorithms: L epochs of S rounds, κ updated after each from the mean of the observed g.
 
-    Algorithms 2 and 3 average g over the epoch's S rounds, all of which they chose and were told. Here the mean is over
-    the costs that were told in the epoch, of rounds that the method chose: those of a suite's initial design are not
-    its own, and those that are still under way count in the epoch in which they are told. Without any κ stays.
+    Algorithms 2 and 3 average g over the epoch's S rounds, all of which they chose and observed. Here the mean is over
+    the costs observed in the epoch, of rounds that the method chose. So the rounds of a suite's initial design do not
+    count, and late costs count in the epoch in which they arrive. Without any, κ stays.
     """
 
     knows = ("kernel", "λ", "B", "G", "R", "T")

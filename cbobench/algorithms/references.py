@@ -1,6 +1,6 @@
-"""Yardsticks of constrained methods: the best feasible action, random and Sobol search, and bandits on f alone.
+"""Reference methods: the best feasible action, random and Sobol search, and bandits on f alone.
 
-The bandits are those of Chowdhury & Gopalan (2017), what constrained kernelized bandits become without a constraint.
+The bandits are those of Chowdhury & Gopalan (2017), which constrained kernelized bandits become without a constraint.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ class Oracle(Algorithm):
         self.instances = instances
 
     def start(self, setting: Setting) -> None:
-        """Nothing to set up."""
+        """Do nothing."""
 
     def ask(self, t: int) -> Actions:
         return self.instances.best(t)
@@ -77,21 +77,21 @@ class Random(Algorithm):
 
 
 class SobolSequence:
-    """SciPy's scrambled Sobol sequence in the unit cube, one point after the other."""
+    """SciPy's scrambled Sobol sequence in the unit cube, point by point."""
 
     def __init__(self, d: int, generator: np.random.Generator) -> None:
         self.sequence = scrambled_sobol(d, generator)
         self.waiting: list[Array] = []
 
     def next(self) -> Array:
-        """The next point, (d,)."""
+        """Return the next point, (d,)."""
         if not self.waiting:
             self.waiting = [*self.sequence.random(64)]
         return self.waiting.pop(0)
 
 
 class SobolSearch:
-    """The sequence as an optimiser, which learns nothing."""
+    """The sequence as an optimiser; it learns nothing."""
 
     def __init__(self, given: Given) -> None:
         self.given, self.sequence = given, SobolSequence(given.d, given.generator)
@@ -101,13 +101,13 @@ class SobolSearch:
         return np.clip(low + self.sequence.next() * (high - low), low, high)
 
     def tell(self, x: Array, f: float, g: Array) -> None:
-        """Learns nothing."""
+        """Do nothing."""
 
 
 @ALGORITHMS.register("sobol")
 @dataclass(kw_only=True)
 class Sobol(AskTell):
-    """The points of a scrambled Sobol sequence (SciPy's), another scrambling for each seed.
+    """The points of a scrambled Sobol sequence (SciPy's), scrambled anew for each seed.
 
     On a finite set the nearest actions are played, some of them more than once.
     """
@@ -123,7 +123,7 @@ class Sobol(AskTell):
 
 @dataclass(kw_only=True)
 class Unconstrained(OptimisticReward):
-    """Models the reward only and plays the best estimate of it."""
+    """Models the reward only and plays its best estimate."""
 
     models_constraints = False
     knows = ("kernel", "λ", "B", "R", "T")

@@ -1,4 +1,4 @@
-"""Rectified pessimistic-optimistic learning (Guo, Zhu & Liu 2022), which bounds the violation that nothing compensates.
+"""Rectified pessimistic-optimistic learning (Guo, Zhu & Liu 2022), which bounds the violation without compensation.
 
 Three learning strategies share one framework (Section 3): GP-UCB (Section 4), censored GP-UCB for delayed feedback
 (Section 5, Appendix C) and sliding-window GP-UCB for functions that move (Section 6, Appendix D).
@@ -30,8 +30,8 @@ from cbobench.problems.base import Feedback, Problem
 class RPOL(Optimistic):
     """The framework: x_t = argmax f̂_t - Σ_j Q_j [ǧ_j]⁺, Q_{t+1} = max(Q_t + c_t⁺, √t), Q_1 = 1 (eqs. 11, 12).
 
-    f̂ is the upper and ǧ the lower confidence bound. The paper has one constraint; each of several gets its own Q. Under
-    delays the costs that are revealed in a round are added.
+    f̂ is the upper and ǧ the lower confidence bound. The paper has one constraint; with several, each has its own Q.
+    Under delays, the costs revealed in a round are added.
     """
 
     source = "Guo, Zhu & Liu (2022) Sec. 4"
@@ -67,14 +67,13 @@ class RPOLUCB(RPOL):
 @ALGORITHMS.register("rpol-censored")
 @dataclass(kw_only=True)
 class RPOLCensored(RPOL):
-    """RPOL with censored GP-UCB: the kernel matrix holds every action played, and what is not there yet counts as 0.
+    """RPOL with censored GP-UCB: the kernel matrix holds every played action, and missing observations count as 0.
 
-    v_t = B_r Σ_{s=t-m}^{t-1} σ_t(x_s) + β_t with B_r = B + R √(2 ln T), β_t = B + (R + B_r) √(2(γ_t + 1 + ln(4/p))).
-    An observation that takes longer than m rounds never enters the model; its cost still enters Q when it comes.
-
-    What is revealed in round t = s + d counts from decision t + 1, in the model as in Q: the algorithm's feedback step
-    comes after its decision. The indicator d <= min(m, t - s) of Section 5, read by the letter, has it in the model of
-    decision t already, where it is not yet revealed; its cost is in Q_{t+1} there too.
+    v_t = B_r Σ_{s=t-m}^{t-1} σ_t(x_s) + β_t with B_r = B + R √(2 ln T), β_t = B + (R + B_r) √(2(γ_t + 1 + ln(4/p))). An
+    observation that takes longer than m rounds never enters the model; its cost still enters Q when it arrives.
+    Feedback revealed in round t = s + d counts from decision t + 1 on, in the model as in Q, because the algorithm's
+    feedback step follows its decision. The indicator d <= min(m, t - s) of Section 5, taken literally, puts it into the
+    model of decision t already, before it is revealed, although its cost is in Q_{t+1} there too.
     """
 
     source = "Guo, Zhu & Liu (2022) Sec. 5, App. C"
@@ -93,13 +92,13 @@ class RPOLCensored(RPOL):
     def make_posterior(self, functions: int) -> Posterior:
         if self.lam == "true":
             return super().make_posterior(functions)
-        return self.cheapest(functions)  # one covariance under delays too: it knows what was played
+        return self.cheapest(functions)  # one covariance under delays too: it holds all played actions
 
     def noise_constants(self) -> Array:
         return super().noise_constants() + self._observation_bound()
 
     def _observation_bound(self) -> Array:
-        """B_r of every function, (S, p): what an observation exceeds with probability at most 2/T."""
+        """Return B_r of every function, (S, p): an observation exceeds it with probability at most 2/T."""
         return self.bounds + super().noise_constants() * np.sqrt(2 * np.log(self.setting.horizon))
 
     def events(self) -> int:
@@ -130,12 +129,11 @@ class RPOLCensored(RPOL):
 class RPOLSW(RPOL):
     """RPOL with sliding-window GP-UCB: f̂ = μ + βσ + Γ and ǧ = μ - βσ - Γ over the last W observations.
 
-    β_t = B + (R/√λ) √(2γ + 2 ln(2T/p)) with γ of the window, and Γ_t = C Σ_window |f_s - f_{s+1}|_k with
-    C = √(2W(1+λ)γ_T)/λ: from the true variation (`oracle`), a stated sum over any window (a number), or left out.
-    γ_T is the greedy bound, whatever `gain` says of the γ in β: by definition the largest gain of any T actions.
-
-    The algorithm of Appendix D keeps the rounds t - W, ..., t for decision t + 1, which are W + 1; the text and the
-    proof, whose sums have W terms, count W. `inclusive` says which. Γ sums the moves from the oldest round kept on.
+    β_t = B + (R/√λ) √(2γ + 2 ln(2T/p)) with γ of the window, and Γ_t = C Σ_window |f_s - f_{s+1}|_k with C =
+    √(2W(1+λ)γ_T)/λ: from the true variation (`oracle`), from a given sum over any window (a number), or left out. γ_T
+    is the greedy bound, whatever `gain` says of the γ in β: by definition the largest gain of any T actions. The
+    algorithm of Appendix D keeps the rounds t - W, ..., t for decision t + 1, which are W + 1; the text and the proof,
+    whose sums have W terms, count W. `inclusive` decides. Γ sums the moves since the oldest kept round.
     """
 
     source = "Guo, Zhu & Liu (2022) Sec. 6, App. D"

@@ -24,17 +24,17 @@ from cbobench.problems.base import Problem
 
 Mask = NDArray[np.bool_]
 Indices = NDArray[np.intp]
-LOOK_AHEAD = 32  # candidates of which a look-ahead is computed together
+LOOK_AHEAD = 32  # candidates per batch of look-aheads
 
 
 @dataclass(kw_only=True)
 class SafeSet(Optimistic):
-    """A safe set that starts as the seed set and grows by what the intervals of g certify.
+    """A safe set that starts as the seed set and grows by the intervals of g.
 
-    With a metric, intervals are intersected over time, starting with u <= 0 on the seed set (one that becomes empty,
-    the width being too small, starts again from the current one), and a point x' is safe when for each constraint some
-    safe x has u(x) + L d(x, x') <= 0. The metric is Euclidean (`input`), d_k(x, x') = √(k(x,x) + k(x',x') - 2k(x,x'))
-    (`kernel`, for data without coordinates), or there is none (`none`): then x is safe when u(x) <= 0.
+    With a metric, intervals are intersected over time, starting with u <= 0 on the seed set; an interval that becomes
+    empty, because the width was too small, restarts from the current one. A point x' is safe if for each constraint
+    some safe x has u(x) + L d(x, x') <= 0. The metric is Euclidean (`input`), d_k(x, x') = √(k(x,x) + k(x',x') -
+    2k(x,x')) (`kernel`, for data without coordinates), or absent (`none`): then x is safe if u(x) <= 0.
     """
 
     knows = ("kernel", "λ", "B", "G", "R", "T", "safe seed set", "Lipschitz constant (unless metric: none)")
@@ -69,11 +69,11 @@ class SafeSet(Optimistic):
         self.lipschitz = None if self.metric == "none" else Lipschitz(*self._condition(), self.safe)
 
     def _condition(self) -> tuple[Array, Array]:
-        """The metric (n, n) and the constants L (S, m) with |g_j(x) - g_j(x')| <= L_j d(x, x').
+        """Return the metric (n, n) and the constants L (S, m) with |g_j(x) - g_j(x')| <= L_j d(x, x').
 
-        The theory's L needs the RKHS norm of g, whatever G is read as: the largest |g| bounds no slope. `slope` is the
-        least valid constant, max |g(x) - g(x')| / d(x, x') over all pairs, which nobody knows before playing: it shows
-        how much a method could gain by a better estimate of L.
+        The theory's L needs the RKHS norm of g, whatever G means: the largest |g| bounds no slope. `slope` is the least
+        valid constant, max |g(x) - g(x')| / d(x, x') over all pairs, which is unknown before playing: it shows how much
+        a better estimate of L could gain.
         """
         actions, bound = self.setting.finite, self.setting.norm[:, 1:]
         if self.metric == "input":
@@ -92,7 +92,7 @@ class SafeSet(Optimistic):
         return self.safe
 
     def grow(self) -> None:
-        """The safe set that the intervals certify."""
+        """Add the points that the intervals certify."""
         if self.lipschitz is None:
             self.safe = surely_feasible(self.upper, self.setting.safe_seed)
         else:
@@ -102,9 +102,9 @@ class SafeSet(Optimistic):
 class Lipschitz:
     """Safe sets that grow along a Lipschitz condition.
 
-    The plain rule compares all pairs of actions every round. A safe x can certify something new only if u(x) plus L
-    times its distance to the nearest uncertified point is <= 0, so that distance is kept, and pairs are compared
-    only in the replicates where the test says that the set grows: at most n times in a run.
+    The plain rule compares all pairs of actions every round. A safe x can certify a new point only if u(x) plus L times
+    its distance to the nearest uncertified point is <= 0. So that distance is kept, and pairs are compared only in
+    replicates where this test says that the set grows: at most n times in a run.
 
     Args:
         metric: d(x, x'), (n, n).
@@ -121,7 +121,7 @@ class Lipschitz:
             self._measure(s)
 
     def _measure(self, s: int) -> None:
-        """L_j times the distance to the nearest point that constraint j does not certify yet."""
+        """Compute L_j times the distance to the nearest point that constraint j does not certify yet."""
         step = max(1, AT_ONCE // len(self.metric))
         for j, certified in enumerate(self.certified[s]):
             for i in range(0, len(self.metric), step):
@@ -129,7 +129,7 @@ class Lipschitz:
                 self.to_uncertified[s, j, i : i + step] = self.constants[s, j] * nearest
 
     def grow(self, safe: Mask, upper: Array) -> Mask:
-        """S_t from S_{t-1}: one step of certification."""
+        """Compute S_t from S_{t-1}: one step of certification."""
         reaches = (upper + self.to_uncertified <= 0) & safe[:, None]
         growing = np.flatnonzero(reaches.any(axis=(1, 2)))
         if len(growing) == 0:
@@ -143,18 +143,18 @@ class Lipschitz:
         return safe
 
     def may_reach(self, lower: Array) -> Mask:
-        """Points whose lower bound leaves it possible that they certify something new, (S, n)."""
+        """Return the points whose lower bound allows that they certify a new point, (S, n)."""
         return np.asarray((lower + self.to_uncertified <= 0).any(axis=1))
 
 
 def interval(function: FunctionBelief) -> tuple[Array, Array]:
-    """Q_t: lower and upper confidence bounds, the shape of `function.mean`."""
+    """Return Q_t: lower and upper confidence bounds, the shape of `function.mean`."""
     bonus = function.width * function.deviation
     return function.mean - bonus, function.mean + bonus
 
 
 def intersect(lower: Array, upper: Array, low: Array, high: Array) -> None:
-    """C_t = C_{t-1} ∩ Q_t in place, starting again from Q_t = [low, high] where the intersection is empty."""
+    """Compute C_t = C_{t-1} ∩ Q_t in place, restarting from Q_t = [low, high] where the intersection is empty."""
     np.minimum(upper, high, out=upper)
     np.maximum(lower, low, out=lower)
     empty = lower > upper
@@ -162,7 +162,7 @@ def intersect(lower: Array, upper: Array, low: Array, high: Array) -> None:
 
 
 def surely_feasible(upper: Array, safe_seed: Mask) -> Mask:
-    """Actions (S, n) whose upper bounds (S, m, n) of every constraint are <= 0, and those of the seed set."""
+    """Return the actions (S, n) whose upper bounds (S, m, n) of every constraint are <= 0, and the seed set."""
     return (upper <= 0).all(axis=1) | safe_seed
 
 
@@ -171,8 +171,8 @@ def surely_feasible(upper: Array, safe_seed: Mask) -> Mask:
 class SGPUCB(Optimistic):
     """SGP-UCB: T' rounds uniformly on the seed set, then GP-UCB on {x : UCB_g(x) <= 0} and the seed set.
 
-    T' depends in theory on a safety gap and an eigenvalue that nobody knows; the default ⌈T^(2/3)⌉ is ours. The width
-    is the one shared by all methods compared, where the paper has a Bayesian one.
+    In theory T' depends on an unknown safety gap and an unknown eigenvalue; the default ⌈T^(2/3)⌉ is ours. The width is
+    the one shared by all methods compared, where the paper has a Bayesian one.
     """
 
     source = "Amani et al. (2020)"
@@ -255,7 +255,7 @@ class StageOpt(SafeSet):
 
 
 def whole_rounds(value: float | int | str, horizon: int) -> int:
-    """A number of rounds: given whole, as a share of T (below 1), or as the word "T^(2/3)".
+    """Return a number of rounds: given whole, as a share of T (below 1), or as the word "T^(2/3)".
 
     Raises:
         Misuse: a number above 1 that is not whole.
@@ -325,7 +325,7 @@ class SafeOpt(SafeSet):
                 self.playable[s, expander] = True
 
     def _widest_expander(self, s: int, belief: Belief) -> int | None:
-        """The widest safe point that is wider than every maximiser and expands the safe set of replicate s."""
+        """Return the widest safe point that is wider than every maximiser and expands the safe set of replicate s."""
         safe, width = self.safe[s], self.widest[s]
         outside = np.flatnonzero(~safe)
         if len(outside) == 0:
@@ -346,7 +346,9 @@ class SafeOpt(SafeSet):
         return None
 
     def _expands(self, s: int, j: int, some: Indices, outside: Indices, belief: Belief) -> Mask:
-        """Whether observing l_j at each of q points would bring the upper bound of g_j at some point outside to 0."""
+        """Return whether observing l_j at each of q points would lower the upper bound of g_j at some outside point to
+        0.
+        """
         g = belief.constraint
         columns = self.posterior.covariances(s, 1 + j, some)  # (q, n)
         deviation = np.broadcast_to(g.deviation[s], g.mean[s].shape)[j]

@@ -1,4 +1,4 @@
-"""SCBO: Thompson sampling in a trust region (Eriksson & Poloczek 2021), with one evaluation at a time."""
+"""SCBO: Thompson sampling in a trust region (Eriksson & Poloczek 2021), one evaluation at a time."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from cbobench.gp.thompson import FittedThompson, ThompsonModel, best_of
 from cbobench.params import param, state
 from cbobench.problems.base import Problem
 
-PERTURBED = 20  # coordinates that differ from the centre's, on the average, where there are more
+PERTURBED = 20  # coordinates that differ from the centre's on average, if there are more
 
 
 @ALGORITHMS.register("scbo")
@@ -124,7 +124,7 @@ class SCBO(OneRun):
         self.model.forget()
         self.side, self.succeeded, self.failed = self.length, 0, 0
         self.restarts += 1
-        self.asked: dict[int, tuple[NDArray[Any], int]] = {}  # by round the point and the centre that it is to beat
+        self.asked: dict[int, tuple[NDArray[Any], int]] = {}  # by round: the point and the centre that it must beat
 
     def ask_one(self, t: int) -> Any:
         if self.side < self.shortest:
@@ -140,11 +140,11 @@ class SCBO(OneRun):
         return self.model.action(where)
 
     def _centre(self) -> int:
-        """Which played point the region is built about."""
+        """Return the played point at the centre of the region."""
         return best_of(self.model.played_means)
 
     def _region(self, centre: NDArray[Any]) -> NDArray[Any]:
-        """Candidates in the trust region about a played point, (q, d) of a box or (q,) of a finite set."""
+        """Return candidates in the trust region about a played point, (q, d) of a box or (q,) of a finite set."""
         middle = self.model.units(centre)[0]
         low, high = np.maximum(middle - self.side / 2, 0.0), np.minimum(middle + self.side / 2, 1.0)
         units = self.model.cube.units
@@ -165,7 +165,7 @@ class SCBO(OneRun):
 
     def tell_one(self, t: int, action: Any, f: float, g: Array) -> None:
         if t not in self.asked:
-            return  # for an earlier region
+            return  # belongs to an earlier region
         where, incumbent = self.asked.pop(t)
         self._learn(where, f, g)
         if incumbent >= 0:
@@ -179,7 +179,7 @@ class SCBO(OneRun):
         self.model.tell(where, np.concatenate([[f], bilog(g) if self.transformed else g]))
 
     def _adapt(self, success: bool) -> None:
-        """Count, and double or halve the side."""
+        """Count the outcome, and double or halve the side."""
         self.succeeded = self.succeeded + 1 if success else 0
         self.failed = 0 if success else self.failed + 1
         if self.succeeded == self.successes:
@@ -189,7 +189,7 @@ class SCBO(OneRun):
 
 
 def improves(new: Array, old: Array, margin: float) -> bool:
-    """Whether the values (1 + m,) of a new point beat the incumbent's: a success of the trust region."""
+    """Return whether the values (1 + m,) of a new point beat the incumbent's: a success of the trust region."""
     violation, before = (float(np.maximum(values[1:], 0.0).sum()) for values in (new, old))
     if violation > 0:
         return violation < before

@@ -1,6 +1,6 @@
 """Algorithms that are a score over GP beliefs plus an update of their own state: a dual variable, a safe set.
 
-The base class keeps the model and plays the best-scored action; what widens beliefs into bounds is in `optimistic`.
+The base class keeps the model and plays the best-scored action; `optimistic` turns beliefs into bounds.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ restart) ends the wait, as what it waits for would be thrown away.
 """
 
 PENDING = "plays whose delayed feedback is under way: see algorithms/score.py"
-ROUNDING = 1e-12  # of a score: a polished point that is not better by more is no better than the candidate
+ROUNDING = 1e-12  # relative: a polished point must improve the score by more
 
 
 @dataclass(kw_only=True)
@@ -84,7 +84,7 @@ class ScoreAlgorithm(Algorithm):
         check_fit(self.kernel, problem)
 
     def known_noise(self) -> Array | None:
-        """Noise variances (S, 1 + m) that fitted models take as given; None where they fit them."""
+        """Noise variances (S, 1 + m) that fitted models take as given; None if they are fitted."""
         return None
 
     def posterior_kind(self) -> choice.Kind:
@@ -94,50 +94,50 @@ class ScoreAlgorithm(Algorithm):
 
     @required
     def lam_for(self, horizon: int) -> float:
-        """λ of the model, for a horizon."""
+        """Return λ of the model, for a horizon."""
         raise NotImplementedError
 
     def prepare(self) -> None:
-        """Set up the algorithm's own state; `self.setting` and the model are there."""
+        """Set up the algorithm's own state; `self.setting` and the model exist."""
 
     def begin_round(self, t: int) -> None:
-        """Begin the epoch, or restart, that is due before round t, counted from round 1 whoever chooses the action."""
+        """Begin an epoch or restart that is due before round t, counted from round 1 whoever chose the actions."""
 
     def begin(self, t: int, belief: Belief) -> None:
         """Update the algorithm's own state (a safe set, say) from the belief over all actions, once per round."""
 
     def parts(self, belief: Belief) -> Score:
-        """The score of k candidates; the best is played. For scores with kinks: [g]⁺, min, max, a truncation.
+        """Return the score of k candidates, for scores with kinks: [g]⁺, min, max, a truncation. The best is played.
 
-        Changes nothing: it may be called many times a round. A subclass defines this, or `score`.
+        Must change nothing: it may be called many times a round. A subclass defines this, or `score`.
         """
         return Parts.of(self.score(belief))
 
     def score(self, belief: Belief) -> Array:
-        """As `parts`, as plain numbers (S, k): for scores that are smooth, or that are played on finite sets only."""
+        """Return the score as numbers (S, k): for scores that are smooth, or played on finite sets only."""
         return self.parts(belief).total()
 
     def learn(self, t: int, chosen: Belief, feedback: Feedback) -> None:
         """Update the algorithm's own state; `chosen` is the round's belief at the played action (k = 1).
 
-        With `looks_back` false it is the belief over all candidates, which is there anyway.
+        With `looks_back` false it is the belief over all candidates, which exists anyway.
         """
 
     def keeps(self) -> Mask | None:
-        """Which replicates play their last action again, (S,), asked when the best is known; None: nobody."""
+        """Return the replicates that repeat their last action, (S,), once the best is known; None for nobody."""
         return self.wait.open if self.setting.delayed and self.pending == "block" else None
 
     def targets(self, feedback: Feedback) -> Array:
-        """What the posterior models, (S, p): f and, where constraints are modelled, g_1, ..., g_m."""
+        """Return the values to model, (S, p): f and, if constraints are modelled, g_1, ..., g_m."""
         f = feedback.f[:, None]
         return np.concatenate([f, feedback.g], axis=1) if self.models_constraints else np.asarray(f)
 
     def view(self, mean: Array, variance: Array, points: Array | None) -> Belief:
-        """The round's belief from moments at k points.
+        """Return the round's belief from moments at k points.
 
         Args:
             mean: (S, p, k).
-            variance: (S, k), or (S, p, k) where functions have their own.
+            variance: (S, k), or (S, p, k) if functions have their own.
             points: (S, k, d) in the unit cube of a box; None for all candidates.
         """
         deviation, shown = np.sqrt(variance), None if self.shown is None else self.shown(points)
@@ -148,7 +148,9 @@ class ScoreAlgorithm(Algorithm):
         return Belief(f, FunctionBelief(mean[:, 1:], deviation[:, 1:] if own else deviation[:, None]), shown)
 
     def goal(self, mean: Array, variance: Array) -> Goal:
-        """What a recommendation goes by, from moments as in `view`: means of f, means and variances of every g_j."""
+        """Return the moments behind a recommendation, from moments as in `view`: means of f, means and variances of
+        every g_j.
+        """
         of_g = variance[:, 1:] if variance.ndim == 3 else variance[:, None]
         return mean[:, 0], mean[:, 1:], of_g
 
@@ -178,35 +180,35 @@ class ScoreAlgorithm(Algorithm):
         self.wait = Wait(setting.replicates, functions)
         self.shown: Shown | None = None
         self.history: list[Actions] = []
-        self.first_own = 1  # the first round whose action is this algorithm's choice
+        self.first_own = 1  # the first round whose action this algorithm chooses
         self.begin_schedule(setting.horizon)
         self.prepare()
 
     def make_posterior(self, functions: int) -> Posterior:
-        """The posterior of this algorithm's functions; λ comes with the schedule. One per function under delays."""
+        """Return the posterior of this algorithm's functions, one each under delays; λ comes with the schedule."""
         if not self.setting.delayed or self.setting.parallel > 1:
             return self.cheapest(functions)
         return arriving_apart(functions, lambda: self.cheapest(1), self.pending == "variance")
 
     def cheapest(self, functions: int) -> SharedPosterior:
-        """A posterior of functions that are observed together."""
+        """Return a posterior of functions that are observed together."""
         s = self.setting
         return choice.make_cheapest(s.actions, s.replicates, functions, s.horizon, self.lam_for(s.horizon))
 
     def begin_schedule(self, horizon: int) -> None:
-        """Forget all data and set λ for a horizon (once, or at every restart)."""
+        """Forget all data and set λ for a horizon, at the start and at every restart."""
         self.regulariser = self.lam_for(horizon)
         self.forget(self.regulariser)
 
     def forget(self, lam: float | None = None) -> None:
-        """Forget all data, and what is still under way; the schedule goes on, with another λ if one is given."""
+        """Forget all data and pending plays; the schedule continues, with another λ if given."""
         self.posterior.reset(lam)
         self.wait.end()
         self.since = len(self.history) + 1
-        self.played = self.told = 0  # rounds since then, and those of them that were absorbed whole
+        self.played = self.told = 0  # rounds since then, and those absorbed whole
 
     def believe(self, t: int) -> Belief:
-        """The belief over all candidates before round t."""
+        """Return the belief over all candidates before round t."""
         return self.view(self.posterior.mean, self.posterior.variance, None)
 
     def see(self, t: int, shown: Shown) -> None:
@@ -229,16 +231,16 @@ class ScoreAlgorithm(Algorithm):
         return self.chosen if self.box is None else self.box.scale(np.asarray(self.chosen, dtype=np.float64))
 
     def maximise(self, t: int, box: Box, also: Array | None) -> tuple[Array, Array]:
-        """The best-scored points of the unit cube, (S, d), and their scores: the best candidates, polished.
+        """Return the best-scored points of the unit cube, (S, d), and their scores: the best candidates, polished.
 
         Args:
-            also: points (S, d), or (S, q, d), to climb from as well; None while the prior is stationary, a tie of all.
+            also: further points (S, d) or (S, q, d) to climb from; None while the prior is stationary, a tie of all.
         """
         parts, coin = self.parts(self.belief).kinks(), self.ties.at(t)
         total = check_shape(parts.total(), self.belief.f.mean.shape)
         best, rows = break_ties(total, coin), np.arange(len(total))
         candidate, achieved = box.candidates[best], total[rows, best]
-        # While nothing is known all points tie; a mesh is denser at its sides, so that they are drawn elsewhere.
+        # Before any data all points tie; the start is drawn uniformly, because a mesh is denser at its sides.
         flat = (total == total[:, :1]).all(axis=1)
         anywhere = box.scattered[(coin * box.size).astype(np.intp)]
         candidate = np.where(flat[:, None], anywhere, candidate)
@@ -262,7 +264,7 @@ class ScoreAlgorithm(Algorithm):
             points, values = np.concatenate([points, more], axis=1), np.concatenate([values, reached], axis=1)
         top = break_ties(values, coin)
         gained = values[rows, top] - achieved
-        higher = gained > ROUNDING * np.abs(achieved)  # else a plateau: the candidate, drawn among all that tie, stays
+        higher = gained > ROUNDING * np.abs(achieved)  # on a plateau the candidate, drawn among all ties, stays
         point = np.where(higher[:, None], points[rows, top], candidate)
         return point, np.where(higher, values[rows, top], achieved)
 
@@ -273,9 +275,9 @@ class ScoreAlgorithm(Algorithm):
         self._remember(t, feedback)
 
     def observe(self, t: int, actions: Actions, feedback: Feedback) -> None:
-        """The model learns, and epochs and restarts begin as in every round; no dual variable moves.
+        """Update the model, epochs and restarts as in every round; no dual variable moves.
 
-        What arrives late of a design's rounds moves none either.
+        Late feedback on a design's rounds moves none either.
         """
         self.begin_round(t)
         self.first_own = t + 1
@@ -289,14 +291,14 @@ class ScoreAlgorithm(Algorithm):
         self.played += 1
 
     def _at_chosen(self) -> Belief:
-        """The round's belief at the played action, k = 1."""
+        """Return the round's belief at the played action, k = 1."""
         if self.box is None:
             return self.at_played(self.belief, self.chosen)
         points = self.chosen[:, None]
         return self.view(*self.posterior.at(points), points)
 
     def condition(self, t: int, feedback: Feedback) -> None:
-        """Update the posterior with what a round told."""
+        """Update the posterior with the feedback of a round."""
         if feedback.arrivals is None:
             self.absorb(self.chosen, feedback)
             return
@@ -318,10 +320,11 @@ class ScoreAlgorithm(Algorithm):
         self.told += 1
 
     def recommend(self, t: int) -> Actions | None:
-        """The best posterior mean of f among actions with P(g_j <= 0) >= 0.95 for every j, or known to be feasible.
+        """Return the best posterior mean of f among actions with P(g_j <= 0) >= 0.95 for every j, or known to be
+        feasible.
 
-        Where there is none, the action whose least probable constraint is the most probable; none at all before the
-        model knows anything. It depends on the posterior alone. Where f alone is modelled, None: the incumbent.
+        Without one, the action whose least probable constraint is the most probable; none before the model has data. It
+        depends on the posterior alone. None, for the incumbent, if f alone is modelled.
         """
         if not self.models_constraints:
             return None
@@ -340,11 +343,11 @@ def credit_to_round(arrivals: Arrivals, t: int) -> Arrivals:
 
 
 class Wait:
-    """For which replicates the last new play is not known yet.
+    """Tracks the replicates whose last new play is not fully observed yet.
 
     Args:
         replicates: S.
-        functions: how many functions, from f on, a play must reveal.
+        functions: number of functions, from f on, that a play must reveal.
     """
 
     def __init__(self, replicates: int, functions: int) -> None:
@@ -353,7 +356,7 @@ class Wait:
 
     @property
     def open(self) -> NDArray[np.bool_]:
-        """Who waits, (S,)."""
+        """The replicates that wait, (S,)."""
         return np.asarray(self.missing.any(axis=1))
 
     def end(self) -> None:
@@ -361,7 +364,7 @@ class Wait:
         self.missing[:] = False
 
     def update(self, t: int, arrivals: Arrivals) -> None:
-        """Round t was played, by those who do not wait anew, and this arrived."""
+        """Record that round t was played by replicates that do not wait already, and what arrived."""
         fresh = ~self.open
         self.round[fresh], self.missing[fresh] = t, True
         a = arrivals

@@ -1,4 +1,4 @@
-"""`cbobench check`: a class against the laws, on the terminal."""
+"""`cbobench check`: runs the laws on a class and prints the verdicts."""
 
 from __future__ import annotations
 
@@ -24,14 +24,14 @@ def do_check(options: argparse.Namespace, given: list[str]) -> int:
             print(printable(format_verdict(verdict)), flush=True)
 
     settings, kind = _settings(options.set), kind_of(options.name)
-    title = [f"{options.name} ({kind})"]  # once the settings are found to be in order
+    title = [f"{options.name} ({kind})"]  # printed once the settings are valid
     verdicts = check(options.name, settings, DataFolder(options.data), on_verdict=tell)
     print(summarise(verdicts) if plain else verdicts_as_json(options.name, kind, verdicts))
     return 1 if any(verdict.finding is not None for verdict in verdicts) else 0
 
 
 def _settings(words: list[str]) -> dict[str, Any]:
-    """Parameters as they are written in a suite: NAME=VALUE."""
+    """Parse parameters of the form NAME=VALUE, with values as in a suite."""
     import yaml
 
     found = {}

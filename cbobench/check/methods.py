@@ -1,4 +1,4 @@
-"""Laws of an algorithm: each gives what breaks it, and nothing where it holds. See `report` for their names."""
+"""Laws of an algorithm. Each yields the findings that break it, none if it holds. See `report` for their names."""
 
 from __future__ import annotations
 
@@ -35,21 +35,21 @@ from cbobench.problems.box import BoxInstances
 from cbobench.problems.instances import Instances
 
 ROUNDS = 400
-SECONDS = 8.0  # of CPU, after which fewer rounds must do
+SECONDS = 8.0  # seconds of CPU, after which fewer rounds must do
 FEWEST = 64
 WINDOW = 15
-STEEP = 1.4  # the exponent of t from which growth is more than linear, noise of a busy machine aside
-TRIFLE = 1e-4  # seconds: what a round may gain without being looked at
+STEEP = 1.4  # exponent of t that counts as more than linear on a busy machine
+TRIFLE = 1e-4  # seconds per round: smaller growth is ignored
 DECLARED = re.compile(r"[tkc]\s*(?:²|³|\^|\*\*)")
 
 
 def check_documentation(cls: type[Any]) -> Iterator[Finding]:
-    """It says where it comes from and what it does, and so does every parameter."""
+    """The class states its source and what it does, and so does every parameter."""
     for name in ("source", "about"):
         if not getattr(cls, name):
             yield Finding(f"{cls.__name__}.{name} is empty", f'give it a line for the tables: {name} = "..."')
     text = vars(cls).get("__doc__")
-    if not text or text.startswith(f"{cls.__name__}("):  # what a dataclass writes by itself
+    if not text or text.startswith(f"{cls.__name__}("):  # the docstring that dataclass generates
         yield Finding(f"{cls.__name__} has no docstring", "say in a sentence what it is, and after which source")
     for parameter in params.params_of(cls):
         if not parameter.about:
@@ -57,7 +57,7 @@ def check_documentation(cls: type[Any]) -> Iterator[Finding]:
 
 
 def plays(trial: Trial) -> Iterator[Finding]:
-    """It plays: actions of the right shape inside the set, finite numbers, nothing raised."""
+    """It plays: actions of the right shape inside the set, finite numbers, no exception."""
     try:
         trial.play(SEEDS, asked=range(1, trial.horizon, 4))
     except Broken as error:
@@ -65,7 +65,7 @@ def plays(trial: Trial) -> Iterator[Finding]:
         yield Finding(f"on {trial.place}, {error}", fix)
 
 
-FIXES = {  # what helps, by a part of what the play says
+FIXES = {  # advice, by a part of the play's error
     "is not in the box": "clip to setting.actions.low and setting.actions.high, or draw inside them",
     "no index of the set": "indices count from 0",
     "ask() gave": "see AskTell in cbobench/algorithms/asktell.py",
@@ -78,7 +78,7 @@ FIXES = {  # what helps, by a part of what the play says
 
 
 def no_global_randomness(trial: Trial) -> Iterator[Finding]:
-    """No draw comes from np.random, random or torch's global generator, whatever its seed."""
+    """No draw comes from the global generators of np.random, random or torch, whatever their seed."""
     with seed_global_generators(1) as used:
         trial.play(SEEDS)
     if used:
@@ -87,7 +87,7 @@ def no_global_randomness(trial: Trial) -> Iterator[Finding]:
 
 
 def repeatable(trial: Trial) -> Iterator[Finding]:
-    """The same cells, played again in this process, are the same to the last bit."""
+    """The same cells, played again in this process, are equal to the last bit."""
     state = SharedState(trial.cls)
 
     def replay() -> dict[str, Array]:
@@ -130,13 +130,13 @@ def same_in_any_block(trial: Trial) -> Iterator[Finding]:
 
 
 def _kept(algorithm: Any, replicates: int) -> dict[str, Array]:
-    """Attributes with a value for each replicate, as of one round, (1, S, ...)."""
+    """Return attributes with a value for each replicate, as of one round, (1, S, ...)."""
     arrays = {name: value for name, value in vars(algorithm).items() if isinstance(value, np.ndarray)}
     return {f"self.{name} at the end": a[None] for name, a in arrays.items() if a.shape[:1] == (replicates,)}
 
 
 def recommending_changes_nothing(trial: Trial) -> Iterator[Finding]:
-    """To be asked what it would recommend changes no bit of a play."""
+    """Asking for a recommendation changes no bit of a play."""
     with seed_global_generators(1):
         asked, unasked = trial.play(SEEDS, range(1, trial.horizon)), trial.play(SEEDS)
     names = ("actions", "observed_f", "observed_g", "duals")
@@ -165,7 +165,7 @@ class _Enough(Exception):
 
 
 def grows_as_it_says(trial: Trial) -> Iterator[Finding]:
-    """A round in the end takes at most linearly longer than one at a quarter of it, unless `cost` says so."""
+    """The time per round at the end is at most linearly longer than at a quarter, unless `cost` says otherwise."""
     if DECLARED.search(trial.cls.cost):
         return
     seconds = _seconds(trial)
@@ -183,7 +183,7 @@ def grows_as_it_says(trial: Trial) -> Iterator[Finding]:
 
 
 def _seconds(trial: Trial) -> list[float]:
-    """CPU seconds of every round of one seed, of `ROUNDS` or as many as there is time for."""
+    """Return CPU seconds of every round of one seed, for `ROUNDS` rounds or as many as there is time for."""
     long = replace(trial, horizon=ROUNDS)
     algorithm = long.algorithm()
     play = Play(long.problem, long.place, algorithm, long.name, SEEDS[:1], long.horizon)
@@ -209,7 +209,7 @@ def _seconds(trial: Trial) -> list[float]:
             list(play)
         except _Enough:
             pass
-        except Exception as error:  # a user's class may raise anything
+        except Exception as error:  # a user's class may raise any error
             raise Broken(f"{error} (of {ROUNDS} rounds)") from error
     return found
 
@@ -218,7 +218,7 @@ def _seconds(trial: Trial) -> list[float]:
 
 
 class _Tape:
-    """A channel that records what is told, and afterwards tells it again, whatever is played."""
+    """A channel that records feedback and later replays it, whatever is played."""
 
     def __init__(self, inner: Channel) -> None:
         self.inner: Channel | None = inner
@@ -240,7 +240,7 @@ class _Tape:
 
 
 class _Table:
-    """What `setting.slopes` gives, kept as numbers: the second play has no function to ask."""
+    """Values of `setting.slopes`, stored as numbers because the second play has no function to ask."""
 
     def __init__(self, slopes: Any) -> None:
         self.slopes = slopes
@@ -258,7 +258,7 @@ class _Table:
 def no_peeking(trial: Trial) -> Iterator[Finding]:
     """With the same feedback and other noise-free functions it plays the same."""
     shows = "full information of the constraints" in trial.problem.offers()
-    if trial.cls.reference or (shows and trial.place == "a box"):  # functions that no numbers can stand for
+    if trial.cls.reference or (shows and trial.place == "a box"):  # functions that numbers cannot replace
         return
     play = Play(trial.problem, trial.place, trial.algorithm(), trial.name, SEEDS, trial.horizon)
     tape, setting = _Tape(play.channel), play.setting
@@ -286,7 +286,7 @@ def no_peeking(trial: Trial) -> Iterator[Finding]:
 
 
 def _again(trial: Trial, setting: Setting, tape: _Tape) -> Iterator[Actions | str]:
-    """What it plays when it is told the same again; what it raises ends that."""
+    """Return its play under replayed feedback, up to the first exception."""
     algorithm = trial.algorithm()
     for t in range(1, trial.horizon + 1):
         try:
@@ -298,13 +298,13 @@ def _again(trial: Trial, setting: Setting, tape: _Tape) -> Iterator[Actions | st
             chosen = algorithm.ask(t)
             yield chosen.copy()
             algorithm.tell(t, chosen, tape.at(t, chosen))
-        except Exception as error:  # a user's class may raise anything
+        except Exception as error:  # a user's class may raise any error
             yield describe_error(error)[0]
 
 
 @contextmanager
 def _poison_problem(problem: Problem) -> Iterator[None]:
-    """Within, what the problem draws has f and g reversed over the actions, and its formulas give other values."""
+    """Inside the block, draws have f and g reversed over the actions, and formulas give other values."""
     cls = type(problem)
     draw, formula = cls.draw, getattr(cls, "formula", None)
     with ExitStack() as patches:
@@ -315,7 +315,7 @@ def _poison_problem(problem: Problem) -> Iterator[None]:
 
 
 def _other(drawn: Drawn) -> Drawn:
-    """The same facts, and other functions."""
+    """Return the same facts with other functions."""
     if isinstance(drawn, Instances):
         return replace(drawn, f=drawn.f[:, ::-1] * 0.5, g=drawn.g[:, :, ::-1] * 0.5)
     if isinstance(drawn, BoxInstances):

@@ -1,4 +1,4 @@
-"""Laws of a problem: each gives what breaks it, and nothing where it holds. See `report` for their names."""
+"""Laws of a problem. Each yields the findings that break it, none if it holds. See `report` for their names."""
 
 from __future__ import annotations
 
@@ -35,22 +35,22 @@ POWER = 13  # log2 of the points that a search for a better optimum samples
 
 @dataclass(frozen=True)
 class Draws:
-    """A prepared problem and the class that it is of."""
+    """A prepared problem and its class."""
 
     cls: type[Any]
     name: str
     problem: Problem
 
     def trial(self, horizon: int = 20) -> Trial:
-        """Random play of it."""
+        """A random play of it."""
         return Trial(Random, "random", self.problem, self.name, horizon)
 
     def draw(self, seeds: tuple[int, ...] = SEEDS) -> Drawn:
-        """The instances of some seeds."""
+        """Return the instances of some seeds."""
         return self.problem.draw([generator("instance", self.name, seed) for seed in seeds])
 
     def some_actions(self, count: int, replicates: int) -> Actions:
-        """Actions (count, S[, d]), other ones for every replicate."""
+        """Return actions (count, S[, d]), different ones for every replicate."""
         rng = generator("check", "actions")
         actions = self.problem.actions
         if isinstance(actions, Finite):
@@ -67,11 +67,11 @@ def formula_takes_arrays(one: Draws) -> Iterator[Finding]:
 
 
 def finite_values(one: Draws) -> Iterator[Finding]:
-    """f and g are numbers everywhere, as far as a sample shows."""
+    """f and g are finite everywhere, as far as a sample shows."""
     with np.errstate(all="ignore"):
         drawn, count = one.draw(), 256
         if not getattr(drawn, "exact", True):
-            return  # only what was observed is known
+            return  # only observations are known
         actions = one.some_actions(count, len(SEEDS))
         values = np.concatenate([drawn.values(1, actions[k : k + 1]) for k in range(count)])
     if not np.isfinite(values).all():
@@ -83,7 +83,7 @@ def finite_values(one: Draws) -> Iterator[Finding]:
 
 
 def optimum_feasible(one: Draws) -> Iterator[Finding]:
-    """The stored optimum is an action, is feasible, and has the reward that is stored."""
+    """The stored optimum is an action, is feasible, and has the stored reward."""
     drawn = one.draw()
     if np.isnan(drawn.stars(1, 1)[0]).all() or not np.isfinite(drawn.accuracy):
         return  # it is not known, or a target
@@ -103,7 +103,7 @@ def optimum_feasible(one: Draws) -> Iterator[Finding]:
 
 
 def optimum_unbeaten(one: Draws) -> Iterator[Finding]:
-    """No feasible action that a search finds is better than the stored optimum."""
+    """No feasible action that a search finds beats the stored optimum."""
     drawn, actions = one.draw((0,)), one.problem.actions
     star = float(drawn.stars(1, 1)[0][0, 0])
     if np.isnan(star) or not np.isfinite(drawn.accuracy):
@@ -121,7 +121,7 @@ def optimum_unbeaten(one: Draws) -> Iterator[Finding]:
 
 
 def _search_optimum(drawn: Drawn, box: Box) -> tuple[Array, float]:
-    """The best feasible point of a box that multi-start search finds, and its reward."""
+    """Return the best feasible point of a box that multi-start search finds, and its reward."""
 
     def formula(x: Array) -> Array:
         flat = np.asarray(x).reshape(-1, box.d)
@@ -133,7 +133,7 @@ def _search_optimum(drawn: Drawn, box: Box) -> tuple[Array, float]:
 
 
 def seeded_from_streams(one: Draws) -> Iterator[Finding]:
-    """Draws and observations come from the generators that are given, not from global ones, the clock or the system."""
+    """Draws and observations use the given generators, not global ones, the clock or the system."""
     trial, state = one.trial(), SharedState(one.cls)
     with seed_global_generators(1) as used:
         first = trial.play(SEEDS)
@@ -151,7 +151,7 @@ def seeded_from_streams(one: Draws) -> Iterator[Finding]:
 
 
 def alone_as_beside(one: Draws) -> Iterator[Finding]:
-    """What a seed draws and observes does not depend on which other seeds are played beside it."""
+    """A seed's draws and observations do not depend on the other seeds in its block."""
     trial = one.trial()
     with seed_global_generators(1):
         whole = trial.play(SEEDS)
@@ -164,7 +164,7 @@ def alone_as_beside(one: Draws) -> Iterator[Finding]:
 
 
 def noise_knows_no_past(one: Draws) -> Iterator[Finding]:
-    """What is told of an action in round t does not depend on the actions before: all methods meet the same noise."""
+    """The feedback on an action in round t does not depend on earlier actions: all methods meet the same noise."""
     last, told = 6, []
     actions = one.some_actions(2 * last + 1, len(SEEDS))
     for other in (actions[:last], actions[last:-1]):
@@ -182,7 +182,7 @@ def travels(one: Draws) -> Iterator[Finding]:
     """It can be sent to a worker, and plays the same there."""
     try:
         again = pickle.loads(pickle.dumps(one.problem))  # noqa: S301 - what has just been pickled
-    except Exception as error:  # a user's class may raise anything
+    except Exception as error:  # a user's class may raise any error
         yield Finding(
             f"it cannot be pickled ({one_line(error)})", "workers are sent problems: keep no open file or lambda"
         )
@@ -194,7 +194,7 @@ def travels(one: Draws) -> Iterator[Finding]:
 
 
 def plays(one: Draws) -> Iterator[Finding]:
-    """Random play of it raises nothing."""
+    """A random play raises nothing."""
     try:
         one.trial().play(SEEDS)
     except Broken as error:

@@ -1,4 +1,4 @@
-"""Runs the laws on a class, in an order in which the first one that is broken says most, and prints what was found."""
+"""Runs the laws on a class, those whose failure explains others first, and prints the verdicts."""
 
 from __future__ import annotations
 
@@ -25,8 +25,8 @@ from cbobench.problems.data import DataFolder
 from cbobench.registry import fresh_interpreter, registry_of
 from cbobench.words import count_noun
 
-ROUNDS = 8  # of the play in a fresh process
-LONGEST = 600.0  # seconds of that process
+ROUNDS = 8  # rounds of the play in a fresh process
+LONGEST = 600.0  # time limit of that process in seconds
 BOOT = """\
 import json
 from cbobench.check.report import play_here
@@ -55,18 +55,18 @@ OF_PROBLEMS: dict[str, Law] = {
     "travels to workers": problems.travels,
 }
 MAKING = ("can be made", "formula of arrays", "can be prepared")
-WIDTH = 30  # of their names
+WIDTH = 30  # width of the names
 GATES = {*MAKING, "plays", "no global randomness", "repeatable, nothing shared", "seeded from its streams"}
 """Where one of these is broken, what follows would only say so again."""
 
 
 @dataclass(frozen=True)
 class Verdict:
-    """What became of a law.
+    """The outcome of a law.
 
     Attributes:
-        finding: what breaks it; None where it holds.
-        skipped: whether it was not looked at, for another that is broken and would only show in it again.
+        finding: what breaks it; None if it holds.
+        skipped: whether it was not tested, because another broken law would break it, too.
     """
 
     law: str
@@ -75,7 +75,7 @@ class Verdict:
 
 
 def kind_of(name: str) -> str:
-    """Whether a name is an algorithm's or a problem's.
+    """Return whether a name belongs to an algorithm or a problem.
 
     Raises:
         Misuse: neither, or an import path that fails.
@@ -90,14 +90,14 @@ def check(
     only: Collection[str] = (),
     on_verdict: Callable[[Verdict], None] = lambda verdict: None,
 ) -> list[Verdict]:
-    """The verdicts of all laws on an algorithm or a problem.
+    """Yield the verdicts of all laws on an algorithm or a problem.
 
     Args:
         name: registered, or an import path.
         settings: parameters other than the defaults.
-        data: where a problem looks for data sets.
-        only: these laws, besides those about making it; none for all.
-        on_verdict: called with each as it is known.
+        data: folder of the problem's data sets.
+        only: these laws, besides those about building it; none for all.
+        on_verdict: called with each verdict at once.
 
     Raises:
         Misuse: no such class, or no such parameter.
@@ -112,7 +112,7 @@ def check(
     for law, subjects, judge in laws:
         if only and law not in {*only, *MAKING}:
             continue
-        with default_warnings(), np.errstate(all="ignore"):  # what is wrong is said in a sentence
+        with default_warnings(), np.errstate(all="ignore"):  # errors are reported in a sentence
             verdicts.append(Verdict(law, skipped=True) if stopped else _judge(law, subjects, judge))
         stopped |= verdicts[-1].finding is not None and law in GATES
         on_verdict(verdicts[-1])
@@ -120,14 +120,14 @@ def check(
 
 
 def _judge(law: str, subjects: Iterable[Any], judge: Law) -> Verdict:
-    """A law on every place, up to the first that breaks it."""
+    """Test a law on every place, up to the first that breaks it."""
     try:
         for subject in subjects:
             for finding in judge(subject):
                 return Verdict(law, finding)
     except CbobenchError as error:
         return Verdict(law, Finding(str(error)))
-    except Exception as error:  # a user's class may raise anything
+    except Exception as error:  # a user's class may raise any error
         return Verdict(law, Finding(f"it fails: {one_line(error)}", "a play must raise nothing"))
     return Verdict(law)
 
@@ -179,7 +179,7 @@ def _of_problem(cls: type[Any], name: str, settings: Mapping[str, Any], data: Da
 
 
 def _same_in_a_fresh_process(name: str, settings: Mapping[str, Any], state: SharedState) -> Iterator[Finding]:
-    """It plays the same bits in another process, in which texts have other hashes."""
+    """It plays the same bits in another process, whose string hashes differ."""
     words = fresh_interpreter(BOOT, name, json.dumps(dict(settings)))
     other_hashes = os.environ | {"PYTHONHASHSEED": "7"}
     done = subprocess.run(words, capture_output=True, text=True, timeout=LONGEST, check=False, env=other_hashes)
@@ -193,7 +193,7 @@ def _same_in_a_fresh_process(name: str, settings: Mapping[str, Any], state: Shar
 
 
 def play_here(name: str, settings: Mapping[str, Any]) -> str:
-    """The hash of a short play: of an algorithm on its first place, of a problem under random play."""
+    """Return the hash of a short play: of an algorithm on its first place, of a problem under random play."""
     with default_warnings(), seed_global_generators(1):
         if kind_of(name) == "algorithm":
             trial = next(trials(ALGORITHMS.get(name, beside=[Path()]), name, settings))
@@ -209,13 +209,13 @@ def play_here(name: str, settings: Mapping[str, Any]) -> str:
 
 
 def format_verdict(verdict: Verdict) -> str:
-    """A verdict for a reader; nothing of a law that was not looked at."""
+    """Return a verdict for a reader; "" for a law that was not tested."""
     word = "ok" if verdict.finding is None else "FAIL"
     return "" if verdict.skipped else f"  {word:4}  {verdict.law:{WIDTH}}  {verdict.finding or ''}".rstrip()
 
 
 def summarise(verdicts: Sequence[Verdict]) -> str:
-    """How many laws are broken, and which were not looked at."""
+    """Return how many laws are broken, and which were not tested."""
     left = [verdict.law for verdict in verdicts if verdict.skipped]
     broken = sum(verdict.finding is not None for verdict in verdicts)
     word = f"{count_noun(broken, 'law')} of {len(verdicts)} broken" if broken else f"all {len(verdicts)} laws hold"
@@ -223,7 +223,7 @@ def summarise(verdicts: Sequence[Verdict]) -> str:
 
 
 def verdicts_as_json(name: str, kind: str, verdicts: Sequence[Verdict]) -> str:
-    """The same for programs."""
+    """Return the verdicts for programs."""
     laws = [
         {"law": v.law, "ok": v.finding is None and not v.skipped, "skipped": v.skipped}
         | ({} if v.finding is None else {"what": v.finding.what, "fix": v.finding.fix})

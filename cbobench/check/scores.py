@@ -1,4 +1,4 @@
-"""Laws of a score over GP beliefs: written once, changed by nobody, the same in every form, kinks given as parts."""
+"""Laws of a score over GP beliefs: defined once, pure, the same in every form, kinks given as parts."""
 
 from __future__ import annotations
 
@@ -14,25 +14,25 @@ from cbobench.gp.beliefs import Belief, FunctionBelief
 from cbobench.gp.kernels import Array
 from cbobench.rng import generator
 
-LINES = 6  # of beliefs, looked at for kinks in a round
+LINES = 6  # lines of beliefs per round, searched for kinks
 COARSE = 128  # steps on a line
-SLIGHT = 0.01  # of the largest slope: a change of slope that is rounding
+SLIGHT = 0.01  # relative to the largest slope: smaller changes are rounding
 
 
 def defined_hooks(cls: type[Any]) -> set[str]:
-    """Which of `score` and `parts` a class or its bases define, the base's own aside."""
+    """Return which of `score` and `parts` a class or its bases define, except the common base."""
     return {hook for hook in ("score", "parts") if getattr(cls, hook) is not getattr(ScoreAlgorithm, hook)}
 
 
 def defined_once(cls: type[Any]) -> Iterator[Finding]:
-    """A score is defined as `score` or as `parts`: of two formulas one would be climbed, and the other played."""
+    """A score is defined as `score` or as `parts`; of two formulas one would be climbed and the other played."""
     if issubclass(cls, ScoreAlgorithm) and len(defined_hooks(cls)) != 1:
         found = " and ".join(sorted(defined_hooks(cls))) or "neither score nor parts"
         yield Finding(f"{cls.__name__} defines {found}", "write parts where the score has kinks, else score")
 
 
 def pure(trial: Trial) -> Iterator[Finding]:
-    """A score may be asked many times a round, in any form and at any points: the same numbers, and nothing changes."""
+    """A score may be called many times a round, in any form and at any points, without changing anything."""
     if not issubclass(trial.cls, ScoreAlgorithm):
         return
     said: list[str] = []
@@ -64,7 +64,7 @@ def pure(trial: Trial) -> Iterator[Finding]:
 
 
 def kinks_are_parts(trial: Trial) -> Iterator[Finding]:
-    """A `score` that is climbed on a box has no kink: along lines of beliefs its slope does not jump."""
+    """A `score` that is climbed on a box has no kink: its slope does not jump along lines of beliefs."""
     if not issubclass(trial.cls, ScoreAlgorithm) or defined_hooks(trial.cls) != {"score"} or trial.place != "a box":
         return
     jumps: list[int] = []
@@ -86,7 +86,7 @@ def kinks_are_parts(trial: Trial) -> Iterator[Finding]:
 
 
 def _play_watched(trial: Trial, look: Callable[[Any, int, Belief], None]) -> None:
-    """Play, and look at the score in every round."""
+    """Play, and examine the score in every round."""
     algorithm = trial.algorithm()
     begin = algorithm.begin
 
@@ -99,7 +99,7 @@ def _play_watched(trial: Trial, look: Callable[[Any, int, Belief], None]) -> Non
 
 
 def _line(belief: Belief, number: int, steps: int) -> Belief:
-    """A belief at points of a line, from one set of moments to another, with means of both signs beyond the widths."""
+    """Return a belief at points of a line, between two sets of moments, with means of both signs beyond the widths."""
     rng = generator("line", number)
     where = np.linspace(0.0, 1.0, steps + 1)
 
@@ -117,7 +117,7 @@ def _line(belief: Belief, number: int, steps: int) -> Belief:
 
 
 def _jump(score: Array, steps: int) -> Array:
-    """The largest change of slope from one step to the next, in units of the largest slope, (S,)."""
+    """Return the largest change of slope between two steps, relative to the largest slope, (S,)."""
     slope = np.diff(score, axis=1) * steps
     largest = np.abs(slope).max(axis=1)
     return np.divide(np.abs(np.diff(slope, axis=1)).max(axis=1), largest, out=np.zeros_like(largest), where=largest > 0)

@@ -1,4 +1,4 @@
-"""A class on one small problem, played for some seeds; what a law says that is broken; what outlives a play."""
+"""A class on one small problem, played for some seeds; the findings of laws; state that outlives a play."""
 
 from __future__ import annotations
 
@@ -37,11 +37,11 @@ INSTEAD = "draw from the streams that it is given (setting.streams, given.genera
 
 @dataclass(frozen=True)
 class Finding:
-    """A law that is broken.
+    """A broken law.
 
     Attributes:
         what: what was seen, and where.
-        fix: what to do, where `what` does not say it.
+        fix: what to do, if `what` does not say it.
     """
 
     what: str
@@ -52,7 +52,7 @@ class Finding:
 
 
 class Broken(CbobenchError):
-    """A play raised something: nothing more can be said of it."""
+    """A play raised an error, so that nothing more can be tested."""
 
 
 @dataclass(frozen=True)
@@ -62,7 +62,7 @@ class Trial:
     Attributes:
         name: its registered name or import path, which names its streams.
         place: the problem's word, which names its streams.
-        horizon: rounds to play.
+        horizon: number of rounds.
     """
 
     cls: type[Any]
@@ -73,18 +73,18 @@ class Trial:
     settings: Mapping[str, Any] = field(default_factory=dict)
 
     def algorithm(self) -> Any:
-        """A fresh one."""
+        """A fresh instance."""
         return params.build(self.cls, self.settings)
 
     def play(self, seeds: Sequence[int], asked: Iterable[int] = (), algorithm: Any = None) -> dict[str, Array]:
-        """What the seeds came to, arrays with axes (rounds, S, ...), by name.
+        """Return a play's arrays by name, with axes (rounds, S, ...).
 
         Args:
             asked: rounds after which it is asked for a recommendation.
-            algorithm: one that is watched, in place of a fresh one.
+            algorithm: an observed instance, in place of a fresh one.
 
         Raises:
-            Broken: whatever was raised.
+            Broken: any error.
         """
         made = self.algorithm() if algorithm is None else algorithm
         return play_to_arrays(Play(self.problem, self.place, made, self.name, seeds, self.horizon, asked))
@@ -94,7 +94,7 @@ def play_to_arrays(play: Play) -> dict[str, Array]:
     """See `Trial.play`."""
     try:
         chunks = list(play)
-    except Exception as error:  # a user's class may raise anything
+    except Exception as error:  # a user's class may raise any error
         raise Broken(describe_error(error)[0]) from error
     found = {
         name: np.concatenate([getattr(c, name) for c in chunks]) for name in ("actions", "observed_f", "observed_g")
@@ -107,7 +107,7 @@ def play_to_arrays(play: Play) -> dict[str, Array]:
 
 
 def difference(one: Mapping[str, Array], other: Mapping[str, Array]) -> str:
-    """The first thing in which two plays differ, with its round; empty where they are the same to the last bit."""
+    """Return the first difference between two plays, with its round; "" if they are equal to the last bit."""
     for name in dict.fromkeys([*one, *other]):
         mine, theirs = one.get(name), other.get(name)
         if mine is None or theirs is None or mine.shape != theirs.shape:
@@ -120,14 +120,14 @@ def difference(one: Mapping[str, Array], other: Mapping[str, Array]) -> str:
 
 
 def select_replicate(one: Mapping[str, Array], replicate: int) -> dict[str, Array]:
-    """The part of one replicate."""
+    """Return the part of one replicate."""
     return {name: values[:, replicate : replicate + 1] for name, values in one.items()}
 
 
 def trials(
     cls: type[Any], name: str, settings: Mapping[str, Any], refusals: list[str] | None = None
 ) -> Iterator[Trial]:
-    """An algorithm on every place that it can play; what it says of the others is added to `refusals`."""
+    """Yield an algorithm on every place that it can play; reasons of the others are appended to `refusals`."""
     algorithm = params.build(cls, settings)
     for place, given in PLACES.items():
         full = "full information of the constraints" in cls.needs and place in ("a finite set", "a box")
@@ -137,7 +137,7 @@ def trials(
         if cls.needs <= problem.offers():
             try:
                 algorithm.check(problem)
-            except CbobenchError as error:  # these parameters do not fit it
+            except CbobenchError as error:  # the parameters do not fit this place
                 if refusals is not None:
                     refusals.append(str(error))
                 continue
@@ -149,9 +149,9 @@ def trials(
 
 @contextmanager
 def seed_global_generators(seed: int) -> Iterator[set[str]]:
-    """Within, every global generator begins from a seed; afterwards the names of those that were used, and all is back.
+    """Seed every global generator inside the block; afterwards yield the names of those used, and restore all.
 
-    PyTorch's counts where it has been imported.
+    PyTorch's counts if it has been imported.
     """
     generators: dict[str, tuple[Callable[[], Any], Callable[[Any], Any], Callable[[int], Any]]] = {
         "np.random": (
@@ -182,10 +182,10 @@ def _state(state: Any) -> bytes:
 
 
 class SharedState:
-    """What the runs of a class share in this process, as it is now: class attributes, defaults of functions, globals.
+    """Shared state of a class's runs in this process: class attributes, defaults of functions, globals.
 
-    Looked at are the modules, outside this package, of the class and its bases, and every class and function in them.
-    What cannot be pickled is not looked at.
+    It covers the modules, outside this package, of the class and its bases, and every class and function in them,
+    except what cannot be pickled.
     """
 
     def __init__(self, cls: type) -> None:
@@ -199,11 +199,13 @@ class SharedState:
         self.globals = _pickle_values(_global_values(self.modules))
 
     def changed(self) -> list[str]:
-        """Class attributes and defaults that are other ones now."""
+        """Return class attributes and defaults that have changed."""
         return [name for name, value in SharedState(self.cls).values.items() if self.values.get(name) != value]
 
     def causes(self, same_again: Callable[[], bool]) -> list[str]:
-        """Changed module globals that decide a play: with one of them as it was, it is `same_again`. No mere caches."""
+        """Return changed module globals that decide a play: restoring one makes it `same_again`. Mere caches do not
+        count.
+        """
         found, now = [], _pickle_values(_global_values(self.modules))
         for (module, name), value in self.globals.items():
             if now.get((module, name)) != value:
@@ -248,6 +250,6 @@ def _pickle_values(values: Iterable[tuple[Any, Any]]) -> dict[Any, bytes]:
     for name, value in values:
         try:
             found[name] = pickle.dumps(value)
-        except Exception:  # a user's object may refuse in any way
+        except Exception:  # a user's object may raise any error
             continue
     return found

@@ -53,14 +53,14 @@ class Evolution:
         self.told.append((f, g))
 
     def observe(self, x: Array, f: float, g: Array) -> None:
-        """Of points that it was not asked for, the strategy begins at the best one."""
+        """Start the strategy at the best of the points that it did not propose."""
         key = float(np.maximum(g, 0.0).sum()), -f
         if key < self.best:
             self.best = key
             self._begin(self.cube.unit(x))
 
     def _advance(self) -> None:
-        """End a generation; begin anew where the strategy's own criteria say that it has come to an end."""
+        """End a generation; restart if the strategy's own criteria end a run."""
         fitness = [self.lagrangian(i) for i in range(len(self.told))]
         self.strategy.tell(self.asked, fitness)
         self.lagrangian.update(self.strategy)

@@ -1,4 +1,4 @@
-"""What methods of other libraries share: the extra that installs them, and the unit cube on which they work."""
+"""The common part of methods of other libraries: the extra that installs them, and the unit cube on which they work."""
 
 from __future__ import annotations
 
@@ -23,14 +23,14 @@ class LibraryMethod(AskTell):
     """Base of a method of another library.
 
     Class attributes:
-        extra: of cbobench's extras the one that installs its libraries.
+        extra: the extra of cbobench that installs its libraries.
     """
 
     extra: ClassVar[str]
 
     @classmethod
     def missing(cls) -> str:
-        """What is not installed, and how to install it, in one line; empty if nothing is missing."""
+        """Return what is not installed and how to install it, in one line; "" if nothing is missing."""
         absent = [name for name in cls.libraries if find_spec(name) is None]
         if not absent:
             return ""
@@ -56,17 +56,17 @@ class GivenCube:
         return None if self.given.points is None else (self.given.points - self.low) / self.side
 
     def action(self, unit: Any) -> Array:
-        """The point of the problem at a point (d,) of the cube, or beside it."""
+        """Return the point of the problem for a point (d,) in or beside the cube."""
         return np.clip(self.low + np.asarray(unit) * self.side, self.given.low, self.given.high)
 
     def unit(self, x: Any) -> Array:
-        """The point of the cube (d,) at a point of the problem."""
+        """Return the point of the cube (d,) for a point of the problem."""
         return np.clip((np.asarray(x) - self.low) / self.side, 0.0, 1.0)
 
 
 @contextmanager
 def silence_library() -> Iterator[None]:
-    """Within, what a library does in floating point and what it warns of is its own affair."""
+    """Ignore a library's warnings and floating-point errors inside the block."""
     with np.errstate(all="ignore"), catch_warnings():
         simplefilter("ignore")
         yield

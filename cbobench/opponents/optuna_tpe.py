@@ -61,13 +61,13 @@ def constraints(g: Array) -> dict[str, float]:
 @ALGORITHMS.register("optuna-tpe")
 @dataclass(kw_only=True)
 class OptunaTPE(LibraryMethod):
-    """Optuna's tree-structured Parzen estimator with constraints: its sampler for one objective as it comes.
+    """Optuna's tree-structured Parzen estimator with constraints: its default sampler for one objective.
 
-    Two densities of points are estimated, of the better ones and of the others, and of some points drawn from the first
-    the one with the largest ratio is played; feasible points are better than others, and those are ranked by total
-    violation. Coordinates are floats in [0, 1]. On a finite set the nearest action is played, and the point as it was
-    asked keeps what was observed there. With several evaluations under way the library's constant liar is on, which
-    counts them among the worse points.
+    It estimates two densities of points, of the better ones and of the others, draws some points from the first and
+    plays the one with the largest ratio. Feasible points are better than others, which are ranked by total violation.
+    Coordinates are floats in [0, 1]. On a finite set the nearest action is played, and its observation is assigned to
+    the proposed point. With several evaluations under way, the library's constant liar counts them among the worse
+    points.
     """
 
     late = True

@@ -53,9 +53,9 @@ class Generations:
 @ALGORITHMS.register("pymoo-ga")
 @dataclass(kw_only=True)
 class PymooGA(LibraryMethod):
-    """pymoo's genetic algorithm with its operators as they come, for constraints as Deb (2000) has it.
+    """pymoo's genetic algorithm with its default operators, for constraints as in Deb (2000).
 
-    Feasible individuals are fitter than others, and those are ranked by total violation. The population is smaller than
+    Feasible individuals are fitter than others, which are ranked by total violation. The population is smaller than
     pymoo's 100, which would be random search over the horizons of this field. On a finite set the nearest action is
     played, and becomes the individual.
     """
