@@ -145,8 +145,8 @@ def test_cells_that_were_published_twice_are_there_once(small_suite, tmp_path):
 @pytest.mark.parametrize(
     ("call", "kills"),
     [
-        ("publish", (1, 6)),
-        ("remove", (1, 42)),
+        ("publish", (1,)),
+        ("remove", (1,)),
         pytest.param("publish", range(7), marks=pytest.mark.long),
         pytest.param("remove", (0, 1, 2, 21, 41, 42), marks=pytest.mark.long),
     ],
@@ -181,7 +181,7 @@ def test_wherever_it_is_killed_nothing_is_lost_or_doubled(played_once, tmp_path,
         shutil.rmtree(run)
 
 
-@pytest.mark.parametrize("moment", [0, 2, *(pytest.param(i, marks=pytest.mark.long) for i in (1, 3, 4, 20))])
+@pytest.mark.parametrize("moment", [2, *(pytest.param(i, marks=pytest.mark.long) for i in (0, 1, 3, 4, 20))])
 def test_a_reader_beside_it_sees_every_cell(run, monkeypatch, moment):
     """The files go between two looks of a reader, wherever that is."""
     names, calls = RunFolder.names, iter(range(10**6))

@@ -11,7 +11,6 @@ import pytest
 
 import cbobench
 from cbobench.cli import main
-from cbobench.report.figures import Figure, Panel, draw
 from cbobench.report.load import Run
 from cbobench.results.bundle import open_run
 from cbobench.results.compact import compact
@@ -61,13 +60,9 @@ def test_several_kinds_are_said_below_every_table(run, tmp_path, capsys):
     lines = str(cbobench.compare(run)).splitlines()
     lines.remove(SAID)
     assert lines == alone
-    for options in ({"ranks": True}, {"other": run}):
-        assert SAID in str(cbobench.compare(run, **options)).splitlines()
     assert SAID in cbobench.compare(run).render("latex")
     assert rounding_note({f"kind {i}" for i in range(9)}).startswith("played on 9 kinds of CPU (kind 0; ")
     assert SAID not in str(cbobench.compare(run, only="ckb-ts"))
-    draw(Run(run), Figure("one", "one", [Panel("regret", "rkhs-1d[h=0.25]")]), tmp_path, size="single")
-    assert SAID in " ".join((tmp_path / "one.txt").read_text().split())
 
 
 def test_files_without_the_column_are_read_as_before(run, tmp_path, capsys):

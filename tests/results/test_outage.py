@@ -148,7 +148,7 @@ def test_a_fifth_of_all_calls_may_fail(small_suite, tmp_path, bucket, starts, se
 
 @pytest.mark.parametrize(
     "name",
-    ["write", "read", *(pytest.param(name, marks=pytest.mark.long) for name in ("upload", "open", "get_file_info"))],
+    ["write", "read", *(pytest.param(name, marks=pytest.mark.long) for name in ("upload", "open"))],
 )
 def test_a_store_that_stays_away_ends_the_run_in_one_line(small_suite, tmp_path, bucket, starts, monkeypatch, name):
     """Away from the middle on; what is complete stays, and the same call resumes."""

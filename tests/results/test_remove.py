@@ -119,7 +119,7 @@ def test_a_removal_that_is_ended_anywhere_leaves_a_run_that_verifies(once, tmp_p
         assert found.cells >= 8
         if ended and found.expected == 16:
             remove_pairs(there, "conf")
-        assert (verify(there).cells, verify(there).asked, verify(there).damaged) == (8, 8, [])
+        assert (verify(there).cells, verify(there).expected, verify(there).damaged) == (8, 8, [])
         assert {*Manifest.read(there).labels("problems").values()} == {"rkhs-1d"}
         for name in there.calls(CALLS):
             assert "conf" not in str(there.read_json(f"{CALLS}/{name}.json")["grids"])

@@ -31,7 +31,7 @@ def test_a_wrong_budget_is_refused_before_anything_is_said(small_suite, tmp_path
     )
 
 
-@pytest.mark.parametrize("cpus", [0, 2])
+@pytest.mark.parametrize("cpus", [0, pytest.param(2, marks=pytest.mark.long)])
 def test_a_budget_ends_a_run_between_seeds_and_the_same_command_goes_on(small_suite, tmp_path, capsys, cpus):
     suite, run = small_suite(seeds=6), tmp_path / "run"
     words = ["run", str(suite), "--out", str(run), "--cpus", str(cpus), "--block", "1", "--budget", "0.000001cpus"]

@@ -239,7 +239,7 @@ def test_a_signal_that_a_cell_swallows_still_ends_the_sweep(write_suite, tmp_pat
 TENDER = "  - poison_plugin:Tender\n"
 
 
-@pytest.mark.parametrize("cpus", [0, 1])
+@pytest.mark.parametrize("cpus", [0, pytest.param(1, marks=pytest.mark.long)])
 def test_what_a_cell_leaves_behind_no_other_meets(write_suite, tmp_path, command, cpus):
     """Nor does a thread of its own keep the command from ending."""
     environment = write_poison(tmp_path)
