@@ -123,15 +123,17 @@ class Problem:
         source: where the problem comes from, for tables.
         about: one line for tables.
         feasibility_tolerance: constraint values up to it, in the units played, are rounding and count as 0.
+        seed_independent: whether every seed draws the same instance.
     """
 
     name: ClassVar[str] = ""
     source: ClassVar[str] = ""
     about: ClassVar[str] = ""
     feasibility_tolerance: ClassVar[float] = 0.0
+    seed_independent: ClassVar[bool] = False
 
     def __init_subclass__(cls, **options: Any) -> None:
-        """Whatever a class draws is settled, so that all who look at a draw agree on what is feasible."""
+        """Wraps `draw` so that all readers of a draw agree on what is feasible."""
         super().__init_subclass__(**options)
         if not hasattr(cls.draw, "settles"):
             cls.draw = _settling(cls.draw)  # type: ignore[assignment, method-assign]
@@ -220,8 +222,8 @@ class Problem:
         )
 
     def known_instance(self) -> Drawn | None:
-        """The instance, where it is the same for every seed; lets errors be found before a sweep starts."""
-        return None
+        """The instance if every seed draws the same one; a sweep tries it before it starts."""
+        return self.draw([np.random.default_rng(0)]) if self.seed_independent else None
 
 
 Draw = Callable[[Any, Sequence[np.random.Generator]], Drawn]

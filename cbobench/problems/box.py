@@ -20,6 +20,7 @@ from cbobench.problems.base import Drawn, Instances, choose_seed_set
 from cbobench.problems.channels import Everywhere, FeedbackModel
 from cbobench.problems.data import DataFolder
 from cbobench.problems.instances import Formula as Formula
+from cbobench.problems.instances import settled_formula
 from cbobench.problems.optimum import Reference as Reference
 from cbobench.problems.optimum import check_formula, contradiction, describe_beaten
 from cbobench.problems.optimum import pointwise as pointwise
@@ -62,11 +63,7 @@ class BoxInstances(Drawn):
         return np.tile(self.point, (len(self.noise), 1))
 
     def settled(self, settle: Callable[[Array], Array]) -> BoxInstances:
-        def formula(x: Array) -> Array:
-            values = self.formula(x)
-            return np.concatenate([values[..., :1], settle(values[..., 1:])], axis=-1)
-
-        return replace(self, formula=formula)
+        return replace(self, formula=settled_formula(self.formula, settle))
 
 
 @dataclass(kw_only=True)
@@ -80,6 +77,7 @@ class BoxProblem(FeedbackModel):
     high: ClassVar[tuple[float, ...]]
     m: ClassVar[int] = 1
     reference: ClassVar[Reference]
+    seed_independent = True
 
     noise_f: float = param(0.1, "standard deviation of the noise on f", at_least=0.0)
     noise_g: float = param(0.1, "standard deviation of the noise on every g_j", at_least=0.0)
@@ -244,9 +242,6 @@ class BoxProblem(FeedbackModel):
             found.accuracy,
             None if found.binds is None else np.full(replicates, found.binds),
         )
-
-    def known_instance(self) -> Drawn | None:
-        return self.draw([np.random.default_rng(0)])
 
     def everywhere(self, instances: Drawn) -> Everywhere:
         replicates = len(instances.noise)

@@ -101,23 +101,6 @@ class PairedRows:
         return Feedback(self.rows[row, 0, actions], self.rows[row, 1, actions][:, None])
 
 
-class ResampledRows:
-    """Feedback from a row drawn at random each round: f observed is the reading, g observed is h minus it."""
-
-    def __init__(self, rows: Array, threshold: float, streams: Streams) -> None:
-        self.rows = rows
-        self.threshold = threshold
-        self.draws = Draws(streams.role("rows"), uniform)
-
-    def before(self, t: int) -> Shown | None:
-        return None
-
-    def at(self, t: int, actions: NDArray[np.intp]) -> Feedback:
-        row = (self.draws.at(t) * len(self.rows)).astype(np.intp)
-        reading = self.rows[row, actions]
-        return Feedback(reading, (self.threshold - reading)[:, None])
-
-
 class Delayed:
     """Any channel, with feedback that arrives later: f and each g_j after delays of their own, Poisson distributed.
 

@@ -174,6 +174,8 @@ class Configurations(Problem):
         Misuse: no feasible configuration, too many of them, or an objective that never changes.
     """
 
+    seed_independent = True
+
     def __init__(
         self,
         measured: Measured,
@@ -237,9 +239,6 @@ class Configurations(Problem):
     def _residual(self) -> Array:
         """Of every row, (rows, 1 + m): its values minus the means of its configuration."""
         return self.values - np.repeat(self.means, self.measured.counts, axis=0)
-
-    def known_instance(self) -> Instances:
-        return self.draw([np.random.default_rng(0)])
 
     def draw(self, generators: Sequence[np.random.Generator]) -> Instances:
         replicates = len(generators)

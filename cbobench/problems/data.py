@@ -43,13 +43,6 @@ def sha256(path: Path) -> str:
     return hashlib.sha256(path.read_bytes()).hexdigest()
 
 
-def default_folder() -> Path:
-    """Where `cbobench data fetch` keeps files: the user's cache folder."""
-    import pooch
-
-    return Path(pooch.os_cache("cbobench"))
-
-
 @dataclass(frozen=True)
 class DataFolder:
     """Where original files are looked for: `--data`, else CBOBENCH_DATA, else the cache of `data fetch`.
@@ -68,10 +61,10 @@ class DataFolder:
 
     @property
     def path(self) -> Path:
-        if self.given is not None:
-            return self.given
-        environment = os.environ.get(ENVIRONMENT)
-        return Path(environment) if environment else default_folder()
+        """The first of the three."""
+        import pooch
+
+        return self.given or Path(os.environ.get(ENVIRONMENT) or pooch.os_cache("cbobench"))
 
     def find(self, name: str) -> Path:
         """The checked file of a data set.

@@ -21,7 +21,7 @@ from cbobench.gp.actions import Finite
 from cbobench.gp.kernels import Array, StationaryName, smooth_norm, stationary
 from cbobench.params import param, state
 from cbobench.problems.base import Channel, Drawn, Instances, Problem, choose_seed_set
-from cbobench.problems.channels import AdditiveNoise, PairedRows, ResampledRows
+from cbobench.problems.channels import AdditiveNoise, PairedRows
 from cbobench.rng import Draws, Streams, standard_normal
 
 
@@ -90,6 +90,7 @@ def normalised_covariance(rows: Array, how: Normalise, what: str, unit: bool = F
 class TabularProblem(Problem):
     """Base: subclasses say how the `Table` is made and what the threshold is."""
 
+    seed_independent = True
     table: Table
     seed_size: int
     R: float | None = None
@@ -121,9 +122,6 @@ class TabularProblem(Problem):
         assert self.table.rows is not None
         return float(np.abs(self.table.rows - self.table.mean).max())
 
-    def known_instance(self) -> Instances:
-        return self.draw([np.random.default_rng(0)])
-
     def draw(self, generators: Sequence[np.random.Generator]) -> Instances:
         replicates = len(generators)
         f = np.tile(self.table.mean, (replicates, 1))
@@ -141,7 +139,7 @@ class TabularProblem(Problem):
         if self.table.rows is None:
             draws = Draws(streams.role("noise"), standard_normal, (2,))
             return AdditiveNoise(instances, instances.noise, draws)
-        return ResampledRows(self.table.rows, self.level, streams)
+        return PairedRows(np.stack([self.table.rows, self.level - self.table.rows], axis=1), streams)
 
 
 def unit_grid(*axes: Sequence[float]) -> Array:
@@ -179,6 +177,7 @@ class ReadingsProblem(Problem):
     scaled: bool = param(False, "shift f to mean 0, divide f and g by their standard deviations over the actions")
     seed_size: int = param(5, "how many random feasible actions a safe method may start from", at_least=1)
 
+    seed_independent = True
     readings: Readings = state()
 
     def check(self, limit: float, unit: str) -> None:
@@ -206,9 +205,6 @@ class ReadingsProblem(Problem):
     @property
     def constraints(self) -> int:
         return 1
-
-    def known_instance(self) -> Drawn:
-        return self.draw([np.random.default_rng(0)])
 
     @cached_property
     def _facts(self) -> tuple[Array, Array, Array]:

@@ -20,11 +20,6 @@ LOOK_ALIKE = "look-alike-1"  # enters a cell's id: raise the number when a look-
 Source = Literal["original", "look-alike"]
 
 
-def content(name: str, source: Source) -> dict[str, Any]:
-    """The identity of a recorded problem: the original's hash, or the look-alike's version."""
-    return {"data": LOOK_ALIKE if source == "look-alike" else DATA_SETS[name].sha256}
-
-
 @dataclass(kw_only=True)
 class Recorded(TabularProblem):
     """What both data sets share.
@@ -39,6 +34,10 @@ class Recorded(TabularProblem):
         "z-score", "how samples are normalised for the kernel: by arm (z-score, min-max, max), or all by one maximum"
     )
     unit_variance: bool = param(False, "divide the kernel so that its largest prior variance is 1 (z-scores have it)")
+
+    def identity(self) -> dict[str, Any]:
+        """The original's hash, or the look-alike's version."""
+        return {"data": LOOK_ALIKE if self.data == "look-alike" else DATA_SETS[self.name].sha256}
 
     def kernel(self, samples: Array, what: str) -> Array:
         """The covariance of the normalised samples (rows, n)."""
@@ -73,9 +72,6 @@ class LightSensors(Recorded):
     @property
     def level(self) -> float:
         return self.h * float(self.table.mean.max())
-
-    def identity(self) -> dict[str, Any]:
-        return content("light-sensors", self.data)
 
     def prepare(self, data: DataFolder) -> None:
         self.table = self.look_alike(light_look_alike()) if self.data == "look-alike" else self._read(data)
@@ -117,9 +113,6 @@ class Stocks(Recorded):
     @property
     def level(self) -> float:
         return self.h
-
-    def identity(self) -> dict[str, Any]:
-        return content("stocks", self.data)
 
     def prepare(self, data: DataFolder) -> None:
         self.table = self.look_alike(stocks_look_alike()) if self.data == "look-alike" else self._read(data)

@@ -23,6 +23,7 @@ from cbobench.problems import PROBLEMS
 from cbobench.problems.base import Drawn, Instances, choose_seed_set
 from cbobench.problems.channels import Everywhere, FeedbackModel
 from cbobench.problems.data import DataFolder
+from cbobench.problems.instances import Formula, settled_formula
 from cbobench.problems.optimum import Optimum, search
 from cbobench.rng import generator
 
@@ -114,15 +115,12 @@ class RandomRKHS(FeedbackModel):
 
     def _weights(self, gen: np.random.Generator) -> Array:
         """The a_i of every function at the points of the grid, (functions, n); a point drawn twice has two."""
-        weights = gen.uniform(-1, 1, (self._functions, self.actions.n))
+        functions = 1 if self.constraint == "threshold" else 1 + self.constraints
+        weights = gen.uniform(-1, 1, (functions, self.actions.n))
         if self.supports == "grid":
             return weights
         drawn = gen.integers(self.actions.n, size=weights.shape)
         return np.stack([np.bincount(x, a, self.actions.n) for x, a in zip(drawn, weights, strict=True)])
-
-    @property
-    def _functions(self) -> int:
-        return 1 if self.constraint == "threshold" else 1 + self.constraints
 
 
 @PROBLEMS.register("rkhs-1d")
@@ -230,7 +228,7 @@ class SectionInstances(Drawn):
         points, f_star: best feasible points (S, d) and their rewards (S,).
     """
 
-    functions: Sequence[Callable[[Array], Array]]
+    functions: Sequence[Formula]
     points: Array
     f_star: Array
     norm: Array
@@ -253,14 +251,7 @@ class SectionInstances(Drawn):
         return self.points
 
     def settled(self, settle: Callable[[Array], Array]) -> SectionInstances:
-        def wrapped(function: Callable[[Array], Array]) -> Callable[[Array], Array]:
-            def settled(x: Array) -> Array:
-                values = function(x)
-                return np.concatenate([values[..., :1], settle(values[..., 1:])], axis=-1)
-
-            return settled
-
-        return replace(self, functions=[wrapped(function) for function in self.functions])
+        return replace(self, functions=[settled_formula(function, settle) for function in self.functions])
 
 
 @PROBLEMS.register("rkhs-box")

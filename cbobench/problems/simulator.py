@@ -86,7 +86,7 @@ class Simulated(Drawn):
         self.redraws: NDArray[np.intp] = np.zeros(replicates, dtype=np.intp)
         self.told: dict[int, tuple[Array, Array]] = {}
         self.seen: list[dict[bytes, Array]] = [{} for _ in scenarios]
-        self.settle: Callable[[Array], Array] = _as_it_is
+        self.settle: Callable[[Array], Array] = np.asarray
         self.units = float(known.shift[0]), float(known.divisor[0])
         self.reference = np.full(replicates, np.nan if target is None else target)
         if point is not None:
@@ -153,10 +153,6 @@ class Simulated(Drawn):
         return made
 
 
-def _as_it_is(g: Array) -> Array:
-    return g
-
-
 class Simulation:
     """Feedback: one simulation per replicate and round, seeded by the cell's feedback stream and the round."""
 
@@ -201,6 +197,7 @@ class Simulator(Problem):
     noisy: ClassVar[bool] = True
     target: ClassVar[float | None] = None
     best_known: ClassVar[tuple[float, ...] | None] = None
+    seed_independent = True
 
     repeats: int = param(10, "simulations per point whose mean metrics use; 0: the observed values", at_least=0)
     pilot: int = param(64, "simulations from which is estimated what learners may know", at_least=8, at_most=8192)
@@ -234,13 +231,11 @@ class Simulator(Problem):
         self.check_corners()
         if self.target is not None and self.best_known is not None:
             raise Misuse(f"{type(self).__name__} has a target and a best_known; regret is against one of them")
-        if self.best_known is not None and not self._inside(np.asarray(self.best_known, dtype=np.float64)):
-            raise Misuse(
-                f"best_known is {self.best_known}, which is no point of the box from {self.low} to {self.high}"
-            )
-
-    def _inside(self, x: Array) -> bool:
-        return x.shape == (len(self.low),) and bool(((x >= self.low) & (x <= self.high)).all())
+        if self.best_known is not None:
+            x = np.asarray(self.best_known, dtype=np.float64)
+            if x.shape != (len(self.low),) or (x < self.low).any() or (x > self.high).any():
+                box = f"the box from {self.low} to {self.high}"
+                raise Misuse(f"best_known is {self.best_known}, which is no point of {box}")
 
     def observe(self, x: Array, gens: Sequence[np.random.Generator]) -> Array:
         """Checked runs at points (k, d), in the simulator's units, (k, 1 + m).
@@ -371,9 +366,6 @@ class Simulator(Problem):
     def runs(self, x: Array, gens: Sequence[np.random.Generator]) -> Array:
         """`observe` in the units played."""
         return (self.observe(x, gens) - self.known.shift) / self.known.divisor
-
-    def known_instance(self) -> Drawn:
-        return self.draw([np.random.default_rng(0)])
 
     def draw(self, generators: Sequence[np.random.Generator]) -> Drawn:
         count = max(1, self.repeats) if self.noisy else 1

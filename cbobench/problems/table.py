@@ -58,6 +58,7 @@ class UserTable(Problem):
 
     source = "yours"
     about = "your CSV or Parquet: configurations with objective and constraints, or readings (rows × arms)"
+    seed_independent = True
 
     layout: Literal["readings", "configurations"] | None = param(
         None, "what the rows are; null: as the other parameters say, where the file leaves no doubt"
@@ -263,6 +264,3 @@ class UserTable(Problem):
 
     def note(self) -> str:
         return self.played.note()
-
-    def known_instance(self) -> Drawn | None:
-        return self.played.known_instance()
