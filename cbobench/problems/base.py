@@ -1,4 +1,4 @@
-"""The contract of a problem: what is drawn per seed, what a learner may know, and what it is told each round.
+"""The interface of a problem: its instances per seed, a learner's knowledge, and the feedback of a round.
 
 Sign convention, once and for all: maximise f subject to g_j <= 0.
 
@@ -55,7 +55,7 @@ class Arrivals:
 
 @dataclass(frozen=True)
 class Feedback:
-    """What a learner is told after a round: noisy reward (S,) and constraint values (S, m) of the round's action.
+    """Feedback after a round: noisy reward (S,) and constraint values (S, m) of the round's action.
 
     With delayed feedback f and g are NaN, and `arrivals` holds what reaches the learner in this round instead.
     """
@@ -78,7 +78,7 @@ class Feedback:
         return total
 
     def counts(self) -> Array:
-        """How many values of each constraint are told in this round, (S, m)."""
+        """Number of values of each constraint that arrive in this round, (S, m)."""
         return self._each(np.ones_like)
 
     def since(self, first: int) -> Feedback:
@@ -160,7 +160,7 @@ class Problem:
         return ""
 
     def offers(self) -> frozenset[Ability]:
-        """What an algorithm may count on; what it needs beyond that makes it refuse the problem."""
+        """Abilities of the problem. An algorithm that needs others refuses it."""
         finite = isinstance(self.actions, Finite)
         found: set[Ability] = {"feedback at once", "a known optimum"}
         if finite:
@@ -180,15 +180,15 @@ class Problem:
         """
 
     def identity(self) -> dict[str, Any]:
-        """What fixes the problem beyond its parameters (hashes of files it read); enters a cell's id."""
+        """Part of a cell's id beyond the parameters, such as hashes of files."""
         return {}
 
     def note(self) -> str:
-        """What a reader of its numbers must know, in one line, once it is prepared: units, what regret is against."""
+        """One line for readers of a prepared problem's results, such as units and the regret's reference."""
         return ""
 
     def lacks(self, what: str, fix: str) -> Misuse:
-        """The error of a subclass that leaves out what it must define."""
+        """The error for a subclass that lacks a required member."""
         return Misuse(f"{type(self).__name__} does not define {what}; {fix}")
 
     def check_corners(self) -> None:

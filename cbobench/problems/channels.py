@@ -1,4 +1,4 @@
-"""Channels, what a learner is told: additive noise of several laws, rows of a table, full information, delays.
+"""Feedback channels: additive noise of several laws, rows of a table, full information, delays.
 
 Also the wrapper of functions that move (`Phased`), and the parameters that additive noise has in common.
 """
@@ -44,7 +44,7 @@ def noise_law(law: Law, tail: float) -> Sampler:
 
 
 class TwoLaws(Draws):
-    """Draws (S, 1 + m) of which the first column has one law, and the others another and streams of their own.
+    """Draws (S, 1 + m) whose first column has one law, and the others another law and streams.
 
     Two streams rather than one that is cut in pieces: the draws of f then stay the same whatever the law of g is.
     """
@@ -139,7 +139,7 @@ def add_delays(channel: Channel, mean: float | None, streams: Streams, functions
 
 
 class UnderWay:
-    """What is told when several evaluations are under way at once: q of them, each as long as the others.
+    """Feedback of q concurrent evaluations of equal duration.
 
     Before round t is chosen, rounds up to t - q are known; in batches, all that were over before round t's batch began.
 
@@ -153,7 +153,7 @@ class UnderWay:
         self.waiting: list[tuple[int, Array]] = []
 
     def after(self, t: int, feedback: Feedback) -> Feedback:
-        """What is told after round t was played, whose own feedback this is."""
+        """Feedback that the learner gets after round t."""
         self.waiting.append((t, np.concatenate([feedback.f[:, None], feedback.g], axis=1)))
         over = (self.points if self.batch else 1) if len(self.waiting) == self.points else 0
         told, self.waiting = self.waiting[:over], self.waiting[over:]

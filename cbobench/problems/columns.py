@@ -1,7 +1,6 @@
 """Columns of tables in files: numbers read whole, and inputs as coordinates in the unit cube.
 
-Every column that is not a column of numbers is named in an error, never dropped. Inputs are amounts, logarithms or
-categories.
+Columns that are not numeric raise errors; none is dropped. Inputs are amounts, logarithms or categories.
 """
 
 from __future__ import annotations
@@ -24,7 +23,7 @@ MAX_SCALE_RATIO = 100.0  # columns whose scales differ by more are hardly readin
 
 
 def read_frame(file: Path, what: str) -> pd.DataFrame:
-    """A CSV or Parquet table as it stands; an index that Parquet holds is a column like the others.
+    """Reads a CSV or Parquet table. The index of a Parquet file becomes a column.
 
     Raises:
         Misuse: missing, unreadable, another format, without a header or without rows.
@@ -53,14 +52,14 @@ def read_frame(file: Path, what: str) -> pd.DataFrame:
 
 
 def is_numeric(column: pd.Series) -> bool:
-    """Whether a column holds numbers, or true and false."""
+    """Whether a column is numeric or Boolean."""
     from pandas.api import types
 
     return bool(types.is_numeric_dtype(column) and not types.is_complex_dtype(column))
 
 
 def texts(frame: pd.DataFrame) -> list[str]:
-    """Names of the columns that hold no numbers."""
+    """Names of columns that are not numeric."""
     return [name for name in frame.columns if not is_numeric(frame[name])]
 
 
@@ -119,7 +118,7 @@ def numeric(frame: pd.DataFrame, where: str) -> pd.DataFrame:
 
 
 def refuse_ambiguous(frame: pd.DataFrame, where: str) -> None:
-    """Raises `Misuse` for rows that may be readings of arms or configurations, with both ways to say which."""
+    """Raises `Misuse` if rows may be readings or configurations, and shows how to state either."""
     why = describe_ambiguity(frame)
     if why:
         n, names = len(frame), list(frame.columns)

@@ -1,4 +1,4 @@
-"""Original data sets: found by path, checked by hash, downloaded only when the user asks."""
+"""Original data sets, checked by hash. Only `cbobench data fetch` downloads them."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def sha256(path: Path) -> str:
 
 @dataclass(frozen=True)
 class DataFolder:
-    """Where original files are looked for: `--data`, else CBOBENCH_DATA, else the cache of `data fetch`.
+    """Folder of original files: `--data`, else CBOBENCH_DATA, else the cache of `data fetch`.
 
     Args:
         given: the folder of `--data`, or None.
@@ -61,7 +61,7 @@ class DataFolder:
 
     @property
     def path(self) -> Path:
-        """The first of the three."""
+        """The first of these that is given."""
         import pooch
 
         return self.given or Path(os.environ.get(ENVIRONMENT) or pooch.os_cache("cbobench"))

@@ -1,4 +1,4 @@
-"""What `cbobench reference` says: the optimum of a problem on a box, derived, beside the one that it states."""
+"""Output of `cbobench reference`: the optimum that a search finds, beside the stated one."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from cbobench.problems.optimum import Optimum, Reference, check_formula, search
 from cbobench.problems.rkhs import RKHSBox
 from cbobench.problems.simulator import Simulator
 
-FEW = 3  # searches that end at the optimum: fewer are no agreement
+MIN_AGREEING = 3  # searches that must end at the optimum
 
 
 def lines_of(found: Optimum, accuracy: float) -> Iterator[str]:
@@ -31,8 +31,8 @@ def lines_of(found: Optimum, accuracy: float) -> Iterator[str]:
 
 
 def confidence(found: Optimum) -> str:
-    """What the agreement of searches is worth, in words."""
-    if found.reached < FEW:
+    """Rates the agreement of the searches in words."""
+    if found.reached < MIN_AGREEING:
         return "hardly any agree, so there may be better points; search again with more --starts"
     if 4 * found.reached < found.starts:
         return "a few agree, the others ended lower or infeasible; more --starts would make it surer"
@@ -46,7 +46,7 @@ def binds(found: Optimum, accuracy: float) -> bool:
 
 
 def contradictions(task: BoxProblem, formula: Formula, found: Optimum, stated: Reference) -> list[str]:
-    """What is wrong with a stated reference, one line each."""
+    """Lists the errors of a stated reference."""
     mistake = task.mistake(formula, stated)
     lines = [f"the optimum is {mistake}"] if mistake else []
     f = float(found.values[0])
@@ -63,14 +63,14 @@ def contradictions(task: BoxProblem, formula: Formula, found: Optimum, stated: R
 
 
 def describe_reference(task: Problem, name: str, starts: int) -> Iterator[tuple[str, bool]]:
-    """Lines to print, and whether each contradicts what the problem states.
+    """Yields lines to print, each with whether it contradicts the stated reference.
 
     Args:
         name: of the problem, for messages.
         starts: local searches from the best sampled points, and as many from anywhere.
 
     Raises:
-        Misuse: a problem whose optimum is not to be found by a search, or whose formula fails.
+        Misuse: a search cannot find the problem's optimum, or the formula fails.
     """
     if isinstance(task, Simulator):
         raise Misuse(f"{name} is a simulator, whose optimum no search can prove; declare a target or a best_known")

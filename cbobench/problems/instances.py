@@ -1,4 +1,4 @@
-"""What is drawn per seed: the noise-free functions of S replicates, their bounds, and their references.
+"""Instances: the noise-free functions of S replicates, with bounds and reference optima.
 
 On a finite set the references are the best feasible action, the best policy of R+ (an exact linear program), and the
 actions from which safe methods start.
@@ -20,7 +20,7 @@ from cbobench.gp.actions import LARGEST, Finite
 from cbobench.gp.box import Box
 from cbobench.gp.kernels import AT_ONCE, Array
 
-PAIRS = 2**20  # that are looked at together
+PAIRS = 2**20  # of actions per batch
 
 
 def best_feasible(f: Array, g: Array) -> NDArray[np.intp]:
@@ -293,7 +293,7 @@ class Instances(Drawn):
 
 
 def check_drawn(drawn: Drawn, actions: Finite | Box, replicates: int, constraints: int) -> None:
-    """Raises `CellFailure` where a draw has another shape than its contract says, or numbers that cannot be played."""
+    """Raises `CellFailure` if a draw has a wrong shape or values that are not finite."""
     p = 1 + constraints
     shapes: dict[str, tuple[int, ...]] = {"norm": (replicates, p), "noise": (replicates, p)}
     if isinstance(drawn, Instances) and isinstance(actions, Finite):

@@ -1,4 +1,4 @@
-"""Derives the optimum of a formula on a box, and checks the one that a formula states against it.
+"""Searches the optimum of a formula on a box, and checks a stated optimum against it.
 
 Multi-start SLSQP on the unit cube. Derivatives are differences of fourth order with all points inside the box, so a
 formula need not be defined outside it; it must be smooth near the optimum for its last digits to be right.
@@ -27,7 +27,7 @@ ACTIVE = 1e-7  # of a constraint's largest value: how near 0 an active one is
 
 @dataclass(frozen=True)
 class Optimum:
-    """What a search found.
+    """The result of a search.
 
     Attributes:
         x: the best feasible point, (d,); every g_j <= 0 there, to the last bit.
@@ -104,7 +104,7 @@ def search(formula: Formula, box: Box, starts: int = 32, power: int = 17, also: 
 
 
 def _slsqp(objective: Formula, rules: Formula, u: Array) -> Array:
-    """Where SLSQP ends that maximises objective()[..., 0] subject to rules() <= 0, begun again twice where it ended."""
+    """Maximises objective()[..., 0] subject to rules() <= 0 by SLSQP, restarted twice from its end."""
     from scipy.optimize import minimize
 
     for _ in range(3):
@@ -124,7 +124,7 @@ def _slsqp(objective: Formula, rules: Formula, u: Array) -> Array:
 
 
 def _units(function: Formula, u: Array, size: Array) -> Array:
-    """What every function is divided by: its slope at u, or its size where it has none."""
+    """Scale of every function: its slope at u, or its size if the slope is 0."""
     steep = np.linalg.norm(slopes(function, u), axis=1)
     return np.where((steep > 0) & np.isfinite(steep), steep, size)
 
@@ -145,7 +145,7 @@ def _local(played: Formula, u: Array, size: Array) -> Array | None:
 
 
 def _highest(played: Formula, begun: list[Array]) -> float:
-    """The largest f where local searches end that know of no constraint."""
+    """The largest f of local searches without constraints."""
 
     def free(u: Array) -> Array:
         f = played(u)[..., :1]
@@ -215,7 +215,7 @@ def pointwise(formula: Callable[[Any, Array], Any]) -> Callable[[Any, Array], Ar
 
 @np.errstate(all="ignore")
 def check_formula(formula: Formula, box: Box, m: int, name: str) -> None:
-    """Holds a formula against its contract: points (..., d) to finite values (..., 1 + m), each of its own point.
+    """Checks a formula: points (..., d) to finite values (..., 1 + m), each a function of its own point.
 
     Raises:
         Misuse: it raises, gives another shape, no numbers, or values that depend on the other points.
@@ -256,7 +256,7 @@ def check_formula(formula: Formula, box: Box, m: int, name: str) -> None:
 def contradiction(
     formula: Formula, found: Reference, box: Box, m: int, settle: Callable[[Array], Array], divisor: Array
 ) -> str:
-    """What contradicts a stated optimum; empty if nothing does. A closed form may round, in the last digits."""
+    """Describes what contradicts a stated optimum, or returns ''. Allows for rounding of closed forms."""
     x = np.array(found.x, dtype=np.float64)
     at = f"x = ({', '.join(f'{v:.10g}' for v in x.ravel())})"
     if x.shape != box.low.shape:
@@ -278,11 +278,11 @@ def contradiction(
 
 
 _held: dict[Any, str] = {}
-"""What searches have found of stated optima, by what fixes the formula: a suite may hold a problem many times."""
+"""Results of `describe_beaten` by formula, because a suite may name a problem many times."""
 
 
 def describe_beaten(key: tuple[Any, ...], formula: Formula, found: Reference, box: Box) -> str:
-    """How a short search beats a stated optimum; empty if it does not.
+    """Describes how a short search beats a stated optimum, or returns ''.
 
     What it finds is a proof: a point where every g_j <= 0, whatever the problem's `feasibility_tolerance`.
     """

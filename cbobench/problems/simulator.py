@@ -1,4 +1,4 @@
-"""Problems of which only a simulator is known: observed f and g at a point, with noise or without, and no optimum.
+"""Problems given by a simulator: f and g observed at a point, with or without noise, and no known optimum.
 
 Metrics are of what the simulator says where it has no noise. Of a noisy one they are means of `repeats` simulations at
 each point, with streams of their own: replicate s meets the same scenarios at every point, so that points are compared
@@ -27,8 +27,8 @@ from cbobench.problems.channels import DELAY, add_delays
 from cbobench.rng import Streams, generator
 from cbobench.words import count_noun
 
-CACHE = 2**15  # points of which a replicate's values are remembered
-AT_ONCE = 2**12  # simulations that are asked for together
+CACHE = 2**15  # cached points per replicate
+AT_ONCE = 2**12  # simulations per batch
 Runs = Callable[[Array, Sequence[np.random.Generator]], Array]
 """Observed (f, g_1, ..., g_m) in the units played, (k, 1 + m), at points (k, d), one generator each."""
 Seeds = Sequence[np.random.SeedSequence]
@@ -93,7 +93,7 @@ class Simulated(Drawn):
             self.reference = np.array([v[0] for v in self._simulate([(s, point) for s in range(replicates)])])
 
     def tell(self, t: int, points: Array, values: Array) -> None:
-        """Keep what was observed in round t, values (S, 1 + m) at points (S, d), where metrics are of that."""
+        """Stores observations of round t, values (S, 1 + m) at points (S, d), if metrics use them."""
         if self.keeps:
             self.told[t] = points, values.copy()
             self.told.pop(t - CACHE, None)
@@ -170,7 +170,7 @@ class Simulation:
 
 
 LATEST: ContextVar[float] = ContextVar("LATEST", default=np.inf)
-"""When, by `monotonic`, a pilot is to end before it is over: that of a dry run, with which nothing is played."""
+"""Deadline of a dry run's pilot, by `monotonic`."""
 
 
 @dataclass(kw_only=True)
@@ -319,17 +319,17 @@ class Simulator(Problem):
 
     @property
     def pilot_points(self) -> int:
-        """How many points a whole pilot has: where there is noise, two simulations of each count."""
+        """Number of points of a full pilot, which simulates a noisy problem twice per point."""
         return self.pilot // (2 if self.noisy else 1)
 
     @property
     def cut_short(self) -> bool:
-        """Whether a dry run had no time for the whole pilot."""
+        """Whether a dry run ended the pilot early."""
         return self.known.points < self.pilot_points
 
     @property
     def simulations(self) -> tuple[int, int]:
-        """How many a pilot makes, and how many a seed-round: its own, and those that its metrics average."""
+        """Number of simulations of a pilot, and of a seed-round with its metrics."""
         return 1 + 2 * self.pilot_points, 1 + self.repeats * self.noisy
 
     def note(self) -> str:

@@ -1,4 +1,4 @@
-"""The problem `table`: a user's file, as readings of arms or as measured configurations."""
+"""The problem `table`: a user's file of readings per arm, or of measured configurations."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The identity of what is played: a pair, a cell, and the grid of cells that a suite asks for.
+"""Pairs, cells and the grid of cells that a suite describes.
 
 A cell is one (problem, algorithm, horizon, seed); its id is the hash of that, canonically written, so it depends on no
 order, machine or worker count. Every part of cbobench names problems and algorithms by the pair of a cell.
@@ -39,7 +39,7 @@ class Pair:
 
     @property
     def label(self) -> str:
-        """Both, for messages."""
+        """Short names of problem and algorithm, for messages."""
         return f"{self.problem.brief} / {self.algorithm.brief}"
 
     def spec(self, horizon: int, seed: int | str) -> str:
@@ -48,11 +48,11 @@ class Pair:
 
     @cached_property
     def key(self) -> tuple[str, str]:
-        """Equal for pairs that play the same, however they are spelt."""
+        """Equal for pairs with equal results, whatever their labels."""
         return self.problem.key, self.algorithm.key
 
     def matches(self, pattern: str | None) -> bool:
-        """Whether a glob with * and ? matches the pair or one of its two; brackets are themselves, as titles hold them.
+        """Whether a glob with * and ? matches the pair, its problem or its algorithm. Brackets match literally.
 
         Args:
             pattern: "problem/algorithm", or one of them, each by title, name or label; None matches all.
@@ -107,12 +107,12 @@ class PairCells:
         return len(self.seeds)
 
     def cell(self, i: int) -> Cell:
-        """One of them."""
+        """The cell at an index."""
         return Cell(self.pair, self.horizon, int(self.seeds[i]))
 
     @cached_property
     def ids(self) -> NDArray[np.uint64]:
-        """(n,) the cells' ids as numbers (see `as_numbers`): what they share is hashed once."""
+        """(n,) the cells' ids as numbers (see `as_numbers`); the common prefix is hashed once."""
         head = hashlib.sha256(self.pair.spec(self.horizon, "")[:-1].encode())
         digests = []
         for seed in self.seeds:
@@ -122,7 +122,7 @@ class PairCells:
         return np.frombuffer(b"".join(digests), ">u8").astype(np.uint64)
 
     def only(self, wanted: NDArray[Any]) -> PairCells:
-        """Some of them, by their indices or by a mask."""
+        """The cells at some indices, or under a mask."""
         seeds = np.asarray(self.seeds, dtype=np.int64)[wanted]
         part = replace(self, seeds=seeds)
         if "ids" in self.__dict__:
@@ -132,7 +132,7 @@ class PairCells:
 
 @dataclass(frozen=True, eq=False)
 class Cells(Sequence[Cell]):
-    """Cells in order, each made when it is asked for: a million of them take the memory of their seeds.
+    """Cells in order. A cell is made on access, so that a million of them take the memory of their seeds.
 
     Attributes:
         by_pair: pair by pair.
@@ -166,23 +166,23 @@ class Cells(Sequence[Cell]):
 
     @cached_property
     def ids(self) -> NDArray[np.uint64]:
-        """(n,) their ids as numbers."""
+        """(n,) the ids of all cells as numbers."""
         return np.concatenate([np.empty(0, np.uint64), *(pair_cells.ids for pair_cells in self.by_pair)])
 
     def hold_any(self, ids: NDArray[np.uint64]) -> bool:
-        """Whether one of some ids is theirs."""
+        """Whether any of the ids belongs to one of the cells."""
         return len(ids) > 0 and bool(np.isin(ids, self.ids).any())
 
 
 def as_numbers(ids: Sequence[str]) -> NDArray[np.uint64]:
-    """(n,) ids of cells as numbers: sixteen hexadecimal digits are 64 bits. Raises `ValueError` where one is not."""
+    """(n,) ids of cells as 64-bit numbers. Raises `ValueError` unless every id has sixteen hexadecimal digits."""
     if {*map(len, ids)} - {16}:
         raise ValueError("an id has sixteen digits")
     return np.frombuffer(bytes.fromhex("".join(ids)), ">u8").astype(np.uint64)
 
 
 def as_words(ids: NDArray[np.uint64]) -> list[str]:
-    """Ids of cells as they are written, from their numbers."""
+    """Ids of cells as hexadecimal digits."""
     return [f"{number:016x}" for number in ids.tolist()]
 
 
@@ -196,7 +196,7 @@ class Grid:
         seeds: in order.
         pairs: those that are played, problem by problem.
         command: the command line behind it.
-        unplayable: pairs that the suite leaves out because they cannot be played, and why.
+        unplayable: pairs that cannot be played, each with the reason.
     """
 
     problems: tuple[Variant, ...]
@@ -214,11 +214,11 @@ class Grid:
 
     @property
     def named(self) -> list[Pair]:
-        """Every pair that it names: those that are played, and those that it leaves out."""
+        """All pairs: the playable and the unplayable ones."""
         return [*self.pairs, *(pair for pair, _ in self.unplayable)]
 
     def covers(self, other: Grid) -> bool:
-        """Whether every cell of the other grid is one of this grid's, whatever its problems are called."""
+        """Whether this grid has every cell of another grid, whatever their labels."""
         mine = {pair.key for pair in self.pairs}
         same = self.horizon == other.horizon and set(other.seeds) <= set(self.seeds)
         return same and all(pair.key in mine for pair in other.pairs)
@@ -238,7 +238,7 @@ class Grid:
 
     @classmethod
     def from_json(cls, content: dict[str, Any]) -> Grid:
-        """A grid from what `to_json` wrote, whoever may have edited it since.
+        """Reads a grid that `to_json` wrote and somebody may have edited.
 
         Raises:
             KeyError, TypeError, ValueError, RecursionError, Misuse: it is not what `to_json` writes.
@@ -281,9 +281,9 @@ class Suite:
         keep: how many rounds are kept (spread evenly), or None for all.
         grid: what is asked for.
         problems: the prepared problems by title.
-        audit: whether the theory is audited beside the play, which it does not change.
-        timeout: seconds that a cell may take, None where the suite does not say.
-        demands: what a task takes of a machine, by the algorithm's title, where that is more than a CPU.
+        audit: whether the theory's events are recorded; this does not change the play.
+        timeout: seconds that a cell may take, or None for no limit.
+        demands: resources of a task by the algorithm's title, if it needs more than one CPU.
     """
 
     name: str

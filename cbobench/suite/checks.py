@@ -1,4 +1,4 @@
-"""What is wrong with a suite as a whole: twins, shared parameters nobody has, pairs that cannot be played."""
+"""Checks of a whole suite: duplicates, unused shared parameters, pairs that cannot be played."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def check_shared(shared: Mapping[str, Any], algorithms: list[Variant], where: st
 
 
 def _try_start(variant: Variant, problem: Problem, instance: Drawn | None, horizon: int) -> None:
-    """Start an algorithm on an instance that every seed shares: what fails there fails in every cell."""
+    """Starts an algorithm on the instance that all seeds share, since an error there fails every cell."""
     if instance is not None:
         fresh: Algorithm = params.build(ALGORITHMS.get(variant.name), variant.settings)
         if not fresh.reference:
@@ -45,7 +45,7 @@ def _try_start(variant: Variant, problem: Problem, instance: Drawn | None, horiz
 
 
 def check_needs(algorithm: type[Algorithm], problem: Problem) -> None:
-    """Raises `Misuse` where a problem lacks what an algorithm needs, naming those that would do."""
+    """Raises `Misuse` if a problem lacks what an algorithm needs, and names algorithms that can play it."""
     missing = sorted(algorithm.needs - problem.offers())
     if missing:
         able = [name for name in ALGORITHMS.names() if ALGORITHMS.get(name).needs <= problem.offers()]
@@ -59,10 +59,10 @@ def check_pairs(
 
     Args:
         problems: prepared, by title.
-        skip: whether there may be some.
+        skip: whether unplayable pairs are allowed.
 
     Raises:
-        Misuse: there is one, and none may be; or none can be played.
+        Misuse: a pair is unplayable without `skip`, or all pairs are.
     """
     unplayable: list[tuple[Pair, str]] = []
     instances: dict[str, Drawn | None] = {}
@@ -93,7 +93,7 @@ def check_pairs(
 
 
 def memory_of(pair: Pair, problem: Problem, horizon: int) -> int:
-    """Bytes that a cell of a pair holds at most (see `choice.replicate_memory`)."""
+    """Upper bound on a cell's memory in bytes (see `choice.replicate_memory`)."""
     algorithm: Algorithm = params.build(ALGORITHMS.get(pair.algorithm.name), pair.algorithm.settings)
     told, kind = 1 + problem.constraints, algorithm.posterior_kind()
     apart = 1 if "feedback at once" in problem.offers() and kind != "observations" else told
@@ -106,7 +106,7 @@ def memory_of(pair: Pair, problem: Problem, horizon: int) -> int:
 
 
 def check_actions(problem: Problem) -> None:
-    """Raises `Misuse` for a finite set whose matrix is no covariance."""
+    """Raises `Misuse` if the matrix of a finite set is not a covariance."""
     if isinstance(problem.actions, Finite) and not isinstance(problem.actions, Scattered):
         refuse_covariance(problem.actions.covariance, "the covariance of its actions")
 

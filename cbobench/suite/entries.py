@@ -36,7 +36,7 @@ class Where:
 
 @dataclass(frozen=True)
 class Entry:
-    """A name with the values that each of its settings is to take: one, or those of its `{sweep: [...]}`."""
+    """A name with the values of each setting: one value, or the list of a `{sweep: [...]}`."""
 
     name: str
     axes: dict[str, list[Any]]
@@ -47,11 +47,11 @@ class Entry:
 
     @property
     def count(self) -> int:
-        """How many variants it stands for."""
+        """Number of variants."""
         return math.prod(map(len, self.axes.values()))
 
     def settings(self) -> Iterator[dict[str, Any]]:
-        """Those of every variant: the axes multiplied out."""
+        """Settings of each variant: the product of the axes."""
         for values in itertools.product(*self.axes.values()):
             yield dict(zip(self.axes, values, strict=True))
 
@@ -108,7 +108,7 @@ def problem_variants(
     beside: Sequence[Path],
     wanted: Callable[[Variant], bool],
 ) -> list[tuple[Variant, Problem]]:
-    """The variants of an entry with their prepared problems; one that is not wanted may be left out for its failure."""
+    """Prepares the problems of an entry, variant by variant. Skips a variant that fails and is not wanted."""
     where = at(entry.line)
     cls = PROBLEMS.get(entry.name, where=where, imports=imports, beside=beside)
     result = []

@@ -1,4 +1,4 @@
-"""A suite file, read and validated: everything wrong with it is said, with file and line, before anything runs."""
+"""Reads and validates a suite file. Every error names file and line, before anything runs."""
 
 from __future__ import annotations
 
@@ -50,12 +50,12 @@ def load(
         source: the YAML file, or what would be in it, as a mapping.
         data: the folder of `--data`.
         horizon, seeds: replace the file's T and number of seeds.
-        only: a glob over "problem/algorithm" (see `Pair.matches`): the pairs that are played. What it leaves out need
-            not be playable.
-        imports: whether import paths (`package.module:Class`) are allowed; their modules are looked for beside the
-            suite and in the current folder, too (see `registry.find_beside`).
+        only: a glob over "problem/algorithm" (see `Pair.matches`) that selects pairs. The other pairs need not be
+            playable.
+        imports: whether import paths (`package.module:Class`) are allowed. Their modules may also lie beside the
+            suite or in the current folder (see `registry.find_beside`).
         command: the command line, for the record.
-        say: told in a line what is begun that may take long.
+        say: receives a line before each slow step.
 
     Raises:
         Misuse: anything unknown, missing, out of range or impossible.

@@ -1,16 +1,16 @@
 """The keys `parallel`, `initial` and `resources` of a suite.
 
-`parallel`: how many evaluations are under way at once.
+`parallel`: the number of concurrent evaluations.
 
-    parallel: 4                        each takes as long as the others: before round t is chosen, t - 4 is told
-    parallel: {points: 4, as: batch}   the answers of four rounds come together, before the next four are chosen
+    parallel: 4                        equal durations: the learner knows rounds up to t - 4 when it chooses round t
+    parallel: {points: 4, as: batch}   four rounds are observed together, before the next four are chosen
 
-It is part of what a cell is; 1 is a round at a time, as without the key.
+It enters a cell's id. The value 1 equals no key.
 
-`initial`: rounds that every method plays alike, before it is asked.
+`initial`: an initial design that every method plays before its own choices.
 
-`resources: {cpus: 2, memory: 8GB}`: what a task of an algorithm takes of a machine. It is no part of what a cell is: a
-cell that was played with other resources is not played again.
+`resources: {cpus: 2, memory: 8GB}`: what a task of an algorithm needs. It does not enter a cell's id, so a cell is not
+played again with other resources.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ WAYS = ("asynchronous", "batch")
 
 
 def parse_parallel(given: Any, horizon: int, where: str) -> dict[str, Any]:
-    """What is under way at once, {"points": q, "as": way}; empty for one round at a time.
+    """The concurrent evaluations, {"points": q, "as": way}; empty for one.
 
     Raises:
         Misuse: anything else; `where` (file and line) leads.
@@ -50,13 +50,13 @@ def parse_parallel(given: Any, horizon: int, where: str) -> dict[str, Any]:
 
 
 def count_parallel(algorithm: Variant) -> int:
-    """How many evaluations an algorithm has under way at once."""
+    """Number of concurrent evaluations of an algorithm."""
     found: int = algorithm.values.get(PARALLEL, {"points": 1})["points"]
     return found
 
 
 def pending_notes(algorithms: Iterable[Variant]) -> tuple[str, ...]:
-    """A line on the algorithms that choose as if nothing were under way, where there are some."""
+    """A line on the algorithms that ignore pending evaluations, if any."""
     blind = [one.label for one in algorithms if count_parallel(one) > 1 and one.settings.get("pending") == "ignore"]
     if not blind:
         return ()
@@ -67,7 +67,7 @@ def pending_notes(algorithms: Iterable[Variant]) -> tuple[str, ...]:
 
 
 def describe_parallel(parallel: Mapping[str, Any]) -> str:
-    """The same in words, for tables; nothing where it is one."""
+    """Concurrent evaluations in words, for tables, or '' for one."""
     if not parallel:
         return ""
     how = "in batches" if parallel["as"] == "batch" else "a new one begins when the oldest ends"
@@ -90,7 +90,7 @@ def parse_initial(given: Any, horizon: int, where: str) -> dict[str, int]:
 
 
 def apply_settings(algorithm: Variant, initial: dict[str, int], parallel: dict[str, Any]) -> Variant:
-    """An algorithm whose rounds are shaped by a suite's `initial` and `parallel`; a yardstick's are not."""
+    """Adds a suite's `initial` and `parallel` to an algorithm, unless it is a reference algorithm."""
     found = {INITIAL: initial, PARALLEL: parallel}
     if ALGORITHMS.get(algorithm.name).reference or not any(found.values()):
         return algorithm
@@ -99,7 +99,7 @@ def apply_settings(algorithm: Variant, initial: dict[str, int], parallel: dict[s
 
 
 def check_initial(initial: dict[str, int], problems: Mapping[str, Problem], where: str) -> None:
-    """Raises `Misuse` where a problem, by title, has fewer actions than the design has rounds."""
+    """Raises `Misuse` if a problem has fewer actions than the initial design has rounds."""
     for count in initial.values():
         for title, problem in problems.items():
             try:
@@ -115,11 +115,11 @@ MAX_CPUS = 4096
 
 @dataclass(frozen=True)
 class Demand:
-    """What a task takes.
+    """Resources of a task.
 
     Attributes:
         cpus: whole CPUs.
-        memory: bytes, 0 where nothing was said.
+        memory: bytes, 0 if not given.
     """
 
     cpus: int = 1
@@ -130,7 +130,7 @@ class Demand:
         return f"{self.cpus} CPU{'s' if self.cpus > 1 else ''}{memory}"
 
     def fits(self, cpus: float, memory: float) -> bool:
-        """Whether there is as much."""
+        """Whether a machine has enough."""
         return self.cpus <= cpus and self.memory <= memory
 
 
@@ -138,7 +138,7 @@ ONE = Demand()
 
 
 def parse_resources(given: Any, where: str) -> Demand:
-    """The resources of a suite's entry; `ONE` where it has none.
+    """The resources of a suite's entry; `ONE` if it has none.
 
     Raises:
         Misuse: something else than `{cpus: 2, memory: 8GB}`.
@@ -161,7 +161,7 @@ def parse_resources(given: Any, where: str) -> Demand:
 
 
 def refuse_excess(demands: Mapping[str, Demand], cpus: int, memory: int) -> None:
-    """Raises `Misuse` for an algorithm (by its title) that wants more than a machine has."""
+    """Raises `Misuse` if an algorithm needs more than a machine has."""
     for title, wanted in demands.items():
         if not wanted.fits(cpus, memory):
             raise Misuse(

@@ -9,9 +9,9 @@ from functools import cached_property
 from typing import Any
 
 INITIAL = "initial design"
-"""Among an algorithm's values, the suite's `initial`; no parameter may have a space in its name."""
+"""Key of the suite's `initial` among an algorithm's values; the space keeps it apart from parameters."""
 PARALLEL = "evaluations under way"
-"""The same, of its `parallel`."""
+"""Key of the suite's `parallel`."""
 
 
 @dataclass(frozen=True)
@@ -24,7 +24,7 @@ class Variant:
         values: what fixes the result (see `params.identity`; paths replaced by content hashes); canonical.
         label: what a reader sees.
         settings: the parameters to build it with.
-        note: what a reader of its numbers must know; it names nothing.
+        note: what a reader of its numbers must know; it enters no id.
     """
 
     name: str
@@ -43,17 +43,17 @@ class Variant:
 
     @property
     def brief(self) -> str:
-        """The shorter of title and label, for messages: a title may hold whole mappings, a label sentences."""
+        """The shorter of title and label, for messages."""
         return min(self.title, self.label, key=len)
 
     @cached_property
     def key(self) -> str:
-        """Canonical JSON of name and values: the same for the same thing, whatever it is called."""
+        """Canonical JSON of name and values, independent of the label."""
         return canonical({"name": self.name, "values": self.values})
 
     @property
     def words(self) -> tuple[str, str, str]:
-        """What a reader may call it: title, registered name, label."""
+        """Names that a user may type: title, registered name, label."""
         return self.title, self.name, self.label
 
 
@@ -63,7 +63,7 @@ def canonical(value: Any) -> str:
 
 
 def flatten_values(values: Any, name: str = "") -> dict[str, Any]:
-    """The values that nested mappings hold, by their names with dots between."""
+    """Values of nested mappings by dotted names."""
     if not isinstance(values, dict) or not values:
         return {name: values}
     inner = (flatten_values(value, f"{name}.{key}" if name else key) for key, value in values.items())
@@ -71,7 +71,7 @@ def flatten_values(values: Any, name: str = "") -> dict[str, Any]:
 
 
 def difference(variants: Sequence[Variant]) -> dict[str, list[Any]]:
-    """The parameters in which variants differ, each with its value in every one; of mappings only what differs."""
+    """Parameters in which variants differ, each with its value per variant."""
     known = [flatten_values(variant.values) for variant in variants]
     names = dict.fromkeys(name for one in known for name in one if name)
     found = {name: [one.get(name) for one in known] for name in names}

@@ -1,9 +1,9 @@
-"""YAML, safely and with line numbers.
+"""Reads YAML safely and with line numbers.
 
-On top of PyYAML's safe loader: duplicate keys are refused, numbers such as 1e-3 are numbers, only true and false are
-booleans (so `no` and `on` stay words), and 10:30 is text. Mappings and lists remember the line of every entry.
+Differs from PyYAML's safe loader: it refuses duplicate keys, reads 1e-3 as a number, only true and false as booleans
+(`no` and `on` stay words) and 10:30 as text. Mappings and lists remember the line of every entry.
 
-Files are read within limits: whoever wrote one, reading it is fast, fits into memory, and says what is wrong.
+Limits on size, nesting and aliases keep reading fast, whoever wrote the file.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ import yaml
 from cbobench.errors import Misuse, one_line, refuse_strange, show
 
 MAX_BYTES = 10**6  # of a file
-MAX_NODES = 20_000  # keys and values, with those behind aliases counted each time
+MAX_NODES = 20_000  # keys and values, counted at every use of an alias
 MAX_DEPTH = 20
 MAX_TEXT, MAX_LABEL, MAX_NAME = 10_000, 200, 100  # characters of a value, of a label, of the suite's name
 MAX_HORIZON, MAX_SEED, MAX_SEEDS = 10**9, 2**62, 10**6
@@ -30,7 +30,7 @@ SEVERAL_LINES = "about"  # the key whose text may have several lines
 
 
 def refuse_size(nodes: int, depth: int, where: str) -> None:
-    """Raises `Misuse` for more than a suite may hold."""
+    """Raises `Misuse` above the limits of nodes and nesting."""
     if depth > MAX_DEPTH:
         raise Misuse(f"{where}nested more than {MAX_DEPTH} deep; a suite needs no more than 6")
     if nodes > MAX_NODES:
@@ -41,7 +41,7 @@ def refuse_size(nodes: int, depth: int, where: str) -> None:
 
 
 def texts(content: Any, key: str = "", line: int = 0) -> Iterator[tuple[str, str, int]]:
-    """Every text within mappings and lists that know their lines, keys too: (what it is, the text, its line)."""
+    """Yields every key and text as (name, text, line)."""
     if isinstance(content, Mapping):
         for name, value in content.items():
             here = content.lines.get(name, line) if hasattr(content, "lines") else line
@@ -56,10 +56,10 @@ def texts(content: Any, key: str = "", line: int = 0) -> Iterator[tuple[str, str
 
 
 def check_texts(content: Any, where: Any) -> None:
-    """Raises `Misuse` for a text that is too long, or holds characters that are not for reading.
+    """Raises `Misuse` for a text that is too long or has unprintable characters.
 
     Args:
-        where: gives the place of a line, for messages.
+        where: formats a line's place.
     """
     for what, text, line in texts(content):
         longest = {"label": MAX_LABEL, "suite": MAX_NAME}.get(what, MAX_TEXT)
@@ -70,11 +70,7 @@ def check_texts(content: Any, where: Any) -> None:
 
 
 def refuse_product(counts: Mapping[str, int], limit: int, what: str, where: str) -> None:
-    """Raises `Misuse` for more combinations than are allowed, before they are made.
-
-    Args:
-        counts: how many of each there are, by name.
-    """
+    """Raises `Misuse` if a product of counts, by name, exceeds a limit."""
     product = prod(counts.values())
     if product > limit:
         factors = " x ".join(f"{count:,} {name}" for name, count in counts.items() if count > 1)
@@ -95,7 +91,7 @@ class LocatedList(list[Any]):
 
 
 class _Loader(yaml.SafeLoader):
-    """The tags of JSON alone, within limits that hold before anything is made of what was read."""
+    """Reads the types of JSON only, and stops at the limits while it parses."""
 
     yaml_implicit_resolvers: dict[str, Any] = {}  # filled below  # noqa: RUF012
     yaml_constructors: ClassVar[dict[Any, Any]] = {}
@@ -121,7 +117,7 @@ _Loader.add_implicit_resolver(
 
 
 def _measure(node: yaml.Node, known: dict[int, tuple[int, int] | None]) -> tuple[int, int]:
-    """(nodes, depth) below a node and with it, as if every alias were written out."""
+    """(nodes, depth) of a node with all aliases expanded."""
     if id(node) in known:
         found = known[id(node)]
         if found is None:
@@ -222,11 +218,11 @@ SYNTAX = {
     "expected ',' or": "this bracket is not closed, or a comma is missing in it",
     "found unexpected end of stream": "this quote is not closed",
 }
-"""What the parser's problems, by how they begin, mean to who wrote the suite."""
+"""Explanations of the parser's messages, by how these begin."""
 
 
 def _explain_error(error: yaml.MarkedYAMLError) -> str:
-    """Where and what: the line and column of a mistake in the syntax, the line of another."""
+    """Place and explanation of an error: line and column in the syntax, else the line."""
     problem = error.problem or ""
     words = next((words for begin, words in SYNTAX.items() if problem.startswith(begin)), None)
     found_late = problem.startswith(("could not find expected ':'", "expected ',' or", "found unexpected end"))
@@ -239,7 +235,7 @@ def read(path: Path) -> Located:
     """The mapping in a YAML file.
 
     Raises:
-        Misuse: no such file, not YAML, not a mapping, or more than a suite may hold (see `suite.limits`).
+        Misuse: the file is missing, not YAML, not a mapping, or beyond the limits.
     """
     refuse_strange(str(path), "the suite's file name")
     try:
