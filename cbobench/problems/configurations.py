@@ -154,8 +154,8 @@ class MeasuredRows:
 
     def at(self, t: int, actions: NDArray[np.intp]) -> Feedback:
         counts = self.measured.counts[actions]
-        told = self.values[self.measured.first[actions] + (self.draws.at(t) * counts).astype(np.intp)]
-        return Feedback(told[:, 0], told[:, 1:])
+        observed = self.values[self.measured.first[actions] + (self.draws.at(t) * counts).astype(np.intp)]
+        return Feedback(observed[:, 0], observed[:, 1:])
 
 
 class Configurations(Problem):
@@ -207,12 +207,12 @@ class Configurations(Problem):
             raise Misuse(f"{n:,} configurations; allowed: {LARGEST:,}; take some of them")
         if n < 2 or np.ptp(means[:, 0]) == 0:
             raise Misuse(f"objective {rules[0].column!r} is the same in all {n} configurations: nothing to choose")
-        kept = self.settle(means[:, 1:]) <= 0
-        if not kept.all(axis=1).any():
+        feasible = self.settle(means[:, 1:]) <= 0
+        if not feasible.all(axis=1).any():
             least = means[:, 1:].min(axis=0)
             each = [
                 f"{rule.words}: {int(k.sum()):,} of {n:,}, best {rule.bound + rule.sign * low:.6g}"
-                for rule, k, low in zip(rules[1:], kept.T, least, strict=True)
+                for rule, k, low in zip(rules[1:], feasible.T, least, strict=True)
             ]
             raise Misuse(f"no feasible configuration: none keeps all constraints ({'; '.join(each)}); move a bound")
 

@@ -143,10 +143,10 @@ class UserTable(Problem):
             return
         if self.ignore == "rest":
             raise Misuse("ignore: rest is for layout: configurations; name the columns to leave out")
-        kept = {
-            name: frame.drop(columns=[c for c in frame.columns if c in self.ignore]) for name, frame in frames.items()
+        tables = {
+            name: numeric(frame.drop(columns=[c for c in frame.columns if c in self.ignore]), whole[name])
+            for name, frame in frames.items()
         }
-        tables = {name: numeric(frame, whole[name]) for name, frame in kept.items()}
         if self.arranged is None:
             refuse_ambiguous(tables["rows"], whole["rows"])
         self.played = self._readings(tables)
@@ -203,17 +203,17 @@ class UserTable(Problem):
         for role, name in roles:
             if name not in frame.columns:
                 raise unknown("column", name, frame.columns, where=f"{where}: {role}: ")
-        told = {rule.column for rule in rules}
+        functions = {rule.column for rule in rules}
         for option in ("log", "one_hot", "amounts"):
             for name in getattr(self, option):
                 if name not in self.inputs:
                     raise unknown("input", name, self.inputs, where=f"{option}: ")
-        twice = [name for i, name in enumerate(self.inputs) if name in told or name in self.inputs[:i]]
+        twice = [name for i, name in enumerate(self.inputs) if name in functions or name in self.inputs[:i]]
         if self.ignore != "rest":
-            twice += [name for name in self.ignore if name in told or name in self.inputs]
+            twice += [name for name in self.ignore if name in functions or name in self.inputs]
         if twice:
-            raise Misuse(f"{where}: column {show(twice[0])} has two roles; an input is neither told nor ignored")
-        named = {*self.inputs, *told, *(frame.columns if self.ignore == "rest" else self.ignore)}
+            raise Misuse(f"{where}: column {show(twice[0])} has two roles; name it once")
+        named = {*self.inputs, *functions, *(frame.columns if self.ignore == "rest" else self.ignore)}
         left = frame[[name for name in frame.columns if name not in named]]
         if len(left.columns):
             refuse_unnamed(left, where)

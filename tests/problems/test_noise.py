@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, replace
 
 import numpy as np
 import pytest
@@ -11,9 +10,7 @@ import pytest
 from cbobench.cli import main
 from cbobench.params import build
 from cbobench.problems import PROBLEMS
-from cbobench.problems.box import BoxProblem, Reference
 from cbobench.problems.literature import Design
-from tests.algorithms.easy import Bowl
 from tests.helpers import problem
 
 DESIGNS = [n for n in PROBLEMS.names() if issubclass(PROBLEMS.get(n), Design)]
@@ -46,36 +43,4 @@ def test_show_says_how_large_the_noise_is(capsys):
     assert main(["show", "welded-beam"]) == 0
     assert re.search(r"^default noise on f: (4\.9|5\.?)\d* % of f's deviation", capsys.readouterr().out, flags=re.M)
     assert main(["show", "rkhs-1d"]) == 0
-    assert "noise on f:" not in capsys.readouterr().out
-
-
-@dataclass(kw_only=True)
-class Unfinished(BoxProblem):
-    """A problem that cannot be played yet."""
-
-    low, high = (0.0,), (1.0,)
-    reference = Reference((0.0,), 0.0, 1.0, 1.0, 1e-9, "not yet")
-
-    def formula(self, x):
-        raise RuntimeError("not yet")
-
-
-def test_what_cannot_be_played_can_be_shown(capsys):
-    assert main(["show", f"{__name__}:Unfinished"]) == 0
-    assert "cannot be played yet" in capsys.readouterr().out
-
-
-class Level(Bowl):
-    """A reward that is the same everywhere."""
-
-    reference = replace(Bowl.reference, f=0.0)
-
-    def formula(self, x):
-        return super().formula(x) * np.array([0.0, 1.0])
-
-
-def test_a_reward_without_spread_has_no_ratio(capsys):
-    assert np.isnan(build(Level, {}).noise_ratio())
-    assert build(Bowl, {}).noise_ratio() > 0
-    assert main(["show", f"{__name__}:Level"]) == 0
     assert "noise on f:" not in capsys.readouterr().out

@@ -45,13 +45,6 @@ def test_an_impossible_threshold_is_a_failure():
         draw(problem("rkhs-1d", h=1.5), 1)
 
 
-def test_one_fixed_instance_or_one_per_seed():
-    fresh, fixed = draw(problem("rkhs-1d")), draw(problem("rkhs-1d", instance=3))
-    assert not np.array_equal(fresh.f[0], fresh.f[1])
-    np.testing.assert_array_equal(fixed.f[0], fixed.f[1])
-    assert not np.array_equal(fixed.f[0], draw(problem("rkhs-1d", instance=4)).f[0])
-
-
 @pytest.mark.parametrize("kernel", ["se", "linear"])
 def test_rkhs_in_any_dimension_and_with_several_constraints(kernel):
     task = problem("rkhs", d=3, n=40, m=2, kernel=kernel)

@@ -71,14 +71,3 @@ def test_the_noise_of_g_has_a_law_of_its_own():
     assert not none.any(), "noiseless by default"
     np.testing.assert_array_equal(f[:50], same_f)
     assert np.abs(noise(problem("rate-allocation", noise_g=0.1, law_g="gaussian"))[1]).max() > 0.25
-
-
-def test_delays_and_full_information_go_with_two_laws():
-    settings = {"noise_g": 0.1, "full_information": True}
-    task = problem("rate-allocation", **settings)
-    drawn = task.draw([np.random.default_rng(s) for s in range(2)])
-    channel, x = task.feedback(drawn, Streams([("test", s) for s in range(2)])), np.ones((2, 4))
-    shown = channel.before(1)(task.box.unit(x)[:, None])
-    np.testing.assert_allclose(shown[:, :, 0], channel.at(1, x).g, atol=1e-12)
-    delayed = problem("rate-allocation", delay=3.0, **settings).feedback(drawn, Streams([("test", s) for s in (0, 1)]))
-    assert np.isnan(delayed.at(1, x).f).all()

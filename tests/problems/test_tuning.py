@@ -8,7 +8,6 @@ import pytest
 
 from cbobench.errors import Misuse
 from cbobench.problems.shi_eryilmaz import MEASURED, read_trainings
-from cbobench.rng import Streams
 from tests.helpers import problem
 
 
@@ -44,19 +43,6 @@ def test_instances():
     assert not np.array_equal(other.g[0], drawn.g[0])
     np.testing.assert_array_equal(other.f[0], drawn.f[0])
     assert task.identity()["trainings"]
-
-
-def test_a_round_is_a_repetition():
-    task = problem("tuning-under-deadline")
-    drawn = task.draw([np.random.default_rng(0)])
-    channel = task.feedback(drawn, Streams([("test", 0)]))
-    seen = set()
-    for t in range(1, 100):
-        told = channel.at(t, np.array([42]))
-        found = np.flatnonzero((task.rows[:, 1, 42] == told.g[0, 0]) & (task.rows[:, 0, 42] == told.f[0]))
-        assert len(found) == 1
-        seen.add(int(found[0]))
-    assert seen == set(range(12))
 
 
 def test_damaged_tables_are_refused(tmp_path):

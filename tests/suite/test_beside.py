@@ -150,12 +150,3 @@ def test_the_module_of_a_bare_name_is_read_and_not_run(setup, tmp_path, monkeypa
     assert "unknown name 'setup'" in capsys.readouterr().err
     assert not (tmp_path / "ran").exists()
     assert "setup" not in sys.modules
-
-
-def test_a_wrong_class_is_said_with_the_modules_own_of_that_kind(setup, monkeypatch, capsys):
-    (setup / "suite.yaml").write_text(SUITE.format(name="setup").replace("Mine", "Mien"))
-    with pytest.raises(Misuse, match="unknown algorithm in setup 'Mien'; did you mean 'Mine'.; allowed: Mine, _Half$"):
-        load(setup / "suite.yaml")
-    monkeypatch.chdir(setup)
-    assert main(["show", "setup:Settins"]) == 2
-    assert capsys.readouterr().err.endswith("unknown class in setup 'Settins'; allowed: Mine, _Half\n")

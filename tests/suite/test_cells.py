@@ -9,14 +9,10 @@ import tracemalloc
 import numpy as np
 import pytest
 
-from cbobench.report.compare import compare
-from cbobench.report.load import Run
 from cbobench.results.manifest import Manifest
-from cbobench.suite import cells as identity
 from cbobench.suite.cells import Cell, Cells, Grid, Pair, PairCells, as_numbers
 from cbobench.suite.variants import Variant, canonical
 from cbobench.sweep.blocks import Tasks
-from cbobench.sweep.run import execute, plan
 from tests.conftest import calls
 
 
@@ -96,21 +92,6 @@ def test_a_record_finds_cells_by_id(grid):
         assert other not in asked
         with pytest.raises(KeyError):
             asked[other]
-
-
-def test_plans_and_tables_hash_no_cell_by_itself(small_suite, tmp_path, monkeypatch):
-    digest, hashed = identity._digest, []
-    monkeypatch.setattr(identity, "_digest", lambda spec: hashed.append(spec) or digest(spec))
-    todo = plan(small_suite(seeds=20), out=tmp_path / "run", cpus=0)
-    assert not hashed
-    execute(todo, cpus=0)
-    assert len(hashed) == len(set(hashed)) == 60, "a task knows the ids of its cells"
-    hashed.clear()
-    run = Run(tmp_path / "run")
-    compare(run)
-    run.rounds(["regret"], seed=3)
-    assert plan(small_suite(seeds=20), out=tmp_path / "run", cpus=0).done == 60
-    assert not hashed
 
 
 def test_a_million_cells_are_planned_in_the_memory_of_their_seeds():

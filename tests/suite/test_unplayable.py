@@ -62,14 +62,6 @@ def test_what_becomes_playable_is_no_longer_left_out(run, write_suite):
     assert lines == [SAFE, SHOWN.replace("rkhs-1d", "rkhs-1d, gramacy[grid=5]")]
 
 
-def test_what_is_left_out_goes_by_todays_labels(run, write_suite):
-    longer = SUITE.replace("horizon: 5", "horizon: 6").replace("rkhs-1d", "rkhs-1d: {label: syn}")
-    cbobench.run(write_suite(longer), out=run, cpus=0)
-    syn = SHOWN.replace("gramacy, rkhs-1d", "syn")
-    assert cbobench.compare(run, only="syn").unplayable == (syn,)
-    assert Manifest.read(open_run(run)).unplayable == [SAFE, SHOWN.replace("rkhs-1d", "syn")]
-
-
 def test_without_skip_the_pair_is_refused_with_what_to_do(write_suite):
     with pytest.raises(Misuse) as caught:
         load(write_suite(SUITE.replace("skip: unplayable\n", "")))
