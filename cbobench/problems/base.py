@@ -215,6 +215,21 @@ class Problem:
         """The instances of S seeds; replicate s uses only generators[s]."""
         raise self.lacks("draw(self, generators)", "return Instances: f (S, n), g (S, m, n), norm and noise (S, 1 + m)")
 
+    def repeat(
+        self, functions: Array, norm: Array, noise: Array, seed_size: int, generators: Sequence[np.random.Generator]
+    ) -> Instances:
+        """One instance for all replicates; only the seed sets differ.
+
+        Args:
+            functions: (f, g_1, ..., g_m), (1 + m, n).
+            norm, noise: of each function, (1 + m,).
+        """
+        replicates = len(generators)
+        f, g = np.tile(functions[0], (replicates, 1)), np.tile(functions[1:], (replicates, 1, 1))
+        seeds = choose_seed_set(self.settle(g), seed_size, generators)
+        norm, noise = np.tile(norm, (replicates, 1)), np.tile(noise, (replicates, 1))
+        return Instances(f, g, norm, noise, seeds, np.zeros(replicates, dtype=np.intp))
+
     def feedback(self, instances: Drawn, streams: Streams) -> Channel:
         """The noisy channel, from the feedback streams of the cells."""
         raise self.lacks(

@@ -8,7 +8,7 @@ that what one measurement ties together stays together.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from cbobench.errors import Misuse, show, unknown
 from cbobench.gp.actions import LARGEST, Finite
 from cbobench.gp.kernels import Array, StationaryName, smooth_norm, stationary
-from cbobench.problems.base import Channel, Drawn, Feedback, Instances, Problem, Shown, choose_seed_set
+from cbobench.problems.base import Channel, Drawn, Feedback, Instances, Problem, Shown
 from cbobench.problems.channels import AdditiveNoise
 from cbobench.rng import Draws, Streams, standard_normal, uniform
 from cbobench.words import count_noun
@@ -241,12 +241,8 @@ class Configurations(Problem):
         return self.values - np.repeat(self.means, self.measured.counts, axis=0)
 
     def draw(self, generators: Sequence[np.random.Generator]) -> Instances:
-        replicates = len(generators)
-        norm, noise = (np.tile(fact, (replicates, 1)) for fact in self._facts)
-        f, g = np.tile(self.means[:, 0], (replicates, 1)), np.tile(self.means[:, 1:].T, (replicates, 1, 1))
-        seeds = choose_seed_set(self.settle(g), self.seed_size, generators)
-        units = float(self.shift[0]), float(self.divisor[0])
-        return Instances(f, g, norm, noise, seeds, np.zeros(replicates, dtype=np.intp), units=units)
+        drawn = self.repeat(self.means.T, *self._facts, self.seed_size, generators)
+        return replace(drawn, units=(float(self.shift[0]), float(self.divisor[0])))
 
     def note(self) -> str:
         objective, *rules = self.rules

@@ -20,7 +20,7 @@ from cbobench.errors import Misuse
 from cbobench.gp.actions import Finite
 from cbobench.gp.kernels import Array, StationaryName, smooth_norm, stationary
 from cbobench.params import param, state
-from cbobench.problems.base import Channel, Drawn, Instances, Problem, choose_seed_set
+from cbobench.problems.base import Channel, Drawn, Instances, Problem
 from cbobench.problems.channels import AdditiveNoise, PairedRows
 from cbobench.rng import Draws, Streams, standard_normal
 
@@ -123,17 +123,14 @@ class TabularProblem(Problem):
         return float(np.abs(self.table.rows - self.table.mean).max())
 
     def draw(self, generators: Sequence[np.random.Generator]) -> Instances:
-        replicates = len(generators)
-        f = np.tile(self.table.mean, (replicates, 1))
-        g = (self.level - f)[:, None]
-        norm = np.tile(self._norms, (replicates, 1))
-        noise = np.full((replicates, 2), self.noise)
-        seeds = choose_seed_set(self.settle(g), self.seed_size, generators)
-        return Instances(f, g, norm, noise, seeds, np.zeros(replicates, dtype=np.intp))
+        functions, norm = self._functions
+        return self.repeat(functions, norm, np.full(2, self.noise), self.seed_size, generators)
 
     @cached_property
-    def _norms(self) -> Array:
-        return np.asarray(self.actions.norm(np.stack([self.table.mean, self.level - self.table.mean])))
+    def _functions(self) -> tuple[Array, Array]:
+        """(f, g), (2, n), and their norms (2,)."""
+        functions = np.stack([self.table.mean, self.level - self.table.mean])
+        return functions, np.asarray(self.actions.norm(functions))
 
     def feedback(self, instances: Drawn, streams: Streams) -> Channel:
         if self.table.rows is None:
@@ -213,12 +210,8 @@ class ReadingsProblem(Problem):
         return mean, smooth_norm(self.actions.covariance, mean), np.abs(self.rows - mean).max(axis=(0, 2))
 
     def draw(self, generators: Sequence[np.random.Generator]) -> Instances:
-        replicates = len(generators)
         mean, norm, residual = self._facts
-        f, g = np.tile(mean[0], (replicates, 1)), np.tile(mean[1], (replicates, 1, 1))
-        seeds = choose_seed_set(self.settle(g), self.seed_size, generators)
-        redraws = np.zeros(replicates, dtype=np.intp)
-        return Instances(f, g, np.tile(norm, (replicates, 1)), np.tile(residual, (replicates, 1)), seeds, redraws)
+        return self.repeat(mean, norm, residual, self.seed_size, generators)
 
     def feedback(self, instances: Drawn, streams: Streams) -> Channel:
         return PairedRows(self.rows, streams)

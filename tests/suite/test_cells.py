@@ -77,6 +77,7 @@ def test_a_strip_hashes_the_ids_of_its_cells(grid):
     assert as_numbers(alone).tolist() == pair_cells.ids.tolist()
     part = pair_cells.only(np.array([2, 0]))
     assert [cell.id for cell in Cells((part,))] == [alone[2], alone[0]]
+    assert [f"{number:016x}" for number in part.ids.tolist()] == [alone[2], alone[0]]
     assert [f"{number:016x}" for number in grid.cells.ids.tolist()] == [cell.id for cell in grid.cells]
     for wrong in (["0"], ["g" * 16]):
         with pytest.raises(ValueError, match="digits|hexadecimal"):

@@ -24,7 +24,7 @@ algorithms:
 """
 
 
-def bomb(levels=8):
+def bomb(levels=5):
     """A list of 9^levels texts in a few hundred characters."""
     text = "&l0 [x, x, x, x, x, x, x, x, x]"
     for i in range(1, levels + 1):
