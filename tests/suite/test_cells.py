@@ -68,7 +68,7 @@ def test_a_cell_of_two_grids_is_one_cell_spelt_as_in_the_later(grid):
     assert record.cells[Cell(later.pairs[0], 7, 3).id].pair.problem.title == "p[a=1]"
 
 
-def test_a_strip_hashes_the_ids_of_its_cells(grid):
+def test_cells_of_a_pair_hash_their_ids(grid):
     """What the cells of a pair share is hashed once; the ids are those that each cell has by itself."""
     odd = Pair(variant("p", word="läuft\0"), variant("a"))
     pair_cells = PairCells(odd, 10**6, (5, 0, 2**62, 17))
