@@ -60,7 +60,7 @@ def test_reference_optimum_by_exhaustion():
         feasible = [i for i in range(30) if (drawn.g[s, :, i] <= 0).all()]
         assert drawn.f_star[s] == max(drawn.f[s, i] for i in feasible)
         assert drawn.optimum[s] in feasible
-        assert set(np.flatnonzero(drawn.seed_set[s])) <= set(feasible), "a safe method starts where all constraints hold"
+        assert set(np.flatnonzero(drawn.seed_set[s])) <= set(feasible), "safe starts keep all constraints"
 
 
 @pytest.mark.parametrize("m", [1, 2])
