@@ -294,6 +294,8 @@ def test_the_hint_keeps_what_belongs_to_the_suite():
         "--seeds",
         "3",
     ]
+    moved = _resume_command(["cbobench", "run", "s", "--out=there"], RunFolder("/elsewhere"), "s")
+    assert moved == ["cbobench", "run", "s", "--out", "/elsewhere"]
 
 
 def test_version(command):

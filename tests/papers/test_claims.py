@@ -280,3 +280,11 @@ def test_nothing_to_test(made, tmp_path):
         evaluate([str(made)], claims_of())
     with pytest.raises(Misuse, match="is not a run folder"):
         evaluate([str(tmp_path)], claims_of())
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "verdict"),
+    [(-2, -1, "holds"), (1, 2, "does not hold"), (-1, 1, "undecided"), (-1, math.nan, "undecided")],
+)
+def test_an_interval_decides_only_if_it_lies_on_one_side(low, high, verdict):
+    assert evidence.verdict_below(low, high, 0.0) == verdict
