@@ -10,7 +10,7 @@ from collections.abc import Sequence
 
 from cbobench.report.compare import compare
 from cbobench.report.figures import Figure, Panel, Plane, Profile, main, metrics_of, problems_played, slug
-from cbobench.report.kinds import instead
+from cbobench.report.kinds import replace_unmeasured
 from cbobench.report.load import Run
 
 
@@ -22,7 +22,7 @@ def figures(run: Run, metrics: Sequence[str] = (), kind: str = "curves") -> list
         return [Figure(f"profile_{slug(suite)}", f"{suite}: profiles", [Profile("performance"), Profile("data")])]
     result = []
     for title, label in run.record.labels("problems").items():
-        shown = names if metrics else instead(run, title, names)
+        shown = names if metrics else replace_unmeasured(run, title, names)
         name, caption = f"_{slug(suite)}_{slug(label)}", f"{suite}: {label}"
         if title in good and kind == "plane":
             result.append(Figure(f"plane{name}", f"{caption}, in the end", [Plane(shown[0], shown[1], title)]))

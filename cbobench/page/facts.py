@@ -6,8 +6,6 @@ import shlex
 from collections.abc import Collection, Sequence
 from typing import Any
 
-import pandas as pd
-
 from cbobench.errors import mask_secrets
 from cbobench.papers.claims import format_value
 from cbobench.report.formats import TextTable, format_number
@@ -36,6 +34,7 @@ def facts(run: Run) -> list[tuple[str, str]]:
     problems, algorithms = ({getattr(group, name) for group in found} for name in ("problem", "algorithm"))
     seconds = cells.loc[cells["status"] == "ok", "seconds"].sum()
     cost = f"{format_number(seconds / 3600)} CPU-hours" if seconds >= 360 else f"{format_number(seconds)} s of CPU time"
+    called = dict.fromkeys(str(call["cpu"]) for call in record.invocations if call.get("cpu"))
     result = [
         ("Suite", record.suite + (f": {record.about}" if record.about else "")),
         ("Run", mask_secrets(str(run.folder))),
@@ -44,7 +43,7 @@ def facts(run: Run) -> list[tuple[str, str]]:
                    f"T = {', '.join(horizons)}"),
         ("Cost", f"{cost}, of the cells that are ok"),
         ("Hosts", _join_words(cells["host"].dropna().unique() if "host" in cells else ())),
-        ("CPU", _join_words(sorted(find_cpus(found))) or _calls(run, "cpu")),
+        ("CPU", _join_words(sorted(find_cpus(found))) or _join_words(called)),
         ("Played with", "; ".join(dict.fromkeys(cells["libraries"].dropna()))),
     ]  # fmt: skip
     if mixed := rounding_note(find_cpus(found)):
@@ -126,12 +125,6 @@ def describe_stale(run: Run) -> TextTable | None:
     return TextTable(["problem", "algorithm", "T", "stale", "unchecked"], rows, "Stale cells", note) if rows else None
 
 
-def _join_words(words: Any, most: int = 6) -> str:
+def _join_words(words: Any) -> str:
     found = [str(word) for word in words]
-    return "; ".join(found[:most]) + (f" and {len(found) - most} more" if len(found) > most else "")
-
-
-def _calls(run: Run, name: str) -> str:
-    return _join_words(
-        pd.unique(pd.Series([str(c[name]) for c in run.record.invocations if c.get(name)], dtype=object))
-    )
+    return "; ".join(found[:6]) + (f" and {len(found) - 6} more" if len(found) > 6 else "")

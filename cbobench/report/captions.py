@@ -15,7 +15,7 @@ import pandas as pd
 from cbobench.report.groups import count_binding, describe_horizons, find_cpus, find_groups, select_latest
 from cbobench.report.kinds import AnyPanel
 from cbobench.report.load import Run
-from cbobench.report.quantities import CURVE, find_undefined_regret
+from cbobench.report.quantities import SIMPLE_REGRET, find_undefined_regret
 from cbobench.results.manifest import WHATS
 from cbobench.results.provenance import rounding_note
 from cbobench.words import count_noun
@@ -114,7 +114,7 @@ def _notes(run: Run, panels: Sequence[AnyPanel], shown: Shown) -> list[str]:
         )
     problems = dict.fromkeys(problem for problem, _ in shown.pairs)
     found = [group for group in select_latest(run, find_groups(run)) if group.problem in problems]
-    if any(CURVE in (panel.metric, *panel.centres.values()) for panel in panels):
+    if any(SIMPLE_REGRET in (panel.metric, *panel.centres.values()) for panel in panels):
         absent = find_undefined_regret(found).items()
         notes += [f"Simple regret is not defined {why}: {', '.join(labels)}." for why, labels in absent]
     known, labels = count_binding(found), run.record.labels("problems")

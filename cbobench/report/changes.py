@@ -126,7 +126,7 @@ def _compare_cells(row: dict[str, Any], old: Group, new: Group, shown: list[Quan
         if not any(np.isfinite(some).any() for some in values):
             rows.append(one | {"verdict": "not comparable", "reason": "undefined in both"})
             continue
-        ordered = [quantity.filled(some) for some in values]
+        ordered = [quantity.sortable(some) for some in values]
         middle = [restore_infinite(float(np.median(some))) if len(some) else np.nan for some in ordered]
         found = difference(new.good, old.good, quantity)
         if found["n"] == 0:

@@ -13,7 +13,7 @@ from cbobench.report.formats import FORMATS, TextTable, render, render_html, ren
 from cbobench.report.groups import Group, Where, describe_horizons, find_cpus, find_groups, open_run, select_latest
 from cbobench.report.load import Run
 from cbobench.report.paired import tabulate_differences
-from cbobench.report.quantities import HEADLINE, INSTEAD, Quantity, quantities, select_metrics
+from cbobench.report.quantities import HEADLINE, SIMPLE_VALUE, Quantity, quantities, select_metrics
 from cbobench.report.ranks import profile_algorithms, rank_algorithms
 from cbobench.report.summary import select_groups, summarise_groups, tabulate_summary
 from cbobench.results.provenance import rounding_note
@@ -159,7 +159,7 @@ def _select_columns(
     main = [q for q in shown if metric or q.name in HEADLINE]
     no_reference = (run.cells["status"] == "ok") & run.cells["f_star"].isna()
     if not metric and no_reference.any() and any(group.unmeasured for group in find_groups(run, only)):
-        value = quantities()[INSTEAD]
+        value = quantities()[SIMPLE_VALUE]
         return [value, *shown], [value, *main]
     return shown, main
 

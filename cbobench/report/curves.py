@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from cbobench.errors import unknown
 from cbobench.metrics import METRICS
 from cbobench.report.load import Run, read_values, recorded_rounds
-from cbobench.report.quantities import FAR, is_reached
+from cbobench.report.quantities import UNREACHED, is_reached
 from cbobench.report.style import Look, legend_label, mix_colour, thin
 from cbobench.stats import intervals
 
@@ -44,7 +44,7 @@ def centre(values: Array, metric: str, statistic: str = "mean") -> tuple[Array, 
     if statistic == "mean":
         low, high = intervals.interval(values, axis=1, bounds=(METRICS[metric].least, None))
         return values.mean(axis=1), low, high
-    ordered = np.where(np.isnan(values), FAR if METRICS[metric].better == "lower" else -FAR, values)
+    ordered = np.where(np.isnan(values), UNREACHED if METRICS[metric].better == "lower" else -UNREACHED, values)
     quartiles = np.quantile(ordered, [0.5, 0.25, 0.75], axis=1)
     median, low, high = np.where(is_reached(quartiles), quartiles, np.nan)
     return median, low, high
@@ -128,6 +128,7 @@ class OverRounds:
 
     metric: str
     problem: str
+    average: bool
     zeros: ClassVar[str] = "y"
 
     @property
@@ -138,12 +139,7 @@ class OverRounds:
     @property
     def whole(self) -> tuple[bool, bool]:
         """Whether the two axes count something."""
-        return False, METRICS[self.metric].whole and not self.averaged
-
-    @property
-    def averaged(self) -> bool:
-        """Whether time averages are shown."""
-        return True
+        return False, METRICS[self.metric].whole and not self.average
 
     def wanted(self, run: Run) -> list[str]:
         """Titles of the algorithms to show."""
@@ -184,11 +180,6 @@ class Panel(OverRounds):
     def quantity(self) -> str:
         """What the CSV calls it."""
         return ("average_" if self.average else "") + self.metric
-
-    @property
-    def averaged(self) -> bool:
-        """Whether time averages are shown."""
-        return self.average
 
     @property
     def centres(self) -> dict[str, str]:
@@ -268,6 +259,7 @@ class Boxes(OverRounds):
     step: int
     last: int
     title: str = ""
+    average: ClassVar[bool] = True  # type: ignore[misc]
 
     @property
     def centres(self) -> dict[str, str]:

@@ -1,8 +1,8 @@
 """Figures from results only: curves, boxes and trade-offs, as PDF and PNG with the CSV behind them.
 
 A recipe is a Python file with a function `figures(run) -> list[Figure]`; `cbobench figures` runs every shipped recipe
-and draws what the run's problems allow. One that leaves a choice to the reader takes `metrics`, `kind` or both. The
-files hold no time stamp: the same results give the same bytes.
+and draws what the run's problems allow. A recipe with options takes `metrics`, `kind` or both. The files hold no time
+stamp, so that the same results give the same bytes.
 """
 
 from __future__ import annotations
@@ -93,7 +93,7 @@ def compose(run: Run, figure: Figure, size: Size) -> tuple[Any, Shown]:
                     shown.broken[f"{what} (known in {good.notna().sum():,} of {count_noun(len(good), 'seed')})"] = None
         for column, metric in panel.centres.items():
             if column in frame and METRICS[metric].better == "lower" and (frame[column] < 0).any():
-                shown.negative[METRICS[metric].label_of(panel.averaged)] = None
+                shown.negative[METRICS[metric].label_of(panel.average)] = None
             if f"{column}_defined" in frame:
                 for row in frame[frame[f"{column}_defined"] < frame["n"]].to_dict("records"):
                     counts = f"{row[f'{column}_defined']} of {row['n']}"

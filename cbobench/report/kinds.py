@@ -10,23 +10,23 @@ from cbobench.report.curves import Boxes, Panel
 from cbobench.report.load import Run
 from cbobench.report.planes import Plane
 from cbobench.report.profiles import Profile
-from cbobench.report.quantities import CURVE, INSTEAD, select_metrics
+from cbobench.report.quantities import SIMPLE_REGRET, SIMPLE_VALUE, select_metrics
 
 AnyPanel = Panel | Boxes | Plane | Profile
 
 KINDS = {
     "curves": ("regret", "violation_hard", "violations"),
     "plane": ("regret", "violation_hard"),
-    "profile": (CURVE,),
+    "profile": (SIMPLE_REGRET,),
 }
 """What a figure may be of, and the metrics that it shows by default."""
 
 
-def instead(run: Run, problem: str, names: Sequence[str]) -> list[str]:
-    """The metrics with the best feasible value in place of what is against an optimum, where a problem knows none."""
+def replace_unmeasured(run: Run, problem: str, names: Sequence[str]) -> list[str]:
+    """The metrics, with the best feasible value in place of regrets if the problem has no known optimum."""
     good = run.cells[(run.cells["problem"] == problem) & (run.cells["status"] == "ok")]
     unknown_there = len(good) > 0 and good["f_star"].isna().all()
-    return list(dict.fromkeys(INSTEAD if unknown_there and METRICS[n].relative else n for n in names))
+    return list(dict.fromkeys(SIMPLE_VALUE if unknown_there and METRICS[n].relative else n for n in names))
 
 
 def metrics_of(kind: str, given: str | Iterable[str] | None = None) -> list[str]:
@@ -48,6 +48,8 @@ def metrics_of(kind: str, given: str | Iterable[str] | None = None) -> list[str]
             f"a plane is of two metrics, not of {', '.join(names)}; give the horizontal and the vertical one, such as "
             f"{' '.join(KINDS[kind])}"
         )
-    if kind == "profile" and names != [CURVE]:
-        raise Misuse(f"profiles are of {CURVE}, which has targets, not of {', '.join(names)}; leave the metric out")
+    if kind == "profile" and names != [SIMPLE_REGRET]:
+        raise Misuse(
+            f"profiles are of {SIMPLE_REGRET}, which has targets, not of {', '.join(names)}; leave the metric out"
+        )
     return names

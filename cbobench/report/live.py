@@ -1,4 +1,4 @@
-"""How far a run is, from its folder alone, while others play it: what `cbobench watch` shows. Nothing is written."""
+"""The progress of a run that others play, for `cbobench watch`. It reads the run folder alone and writes nothing."""
 
 from __future__ import annotations
 
@@ -19,10 +19,9 @@ from cbobench.results.manifest import CALLS, FILE, Manifest, Pair
 from cbobench.results.query import ABSENT, FailureCounts, PublishedCells, read_published
 from cbobench.results.store import machine_id
 
-QUIET = 2.5 * HEARTBEAT_SECONDS  # seconds without a heartbeat after which a call is said to be silent
-# seconds by our own clock without a heartbeat, after which a call that another machine's clock calls dead is dead
-SURE = 1.5 * HEARTBEAT_SECONDS
-SHARE = 0.1  # of the time, at most, that goes into comparisons
+SILENT_SECONDS = 2.5 * HEARTBEAT_SECONDS  # a call is silent after so long without a heartbeat
+CONFIRM_SECONDS = 1.5 * HEARTBEAT_SECONDS  # a call elsewhere is dead only after this time by our own clock
+COMPARE_SHARE = 0.1  # the largest share of time that comparisons take
 
 
 class CachedRunFolder(RunFolder):
@@ -118,14 +117,14 @@ class Live:
         where: path or URI of the run folder.
 
     Attributes:
-        doubtful: whether some call of the last look may be dead: a look `SURE` seconds later will say so.
+        uncertain: whether a call of the last look may be dead; a look `CONFIRM_SECONDS` later decides it.
 
     Raises:
         Misuse: not a run folder, or a bundle. DamagedRun: a truncated or foreign file in it, or another schema.
     """
 
     where: Any
-    doubtful: bool = field(default=False, init=False)
+    uncertain: bool = field(default=False, init=False)
     _stamp: Any = None
     _signs: dict[str, tuple[int | None, float, float]] = field(default_factory=dict)
     _compared: tuple[Comparison | None, list[tuple[str, int, int, int]]] = field(default_factory=lambda: (None, []))
@@ -160,12 +159,12 @@ class Live:
             self.record, self._stamp = Manifest.read(self.folder), stamp
 
     def _callers(self, found: list[Heartbeat]) -> list[Caller]:
-        """Who is there, by process on this machine, elsewhere by how long nothing was heard.
+        """The calls with a lease: alive by process on this machine, elsewhere by the time since the last heartbeat.
 
-        The clock of the folder is not ours: it is trusted at the first look alone, then changes are what counts; and
-        never does it alone say that a call is dead.
+        The folder's clock differs from ours. So the first look alone trusts it; later ones time the changes by our own
+        clock. The folder's clock alone never makes a call dead.
         """
-        now, result, self.doubtful = time.monotonic(), [], False
+        now, result, self.uncertain = time.monotonic(), [], False
         for sign in found:
             driver = sign.driver
             written, since, seen = self._signs.get(driver.id, (-1, now, now))
@@ -175,10 +174,10 @@ class Live:
                 since = now
             self._signs[driver.id] = sign.written, since, seen
             heard = now - since
-            state = "silent" if heard >= QUIET else "alive"
+            state = "silent" if heard >= SILENT_SECONDS else "alive"
             if not driver.alive(heard):
-                doubt = driver.machine != machine_id() and now - seen < SURE
-                self.doubtful, state = self.doubtful or doubt, "silent" if doubt else "dead"
+                uncertain = driver.machine != machine_id() and now - seen < CONFIRM_SECONDS
+                self.uncertain, state = self.uncertain or uncertain, "silent" if uncertain else "dead"
             result.append(Caller(sign, state, heard))
         return result
 
@@ -256,7 +255,7 @@ class Live:
             if seeds != self._compared[1] or self._attempts != found.attempt.sum():
                 self._compared = None if run is None else compare(run), seeds
                 self._attempts = int(found.attempt.sum())
-            self._again = time.monotonic() + (time.monotonic() - now) / SHARE
+            self._again = time.monotonic() + (time.monotonic() - now) / COMPARE_SHARE
         return self._compared
 
 

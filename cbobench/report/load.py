@@ -220,14 +220,13 @@ class Run:
         empty = self.folder.schema("rounds").empty_table().select(wanted or names)
         joined = pa.concat_tables([table for _, table in sorted(parts, key=lambda part: part[0])] or [empty])
         parts.clear()
-        return self._shown(joined, columns)
-
-    def _shown(self, table: pa.Table, columns: list[str] | None) -> pd.DataFrame:
-        """A frame of rounds with the columns that were asked for."""
         if columns is None:
-            return self._named(table)
-        labels = {what: self.record.labels(WHAT[what]) for what in WHAT}
-        return add_labels(self._named(extract_entries(table, columns)), columns, labels)
+            return self._named(joined)
+        frame = self._named(extract_entries(joined, columns))
+        for name in columns:
+            if name in LABELS:
+                frame[name] = frame[LABELS[name]].map(self.record.labels(WHAT[LABELS[name]]))
+        return frame
 
     def series(self, metric: str, problem: str, algorithm: str) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
         """One metric of a pair's good cells at `horizon_of` its problem (several, at some rounds: `read_values`).
@@ -330,18 +329,6 @@ def _extract_entry(column: pa.ChunkedArray, k: int) -> NDArray[np.float64]:
     return np.concatenate(parts) if parts else np.empty(0)
 
 
-def add_labels(frame: pd.DataFrame, columns: Iterable[str], labels: Mapping[str, Mapping[str, str]]) -> pd.DataFrame:
-    """The frame with the labels that were asked for.
-
-    Args:
-        labels: of "problem" and "algorithm", by title.
-    """
-    for name in columns:
-        if name in LABELS:
-            frame[name] = frame[LABELS[name]].map(labels[LABELS[name]])
-    return frame
-
-
 def recorded_rounds(run: Run, problem: str, algorithm: str) -> NDArray[np.int64]:
     """The recorded rounds of a pair's good cells (`Run.good`), (rounds,); empty where none is good."""
     cells = run.good(problem, algorithm)["cell"]
@@ -369,7 +356,7 @@ def read_values(
         DamagedRun: a cell lacks one of the rounds.
     """
     order = {cell: position for position, cell in enumerate(sorted(run.good(problem, algorithm)["cell"]))}
-    found, told = np.empty((len(metrics), len(t), len(order))), 0
+    found, rows_read = np.empty((len(metrics), len(t), len(order))), 0
     for task, some in run.played.by_task(order).items():
         mine = {cell: order[cell] for cell in some}
         for part in run.folder.row_groups("rounds", task, ["cell", "t", *metrics]):
@@ -378,7 +365,7 @@ def read_values(
             row, column = np.searchsorted(t, when[wanted]), column[wanted]
             for metric, table in zip(metrics, found, strict=True):
                 table[row, column] = part[metric].to_numpy()[wanted]
-            told += len(row)
-    if told != len(t) * len(order):
+            rows_read += len(row)
+    if rows_read != len(t) * len(order):
         raise DamagedRun(f"{run.folder} does not hold the same rounds of all cells of a horizon; is it all there?")
     return found

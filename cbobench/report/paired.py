@@ -18,7 +18,7 @@ from cbobench.errors import Misuse, show
 from cbobench.report.formats import Marked, TextTable, describe_median_interval, format_interval, format_number
 from cbobench.report.groups import Group, group_by_arena
 from cbobench.report.load import Run
-from cbobench.report.quantities import FAR, Array, Quantity, restore_infinite
+from cbobench.report.quantities import UNREACHED, Array, Quantity, restore_infinite
 from cbobench.stats.intervals import interval
 from cbobench.stats.paired import SIGNIFICANT, decidable, difference, holm, signed_rank
 
@@ -76,7 +76,7 @@ def pair_difference(one: pd.DataFrame, other: pd.DataFrame, quantity: Quantity) 
     if len(pairing.ordered_a) > defined:
         means = {name: getattr(found, name) for name in ("mean", "mean_low", "mean_high")}
         apart = pairing.ordered_a - pairing.ordered_b
-        far = np.where(pairing.never, np.sign(apart) * FAR, apart)
+        far = np.where(pairing.never, np.sign(apart) * UNREACHED, apart)
         median, low, high = (restore_infinite(float(end)) for end in (np.median(far), *interval(far, "median")))
         found = difference(pairing.ordered_a, pairing.ordered_b, better)
         found = replace(found, **means, median=median, median_low=low, median_high=high)
@@ -95,7 +95,7 @@ def find_best(some: list[Group], quantity: Quantity) -> Group | None:
     for position, group in enumerate(some):
         values, rows = quantity.of(group.good), group.good.index.get_indexer(common)
         values = values[rows] if len(common) and (rows >= 0).all() else values
-        ordered, defined = quantity.filled(values), values[~np.isnan(values)]
+        ordered, defined = quantity.sortable(values), values[~np.isnan(values)]
         if len(defined):
             scores.append((-quantity.sign * np.median(ordered), -quantity.sign * defined.mean(), position))
     return some[min(scores)[2]] if scores else None

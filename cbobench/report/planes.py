@@ -52,11 +52,6 @@ class Plane:
     zeros: ClassVar[str] = "xy"
 
     @property
-    def averaged(self) -> bool:
-        """Whether time averages are shown."""
-        return self.average
-
-    @property
     def centres(self) -> dict[str, str]:
         """Columns of the frame with what stands for the seeds, and their metrics."""
         return {"x": self.metric, "y": self.other}

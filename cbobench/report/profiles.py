@@ -18,7 +18,7 @@ from cbobench.errors import Misuse
 from cbobench.report.curves import Looks, marker_offset
 from cbobench.report.groups import Group, find_groups, group_by, select_latest
 from cbobench.report.load import Run
-from cbobench.report.quantities import CURVE, Array, find_first_rounds, find_undefined_regret
+from cbobench.report.quantities import SIMPLE_REGRET, Array, find_first_rounds, find_undefined_regret
 from cbobench.report.style import legend_label
 from cbobench.stats import profiles
 
@@ -37,7 +37,7 @@ def performance(found: Sequence[Group], ratios: Sequence[float]) -> dict[str, Ar
     result = {}
     for algorithm, mine in group_by(found, "algorithm").items():
         absent = _absent(mine)
-        regret = np.concatenate([*(g.good[CURVE].to_numpy(float) for g in mine), np.full(absent, np.nan)])
+        regret = np.concatenate([*(g.good[SIMPLE_REGRET].to_numpy(float) for g in mine), np.full(absent, np.nan)])
         scale = np.concatenate([*(_scale(g) for g in mine), np.ones(absent)])
         result[algorithm] = profiles.performance_profile(regret, scale, ratios)[0]
     return result
@@ -71,7 +71,7 @@ _first: WeakKeyDictionary[Run, dict[str, Array]] = WeakKeyDictionary()
 
 def check_regret_known(run: Run, found: Sequence[Group]) -> None:
     """Make sure that a run records simple regret, and that it is defined on some problem, else it is a `Misuse`."""
-    if CURVE not in run.cells:
+    if SIMPLE_REGRET not in run.cells:
         raise Misuse("profiles need the metric simple_regret, which this run does not record")
     absent = find_undefined_regret(found)
     if absent and sum(map(len, absent.values())) == len({group.problem_label for group in found}):
@@ -105,9 +105,9 @@ class Profile:
     kind: Literal["performance", "data"]
     problems: Sequence[str] | None = None
     algorithms: Sequence[str] | None = None
-    metric: ClassVar[str] = CURVE
+    metric: ClassVar[str] = SIMPLE_REGRET
     problem: ClassVar[str] = "all"
-    averaged: ClassVar[bool] = False
+    average: ClassVar[bool] = False
     centres: ClassVar[dict[str, str]] = {}
     floors: ClassVar[tuple[float | None, float | None]] = (None, 0.0)
     whole: ClassVar[tuple[bool, bool]] = (False, False)

@@ -1,7 +1,4 @@
-"""What a table can show of a cell: the metrics, and what else its row holds that a reader compares.
-
-The metrics come from their one table, `cbobench.metrics`; the rest are columns of the cells alone.
-"""
+"""The quantities that tables can show of a cell: its metrics (`cbobench.metrics`) and some other columns."""
 
 from __future__ import annotations
 
@@ -23,10 +20,10 @@ from cbobench.results.schema import schema
 
 Array = NDArray[np.float64]
 HEADLINE = ("simple_regret", "regret", "violation_hard", "violations")  # what is shown however narrow the terminal
-CURVE = "simple_regret"
-INSTEAD = "simple_value"  # what is shown beside where no optimum is known
+SIMPLE_REGRET = "simple_regret"
+SIMPLE_VALUE = "simple_value"  # shown where no optimum is known
 SHARE = (0.0, 1.0)
-FAR = 1e60  # in place of what a seed never reached: beyond any value, and small enough to calculate with
+UNREACHED = 1e60  # stands for what a seed never reached: worse than any value, yet finite, so that quantiles exist
 
 
 @dataclass(frozen=True)
@@ -69,18 +66,20 @@ class Quantity:
         values = cells[self.name].to_numpy(dtype=np.float64, na_value=np.nan)
         return np.where(np.isfinite(values), values, np.nan)
 
-    def filled(self, values: Array) -> Array:
-        """The values as they are ordered: where undefined is worse than any value, `FAR` on the worse side."""
-        return np.where(np.isnan(values), -self.sign * FAR, values) if self.censored else values[~np.isnan(values)]
+    def sortable(self, values: Array) -> Array:
+        """The values without NaN: `UNREACHED` on the worse side if the quantity is censored, else left out."""
+        return (
+            np.where(np.isnan(values), -self.sign * UNREACHED, values) if self.censored else values[~np.isnan(values)]
+        )
 
 
 def is_reached(values: Array | float) -> NDArray[np.bool_]:
-    """Where `FAR` had no part in what came of values."""
-    return np.asarray(~(np.abs(values) >= FAR / 1e9))
+    """Where a statistic does not depend on `UNREACHED`."""
+    return np.asarray(~(np.abs(values) >= UNREACHED / 1e9))
 
 
 def restore_infinite(value: float) -> float:
-    """What came of `Quantity.filled` values: infinite where `FAR` had a part in it."""
+    """A statistic of `Quantity.sortable` values; infinite if it depends on `UNREACHED`."""
     return value if is_reached(value) else float(np.sign(value)) * np.inf
 
 
@@ -139,7 +138,7 @@ def find_undefined_regret(found: Iterable[Group]) -> dict[str, list[str]]:
     result: dict[str, list[str]] = {}
     for label, some in group_by(found, "problem_label").items():
         goods = [group.good for group in some]
-        if all(good[CURVE].isna().all() for good in goods) and any(
+        if all(good[SIMPLE_REGRET].isna().all() for good in goods) and any(
             good["first_feasible"].notna().any() for good in goods
         ):
             unknown = any(group.unmeasured for group in some)
@@ -180,16 +179,16 @@ def find_first_rounds(run: Run, goals: Mapping[str, Array]) -> dict[str, Array]:
     Returns:
         (k,) by cell id; NaN where it was never reached.
     """
-    if CURVE not in schema("rounds").names:
+    if SIMPLE_REGRET not in schema("rounds").names:
         raise Misuse("rounds to a target need the metric simple_regret, which this run does not record")
     result: dict[str, Array] = {}
     for task, cells in run.played.by_task(goals).items():
         position = {cell: i for i, cell in enumerate(cells)}
         wanted = np.array([goals[cell] for cell in cells])
         first = np.full(wanted.shape, np.inf)
-        for part in run.folder.row_groups(run.folder.improvements_kind, task, ["cell", "t", CURVE]):
+        for part in run.folder.row_groups(run.folder.improvements_kind, task, ["cell", "t", SIMPLE_REGRET]):
             row = cell_positions(part, position)
-            t, values = part["t"].to_numpy(), part[CURVE].to_numpy()
+            t, values = part["t"].to_numpy(), part[SIMPLE_REGRET].to_numpy()
             hit = row >= 0
             for k in range(wanted.shape[1]):
                 row, t, values = row[hit], t[hit], values[hit]

@@ -12,7 +12,7 @@ from cbobench.report.formats import Marked, TextTable, format_number
 from cbobench.report.groups import Group, group_by_arena
 from cbobench.report.load import Run
 from cbobench.report.profiles import PRECISIONS, SHARES, check_regret_known, performance, share_solved
-from cbobench.report.quantities import FAR, Array, Quantity, find_undefined_regret, is_reached
+from cbobench.report.quantities import UNREACHED, Array, Quantity, find_undefined_regret, is_reached
 from cbobench.stats import ranks as stats
 
 
@@ -89,9 +89,10 @@ def _problem_medians(found: list[Group], titles: list[str], quantity: Quantity) 
 
 def _median_of_seeds(group: Group, quantity: Quantity) -> float:
     """Over the good and the failed seeds; NaN without a good one that has a value."""
-    values = quantity.filled(quantity.of(group.good))
-    median = np.median([*values, *[-quantity.sign * FAR] * group.failed]) if len(values) else np.nan
-    return float(median if is_reached(median) else np.sign(median) * FAR)  # between a value and FAR there is no half
+    values = quantity.sortable(quantity.of(group.good))
+    median = np.median([*values, *[-quantity.sign * UNREACHED] * group.failed]) if len(values) else np.nan
+    # halfway between a value and UNREACHED counts as unreached
+    return float(median if is_reached(median) else np.sign(median) * UNREACHED)
 
 
 def profile_algorithms(run: Run, found: list[Group], title: str) -> tuple[pd.DataFrame, TextTable]:

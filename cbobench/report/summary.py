@@ -116,7 +116,7 @@ def summarise_groups(found: list[Group], shown: list[Quantity]) -> pd.DataFrame:
 
 def statistics(quantity: Quantity, values: Array) -> dict[str, Any]:
     """The `STATISTICS` of one quantity over seeds, (n,), by name; nothing of them is outside its bounds."""
-    defined, ordered = values[~np.isnan(values)], quantity.filled(values)  # these two differ where it is censored
+    defined, ordered = values[~np.isnan(values)], quantity.sortable(values)  # these two differ where it is censored
     result: dict[str, Any] = dict.fromkeys(STATISTICS, np.nan)
     result |= {"carried": is_carried_by_few(defined), "defined": len(defined)}
     if len(defined):
@@ -127,7 +127,7 @@ def statistics(quantity: Quantity, values: Array) -> dict[str, Any]:
         result |= {"low": float(low), "high": float(high)}
         low, high = interval(ordered, "median")
         found = {"median_low": low, "median_high": high, "q25": q25, "q75": q75}
-        # between a value and FAR there is no half: where half of the seeds have none, there is no finite median
+        # between a value and UNREACHED there is no half: where half of the seeds have none, there is no finite median
         result |= {name: restore_infinite(float(value)) for name, value in found.items()}
     return result
 

@@ -12,12 +12,12 @@ from typing import Any
 
 from cbobench.errors import printable
 from cbobench.report.formats import TextTable, render, terminal_width
-from cbobench.report.live import SURE, Caller, Live, PairState, View
+from cbobench.report.live import CONFIRM_SECONDS, Caller, Live, PairState, View
 from cbobench.words import count_noun, time_left
 
-LOOK, LOOK_AWAY = 2.0, 5.0  # seconds between two looks at a local folder, and at one in a bucket
-PLAIN = 30.0  # seconds between two lines where there is no terminal
-SHOWN = 5
+INTERVAL, REMOTE_INTERVAL = 2.0, 5.0  # seconds between looks at a local folder, and at a bucket
+LINE_INTERVAL = 30.0  # seconds between lines without a terminal
+LISTED = 5  # problems with missing seeds
 
 
 def command(where: str, once: bool, as_json: bool, hints: Callable[[], list[str]]) -> int:
@@ -34,17 +34,17 @@ def command(where: str, once: bool, as_json: bool, hints: Callable[[], list[str]
     """
     live = Live(where)
     view = live.look()
-    if once and live.doubtful:
-        time.sleep(SURE)
+    if once and live.uncertain:
+        time.sleep(CONFIRM_SECONDS)
         view = live.look()
     if not once and not as_json and sys.stdout.isatty() and view.state in ("playing", "silent"):
-        view = _drawn(live, view)
+        view = _draw_until_done(live, view)
     else:
-        said = -PLAIN
+        said = -LINE_INTERVAL
         while not once and view.state in ("playing", "silent"):
             if as_json:
                 print(json.dumps(as_object(view), ensure_ascii=False), flush=True)
-            elif time.monotonic() - said >= PLAIN:
+            elif time.monotonic() - said >= LINE_INTERVAL:
                 said = time.monotonic()
                 print("".join(summary(view)), flush=True)
             time.sleep(_pause(live))
@@ -59,10 +59,10 @@ def command(where: str, once: bool, as_json: bool, hints: Callable[[], list[str]
 
 
 def _pause(live: Live) -> float:
-    return LOOK if live.folder.local else LOOK_AWAY
+    return INTERVAL if live.folder.local else REMOTE_INTERVAL
 
 
-def _drawn(live: Live, view: View) -> View:
+def _draw_until_done(live: Live, view: View) -> View:
     """Draw a run on the terminal until it ends; the last view."""
     from rich.console import Console
     from rich.live import Live as Drawing
@@ -97,7 +97,7 @@ def text(view: View, height: int | None = None) -> str:
         height: lines that there are; None for any. Pairs that are over, or have not begun, are left out first.
     """
     lines = summary(view)
-    lines += [printable(f"  {_what(c)} {c}") for c in view.callers]
+    lines += [printable(f"  {_describe_role(c)} {c}") for c in view.callers]
     if view.orphans:
         lines.append(f"  !! nobody plays {count_noun(view.orphans, 'cell')} of the {_missing(view)} that are missing")
     if view.failures.total:
@@ -107,8 +107,8 @@ def text(view: View, height: int | None = None) -> str:
     return "\n".join([*lines, "", *_pairs(view.pairs, room), "", *compared])
 
 
-def _what(caller: Caller) -> str:
-    """Who leaves a file without cells, `cbobench compact`, plays nothing."""
+def _describe_role(caller: Caller) -> str:
+    """A call whose lease holds no cells, such as `cbobench compact`, plays nothing."""
     return "!!" if caller.state != "alive" else "played by" if caller.sign.driver.cells else "merged by"
 
 
@@ -139,8 +139,8 @@ def _comparison(view: View) -> list[str]:
         return [f"no seed is {'' if over else 'complete yet: none that is '}ok for every method of a problem"]
     whole = all(full == asked for _, _, full, asked in view.seeds)
     parts = [f"{problem}: {full} of {asked}" for problem, _, full, asked in view.seeds if full < asked]
-    more = f" and {len(parts) - SHOWN} more" if len(parts) > SHOWN else ""
-    about = f"{'' if over else 'so far, '}of seeds that are ok for every method ({'; '.join(parts[:SHOWN])}{more}):"
+    more = f" and {len(parts) - LISTED} more" if len(parts) > LISTED else ""
+    about = f"{'' if over else 'so far, '}of seeds that are ok for every method ({'; '.join(parts[:LISTED])}{more}):"
     return [*([] if whole else [printable(about)]), *view.comparison.render().splitlines()]
 
 

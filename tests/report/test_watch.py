@@ -96,11 +96,15 @@ def test_a_call_elsewhere_that_falls_silent_is_told(half, monkeypatch):
         looking = live.Live(half)
         assert looking.look().state == "playing"
         now = time.monotonic()
-        for after, state in ((live.QUIET - 1, "playing"), (live.QUIET + 1, "silent"), (EXPIRES_AFTER + 1, "idle")):
+        for after, state in (
+            (live.SILENT_SECONDS - 1, "playing"),
+            (live.SILENT_SECONDS + 1, "silent"),
+            (EXPIRES_AFTER + 1, "idle"),
+        ):
             monkeypatch.setattr(live.time, "monotonic", lambda after=after: now + after)
             view = looking.look()
             assert view.state == state, f"after {after} s"
-            assert live.QUIET < 30, "told within half a minute"
+            assert live.SILENT_SECONDS < 30, "told within half a minute"
         assert "ended without a word" in text(view)
         os.utime(file)
         assert looking.look().state == "playing", "it was the network"
@@ -117,17 +121,17 @@ def test_a_clock_alone_ends_no_watch(half, monkeypatch, capsys):
         for sign, state in ((behind, "idle"), (behind + 10, "playing")):
             os.utime(file, (behind, behind))
             looking = live.Live(half)
-            assert (looking.look().state, looking.doubtful) == ("silent", True)
+            assert (looking.look().state, looking.uncertain) == ("silent", True)
             os.utime(file, (sign, sign))
-            monkeypatch.setattr(live.time, "monotonic", lambda: now + live.SURE + 1)
-            assert (looking.look().state, looking.doubtful) == (state, False)
+            monkeypatch.setattr(live.time, "monotonic", lambda: now + live.CONFIRM_SECONDS + 1)
+            assert (looking.look().state, looking.uncertain) == (state, False)
             monkeypatch.undo()
         waited = []
         os.utime(file, (behind, behind))
         monkeypatch.setattr(live.time, "sleep", lambda seconds: waited.append(seconds) or os.utime(file))
         assert main(["watch", str(half), "--once"]) == 0
         assert capsys.readouterr().out.startswith("half: playing")
-        assert waited == [live.SURE]
+        assert waited == [live.CONFIRM_SECONDS]
     finally:
         file.unlink()
 
