@@ -1,4 +1,4 @@
-"""Action sets. A finite one is n actions with a covariance, with or without coordinates."""
+"""Action sets. A finite one has n actions with a covariance, with or without coordinates."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from numpy.typing import NDArray
 from cbobench.errors import CellFailure, Misuse
 from cbobench.gp.kernels import Array, Kernel, distances, pivoted_cholesky
 
-LARGEST = 10_000  # actions of which matrices (n, n) are formed, 0.8 GB each
-MOST_FEATURES = 2**26  # numbers of Phi of a set without a matrix, 0.5 GB
-LARGEST_RANK = 1024  # and its columns: finding them takes O(n r²)
+LARGEST = 10_000  # largest n for matrices (n, n), 0.8 GB each
+MOST_FEATURES = 2**26  # largest size of Phi of a set without a matrix, 0.5 GB
+LARGEST_RANK = 1024  # largest number of its columns, which cost O(n r²)
 
 
 class Finite:
@@ -20,8 +20,8 @@ class Finite:
 
     Args:
         covariance: k(x, x') of every pair, shape (n, n).
-        points: coordinates, shape (n, d), or None for actions that have none (sensors, stocks).
-        kernel_name: what the covariance is, for closed-form rates of the information gain ("given" has none).
+        points: coordinates, shape (n, d), or None for actions without coordinates (sensors, stocks).
+        kernel_name: the kernel, for closed-form rates of the information gain ("given" has none).
         names: a name per action, for figures and tables.
     """
 
@@ -36,7 +36,7 @@ class Finite:
         self.kernel_name = kernel_name
         self.names = names
         self._given = covariance
-        self._exceeds = 0  # the largest number that the rank is known to exceed
+        self._exceeds = 0  # the rank is known to exceed this number
 
     @staticmethod
     def at(
@@ -46,11 +46,11 @@ class Finite:
         names: tuple[str, ...] | None = None,
         points: Array | None = None,
     ) -> Finite:
-        """Actions under a kernel of coordinates; from 10,001 actions on, their covariance is not formed.
+        """Return actions under a kernel of coordinates; beyond `LARGEST` actions, without forming their covariance.
 
         Args:
-            where: what the kernel acts on, (n, d).
-            points: the actions' coordinates, where they are other ones.
+            where: the kernel's inputs, (n, d).
+            points: the actions' coordinates, if they differ from `where`.
         """
         points = where if points is None else points
         if len(where) > LARGEST:
@@ -77,7 +77,7 @@ class Finite:
 
     @property
     def units(self) -> Array:
-        """The coordinates in the unit cube, by their bounding box, (n, d)."""
+        """The coordinates scaled to the unit cube by their bounding box, (n, d)."""
         assert self.points is not None
         low, high = self.points.min(axis=0), self.points.max(axis=0)
         return np.asarray((self.points - low) / np.where(high > low, high - low, 1.0))
@@ -88,21 +88,21 @@ class Finite:
         return self._given.diagonal()
 
     def rows(self, some: NDArray[np.intp]) -> Array:
-        """k(x, x') of q actions with all, (q, n)."""
+        """Return k(x, x') of q actions with all, (q, n)."""
         return self._given[some]
 
     def between(self, left: NDArray[np.intp], right: NDArray[np.intp]) -> Array:
-        """k(x, x') of some actions, (a,), with others, (b,): (a, b)."""
+        """Return k(x, x') of some actions, (a,), with others, (b,): (a, b)."""
         return self._given[np.ix_(left, right)]
 
     def combine(self, weights: Array) -> Array:
-        """Σ_i a_i k(., x_i) at all actions, for q weight vectors a (q, n), one product each: (q, n)."""
+        """Return Σ_i a_i k(., x_i) at all actions, for q weight vectors a (q, n), one product each: (q, n)."""
         return np.matmul(weights[:, None, :], self._given)[:, 0]
 
     # Features -------------------------------------------------------------------------------------------------------
 
     def _find(self, most: int | None) -> Array | None:
-        """Phi (n, r), or None where r is above `most`."""
+        """Return Phi (n, r), or None if r exceeds `most`."""
         rows = pivoted_cholesky(self.prior, self._given.__getitem__, most)
         return None if rows is None else np.ascontiguousarray(rows.T)
 
@@ -117,7 +117,9 @@ class Finite:
         return self._found
 
     def rank_is_at_most(self, most: int) -> bool:
-        """Whether r <= `most`. Counts no further: all features of a rough kernel on 10,000 actions take minutes."""
+        """Return whether r <= `most`. Stops counting there: all features of a rough kernel on 10,000 actions take
+        minutes.
+        """
         if self._found is not None or most >= self.n:
             return self.features.shape[1] <= most
         if most > self._exceeds:
@@ -128,41 +130,41 @@ class Finite:
     # Metrics and norms ----------------------------------------------------------------------------------------------
 
     def check_pairs(self, what: str, instead: str) -> None:
-        """Raises `Misuse` where something (`what`) would compare all pairs of more actions than `LARGEST`."""
+        """Raise `Misuse` if something (`what`) would compare all pairs of more actions than `LARGEST`."""
         if self.n > LARGEST:
             size = f"{8e-9 * self.n**2:.0f} GB for {self.n:,} actions"
             raise Misuse(f"{what} compares all pairs of actions, {size}; allowed: {LARGEST:,} actions; {instead}")
 
     @cached_property
     def input_metric(self) -> Array | None:
-        """Euclidean distances (n, n), or None without coordinates."""
+        """Return Euclidean distances (n, n), or None without coordinates."""
         return None if self.points is None else distances(self.points, self.points)
 
     @cached_property
     def kernel_metric(self) -> Array:
-        """d_k(x, x') = sqrt(k(x,x) + k(x',x') - 2 k(x,x')), shape (n, n): |g(x) - g(x')| <= |g|_k d_k(x, x')."""
+        """Return d_k(x, x') = sqrt(k(x,x) + k(x',x') - 2 k(x,x')), shape (n, n): |g(x) - g(x')| <= |g|_k d_k(x, x')."""
         found = np.empty((self.n, self.n))
         for i, row in enumerate(found):
             row[:] = self._apart(i)
         return found
 
     def _apart(self, i: int) -> Array:
-        """A row of `kernel_metric`."""
+        """Return a row of `kernel_metric`."""
         return np.sqrt(np.maximum(self.prior[i] + self.prior - 2 * self.covariance[i], 0.0))
 
     @cached_property
     def steepness(self) -> float:
-        """The largest d_k(x, x') / |x - x'| over pairs of different points."""
+        """Return the largest d_k(x, x') / |x - x'| over pairs of different points."""
         assert self.input_metric is not None
         each = ((self._apart(i)[away > 0] / away[away > 0]) for i, away in enumerate(self.input_metric))
         return max(float(ratios.max(initial=0.0)) for ratios in each)
 
     def norm(self, values: Array) -> Array:
-        """RKHS norms of functions given by their values, shape (..., n) to (...).
+        """Return RKHS norms of functions given by their values, shape (..., n) to (...).
 
-        Least squares in feature space. A function that the features reach to a relative 1e-5 (a constant under an SE
-        kernel of numerical rank 19: 1e-7) gets the norm of its neighbour there; one that they do not reach is not in
-        the space, and its norm is infinite.
+        Least squares in feature space. A function that the features approximate to a relative 1e-5 gets the norm of
+        that approximation (a constant under an SE kernel of numerical rank 19: 1e-7). Any other function is not in the
+        space, and its norm is infinite.
         """
         flat = values.reshape(-1, self.n).T
         weights, *_ = np.linalg.lstsq(self.features, flat, rcond=None)
@@ -175,8 +177,8 @@ class Scattered(Finite):
     """A large set: features come from coordinates, and no matrix (n, n) is formed.
 
     Args:
-        where: what the kernel acts on, (n, d).
-        kernel: of these.
+        where: the kernel's inputs, (n, d).
+        kernel: the kernel of these.
         points, kernel_name, names: as of `Finite`.
 
     Raises:
@@ -218,7 +220,7 @@ class Scattered(Finite):
         return self.features.shape[1] <= most
 
     def _find(self, most: int | None) -> Array:
-        """Phi as a view of Phi^T (r, n), which is what posteriors multiply with."""
+        """Return Phi as a view of Phi^T (r, n), with which posteriors multiply."""
         allowed = min(LARGEST_RANK, MOST_FEATURES // self.n)
         rows = pivoted_cholesky(self.prior, lambda i: self.rows(np.array([i]))[0], allowed)
         if rows is None:
@@ -230,21 +232,21 @@ class Scattered(Finite):
 
 
 def break_ties(score: Array, coin: NDArray[np.float64]) -> NDArray[np.intp]:
-    """The best action of every replicate, ties broken at random.
+    """Return the best action of every replicate, ties broken at random.
+
+    A stationary prior makes round 1 a total tie, and truncation makes more ties: a plain argmax would always favour the
+    lowest index.
 
     Args:
         score: (S, n).
-        coin: a uniform draw per replicate, (S,); it picks among equally good actions.
+        coin: a uniform draw per replicate, (S,), which picks among equally good actions.
 
     Raises:
         CellFailure: a score is not a number, or every score of a replicate is minus infinity.
-
-    A stationary prior makes round 1 a total tie, and truncation makes more of them: a plain argmax would
-    always give the lowest index a free ride.
     """
     replicates, n = score.shape
     rows = n * np.arange(replicates)
-    best = score.argmax(axis=1)  # of a row with a NaN, its position
+    best = score.argmax(axis=1)  # in a row with a NaN, its position
     top = score.take(rows + best)
     if not (top > -np.inf).all():
         s = int((~(top > -np.inf)).argmax())

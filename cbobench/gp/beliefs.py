@@ -1,4 +1,4 @@
-"""Beliefs about functions at k candidates, and exploration strategies: one estimate of a function from a belief.
+"""Beliefs about functions at k candidates, and exploration strategies, which estimate a function from a belief.
 
 Draws are fixed for the round (`begin`), so that the candidates' scores and the played action see the same Z_t or the
 same sample path. Zhou & Ji (2022): Definition 1 (UCB, Thompson), Definition 2 and Appendix C (RandGP-UCB).
@@ -27,7 +27,7 @@ class FunctionBelief:
         mean: posterior means.
         deviation: latent posterior standard deviations; broadcasts against `mean` (functions share it).
         width: the confidence width beta_t, (S, 1) or (S, m, 1); one deviation for methods that set none.
-        path: a zero-mean joint sample with the posterior covariance, drawn for this round; None unless asked for.
+        path: a zero-mean joint sample with the posterior covariance, drawn for this round; None unless requested.
     """
 
     mean: Array
@@ -58,14 +58,14 @@ class Belief:
 
 
 class AtPlayed:
-    """Cuts a belief over all n actions down to the played one (k = 1); holds the index arithmetic."""
+    """Restricts a belief over all n actions to the played one (k = 1); holds the index arithmetic."""
 
     def __init__(self, replicates: int, constraints: int, n: int) -> None:
         self.rows = n * np.arange(replicates)
         self.stacks = n * np.arange(replicates * constraints).reshape(replicates, constraints)
 
     def __call__(self, belief: Belief, actions: NDArray[np.intp]) -> Belief:
-        """The belief at one action per replicate: f arrays (S, 1), g arrays (S, m, 1)."""
+        """Return the belief at one action per replicate: f arrays (S, 1), g arrays (S, m, 1)."""
         row = (self.rows + actions)[:, None]
         f = _take(belief.f, row, row)
         stack = (self.stacks + actions[:, None])[:, :, None]
@@ -101,40 +101,42 @@ class Explore:
     joint: ClassVar[bool] = False
 
     def start(self, streams: Streams, role: str, shape: tuple[int, ...], rank: int) -> None:
-        """Take the streams of this strategy; `rank` is the length of the posterior's z."""
+        """Set the streams of this strategy; `rank` is the length of the posterior's z."""
 
     def begin(self, t: int) -> None:
-        """Draw what round t needs."""
+        """Draw the random numbers of round t."""
 
     def path(self, posterior: Posterior, first: int) -> Array | None:
-        """A zero-mean joint sample over all actions for this round, for strategies that use one.
+        """Return a zero-mean joint sample over all actions for this round, for strategies that use one.
 
         Args:
-            first: index in the posterior of the first function explored: 0 for f, 1 for g_1.
+            first: index in the posterior of the first explored function: 0 for f, 1 for g_1.
         """
         return None
 
     def __call__(self, belief: FunctionBelief) -> Array:
-        """A fresh array, the shape of `belief.mean`."""
+        """Return the estimate as a fresh array, the shape of `belief.mean`."""
         raise NotImplementedError
 
     # What the theory says of it, for one function (Zhou & Ji 2022, Assumption 3 and Appendix H) ---------------------
 
     @property
     def multiple(self) -> Array | float | None:
-        """What it adds to the mean this round, in units of β σ(x), () or `shape`; None where no number says it."""
+        """Return its offset from the mean this round, in units of β σ(x), () or `shape`; None if no number describes
+        it.
+        """
         raise NotImplementedError
 
     def concentration(self, t: int, n: int) -> float:
-        """c^(2) of E^conc in units of β, for n actions: |estimate - mean| <= c^(2) σ at all of them."""
+        """Return c^(2) of E^conc in units of β, for n actions: |estimate - mean| <= c^(2) σ at all of them."""
         raise NotImplementedError
 
     def misses(self, t: int) -> float:
-        """How likely E^conc fails at most in round t: its share of p_{2,t}."""
+        """Return an upper bound on the probability that E^conc fails in round t: its share of p_{2,t}."""
         return 0.0
 
     def optimism(self) -> float:
-        """How likely E^anti holds at least: its factor of p_3."""
+        """Return a lower bound on the probability of E^anti: its factor of p_3."""
         return 1.0
 
 

@@ -1,4 +1,4 @@
-"""Continuous action sets: a box, its fixed candidates, and where they lie."""
+"""Continuous action sets: a box, its fixed candidates, and their coordinates."""
 
 from __future__ import annotations
 
@@ -16,20 +16,22 @@ from cbobench.gp.actions import Finite
 from cbobench.gp.kernels import RIDGE, Array, Matern, SquaredExponential, StationaryName, smooth_norm, stationary
 from cbobench.gp.mesh import Mesh, resolving
 
-POINTS = 1024  # where norms are taken
-UNKNOWN = 0.9  # of the prior variance; SE, lengthscale 0.2: 0.02 in four dimensions, 0.82 in seven; 0.05: 0.99 in four
+POINTS = 1024  # points at which norms are computed
+UNKNOWN = (
+    0.9  # share of the prior variance; SE, lengthscale 0.2: 0.02 in four dimensions, 0.82 in seven; 0.05: 0.99 in four
+)
 
 
 @dataclass(frozen=True)
 class Box:
-    """All points between two corners. The kernel acts on the unit cube [0, 1]^d, onto which the box is scaled.
+    """All points between two corners. The kernel acts on the unit cube [0, 1]^d, to which the box is scaled.
 
     Args:
         low, high: corners, (d,) each.
         kernel_name: a stationary kernel.
         lengthscale: in units of the sides.
-        size: how many candidates an acquisition function is first evaluated at, where no mesh takes their place.
-        meshed: whether one may.
+        size: number of candidates at which an acquisition function is first evaluated, unless a mesh replaces them.
+        meshed: whether a mesh may replace them.
     """
 
     low: Array
@@ -49,7 +51,7 @@ class Box:
 
     @cached_property
     def mesh(self) -> Mesh | None:
-        """Where the kernel is so smooth that its values on a mesh say all about a posterior: that mesh."""
+        """A mesh, if the kernel is so smooth that its values on the mesh determine a posterior; else None."""
         return resolving(self.d, self.lengthscale) if self.meshed and self.kernel_name == "se" else None
 
     @cached_property
@@ -59,29 +61,30 @@ class Box:
 
     @cached_property
     def candidates(self) -> Array:
-        """In the unit cube, (M, d): the points of the mesh, or scattered ones."""
+        """Candidates in the unit cube, (M, d): the points of the mesh, or scattered ones."""
         return self.scattered if self.mesh is None else self.mesh.points
 
     @property
     def spacing(self) -> float:
-        """How far apart neighbouring candidates are."""
+        """Distance between neighbouring candidates."""
         return float(self.size ** (-1 / self.d)) if self.mesh is None else self.mesh.spacing
 
     def unit(self, points: Array) -> Array:
-        """Points of the box (..., d) in the unit cube."""
+        """Scale points of the box (..., d) to the unit cube."""
         return np.asarray((points - self.low) / (self.high - self.low))
 
     def scale(self, units: Array) -> Array:
-        """Points of the unit cube (..., d) in the box, never outside it."""
+        """Scale points of the unit cube (..., d) to the box, never outside it."""
         return np.clip(self.low + units * (self.high - self.low), self.low, self.high)
 
     @cached_property
     def grid(self) -> Finite:
-        """The scattered points as a finite action set: where sample paths are maximised."""
+        """The scattered points as a finite action set, on which sample paths are maximised."""
         return finite(self.scale(self.scattered), self)
 
     def norm(self, formula: Callable[[Array], Array]) -> Array:
-        """Regularised RKHS norms of functions given by a formula, points (n, d) of the box to values (n, p): (p,).
+        """Return regularised RKHS norms of functions given by a formula, from points (n, d) of the box to values (n,
+        p): (p,).
 
         A formula need not be in the kernel's space (no polynomial is in an SE kernel's), where its norm is infinite. So
         this is the norm of the function h of the space that minimises, over the first 1,024 points of a Sobol sequence,
@@ -89,8 +92,8 @@ class Box:
             Σ (formula - h)² + 1e-4 |h|_k²,
 
         whatever `size` is (see `smooth_norm`). In two dimensions and from lengthscale 0.05 on, more points would change
-        it by a few per cent; where points leave much of the prior variance between them (short lengthscales, many
-        dimensions) it is a number for these points. Where that is more than `UNKNOWN` of it, the norm is infinite.
+        it by a few per cent. If the points leave much of the prior variance between them (short lengthscales, many
+        dimensions), it depends on these points; beyond the share `UNKNOWN`, the norm is infinite.
         """
         values = formula(self.scale(sobol(self.d, POINTS))).T
         return _norms(self.kernel, self.d, values.shape, values.tobytes()).copy()
@@ -108,13 +111,13 @@ def _norms(kernel: SquaredExponential | Matern, d: int, shape: tuple[int, int], 
 
 
 def finite(points: Array, box: Box) -> Finite:
-    """Points of a box (n, d) as a finite action set with the box's kernel."""
+    """Return points of a box (n, d) as a finite action set with the box's kernel."""
     units = box.unit(points)
     return Finite.at(units, box.kernel, box.kernel_name, points=points)
 
 
 def sobol(d: int, size: int) -> Array:
-    """The first `size` points of a Sobol sequence in [0, 1)^d, shifted by half a step so that none is a corner.
+    """Return the first `size` points of a Sobol sequence in [0, 1)^d, shifted by half a step so that none is a corner.
 
     One fixed set, the same for every seed and method.
     """
@@ -125,15 +128,15 @@ def sobol(d: int, size: int) -> Array:
 
 
 def scrambled_points(d: int, size: int, generator: np.random.Generator) -> Array:
-    """The first `size` points of a Sobol sequence in [0, 1)^d that a generator scrambles (Owen 1998), (size, d)."""
+    """Return the first `size` points of a Sobol sequence in [0, 1)^d, scrambled (Owen 1998), (size, d)."""
     return np.asarray(scrambled_sobol(d, generator).random_base2(int(np.ceil(np.log2(size))))[:size])
 
 
 def scrambled_sobol(d: int, generator: np.random.Generator) -> Any:
-    """SciPy's Sobol sequence, scrambled by a generator."""
+    """Return SciPy's Sobol sequence, scrambled by a generator."""
     from scipy.stats import qmc
 
-    newer = "rng" in signature(qmc.Sobol).parameters  # from SciPy 1.15 on, which is about to warn of `seed`
+    newer = "rng" in signature(qmc.Sobol).parameters  # SciPy 1.15 renames `seed`
     return qmc.Sobol(d, scramble=True, **{"rng" if newer else "seed": generator})
 
 
@@ -143,12 +146,12 @@ DesignName = Literal["sobol", "random"]
 def design(
     actions: Finite | Box, name: DesignName, count: int, generators: Sequence[np.random.Generator]
 ) -> NDArray[Any]:
-    """The first `count` actions of S replicates: indices (count, S) of a finite set, or points (count, S, d) of a box.
+    """Return the first `count` actions of S replicates: indices (count, S) of a finite set, or points (count, S, d) of
+    a box.
 
-    `sobol`: the actions nearest to a Sobol sequence that each generator scrambles anew, none twice; without
-    coordinates, random ones. `random`: uniform, none twice. Of a box both take scattered candidates, so that a method
-    that samples paths at these learns from the same actions as all others. Designs of different seeds are independent:
-    they share a point as often as chance has it.
+    `sobol`: the actions nearest to a Sobol sequence that each generator scrambles anew, none twice; random ones without
+    coordinates. `random`: uniform, none twice. On a box both use scattered candidates, so that a method that samples
+    paths there learns from the same actions as all others. Designs of different seeds are independent.
 
     Raises:
         Misuse: the set has fewer actions, or the box fewer candidates.
@@ -157,7 +160,7 @@ def design(
 
 
 def check_design(actions: Finite | Box, count: int) -> None:
-    """Raises `Misuse` where there are too few actions, or candidates, for so many rounds."""
+    """Raise `Misuse` if there are fewer actions, or candidates, than rounds of the design."""
     most, what = (actions.n, "actions") if isinstance(actions, Finite) else (actions.size, "candidates")
     if count > most:
         raise Misuse(f"an initial design of {count} rounds, but there are {most} {what}; give fewer rounds")
@@ -176,7 +179,7 @@ def _one(actions: Finite | Box, name: DesignName, count: int, generator: np.rand
 
 
 def nearest(points: Array, targets: Array) -> NDArray[np.intp]:
-    """The nearest of points (n, d) to each target (k, d) that no earlier target has taken, (k,)."""
+    """Return the nearest of points (n, d) to each target (k, d) that no earlier target has taken, (k,)."""
     free, found = np.ones(len(points), dtype=bool), np.empty(len(targets), dtype=np.intp)
     for i, target in enumerate(targets):
         found[i] = np.where(free, ((points - target) ** 2).sum(axis=1), np.inf).argmin()

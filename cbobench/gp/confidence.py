@@ -57,13 +57,13 @@ class Width:
         self.constant: Array | None = None
         log = np.log(events / alpha)
         if isinstance(form, (int, float)):
-            self.constant = np.full_like(bound, float(form))  # a number is meant as it stands: no scale
+            self.constant = np.full_like(bound, float(form))  # a number is used as it is, without the scale
         self.bound = scale * bound
         self.slope = scale * np.sqrt(2.0) * noise / (np.sqrt(lam) if form == "self-normalised" else 1.0)
         self.offset = log if form == "self-normalised" else 1.0 + log
 
     def at(self, gain: Array) -> Array:
-        """Widths (S, F) of the round after a gain of gamma_{t-1}, (S,), or (S, F) where functions have their own."""
+        """Return widths (S, F) of the round after a gain of gamma_{t-1}, (S,), or (S, F) if each function has one."""
         if self.constant is not None:
             return self.constant
         root = np.sqrt(gain + self.offset)
@@ -74,7 +74,9 @@ GainName = Literal["played", "greedy", "rate"]
 
 
 def greedy_gain(actions: Finite | Box, lam: float, horizon: int) -> Array:
-    """Upper bounds of gamma_0, ..., gamma_T, shape (T + 1,): greedy gains / (1 - 1/e); a box by its candidates."""
+    """Return upper bounds of gamma_0, ..., gamma_T, shape (T + 1,): greedy gains / (1 - 1/e); on a box over its
+    candidates.
+    """
     if isinstance(actions, Box):
         actions = actions.grid
     posterior = FeaturePosterior(actions.features, lam, 1, 1, actions.prior)
@@ -87,10 +89,10 @@ def greedy_gain(actions: Finite | Box, lam: float, horizon: int) -> Array:
 
 
 def gain_rate(actions: Finite | Box, horizon: int) -> Array:
-    """The papers' orders of gamma_0, ..., gamma_T, shape (T + 1,).
+    """Return the papers' orders of gamma_0, ..., gamma_T, shape (T + 1,).
 
-    (ln t)^(d+1) for the SE kernel, d ln t for the linear one (Srinivas et al. 2010), and
-    t^(d/(2 nu + d)) for a Matérn kernel (Vakili et al. 2021, without the logarithm).
+    (ln t)^(d+1) for the SE kernel, d ln t for the linear one (Srinivas et al. 2010), and t^(d/(2 nu + d)) for a Matérn
+    kernel (Vakili et al. 2021, without the logarithm).
 
     Raises:
         Misuse: the covariance is a given matrix, for which no rate is known.

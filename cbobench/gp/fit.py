@@ -20,14 +20,14 @@ import numpy as np
 from cbobench.gp.kernels import Array
 from cbobench.gp.posteriors.factor import lapack
 
-MOST = 256  # observations: later ones thin out the earlier ones evenly
+MOST = 256  # largest number of observations in a fit; beyond it they are thinned evenly
 STEPS = 50
-EVERY, GROWTH = 30, 1.1  # a fit after each of so many observations, then whenever there are so many times as many
+EVERY, GROWTH = 30, 1.1  # a fit after each of the first observations, then after each growth by this factor
 SHORTEST, LONGEST = 0.025, 100.0
 LEAST_NOISE, MOST_NOISE = 1e-8, 1.0
 SCALE_PRIOR = (0.0, 1.0)
 NOISE_PRIOR = (-9.0, 3.0)
-WIDTH = math.sqrt(3)  # of the prior of a lengthscale's logarithm
+WIDTH = math.sqrt(3)  # standard deviation of the prior of a log lengthscale
 
 
 @dataclass(frozen=True)
@@ -48,20 +48,20 @@ class Fitted:
 
 
 def due(count: int, last: int) -> bool:
-    """Whether to fit with so many observations, the last fit having been at `last`."""
+    """Return whether to fit now, after a last fit at `last` observations."""
     return count > 1 and (count <= EVERY or count >= GROWTH * last)
 
 
 def modal_lengthscale(d: int) -> float:
-    """Where a lengthscale's prior has its mode: there it is before anything is known."""
+    """Return the mode of a lengthscale's prior, used before any observation."""
     return float(math.exp(math.sqrt(2) + math.log(d) / 2 - WIDTH**2))
 
 
 def fit(points: Array, values: Array, before: Fitted | None, noise: float | None = None) -> Fitted:
-    """The most probable hyperparameters, by L-BFGS from those before and from the priors' modes.
+    """Return the most probable hyperparameters, by L-BFGS from the last fit and from the priors' modes.
 
-    The density has several local maxima; of what both starts find the higher one is taken, which may not be the
-    highest: of 400 fits of `cei` on the boxes here 5 missed it by over 0.01 (0.5 at most), against 40 more starts.
+    The density has several local maxima. The higher one of both starts is taken, which may not be the highest: of 400
+    fits of `cei` on the boxes here, 5 missed it by over 0.01 (0.5 at most), compared with 40 more starts.
 
     Args:
         points: of the unit cube, (c, d), c > 1.
@@ -106,7 +106,7 @@ class Objective:
         self.values, self.noise = values, noise
         self.low = np.tril_indices(self.n, -1)
         self.squares = np.ascontiguousarray(((points[self.low[0]] - points[self.low[1]]) ** 2).T)  # (d, pairs)
-        # Normal laws of logarithms: middle, width, and 1 where the density is one of what they are logarithms of.
+        # Normal laws of logarithms: mean, deviation, and 1 for a density of the variable itself.
         laws = [(math.sqrt(2) + math.log(self.d) / 2, WIDTH, 1.0)] * self.d + [(*SCALE_PRIOR, 0.0)]
         laws += [(*NOISE_PRIOR, 1.0)] if noise is None else []
         self.location, self.width, self.density = np.array(laws).T

@@ -25,16 +25,16 @@ class Kernel(Protocol):
         ...
 
 
-AT_ONCE = 2**18  # pairs of points: what is made of them on the way to a matrix stays small
+AT_ONCE = 2**18  # pairs of points per batch, so that intermediate arrays stay small
 
 
 def distances(left: Array, right: Array) -> Array:
-    """Euclidean distances of rows, shape (a, b)."""
+    """Return Euclidean distances of rows, shape (a, b)."""
     return of_distances(left, right, lambda r: r)
 
 
 def of_distances(left: Array, right: Array, profile: Callable[[Array], Array]) -> Array:
-    """A function of the Euclidean distances of rows, shape (a, b), a few rows at a time."""
+    """Return a function of the Euclidean distances of rows, shape (a, b), a few rows at a time."""
     found, step = np.empty((len(left), len(right))), max(1, AT_ONCE // max(1, len(right)))
     for i in range(0, len(left), step):
         found[i : i + step] = profile(np.sqrt(((left[i : i + step, None, :] - right[None, :, :]) ** 2).sum(axis=2)))
@@ -42,7 +42,7 @@ def of_distances(left: Array, right: Array, profile: Callable[[Array], Array]) -
 
 
 def squared_lengths(delta: Array) -> Array:
-    """Squared lengths of vectors (..., d); NumPy's sum over a short last axis takes four times as long."""
+    """Return squared lengths of vectors (..., d); NumPy's sum over a short last axis takes four times as long."""
     total = delta[..., 0] ** 2
     for i in range(1, delta.shape[-1]):
         total += delta[..., i] ** 2
@@ -120,26 +120,26 @@ class Linear:
 
 
 def stationary(name: StationaryName, lengthscale: float) -> SquaredExponential | Matern:
-    """The stationary kernel of that name."""
+    """Return the stationary kernel of that name."""
     return SquaredExponential(lengthscale) if name == "se" else Matern(SMOOTHNESS[name], lengthscale)
 
 
 def kernel(name: KernelName, lengthscale: float) -> Kernel:
-    """The kernel of that name; `lengthscale` does nothing for the linear one."""
+    """Return the kernel of that name; the linear one ignores `lengthscale`."""
     return Linear() if name == "linear" else stationary(name, lengthscale)
 
 
-EIGENVALUES = 1000  # rows of a matrix whose eigenvalues are looked at, which takes a fraction of a second
+EIGENVALUES = 1000  # largest matrix whose eigenvalues are checked, in a fraction of a second
 
 
 def check_covariance(matrix: Array, what: str) -> Array:
-    """The matrix, symmetrised, if it is a covariance with k(x, x) <= 1."""
+    """Return the matrix, symmetrised, if it is a covariance with k(x, x) <= 1."""
     refuse_covariance(matrix, what, len(matrix))
     return (matrix + matrix.T) / 2
 
 
 def refuse_covariance(matrix: Array, what: str, eigenvalues: int = EIGENVALUES) -> None:
-    """Refuse a matrix that is no covariance with k(x, x) <= 1; eigenvalues only of matrices with at most so many rows.
+    """Refuse a matrix that is no covariance with k(x, x) <= 1; checks eigenvalues only up to `EIGENVALUES` rows.
 
     Raises:
         Misuse: not square, not finite, not symmetric, not positive semi-definite, or a diagonal above 1.
@@ -167,10 +167,10 @@ RIDGE = 1e-4
 
 
 def smooth_norm(covariance: Array, values: Array) -> Array:
-    """RKHS norms of regularised interpolants of functions given by their values, shape (..., n) to (...).
+    """Return RKHS norms of regularised interpolants of functions given by their values, shape (..., n) to (...).
 
-    The norm of the h that minimises Σ (value - h)² + 1e-4 |h|², over the points there are: a heuristic. What is
-    measured, or given by a formula, need not be in the kernel's space; its interpolant's norm grows with every digit.
+    The norm of the h that minimises Σ (value - h)² + 1e-4 |h|² over the given points: a heuristic. Measured or formula
+    values need not be in the kernel's space; the norm of an exact interpolant would grow with every digit.
     """
     flat = values.reshape(-1, len(covariance)).T
     weights = np.linalg.solve(covariance + RIDGE * np.eye(len(covariance)), flat)
@@ -179,11 +179,13 @@ def smooth_norm(covariance: Array, values: Array) -> Array:
 
 
 RELATIVE_TRACE = 1e-13
-INDEFINITE = 1e-6  # of the largest variance: what may be rounding in a matrix that someone has written down
+INDEFINITE = 1e-6  # relative to the largest variance: rounding in a matrix that someone has typed
 
 
 def features(covariance: Array, most: int | None = None, tolerance: float = RELATIVE_TRACE) -> Array | None:
-    """Features Phi (n, r) with Phi Phi^T = covariance; None as soon as r is above `most` (see `pivoted_cholesky`)."""
+    """Return features Phi (n, r) with Phi Phi^T = covariance; None as soon as r exceeds `most` (see
+    `pivoted_cholesky`).
+    """
     rows = pivoted_cholesky(covariance.diagonal(), covariance.__getitem__, most, tolerance)
     return None if rows is None else np.ascontiguousarray(rows.T)
 
@@ -191,22 +193,23 @@ def features(covariance: Array, most: int | None = None, tolerance: float = RELA
 def pivoted_cholesky(
     diagonal: Array, row: Callable[[int], Array], most: int | None = None, tolerance: float = RELATIVE_TRACE
 ) -> Array | None:
-    """Features by rank, Phi^T (r, n) with Phi Phi^T = K, by pivoted Cholesky from the r rows of K that it asks for.
+    """Return features by rank, Phi^T (r, n) with Phi Phi^T = K, by pivoted Cholesky from the r rows of K that it
+    requests.
 
-    The loop stops when the trace that is left falls under `tolerance` times the whole: r is 19 for the SE kernel with
+    The loop stops when the remaining trace falls under `tolerance` times the whole: r is 19 for the SE kernel with
     lengthscale 0.2 on 100 points of [0, 1], and n for a kernel of full rank.
 
     Args:
         diagonal: of K, (n,).
-        row: a row of K, (n,).
-        most: None is returned as soon as r is above it.
+        row: returns a row of K, (n,).
+        most: None is returned as soon as r exceeds it.
 
     Raises:
         Misuse: K is not positive semi-definite, as far as these rows tell.
     """
     left, n, largest = diagonal.copy(), len(diagonal), diagonal.max(initial=0.0)
     whole, r = left.sum(), 0
-    rows = np.empty((n if most is None else min(n, most), n))  # of which only what is written takes memory
+    rows = np.empty((n if most is None else min(n, most), n))  # only written rows take memory
     while r < n and left.sum() > tolerance * whole:
         if r == most:
             return None
@@ -226,8 +229,8 @@ def pivoted_cholesky(
 
 
 def covariances(kernel: SquaredExponential | Matern, left: Array, right: Array) -> Array:
-    """Of points (..., a, d) with others (..., b, d), in units of lengthscales: (..., a, b)."""
+    """Return covariances of points (..., a, d) with others (..., b, d), in units of lengthscales: (..., a, b)."""
     squared = np.square(left[..., :, None, 0] - right[..., None, :, 0])
-    for i in range(1, left.shape[-1]):  # so that no array has all coordinates of all pairs
+    for i in range(1, left.shape[-1]):  # one coordinate at a time, to save memory
         squared += np.square(left[..., :, None, i] - right[..., None, :, i])
     return kernel.profile(squared)

@@ -28,14 +28,14 @@ from cbobench.gp.posteriors.base import VARIANCE_FLOOR, Jet, Mask
 from cbobench.gp.sqp import BESIDE, Climbs, best_step, may_kinks_meet, neighbours, pick, rank_values
 from cbobench.gp.taylor import Taylor, taylor
 
-STEPS = 24  # at most
-MEMORY = 8  # steps of which the values are remembered
-PATIENCE = 3  # steps without a gain before going back (a watchdog: a good step along a kink may look worse at first)
-TOLERANCE = 1e-6  # a step this short ends a climb, in units of the cube: its error in the score is of second order
+STEPS = 24  # largest number of steps
+MEMORY = 8  # steps whose values are remembered
+PATIENCE = 3  # steps without a gain before going back: a good step along a kink may look worse at first
+TOLERANCE = 1e-6  # a shorter step ends a climb, in units of the cube; its error in the score is of second order
 # So near to a better climb another one ends, in units of the first steps; and to one that has ended, at most so near.
 NEAR, NEAR_ENDED, NEAREST = 0.03, 0.25, 0.01
-LOWEST = -1e300  # the value of a climb that is not made
-WALL = 1e5  # what an infinite price counts as while climbing
+LOWEST = -1e300  # value of a climb that is not made
+WALL = 1e5  # stands for an infinite price while climbing
 
 Scorer = Callable[[Array, Array, Array], Parts]
 """Parts from means (S, p, k) and variances (S, k) or (S, p, k) at points (S, k, d) of the unit cube."""
@@ -43,12 +43,13 @@ Scorer = Callable[[Array, Array, Array], Parts]
 
 @dataclass(frozen=True)
 class Pace:
-    """How many climbs go on, and for how long.
+    """How many climbs continue, and for how long.
 
     Attributes:
-        field: after so many steps so many go on, the best ones.
-        split: then, on kinks, climbs next to the best one begin: maxima on a kink may lie close together.
-        gains, over: a climb ends when so many times its gain over the last steps would not bring it to the best one.
+        field: number of best climbs that continue, by step.
+        split: the step after which, on kinks, climbs start next to the best one: maxima on a kink may lie close
+            together.
+        gains, over: a climb ends if this multiple of its gain over the last steps would not bring it to the best one.
     """
 
     field: dict[int, int]
@@ -71,14 +72,15 @@ def polish(
 
     Args:
         score: the round's score in parts, as a function of beliefs.
-        jet: beliefs with two derivatives at points (S, q, d) of the unit cube, where a mask (S, q) asks for them.
-        points: where to start, (S, q, d).
+        jet: returns beliefs with two derivatives at points (S, q, d) of the unit cube, where a mask (S, q) asks for
+            them.
+        points: starts, (S, q, d).
         radius: the longest first step, in units of the cube.
-        rough: whether beliefs have cusps, so that it takes longer to tell which climb is the best one.
+        rough: whether beliefs have cusps, so that it takes longer to tell which climb is the best.
 
     Returns:
-        The best that is found, points (S, at most q, d) and their scores: how many is fixed beforehand, so that no
-        replicate depends on those beside it. Never worse than the start.
+        The best points found, (S, at most q, d), and their scores, never worse than the starts. Their number is fixed
+        beforehand, so that no replicate depends on those beside it.
     """
     layout = taylor(points.shape[2])
     climbs, price = _begin(score, jet, points, layout, radius)
@@ -93,7 +95,7 @@ def polish(
         if taken == pace.split and m:
             best = climbs.best[np.arange(len(points)), climbs.value.argmax(axis=1)]
             climbs = climbs.joined(_begin(score, jet, neighbours(best, BESIDE * radius), layout, radius)[0])
-        if not climbs.done.all():  # else the field still thins out: what is returned depends on no other replicate
+        if not climbs.done.all():  # otherwise the field still thins out: the result depends on no other replicate
             _step(climbs, score, jet, price, layout, taken, radius, pace)
     return climbs.best, climbs.value
 
@@ -101,7 +103,7 @@ def polish(
 def _begin(
     score: Scorer, jet: Callable[[Array, Mask], Jet], points: Array, layout: Taylor, radius: float
 ) -> tuple[Climbs, Array]:
-    """Climbs from points (S, q, d), and the prices of the score, (S, m)."""
+    """Return climbs from points (S, q, d), and the prices of the score, (S, m)."""
     order = np.arange(points.shape[1])
     same = (points[:, :, None] == points[:, None]).all(axis=3) & (order < order[:, None])
     once = ~same.any(axis=2)
@@ -132,9 +134,9 @@ def _step(
     radius: float,
     pace: Pace,
 ) -> None:
-    """One step of all climbs that are not done."""
+    """Make one step of all climbs that are not done."""
     going = ~climbs.done
-    back = climbs.patience > 0  # a second-order correction: only back to the kinks
+    back = climbs.patience > 0  # a second-order correction, only back to the kinks
     step, found = best_step(climbs, price, layout, back)
     climbs.multipliers = np.where(back[..., None], climbs.multipliers, found)
     climbs.points = np.minimum(np.maximum(climbs.points + step, 0.0), 1.0)
@@ -148,7 +150,7 @@ def _step(
     climbs.value = np.where(better, reached, climbs.value)
     climbs.at_best = np.where(better[..., None, None], climbs.models, climbs.at_best)
     lost = climbs.patience >= PATIENCE
-    bent = (climbs.multipliers > 0).any(axis=2)  # else there is no kink to go back to
+    bent = (climbs.multipliers > 0).any(axis=2)  # otherwise there is no kink to go back to
     lost |= (climbs.patience > 0) & ~bent
     if lost.any():
         shrunk = np.maximum(np.minimum(climbs.reach, climbs.length) / 6, 1e-12)
@@ -165,7 +167,7 @@ def _step(
 
 
 def _follows(climbs: Climbs, radius: float) -> Mask:
-    """Which climbs (S, q) have a better one so near that they end where it ends."""
+    """Return which climbs (S, q) have a better one so near that they would end where it ends."""
     value, order = climbs.value, np.arange(climbs.value.shape[1])
     better = value[:, None, :] > value[:, :, None]
     better |= (value[:, None, :] == value[:, :, None]) & (order < order[:, None])
@@ -175,7 +177,7 @@ def _follows(climbs: Climbs, radius: float) -> Mask:
 
 
 def _model(score: Scorer, here: Jet, points: Array, layout: Taylor) -> tuple[Array, Array, Array]:
-    """The score at the points, (S, q), models of its parts (S, q, 1 + m, n), and prices (S, m).
+    """Return the score at the points, (S, q), models of its parts (S, q, 1 + m, n), and prices (S, m).
 
     Derivatives of the score in terms of beliefs are differences of the beliefs' models.
     """
@@ -196,37 +198,39 @@ def _model(score: Scorer, here: Jet, points: Array, layout: Taylor) -> tuple[Arr
     return value, np.matmul(values, layout.models), price
 
 
-PEAKS = 8  # of every form of the score in two dimensions and more, half as many in one
-MANY = 4  # times as many where scores have kinks in three dimensions or more, twice that where many may meet
-NEIGHBOURS = 20  # of a candidate, at most
-ASIDE = 1.5  # so near to a side, in units of the spacing, a peak is moved onto it
-FEW = 4  # dimensions in which all combinations of sides are looked at
+PEAKS = 8  # peaks of every form of the score in two or more dimensions, half as many in one
+MANY = 4  # factor for scores with kinks in three or more dimensions, twice that if many kinks may meet
+NEIGHBOURS = 20  # largest number of neighbours of a candidate
+ASIDE = 1.5  # a peak this near to a side, in units of the spacing, is moved onto it
+FEW = 4  # up to this dimension all combinations of sides are tried
 CLOUD = 32  # points around one centre
-FRESH = 128  # starts per round anywhere, where many kinks may meet in three dimensions or more
-EVERYWHERE = 2**15  # points of which these are taken in turn
+FRESH = 128  # starts anywhere per round, if many kinks may meet in three or more dimensions
+EVERYWHERE = 2**15  # points from which these are taken in turn
 BEYOND = 256  # points of a larger box, moved onto the sides of this one
-APART, CLOSE = 0.6, 0.1  # units of the spacing between starts that clouds give: anywhere, and near the best point
+APART, CLOSE = (
+    0.6,
+    0.1,
+)  # distance between starts from clouds in units of the spacing: anywhere, and near the best point
 
 
 class Starts:
-    """Where to climb from, given a score at the candidates of a box.
+    """Chooses the starts of climbs from a score at the candidates of a box.
 
-    A candidate that beats its neighbours may stand for a basin. Half of the peaks are those of the score; half those of
-    the score with every kinked part as low as at the neighbours (a heuristic), because a maximum on a kink lies between
-    candidates that pay its price. A mesh has its sides among its points. Other candidates have not: where there are
-    kinks, their peaks are moved onto sides and corners as well; smooth scores are climbed there. Of a smooth score on
-    such candidates the best ones are taken that are no neighbours, and points beside the best.
+    A candidate that beats its neighbours may stand for a basin. Half of the peaks are those of the score; half are
+    those of the score with every kinked part as low as at the neighbours (a heuristic), because a maximum on a kink
+    lies between candidates that pay its price. A mesh contains its sides. Other candidates do not: with kinks, their
+    peaks are also moved onto sides and corners. For a smooth score on such candidates, the best ones that are no
+    neighbours are taken, and points beside the best.
 
-    Where basins are narrower than candidates show (cusps, or many kinks in three dimensions), a basin once found is
-    not lost: climbs begin where those of the last round ended, too. Where kinks meet, some begin anywhere, elsewhere in
-    every round.
+    If basins are narrower than the spacing (cusps, or many kinks in three dimensions), a found basin is kept: climbs
+    also start where those of the last round ended. If kinks meet, some climbs start anywhere, elsewhere in every round.
     """
 
     def __init__(self, box: Box) -> None:
         self.candidates, self.mesh, self.spacing = box.candidates, box.mesh, box.spacing
         size, d = self.candidates.shape
         self.count = PEAKS if d > 1 else PEAKS // 2
-        self.rough = box.kernel_name == "matern12"  # cusps at observed points: basins smaller than the candidates show
+        self.rough = box.kernel_name == "matern12"  # cusps at observed points make basins narrower than the spacing
         self.ended: Array | None = None
         self.round = 0
         if self.mesh is not None:
@@ -239,12 +243,12 @@ class Starts:
         self.sides = every[:, None]
 
     def __call__(self, parts: Parts, at: Callable[[Array], Parts], observed: Array) -> Array:
-        """Starts (S, q, d), q the same in every round.
+        """Return starts (S, q, d), q the same in every round.
 
         Args:
             parts: the score at the candidates.
             at: the score at points (S, k, d).
-            observed: points (S, e, d) that are tried as well where the score has cusps.
+            observed: further points (S, e, d) to try if the score has cusps.
         """
         replicates, m = parts.kinked.shape[:2]
         forms = [parts.total()]
@@ -279,12 +283,12 @@ class Starts:
         return np.concatenate(found, axis=1)
 
     def around(self, best: Array, at: Callable[[Array], Parts]) -> Array:
-        """Where scores have cusps: the best of three clouds around the best points (S, d) so far, (S, q, d)."""
+        """Return, for scores with cusps, the best of three clouds around the best points (S, d) so far, (S, q, d)."""
         tried = np.concatenate([self._clouds(best[:, None], side * self.spacing) for side in (2.0, 0.7, 0.2)], axis=1)
         return pick(tried, _spread(tried, at(tried).total(), 2 * self.count, CLOSE * self.spacing))
 
     def _sides(self, gains: Array, peaks: Array, which: NDArray[np.intp], at: Callable[[Array], Parts]) -> list[Array]:
-        """The best of the peaks (S, q, d) moved onto sides and corners, for both forms of the score."""
+        """Return the best of the peaks (S, q, d) moved onto sides and corners, for both forms of the score."""
         near = np.abs(peaks - 0.5) > 0.5 - ASIDE * self.spacing
         onto = np.where(near | (peaks.shape[2] > 2), np.round(peaks), peaks)
         moved = np.where(self.sides, onto[:, None], peaks[:, None])  # (S, sides, q, d)
@@ -302,7 +306,7 @@ class Starts:
         return found
 
     def _around(self, values: Array, most: np.ufunc) -> Array:
-        """The largest (or smallest) of values (S, M) among a candidate and its neighbours, (S, M)."""
+        """Return the largest (or smallest) of values (S, M) among a candidate and its neighbours, (S, M)."""
         if self.mesh is None:
             result = values
             for neighbour in self.neighbours:
@@ -318,14 +322,14 @@ class Starts:
         return result.reshape(len(values), -1)
 
     def _peaks(self, form: Array, count: int) -> NDArray[np.intp]:
-        """The highest peaks of a form of the score (S, M): (S, count); where there are fewer, other candidates."""
+        """Return the highest peaks of a form of the score (S, M): (S, count), filled up with other candidates."""
         peak = form >= self._around(form, np.maximum)
         rank = np.where(peak, form, -np.inf)
         some = np.argpartition(-rank, count, axis=1)[:, :count]
         return np.take_along_axis(some, rank_values(np.take_along_axis(rank, some, axis=1)), axis=1)
 
     def _apart(self, form: Array, count: int) -> NDArray[np.intp]:
-        """The best candidates (S, count) of which no two are neighbours."""
+        """Return the best candidates (S, count) of which no two are neighbours."""
         everywhere = np.broadcast_to(self.candidates, (len(form), *self.candidates.shape))
         return _spread(everywhere, form, count, 2 * self.spacing)
 
@@ -343,7 +347,7 @@ def _everywhere(d: int) -> Array:
 
 @lru_cache(maxsize=4)
 def _on_sides(d: int) -> Array:
-    """Points on the sides of the unit cube, and its corners where they are few, (k, d)."""
+    """Return points on the sides of the unit cube, and its corners if they are few, (k, d)."""
     moved = np.clip(1.5 * sobol(d, BEYOND) - 0.25, 0.0, 1.0)
     some = moved[((moved == 0) | (moved == 1)).any(axis=1)]
     corners = np.array(list(itertools.product((0.0, 1.0), repeat=d if d <= FEW else 0))).reshape(-1, d)
@@ -351,7 +355,7 @@ def _on_sides(d: int) -> Array:
 
 
 def _spread(points: Array, values: Array, count: int, apart: float) -> NDArray[np.intp]:
-    """Which of points (S, k, d) are the best of which no two are nearer to each other, (S, count)."""
+    """Return the best of points (S, k, d) of which no two are nearer than a distance, (S, count)."""
     left, rows, some = values.copy(), np.arange(len(values)), np.empty((len(values), count), dtype=np.intp)
     for i in range(count):
         some[:, i] = left.argmax(axis=1)

@@ -1,9 +1,9 @@
 """Smooth functions on a box of one or two dimensions by their values on a Chebyshev mesh.
 
 With a squared-exponential kernel that is not too short, posterior means and variances are polynomials of low degree, up
-to rounding: a mesh of G^d Chebyshev points holds all there is to know of them, and beliefs between the points, with
-their derivatives, are interpolated at a cost that does not depend on how much was observed (Trefethen 2019, ch. 2-8).
-The kernel is a product over the axes, and so are its features: eigenfunctions of the kernel of one variable.
+to rounding. So a mesh of G^d Chebyshev points determines them, and beliefs between the points, with their derivatives,
+are interpolated at a cost that does not depend on the number of observations (Trefethen 2019, ch. 2-8). The kernel is a
+product over the axes, and so are its features: eigenfunctions of the kernel of one variable.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from cbobench.gp.kernels import Array, SquaredExponential
 
-EXACT = 1e-12  # of the prior variance: the largest error of the mesh, and what a feature must add to be kept
+EXACT = 1e-12  # relative to the prior variance: largest error of the mesh, and least contribution of a feature
 LARGEST = 48  # points along an axis in two dimensions (lengthscale 0.15: 44), the square of it in one
 COARSEST = 12
 
@@ -37,12 +37,12 @@ class Mesh:
 
     @cached_property
     def nodes(self) -> Array:
-        """Along one axis, (G,)."""
+        """Nodes along one axis, (G,)."""
         return nodes(self.size)
 
     @cached_property
     def points(self) -> Array:
-        """All of them, the last coordinate changing fastest, (G^d, d)."""
+        """All points, the last coordinate changing fastest, (G^d, d)."""
         axes = np.meshgrid(*[self.nodes] * self.d, indexing="ij")
         return np.stack([axis.ravel() for axis in axes], axis=1)
 
@@ -52,13 +52,15 @@ class Mesh:
         return float(np.diff(self.nodes).max())
 
     def rows(self, points: Array, orders: int = 3) -> Array:
-        """What turns values on the nodes into value, slope and bend at points (...) of an axis: (..., orders, G)."""
+        """Return the weights from nodes to value, slope and second derivative at points (...) of an axis: (..., orders,
+        G).
+        """
         angles = np.arccos(np.clip(2 * points - 1, -1.0, 1.0))
         waves = np.cos(angles[..., None] * np.arange(self.size))
         return np.matmul(waves[..., None, None, :], _differentiation(self.size)[:orders])[..., 0, :]
 
     def models(self, fields: Array, points: Array) -> Array:
-        """Taylor models (S, p, q, n) at points (S, q, d) of fields (S, p, G^d)."""
+        """Return Taylor models (S, p, q, n) at points (S, q, d) of fields (S, p, G^d)."""
         replicates, q, d = points.shape
         functions = fields.shape[1]
         rows = self.rows(points)
@@ -71,7 +73,7 @@ class Mesh:
         return both[..., [0, 3, 1, 6, 4, 2]]
 
     def values(self, fields: Array, points: Array) -> Array:
-        """Values (S, p, q) at points (S, q, d) of fields (S, p, G^d)."""
+        """Return values (S, p, q) at points (S, q, d) of fields (S, p, G^d)."""
         replicates, q, d = points.shape
         rows = self.rows(points, 1)[..., 0, :]  # (S, q, d, G)
         if d == 1:
@@ -89,20 +91,20 @@ class Mesh:
 
     @cached_property
     def pairs(self) -> NDArray[np.intp]:
-        """Which products of the axes' features are kept, as indices into all r^d of them."""
+        """Indices of the kept products of the axes' features, among all r^d."""
         size = (self.factors**2).sum(axis=0)
         weights = size if self.d == 1 else np.outer(size, size).ravel()
         return np.flatnonzero(weights > EXACT)
 
     def features(self, points: Array) -> Array:
-        """φ at points (S, d): (S, rank), with φ(x).φ(y) = k(x, y) up to `EXACT` or so."""
+        """Return φ at points (S, d): (S, rank), with φ(x).φ(y) = k(x, y) up to about `EXACT`."""
         at = np.matmul(self.rows(points, 1), self.factors)[..., 0, :]  # (S, d, r)
         if self.d == 1:
-            return at[:, 0].take(self.pairs, axis=1)  # rows stay rows in memory, on which the bits of products depend
+            return at[:, 0].take(self.pairs, axis=1)  # keeps the memory layout, on which the bits of products depend
         return (at[:, 0, :, None] * at[:, 1, None, :]).reshape(len(points), -1).take(self.pairs, axis=1)
 
     def spread(self, weights: Array) -> Array:
-        """Fields Σ_i w_i φ_i on the mesh, (S, G^d), from weights (S, rank)."""
+        """Return fields Σ_i w_i φ_i on the mesh, (S, G^d), from weights (S, rank)."""
         r = self.factors.shape[1]
         full = np.zeros((len(weights), r**self.d))
         full[:, self.pairs] = weights
@@ -113,13 +115,15 @@ class Mesh:
 
 
 def nodes(size: int) -> Array:
-    """Chebyshev points of [0, 1], both ends among them."""
+    """Return the Chebyshev points of [0, 1], both ends included."""
     return np.asarray((1 - np.cos(np.pi * np.arange(size) / (size - 1))) / 2)
 
 
 @lru_cache(maxsize=8)
 def _differentiation(size: int) -> Array:
-    """Values on the nodes to coefficients of T_0, T_1, ... of the function and of its two derivatives: (3, G, G)."""
+    """Return the map from node values to the coefficients of T_0, T_1, ... of the function and two derivatives: (3, G,
+    G).
+    """
     k = np.arange(size)
     coefficients = np.linalg.inv(np.cos(np.pi * np.outer(k[::-1], k) / (size - 1)))
     slope = np.zeros((size, size))  # d/dx T_n = 2 * 2n (T_{n-1} + T_{n-3} + ...), T_0 counted half; x = (1 + z) / 2
@@ -131,9 +135,10 @@ def _differentiation(size: int) -> Array:
 
 @lru_cache(maxsize=8)
 def resolving(d: int, lengthscale: float) -> Mesh | None:
-    """The smallest mesh, in steps of four points, on which posteriors of a kernel are exact; None if it is large.
+    """Return the smallest mesh, in steps of four points, on which posteriors of a kernel are exact; None if it is too
+    large.
 
-    What has to be resolved is products of two kernel functions: variances are sums of them.
+    It must resolve products of two kernel functions, because variances are sums of them.
     """
     if d > 2:
         return None

@@ -1,7 +1,7 @@
 """Scores with kinks, in the forms that a maximiser climbs.
 
-Scores of constrained bandits have kinks, and their maximum on a box is usually on one. A score is therefore written in
-parts; `total` is its value, and `kinks` its form smooth - Σ_j price_j [kinked_j]⁺ (see `cbobench.gp.maximise`).
+The maximum of a constrained bandit's score on a box is usually on a kink. So a score is written in parts: `total` is
+its value, and `kinks` its form smooth - Σ_j price_j [kinked_j]⁺ (see `cbobench.gp.maximise`).
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ class Score(Protocol):
         ...
 
     def kinks(self) -> Parts:
-        """The same up to rounding, as smooth and kinked parts."""
+        """Return the same up to rounding, as smooth and kinked parts."""
         ...
 
 
@@ -35,14 +35,16 @@ class Parts(NamedTuple):
 
     @classmethod
     def of(cls, smooth: Array) -> Parts:
-        """A score without kinks."""
+        """Return a score without kinks."""
         return cls(smooth, np.empty((len(smooth), 0, smooth.shape[1])), np.empty((len(smooth), 0)))
 
     def total(self) -> Array:
         excess = np.maximum(self.kinked, 0.0)
         with np.errstate(invalid="ignore"):
             price = self.price[:, :, None]
-            penalty = np.where((excess > 0) | np.isnan(price), price * excess, 0.0)  # an infinite price of nothing is 0
+            penalty = np.where(
+                (excess > 0) | np.isnan(price), price * excess, 0.0
+            )  # an infinite price times no excess is 0
         return np.asarray(self.smooth - penalty.sum(axis=1))
 
     def kinks(self) -> Parts:
@@ -52,11 +54,11 @@ class Parts(NamedTuple):
 class Truncated(NamedTuple):
     """Proj_[-B, B] f - Σ_j price_j Proj_[-G_j, G_j] g_j, for prices >= 0.
 
-    Its total keeps ties: wherever f is above B it is B to the last bit, which a smooth part minus a kink is not.
+    Its total keeps ties: wherever f is above B it equals B to the last bit, unlike a smooth part minus a kink.
 
     Attributes:
         f, bound: (S, k), and B (S, 1).
-        costs: price (S, m), g (S, m, k) and its bounds G (S, m, 1); None where there are no costs.
+        costs: price (S, m), g (S, m, k) and its bounds G (S, m, 1); None without costs.
     """
 
     f: Array
@@ -64,7 +66,7 @@ class Truncated(NamedTuple):
     costs: tuple[Array, Array, Array] | None = None
 
     def minus(self, price: Array, g: Array, bound: Array) -> Truncated:
-        """With costs."""
+        """Return the score with costs."""
         return self._replace(costs=(price, g, bound))
 
     def total(self) -> Array:
@@ -78,7 +80,7 @@ class Truncated(NamedTuple):
         return z
 
     def kinks(self) -> Parts:
-        """Truncating f from above, and g from below, makes kinks that a maximum may lie on."""
+        """Truncating f from above and g from below makes kinks on which a maximum may lie."""
         smooth, above = np.maximum(self.f, -self.bound), self.f[:, None] - self.bound[:, :, None]
         one = np.ones_like(self.bound)
         if self.costs is None:
@@ -89,13 +91,13 @@ class Truncated(NamedTuple):
 
 
 def truncate(values: Array, bound: Array) -> Array:
-    """Proj_[-bound, bound] of every value, as a fresh array."""
+    """Return Proj_[-bound, bound] of every value, as a fresh array."""
     inside = np.minimum(values, bound)
     return np.maximum(inside, -bound, out=inside)
 
 
 def check_shape(score: Array, wanted: tuple[int, ...]) -> Array:
-    """A score, if it has a value for every candidate."""
+    """Refuse a score that lacks a value for some candidate."""
     if np.shape(score) != wanted:
         raise CellFailure(f"the score has shape {np.shape(score)}; it must be (S, k) = {wanted}")
     return score

@@ -1,4 +1,4 @@
-"""Which action a model of f and every g_j recommends: the best one that is feasible with a stated probability."""
+"""Recommends an action from a model of f and every g_j: the best one that is feasible with a stated probability."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from cbobench.gp.kernels import Array
 from cbobench.gp.posteriors.base import VARIANCE_FLOOR, Mask, Posterior
 from cbobench.gp.taylor import taylor
 
-PROBABILITY = 0.95  # of every constraint by itself
+PROBABILITY = 0.95  # for each constraint separately
 LIKELY = 1.6448536269514722  # Φ(LIKELY) = PROBABILITY
-AROUND = 64  # points around a candidate at which its Taylor model is looked at
-ZOOM = 5  # and how much nearer they are the second time
-SHORT = np.array([0.0, 0.95, 1.0])  # of the way
+AROUND = 64  # points around a candidate at which its Taylor model is evaluated
+ZOOM = 5  # factor by which they are nearer the second time
+SHORT = np.array([0.0, 0.95, 1.0])  # shares of the way
 
 Goal = tuple[Array, Array, Array]
 """What a recommendation goes by: means of f (S, k), means of the constraints (S, m, k), and their variances (S, m, k)
@@ -29,12 +29,12 @@ or, where they share them, (S, 1, k)."""
 def recommend_action(
     goal: Callable[[Array, Array], Goal], posterior: Posterior, box: Box | None, sure: Mask | None, seen: bool
 ) -> NDArray[Any]:
-    """What a model recommends: indices (S,) of a finite set, or points (S, d) of a box.
+    """Return a model's recommendations: indices (S,) of a finite set, or points (S, d) of a box.
 
     Args:
         goal: from means (S, p, k) and variances (S, k) or (S, p, k).
         sure: actions of a finite set that are known to be feasible, (S, n).
-        seen: whether there are observed points of a box to look at, too, where it has no mesh.
+        seen: whether to consider observed points of a box, too, if it has no mesh.
     """
     if box is None:
         return likely_best(goal(posterior.mean, posterior.variance), sure)
@@ -44,11 +44,13 @@ def recommend_action(
 def recommend_in_run(
     moments: Callable[[NDArray[Any]], tuple[Array, Array]], actions: Finite | Box, played: NDArray[Any]
 ) -> NDArray[Any]:
-    """What a model of one run recommends: an action of a finite set (1,), or a point of a box's cube (1, d).
+    """Return the recommendation of a model of one run: an action of a finite set (1,), or a point of a box's cube (1,
+    d).
 
     Args:
-        moments: means and deviations (1 + m, q) of f and every g_j, at indices (q,) or points of the cube (q, d).
-        played: the points of a box that are looked at beside its candidates; around the best there are more.
+        moments: returns means and deviations (1 + m, q) of f and every g_j, at indices (q,) or points of the cube (q,
+            d).
+        played: points of a box to consider beside its candidates and points around the best.
     """
 
     def best_of(where: NDArray[Any]) -> NDArray[Any]:
@@ -64,15 +66,15 @@ def recommend_in_run(
 
 
 def likely_best(goal: Goal, sure: Mask | None = None) -> NDArray[np.intp]:
-    """The largest value among k points with P(g_j <= 0) >= 0.95 for every j, (S,); of several the first.
+    """Return the largest value among k points with P(g_j <= 0) >= 0.95 for every j, (S,); of several the first.
 
-    Where there is none: the point whose least probable constraint is the most probable.
+    Without one, return the point whose least probable constraint is the most probable.
 
     Args:
         sure: points that are known to be feasible, (S, k).
     """
     value, mean, variance = goal
-    ratio = np.abs(mean)  # (μ/σ)² with the sign of μ: large arrays are few, and there is no root
+    ratio = np.abs(mean)  # (μ/σ)² with the sign of μ saves a root and large arrays
     ratio *= mean
     ratio /= variance
     worst = ratio[:, 0] if ratio.shape[1] == 1 else ratio.max(axis=1)

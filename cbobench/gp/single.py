@@ -6,7 +6,7 @@ A GP with amplitude s and mean c fitted to observations y is the unit GP fitted 
 
 and its deviation is s times the unit one. The constant is kept as one more function of the posterior, so that c and s
 may change every round at no cost. A noise variance in the units of y is λ/s² for the unit GP: then every function has a
-posterior of its own, which is computed again when s moves.
+posterior of its own, which is recomputed when s changes.
 """
 
 from __future__ import annotations
@@ -27,26 +27,26 @@ from cbobench.gp.posteriors.observations import ObservationPosterior
 from cbobench.gp.posteriors.separate import OwnNoise
 
 Noise = float | Literal["scaled", "theory", "true"]
-SHARE = 0.01  # of a squared amplitude: the noise variance `scaled`
+SHARE = 0.01  # share of a squared amplitude: the noise variance `scaled`
 AT_ONCE = 2048  # actions
-NOISELESS = 1e-8  # what stands for no noise: so small a λ is exact, a smaller one is lost in rounding
+NOISELESS = 1e-8  # stands for no noise: a smaller λ would be lost in rounding
 
 
 def noise_variance(lam: Noise, horizon: int) -> float:
-    """A noise variance in units of the observations; for `scaled`, in units of the squared amplitudes.
+    """Return a noise variance in units of the observations; for `scaled`, in units of the squared amplitudes.
 
-    For `true`, which `true_noise` says, a number to begin with.
+    For `true`, return an initial number (see `true_noise`).
     """
     return SHARE if lam == "scaled" else 1 + 2 / horizon if lam == "theory" else 1.0 if lam == "true" else float(lam)
 
 
 def true_noise(constants: Array) -> Array:
-    """Noise variances from sub-Gaussian constants R of the observations."""
+    """Return noise variances from sub-Gaussian constants R of the observations."""
     return np.maximum(constants**2, NOISELESS)
 
 
 def own_noise(actions: Finite | Box, lam: float, replicates: int, functions: int, slots: int) -> OwnNoise:
-    """A posterior of p functions whose noise is known in their own units (see `RunningScale.unit_noise`)."""
+    """Return a posterior of p functions with known noise in their own units (see `RunningScale.unit_noise`)."""
     return OwnNoise([ObservationPosterior(actions, lam, replicates, 2, slots) for _ in range(functions)])
 
 
@@ -56,7 +56,7 @@ def bilog(g: Array) -> Array:
 
 
 def normal_scores(values: Array) -> Array:
-    """Φ⁻¹ of the empirical distribution function, (rank - 1/2)/n, of values (p, n): a Gaussian copula's margins.
+    """Return Φ⁻¹ of the empirical distribution function, (rank - 1/2)/n, of values (p, n): a Gaussian copula's margins.
 
     They keep the order and magnify differences between the best of many values (Wilson & Ghahramani 2010).
     """
@@ -67,15 +67,15 @@ def normal_scores(values: Array) -> Array:
 
 
 class RunningScale:
-    """Centres and amplitudes of (f, g_1, ..., g_m) from the running range of what was observed, for S replicates.
+    """Centres and amplitudes of (f, g_1, ..., g_m) from the running range of the observations, for S replicates.
 
     f has the middle of its range as centre and a quarter of it as amplitude (a range of ± 2 deviations). A constraint
-    keeps the centre 0, which tells feasible from infeasible, and has half its largest absolute value as amplitude.
-    Unlike a mean and a deviation the range does not shrink while one action is played again and again; heavy-tailed
+    keeps the centre 0, which separates feasible from infeasible, and has half its largest absolute value as amplitude.
+    Unlike a mean and a deviation, the range does not shrink while one action is played again and again; heavy-tailed
     noise inflates it.
 
     Attributes:
-        centre, amplitude: (S, p); amplitudes are 1 until two different values (of g: one other than 0) were seen.
+        centre, amplitude: (S, p); amplitudes are 1 until two different values (of g: one other than 0) were observed.
     """
 
     def __init__(self, replicates: int, functions: int, enabled: bool = True) -> None:
@@ -86,7 +86,7 @@ class RunningScale:
         self.amplitude = np.ones((replicates, functions))
 
     def add(self, values: Array) -> None:
-        """One observation of every function, (S, p)."""
+        """Add one observation of every function, (S, p)."""
         self.low = np.minimum(self.low, values)
         self.high = np.maximum(self.high, values)
         if not self.enabled:
@@ -97,21 +97,21 @@ class RunningScale:
         self.amplitude = np.where(spread > 0, spread, 1.0)
 
     def unit_noise(self, lam: float | Array) -> Array:
-        """λ of the unit GPs, (S, p), for a noise variance in units of the observations."""
+        """Return λ of the unit GPs, (S, p), for a noise variance in units of the observations."""
         return lam / self.amplitude**2
 
     def moments(self, mean: Array, variance: Array) -> tuple[Array, Array]:
-        """Posterior means and deviations (S, p, k) of the scaled model.
+        """Return posterior means and deviations (S, p, k) of the scaled model.
 
         Args:
             mean: (S, p + 1, k), the last one of the constant 1; or (S, 2 p, k), a constant beside every function.
-            variance: of the unit GP, (S, k), or (S, p, k) where functions have their own.
+            variance: of the unit GP, (S, k), or (S, p, k) if functions have their own.
         """
         deviation = np.sqrt(variance if variance.ndim == 3 else variance[:, None]) * self.amplitude[:, :, None]
         return self.means(mean), deviation
 
     def means(self, mean: Array) -> Array:
-        """The first of the `moments` alone."""
+        """Return the first of the `moments` alone."""
         p = self.amplitude.shape[1]
         return mean[:, :p] + self.centre[:, :, None] * (1 - mean[:, p:])
 
@@ -130,11 +130,11 @@ class Cube:
 
     @property
     def spacing(self) -> float:
-        """How far apart neighbours are, about n^(-1/d); 0 on a box."""
+        """Distance between neighbours, about n^(-1/d); 0 on a box."""
         return 0.0 if self.units is None else float(len(self.units) ** (-1 / self.d))
 
     def action(self, x: Array) -> Any:
-        """What is played for a point (d,) of the cube: the point of the box, or the index of the nearest action."""
+        """Return the action for a point (d,) of the cube: the point of the box, or the index of the nearest action."""
         if self.box is not None:
             return self.box.scale(x)
         assert self.units is not None
@@ -142,7 +142,7 @@ class Cube:
 
 
 class RunData:
-    """What one run has observed, and its running range, on a box or a finite set with coordinates.
+    """The observations of one run and their running range, on a box or a finite set with coordinates.
 
     Actions are `where`: indices (q,) of a finite set, points (q, d) of the unit cube on a box.
 
@@ -150,8 +150,8 @@ class RunData:
         functions: p = 1 + m.
         lam: the noise variance, in units of the observations, or one for each function, (p,); `scaled` is a share of
             each model's squared amplitude.
-        slots: how many observations there will be.
-        scaled: whether centre and amplitude follow the observations; else they are 0 and 1.
+        slots: number of observations to come.
+        scaled: whether centre and amplitude follow the observations; otherwise they are 0 and 1.
 
     Attributes:
         played: the observed actions, (c,) or (c, d), in order.
@@ -175,7 +175,7 @@ class RunData:
     observed: Array
 
     def forget(self) -> None:
-        """Back to the prior; the scale stays."""
+        """Return to the prior; the scale stays."""
         self.played = np.empty(0, dtype=np.intp) if self.cube.box is None else np.empty((0, self.cube.d))
         self.observed = np.empty((self.scale.amplitude.shape[1], 0))
 
@@ -196,28 +196,28 @@ class RunData:
         self.scale.add(values[None])
 
     def anywhere(self, generator: np.random.Generator) -> NDArray[Any]:
-        """One uniformly random action, (1,) or (1, d)."""
+        """Return one uniformly random action, (1,) or (1, d)."""
         if self.cube.units is None:
             return generator.random((1, self.cube.d))
         return generator.integers(len(self.cube.units), size=1)
 
     def random(self, generator: np.random.Generator, count: int) -> NDArray[Any]:
-        """Uniform points of a box; of a finite set all actions, or that many of them where there are more."""
+        """Return uniform points of a box; all actions of a finite set, or that many random ones if there are more."""
         if self.cube.units is None:
             return generator.random((count, self.cube.d))
         n = len(self.cube.units)
         return np.arange(n) if n <= count else generator.permutation(n)[:count]
 
     def units(self, where: NDArray[Any]) -> Array:
-        """Points of the cube, (q, d)."""
+        """Return points of the cube, (q, d)."""
         return where if self.cube.units is None else self.cube.units[where]
 
     def where(self, action: Any) -> NDArray[Any]:
-        """The opposite of `action`."""
+        """Return the inverse of `action`."""
         return np.array([action]) if self.cube.box is None else self.cube.box.unit(action)[None]
 
     def action(self, where: NDArray[Any]) -> Any:
-        """The action that is played for one of them, (1,) or (1, d)."""
+        """Return the action to play for one of them, (1,) or (1, d)."""
         return int(where[0]) if self.cube.box is None else self.cube.box.scale(where[0])
 
 
@@ -225,7 +225,7 @@ class RunModel(RunData):
     """GPs of f, g_1, ..., g_m for one run (see `RunData`), scaled by the running range, or fitted.
 
     Args:
-        fitted: whether their kernels are fitted, too (see `cbobench.gp.fit`); then λ `scaled` is.
+        fitted: whether kernels are fitted (see `cbobench.gp.fit`); λ is, too, if it is `scaled`.
     """
 
     posterior: Posterior
@@ -249,7 +249,7 @@ class RunModel(RunData):
         p = len(self.observed)
         actions = self.actions
         if isinstance(actions, Box):
-            actions = replace(actions, size=1, meshed=False)  # a box's candidates go unused
+            actions = replace(actions, size=1, meshed=False)  # a box's candidates are not used
         if self.own:
             self.posterior = own_noise(actions, 1.0, 1, p, self.slots)
         else:
@@ -263,13 +263,13 @@ class RunModel(RunData):
             self.posterior.set_noise(self.scale.unit_noise(self.noise))
 
     def at(self, where: NDArray[Any]) -> tuple[Array, Array]:
-        """Means and deviations (p, q); of many actions so many at a time that memory does not matter."""
+        """Return means and deviations (p, q), in batches that bound memory."""
         some = (where[None, i : i + AT_ONCE] for i in range(0, len(where), AT_ONCE))
         means, deviations = zip(*(self._moments(*self.posterior.at(one)) for one in some), strict=True)
         return np.concatenate(means, axis=1), np.concatenate(deviations, axis=1)
 
     def at_played(self) -> tuple[Array, Array]:
-        """Means and deviations (p, c) at the observed actions."""
+        """Return means and deviations (p, c) at the observed actions."""
         return self._moments(*self.posterior.at_observations()[:2])
 
     def _moments(self, mean: Array, variance: Array) -> tuple[Array, Array]:

@@ -16,7 +16,7 @@ from cbobench.gp.kernels import Array
 from cbobench.gp.posteriors.base import Mask
 from cbobench.gp.taylor import Taylor
 
-BESIDE = 0.75  # of the spacing: so far from the best point others begin
+BESIDE = 0.75  # in units of the spacing: distance from the best point at which others start
 Number = TypeVar("Number", bound=np.generic)
 
 
@@ -25,13 +25,13 @@ class Climbs:
     """q climbs of S replicates.
 
     Attributes:
-        points: where they are, (S, q, d), and `best` where they were highest.
-        value: the highest score so far, (S, q), and `earlier` what it was after each of the last ones, (S, q, MEMORY).
-        models: of the smooth part and the m kinked ones where the climb is, and where it was highest, (S, q, 1 + m, n).
+        points, best: present points and best points so far, (S, q, d).
+        value, earlier: the highest score so far, (S, q), and after each of the last steps, (S, q, MEMORY).
+        models: of the smooth part and the m kinked ones at `points` and at `best`, (S, q, 1 + m, n).
         multipliers: of the kinks, (S, q, m).
-        reach: the longest next step, (S, q), and `length` the last one that was not a correction.
+        reach, length: the longest next step, and the last one that was not a correction, (S, q).
         patience: steps since the last gain, (S, q).
-        done: which ones have ended, (S, q).
+        done: whether a climb has ended, (S, q).
     """
 
     points: Array
@@ -47,47 +47,48 @@ class Climbs:
     done: Mask
 
     def thinned(self, order: NDArray[np.intp]) -> Climbs:
-        """Some of them, (S, k)."""
+        """Return some of them, (S, k)."""
         return Climbs(*(pick(getattr(self, field.name), order) for field in fields(self)))
 
     def joined(self, others: Climbs) -> Climbs:
-        """These and others."""
+        """Return these and others."""
         pairs = ((getattr(self, field.name), getattr(others, field.name)) for field in fields(self))
         return Climbs(*(np.concatenate(pair, axis=1) for pair in pairs))
 
 
 def pick(values: NDArray[Number], order: NDArray[np.intp]) -> NDArray[Number]:
-    """Climbs (S, k) of arrays (S, q, ...)."""
+    """Return climbs (S, k) of arrays (S, q, ...)."""
     return values[np.arange(len(values))[:, None], order]
 
 
 def neighbours(points: Array, distance: float) -> Array:
-    """So far along every axis on both sides of points (S, d), in the unit cube: (S, 2 d, d)."""
+    """Return points at a distance along every axis on both sides of points (S, d), in the unit cube: (S, 2 d, d)."""
     d = points.shape[1]
     moves = distance * np.concatenate([np.eye(d), -np.eye(d)])
     return np.clip(points[:, None] + moves, 0.0, 1.0)
 
 
 def rank_values(values: Array) -> NDArray[np.intp]:
-    """Indices (S, k) from the highest of every row to the lowest; of equal ones, the first comes first."""
+    """Return indices (S, k) from the highest of every row to the lowest; of equal ones the first comes first."""
     return np.argsort(-values, axis=1, kind="stable")
 
 
 def may_kinks_meet(m: int, d: int) -> bool:
-    """Whether so many of m kinks may meet that only many starts find the best point."""
+    """Return whether so many of m kinks may meet that only many starts find the best point."""
     return m > 2 and d > 2
 
 
-SWEEPS = 12  # of coordinate ascent on the multipliers, at most
-SETTLED = 1e-12  # a sweep that changes multipliers by less is the last
+SWEEPS = 12  # largest number of sweeps of coordinate ascent on the multipliers
+SETTLED = 1e-12  # a smaller change of the multipliers ends the sweeps
 AUGMENT = 100.0  # curvature added across a kink, in units of the largest there
 
 
 def best_step(climbs: Climbs, price: Array, layout: Taylor, back: Mask) -> tuple[Array, Array]:
-    """The step (S, q, d) of the quadratic subproblem and its multipliers (S, q, m), kinks held as the last step did.
+    """Return the step (S, q, d) of the quadratic subproblem and its multipliers (S, q, m), kinks held as in the last
+    step.
 
     Args:
-        back: which climbs (S, q) only go back to the kinks.
+        back: mask (S, q) of climbs that only go back to the kinks.
     """
     most = price[:, None]
     held = (climbs.multipliers > 0) & (climbs.multipliers < most)
@@ -123,7 +124,7 @@ def _subproblem(climbs: Climbs, price: Array, layout: Taylor, back: Mask, held: 
             bend = bend - np.matmul((weight[..., None] * a).swapaxes(2, 3), a)
             slope = slope - np.matmul((weight * kinked)[:, :, None], a)[:, :, 0]
         lagrangian = slope - np.matmul(multipliers[:, :, None], a)[:, :, 0]
-    fixed = (points <= 0) & (lagrangian < 0) | (points >= 1) & (lagrangian > 0)  # held by a side of the box
+    fixed = (points <= 0) & (lagrangian < 0) | (points >= 1) & (lagrangian > 0)  # at a side of the box
     if fixed.any():
         either = fixed[..., None] | fixed[..., None, :]
         bend = np.where(either, -np.eye(d), bend)
@@ -152,7 +153,7 @@ def _subproblem(climbs: Climbs, price: Array, layout: Taylor, back: Mask, held: 
 
 
 def _ascend(multipliers: Array, wanted: Array, gram: Array, price: Array) -> Array:
-    """Multipliers (S, q, m) after some sweeps over the coordinates of the dual; a climb that stands still is left."""
+    """Return multipliers (S, q, m) after some sweeps over the coordinates of the dual; converged climbs are skipped."""
     m = multipliers.shape[2]
     pivot = np.maximum(gram[..., np.arange(m), np.arange(m)], 1e-300)
     if m == 1:

@@ -15,17 +15,17 @@ STEP = 1e-4  # between the points at which a function of models is evaluated, in
 
 @dataclass(frozen=True)
 class Taylor:
-    """How models (..., n) with n = 1 + d + d (d + 1) / 2 are laid out, and their values around a point.
+    """The layout of models (..., n) with n = 1 + d + d (d + 1) / 2, and their values around a point.
 
     The n points are the centre, one step each way along every axis, and one along every pair of axes.
 
     Attributes:
-        d: variables.
-        steps: of the points from the centre, (n, d).
+        d: number of variables.
+        steps: from the centre to the points, (n, d).
         values: models times this matrix are values at the points, (n, n).
         models: values at the points times this one are models, by differences, (n, n).
         rows, columns: of the second derivatives in their matrix, (n - 1 - d,) each.
-        square: where in a model the matrix of second derivatives is, (d, d).
+        square: positions in a model of the matrix of second derivatives, (d, d).
     """
 
     d: int
@@ -47,7 +47,7 @@ class Taylor:
 
 @lru_cache(maxsize=64)
 def taylor(d: int) -> Taylor:
-    """The layout for d variables."""
+    """Return the layout for d variables."""
     axes = np.eye(d)
     pairs = [axes[i] + axes[j] for i in range(d) for j in range(i + 1, d)]
     steps = np.concatenate([np.zeros((1, d)), axes, -axes, np.array(pairs).reshape(-1, d)])

@@ -1,11 +1,11 @@
-"""Joint posterior samples of f and all g at many actions, drawn no further than it takes to know which action wins.
+"""Joint posterior samples of f and all g at many actions, drawn only as far as needed to find the best action.
 
-A sample at q actions needs a Cholesky factor of their covariance, O(q³). But as soon as some values are drawn, most
-other actions can hardly win any more. So the factor is computed in blocks of columns, the most promising actions first;
-then means and variances of the others are conditioned on what was drawn, and those that cannot win leave. What is drawn
-has the law of the joint sample, whatever the order. An action leaves when its probability to win is under `NEGLIGIBLE`:
-functions are independent and Φ(-x) <= exp(-x²/2), so it is at most exp(-Σ_j x_j²/2) with x_j the deviations by which
-function j falls short.
+A sample at q actions needs a Cholesky factor of their covariance, O(q³). But once some values are drawn, most other
+actions can hardly win. So the factor is computed in blocks of columns, the most promising actions first. Then means and
+variances of the others are conditioned on the drawn values, and actions that cannot win are dropped. The drawn values
+have the law of the joint sample, whatever the order. An action is dropped if its probability to win is below
+`NEGLIGIBLE`: functions are independent and Φ(-x) <= exp(-x²/2), so it is at most exp(-Σ_j x_j²/2) with x_j the
+deviations by which function j falls short.
 """
 
 from __future__ import annotations
@@ -26,8 +26,8 @@ from cbobench.gp.posteriors.factor import SMALL, Factor, lapack
 from cbobench.gp.posteriors.fitted import UNIT, FittedPosterior
 from cbobench.gp.single import RunData, normal_scores
 
-BLOCK = 48  # actions drawn at a time
-JITTER = 1e-8  # added to the variances that are drawn, where the prior's is 1; ten times more where no factor exists
+BLOCK = 48  # actions per block
+JITTER = 1e-8  # added to drawn variances in units of the prior's; ten times more if no factor exists
 NEGLIGIBLE = 1e-10
 REACH = -2 * math.log(NEGLIGIBLE)
 
@@ -36,13 +36,13 @@ Places = Sequence[NDArray[Any]]
 
 
 class ThompsonModel(RunData):
-    """GPs of f, g_1, ..., g_m for one run (see `RunData`) from Cholesky factors, to draw joint samples from.
+    """GPs of f, g_1, ..., g_m for one run (see `RunData`) from Cholesky factors, for joint samples.
 
-    There is one factor for all functions, or one for each where their noise variances differ.
+    There is one factor for all functions, or one for each if their noise variances differ.
 
     Attributes:
-        played_means: means at the observed actions, (p, c), from K (K + λI)⁻¹ = I - λ (K + λI)⁻¹; an action has one
-            mean, whichever of its observations it is read at.
+        played_means: means at the observed actions, (p, c), from K (K + λI)⁻¹ = I - λ (K + λI)⁻¹; equal for all
+            observations of an action.
     """
 
     factors: list[Factor]
@@ -71,11 +71,11 @@ class ThompsonModel(RunData):
 
     @property
     def amplitude(self) -> Array:
-        """Of every function, (p,)."""
+        """Amplitudes of the functions, (p,)."""
         return np.asarray(self.scale.amplitude[0])
 
     def _noise(self) -> list[float]:
-        """λ of the unit GPs, per factor."""
+        """Return λ of the unit GPs, per factor."""
         if self.own:
             each: list[float] = self.scale.unit_noise(self.noise)[0].tolist()
             return each
@@ -83,28 +83,28 @@ class ThompsonModel(RunData):
         return [self.noise]
 
     def _told(self) -> list[Array]:
-        """Per factor the values of its functions, and of a constant 1."""
+        """Return per factor the values of its functions, and of a constant 1."""
         constant = np.ones((1, self.count))
         return [np.concatenate([y, constant]) for y in (self.observed[:, None] if self.own else [self.observed])]
 
     def _scaled(self, means: Sequence[Array]) -> Array:
-        """Means (p, q) from those of the unit GPs: per factor its functions' and the constant's."""
+        """Return means (p, q) from those of the unit GPs: per factor its functions' and the constant's."""
         return self.scale.means(np.concatenate([m[:-1] for m in means] + [m[-1:] for m in means])[None])[0]
 
     # Prior covariances ----------------------------------------------------------------------------------------------
 
     def _prior(self, left: NDArray[Any], right: NDArray[Any]) -> Array:
-        """Of actions, (a,) or (a, d), with others, (b,) or (b, d): (a, b)."""
+        """Return prior covariances of actions, (a,) or (a, d), with others, (b,) or (b, d): (a, b)."""
         if isinstance(self.actions, Finite):
             return self.actions.between(left, right)
         return self.actions.kernel.profile(squared_lengths(left[:, None] - right))
 
     def _places(self, where: NDArray[Any]) -> list[NDArray[Any]]:
-        """What `_products` takes for actions, per kernel."""
+        """Return the inputs of `_products` for actions, per kernel."""
         return [where if isinstance(self.actions, Finite) else lift_points(where - 0.5)]
 
     def _products(self, left: Places, right: Places) -> list[Array]:
-        """As `_prior`, of places: one for each factor."""
+        """Return prior covariances of places, one matrix per factor."""
         if isinstance(self.actions, Finite):
             one = self.actions.between(left[0], right[0])
         else:
@@ -114,7 +114,7 @@ class ThompsonModel(RunData):
     # Posteriors -----------------------------------------------------------------------------------------------------
 
     def at(self, where: NDArray[Any]) -> tuple[Array, Array, list[Array]]:
-        """Means (p, q), variances of the unit GPs (1, q) or (p, q), and per factor R⁻ᵀ k, (q, c)."""
+        """Return means (p, q), variances of the unit GPs (1, q) or (p, q), and per factor R⁻ᵀ k, (q, c)."""
         exact = any(factor.lam < SMALL for factor in self.factors)
         if exact:
             cross = [self._prior(where, self.played)] * len(self.factors)
@@ -130,10 +130,10 @@ class ThompsonModel(RunData):
         return self._scaled(means), variance, halves
 
     def sample(self, where: NDArray[Any], generator: np.random.Generator) -> tuple[Indices, Array]:
-        """One joint posterior sample of every function, at those of q actions that may be the `best_of` all.
+        """Draw a joint posterior sample of every function, at those of q actions that may be the `best_of` all.
 
         Returns:
-            Which of the actions were drawn, (k,), and their values, (p, k).
+            Indices of the drawn actions, (k,), and their values, (p, k).
 
         Raises:
             CellFailure: a covariance has no Cholesky factor, whatever jitter is added.
@@ -141,8 +141,8 @@ class ThompsonModel(RunData):
         mean, variance, halves = self.at(where)
         places, amplitude = self._places(where), self.amplitude[:, None]
         drawn, values = np.empty(0, dtype=np.intp), np.empty((len(mean), 0))
-        kept = open_ = np.arange(len(where))  # what is conditioned on what is drawn, and what of it can still win
-        goal = mean.max(axis=1) * (np.arange(len(mean)) == 0)  # what the first block is chosen to beat
+        kept = open_ = np.arange(len(where))  # actions to condition on the drawn ones, and those that can still win
+        goal = mean.max(axis=1) * (np.arange(len(mean)) == 0)  # the goal of the first block
         gaps = shortfall(mean, amplitude * np.sqrt(variance + JITTER), goal)
         while len(open_):
             size = BLOCK if len(open_) > 1.5 * BLOCK else len(open_)
@@ -221,19 +221,19 @@ class FittedThompson(ThompsonModel):
 
 
 def lift_points(x: Array) -> Array:
-    """Points as rows (x, |x|², 1), for `apart`."""
+    """Return points as rows (x, |x|², 1), for `apart`."""
     return np.concatenate([x, squares(x)[:, None], np.ones((len(x), 1))], axis=1)
 
 
 def apart(left: Array, right: Array) -> Array:
-    """Squared distances of lifted points, (a, b), by one product, exact to the last digits of |x|²."""
+    """Return squared distances of lifted points, (a, b), by one product, exact to the last digits of |x|²."""
     x, square, one = right[:, :-2], right[:, -2:-1], right[:, -1:]
     squared = np.matmul(left, np.concatenate([-2 * x, one, square], axis=1).T)
     return np.maximum(squared, 0.0, out=squared)
 
 
 def best_of(values: Array) -> int:
-    """The feasible point with the largest f, or the one with the smallest total violation; values (1 + m, q)."""
+    """Return the feasible point with the largest f, or the one with the smallest total violation; values (1 + m, q)."""
     violation = np.maximum(values[1:], 0.0).sum(axis=0)
     if violation.min() > 0:
         return int(violation.argmin())
@@ -241,12 +241,12 @@ def best_of(values: Array) -> int:
 
 
 def shortfall(mean: Array, deviation: Array, goal: Array) -> Array:
-    """Σ_j x_j², x_j >= 0 the deviations by which function j falls short of what it takes to beat the goal, (q,).
+    """Return Σ_j x_j², x_j >= 0 the deviations by which function j falls short of beating the goal, (q,).
 
     Args:
         mean, deviation: (1 + m, q).
-        goal: f and g, (1 + m,). To beat a feasible one takes no g_j above 0 and a larger f; to beat an infeasible one
-            takes, among other things, no g_j above its total violation.
+        goal: f and g, (1 + m,). To beat a feasible one, no g_j may be above 0 and f must be larger; to beat an
+            infeasible one, no g_j may be above its total violation.
     """
     violation = np.maximum(goal[1:], 0.0).sum()
     short = np.maximum((mean[1:] - violation) / deviation[1:], 0.0)
@@ -257,19 +257,19 @@ def shortfall(mean: Array, deviation: Array, goal: Array) -> Array:
 
 
 def squares(rows: Array) -> Array:
-    """Squared lengths of rows, (a,)."""
+    """Return squared lengths of rows, (a,)."""
     return np.asarray(np.einsum("ij,ij->i", rows, rows))
 
 
 def times(normals: Array, matrices: Sequence[Array]) -> Array:
-    """Row j of normals (p, k) times matrix j, or the only one, (k, n): (p, n)."""
+    """Return row j of normals (p, k) times matrix j, or the only one, (k, n): (p, n)."""
     if len(matrices) == 1:
         return np.matmul(normals, matrices[0])
     return np.concatenate([np.matmul(row[None], one) for row, one in zip(normals, matrices, strict=True)])
 
 
 def upper(covariance: Array) -> Array:
-    """U with UᵀU = covariance, (k, k), with as much jitter as it takes (see `ThompsonModel.sample`)."""
+    """Return U with UᵀU = covariance, (k, k), with as much jitter as needed (see `ThompsonModel.sample`)."""
     jitter = JITTER
     while jitter < 1:
         root, info = lapack().dpotrf(covariance + jitter * np.eye(len(covariance)), lower=0)
@@ -280,5 +280,5 @@ def upper(covariance: Array) -> Array:
 
 
 def solve_rows(root: Array, rows: Array) -> Array:
-    """U⁻ᵀ times each of the rows (n, k)."""
+    """Return U⁻ᵀ times each of the rows (n, k)."""
     return np.asarray(lapack().dtrtrs(root, rows.T, trans=1, overwrite_b=1)[0].T)

@@ -1,6 +1,6 @@
-"""Gaussian-process posteriors: what may be asked of one (`contract`), its representations, delays, and the choice.
+"""Gaussian-process posteriors: their interface, representations, delays, and the choice of the cheapest.
 
-Algorithms are written against `contract.Posterior` alone and get one from `choice`: feature space on finite sets and on
-boxes with a mesh, observation space elsewhere; another representation is one more file here. The updates' arithmetic
-fixes recorded bits: rewrite it only where a result is meant to change.
+Algorithms are written against `base.Posterior` alone and get one from `choice`: feature space on finite sets and on
+boxes with a mesh, observation space elsewhere. A further representation is one more file here. The arithmetic of
+updates fixes recorded bits.
 """

@@ -1,4 +1,4 @@
-"""What every posterior offers, and the base of those whose functions are observed together."""
+"""The interface of every posterior, and the base of those whose functions are observed together."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from cbobench.gp.kernels import Array
 
 Mask = NDArray[np.bool_]
-VARIANCE_FLOOR = 1e-14  # rounding may push a variance below zero; no deviation is under 1e-7
+VARIANCE_FLOOR = 1e-14  # rounding may push a variance below zero; so deviations are at least 1e-7
 
 
 @dataclass(frozen=True)
@@ -21,7 +21,7 @@ class Jet:
 
     Attributes:
         mean: (S, p, q, n).
-        variance: (S, q, n), or (S, p, q, n) where functions have their own.
+        variance: (S, q, n), or (S, p, q, n) if functions have their own.
     """
 
     mean: Array
@@ -67,57 +67,62 @@ class Posterior(Protocol):
     def gain(self) -> Array: ...
 
     def reset(self, lam: float | None = None) -> None:
-        """Back to the prior, with another λ if one is given."""
+        """Return to the prior, with another λ if one is given."""
 
     def update(self, actions: NDArray[Any], values: Array) -> None:
         """Condition on one observation (S, p) of every function at one action per replicate, (S,) or (S, d)."""
 
     def imagine(self, actions: NDArray[Any]) -> None:
-        """Condition variances and gain on a play whose values are not known, hyperparameters as they are; means become
-        meaningless."""
+        """Condition variances and gain on a play with unknown values, keeping hyperparameters; means become
+        meaningless.
+        """
 
     def reveal(self, replicate: int, t: int, action: Any, function: int, value: float) -> None:
-        """A value arrives for the action of round t, which entered as 0: it moves a mean, and no variance."""
+        """Add a value for the action of round t, which entered as 0: it moves a mean, and no variance."""
 
     def receive(self, t: int, played: Sequence[NDArray[Any]], arrivals: Arrivals, since: int = 1) -> None:
-        """Condition on what arrived in round t; what has not arrived is in no mean and in no variance.
+        """Condition on the arrivals of round t. Values that have not arrived affect neither mean nor variance.
 
         Args:
             played: actions of rounds 1, ..., t, each (S,) or (S, d).
-            since: observations of earlier rounds are thrown away.
+            since: observations of earlier rounds are discarded.
         """
 
     def at(self, actions: NDArray[Any]) -> tuple[Array, Array]:
-        """Means (S, p, q) and variances (S, q) or (S, p, q) at q actions per replicate, (S, q) or (S, q, d)."""
+        """Return means (S, p, q) and variances (S, q) or (S, p, q) at q actions per replicate, (S, q) or (S, q, d)."""
         ...
 
     def at_observations(self) -> tuple[Array, Array, Mask]:
-        """Means (S, p, c), variances (S, c) and a mask (S, c) of c slots: the observed actions, where they are kept."""
+        """Return means (S, p, c), variances (S, c) and a mask (S, c) of c slots: the observed actions, if they are
+        kept.
+        """
         ...
 
     def observations(self) -> Array:
-        """What these slots hold on a box, points of the unit cube (S, c, d)."""
+        """Return the observed points of these slots on a box, in the unit cube (S, c, d)."""
         ...
 
     def jet(self, points: Array, wanted: Mask | None = None) -> Jet:
-        """Beliefs and their first two derivatives at points (S, q, d) of a box; where not `wanted` (S, q), anything."""
+        """Return beliefs and their first two derivatives at points (S, q, d) of a box; arbitrary where not `wanted` (S,
+        q).
+        """
         ...
 
     def paths(self, z: Array, first: int = 0) -> Array:
-        """Zero-mean joint samples (S, q, n) of the q functions from `first` on, from normal draws (S, q, r)."""
+        """Return zero-mean joint samples (S, q, n) of the q functions from `first` on, from normal draws (S, q, r)."""
         ...
 
     def noise_variance(self, replicate: int, function: int) -> float:
-        """That of a function's observations, in their units."""
+        """Return a function's noise variance, in its units."""
         ...
 
     def covariances(self, replicate: int, function: int, some: NDArray[np.intp]) -> Array:
-        """Posterior covariances of q actions of a finite set with all n, (q, n)."""
+        """Return posterior covariances of q actions of a finite set with all n, (q, n)."""
         ...
 
 
 class SharedPosterior:
-    """Base of the representations (see `contract.Posterior`); what only one of them can do is refused here."""
+    """Base of the representations; it refuses what only some of them can do."""
 
     lam: float
     replicates: int
@@ -146,7 +151,7 @@ class SharedPosterior:
         return self.lam
 
     def at(self, actions: NDArray[Any]) -> tuple[Array, Array]:
-        """As in the contract, for a finite set: its actions are the candidates."""
+        """On a finite set the actions are the candidates."""
         return pick(self.mean, actions), pick(self.variance[:, None], actions)[:, 0]
 
     def at_observations(self) -> tuple[Array, Array, Mask]:
@@ -165,19 +170,19 @@ class SharedPosterior:
         raise NotImplementedError
 
     def reach(self, used: int) -> None:
-        """Make room for so many observations: a number that is the same in every block, so no bit depends on it."""
+        """Make room for some number of observations, the same in every block, so that no bit depends on it."""
 
     def refresh(self) -> None:
-        """Take away the rounding that has piled up, where any does."""
+        """Remove accumulated rounding errors, if there are any."""
 
     def receive(
         self, t: int, played: Sequence[NDArray[Any]], arrivals: Arrivals, since: int = 1, function: int = 0
     ) -> None:
-        """As in the contract, for p = 1: the one function is `function` in the arrivals' count."""
+        """As in `Posterior`, for p = 1: the one function is `function` in the arrivals' numbering."""
         self.reach(t)
         of = (arrivals.function == function) & (arrivals.round >= since)
         replicate, rounds, value = arrivals.replicate[of], arrivals.round[of], arrivals.value[of]
-        rank = np.arange(len(replicate)) - np.searchsorted(replicate, replicate)  # the how-manieth of its replicate
+        rank = np.arange(len(replicate)) - np.searchsorted(replicate, replicate)  # its rank within its replicate
         for k in range(int(rank.max(initial=-1)) + 1):
             now = rank == k
             mask = np.zeros(self.replicates, dtype=bool)
@@ -191,7 +196,7 @@ class SharedPosterior:
 
 
 def pick(values: Array, index: NDArray[np.intp]) -> Array:
-    """Values (S, p, n) at q indices per replicate, (S, q): (S, p, q). Much faster than `np.take_along_axis`."""
+    """Return values (S, p, n) at q indices per replicate, (S, q): (S, p, q). Much faster than `np.take_along_axis`."""
     replicates, p, n = values.shape
     offsets = n * np.arange(replicates * p).reshape(replicates, p, 1)
     return values.reshape(-1).take(offsets + index[:, None])

@@ -1,4 +1,4 @@
-"""Which representation of a posterior is cheaper for an action set and a horizon, and what it needs of memory."""
+"""Chooses the cheaper representation of a posterior for an action set and a horizon, and estimates its memory."""
 
 from __future__ import annotations
 
@@ -13,15 +13,15 @@ from cbobench.gp.posteriors.features import FeaturePosterior, InterpolatedPoster
 from cbobench.gp.posteriors.observations import ObservationPosterior
 
 Kind = Literal["none", "cheapest", "features", "observations"]
-ARRAYS = 8  # of a function's values at all actions: drawn, told, believed, scored
-LARGEST_MEMORY = 2**27  # numbers of one replicate in observation space, 1 GiB
+ARRAYS = 8  # arrays of a function's values at all actions: drawn, observed, believed, scored
+LARGEST_MEMORY = 2**27  # largest number of values of one replicate in observation space, 1 GiB
 
 
 def in_features(actions: Finite | Box, horizon: int) -> bool:
-    """Whether feature space is the cheaper representation for a horizon, by counting products per round.
+    """Return whether feature space is the cheaper representation for a horizon, by counting products per round.
 
-    Features cost about 2 n r + 3 r² a round whatever t is; observations 2 t n + 2 t² in round t, so T n + 2 T²/3 on the
-    average over T rounds, and T (T + n) numbers of memory.
+    Features cost about 2 n r + 3 r² per round. Observations cost 2 t n + 2 t² in round t, so T n + 2 T²/3 on average
+    over T rounds, and T (T + n) numbers of memory.
     """
     if isinstance(actions, Box):
         return False
@@ -32,13 +32,13 @@ def in_features(actions: Finite | Box, horizon: int) -> bool:
 
 
 def largest_rank(n: int, horizon: int) -> int:
-    """The largest r with 2 n r + 3 r² <= T n + 2 T²/3."""
+    """Return the largest r with 2 n r + 3 r² <= T n + 2 T²/3."""
     budget = horizon * n + 2 * horizon**2 / 3
     return int((math.sqrt(n**2 + 3 * budget) - n) / 3)
 
 
 def representation(actions: Finite | Box, horizon: int) -> str:
-    """The choice in words, for `cbobench show`."""
+    """Return the choice in words, for `cbobench show`."""
     if isinstance(actions, Box):
         mesh = actions.mesh
         if mesh is None:
@@ -53,10 +53,10 @@ def representation(actions: Finite | Box, horizon: int) -> str:
 def make_cheapest(
     actions: Finite | Box, replicates: int, functions: int, horizon: int, lam: float, *, paths: bool = False
 ) -> SharedPosterior:
-    """The cheaper posterior; lambda is set by `reset`. Sample paths need features.
+    """Return the cheaper posterior; lambda is set by `reset`. Sample paths need features.
 
     Args:
-        paths: whether sample paths will be asked for (finite sets only).
+        paths: whether sample paths will be requested (finite sets only).
     """
     if isinstance(actions, Box) and actions.mesh is not None and lam >= SMALL:
         return InterpolatedPosterior(actions, 1.0, replicates, functions)
@@ -68,12 +68,12 @@ def make_cheapest(
 def replicate_memory(
     actions: Finite | Box, horizon: int, apart: int, told: int, kind: Kind = "cheapest", lam: float = 1.0
 ) -> int:
-    """Bytes that a replicate holds at most, with what `refresh` needs on top.
+    """Return the largest number of bytes of a replicate, including those that `refresh` needs.
 
     Args:
-        apart: how many posteriors have a covariance of their own.
-        told: how many functions are observed.
-        kind: which representation.
+        apart: number of posteriors with a covariance of their own.
+        told: number of observed functions.
+        kind: the representation.
         lam: λ.
     """
     if kind == "features" and isinstance(actions, Box):
@@ -94,7 +94,7 @@ def replicate_memory(
 
 
 def shared_memory(actions: Finite | Box) -> int:
-    """Bytes that all replicates share: a matrix (n, n), or the features of a set that has none."""
+    """Return the bytes that all replicates share: a matrix (n, n), or the features of a set that has none."""
     if isinstance(actions, Scattered):
         return 2 * actions.features.nbytes
     return 8 * actions.n**2 if isinstance(actions, Finite) else 0

@@ -1,12 +1,12 @@
-"""The Cholesky factor of a nearly noiseless posterior, where products with an inverse are no longer exact.
+"""The Cholesky factor of a nearly noiseless posterior, for which products with an inverse are too inexact.
 
-With K + λI = RᵀR, the variance at x is k(x, x) - |R⁻ᵀ k_x|² and the mean (R⁻ᵀ k_x).(R⁻ᵀ y): triangular solves, whose
-errors are those of a kernel with other last digits (Higham 2002, ch. 8 and 10), whereas the error of k_x.P k_x with an
-inverse P grows like 1/λ, and bordering P from round to round adds to it.
+With K + λI = RᵀR, the variance at x is k(x, x) - |R⁻ᵀ k_x|² and the mean (R⁻ᵀ k_x).(R⁻ᵀ y). Triangular solves have the
+error of a kernel with perturbed last digits (Higham 2002, ch. 8 and 10), whereas the error of k_x.P k_x with an inverse
+P grows like 1/λ, and bordering P from round to round adds to it.
 
-How much other last digits matter is watched: with a = (K + λI)⁻¹ k_x and weights w = (K + λI)⁻¹ y, digits ε move a mean
-by about ε |a| |w| and a variance by about ε (1 + |a|²). A function whose values are ±1 by turns rides along with the
-others; its mean at x is a sum of ±a_i, whose size is about |a|.
+The effect of perturbed digits is estimated: with a = (K + λI)⁻¹ k_x and weights w = (K + λI)⁻¹ y, a perturbation ε
+moves a mean by about ε |a| |w| and a variance by about ε (1 + |a|²). To estimate |a|, a function with values ±1 is
+carried along with the others; its mean at x is a sum of ±a_i, whose size is about |a|.
 """
 
 from __future__ import annotations
@@ -21,35 +21,35 @@ from numpy.typing import NDArray
 from cbobench.errors import CellFailure
 from cbobench.gp.kernels import Array
 
-EXACT = 1e-6  # the error of a posterior, from which on its cell fails
+EXACT = 1e-6  # error of a posterior at which its cell fails
 SMALL = 1e-3  # λ under which a posterior is nearly noiseless
-BLOCK = 32  # columns that LAPACK rotates at a time
-DIGITS = 0.5  # how many units in the last place a kernel is off
+BLOCK = 32  # columns per block of LAPACK's rotations
+DIGITS = 0.5  # error of a kernel in units of the last place
 ROUNDING = float(np.finfo(np.float64).eps)
 
 
 @cache
 def lapack() -> Any:
-    """LAPACK's routines, imported late: SciPy takes long to load, and most posteriors do not need them."""
+    """Import LAPACK's routines late: SciPy takes long to load, and most posteriors do not need them."""
     from scipy.linalg import lapack as routines
 
     return routines
 
 
 class Factor:
-    """K + λI = RᵀR of one replicate's observations in an order of their own, with R⁻ᵀ of all that is asked of it.
+    """K + λI = RᵀR of one replicate's observations in an order of their own, with R⁻ᵀ of all needed vectors.
 
-    The cost per observation that enters or leaves is O(c M + c²) for c observations and M candidates.
+    Adding or removing an observation costs O(c M + c²) for c observations and M candidates.
 
     Args:
         gram: K, (c, c).
         lam: λ.
         cross: covariances with the candidates, (c, M).
         values: (p, c).
-        slots: which slot of the posterior every observation is in, (c,).
+        slots: the posterior's slot of every observation, (c,).
 
     Raises:
-        CellFailure: λ is lost in the rounding of K, here and in `enter`.
+        CellFailure: λ is lost in the rounding of K, here and in `append`.
     """
 
     def __init__(self, gram: Array, lam: float, cross: Array, values: Array, slots: NDArray[np.intp]) -> None:
@@ -67,7 +67,7 @@ class Factor:
             self.u[:, :c] = self._half(values.T).T
         self.spread = np.matmul(self.u[-1:, :c], self.z[:c])[0]
 
-    root: Array  # R, in the memory order that LAPACK reads
+    root: Array  # R, in LAPACK's memory order
     z: Array  # R⁻ᵀ cross
     u: Array  # R⁻ᵀ y, of every function and of the signs
     spread: Array  # the mean of the signs at the candidates, (M,)
@@ -81,7 +81,7 @@ class Factor:
         self.root, self.z, self.u = root, z, u
 
     def _half(self, columns: Array) -> Array:
-        """R⁻ᵀ times columns (c, k)."""
+        """Return R⁻ᵀ times columns (c, k)."""
         return self._solve(columns, transposed=1)
 
     def _solve(self, columns: Array, transposed: int) -> Array:
@@ -90,18 +90,18 @@ class Factor:
         return np.asarray(lapack().dtrtrs(self.root[:, : self.count], columns, trans=transposed)[0])
 
     def half(self, rows: Array) -> Array:
-        """R⁻ᵀ k for covariances k with all slots, (..., slots) to (..., c)."""
+        """Return R⁻ᵀ k for covariances k with all slots, (..., slots) to (..., c)."""
         k = rows[..., self.slots]
         return np.ascontiguousarray(self._half(k.reshape(math.prod(k.shape[:-1]), self.count).T).T).reshape(k.shape)
 
     def whole(self, halves: Array, slots: int) -> Array:
-        """(K + λI)⁻¹ k at all slots from R⁻ᵀ k, (q, c) to (q, slots)."""
+        """Return (K + λI)⁻¹ k at all slots from R⁻ᵀ k, (q, c) to (q, slots)."""
         solved = np.zeros((len(halves), slots))
         solved[:, self.slots] = self._solve(halves.T, transposed=0).T
         return solved
 
     def enter(self, slot: int, to_slots: Array, own: float, to_candidates: Array, values: Array) -> tuple[Array, Array]:
-        """A new last observation.
+        """Append an observation.
 
         Args:
             to_slots, own, to_candidates: its covariances with all slots, with itself, and with the candidates (M,).
@@ -115,7 +115,7 @@ class Factor:
             self._allocate(2 * c, self.z.shape[1], len(self.u))
         column = self.half(to_slots[None])[0]
         pivot = own + self.lam - (column * column).sum()
-        if not pivot > 8 * ROUNDING * (c + 1):  # what rounding makes of own + λ - own
+        if not pivot > 8 * ROUNDING * (c + 1):  # rounding error of own + λ - own
             raise lost(self.lam, c + 1)
         root = np.sqrt(pivot)
         self.root[:c, c], self.root[c, c] = column, root
@@ -127,7 +127,7 @@ class Factor:
         return self.u[:-1, c], self.z[c]
 
     def leave(self, slot: int) -> tuple[Array, Array]:
-        """Forget the observation in a slot: rotations take its row out of R, which keeps all digits.
+        """Remove the observation in a slot by rotations of R, which keep all digits.
 
         Returns:
             u (p,) and z (M,): means at the candidates fall by u z, variances grow by z².
@@ -150,7 +150,7 @@ class Factor:
         return u[0, :-1], z[0]
 
     def reveal(self, slot: int, function: int, value: float) -> Array:
-        """A value is added to an observation: what the mean at the candidates grows by, (M,)."""
+        """Add a value to an observation; return the change of the mean at the candidates, (M,)."""
         unit = value * (self.slots == slot)
         added = self._half(unit[:, None])[:, 0]
         self.u[function, : self.count] += added
@@ -158,15 +158,15 @@ class Factor:
 
     @property
     def held(self) -> Array:
-        """z of what is held, (c, M)."""
+        """z of the observations, (c, M)."""
         return self.z[: self.count]
 
     def weights(self, slots: int) -> Array:
-        """(K + λI)⁻¹ y at all slots, (p, slots)."""
+        """Return (K + λI)⁻¹ y at all slots, (p, slots)."""
         return self.whole(self.u[:-1, : self.count], slots)
 
     def means(self, halves: Array) -> Array:
-        """Means of every function and of the signs, from R⁻ᵀ k: (q, c) to (p + 1, q)."""
+        """Return means of every function and of the signs, from R⁻ᵀ k: (q, c) to (p + 1, q)."""
         return np.matmul(self.u[:, : self.count], halves.T)
 
     @property
@@ -176,7 +176,7 @@ class Factor:
         return float(np.log(np.abs(pivots) / np.sqrt(self.lam)).sum())
 
     def inverse_diagonal(self, slots: int) -> Array:
-        """The diagonal of (K + λI)⁻¹ at all slots, (slots,). Costs O(c³)."""
+        """Return the diagonal of (K + λI)⁻¹ at all slots, (slots,). Costs O(c³)."""
         found = np.zeros(slots)
         if self.count:
             inverse = lapack().dtrtri(self.root[: self.count, : self.count])[0]
@@ -184,16 +184,16 @@ class Factor:
         return found
 
     def check(self, weights: Array, largest: Array, variance: Array, spread: Array | None = None) -> None:
-        """Estimate how far means (in units of the largest value) and deviations are off, at the candidates.
+        """Estimate the error of means (in units of the largest value) and deviations at the candidates.
 
         Args:
             weights: (p, slots).
-            largest: the largest absolute value observed, (p,).
+            largest: the largest absolute observed value, (p,).
             variance: at the candidates, (M,).
-            spread: the mean of the signs, where that is not at the candidates.
+            spread: the mean of the signs, for points other than the candidates.
 
         Raises:
-            CellFailure: about 1e-6 or more.
+            CellFailure: the error is about 1e-6 or more.
         """
         spread = np.maximum(np.abs(self.spread if spread is None else spread), 1.0)
         size = np.sqrt((weights**2).sum(axis=1)) / np.where(largest > 0, largest, 1.0)
@@ -204,12 +204,12 @@ class Factor:
 
 
 def signs(slots: NDArray[np.intp]) -> Array:
-    """±1, without a pattern that neighbouring slots could share."""
+    """Return ±1 per slot, without a pattern that neighbouring slots could share."""
     return np.where((slots * 0.6180339887498949) % 1 < 0.5, 1.0, -1.0)
 
 
 def lost(lam: float, count: int) -> CellFailure:
-    """What ends a cell whose λ is too small."""
+    """Return the error that ends a cell whose λ is too small."""
     return CellFailure(
         f"λ = {lam:.3g} is lost in double precision with {count} observations held (error above {EXACT:g}); "
         "give a larger lam: 1e-8 is exact without noise"

@@ -25,14 +25,14 @@ from cbobench.gp.kernels import Array
 from cbobench.gp.posteriors.base import VARIANCE_FLOOR, Jet, Mask, SharedPosterior
 from cbobench.gp.posteriors.slots import interpolate_jet
 
-EXACT_FROM = 1e-8  # λ; what Φ leaves out of K is 1e-13 of it
+EXACT_FROM = 1e-8  # smallest exact λ: Φ omits 1e-13 of K
 
 
 class Outer:
-    """Outer products of S pairs of vectors, (S, a) and (S, b) to (S, a, b), in a buffer that is used again.
+    """Outer products of S pairs of vectors, (S, a) and (S, b) to (S, a, b), in a reused buffer.
 
-    BLAS is called only for products of depth two or more; a second, zero column is three times faster than
-    broadcasting and gives the same bits.
+    BLAS is called only for products of depth two or more; a second, zero column is three times faster than broadcasting
+    and gives the same bits.
     """
 
     def __init__(self, replicates: int, rows: int, columns: int) -> None:
@@ -70,7 +70,7 @@ class FeaturePosterior(SharedPosterior):
         self.features = features
         self.prior = np.maximum((features**2).sum(axis=1) if prior is None else prior, VARIANCE_FLOOR)
         self._by_action = features.flags.c_contiguous
-        self.by_rank = np.ascontiguousarray(features.T)  # of a large set no copy
+        self.by_rank = np.ascontiguousarray(features.T)  # no copy for a large set
         self.rank = features.shape[1]
         self.replicates = replicates
         self.functions = functions
@@ -105,7 +105,7 @@ class FeaturePosterior(SharedPosterior):
         lu = np.matmul(self.factor, u.transpose(0, 2, 1))[:, :, 0]  # A phi, (S, r)
         lu /= total
         gained = 0.5 * np.log1p(s[:, 0] / self.lam)
-        if mask is not None:  # whoever observes nothing moves by 0
+        if mask is not None:  # replicates without an observation move by 0
             lu *= mask[:, None]
             gained *= mask
         column = self._spread(lu)  # posterior covariance with the action / total, (S, n)
@@ -118,27 +118,27 @@ class FeaturePosterior(SharedPosterior):
         self.gain += gained
 
     def reveal(self, replicate: int, t: int, action: Any, function: int, value: float) -> None:
-        """As in the contract; a mean moves by A phi / lambda."""
+        """A mean moves by A phi / lambda."""
         factor = self.factor[replicate]
         a = np.matmul(factor, np.matmul(self.features[action][None], factor)[0])
         self.mean[replicate, function] += value / self.lam * np.matmul(a[None], self.by_rank)[0]
 
     def _phi(self, actions: NDArray[Any]) -> Array:
-        """The features of one action per replicate, (S, r)."""
+        """Return the features of one action per replicate, (S, r)."""
         if self._by_action:
             return self.features.take(actions, axis=0)
-        return np.ascontiguousarray(self.features[actions])  # `take` would copy the whole of a view first
+        return np.ascontiguousarray(self.features[actions])  # `take` would first copy the whole view
 
     def _spread(self, weights: Array) -> Array:
-        """Weights of the features (S, r) to values at all actions, (S, n)."""
+        """Return values at all actions, (S, n), from weights of the features (S, r)."""
         return np.matmul(weights[:, None, :], self.by_rank)[:, 0]
 
     def _mean_at(self, actions: NDArray[Any]) -> Array:
-        """Means (S, p) at one action per replicate."""
+        """Return means (S, p) at one action per replicate."""
         return self.mean.reshape(-1).take(self._offsets + actions[:, None])
 
     def paths(self, z: Array, first: int = 0) -> Array:
-        """As in the contract: Phi L z. All functions share a covariance, so `first` makes no difference."""
+        """Return Phi L z. All functions share a covariance, so `first` makes no difference."""
         lz = np.matmul(z[:, :, None, :], self.factor.transpose(0, 2, 1)[:, None])
         return np.matmul(lz, self.by_rank)[:, :, 0]
 
@@ -147,7 +147,7 @@ class FeaturePosterior(SharedPosterior):
         return np.asarray(np.matmul(np.matmul(roots, self.factor[replicate].T), self.by_rank))
 
     def covariance(self, replicate: int) -> Array:
-        """The posterior covariance over all actions, (n, n), of one replicate."""
+        """Return the posterior covariance over all actions, (n, n), of one replicate."""
         root = self.features @ self.factor[replicate]
         return root @ root.T
 

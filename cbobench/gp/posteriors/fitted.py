@@ -27,7 +27,7 @@ from cbobench.gp.posteriors.slots import models_at, times
 from cbobench.gp.taylor import taylor
 
 UNIT = Matern(2.5, 1.0)
-JITTER = 1e-6  # on the variances of sample paths, in units of s²
+JITTER = 1e-6  # added to the variances of sample paths, in units of s²
 
 
 class FittedPosterior:
@@ -63,21 +63,21 @@ class FittedPosterior:
         self.reset()
 
     def reset(self, lam: float | None = None) -> None:
-        """As in the contract; λ is what is fitted, so a number for it is only kept for who asks."""
+        """λ is fitted, so a given number is only stored."""
         self.lam = self.lam if lam is None else lam
         plain = Fitted(np.full(self.d, modal_lengthscale(self.d)), 1.0, 1e-3, 0.0)
         self.fits = [[plain] * self.functions for _ in range(self.replicates)]
         self.fitted_at = self.count = 0
         shape = (self.replicates, self.functions)
         self.points = np.empty((self.replicates, 0, self.d))
-        self.alike = np.empty((self.replicates, 0), dtype=np.intp)  # per observation the first one of the same action
+        self.alike = np.empty((self.replicates, 0), dtype=np.intp)  # per observation: the first one at the same action
         self.values = np.empty((*shape, 0))
         self.mean, self.gain = np.zeros((*shape, len(self.candidates))), np.zeros(shape)
         self._take()
         self._recompute()
 
     def _take(self) -> None:
-        """Hyperparameters as arrays: lengthscales (S, p, d), and s, λ and c (S, p)."""
+        """Store hyperparameters as arrays: lengthscales (S, p, d), and s, λ and c (S, p)."""
         self.lengthscales = np.array([[one.lengthscales for one in row] for row in self.fits])
         self.amplitude = np.array([[one.amplitude for one in row] for row in self.fits])
         self.ratio = np.array([[one.ratio for one in row] for row in self.fits])
@@ -86,7 +86,7 @@ class FittedPosterior:
     # Learning -------------------------------------------------------------------------------------------------------
 
     def update(self, actions: NDArray[Any], values: Array) -> None:
-        """As in the contract; hyperparameters are fitted again where that is due."""
+        """Add an observation, and fit hyperparameters again if a fit is due."""
         if not np.isfinite(values).all():
             raise CellFailure(f"an observation of replicate {np.argwhere(~np.isfinite(values))[0, 0]} is not a number")
         point = self._enter(actions, values)
@@ -116,7 +116,7 @@ class FittedPosterior:
             self._border(point)
 
     def _enter(self, actions: NDArray[Any], values: Array) -> Array:
-        """Keep an observation; its points (S, d) of the cube."""
+        """Store an observation; its points (S, d) are of the cube."""
         point = np.asarray(actions if self.cube is None else self.cube[actions], dtype=np.float64)
         self.points = np.concatenate([self.points, point[:, None]], axis=1)
         self.values = np.concatenate([self.values, values[:, :, None]], axis=2)
@@ -129,7 +129,7 @@ class FittedPosterior:
         return None if self.noise is None else float(self.noise[s, j])
 
     def _recompute(self) -> None:
-        """L⁻¹ and all that follows from it, from scratch."""
+        """Compute L⁻¹ and all derived arrays from scratch."""
         c, shape = self.count, (self.replicates, self.functions)
         room = max(32, 2 * c)
         self.root, self.half = np.zeros((*shape, room, room)), np.zeros((*shape, room))
@@ -152,19 +152,19 @@ class FittedPosterior:
         self._project()
 
     def _project(self) -> None:
-        """What follows from the observed values alone."""
+        """Compute the arrays that depend on the observed values."""
         c = self.count
         self.half[:, :, :c] = np.matmul(self.root[:, :, :c, :c], self._told()[..., None])[..., 0]
         self._pull = np.matmul(self.half[:, :, None, :c], self.held[:, :, :c])[:, :, 0]
         self._publish()
 
     def retell(self, values: Array) -> None:
-        """Put other values (S, p, c) in place of those observed; hyperparameters stay until the next fit."""
+        """Replace the observed values by others (S, p, c); hyperparameters stay until the next fit."""
         self.values = values
         self._project()
 
     def _border(self, point: Array) -> None:
-        """A row of L⁻¹ for an observation at points (S, d)."""
+        """Append a row of L⁻¹ for an observation at points (S, d)."""
         c = self.count - 1
         if self.count > self.root.shape[2]:
             self._recompute()
@@ -195,19 +195,19 @@ class FittedPosterior:
     # Covariances ----------------------------------------------------------------------------------------------------
 
     def _told(self) -> Array:
-        """(y - c)/s, (S, p, c)."""
+        """Return (y - c)/s, (S, p, c)."""
         return np.asarray((self.values - self.centre[..., None]) / self.amplitude[..., None])
 
     def _scaled(self, points: Array) -> Array:
-        """Points (S or 1, q, d) in units of the lengthscales, (S, p, q, d)."""
+        """Return points (S or 1, q, d) in units of the lengthscales, (S, p, q, d)."""
         return np.asarray(points[:, None] / self.lengthscales[:, :, None])
 
     def _cross(self, left: Array, right: Array) -> Array:
-        """Of points (S or 1, a, d) with others (S or 1, b, d): (S, p, a, b)."""
+        """Return covariances of points (S or 1, a, d) with others (S or 1, b, d): (S, p, a, b)."""
         return covariances(UNIT, self._scaled(left), self._scaled(right))
 
     def halves(self, points: Array) -> Array:
-        """(L⁻¹ k_x)ᵀ at points (S, q, d), (S, p, q, c)."""
+        """Return (L⁻¹ k_x)ᵀ at points (S, q, d), (S, p, q, c)."""
         c = self.count
         return np.matmul(self._cross(points, self.points), self.root[:, :, :c, :c].swapaxes(2, 3))
 
@@ -222,7 +222,7 @@ class FittedPosterior:
         return self.centre[..., None] + self.amplitude[..., None] * pull, self.amplitude[..., None] ** 2 * unit
 
     def at_observations(self) -> tuple[Array, Array, Mask]:
-        """As in the contract, from K (K + λI)⁻¹ = I - λ (K + λI)⁻¹."""
+        """Computed from K (K + λI)⁻¹ = I - λ (K + λI)⁻¹."""
         c = self.count
         root, lam = self.root[:, :, :c, :c], self.ratio[..., None]
         weights = np.matmul(self.half[:, :, None, :c], root)[:, :, 0]
@@ -280,7 +280,7 @@ class FittedPosterior:
         return np.asarray(self.amplitude[replicate, function] ** 2 * found)
 
     def paths(self, z: Array, first: int = 0) -> Array:
-        """As in the contract, r being the number of candidates: the Cholesky factor of their covariance, times z."""
+        """r is the number of candidates: the Cholesky factor of their covariance, times z."""
         every, found = np.arange(len(self.candidates)), np.empty_like(z)
         for s, i in np.ndindex(z.shape[:2]):
             scale = self.amplitude[s, first + i] ** 2

@@ -29,17 +29,19 @@ from cbobench.gp.posteriors.slots import Differentiable
 
 
 class ObservationPosterior(Differentiable):
-    """Posteriors of p functions at the candidates of an action set, for S replicates (see `contract.Posterior`).
+    """Posteriors of p functions at the candidates of an action set, for S replicates (see `base.Posterior`).
 
     Args:
         actions: a `Finite` set (its actions are the candidates) or a `Box`.
         lam: lambda.
         replicates: S.
         functions: p, observed together.
-        slots: how many observations are kept at most (the horizon, or a window).
+        slots: largest number of kept observations (the horizon, or a window).
 
     Attributes:
-        mean (S, p, M), variance (S, M), gain (S,): the gain is that of what is in memory.
+        mean: (S, p, M).
+        variance: (S, M).
+        gain: (S,), of the kept observations.
     """
 
     def __init__(self, actions: Finite | Box, lam: float, replicates: int, functions: int, slots: int) -> None:
@@ -66,7 +68,7 @@ class ObservationPosterior(Differentiable):
     # Entering, leaving, and learning later -------------------------------------------------------------------------
 
     def update(self, actions: NDArray[Any], values: Array) -> None:
-        """As in the contract; where all slots are full, the oldest observation is forgotten first."""
+        """If all slots are full, forget the oldest observation first."""
         slot = np.full(self.replicates, self.updates % self.slots)
         if self.updates >= self.slots:
             self.drop(slot)
@@ -123,7 +125,7 @@ class ObservationPosterior(Differentiable):
         c = self.used
         if len(self.factors) < self.replicates:
             p = self.inverse[self.rows, :c, slot]
-            pivot = p[self.rows, slot][:, None]  # 1 / s of the observation, as if it had come last
+            pivot = p[self.rows, slot][:, None]  # 1 / s of the observation, as if it were the last
             if self.factors:
                 pivot[self.noise < SMALL] = 1.0  # there P = 0, and nothing moves
             u = self.weights[self.rows, :, slot]
@@ -144,14 +146,14 @@ class ObservationPosterior(Differentiable):
         return [s for s in who.tolist() if s in self.factors] if self.factors else []
 
     def _moves(self, s: int, sign: int, u: Array, z: Array) -> None:
-        """An observation of a replicate that has a factor entered (1) or left (-1)."""
+        """Move means and variances after a replicate with a factor added (1) or removed (-1) an observation."""
         self.mean[s] += sign * u[:, None] * z
         self.variance[s] = np.maximum(self.variance[s] - sign * z**2, VARIANCE_FLOOR)
         self.gain[s] = self.factors[s].gain
         self._weigh(s)
 
     def _weigh(self, s: int) -> None:
-        """The weights of a replicate that has a factor, which must be exact."""
+        """Compute the weights of a replicate with a factor, which must be exact."""
         factor, c = self.factors[s], self.used
         self.weights[s, :, :c] = factor.weights(c)
         factor.check(self.weights[s, :, :c], np.abs(self.values[s, :, :c]).max(axis=1, initial=0.0), self.variance[s])
@@ -168,18 +170,18 @@ class ObservationPosterior(Differentiable):
         self.mean[replicate, function] += value * np.matmul(p[None], self.cross[replicate, :c])[0]
 
     def refresh(self) -> None:
-        """P, w and the candidates' moments from scratch."""
+        """Compute P, w and the candidates' moments from scratch."""
         self._refresh(slice(None))
 
     def set_noise(self, lam: Array) -> None:
-        """Another λ per replicate, (S,): where it differs from before, all is computed from scratch."""
+        """Set another λ per replicate, (S,); replicates whose λ changes are computed from scratch."""
         changed = np.flatnonzero(lam != self.noise)
         self.noise = lam.copy()
         if len(changed):
             self._refresh(changed)
 
     def _refresh(self, who: slice | NDArray[np.intp]) -> None:
-        """Some replicates only: the others keep their bits."""
+        """Refresh some replicates only; the others keep their bits."""
         small = self.rows[who][self.noise[who] < SMALL]
         for s in small.tolist():
             self._factorise(s)
@@ -205,7 +207,7 @@ class ObservationPosterior(Differentiable):
         self.variance[who] = np.maximum(self.prior - explained, VARIANCE_FLOOR)
 
     def _factorise(self, s: int) -> None:
-        """A factor in place of P for one replicate, from scratch; what entered first stays first."""
+        """Compute a factor in place of P for one replicate, from scratch, in the order of the observations."""
         held = np.flatnonzero(self.full[s])
         if s in self.factors:
             held = self.factors[s].slots
@@ -230,7 +232,7 @@ class ObservationPosterior(Differentiable):
         return mean, np.maximum(1 - explained, VARIANCE_FLOOR)
 
     def at_observations(self) -> tuple[Array, Array, Mask]:
-        """As in the contract, from K P = I - lambda P; slots that hold the same action say the same, to the bit."""
+        """Computed from K P = I - lambda P; slots with the same action agree to the bit."""
         c, lam = self.used, self.noise[:, None]
         diagonal = np.diagonal(self.inverse[:, :c, :c], axis1=1, axis2=2)
         if self.factors:
@@ -257,7 +259,7 @@ class ObservationPosterior(Differentiable):
         return np.asarray(self.actions.rows(some) - explained)
 
     def _times_inverse(self, rows: Array) -> Array:
-        """k P for rows (S, k, c): zero where there are factors."""
+        """Return k P for rows (S, k, c): zero for replicates with a factor."""
         if len(self.factors) == self.replicates:
             return np.zeros_like(rows)
         return np.matmul(rows, self.inverse[:, : self.used, : self.used])

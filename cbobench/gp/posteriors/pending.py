@@ -1,4 +1,4 @@
-"""A posterior under delays whose variances know what was played, and whose means what has arrived."""
+"""A posterior under delays: variances include all plays, means only the observations that have arrived."""
 
 from __future__ import annotations
 
@@ -15,18 +15,19 @@ from cbobench.gp.posteriors.separate import SeparatePosterior
 
 
 class PendingPosterior:
-    """Means of one posterior and variances of another (see `contract.Posterior`).
+    """Means of one posterior and variances of another (see `base.Posterior`).
 
-    A variance does not depend on values, so conditioning on a play when it is made shrinks it at once. To take for a
-    missing value the mean that the others give there leaves all means as they are, so they need what has arrived only:
-    the hallucinated feedback of batched GP-UCB (Desautels et al. 2014).
+    A variance does not depend on values, so a play shrinks it at once. Replacing a missing value by the mean that the
+    others give there leaves all means unchanged, so means need only what has arrived: the hallucinated feedback of
+    batched GP-UCB (Desautels et al. 2014).
 
     Args:
-        arrived: what gives the means, with a covariance per function.
+        arrived: gives the means, with a covariance per function.
         played: one function, whose covariance is every function's.
 
     Attributes:
-        variance (S, M) and gain (S,): of all plays since the last reset, whether their values are there or not.
+        variance: (S, M), of all plays since the last reset, observed or not.
+        gain: (S,), likewise.
     """
 
     def __init__(self, arrived: Posterior, played: SharedPosterior) -> None:
@@ -57,11 +58,11 @@ class PendingPosterior:
         self.played.reset(lam)
 
     def play(self, actions: NDArray[Any]) -> None:
-        """A play whose values will be told later, by `update`."""
+        """Add a play whose values come later, by `update`."""
         self.played.imagine(actions)
 
     def update(self, actions: NDArray[Any], values: Array) -> None:
-        """As in the contract, of actions that were played before."""
+        """Add the values of actions that were played before."""
         self.arrived.update(actions, values)
 
     def imagine(self, actions: NDArray[Any]) -> None:
@@ -94,10 +95,10 @@ class PendingPosterior:
 
 
 class Hallucinated(PendingPosterior):
-    """The same where functions have covariances of their own: variances are those of a copy that holds what is pending.
+    """The same for functions with covariances of their own: variances are those of a copy that holds the pending plays.
 
-    Rounds are told in the order in which they were played. The copy is made anew when it is asked for, hyperparameters
-    and noise included.
+    Rounds are told in the order in which they were played. The copy is remade on request, hyperparameters and noise
+    included.
     """
 
     def __init__(self, arrived: Posterior) -> None:
@@ -128,13 +129,13 @@ class Hallucinated(PendingPosterior):
 
 
 def arriving_apart(functions: int, one: Callable[[], SharedPosterior], pending: bool) -> Posterior:
-    """A posterior of functions whose values arrive apart; its variances may know what is pending."""
+    """Return a posterior of functions whose values arrive separately; its variances may include pending plays."""
     arrived = SeparatePosterior([one() for _ in range(functions)])
     return PendingPosterior(arrived, one()) if pending else arrived
 
 
 def with_pending(arrived: Posterior, one: Callable[[], SharedPosterior]) -> PendingPosterior:
-    """A posterior whose variances know what is pending, of rounds that are told whole and in order.
+    """Return a posterior whose variances include pending plays, for rounds that are told whole and in order.
 
     Args:
         one: makes a posterior of one function with the others' covariance, if they share one.

@@ -1,4 +1,4 @@
-"""Posteriors with a covariance per function: their observations arrive apart (delays), or their noise differs."""
+"""Posteriors with a covariance per function: their observations arrive separately (delays), or their noise differs."""
 
 from __future__ import annotations
 
@@ -14,10 +14,12 @@ from cbobench.gp.posteriors.observations import ObservationPosterior
 
 
 class SeparatePosterior:
-    """p posteriors of q functions each, side by side (see `contract.Posterior`).
+    """p posteriors of q functions each, side by side (see `base.Posterior`).
 
     Attributes:
-        mean (S, q p, M): the first functions of all p, then the second ones; variance (S, p, M); gain (S, p).
+        mean: (S, q p, M): the first functions of all p, then the second ones.
+        variance: (S, p, M).
+        gain: (S, p).
     """
 
     def __init__(self, each: Sequence[SharedPosterior]) -> None:
@@ -91,7 +93,7 @@ class SeparatePosterior:
 
 
 class KnownNoise(SeparatePosterior):
-    """Functions with noise variances of their own, which do not move.
+    """Functions with fixed noise variances of their own.
 
     Args:
         each: posteriors of one function.
@@ -106,7 +108,7 @@ class KnownNoise(SeparatePosterior):
         self.reset()
 
     def reset(self, lam: float | None = None) -> None:
-        """As in the contract; a number for λ changes nothing."""
+        """A number for λ changes nothing."""
         for j, one in enumerate(self.each):
             one.reset()
             one.set_noise(self.noise[:, j])
@@ -116,7 +118,7 @@ class KnownNoise(SeparatePosterior):
 
 
 class OwnNoise(SeparatePosterior):
-    """Functions with noise variances of their own, which may move: a posterior of each one and of a constant 1.
+    """Functions with changing noise variances of their own: a posterior of each one and of a constant 1.
 
     Args:
         each: posteriors of two functions, observed together.
@@ -125,11 +127,11 @@ class OwnNoise(SeparatePosterior):
     each: list[ObservationPosterior]  # type: ignore[assignment]  # the one representation that can be computed again
 
     def update(self, actions: NDArray[Any], values: Array) -> None:
-        """Condition on values (S, p + 1), of which the last is the constant that all have beside them."""
+        """Condition on values (S, p + 1), of which the last is the constant, shared by all."""
         for j, one in enumerate(self.each):
             one.update(actions, values[:, [j, -1]])
 
     def set_noise(self, lam: Array) -> None:
-        """Compute again, with λ (S, p), whatever has another λ than before."""
+        """Recompute the posteriors whose λ (S, p) has changed."""
         for j, one in enumerate(self.each):
             one.set_noise(lam[:, j])

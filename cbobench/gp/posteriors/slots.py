@@ -1,4 +1,4 @@
-"""Observations of S replicates in slots: prior covariances of what they hold, and beliefs with two derivatives."""
+"""Observations of S replicates in slots, with prior covariances, and beliefs with two derivatives."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ from cbobench.gp.taylor import taylor
 
 
 class Slots(SharedPosterior):
-    """What an `ObservationPosterior` remembers. Room grows as it is needed; an empty slot holds zeros.
+    """The memory of an `ObservationPosterior`. It grows as needed; an empty slot holds zeros.
 
     Attributes:
-        points: what was observed, (S, slots, d); of a finite set the index, d = 1.
+        points: the observed actions, (S, slots, d); on a finite set the index, d = 1.
         values: (S, p, slots).
         cross: covariances with the candidates, (S, slots, M).
-        full: which slots hold an observation, (S, slots).
-        used: c, how many slots are in use, the same for all replicates.
+        full: mask of occupied slots, (S, slots).
+        used: c, the number of slots in use, the same for all replicates.
     """
 
     def __init__(self, actions: Finite | Box, replicates: int, functions: int, slots: int) -> None:
@@ -48,7 +48,7 @@ class Slots(SharedPosterior):
     full: Mask
 
     def _shapes(self, capacity: int) -> dict[str, tuple[int, ...]]:
-        """The arrays that grow with the slots, per replicate."""
+        """Shapes per replicate of the arrays that grow with the slots."""
         return {
             "cross": (capacity, self.candidates),
             "points": (capacity, self.box.d if self.box is not None else 1),
@@ -62,7 +62,7 @@ class Slots(SharedPosterior):
         self._allocate(min(self.slots, 64))
 
     def _allocate(self, capacity: int) -> None:
-        """Room for so many slots; what is held stays."""
+        """Make room for a number of slots, keeping the content."""
         for name, shape in self._shapes(capacity).items():
             fresh = np.zeros((self.replicates, *shape), dtype=bool if name == "full" else np.float64)
             if self.used:
@@ -72,7 +72,7 @@ class Slots(SharedPosterior):
         self.capacity = capacity
 
     def reach(self, used: int) -> None:
-        """Use so many slots, at most all."""
+        """Use a number of slots, at most all."""
         used = min(self.slots, used)
         while used > self.capacity:
             self._allocate(min(self.slots, 2 * self.capacity))
@@ -81,14 +81,14 @@ class Slots(SharedPosterior):
     def _put(
         self, who: NDArray[np.intp], where: NDArray[np.intp], actions: NDArray[Any], values: Array, cross: Array
     ) -> None:
-        """One observation of some replicates, `who`, into slots of theirs; the arrays hold all replicates."""
+        """Put one observation of some replicates, `who`, into their slots; the arrays hold all replicates."""
         self.values[who, :, where] = values[who]
         self.cross[who, where] = cross[who]
         self.points[who, where] = (actions if self.box is not None else actions[:, None])[who]
         self.full[who, where] = True
 
     def _clear(self, slot: NDArray[np.intp]) -> None:
-        """A slot of every replicate, (S,)."""
+        """Clear a slot of every replicate, (S,)."""
         self._forget_alike()
         self.values[self.rows, :, slot] = 0.0
         self.cross[self.rows, slot] = 0.0
@@ -96,17 +96,17 @@ class Slots(SharedPosterior):
         self.full[self.rows, slot] = False
 
     def _forget_alike(self) -> None:
-        self.alike = np.empty((self.replicates, 0), dtype=np.intp)  # per slot the first one that holds the same action
+        self.alike = np.empty((self.replicates, 0), dtype=np.intp)  # per slot: the first one that holds the same action
 
     def _alike(self) -> NDArray[np.intp]:
-        """Per slot in use the first one that holds the same action, (S, c)."""
-        for k in range(self.alike.shape[1], self.used):  # slots that are new since the last call
+        """Return per slot in use the first one that holds the same action, (S, c)."""
+        for k in range(self.alike.shape[1], self.used):  # new slots since the last call
             same = (self.points[:, : k + 1] == self.points[:, k : k + 1]).all(axis=2)
             self.alike = np.concatenate([self.alike, same.argmax(axis=1)[:, None]], axis=1)
         return self.alike
 
     def _covariances(self, actions: NDArray[Any], c: int) -> tuple[Array, Array, Array]:
-        """Covariances of the actions with the candidates (S, M) and the first c slots (S, c), and with themselves."""
+        """Return covariances of the actions with the candidates (S, M), the first c slots (S, c), and themselves."""
         if self.box is None:
             assert isinstance(self.actions, Finite)
             index = actions.astype(np.intp)
@@ -118,7 +118,7 @@ class Slots(SharedPosterior):
         return candidates, slots, np.ones(len(actions))
 
     def _gram(self, points: Array) -> Array:
-        """Prior covariances of what slots hold, (c, d) to (c, c)."""
+        """Return prior covariances of slots, (c, d) to (c, c)."""
         if isinstance(self.actions, Box):
             return self.actions.kernel(points, points)
         index = points[:, 0].astype(np.intp)
@@ -129,10 +129,10 @@ FEW = 5  # rows; with 200 to 1,000 columns, as measured
 
 
 class Differentiable(Slots):
-    """Observations in slots with what it takes to differentiate beliefs.
+    """Observations in slots with the arrays needed to differentiate beliefs.
 
     Attributes:
-        inverse: P, (S, slots, slots); 0 for replicates that have a factor in its place.
+        inverse: P, (S, slots, slots); 0 for replicates with a factor.
         weights: w = P y, (S, p, slots).
         factors: by replicate.
     """
@@ -150,7 +150,7 @@ class Differentiable(Slots):
         n, mesh = len(taylor(d).steps), self.box.mesh
         if mesh is None or len(self.factors) == self.replicates:
             jet = Jet(np.zeros((replicates, self.functions, q, n)), np.zeros((replicates, q, n)))
-        else:  # a factor holds digits that a mesh has not
+        else:  # a factor has more digits than a mesh
             jet = interpolate_jet(mesh, self.mean, self.variance, points)
             wanted = wanted & np.isin(self.rows, list(self.factors))[:, None]
         if wanted.any():
@@ -179,7 +179,7 @@ class Differentiable(Slots):
             if s in self.factors:
                 halves[s] = self.factors[s].half(some)
                 moved[first[s] : first[s + 1], 0] = self.factors[s].whole(halves[s][:, 0], c)
-            elif len(some):  # as many rows as are this replicate's own, so that it has the same bits in any block
+            elif len(some):  # only this replicate's rows, so that it has the same bits in any block
                 moved[first[s] : first[s + 1]] = times(some.reshape(-1, c), self.inverse[s, :c, :c]).reshape(some.shape)
         explained = np.matmul(moved, rows.swapaxes(1, 2))
         for s, half in halves.items():
@@ -195,14 +195,14 @@ def models_at(
     weights: Array,
     explain: Callable[[Array], tuple[Array, Array]],
 ) -> tuple[Array, Array]:
-    """Taylor models of means (q, p, n) and variances (q, n) at points (q, d) of the unit cube.
+    """Return Taylor models of means (q, p, n) and variances (q, n) at points (q, d) of the unit cube.
 
     Args:
-        of: whose beliefs, the replicate of every point, (q,).
-        observed: what the slots hold, (S, c, d).
-        weights: w = (K + λI)⁻¹ y, (S, p, c), 0 where a slot is empty.
-        explain: from rows (q, 1 + d, c), covariances k with the slots and their slopes: k (K + λI)⁻¹, (q, c), 0 where a
-            slot is empty, and what all pairs of rows explain, (q, 1 + d, 1 + d).
+        of: the replicate of every point, (q,).
+        observed: points of the slots, (S, c, d).
+        weights: w = (K + λI)⁻¹ y, (S, p, c), 0 for an empty slot.
+        explain: maps rows (q, 1 + d, c), covariances k with the slots and their slopes, to k (K + λI)⁻¹, (q, c), 0 for
+            an empty slot, and to the explained part of all pairs of rows, (q, 1 + d, 1 + d).
     """
     q, d = points.shape
     layout = taylor(d)
@@ -226,11 +226,11 @@ def models_at(
 
 
 def interpolate_jet(mesh: Mesh, mean: Array, variance: Array, points: Array) -> Jet:
-    """The jet at points (S, q, d) of beliefs on a mesh: means (S, p, M) and variances (S, M)."""
+    """Return the jet at points (S, q, d) of beliefs on a mesh: means (S, p, M) and variances (S, M)."""
     models = mesh.models(np.concatenate([mean, variance[:, None]], axis=1), points)
     return Jet(models[:, :-1], models[:, -1])
 
 
 def times(rows: Array, matrix: Array) -> Array:
-    """Rows (k, c) times a matrix (c, c): for few rows one by one, which is faster than BLAS makes of them together."""
+    """Return rows (k, c) times a matrix (c, c); few rows one by one, which is faster than one BLAS call."""
     return np.matmul(rows[:, None], matrix)[:, 0] if len(rows) <= FEW else np.matmul(rows, matrix)
