@@ -17,9 +17,10 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from cbobench.errors import DamagedRun, Misuse, mask_secrets, refuse_strange, show
+from cbobench.errors import DamagedRun, Misuse, mask_secrets, nearest, printable, refuse_strange, show
 from cbobench.metrics import METRICS
 from cbobench.results.folder import RunFolder, read_row_groups
 from cbobench.results.manifest import FILE
@@ -38,6 +39,9 @@ LEFT_OUT = {
     "rounds": {"action", "x", "f", "g", "observed_f", "observed_g", "dual"},
 }
 """Columns of a run folder that a bundle has not: what `run.json` says, what may name people, and what is large."""
+CELL = ["problem", "algorithm", "horizon", "seed"]
+KEYS = {*CELL, "cell", "status", "t", "source", "libraries", "attempt"}
+"""What every row says, and what no two cells have in common."""
 REMEDY = "export it again: cbobench export RUN"
 
 
@@ -90,7 +94,8 @@ class Bundle(RunFolder):
         try:
             with zipfile.ZipFile(io.BytesIO(data)) as archive:
                 members = [info for info in archive.infolist() if info.filename in {ABOUT, FILE, *FILES.values()}]
-                found = {info.filename: archive.read(info) for info in members}
+                large = any(info.compress_type != zipfile.ZIP_STORED for info in members)  # it may be of any size
+                found = {} if large else {info.filename: archive.read(info) for info in members}
         except (zipfile.BadZipFile, EOFError, NotImplementedError, RuntimeError, ValueError) as error:
             if not data.startswith(b"PK"):
                 self._refuse("it is no zip archive")
@@ -117,7 +122,10 @@ class Bundle(RunFolder):
             with self._open(self._place[1]) as source:
                 return bytes(source.read())
         except (FileNotFoundError, NotADirectoryError):
-            raise Misuse(f"{self} is not a run folder or a bundle: there is no such file") from None
+            place = Path(self.uri)
+            close = nearest(place.stem, [file.stem for file in place.parent.glob(f"*{SUFFIX}")] if self.local else [])
+            meant = f"; did you mean {printable(str(place.with_name(close + SUFFIX)))}?" if close else ""
+            raise Misuse(f"{self} is not a run folder or a bundle: there is no such file{meant}") from None
 
     def _refuse(self, why: str) -> NoReturn:
         raise Misuse(f"{self} is not a run folder or a bundle: {why}; give what cbobench run or cbobench export wrote")
@@ -166,9 +174,25 @@ class Bundle(RunFolder):
             strange = [f.name for f in known if types.get(f.name, f.type) not in (f.type, _CODED)]
             if strange or set(known.names) - set(types) - set(METRICS) - ADDED_COLUMNS:
                 raise DamagedRun(f"{self} has other columns in {FILES[kind]} than cbobench writes; {REMEDY}")
-            yield from read_row_groups(file, wanted)
+            for part in read_row_groups(file, wanted):
+                self._check(kind, part)
+                yield part
         except (pa.ArrowException, OSError, UnicodeDecodeError, KeyError) as error:
             raise DamagedRun(f"{self} is a damaged bundle ({FILES[kind]}: {first_line(error)}); {REMEDY}") from error
+
+    def _check(self, kind: str, part: pa.Table) -> None:
+        """Raises `DamagedRun` for rows that no cbobench exports: anybody can write a digest that agrees."""
+        why = [f"a row without {name}" for name in part.column_names if name in KEYS and part[name].null_count]
+        measured = [name for name in part.column_names if name in METRICS]
+        why += [f"an infinite {name}" for name in measured if pc.any(pc.is_inf(part[name])).as_py()]
+        if "status" in part.column_names and not {*pc.unique(part["status"]).to_pylist()} <= {"ok", "failed"}:
+            why.append("a status other than ok and failed")
+        if kind == "cells" and {*CELL} <= {*part.column_names} and len(part.group_by(CELL).aggregate([])) < len(part):
+            why.append("a cell twice")
+        if "t" in part.column_names and pc.any(pc.less(part["t"], 1)).as_py():
+            why.append("a round before the first")
+        if why:
+            raise DamagedRun(f"{self} is a damaged bundle ({FILES[kind]} has {why[0]}); {REMEDY}")
 
     def schema(self, kind: str) -> pa.Schema:
         return bundle_schema(kind)

@@ -107,11 +107,24 @@ class Manifest:
     def _of(cls, content: dict[str, Any]) -> Manifest:
         for what, text, _ in texts(content):
             refuse_strange(text, what, lines=True)
-        return cls(
+        found = cls(
             content["suite"], content["about"], content["keep"], content["block"],
             tuple(Grid.from_json(g) for g in content["grids"]), tuple(content["invocations"]),
             content.get("audit", False),
         )  # fmt: skip
+        keep = 1 if found.keep is None else found.keep
+        for name, good in (
+            ("suite", isinstance(found.suite, str)),
+            ("about", isinstance(found.about, str)),
+            ("keep", type(keep) is int and keep > 0),
+            ("block", type(found.block) is int and found.block > 0),
+            ("grids", found.grids),
+            ("invocations", all(isinstance(call, dict) for call in found.invocations)),
+            ("audit", isinstance(found.audit, bool)),
+        ):
+            if not good:
+                raise ValueError(f"{name} is {show(content.get(name))}")
+        return found
 
     def to_json(self) -> dict[str, Any]:
         """The content of `run.json`, with its digest."""
@@ -196,8 +209,20 @@ class Manifest:
                     words = ", ".join(f"{name} {show(was)} → {show(now)}" for name, (was, now) in changed.items())
                     raise Misuse(
                         f"{where} holds {show(variant.label)} with other parameters ({words}); give another --out or "
-                        "another label, or take it out of the run with cbobench remove"
+                        f"another label{self._removal(what, old, where)}"
                     )
+
+    def _removal(self, what: What, old: Variant, where: str) -> str:
+        """The command that removes a variant and nothing else, or "" if there is none."""
+        for glob in (old.label, old.title):
+            with suppress(Misuse):  # it has another spelling now
+                keys = self.keys(glob)
+                if {key[WHATS.index(what)] for key in keys} == {old.key}:
+                    if self.without(keys) is None:
+                        return ", or remove the folder"
+                    command = shlex.join(["cbobench", "remove", where, glob])
+                    return f", or remove what is superseded: {mask_secrets(command)}"
+        return ""
 
     @cached_property
     def cells(self) -> CellIndex:

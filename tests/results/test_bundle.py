@@ -11,6 +11,7 @@ import zipfile
 
 import numpy as np
 import pandas as pd
+import pyarrow as pa
 import pyarrow.fs as pafs
 import pyarrow.parquet as pq
 import pytest
@@ -159,11 +160,14 @@ def test_what_is_no_bundle_is_a_line(bundle, tmp_path):
         ({"bundle": b"[]"}, DamagedRun, "bundle.json is not what cbobench writes"),
         ({"curves": b"PAR1"}, DamagedRun, "curves.parquet is not what was exported"),
         ({"cells": None}, DamagedRun, "cells.parquet is not what was exported"),
+        ({"compression": zipfile.ZIP_DEFLATED}, Misuse, "it has no bundle.json"),
     ):
         with pytest.raises(error, match=says):
             Run(repacked(bundle, other, **changed))
     with pytest.raises(Misuse, match="there is no such file$"):
         Run(tmp_path / "absent.zip")
+    with pytest.raises(Misuse, match=f"there is no such file; did you mean {bundle}\\?"):
+        Run(bundle.with_name(bundle.name.replace(".zip", "s.zip")))
     foreign = io.BytesIO()
     pd.DataFrame({"cell": [1]}).to_parquet(foreign)
     files = about["files"] | {"cells.parquet": hashlib.sha256(foreign.getvalue()).hexdigest()}
@@ -218,10 +222,26 @@ def forged(bundle, out, kind, change):
     return out
 
 
+def all_are(column, value):
+    """A change of a table that gives all rows one value."""
+
+    def change(table):
+        at = table.column_names.index(column)
+        return table.set_column(at, column, pa.array([value] * len(table), table.schema.field(column).type))
+
+    return change
+
+
 @pytest.mark.parametrize(
     ("kind", "change", "said"),
     [
         ("cells", lambda table: table.drop_columns(["cell"]), "damaged bundle"),
+        ("cells", lambda table: pa.concat_tables([table, table]), "has a cell twice"),
+        ("cells", all_are("status", "odd"), "a status other than ok and failed"),
+        ("cells", all_are("seed", None), "a row without seed"),
+        ("rounds", all_are("cell", None), "a row without cell"),
+        ("rounds", all_are("regret", float("inf")), "an infinite regret"),
+        ("rounds", all_are("t", 0), "a round before the first"),
         ("rounds", lambda table: table.slice(0, len(table) - 3), "does not hold the same rounds"),
     ],
 )

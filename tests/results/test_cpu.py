@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
+import subprocess
+import sys
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -50,6 +53,28 @@ def of_two_kinds(run):
 
     change(run, how)
     return run
+
+
+def test_every_cell_says_its_cpu(run, capsys):
+    assert set(cbobench.load_cells(run)["cpu"]) == {cpu_kind()}
+    assert main(["status", str(run), "--format", "json"]) == 0
+    assert json.loads(capsys.readouterr().out)["cpus"] == [cpu_kind()]
+    assert main(["status", str(run)]) == 0
+    assert "CPU" not in capsys.readouterr().out + str(cbobench.compare(run))
+
+
+@pytest.mark.long
+def test_the_kernel_of_the_blas_is_part_of_it():
+    """What OpenBLAS takes for another kind of CPU multiplies in another order."""
+    program = "import numpy; from cbobench.results.provenance import cpu_kind; print(cpu_kind())"
+    found = {}
+    for kind in ("Haswell", "Sandybridge"):
+        environment = os.environ | {"OPENBLAS_CORETYPE": kind}
+        done = subprocess.run([sys.executable, "-c", program], env=environment, capture_output=True, text=True)
+        found[kind] = done.stdout
+    if "openblas Haswell" not in found["Haswell"]:
+        pytest.skip("no OpenBLAS with kernels of this name")
+    assert "openblas Sandybridge" in found["Sandybridge"]
 
 
 def test_several_kinds_are_said_below_every_table(run, tmp_path, capsys):

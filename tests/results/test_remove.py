@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import re
+import shlex
 import shutil
 
+import pandas as pd
 import pytest
 
 import cbobench
@@ -61,12 +64,34 @@ def test_a_label_with_other_parameters_is_refused_and_the_difference_named(folde
     says = r"holds 'conf' with other parameters \(constraints\.latency_ms\.at_most 40(\.0)? → 30(\.0)?\); give another "
     with pytest.raises(Misuse, match=says) as refused:
         cbobench.run(suite, out=run, cpus=0)
-    assert str(refused.value).endswith("with cbobench remove")
+    assert str(refused.value).endswith(f": cbobench remove {run} conf")
     assert len(cbobench.load_cells(run)) == 16
     assert (
         cbobench.run(changed(folder, SUITE.format(at_most=30).replace("conf\n", "conf-30\n")), out=run, cpus=0).played
         == 8
     )
+
+
+def test_the_command_that_is_advised_makes_room(folder, capsys, monkeypatch):
+    run = folder / "run"
+    before = cbobench.load_rounds(run, problem="rkhs-1d")
+    suite = changed(folder, SUITE.format(at_most=30))
+    with pytest.raises(Misuse) as refused:
+        cbobench.run(suite, out=run, cpus=0)
+    command = shlex.split(str(refused.value).rpartition(": ")[2])[1:]
+    assert main(command) == 2
+    assert "nobody is there to be asked; say --yes" in capsys.readouterr().err
+    monkeypatch.setattr("sys.stdin.isatty", lambda: True, raising=False)
+    for answer, left in (("", 16), ("n", 16), ("y", 8)):
+        monkeypatch.setattr("builtins.input", lambda prompt, answer=answer: answer)
+        assert main(command) == 0
+        assert len(cbobench.load_cells(run)) == left
+    assert "removed 8 cells from" in capsys.readouterr().out
+    found = verify(open_run(run))
+    assert (found.damaged, found.cells, found.expected) == ([], 8, 8)
+    pd.testing.assert_frame_equal(before, cbobench.load_rounds(run))
+    assert cbobench.run(suite, out=run, cpus=0).played == 8
+    assert verify(open_run(run)).cells == 16
 
 
 def test_what_is_removed_can_be_played_and_merged_again(folder, once):
@@ -135,8 +160,28 @@ def test_all_of_a_run_is_not_removed(folder, capsys):
     assert len(cbobench.load_cells(folder / "run")) == 16
 
 
-def test_another_variant_under_the_same_label_is_refused(write_suite, tmp_path):
+def test_two_variants_of_one_label_are_told_apart_by_what_differs(folder, monkeypatch):
+    """In runs of versions that did not refuse them."""
+    monkeypatch.setattr(Manifest, "_refuse_namesakes", lambda *given: None)
+    cbobench.run(changed(folder, SUITE.format(at_most=30)), out=folder / "run", cpus=0)
+    shown = [*Manifest.read(open_run(folder / "run")).labels("problems").values()]
+    assert shown[0] == "rkhs-1d"
+    assert all(re.fullmatch(r"conf \(constraints\.latency_ms\.at_most = (30|40)(\.0)?\)", one) for one in shown[1:])
+    assert len({*shown}) == 3
+    assert '{"' not in str(cbobench.compare(folder / "run"))
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "way"),
+    [
+        ("{ckb-ucb: {V: 2, label: b}}", "{ckb-ucb: {V: 3, label: b}}", "or another label, or remove the folder$"),
+        ("{ckb-ucb: {V: 2, label: b}}, random", "{ckb-ucb: {V: 3, label: b}}", "what is superseded: .* b$"),
+        ("ckb-ucb, {ckb-ucb: {V: 2, label: b}}", "{ckb-ucb: {V: 3, label: ckb-ucb}}", "or another label$"),
+    ],
+)
+def test_what_is_advised_removes_nothing_else(write_suite, tmp_path, before, after, way):
+    """Where no word means what is superseded alone, there is no such advice."""
     text = "suite: s\nhorizon: 3\nseeds: 1\nproblems: [gramacy]\nalgorithms: [{}]\n"
-    cbobench.run(write_suite(text.format("{ckb-ucb: {V: 2, label: b}}")), out=tmp_path / "run", cpus=0)
-    with pytest.raises(Misuse, match="take it out of the run with cbobench remove$"):
-        cbobench.run(write_suite(text.format("{ckb-ucb: {V: 3, label: b}}")), out=tmp_path / "run", cpus=0)
+    cbobench.run(write_suite(text.format(before)), out=tmp_path / "run", cpus=0)
+    with pytest.raises(Misuse, match=way):
+        cbobench.run(write_suite(text.format(after)), out=tmp_path / "run", cpus=0)

@@ -8,6 +8,7 @@ import os
 import shutil
 import subprocess
 import sys
+import zipfile
 from pathlib import Path
 
 import pytest
@@ -305,6 +306,19 @@ def test_what_changes_no_result_makes_nothing_stale(project):
         (folder / "mine.py").write_text(text)
         source.look_again()
         assert source.source_hash("mine:Mine", "random") == first
+
+
+def test_a_module_in_a_zip_is_left_out(project, tmp_path, monkeypatch):
+    with zipfile.ZipFile(tmp_path / "parts.zip", "w") as archive:
+        archive.writestr("zipped.py", "K = 1\n")
+    monkeypatch.syspath_prepend(str(tmp_path / "parts.zip"))
+    project({"mine.py": "from zipped import K\n" + PLAIN.format("K")})
+    assert "zipped" not in source.closure("mine:Mine", "random")
+
+
+def test_every_base_and_spelling_begins_a_closure(project):
+    project({"face.py": "from mine import Mine\n", "mine.py": PLAIN.format(1)})
+    assert {"face", "mine", "cbobench.problems.rkhs"} <= set(source.closure("face:Mine", "random"))
 
 
 def test_more_metrics_are_no_other_code():

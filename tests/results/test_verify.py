@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import random
 import re
 import shlex
 import shutil
@@ -140,6 +141,24 @@ def test_all_damaged_files_are_named_at_once(played, capsys):
     assert command("verify", run).stdout.startswith("1 of 9 files is damaged; 8 of 12 cells are whole\n")
 
 
+def test_the_hint_is_about_the_folder_that_was_asked_for(small_suite, tmp_path, capsys, monkeypatch):
+    suite = small_suite(horizon=20)
+    monkeypatch.chdir(tmp_path)
+    for words in (["--out", "one"], []):
+        assert main(["run", str(suite), "--cpus", "0", "--only", "stageopt", *words]) == 0
+        there = tmp_path / ("one" if words else "runs/small")
+        files(there, "cells")[0].unlink()
+        shutil.copytree(there, tmp_path / "two")
+        capsys.readouterr()
+        main(["status", str(there)])
+        begin = f"to go on: cbobench run {suite} --cpus 0 --only stageopt"
+        assert capsys.readouterr().out.endswith(f"{' '.join([begin, *words])}\n")
+        main(["status", str(tmp_path / "two")])
+        assert capsys.readouterr().out.endswith(f"{begin} --out {tmp_path / 'two'}\n")
+        shutil.rmtree(tmp_path / "two")
+        shutil.rmtree(there)
+
+
 def two_blocks(small_suite, tmp_path):
     """A run in tasks of one cell, and beside it the same in tasks of two."""
     for name, block in (("run", 1), ("blocks", 2)):
@@ -212,6 +231,13 @@ def test_cells_are_not_judged_by_a_record_that_has_changed(played, whole):
     assert repair(folder, found) == ["run.json"]
     assert verify(folder).damaged == []
     assert_same_rows(whole[1], played[1])
+
+
+def test_a_call_under_the_name_of_another_is_found(audited, tmp_path):
+    shutil.copytree(audited, tmp_path / "run")
+    (file,) = (tmp_path / "run" / "invocations").iterdir()
+    file.rename(file.with_name("another.json"))
+    assert [damage.why for damage in verify(open_run(tmp_path / "run")).damaged] == ["holds another call"]
 
 
 def test_files_without_digests_are_read_and_counted(played, capsys):
@@ -302,6 +328,36 @@ def test_without_a_record_nobody_knows_what_was_asked_for(played, capsys):
     assert "  made again: run.json\n" in capsys.readouterr().out
     assert main(["status", str(run)]) == 0
     assert "12 of 12 cells done" in capsys.readouterr().out
+
+
+def flip(run, seed, count):
+    """Flip single bits of a run, one after the other: those that change what a reader sees and pass `verify`."""
+    rng, folder, before = random.Random(seed), open_run(run), cbobench.load_rounds(run).map(str)
+    passed, refused = [], 0
+    for _ in range(count):
+        file = rng.choice(files(run))
+        data = bytearray(file.read_bytes())
+        whole, position = bytes(data), rng.randrange(len(data))
+        data[position] ^= 1 << rng.randrange(8)
+        file.write_bytes(data)
+        try:
+            same = cbobench.load_rounds(run).map(str).equals(before)
+        except DamagedRun:
+            same = False
+            refused += 1
+        found = [damage.file.partition("/")[2] for damage in verify(folder).damaged]
+        passed += [] if same or found == [file.name] else [(file, position)]
+        file.write_bytes(whole)
+    assert verify(folder).damaged == []
+    return passed, refused
+
+
+@pytest.mark.parametrize("count", [12, pytest.param(60, marks=pytest.mark.long)])
+def test_flipped_bits_are_no_numbers(played, count):
+    """What is read is what was written, or refused; `verify` finds every change that a reader could see."""
+    passed, refused = flip(played[1], 0, count)
+    assert passed == []
+    assert refused > count // 2
 
 
 def changes(table, step):
