@@ -12,10 +12,12 @@ from __future__ import annotations
 
 import os
 import pickle
+import socket
 import sys
 import threading
 import time
 from collections.abc import Callable, Collection, Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from math import inf
 from pathlib import Path, PurePosixPath
@@ -30,7 +32,7 @@ from cbobench.problems.base import Problem
 from cbobench.results.folder import RunFolder
 from cbobench.results.lease import send_heartbeat
 from cbobench.suite.settings import ONE, Demand
-from cbobench.sweep.cluster import Code, check_nodes, prepare_worker
+from cbobench.sweep.cluster import SHOWN, Code, check_nodes, prepare_worker
 from cbobench.sweep.executors import (
     Answer,
     ExecutorDied,
@@ -41,6 +43,7 @@ from cbobench.sweep.executors import (
     spawn,
 )
 from cbobench.sweep.ray_start import start_ray
+from cbobench.words import count_noun
 
 IN_FLIGHT = 256  # at least, on a cluster: Ray's autoscaler sees demand in tasks that wait
 IN_FLIGHT_PER_CPU = 2
@@ -48,6 +51,9 @@ MAX_IN_FLIGHT = 10_000
 POLL_SECONDS = 0.02  # seconds for which the process of Ray listens to Ray alone
 CHECK_SECONDS = 2.0  # seconds between two looks at how large a cluster is, and whether its head is alive
 SHUTDOWN_SECONDS = 20.0  # seconds in which Ray shuts down
+NODE_CHECK_SECONDS = 2.0  # between two calls of every node
+CONNECT_SECONDS = 5.0  # that a node has to answer; it is called twice
+PARALLEL_CALLS = 32
 
 
 class RayExecutor:
@@ -179,18 +185,19 @@ def serve_ray(link: Any) -> None:
         client = RayClient(problems, folder, cpus, address, code, send)
         ignore_signals()  # once more: Ray takes SIGTERM for itself
         send(client.cpus())
+        nodes = None if address is None else NodeWatch(client.places(), send)
     except BaseException as error:
         send(error if isinstance(error, CbobenchError) else CbobenchError(describe_error(error)[0]))
         os._exit(1)
     try:
-        _pass_on(client, send, inbox)
+        _pass_on(client, send, inbox, nodes)
     except BaseException as error:
         send(error if isinstance(error, CbobenchError) else ExecutorDied(f"Ray has ended ({describe_error(error)[0]})"))
     finally:
         os._exit(0)
 
 
-def _pass_on(client: RayClient, send: Callable[[Any], None], inbox: Any) -> None:
+def _pass_on(client: RayClient, send: Callable[[Any], None], inbox: Any, nodes: NodeWatch | None) -> None:
     looked, known = time.monotonic(), client.cpus()
     tasks: dict[str, Task] = {}
     while True:
@@ -216,6 +223,8 @@ def _pass_on(client: RayClient, send: Callable[[Any], None], inbox: Any) -> None
             if now != known:
                 send(now)
                 known = now
+            if nodes is not None:
+                nodes.places = client.places()
 
 
 class RayClient:
@@ -256,6 +265,10 @@ class RayClient:
         node = getattr(self.ray._private.worker, "_global_node", None)
         found: list[tuple[str, Any]] = getattr(node, "dead_processes", list)()
         return [kind for kind, _ in found if kind in ("raylet", "gcs_server")]
+
+    def places(self) -> set[tuple[str, int]]:
+        """Host and port of every node that Ray counts as alive."""
+        return {(node["NodeManagerAddress"], node["NodeManagerPort"]) for node in self.ray.nodes() if node["Alive"]}
 
     def cpus(self) -> int:
         """CPUs that there are now, at least 1."""
@@ -327,6 +340,56 @@ def play_on_ray(
     """Play a task on a worker of Ray. The problem comes pickled, because its class may lie in one of the folders."""
     prepare_worker(folders, place)
     return play_task_on_worker(pickle.loads(problem), task, folder)  # noqa: S301 - from our own driver
+
+
+class NodeWatch:
+    """Reports when nodes of a cluster fall silent and when all answer again; Ray itself waits long and says nothing.
+
+    It runs in a thread, because calls to Ray hang if the head cannot be reached. A node that never answered, such as
+    one behind a firewall, is not reported.
+
+    Args:
+        places: host and port of the nodes; the caller keeps them current.
+        note: called with one line.
+    """
+
+    def __init__(self, places: set[tuple[str, int]], note: Callable[[str], None]) -> None:
+        self.places, self.note = places, note
+        self.answered: set[tuple[str, int]] = set()
+        self.missed: set[tuple[str, int]] = set()
+        self.reported = False
+        threading.Thread(target=self._watch, daemon=True).start()
+
+    def _watch(self) -> None:
+        while True:
+            self.check()
+            time.sleep(NODE_CHECK_SECONDS)
+
+    def check(self) -> None:
+        """Call every node; a node is silent if it fails to answer twice in a row."""
+        places = self.places
+        with ThreadPoolExecutor(PARALLEL_CALLS) as pool:
+            there = {place for place, well in zip(places, pool.map(is_reachable, places), strict=True) if well}
+        self.answered |= there
+        before, self.missed = self.missed, (self.answered & places) - there
+        silent = before & self.missed
+        if silent and not self.reported:
+            hosts = sorted({host for host, _ in silent})
+            shown = ", ".join(hosts[:SHOWN]) + (", …" if len(hosts) > SHOWN else "")
+            count = f"{len(silent)} of {count_noun(len(places), 'node')}"
+            self.note(f"silent: {count} ({shown}); what plays there is waited for")
+        elif self.reported and not self.missed:
+            self.note("no node is silent any more")
+        self.reported = bool(silent or (self.reported and self.missed))
+
+
+def is_reachable(place: tuple[str, int]) -> bool:
+    """Return whether something listens at a host and port."""
+    try:
+        socket.create_connection(place, timeout=CONNECT_SECONDS).close()
+    except OSError:
+        return False
+    return True
 
 
 class SweepMetrics:

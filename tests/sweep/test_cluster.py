@@ -6,12 +6,14 @@ import contextlib
 import os
 import re
 import shutil
+import socket
 from pathlib import Path
 
 import pytest
 
 import cbobench
 from cbobench.cli import main
+from cbobench.sweep import ray_executor
 from tests.helpers import assert_same_rows
 from tests.sweep.heads import free_port, head
 
@@ -72,3 +74,26 @@ def test_no_cluster_at_the_address(small_suite, tmp_path, capsys):
     assert main(["run", str(small_suite()), "--out", "none", "--address", f"127.0.0.1:{free_port()}"]) == 2
     assert "no Ray cluster answers at 127.0.0.1:" in capsys.readouterr().err
     assert not (tmp_path / "none").exists()
+
+
+def test_nodes_that_fall_silent_are_told_once_and_when_none_is(monkeypatch):
+    a, b, firewalled = ("a", 1), ("b", 2), ("c", 3)
+    there, said = {a, b}, []
+    monkeypatch.setattr(ray_executor.NodeWatch, "_watch", lambda self: None)
+    monkeypatch.setattr(ray_executor, "is_reachable", lambda place: place in there)
+    nodes = ray_executor.NodeWatch({a, b, firewalled}, said.append)
+    looks = [({a, b}, 0), ({a}, 0), ({a, b}, 0), ({a}, 0), ({a}, 1), (set(), 1), ({a}, 1), ({a, b}, 2), ({a, b}, 2)]
+    for there, count in looks:
+        nodes.check()
+        assert len(said) == count, (there, said)
+    assert said == ["silent: 1 of 3 nodes (b); what plays there is waited for", "no node is silent any more"]
+    there = {a}
+    for nodes.places in ({a, b}, {a, b}, {a}):
+        nodes.check()
+    assert said[3:] == said[1:2], "one that Ray has given up is not silent any more"
+
+
+def test_a_node_answers_where_something_listens():
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        assert ray_executor.is_reachable(server.getsockname())
+    assert not ray_executor.is_reachable(("127.0.0.1", free_port()))

@@ -12,6 +12,7 @@ import signal
 import subprocess
 import sys
 import tomllib
+from fnmatch import fnmatch
 from pathlib import Path
 
 import jsonschema
@@ -115,6 +116,32 @@ def write_stubs(folder, stubs):
     for name, text in stubs.items():
         (folder / name).write_text(f"#!/bin/bash\n{text}\n")
         (folder / name).chmod(0o755)
+
+
+@pytest.mark.parametrize("end", ["Complete", "Failed"])
+def test_the_recipe_for_kubernetes_returns_however_the_job_ends(tmp_path, end):
+    """With a kubectl that says Running twice; one that waits for another word never returns."""
+    page = re.search(r"kubectl apply.*\n(.*)\nkubectl delete", (ROOT / "docs" / "clusters.md").read_text()).group(1)
+    assert f"#   {page}\n" in (DEPLOY / "rayjob.yaml").read_text()
+    said = f"""[ "$*" = "get rayjob/cbobench -o jsonpath={{.status.jobDeploymentStatus}}" ] || exit 3
+        echo . >> {tmp_path}/asked
+        if [ "$(wc -l < {tmp_path}/asked)" -gt 2 ]; then echo {end}; else echo Running; fi"""
+    write_stubs(tmp_path / "bin", {"kubectl": said, "sleep": f"[ -e {tmp_path}/asked ] || kill $PPID"})
+    environment = os.environ | {"PATH": f"{tmp_path}/bin:{os.environ['PATH']}"}
+    done = subprocess.run(["bash", "-c", page], env=environment, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout) == (0, f"{end}\n"), done.stderr
+
+
+def test_an_image_gets_what_the_package_is_built_from_and_nothing_that_git_ignores():
+    patterns = (ROOT / ".dockerignore").read_text().splitlines()
+    lines = [line for line in (ROOT / ".gitignore").read_text().splitlines() if not line.startswith("#")]
+    assert {f"**/{line.rstrip('/')}" for line in lines} | {"**/.git"} <= set(patterns)
+    assert all(re.fullmatch(r"#.*|\*\*/[^/]+", line) for line in patterns), "anything else is not looked at below"
+    tracked = subprocess.run(["git", "ls-files"], cwd=ROOT, capture_output=True, text=True, check=False).stdout.split()
+    left_out = [
+        path for path in tracked for name in path.split("/") if any(fnmatch(name, line[3:]) for line in patterns)
+    ]
+    assert left_out == []
 
 
 # One machine plays every node; options of srun are those with = and --overlap.
@@ -289,6 +316,37 @@ def test_every_machine_starts_from_an_image_whose_python_is_new_enough(prepared)
         (disk,) = node["node_config"]["BlockDeviceMappings"]
         assert disk["DeviceName"] == "/dev/sda1", "where the root of Canonical's images is"
         assert disk["Ebs"]["VolumeSize"] >= 40
+
+
+@pytest.mark.parametrize("kind", ["head", "worker"])
+def test_pip_and_ray_of_the_environment_are_the_ones_that_run(prepared, tmp_path, kind):
+    """The commands in Ray's order and in its shell, on a machine of stubs, twice (as `ray up` of a running cluster)."""
+    config, *_ = prepared
+    from ray.autoscaler._private.command_runner import _with_interactive
+
+    stubs, home = tmp_path / "system", tmp_path / "home"
+    stubs.mkdir()
+    home.mkdir()
+    program = f'#!/bin/sh\necho "$0 ${{RAY_AUTH_MODE-}} $*" >> {tmp_path}/log\n'
+    for name in ("pip", "ray", "cloud-init", "sudo"):
+        (stubs / name).write_text(program)
+    venv = f'mkdir -p "$3/bin" && cp {stubs}/pip {stubs}/ray "$3/bin"'
+    (stubs / "python3").write_text(f'#!/bin/sh\n[ "$1 $2" = "-m venv" ] || exit 1\n{venv}\n')
+    for stub in stubs.iterdir():
+        stub.chmod(0o755)
+    (home / ".bash_profile").write_text(f"export PATH={stubs}:$PATH\n")
+    (home / ".bashrc").write_text("case $- in *i*) ;; *) return ;; esac\n")
+    for command in 2 * (config[f"{kind}_setup_commands"] + config[f"{kind}_start_ray_commands"]):
+        words = _with_interactive(command.replace("/home/ubuntu", str(home)))
+        environment = {"HOME": str(home), "PATH": os.environ["PATH"], "RAY_HEAD_IP": "10.0.0.1"}
+        done = subprocess.run(" ".join(words), shell=True, env=environment, capture_output=True, text=True, check=False)
+        assert done.returncode == 0, (command, done.stderr)
+    calls = [line for line in (tmp_path / "log").read_text().splitlines() if "/sudo " not in line]
+    calls = [line.replace(str(home), "~") for line in calls if "/cloud-init " not in line]
+    assert all(line.startswith(("~/venv/bin/pip ", "~/venv/bin/ray ")) for line in calls), calls
+    assert any(line.startswith("~/venv/bin/pip ") and "~/cbobench" in line for line in calls)
+    assert sum(line.startswith("~/venv/bin/ray token start ") for line in calls) == 2
+    assert (home / ".bashrc").read_text().count("export PATH") == 1
 
 
 def test_what_rays_validator_does_not_look_at():

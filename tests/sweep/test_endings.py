@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import os
+import pty
 import shlex
 import signal
 import subprocess
@@ -46,6 +47,9 @@ def assert_one_line_that_resumes(errors, code, out):
         (0, "as it comes", signal.SIGHUP),
         (2, "as it comes", signal.SIGINT),
         (2, "ray", signal.SIGTERM),
+        pytest.param(0, "as it comes", signal.SIGTERM, marks=pytest.mark.long),
+        pytest.param(2, "fresh workers", signal.SIGTERM, marks=pytest.mark.long),
+        pytest.param(2, "ray", signal.SIGINT, marks=pytest.mark.long),
     ],
 )
 def test_a_signal_leaves_a_resumable_run_and_no_half_written_file(write_suite, tmp_path, cpus, players, number):
@@ -84,6 +88,20 @@ def test_nohup_is_respected(write_suite, tmp_path):
     _, errors = driver.communicate(timeout=PATIENCE)
     assert driver.returncode == 0, errors
     assert len(Run(tmp_path / "whole").cells) == 4
+
+
+def test_a_terminal_that_is_gone(write_suite, tmp_path):
+    """Nothing can be said any more: the exit code is that of a sweep that was stopped, and no worker is left."""
+    ours, theirs = pty.openpty()
+    words = [*cbobench_words(), "run", str(write_suite(SLOW)), "--out", "cut", "--cpus", "2", "--block", "1"]
+    driver = subprocess.Popen(words, stdin=theirs, stdout=theirs, stderr=theirs, start_new_session=True)
+    os.close(theirs)
+    until(lambda: list(tmp_path.glob("cut/cells/*.parquet")), lambda: "no cell is played", driver)
+    children = below(driver.pid)
+    os.close(ours)
+    driver.send_signal(signal.SIGHUP)
+    assert driver.wait(PATIENCE) == 130
+    assert_gone(children)
 
 
 @pytest.mark.slow
@@ -153,6 +171,22 @@ def test_a_signal_while_a_sweep_is_planned(write_suite, tmp_path):
     assert not (tmp_path / "no").exists()
 
 
+def test_a_signal_after_the_last_word_changes_nothing(write_suite, tmp_path):
+    (tmp_path / "leaving.py").write_text(
+        "import atexit, time\n\ndef leave():\n    print('leaving', flush=True)\n    time.sleep(0.5)\n\n"
+        "atexit.register(leave)\n"
+    )
+    suite = write_suite("suite: s\nhorizon: 5\nseeds: 1\nproblems: [rkhs-1d]\nalgorithms: [leaving:Missing]\n")
+    words = [*cbobench_words(), "run", str(suite), "--out", "no"]
+    driver = subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    assert driver.stdout.readline() == "leaving\n"
+    driver.send_signal(signal.SIGTERM)
+    _, errors = driver.communicate(timeout=PATIENCE)
+    assert driver.returncode == 2
+    assert errors.startswith("cbobench: ")
+    assert errors.count("\n") == 1
+
+
 @pytest.mark.filterwarnings("ignore::ResourceWarning")
 def test_an_interruption_anywhere_in_a_publication_leaves_nothing_half_written(tmp_path):
     """Raised at every single instruction of it, one after the other, as the handler of a signal may."""
@@ -202,6 +236,18 @@ class Fails(Random):
 def failing(tmp_path):
     (tmp_path / "mine.py").write_text(FAILS)
     return {"suite": "s", "horizon": 5, "seeds": 2, "problems": ["rkhs-1d"], "algorithms": ["mine:Fails"]}
+
+
+def test_a_signal_while_a_half_written_file_is_removed(tmp_path, monkeypatch):
+    monkeypatch.syspath_prepend(str(tmp_path))
+
+    def discard(self):
+        self.close()
+        signal.raise_signal(signal.SIGTERM)
+
+    monkeypatch.setattr(store.AtomicFile, "discard", discard)
+    assert cbobench.run(failing(tmp_path), out=tmp_path / "run", cpus=0).stopped
+    assert not list((tmp_path / "run").rglob("*.tmp"))
 
 
 def test_a_deadline_while_a_half_written_file_is_removed(tmp_path, monkeypatch):

@@ -8,8 +8,11 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 import cbobench
 from cbobench.cli import main
+from cbobench.play.task import OtherCode, play_task_on_worker
 from cbobench.report.compare import compare
 from cbobench.report.load import Run
 from cbobench.results.bundle import open_run
@@ -89,6 +92,13 @@ def test_a_worker_with_other_code_is_refused(small_suite, tmp_path):
     assert not (tmp_path / "run" / "cells").exists()
     changed.write_text("# the same code\n" + text)
     assert there() == "receipt 4\n", "a comment is no other code"
+
+
+def test_a_worker_with_another_numpy_is_refused(small_suite, tmp_path, monkeypatch):
+    todo = plan(small_suite(), out=tmp_path / "run", cpus=0)
+    monkeypatch.setattr("cbobench.play.task.libraries", lambda name: "numpy 1.0.0, scipy 1.0.0")
+    with pytest.raises(OtherCode, match="other libraries for .*: numpy 1.0.0, scipy 1.0.0, the driver has numpy"):
+        play_task_on_worker(next(iter(todo.suite.problems.values())), todo.tasks[0], todo.folder)
 
 
 LOSING = '''

@@ -9,6 +9,7 @@ import pytest
 
 import cbobench
 from tests.conftest import PLAYERS
+from tests.sweep.test_cluster import cluster
 
 SHADOWS = ("json", "pandas", "scipy", "yaml")
 SHADOW = "from pathlib import Path\nPath({marker!r}).touch()\n"
@@ -52,3 +53,10 @@ WAYS = [
 @pytest.mark.parametrize(("players", "suite", "words"), WAYS)
 def test_shadow_modules_are_not_run(shadowed, tmp_path, players, suite, words):
     play(shadowed, suite, tmp_path / "run", players, words)
+
+
+@pytest.mark.long
+def test_shadow_modules_are_not_run_on_a_cluster_that_is_joined(shadowed, tmp_path):
+    with cluster(tmp_path) as (address, environment):
+        for i, (suite, words) in enumerate([("plain.yaml", ["--no-imports"]), ("own.yaml", ["--ship"])]):
+            play(shadowed, suite, tmp_path / f"run-{i}", words=["--address", address, *words], environment=environment)

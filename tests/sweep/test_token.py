@@ -122,3 +122,12 @@ def test_a_head_is_joined_with_the_token_of_this_home(tmp_path, play, homes, ful
             done = play(address, "refused", without | more)
             assert done.returncode == 2, done.stderr
             assert f"Ray at {address} asks for another token than this machine's; copy ~/.ray/auth" in done.stderr
+
+
+@pytest.mark.long
+def test_a_head_that_asks_for_no_token_is_joined_with_one_too(tmp_path, play, homes):
+    address, asks_not = started(homes[1], tmp_path)
+    with asks_not:
+        for out, environment in zip(("open-with", "open"), homes, strict=True):
+            done = play(address, out, environment)
+            assert done.returncode == 0, done.stderr

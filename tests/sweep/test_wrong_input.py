@@ -7,7 +7,10 @@ import pytest
 
 import cbobench
 from cbobench.errors import CellFailure, Misuse
+from cbobench.gp.kernels import kernel, pivoted_cholesky
 from cbobench.gp.posteriors.features import FeaturePosterior
+from tests.helpers import make as algorithm
+from tests.helpers import play, problem
 
 MINE = """
 from dataclasses import dataclass, replace
@@ -35,6 +38,8 @@ class Channel:
         f, g = told.f.copy(), told.g.copy()
         if t != ROUND:
             return told
+        if self.how == "late" and told.arrivals is not None and len(told.arrivals.value):
+            return replace(told, arrivals=replace(told.arrivals, value=np.nan * told.arrivals.value))
         if self.how == "f":
             f[self.even] = np.nan
         if self.how == "g":
@@ -89,8 +94,14 @@ class Matrix(RKHS1D):
         K = right.covariance.copy()
         if self.how == "indefinite":
             K[[0, 99], [99, 0]] = 0.9
+        if self.how == "missing":
+            K[3, 4] = np.nan
         if self.how == "skew":
             K[0, 50] += 0.3
+        if self.how == "large":
+            K *= 2
+        if self.how == "oblong":
+            K = K[:50]
         return Finite(K, right.points, "se")
 
 
@@ -136,6 +147,14 @@ def test_an_observation_that_is_no_number_ends_its_cell_alone(mine, task, how, m
     assert failed["error"].str.contains(message).all(), failed["error"].tolist()
 
 
+@pytest.mark.parametrize("task", ["Told: {how: late, delay: 2.0}", "ToldBox: {how: late, delay: 2.0, candidates: 64}"])
+def test_a_late_observation_that_is_no_number_ends_its_cell(mine, task):
+    cells = mine("mine_wrong:" + task, "rpol-censored", seeds=3)
+    failed = cells.loc[cells["status"] == "failed", "error"]
+    assert len(failed)
+    assert failed.str.contains(r"^round 20: the observation of round \d+ that arrives for replicate 0 is not a").all()
+
+
 @pytest.mark.parametrize(
     ("how", "message"),
     [
@@ -152,8 +171,11 @@ def test_what_a_channel_does_wrong_has_its_round(mine, how, message):
     ("settings", "message"),
     [
         ("what: f, value: nan", r"^f\[0, 99\] of the drawn instances is nan; it must be finite$"),
+        ("what: g, value: nan", r"^g\[0, 0, 99\] of the drawn instances is nan"),
         ("what: norm, value: nan", r"^norm\[0, 1\] of the drawn instances is nan; it must be at least 0, or infinite"),
+        ("what: noise, value: '-1'", r"^noise\[0, 1\] of the drawn instances is -1; it must be at least 0 and finite$"),
         ("what: f, value: shape", r"^f of the drawn instances has shape \(1, 1\); it must be \(1, 100\)$"),
+        ("what: norm, value: shape", r"^norm of the drawn instances has shape \(1, 1\); it must be \(1, 2\)$"),
     ],
 )
 def test_a_draw_that_cannot_be_played_is_said(mine, settings, message):
@@ -161,11 +183,19 @@ def test_a_draw_that_cannot_be_played_is_said(mine, settings, message):
     assert cells["error"].str.contains(message).all(), cells["error"].tolist()
 
 
+def test_an_infinite_norm_is_allowed(mine):
+    cells = mine("mine_wrong:Drawn: {what: norm, value: inf}", "ckb-ucb: {B: sup, G: sup}")
+    assert (cells["status"] == "ok").all()
+
+
 @pytest.mark.parametrize(
     ("how", "message"),
     [
         ("indefinite", r"not positive semi-definite \(lowest eigenvalue -0\.\d+\); project or repair it"),
+        ("missing", "holds 1 missing or infinite entries"),
         ("skew", r"not symmetric \(largest difference 0\.3\)"),
+        ("large", r"a variance of 2; the theory needs k\(x, x\) <= 1"),
+        ("oblong", r"has shape \(50, 100\); a covariance is square"),
     ],
 )
 def test_a_matrix_that_is_no_covariance_is_refused_before_the_sweep(mine, tmp_path, how, message):
@@ -178,6 +208,24 @@ def test_a_formula_with_a_hole_is_refused_before_the_sweep(mine, tmp_path):
     with pytest.raises(Misuse, match=r"formula gives f = nan at x = .*; it must be finite in the whole box"):
         mine("mine_wrong:Holed: {candidates: 64}", "rpol-ucb")
     assert not (tmp_path / "w").exists()
+
+
+def test_a_hole_that_no_sample_met_ends_the_cell_when_it_is_played():
+    task = problem("feasible-pocket", candidates=64)
+    task.formula = lambda x, known=task.formula: known(x)
+    cells, _ = play(task, algorithm("random"), seeds=2, horizon=5)
+    cells.metrics.instances = cells.instances
+    object.__setattr__(cells.instances, "formula", lambda x: np.full((*x.shape[:-1], 2), np.nan))
+    with pytest.raises(CellFailure, match=r"round 6: f is nan at the action of replicate 0; it must be finite"):
+        cells.metrics.add(np.ones((3, 2, 2)))
+
+
+def test_a_large_matrix_shows_in_its_features():
+    """Eigenvalues of more than 1,000 rows are not looked at; the pivots tell."""
+    K = kernel("se", 0.2)(np.linspace(0, 1, 60)[:, None], np.linspace(0, 1, 60)[:, None])
+    K[[0, 59], [59, 0]] = 0.9
+    with pytest.raises(Misuse, match="not positive semi-definite"):
+        pivoted_cholesky(K.diagonal(), K.__getitem__)
 
 
 def test_a_lambda_that_features_lose_is_refused(mine):
