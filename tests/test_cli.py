@@ -31,7 +31,7 @@ WRONG = [
     (("rnu", "x"), "did you mean 'run'?"),
     (("run", "quickstrat"), "unknown suite 'quickstrat'; did you mean 'quickstart'?"),
     (("run", "quickstart", "--seed", "3"), "did you mean --seeds?"),
-    (("run", "quickstart", "--seeds", "three"), "argument --seeds: invalid int value: 'three'"),
+    (("run", "quickstart", "--seeds", "three"), "argument --seeds: 'three' is not a whole number"),
     (("run", "quickstart", "--ship"), "--ship sends this machine's code to a cluster; give its --address, too"),
     (("run", "quickstart", "--address", "127.0.0.1:1"), "no Ray cluster answers at 127.0.0.1:1"),
     (("run", "quickstart", "--seeds", "0"), "seeds is 0; it must be at least 1"),

@@ -75,6 +75,20 @@ def folder(given: str) -> Path:
     return path
 
 
+def whole_number(given: str) -> int:
+    try:
+        return int(given)
+    except ValueError:
+        raise argparse.ArgumentTypeError(f"{show(given)} is not a whole number") from None
+
+
+def number(given: str) -> float:
+    try:
+        return float(given)
+    except ValueError:
+        raise argparse.ArgumentTypeError(f"{show(given)} is not a number") from None
+
+
 def starts(given: str) -> int:
     """The number of local searches of either kind."""
     if not given.isdecimal() or not 2 <= int(given) <= 4096:
@@ -96,20 +110,22 @@ def make_parser() -> Parser:
     run = command("run", "play a suite (a YAML file or a shipped name) and print its table; resumes and extends a run")
     run.add_argument("suite")
     run.add_argument("--out", metavar="RUN", help="run folder, path or URI (default: runs/<suite>)")
-    run.add_argument("--seeds", type=int, metavar="N", help="seeds 0..N-1 instead of the suite's")
-    run.add_argument("--horizon", type=int, metavar="T", help="rounds instead of the suite's")
+    run.add_argument("--seeds", type=whole_number, metavar="N", help="seeds 0..N-1 instead of the suite's")
+    run.add_argument("--horizon", type=whole_number, metavar="T", help="rounds instead of the suite's")
     run.add_argument(
         "--only", metavar="GLOB", action=Once, help='only matching pairs, "problem/algorithm" or one of them'
     )
     run.add_argument("--data", type=Path, metavar="FOLDER", help="folder with the original data sets")
-    run.add_argument("--cpus", type=int, metavar="N", help="workers here (default: one per CPU); 0: in this process")
+    run.add_argument(
+        "--cpus", type=whole_number, metavar="N", help="workers here (default: one per CPU); 0: in this process"
+    )
     run.add_argument("--address", metavar="A", help="a Ray cluster instead of this machine, such as host:6379 or auto")
     run.add_argument(
         "--engine", choices=("ray", "processes", "inline"),
         help="what plays: Ray, workers here, this process (default: Ray, for up to 64 tasks processes)",
     )  # fmt: skip
     run.add_argument("--ship", action="store_true", help="send the cluster this machine's code, and your own modules")
-    run.add_argument("--block", type=int, metavar="N", help="seeds per task of a new run (default: chosen)")
+    run.add_argument("--block", type=whole_number, metavar="N", help="seeds per task of a new run (default: chosen)")
     run.add_argument(
         "--again", choices=("failed", "stale"), action="append", default=[],
         help="play again the cells that failed, or that other code played (may be given twice)",
@@ -144,14 +160,14 @@ def make_parser() -> Parser:
         "--by", choices=("problem", "algorithm", "binds"), default="problem",
         help="order of rows; binds: seeds in which the constraint binds apart from the others",
     )  # fmt: skip
-    compare.add_argument("--target", type=float, metavar="R", help="rounds to a simple regret of R, in units of f")
+    compare.add_argument("--target", type=number, metavar="R", help="rounds to a simple regret of R, in units of f")
     compare.add_argument("--best", action="store_true", help="paired differences to the best algorithm of each problem")
     compare.add_argument("--against", metavar="NAME", action=Once, help="paired differences to this algorithm")
     compare.add_argument("--ranks", action="store_true", help="average ranks over problems by the median")
     compare.add_argument("--profile", action="store_true", help="shares of seeds that come near f*, and by which round")
     compare.add_argument("--means", action="store_true", help="every metric with its mean, however wide, also in LaTeX")
     compare.add_argument("--only-changed", action="store_true", help="of two runs, only rows that changed")
-    compare.add_argument("--factor", type=float, default=1.0, metavar="F", help="of two runs, only changes beyond F")
+    compare.add_argument("--factor", type=number, default=1.0, metavar="F", help="of two runs, only changes beyond F")
     compare.add_argument(
         "--format", choices=FORMATS, default="table", help='csv, json: all digits; json: undefined null, infinite "inf"'
     )
