@@ -12,6 +12,7 @@ from collections.abc import Callable, Sequence
 from contextvars import ContextVar
 from dataclasses import dataclass
 from functools import cached_property
+from math import isfinite
 from time import monotonic
 from typing import Any, ClassVar
 
@@ -231,6 +232,8 @@ class Simulator(Problem):
         self.check_corners()
         if self.target is not None and self.best_known is not None:
             raise Misuse(f"{type(self).__name__} has a target and a best_known; regret is against one of them")
+        if self.target is not None and not (isinstance(self.target, int | float | np.number) and isfinite(self.target)):
+            raise Misuse(f"target is {self.target!r}; it must be a finite number, or None for no regret")
         if self.best_known is not None:
             x = np.asarray(self.best_known, dtype=np.float64)
             if x.shape != (len(self.low),) or (x < self.low).any() or (x > self.high).any():

@@ -95,6 +95,13 @@ def test_a_price_moves_by_the_mean_of_the_costs_that_were_told_of_rounds_of_its_
     np.testing.assert_allclose(duals[8], expected, rtol=1e-12)
 
 
+def test_a_dual_of_observed_costs_hears_nothing_of_a_design_that_is_told_late():
+    algorithm = make("primal-dual-bo", form="observed", eps=0.0)
+    given = {"points": 4, "as": "asynchronous"}
+    chunks = list(Play(GRID, "test", algorithm, "primal-dual-bo", [0, 1, 2], 8, (), {"sobol": 5}, given))
+    assert not chunks[0].duals.any(), "rounds up to 5 are told after round 8, and all are the design's"
+
+
 def test_a_method_that_samples_paths_learns_at_the_very_points_of_the_design():
     play, chosen = played(BOX, "ckb-ts", rounds=6)
     points = play.algorithm.grid_points
@@ -111,6 +118,19 @@ def test_designs_spread_over_the_box_and_hold_no_action_twice():
     for name in ("sobol", "random"):
         index = design(GRID.actions, name, 36, [generator("a", 1)])
         assert sorted(index[:, 0]) == list(range(36))
+
+
+@pytest.mark.parametrize(("task", "count", "seeds"), [(BOX, 5, 1_000), (GRID, 5, 500)], ids=["box", "finite"])
+def test_designs_of_different_seeds_are_independent(task, count, seeds):
+    """All are different (few actions: nearly all), and two share a point about as often as two random ones do."""
+    some = design(task.actions, "sobol", count, [generator("initial design", "test", s) for s in range(seeds)])
+    if task is BOX:
+        some = (some * np.array([1.0, np.pi])).sum(axis=2)  # a number per point
+    each = np.sort(some, axis=0)
+    assert len(np.unique(each, axis=1).T) >= (seeds if task is BOX else 0.95 * seeds)
+    n = task.actions.size if task is BOX else task.actions.n
+    shared = np.mean([len(np.intersect1d(each[:, s], each[:, s + 1])) for s in range(0, 500, 2)])
+    assert shared == pytest.approx(count * count / n, abs=5 * count / np.sqrt(n * 250))
 
 
 SUITE = """\

@@ -178,6 +178,18 @@ def test_a_model_on_a_box_against_a_dense_search(name, task, settings):
     assert ((units[:, 0] >= 0) & (units[:, 0] <= 1)).all()
 
 
+def test_a_model_of_one_run_on_a_box_against_a_dense_search():
+    task, algorithm = problem("gardner-1"), make("admmbo")
+    play(task, algorithm, seeds=2, horizon=30)
+    dense = np.stack(np.meshgrid(*[np.linspace(0, 1, 121)] * 2), axis=-1).reshape(-1, 2)
+    for run, answer in zip(algorithm.runs, task.box.unit(algorithm.recommend(30)), strict=True):
+        mean, deviation = run.model.at(np.concatenate([answer[None], dense]))
+        allowed = (mean[1:] + LIKELY * deviation[1:] <= 0).all(axis=0)
+        assert allowed[0] == allowed.any()
+        if allowed[0]:
+            assert mean[0, 0] >= mean[0, allowed].max() - 0.005 * np.ptp(mean[0])
+
+
 @pytest.mark.parametrize("name", ["ckb-ts", "cei", "admmbo", "bandit-oco", "oracle"])
 @pytest.mark.parametrize("task", ["rkhs-1d", "feasible-pocket"])
 @pytest.mark.slow
@@ -209,6 +221,16 @@ def test_the_border_of_a_chunk_changes_nothing(monkeypatch):
         monkeypatch.undo()
         for metric, values in whole[0].metrics.values.items():
             np.testing.assert_array_equal(values, np.concatenate([p.metrics.values[metric] for p in parts]), metric)
+
+
+def test_before_anything_is_told_nothing_is_recommended():
+    made = problem("feasible-pocket-delayed", delay=30.0)
+    for name in ("ckb-ucb", "random"):
+        values = play(made, make(name), seeds=2, horizon=5, asked=range(1, 5))[1][0].metrics.values
+        assert np.isnan(values["recommended_violation"][0]).all()
+    oracle = play(made, make("oracle"), seeds=2, horizon=5, asked=range(1, 5))[1][0].metrics.values
+    assert not oracle["recommended_violation"].any()
+    np.testing.assert_allclose(oracle["recommended_regret"], 0, atol=1e-9)
 
 
 @pytest.mark.slow

@@ -26,6 +26,22 @@ def test_what_is_stated_of_a_box_is_found_again(name):
     np.testing.assert_array_equal(task.draw(GENERATORS).binds, [any(k.binds for _, k in task.stated())] * 3)
 
 
+@pytest.mark.parametrize(
+    ("name", "settings"),
+    [("queue-stability", {"arrivals": 0.5}), ("queue-stability", {"arrivals": 30.0})]
+    + [
+        ("no-fixed-penalty", {"kappa": k, "penalty": p, "c": 0.1})
+        for k in (0.0, 50.0)
+        for p in ("linear", "exponential")
+    ],
+)
+def test_it_holds_for_other_parameters_too(name, settings):
+    task = problem(name, **settings)
+    known = task.optimum
+    assert search(task.formula, task.box, starts=4, power=12).highest > known.f + 1e-6
+    assert known.binds
+
+
 def test_what_is_not_stated_is_not_known():
     assert problem("tests.algorithms.easy:Bowl").draw(GENERATORS).binds is None
     assert Bowl.reference.binds is None

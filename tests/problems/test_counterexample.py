@@ -9,7 +9,7 @@ from scipy.optimize import minimize_scalar
 from cbobench.problems.shi_eryilmaz import penalty_of
 from tests.helpers import problem
 
-CASES = [(0.0, "linear", 0.5), (1.0, "exponential", 0.2), (7.0, "linear", 0.2)]
+CASES = [(kappa, kind, c) for kappa in (0.0, 1.0, 7.0) for kind in ("linear", "exponential") for c in (0.2, 0.5)]
 
 
 @pytest.mark.parametrize(("kappa", "kind", "c"), CASES)
@@ -26,6 +26,11 @@ def test_the_penalised_maximum_is_infeasible_and_the_optimum_is_at_the_boundary(
     assert task.formula(np.array(task.optimum.x))[0] == task.optimum.f
     assert task.draw([np.random.default_rng(0)]).stars(1, 1)[0].item() == task.optimum.f
     assert f[g <= 0].max() == pytest.approx(task.optimum.f, abs=1e-12)
+
+
+def test_exponential_penalty_by_hand():
+    np.testing.assert_allclose(penalty_of("exponential", np.array([-1.0, 0.0, np.log(3)])), [0, 0, 2])
+    np.testing.assert_allclose(penalty_of("linear", np.array([-1.0, 2.0])), [-1, 2])
 
 
 def test_a_finite_grid_has_the_same_story():

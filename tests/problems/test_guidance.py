@@ -34,6 +34,33 @@ def test_closed_form(bandwidth):
     assert abs(found[0]) < 1e-12, "the expert itself"
 
 
+def biased(policies, scenarios):
+    """The V-statistic: pairs of a sample with itself are counted too."""
+    count, (mean, spread) = scenarios.shape[1], EXPERT
+    expert = mean + spread * scenarios[1]
+    found = []
+    for m, s in zip(policies.mean, policies.spread, strict=True):
+        y = np.concatenate([m + s * scenarios[0], expert])
+        sign = np.repeat([1.0, -1.0], count) / count
+        kernel = np.exp(-0.5 * ((y[:, None] - y) / policies.bandwidth) ** 2)
+        found.append(sign @ kernel @ sign)
+    return np.array(found)
+
+
+def test_the_estimate_is_unbiased_and_the_biased_one_is_found_out():
+    """Means of 4000 rounds against the closed form, in standard errors, for 9 policies."""
+    task = problem("expert-guidance")
+    policies = Policies(task.policies.mean[::10], task.policies.spread[::10], 1.0)
+    scenarios = generator("test", "scenarios").standard_normal((4000, 2, 10))
+    truth = policies.distance()
+
+    def errors(values):
+        return np.abs(values.mean(axis=0) - truth) / (values.std(axis=0) / np.sqrt(len(values)))
+
+    assert errors(np.stack([policies.estimate(one) for one in scenarios])).max() < 4
+    assert errors(np.stack([biased(policies, one) for one in scenarios])).min() > 8, "negative control"
+
+
 def test_the_estimate_is_the_sum_over_pairs():
     policies = Policies(np.array([0.3, -1.0]), np.array([0.5, 0.9]), 0.8)
     scenarios = generator("test", "one").standard_normal((2, 4))
@@ -65,6 +92,14 @@ def test_what_is_shown_is_what_is_told_and_does_not_depend_on_the_block():
         seen.append(shown)
     assert not np.array_equal(seen[0], seen[1]), "fresh samples each round"
     assert not np.array_equal(seen[0][0], seen[0][1]), "and for each replicate"
+
+
+def test_the_noise_constant_is_the_spread_of_the_estimates():
+    task = problem("expert-guidance")
+    drawn = task.draw([np.random.default_rng(0)])
+    channel = task.feedback(drawn, Streams([("test", 0)]))
+    shown = np.stack([channel.before(t)(None)[0, 0] for t in range(1, 1001)])
+    np.testing.assert_allclose(drawn.noise[0, 1], shown.std(axis=0).max(), rtol=0.15)
 
 
 def test_instances():

@@ -138,6 +138,17 @@ def sampled(name: str, power: int = 20) -> tuple[float, float, float]:
     return float(f), float(margin), count / 2**power
 
 
+@every_case
+@pytest.mark.filterwarnings("ignore:The balance properties of Sobol")
+def test_no_sampled_point_is_better(name):
+    reference = CASES[name].reference
+    f, margin, share = sampled(name)
+    assert f <= reference.f + reference.accuracy * (1 + abs(reference.f))
+    assert f > reference.f - 0.15 * (1 + abs(reference.f)), "the sample sees the optimum"
+    assert 0.9 * reference.slater < margin <= reference.slater * (1 + 1e-9)
+    assert share == pytest.approx(reference.share, rel=0.01)
+
+
 def test_the_pocket_and_its_trap():
     case = CASES["feasible-pocket"]
     assert case.reference.x == pytest.approx((4.712, 1.253), abs=5e-4)
@@ -182,6 +193,14 @@ def frozen(name: str, shape: tuple[int, ...], file: Path = FROZEN) -> np.ndarray
     pytest.fail(
         f"{file.name} has no values of {name} at {shape[0]} points with {shape[1]} functions; {how}", pytrace=False
     )
+
+
+def test_values_that_are_not_there_name_the_command_that_makes_them():
+    for name, shape in (("branin", (1000, 2)), ("gramacy", (999, 3))):
+        with pytest.raises(
+            pytest.fail.Exception, match=f"no values of {name} at .*; run: python tests/.*freeze_literature.py"
+        ):
+            frozen(name, shape)
 
 
 @pytest.mark.parametrize("name", sorted(set(LITERATURE) - {"gardner-1"}))

@@ -34,6 +34,11 @@ def test_synthetic_functions_and_norms(form, h):
     np.testing.assert_allclose(drawn.noise[:, 0] ** 2, 0.01 * spread)
 
 
+def test_norm_from_values_agrees_with_norm_from_weights():
+    drawn, actions = draw(problem("rkhs-1d")), problem("rkhs-1d").actions
+    np.testing.assert_allclose(actions.norm(drawn.f), drawn.norm[:, 0], rtol=1e-6)
+
+
 def test_redraws_are_counted():
     drawn = draw(problem("rkhs-1d", h=0.75), 40)
     assert drawn.redraws.sum() > 0
@@ -43,6 +48,13 @@ def test_redraws_are_counted():
 def test_an_impossible_threshold_is_a_failure():
     with pytest.raises(CellFailure, match="no feasible instance in 1000 draws; lower h"):
         draw(problem("rkhs-1d", h=1.5), 1)
+
+
+def test_one_fixed_instance_or_one_per_seed():
+    fresh, fixed = draw(problem("rkhs-1d")), draw(problem("rkhs-1d", instance=3))
+    assert not np.array_equal(fresh.f[0], fresh.f[1])
+    np.testing.assert_array_equal(fixed.f[0], fixed.f[1])
+    assert not np.array_equal(fixed.f[0], draw(problem("rkhs-1d", instance=4)).f[0])
 
 
 @pytest.mark.parametrize("kernel", ["se", "linear"])
@@ -79,6 +91,12 @@ def test_best_policy_by_hand():
     assert best_feasible(f, g).tolist() == [0]
     with pytest.raises(CellFailure, match="no feasible action"):
         best_feasible(f, np.ones((1, 1, 2)))
+
+
+def test_slater_margin_by_hand():
+    task = problem("rkhs-1d", h=0.25)
+    drawn = draw(task)
+    np.testing.assert_allclose(drawn.slater, np.minimum(1, -drawn.g.min(axis=(1, 2))))
 
 
 def test_gaussian_noise_has_the_declared_deviation_and_is_independent():

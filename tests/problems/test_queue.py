@@ -6,9 +6,22 @@ import numpy as np
 import pytest
 from scipy.optimize import minimize
 
+from cbobench.errors import Misuse
 from cbobench.gp.box import sobol
+from cbobench.problems.applications import energy, service
 from cbobench.rng import Streams
 from tests.helpers import problem
+
+
+def test_service_is_increasing_and_concave_and_energy_increases():
+    x = np.linspace(0, 8, 200)
+    for served in service(x, x):
+        assert served[0] == 0
+        assert (np.diff(served) > 0).all()
+        assert (np.diff(served, 2) < 0).all()
+    cost = energy(x[:, None] + 0 * x, x + 0 * x[:, None])
+    assert (np.diff(cost, axis=0) > 0).all()
+    assert (np.diff(cost, axis=1) > 0).all(), "so that the optimum lies on the boundary"
 
 
 def best_of_multistart(task):
@@ -23,7 +36,7 @@ def best_of_multistart(task):
     return sorted(-end.fun for end in ends if end.success and task.formula(end.x)[1] < 1e-10)
 
 
-@pytest.mark.parametrize("arrivals", [8.0, 14.0])
+@pytest.mark.parametrize("arrivals", [8.0, 14.0, 16.0, 20.0, 35.0])
 def test_reference_optimum_is_derived_again(arrivals):
     task = problem("queue-stability", arrivals=arrivals)
     found, known = best_of_multistart(task), task.optimum
@@ -44,6 +57,14 @@ def test_reference_optimum_is_derived_again(arrivals):
         assert known.x[1] < 1e-6, "one node alone is enough"
 
 
+def test_few_and_many_arrivals():
+    with pytest.raises(Misuse, match=r"arrivals is 37; all 16 GPUs serve 36.92 jobs: stay below that"):
+        problem("queue-stability", arrivals=37.0)
+    for arrivals in (36.0, 36.9, 36.91):  # node 2 has all its GPUs
+        task = problem("queue-stability", arrivals=arrivals)
+        assert task.formula(np.array(task.optimum.x))[1] <= 0
+
+
 @pytest.mark.parametrize("settings", [{}, {"grid": 5}])
 def test_arrivals_are_poisson_common_to_all_allocations_and_shown_before(settings):
     task = problem("queue-stability", candidates=32, **settings)
@@ -53,7 +74,7 @@ def test_arrivals_are_poisson_common_to_all_allocations_and_shown_before(setting
     where = task.box.scale(task.box.candidates) if not settings else task.actions.points
     clean = task.formula(where)[:, 1]
     arrived = []
-    for t in range(1, 1501):
+    for t in range(1, 3001):
         shown = channel.before(t)(None)
         assert shown.shape == (3, 1, len(where))
         deviation = shown[:, 0] - clean
@@ -68,3 +89,13 @@ def test_arrivals_are_poisson_common_to_all_allocations_and_shown_before(setting
     np.testing.assert_allclose(counts, np.round(counts), atol=1e-9)
     np.testing.assert_allclose([counts.mean(), counts.var()], [14, 14], rtol=0.05)
     assert not np.array_equal(counts[:, 0], counts[:, 1])
+
+
+def test_without_full_information_nothing_is_shown():
+    task = problem("queue-stability", full_information=False)
+    assert "full information of the constraints" not in task.offers()
+    drawn = task.draw([np.random.default_rng(0)])
+    assert task.feedback(drawn, Streams([("test", 0)])).before(1) is None
+    assert "full information of the constraints" in problem("queue-stability").offers()
+    with pytest.raises(Misuse, match="noise_g"):
+        problem("queue-stability", noise_g=1.0)

@@ -7,7 +7,7 @@ import pytest
 from scipy.optimize import minimize
 
 from cbobench.gp.box import sobol
-from cbobench.problems.shi_eryilmaz import SHAPES, RateAllocation, log_utility, sigmoid_utility
+from cbobench.problems.shi_eryilmaz import PRICES, SHAPES, RateAllocation, log_utility, sigmoid_utility
 from cbobench.rng import Streams
 from tests.helpers import problem
 
@@ -52,6 +52,20 @@ def test_reference_optimum_is_derived_again():
     assert g > -1e-12
 
 
+def test_reference_optimum_is_stationary():
+    """U_i'(x_i) = μ p_i with one multiplier μ for all four servers."""
+    x, task, step = np.array(RateAllocation.reference.x), RateAllocation(), 1e-5 * np.eye(4)
+    slopes = (task.formula(x + step)[:, 0] - task.formula(x - step)[:, 0]) / 2e-5
+    np.testing.assert_allclose(slopes / np.array(PRICES), 0.91158, rtol=1e-4)
+
+
+def test_the_formula_does_not_depend_on_its_company():
+    points = 2 * sobol(4, 33)
+    whole, task = RateAllocation().formula(points), RateAllocation()
+    for i in range(33):
+        np.testing.assert_array_equal(task.formula(points[i : i + 1])[0], whole[i])
+
+
 def noise(task, rounds=4000):
     drawn = task.draw([np.random.default_rng(s) for s in range(2)])
     channel = task.feedback(drawn, Streams([("test", s) for s in range(2)]))
@@ -71,3 +85,14 @@ def test_the_noise_of_g_has_a_law_of_its_own():
     assert not none.any(), "noiseless by default"
     np.testing.assert_array_equal(f[:50], same_f)
     assert np.abs(noise(problem("rate-allocation", noise_g=0.1, law_g="gaussian"))[1]).max() > 0.25
+
+
+def test_delays_and_full_information_go_with_two_laws():
+    settings = {"noise_g": 0.1, "full_information": True}
+    task = problem("rate-allocation", **settings)
+    drawn = task.draw([np.random.default_rng(s) for s in range(2)])
+    channel, x = task.feedback(drawn, Streams([("test", s) for s in range(2)])), np.ones((2, 4))
+    shown = channel.before(1)(task.box.unit(x)[:, None])
+    np.testing.assert_allclose(shown[:, :, 0], channel.at(1, x).g, atol=1e-12)
+    delayed = problem("rate-allocation", delay=3.0, **settings).feedback(drawn, Streams([("test", s) for s in (0, 1)]))
+    assert np.isnan(delayed.at(1, x).f).all()

@@ -67,6 +67,13 @@ def test_without_noise_metrics_are_the_simulators_own_values():
     assert x.shape == (25, 3, 2)
 
 
+def test_an_exact_simulator_is_asked_once_per_play():
+    task = prepared(Exact)
+    type(task).calls = 0
+    play(task, make("random"), seeds=3, horizon=25)
+    assert type(task).calls == 75
+
+
 def test_of_a_noisy_one_they_are_means_with_streams_of_their_own():
     task = prepared(Noisy, repeats=400)
     _, chunks = play(task, make("random"), seeds=2, horizon=12)
@@ -81,7 +88,7 @@ def test_of_a_noisy_one_they_are_means_with_streams_of_their_own():
 
 def test_or_the_observed_values_as_they_were_told():
     task = prepared(Noisy, repeats=0)
-    _, chunks = play(task, make("random"), seeds=2, horizon=12)
+    _, chunks = play(task, make("cei"), seeds=2, horizon=12, asked=range(1, 12))
     np.testing.assert_allclose(chunks[0].metrics.f, chunks[0].observed_f, atol=1e-12)
     np.testing.assert_allclose(chunks[0].metrics.g, chunks[0].observed_g, atol=1e-12)
     assert "observed values, with their noise" in task.note()
@@ -98,7 +105,17 @@ def test_observed_values_of_one_point_are_those_of_their_rounds():
     np.testing.assert_allclose(chunks[0].metrics.f, chunks[0].observed_f, atol=1e-12)
 
 
-@pytest.mark.parametrize(("name", "repeats"), [("random", 0), ("ckb-ucb", 3)])
+def test_methods_meet_the_same_noise_at_a_round():
+    told = []
+    for name in ("random", "cei"):
+        _, chunks = play(prepared(Noisy), make(name), seeds=2, horizon=8)
+        told.append(chunks[0].observed_f - truth(actions(chunks))[0])
+    np.testing.assert_allclose(*told, atol=1e-9)
+    assert len(np.unique(told[0].round(9))) == 16
+
+
+@pytest.mark.parametrize("name", ["random", "cei", "ckb-ucb", "scbo"])
+@pytest.mark.parametrize("repeats", [0, 3])
 def test_blocks_change_no_bit(name, repeats):
     task = prepared(Noisy, repeats=repeats, candidates=64)
     whole, chunks = play(task, make(name), seeds=3, horizon=12, asked=range(1, 12))
@@ -110,6 +127,18 @@ def test_blocks_change_no_bit(name, repeats):
     relative = {"regret", "regret_plus", "regret_positive", "simple_regret", "recommended_regret"}
     assert unknown - {"recommended_violation"} == relative
     assert repeats == 0 or "recommended_violation" not in unknown, "only where nothing was observed there"
+
+
+def test_batches_are_what_single_runs_are():
+    class Batch(Noisy):
+        def simulate_many(self, x, gens):
+            noise = np.array([gen.normal(size=2) for gen in gens]) * [SD, 0.1]
+            return np.stack(truth(x), axis=1) + noise
+
+    made = [prepared(cls, repeats=3) for cls in (Noisy, type("Noisy", (Batch,), {}))]
+    each = [play(task, make("random"), seeds=2, horizon=6)[1][0] for task in made]
+    np.testing.assert_allclose(each[0].metrics.f, each[1].metrics.f, rtol=1e-12)
+    np.testing.assert_allclose(each[0].observed_g, each[1].observed_g, rtol=1e-9)
 
 
 # What regret is against -----------------------------------------------------------------------------------------------
@@ -174,6 +203,8 @@ WRONG = {
     "both": (Exact, {"target": 1.0, "best_known": (1.0, 1.0)}, "regret is against one of them"),
     "outside": (Exact, {"best_known": (5.0, 1.0)}, "no point of the box"),
     "infeasible": (Exact, {"best_known": (1.5, 1.5)}, r"best_known is not feasible: .* g_1 = 0\.5; give a point"),
+    "endless target": (Exact, {"target": float("nan")}, "target is nan; it must be a finite number"),
+    "target in words": (Exact, {"target": "low"}, "target is 'low'; it must be a finite number"),
     "raises": (Exact, {"simulate": lambda s, x, gen: 1 / 0}, r"simulate fails at x = \[.*ZeroDivisionError"),
     "shape": (
         Exact,

@@ -8,15 +8,19 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
+from cbobench.errors import Misuse
 from cbobench.gp.actions import Finite
 from cbobench.params import build
 from cbobench.play.recorder import Recorder
 from cbobench.problems import PROBLEMS
+from cbobench.problems.base import Instances, Problem, choose_seed_set
+from cbobench.problems.channels import AdditiveNoise
 from cbobench.problems.data import DataFolder
 from cbobench.problems.pocket import DriftingPocket, FeasiblePocket
 from cbobench.problems.rkhs import RKHS1D
 from cbobench.problems.shi_eryilmaz import PRICES, RateAllocation
-from tests.helpers import problem
+from cbobench.rng import Draws, standard_normal
+from tests.helpers import make, play, problem
 
 
 class Exact(RateAllocation):
@@ -84,6 +88,33 @@ class Random(RKHS1D):
     feasibility_tolerance = 0.01
 
 
+@dataclass(kw_only=True)
+class Own(Problem):
+    """A problem of a user's own that knows nothing of the tolerance but to declare it."""
+
+    feasibility_tolerance = 1e-6
+    actions = Finite(np.eye(3), names=("good", "best", "bad"))
+    constraints = 1
+
+    def draw(self, generators):
+        f = np.tile([0.0, 2.0, 3.0], (len(generators), 1))
+        g = np.tile([-1.0, 1e-7, 0.5], (len(generators), 1, 1))
+        ones = np.ones((len(generators), 2))
+        return Instances(f, g, ones, ones, choose_seed_set(g, 2, generators), np.zeros(len(generators), dtype=int))
+
+    def feedback(self, instances, streams):
+        return AdditiveNoise(instances, instances.noise, Draws(streams.role("noise"), standard_normal, (2,)))
+
+
+def test_a_problem_of_ones_own_only_declares_it():
+    found = drawn(build(Own, {}))
+    assert found.g[0, 0].tolist() == [-1.0, 0.0, 0.5]
+    assert found.f_star.tolist() == [2.0] * 3
+    cells, _ = play(build(Own, {}), make("oracle"), seeds=2, horizon=4)
+    assert not cells.metrics.final["violations"].any()
+    assert not cells.metrics.final["regret"].any()
+
+
 @pytest.mark.parametrize(
     ("cls", "settings"), [(Pocket, {}), (Pocket, {"grid": 40}), (Drifting, {}), (Drifting, {"grid": 40}), (Random, {})]
 )
@@ -108,6 +139,14 @@ def test_all_others_have_none_and_their_draws_are_untouched():
     assert {n for n in PROBLEMS.names() if PROBLEMS.get(n).feasibility_tolerance} == {"rate-allocation"}
     g = np.array([1e-300, -1.0])
     assert build(RKHS1D, {}).settle(g) is g
+
+
+@pytest.mark.parametrize("wrong", [-1e-12, np.inf, np.nan])
+def test_a_tolerance_is_finite_and_not_negative(wrong):
+    task = problem("rkhs-1d")
+    task.feasibility_tolerance = wrong
+    with pytest.raises(Misuse, match="feasibility_tolerance is .*; it must be at least 0 and finite"):
+        drawn(task)
 
 
 class Drawing:

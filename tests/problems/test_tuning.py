@@ -2,13 +2,31 @@
 
 from __future__ import annotations
 
+import importlib.util
+import json
+import subprocess
+import sys
+
 import numpy as np
 import pandas as pd
 import pytest
 
+import cbobench
 from cbobench.errors import Misuse
 from cbobench.problems.shi_eryilmaz import MEASURED, read_trainings
+from tests.conftest import ROOT
 from tests.helpers import problem
+
+
+def test_the_table_is_inside_the_package_and_says_where_it_comes_from():
+    assert MEASURED.is_relative_to(cbobench.__path__[0])
+    about = json.loads(MEASURED.with_suffix(".json").read_text())
+    frame = pd.read_csv(MEASURED)
+    assert set(about["columns"]) == set(frame.columns)
+    assert {"command", "date", "cpu", "threads", "seconds"} <= set(about)
+    assert {"python", "numpy", "scikit-learn"} <= set(about["versions"])
+    assert frame["wall_ms"].sum() < 1000 * about["seconds"], "trainings fit into the time they took"
+    assert frame["cpu_ms"].sum() <= 1.02 * frame["wall_ms"].sum(), "one thread"
 
 
 def test_readings_are_those_of_the_table():
@@ -57,3 +75,28 @@ def test_damaged_tables_are_refused(tmp_path):
     np.testing.assert_array_equal(read_trainings(file, "wall", 50.0).rows, read_trainings(MEASURED, "wall", 50.0).rows)
     with pytest.raises(Misuse, match="limit is 5 ms, but no action keeps it; the best needs 15.03 ms"):
         problem("tuning-under-deadline", limit=5.0)
+
+
+def test_the_script_measures_what_the_table_holds():
+    """One cheap training again: the same error where the versions are the same, and a time above 0."""
+    sklearn = pytest.importorskip("sklearn")
+    spec = importlib.util.spec_from_file_location("measure_tuning", ROOT / "benchmarks" / "measure_tuning.py")
+    script = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(script)
+    frame = pd.read_csv(MEASURED)
+    assert ",".join(frame.columns) == script.HEADER
+    assert len(frame) == len(script.HIDDEN) * len(script.RATE) * len(script.PASSES) * 12
+    images, digits = script.load_digits(return_X_y=True)
+    with pytest.warns(script.ConvergenceWarning):
+        error, wall, cpu = script.train(images / 16, digits, 8, 1e-2, 3, 0)
+    assert min(wall, cpu) > 0
+    about = json.loads(MEASURED.with_suffix(".json").read_text())["versions"]
+    row = frame[(frame.hidden == 8) & np.isclose(frame.rate, 0.01) & (frame.passes == 3) & (frame.repetition == 0)]
+    if about["scikit-learn"] == sklearn.__version__ and about["numpy"] == np.__version__:
+        assert error == pytest.approx(float(row.error.iloc[0]), abs=0.02)
+
+
+def test_playing_needs_no_scikit_learn():
+    code = "import sys; sys.modules['sklearn'] = None; from tests.helpers import problem; problem(sys.argv[1])"
+    words = [sys.executable, "-c", code, "tuning-under-deadline"]
+    subprocess.run(words, check=True, cwd=ROOT, timeout=120)

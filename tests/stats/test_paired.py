@@ -46,20 +46,28 @@ def test_what_is_better_turns_wins_and_effect_but_not_the_difference():
     assert (back.mean, back.wins, back.p, back.effect) == (-lower.mean, lower.losses, lower.p, -lower.effect)
 
 
+def test_effects_by_hand():
+    assert signed_rank([1, -2, 3, 4, -5, 6])[1] == pytest.approx((14 - 7) / 21, abs=1e-12)
+    assert signed_rank([0, 1, -2, 3])[1] == pytest.approx((2 + 4 - 3) / 10, abs=1e-12)
+    assert signed_rank([2, 2, -2, 5])[1] == pytest.approx((2 + 2 + 4 - 2) / 10, abs=1e-12)
+    assert signed_rank([1, 2, 3])[1] == 1
+    assert signed_rank([-1, -2, -3])[1] == -1
+
+
 def test_mean_ranks_are_scipys():
     gen = np.random.default_rng(0)
     for x in (gen.normal(size=20), gen.integers(4, size=30) - 2.0, np.array([0.0, -0.0, 1.0]), np.empty(0)):
         np.testing.assert_array_equal(mean_ranks(x), stats.rankdata(x))
 
 
-@pytest.mark.parametrize("n", [1, 5, 50])
+@pytest.mark.parametrize("n", [1, 2, 5, 12, 20, 50])
 def test_without_ties_p_is_scipys_exact_one(n):
     for seed in range(5):
         x = np.random.default_rng(seed).normal(0.3, 1, size=n)
         assert signed_rank(x)[0] == pytest.approx(stats.wilcoxon(x, method="exact").pvalue, rel=1e-9)
 
 
-@pytest.mark.parametrize("seed", range(6))
+@pytest.mark.parametrize("seed", range(20))
 def test_with_ties_and_zeros_p_is_the_share_of_signs(seed):
     gen = np.random.default_rng(seed)
     x = gen.integers(-3, 5, size=gen.integers(1, 12))
@@ -74,6 +82,14 @@ def test_many_pairs_take_the_normal_law():
     x = np.random.default_rng(0).normal(0.12, 1, size=EXACT)
     near = signed_rank(np.append(x, 1e-9))[0]
     assert signed_rank(x)[0] == pytest.approx(near, rel=0.05)
+
+
+def test_p_is_a_p_value_for_counts_with_ties():
+    gen = np.random.default_rng(0)
+    p = np.array([signed_rank(gen.poisson(1, size=15) - gen.poisson(1, size=15))[0] for _ in range(3000)])
+    for level in (0.01, 0.05, 0.2):
+        assert (p <= level).mean() < level + 3 * np.sqrt(level / 3000)
+    assert (p <= 0.2).mean() > 0.1
 
 
 def test_edges():
@@ -99,6 +115,22 @@ def test_edges():
         assert "\n" not in str(error.value)
 
 
+def test_shuffled_pairs_lose_the_power_that_pairing_gives():
+    """Instances differ by 10, algorithms by 0.5: same seeds show it, other seeds cannot."""
+    gen = np.random.default_rng(0)
+    paired, shuffled, same = [], [], []
+    for _ in range(300):
+        a = 10 * gen.normal(size=20)
+        b = a + 0.5 + 0.5 * gen.normal(size=20)
+        paired.append(difference(a, b).p < 0.05)
+        shuffled.append(difference(a, gen.permutation(b)).p < 0.05)
+        order = gen.permutation(20)
+        same.append(np.allclose(interval(b[order]), interval(b), rtol=1e-12))
+    assert np.mean(paired) > 0.95
+    assert np.mean(shuffled) < 0.1
+    assert all(same)  # what is not paired does not see the order
+
+
 def test_holm_by_hand():
     """Ordered 0.005, 0.01, 0.03, 0.04 times 4, 3, 2, 1: 0.02, 0.03, 0.06, and 0.04 may not fall below 0.06."""
     np.testing.assert_allclose(holm([0.01, 0.04, 0.03, 0.005]), [0.03, 0.06, 0.06, 0.02], rtol=0, atol=1e-12)
@@ -108,3 +140,11 @@ def test_holm_by_hand():
     assert holm([0.3]) == [0.3]
     with pytest.raises(Misuse, match="outside"):
         holm([0.1, 1.2])
+
+
+def test_holm_keeps_the_error_of_the_family():
+    gen = np.random.default_rng(0)
+    p = gen.random((4000, 10))
+    false = [(holm(row) < 0.05).any() for row in p]
+    assert 0.035 < np.mean(false) < 0.06
+    assert (p < 0.05).any(axis=1).mean() > 0.35  # without it

@@ -15,6 +15,8 @@ import shutil
 from pathlib import Path
 from unittest import mock
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
@@ -202,12 +204,38 @@ def flipped(content, position, bits):
     return bytes(changed)
 
 
+def table_changed(content, how, number):
+    """A Parquet file that says something else, and is one."""
+    table = pq.read_table(io.BytesIO(content))
+    meta, name = table.schema.metadata, table.column_names[number % table.num_columns]
+    at = table.column_names.index(name)
+    if how == "column away":
+        table = table.drop_columns([name])
+    elif how == "column of texts":
+        table = table.set_column(at, name, pa.array(["a\x1b[31m"] * len(table)))
+    elif how == "column of nulls":
+        table = table.set_column(at, name, pa.nulls(len(table), table.schema.field(name).type))
+    elif how == "column of lists":
+        table = table.set_column(at, name, pa.array([[1.5]] * len(table)))
+    elif how == "rows twice":
+        table = pa.concat_tables([table, table])
+    elif how == "no rows":
+        table = table.slice(0, 0)
+    footer = {b"cbobench": [b"[]", b"{}", b"\xff", b"1", b"[" * 5000, meta[b"cbobench"]][number % 6]}
+    table = table.replace_schema_metadata(footer if how == "footer" else meta)
+    sink = io.BytesIO()
+    pq.write_table(table, sink)
+    return sink.getvalue()
+
+
+TABLES = ["column away", "column of texts", "column of nulls", "column of lists", "rows twice", "no rows", "footer"]
 PLACE, NUMBER = st.integers(0, 10**6), st.integers(0, 255)
 CHANGES = st.one_of(
     st.tuples(st.just("flip"), PLACE, st.integers(1, 255)),
     st.tuples(st.just("cut"), PLACE, NUMBER),
     st.tuples(st.just("zero"), PLACE, st.integers(1, 64)),
     st.tuples(st.sampled_from(["swap", "away", "renamed", "folder", "text"]), PLACE, NUMBER),
+    st.tuples(st.sampled_from(TABLES), PLACE, NUMBER),
     st.tuples(st.just("json"), PLACE, VALUES),
 )
 COMMANDS = ("status", "compare", "audit", "claims", "run")
@@ -234,6 +262,10 @@ def changed(files, which, change):
         files[path / "within"] = content
     elif how == "text":
         files[path] = TOKENS[what % len(TOKENS)].encode()
+    elif how in TABLES and path.suffix == ".parquet" and content[-4:] == b"PAR1":
+        with contextlib.suppress(pa.ArrowException, OSError, KeyError, TypeError):
+            content = table_changed(content, how, where)
+        files[path] = content
     elif how == "json" and (record := Path("run.json")) in {*files, path}:
         files.setdefault(path, content)
         with contextlib.suppress(ValueError):
