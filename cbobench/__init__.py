@@ -38,7 +38,7 @@ __all__ = ["__version__", "compare", "export", "load_cells", "load_rounds", "plo
 
 
 def __getattr__(name: str) -> Any:
-    """Import on first use: the command line must not wait for pandas or Ray."""
+    """Import on first use, so that the command line does not wait for pandas or Ray."""
     if name in HOMES:
         return getattr(import_module(HOMES[name]), name)
     raise AttributeError(f"module 'cbobench' has no attribute {name!r}")

@@ -1,6 +1,6 @@
-"""Errors a user can meet: one line each, saying what was given, what is allowed, and what to do next.
+"""Errors a user can meet. Each is one line: what was given, what is allowed, and what to do next.
 
-What was given may be huge, hold control characters or a secret: `show`, `printable` and `mask_secrets` show it.
+Given values may be huge, or hold control characters or secrets; `show`, `printable` and `mask_secrets` make them fit.
 """
 
 from __future__ import annotations
@@ -13,11 +13,11 @@ from itertools import islice
 from reprlib import Repr
 from typing import Any
 
-MOST_NAMES = 20  # that an error lists; of more it says how many, and the nearest
-LONGEST = 500  # characters of the first line of what an error says
+MOST_NAMES = 20  # names that an error lists; for more it gives their number and the nearest
+LONGEST = 500  # characters of the first line of an error
 STRANGE = re.compile(
     "[\x00-\x1f\x7f-\x9f"  # control characters, among them the escape of terminals
-    "\u2028\u2029\u202a-\u202e\u2066-\u2069"  # ends of lines, and what turns the direction of text
+    "\u2028\u2029\u202a-\u202e\u2066-\u2069"  # line separators, and controls of the direction of text
     "\ud800-\udfff\ue000-\uf8ff\ufff9-\uffff]"  # halves of surrogate pairs, private use, no characters
 )
 SECRET = re.compile(
@@ -28,7 +28,7 @@ SECRET = re.compile(
 
 
 class CbobenchError(Exception):
-    """Root of every error that the command line turns into one line."""
+    """Base of every error that the command line prints as one line."""
 
     exit_code = 1
 
@@ -40,15 +40,15 @@ class Misuse(CbobenchError):
 
 
 class DamagedRun(CbobenchError):
-    """A run folder holds something that is not what it should be (exit code 1)."""
+    """A run folder holds a damaged file (exit code 1)."""
 
 
 class CellFailure(CbobenchError):
-    """An algorithm or a problem broke its contract while a cell was played; the cell becomes a failed row."""
+    """An algorithm or a problem broke its contract during a play; the cell becomes a failed row."""
 
 
 class _Shown(Repr):
-    """The bounded `repr`, of subclasses of dict and list, too."""
+    """A bounded `repr`, also of subclasses of dict and list."""
 
     def repr1(self, x: Any, level: int) -> str:
         if isinstance(x, dict):
@@ -70,26 +70,26 @@ _shown.maxstring, _shown.maxother, _shown.maxlong = 120, 120, 60
 
 
 def show(value: object) -> str:
-    """`repr`, cut where it is long or deep."""
+    """Return the `repr`, cut if it is long or deep."""
     return _shown.repr(value)
 
 
 def printable(text: str) -> str:
-    """A text on one line, with escapes in the place of characters that a terminal would act on or cannot show."""
+    """Return a text on one line, with escapes for characters that a terminal would act on or cannot show."""
     return STRANGE.sub(lambda found: found.group().encode("unicode_escape").decode(), text)
 
 
 def mask_secrets(text: str) -> str:
-    """A text with *** in the place of secrets in addresses: `s3://KEY:SECRET@bucket`, `?secret_key=SECRET`."""
+    """Replace secrets in addresses by ***: `s3://KEY:SECRET@bucket`, `?secret_key=SECRET`."""
     return SECRET.sub(lambda found: f"{found['name']}***" if found["name"] else "***", text)
 
 
 def refuse_strange(text: str, what: str, *, lines: bool = False) -> None:
-    """Raises `Misuse` for a text with characters that are not for reading.
+    """Raise `Misuse` for a text with unprintable characters.
 
     Args:
         what: the text's name, with its place.
-        lines: whether it may have several lines, and tabs.
+        lines: whether line breaks and tabs are allowed.
     """
     found = STRANGE.search(text.replace("\n", " ").replace("\t", " ") if lines else text)
     if found is not None:
@@ -100,17 +100,17 @@ def refuse_strange(text: str, what: str, *, lines: bool = False) -> None:
 
 
 def one_line(error: BaseException) -> str:
-    """The kind of an error and the first line of what it says, whatever that is."""
+    """Return the type of an error and the first line of its message."""
     kind = type(error).__name__
     try:
         lines = str(error).strip().splitlines()
-    except Exception:  # a user's error may fail to say anything
+    except Exception:  # a user's error may fail to print
         return f"{kind} (its text cannot be had)"
     return printable(mask_secrets(f"{kind}: {lines[0][:LONGEST]}")) if lines else kind
 
 
 def words_of(what: str, given: Any) -> list[str]:
-    """What a reader names: one word, or several. Raises `Misuse` where it is neither."""
+    """Return the names that a reader gives, one or several. Raises `Misuse` for other types."""
     words: list[Any] = [given] if isinstance(given, str) else list(given) if isinstance(given, Iterable) else [None]
     if not all(isinstance(word, str) for word in words):
         raise Misuse(f"{what} is {show(given)}; give a name, or a list of names")
@@ -118,7 +118,7 @@ def words_of(what: str, given: Any) -> list[str]:
 
 
 def nearest(given: str, allowed: Iterable[str]) -> str | None:
-    """The allowed name most like the given one, or None when nothing is close."""
+    """Return the allowed name most like the given one, or None if none is close."""
     names = list(allowed)
     lower = {name.lower(): name for name in names}
     close = difflib.get_close_matches(str(given)[:LONGEST].lower(), list(lower), n=1, cutoff=0.6)
@@ -128,12 +128,12 @@ def nearest(given: str, allowed: Iterable[str]) -> str | None:
 def unknown(
     what: str, given: object, allowed: Iterable[str], *, where: str = "", listing: str = "", then: str = ""
 ) -> Misuse:
-    """A `Misuse` for a name that does not exist, with the nearest one, and the allowed ones where they are few.
+    """Return a `Misuse` for an unknown name, with the nearest one, and all allowed names if they are few.
 
     Args:
-        where: file and line, which lead it.
-        listing: the command that lists them all.
-        then: what else is allowed.
+        where: file and line, at the start of the message.
+        listing: the command that lists all names.
+        then: other allowed input.
     """
     names = sorted({str(name) for name in allowed})
     close = nearest(given, names) if isinstance(given, str) else None

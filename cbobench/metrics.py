@@ -1,7 +1,7 @@
-"""The one table of metrics: what each is, how it grows round by round, and how a reader sees it.
+"""The table of metrics: the definition of each, how it accumulates round by round, and how tables show it.
 
-The recorder, the Parquet schema, aggregation, tables and figures read `METRICS`; a metric is added here and nowhere
-else. All are made of the noise-free f and g, and exact at every round: sums run over rounds one after the other
+The recorder, the Parquet schema, aggregation, tables and figures read `METRICS`, so that a metric is added here and
+nowhere else. All use the noise-free f and g and are exact at every round. Sums run over rounds one after the other
 (`cumsum`), so that cutting the horizon into chunks changes no bit.
 """
 
@@ -24,14 +24,14 @@ class Rounds(NamedTuple):
         first: the first round, counted from 1.
         f: reward of the played actions, (rounds, S).
         g: their constraint values, (rounds, S, m).
-        f_star: reward that regret is against, (rounds, S): of the best feasible action, or what a problem declares in
-            its place; NaN where nothing is known, and so is regret.
-        f_plus: value of the best randomised policy, (rounds, S); NaN where it is not known (boxes).
+        f_star: reference of regret, (rounds, S): the reward of the best feasible action, or a value that the problem
+            declares in its place; NaN if unknown, and then regret is NaN.
+        f_plus: value of the best randomised policy, (rounds, S); NaN if unknown (boxes).
         violated: whether any g_j > 0, (rounds, S).
-        recommended: (f, g_1, ..., g_m) of what would be recommended after the round, (rounds, S, 1 + m); NaN where
-            there is no recommendation, and in rounds in which nobody asked for one (see `play.recommend`).
-        moving: whether the functions move during the play, in any of its rounds.
-        beatable: whether f_star is a target, or the best that is known, so that a feasible action may be better.
+        recommended: (f, g_1, ..., g_m) of the action recommended after the round, (rounds, S, 1 + m); NaN without a
+            recommendation, and in rounds for which none was requested (see `play.recommend`).
+        moving: whether the functions move in any round of the play.
+        beatable: whether f_star is a target or the best known value, so that a feasible action may be better.
     """
 
     first: int
@@ -57,14 +57,14 @@ class Metric:
         name: the column.
         symbol: in tables.
         label: at the axis of a figure.
-        running: makes what accumulates the metric of S cells.
+        running: makes the accumulator of S cells.
         better: which values are better.
         cumulative: whether it grows with t, so that dividing by t gives a time average.
         nullable: whether it may be unknown (NaN is then stored as null).
-        relative: whether it is measured against f_star or f_plus, and so unknown in all rounds where that is.
-        tabled: whether tables show it without being asked.
-        whole: whether it counts something.
-        least: what it is never below, so that no interval should be; None where it may be negative.
+        relative: whether it is measured against f_star or f_plus, and so unknown wherever they are.
+        tabled: whether tables show it by default.
+        whole: whether it is a count.
+        least: lower bound of values and intervals; None if it may be negative.
     """
 
     name: str
@@ -80,12 +80,12 @@ class Metric:
     least: float | None = None
 
     def label_of(self, average: bool) -> str:
-        """The label of the metric, or of its time average."""
+        """Return the label of the metric, or of its time average."""
         return self.label.replace("Cumulative", "Average").replace("cumulative", "average") if average else self.label
 
 
 def total(step: Callable[[Rounds], Array]) -> Callable[[], Running]:
-    """A metric that is the sum of `step`, (rounds, S) or (rounds, S, m), over the rounds."""
+    """Return a metric that sums `step`, (rounds, S) or (rounds, S, m), over the rounds."""
 
     def begin() -> Running:
         before: Array | None = None
@@ -104,15 +104,15 @@ def total(step: Callable[[Rounds], Array]) -> Callable[[], Running]:
 
 
 def _soft_violation() -> Running:
-    """‖[Σ_s g(x_s)]⁺‖₂ over the constraints: slack of one round makes up for excess of another."""
+    """‖[Σ_s g(x_s)]⁺‖₂ over the constraints; slack in one round compensates for excess in another."""
     sums = total(lambda rounds: rounds.g)()
     return lambda rounds: np.asarray(np.sqrt((np.maximum(sums(rounds), 0.0) ** 2).sum(axis=2)))
 
 
 def _simple_value() -> Running:
-    """The best f among the feasible actions played so far; NaN before there is one.
+    """The best f among the feasible actions played so far; NaN before the first.
 
-    NaN in all rounds where the functions move during the play: a value of earlier functions is no achievement now.
+    NaN in all rounds if the functions move during the play, because values of earlier functions do not count now.
     """
     best: Array | None = None
 
@@ -129,19 +129,19 @@ def _simple_value() -> Running:
 
 
 def _short_of(rounds: Rounds, f: Array) -> Array:
-    """f_star - f; not below 0 where f_star may be beaten: a target is then reached."""
+    """f_star - f; at least 0 if f_star may be beaten, because a target is then reached."""
     gap = np.asarray(rounds.f_star - f)
     return np.maximum(gap, 0.0) if rounds.beatable else gap
 
 
 def _simple_regret() -> Running:
-    """f* minus the best f among the feasible actions played so far, `_simple_value`; NaN where that is."""
+    """f* minus `_simple_value`; NaN where that is."""
     value = _simple_value()
     return lambda rounds: _short_of(rounds, value(rounds))
 
 
 def _recommended_regret() -> Running:
-    """f* - f of the action recommended after the round; NaN where that is not feasible, or there is none."""
+    """f* - f of the action recommended after the round; NaN if it is infeasible or missing."""
 
     def running(rounds: Rounds) -> Array:
         f, g = rounds.recommended[:, :, 0], rounds.recommended[:, :, 1:]
@@ -151,7 +151,7 @@ def _recommended_regret() -> Running:
 
 
 def _recommended_violation() -> Running:
-    """Σ_j [g_j]⁺ of the action recommended after the round; NaN where there is none."""
+    """Σ_j [g_j]⁺ of the action recommended after the round; NaN if it is missing."""
 
     def running(rounds: Rounds) -> Array:
         none = np.isnan(rounds.recommended[:, :, 0])

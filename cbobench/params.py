@@ -20,7 +20,7 @@ from typing import Any, Literal, TypeVar
 from cbobench.errors import Misuse, nearest, one_line, show, unknown
 
 T = TypeVar("T")
-LARGEST = 1e100  # beyond that, products overflow
+LARGEST = 1e100  # products of larger numbers overflow
 BOUNDS = {"above": operator.gt, "at_least": operator.ge, "below": operator.lt, "at_most": operator.le}
 
 
@@ -35,11 +35,11 @@ def param(
     called: str = "",
     quiet: bool = False,
 ) -> Any:
-    """A constructor field with a default, one line of description, and bounds for its numeric values.
+    """Return a constructor field with a default, one line of description, and bounds for its numeric values.
 
     Args:
-        called: the parameter's name, where the class has another use for it.
-        quiet: whether its default leaves a cell's identity as it was before there was this parameter.
+        called: the parameter's name, if the class uses that attribute for something else.
+        quiet: whether the default is left out of a cell's identity, for parameters added later.
     """
     metadata = {"about": about, "above": above, "at_least": at_least, "below": below, "at_most": at_most}
     metadata |= {"called": called, "quiet": quiet}
@@ -49,12 +49,12 @@ def param(
 
 
 def state() -> Any:
-    """A field that is not a parameter: set while a cell is played."""
+    """Return a field that is not a parameter but is set during a play."""
     return dataclasses.field(init=False, repr=False, compare=False)
 
 
 def required(method: Callable[..., T]) -> Callable[..., T]:
-    """Of a base class, a method that its subclasses must write; `build` refuses one that has not."""
+    """Mark a method of a base class that subclasses must write; `build` refuses a class without it."""
 
     @functools.wraps(method)
     def unwritten(self: Any, *args: Any, **options: Any) -> T:
@@ -91,7 +91,7 @@ def _default(f: Field[Any]) -> Any:
 
 
 def params_of(cls: type) -> list[Param]:
-    """Every parameter of a problem or algorithm class, in the order of declaration."""
+    """Return every parameter of a problem or algorithm class, in order of declaration."""
     _refuse_undeclared(cls, "")
     hints = typing.get_type_hints(cls)
     return [
@@ -100,7 +100,7 @@ def params_of(cls: type) -> list[Param]:
 
 
 def describe(annotation: Any) -> str:
-    """A type in a reader's words: `number`, `'norm' | 'sup' | number`, ..."""
+    """Return a type in a reader's words: `number`, `'norm' | 'sup' | number`, ..."""
     origin = typing.get_origin(annotation)
     if origin is Literal:
         return " | ".join(repr(v) for v in typing.get_args(annotation))
@@ -115,21 +115,21 @@ def describe(annotation: Any) -> str:
 
 
 def _choices(annotation: Any) -> list[str]:
-    """The words that an annotation allows."""
+    """Return the words that an annotation allows."""
     if typing.get_origin(annotation) is Literal:
         return [word for word in typing.get_args(annotation) if isinstance(word, str)]
     return [word for part in typing.get_args(annotation) for word in _choices(part)]
 
 
 def plain(value: Any) -> Any:
-    """Mappings and lists, however deep, as those of Python itself."""
+    """Convert mappings and lists, however deep, to those of Python itself."""
     if isinstance(value, Mapping):
         return {key: plain(one) for key, one in value.items()}
     return [plain(one) for one in value] if isinstance(value, list) else value
 
 
 def _coerce(value: Any, annotation: Any) -> tuple[bool, Any]:
-    """(fits, value in the declared type)."""
+    """Return (fits, value in the declared type)."""
     origin = typing.get_origin(annotation)
     if origin is Literal:
         if isinstance(value, bool) and str(value).lower() in typing.get_args(annotation):
@@ -168,10 +168,11 @@ def _check_bounds(name: str, value: Any, metadata: Mapping[str, Any], where: str
 
 
 def resolve(cls: type, given: Mapping[str, Any], *, where: str = "") -> dict[str, Any]:
-    """All parameters of `cls`, the given ones checked and the others at their defaults.
+    """Return all parameters of `cls`: the given ones checked, the others at their defaults.
 
     Raises:
-        Misuse: an unknown parameter, a value of the wrong type, or one out of range; `where` (file and line) leads.
+        Misuse: an unknown parameter, a value of the wrong type, or one out of range; `where` (file and line) starts the
+            message.
     """
     fields = _fields(cls)
     hints = typing.get_type_hints(cls)
@@ -196,13 +197,13 @@ def resolve(cls: type, given: Mapping[str, Any], *, where: str = "") -> dict[str
 
 
 def identity(cls: type, values: Mapping[str, Any]) -> dict[str, Any]:
-    """Of resolved parameters those that name what is played: without the `quiet` ones at their defaults."""
+    """Return the resolved parameters that identify a play: all but `quiet` ones at their defaults."""
     quiet = {name: _default(f) for name, f in _fields(cls).items() if f.metadata.get("quiet")}
     return {name: value for name, value in values.items() if name not in quiet or value != quiet[name]}
 
 
 def refuse_unfinished(cls: type, *, where: str = "") -> None:
-    """Raises `Misuse` for a class that lacks a method, is no dataclass, or has a parameter without a default."""
+    """Raise `Misuse` for a class that lacks a method, is no dataclass, or has a parameter without a default."""
     for name in dir(cls):
         if getattr(method := inspect.getattr_static(cls, name), "required", False):
             raise Misuse(f"{where}{_is_unwritten(cls, method)}")
@@ -210,7 +211,8 @@ def refuse_unfinished(cls: type, *, where: str = "") -> None:
 
 
 def _refuse_undeclared(cls: type, where: str) -> None:
-    bare = any(isinstance(value, Field) for value in vars(cls).values())  # a base's decorator does not make them
+    # The decorator of a base class does not process them.
+    bare = any(isinstance(value, Field) for value in vars(cls).values())
     if bare or not dataclasses.is_dataclass(cls):
         raise Misuse(f"{where}{cls.__name__} is not a dataclass; decorate it with @dataclass(kw_only=True)")
     for f in _fields(cls).values():
@@ -219,7 +221,7 @@ def _refuse_undeclared(cls: type, where: str) -> None:
 
 
 def build(cls: type[T], given: Mapping[str, Any], *, where: str = "") -> T:
-    """An object of `cls` with checked parameters. Its own `validate()`, where it has one, sees the whole."""
+    """Return an object of `cls` with checked parameters, after its own `validate()` if it has one."""
     refuse_unfinished(cls, where=where)
     values, fields = resolve(cls, given, where=where), _fields(cls)
     try:
@@ -229,6 +231,6 @@ def build(cls: type[T], given: Mapping[str, Any], *, where: str = "") -> T:
             validate()
     except Misuse as error:
         raise Misuse(f"{where}{error}") from None
-    except Exception as error:  # a user's class may raise anything
+    except Exception as error:  # a user's class may raise any error
         raise Misuse(f"{where}{cls.__name__}: {one_line(error)}") from error
     return made

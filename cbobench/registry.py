@@ -1,6 +1,6 @@
-"""The registry: a class says its name, and every module of its package is found by location. No list to edit.
+"""The registry: a class states its name, and every module of its package is found by location. No list to edit.
 
-Of a user's modules only those are imported that are named as module:Class; others are read, not run.
+Of the user's modules, only those named as module:Class are imported; others are parsed, not run.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from cbobench.errors import Misuse, nearest, one_line, show, unknown
 
 PACKAGE = __name__.partition(".")[0]
 C = TypeVar("C", bound=type)
-SET_PATH = 'import sys; sys.path[:] = sys.argv.pop(1).split("\\n")\n'  # before anything is imported from a file
+SET_PATH = 'import sys; sys.path[:] = sys.argv.pop(1).split("\\n")\n'  # runs before the first import from a file
 IMPORT_PATH = re.compile(r"[A-Za-z_][\w.]*:[A-Za-z_]\w*")
 
 
@@ -35,7 +35,7 @@ class Registry:
     Args:
         what: the word used in messages, such as "algorithm".
         packages: the packages whose modules register.
-        base: the class that a user's own must derive from, as "module:Class" (imported late).
+        base: the class from which a user's class must derive, as "module:Class" (imported late).
     """
 
     def __init__(self, what: str, packages: Sequence[str], base: str) -> None:
@@ -46,7 +46,7 @@ class Registry:
         self._discovered = False
 
     def register(self, name: str) -> Callable[[C], C]:
-        """Class decorator: make the class known under `name`."""
+        """Class decorator: register the class under `name`."""
 
         def add(cls: C) -> C:
             if self._classes.get(name, cls) is not cls:
@@ -58,17 +58,17 @@ class Registry:
         return add
 
     def names(self) -> list[str]:
-        """All registered names, sorted."""
+        """Return all registered names, sorted."""
         self._discover()
         return sorted(self._classes)
 
     def get(self, name: str, *, where: str = "", imports: bool = True, beside: Sequence[Path] = ()) -> type[Any]:
-        """The class of that name, or the one at an import path `package.module:Class`.
+        """Return the class of that name, or the one at an import path `package.module:Class`.
 
         Args:
-            where: file and line, which lead an error.
+            where: file and line, at the start of an error.
             imports: whether import paths are allowed.
-            beside: folders where its module is looked for, besides Python's path.
+            beside: folders to search for its module, besides Python's path.
 
         Raises:
             Misuse: an unknown name, or an import path that fails, is not allowed, or is of the wrong kind.
@@ -106,7 +106,7 @@ class Registry:
 def registry_of(
     name: str, registries: Sequence[Registry], beside: Sequence[Path], besides: Iterable[str] = ()
 ) -> Registry:
-    """The one of some registries that a name belongs to, or the class at an import path.
+    """Return the registry that has a name, or the class at an import path.
 
     Args:
         beside: as for `Registry.get`.
@@ -133,7 +133,7 @@ def registry_of(
 def _unknown(
     what: str, name: str, every: Iterable[str], beside: Sequence[Path], listing: str, where: str = ""
 ) -> Misuse:
-    """The error of a name that no registry has; of a module that lies beside, with the classes in its text."""
+    """Return the error for an unregistered name; if a module of that name lies beside, with the classes in its text."""
     for folder in beside if name.isidentifier() else ():
         place = _locate_module(folder.resolve(), name)
         if place is not None and (found := _find_subclasses(place if place.is_file() else place / "__init__.py")):
@@ -143,7 +143,7 @@ def _unknown(
 
 
 def _find_subclasses(file: Path) -> list[str]:
-    """Classes that a file derives from others at its top, read and not run; none where it cannot be read."""
+    """Return the derived classes at the top of a file, parsed and not run; empty if it cannot be read."""
     try:
         body = ast.parse(file.read_bytes()).body
     except (OSError, SyntaxError, ValueError, RecursionError, MemoryError):
@@ -154,11 +154,11 @@ def _find_subclasses(file: Path) -> list[str]:
 def import_object(
     path: str, where: str = "", beside: Sequence[Path] = (), what: str = "class", bases: tuple[type, ...] = (object,)
 ) -> Any:
-    """The object at `package.module:name`.
+    """Return the object at `package.module:name`.
 
     Args:
-        where: file and line, which lead an error.
-        beside: folders where the module is looked for, besides Python's path (see `find_beside`).
+        where: file and line, at the start of an error.
+        beside: folders to search for the module, besides Python's path (see `find_beside`).
         what: the word for it in an error.
         bases: an error names the module's own classes that derive from one of them.
 
@@ -177,12 +177,12 @@ def import_object(
 
 
 def _import_module(name: str, where: str, beside: Sequence[Path]) -> ModuleType:
-    """A module; see `import_object`."""
+    """Import a module; see `import_object`."""
     find_beside(name, where, beside)
     try:
-        with np.errstate(), warnings.catch_warnings():  # its rules are not those of the other cells
+        with np.errstate(), warnings.catch_warnings():  # its warning rules must not affect other cells
             return importlib.import_module(name)
-    except (Exception, SystemExit) as error:  # a user's module may fail in any way
+    except (Exception, SystemExit) as error:  # a user's module may raise any error
         if isinstance(error, ModuleNotFoundError) and f"{name}.".startswith(f"{error.name}."):
             raise _missing_module(name, where, beside) from error
         frames = [f for f in traceback.extract_tb(error.__traceback__) if "importlib" not in f.filename]
@@ -192,13 +192,13 @@ def _import_module(name: str, where: str, beside: Sequence[Path]) -> ModuleType:
 
 
 def search_path() -> list[str]:
-    """Python's path for a process that is started: as it is here, but for the current folder, which comes last.
+    """Return Python's search path for a new process: as here, with the current folder last.
 
-    So nothing that lies there is taken for a module of Python's or an installed one (unless cbobench lies there, too).
+    So no file there shadows a module of Python's or an installed one, unless cbobench itself lies there.
     """
     try:
         here = os.path.realpath("")
-    except FileNotFoundError:  # it was removed
+    except FileNotFoundError:  # removed
         here = ""
     entries = [entry for entry in sys.path if isinstance(entry, str) and (here or Path(entry).is_absolute())]
     last = {here} - {os.path.realpath(Path(__file__).parents[1])}
@@ -206,14 +206,14 @@ def search_path() -> list[str]:
 
 
 def fresh_interpreter(code: str, *words: str) -> list[str]:
-    """The command that runs some code, which imports with `search_path`, and finds the words in sys.argv[1:]."""
+    """Return the command that runs some code with `search_path`; the code finds the words in sys.argv[1:]."""
     return [sys.executable, "-P", "-c", SET_PATH + code, "\n".join(search_path()), *words]
 
 
 def find_beside(module: str, where: str, folders: Sequence[Path]) -> None:
-    """Let a module of one of some folders be imported, here and in workers, without running it.
+    """Make a module in one of some folders importable, here and in workers, without running it.
 
-    Its folder joins Python's path, at its end, for the life of this process: what is installed stays what it is.
+    Its folder is appended to Python's path for the life of this process, so installed modules keep priority.
 
     Raises:
         Misuse: Python finds another module of that name, or two of the folders have one.
@@ -228,7 +228,7 @@ def find_beside(module: str, where: str, folders: Sequence[Path]) -> None:
     except (ImportError, ValueError):
         spec = None
     whole = {place for place in found if place.is_file() or (place / "__init__.py").is_file()}
-    if whole or (spec is not None and spec.origin):  # before these Python overlooks a folder without __init__.py
+    if whole or (spec is not None and spec.origin):  # Python prefers these to a folder without __init__.py
         found = {place: folder for place, folder in found.items() if place in whole}
     origins = [] if spec is None else [spec.origin or "built-in", *(spec.submodule_search_locations or ())]
     known = [origin for origin in origins if origin not in ("built-in", "frozen", "namespace")]

@@ -26,10 +26,10 @@ def recipes() -> dict[str, Path]:
 
 
 def find_suite(name: str | Path) -> Path:
-    """A suite file by path, or a shipped one by name.
+    """Return a suite file by path, or a shipped one by name.
 
     Raises:
-        Misuse: neither.
+        Misuse: neither exists.
     """
     path = Path(name)
     if path.is_file():

@@ -1,8 +1,8 @@
 """Randomness: every stream is named, and a replicate's numbers do not depend on what runs beside it.
 
 A stream's seed is the SHA-256 of its named parts (for example problem, seed, role). There is no global random state.
-`Draws` hands out one draw per round for S replicates in lock step. It fills a block of rounds at a time, because a
-NumPy generator gives the same sequence however the requests are cut; block size and S therefore change nothing.
+`Draws` returns one draw per round for S replicates in lock step. It fills a block of rounds at a time, because a NumPy
+generator gives the same sequence however the requests are cut; block size and S therefore change nothing.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ Sampler = Callable[[np.random.Generator, tuple[int, ...]], NDArray[np.float64]]
 
 
 def generator(*parts: Part) -> np.random.Generator:
-    """A NumPy generator whose stream is fixed by the named parts, on every machine."""
+    """Return a NumPy generator whose stream is fixed by the named parts, on every machine."""
     digest = hashlib.sha256(json.dumps(parts, separators=(",", ":")).encode()).digest()
     return np.random.default_rng(np.random.SeedSequence(int.from_bytes(digest, "big")))
 
@@ -28,18 +28,18 @@ class Streams:
     """The streams of S replicates: `role("ties")` is a list of S generators, one per replicate.
 
     Args:
-        scopes: for each replicate the parts that name it, such as (problem, seed) or (problem, algorithm, seed).
+        scopes: the parts that name each replicate, such as (problem, seed) or (problem, algorithm, seed).
     """
 
     def __init__(self, scopes: Sequence[tuple[Part, ...]]) -> None:
         self.scopes = list(scopes)
 
     def role(self, name: str) -> list[np.random.Generator]:
-        """Fresh generators for one role; asking twice gives two copies of the same stream."""
+        """Return fresh generators for one role. Two calls give two copies of the same stream."""
         return [generator(*scope, name) for scope in self.scopes]
 
     def only(self, replicate: int) -> Streams:
-        """The streams of one replicate."""
+        """Return the streams of one replicate."""
         return Streams([self.scopes[replicate]])
 
 
@@ -52,7 +52,7 @@ def uniform(gen: np.random.Generator, shape: tuple[int, ...]) -> NDArray[np.floa
 
 
 class Draws:
-    """One draw of the given shape per replicate and round, for rounds 1, 2, 3, ... asked in order.
+    """One draw of the given shape per replicate and round, for rounds 1, 2, 3, ... in order.
 
     Args:
         generators: S generators.
@@ -74,7 +74,7 @@ class Draws:
         self.block: NDArray[np.float64] = np.empty((0,))
 
     def at(self, t: int) -> NDArray[np.float64]:
-        """The draws of round t, shape (S, *shape). Rounds may be skipped, but not asked for backwards."""
+        """Return the draws of round t, shape (S, *shape). Rounds may be skipped, but not requested backwards."""
         if t < self.first:
             raise ValueError(f"round {t} is asked after round {self.first}: draws only go forward")
         while t >= self.first + self.rounds:

@@ -1,6 +1,6 @@
-"""One BLAS thread per process: threads of several workers multiply, and a product cut over threads has other bits.
+"""One BLAS thread per process: more would compete between workers, and a product split over threads has other bits.
 
-And threads that a user's code leaves behind keep no process alive.
+Also: threads that the user's code leaves behind do not keep a process alive.
 """
 
 from __future__ import annotations
@@ -16,14 +16,14 @@ THREAD_VARIABLES = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"
 
 
 def pin_threads() -> None:
-    """Say one thread in the environment, for this process (before NumPy is imported) and those it starts."""
+    """Set one thread in the environment, for this process (before NumPy is imported) and its children."""
     for variable in THREAD_VARIABLES:
         os.environ.setdefault(variable, "1")
 
 
 @contextmanager
 def single_thread() -> Iterator[None]:
-    """One BLAS thread within, whatever the environment said when NumPy was imported."""
+    """Use one BLAS thread inside the block, whatever the environment said when NumPy was imported."""
     from threadpoolctl import threadpool_limits
 
     with threadpool_limits(1):

@@ -1,11 +1,11 @@
-"""Words for readers: numbers with their nouns, and forms for what an encoding cannot show."""
+"""Words for readers: numbers with nouns, durations, and ASCII forms of other characters."""
 
 from __future__ import annotations
 
 import codecs
 import unicodedata
 
-SPELLED = "cbobench.spelled"  # how text is encoded: what the encoding lacks is spelled in ASCII
+SPELLED = "cbobench.spelled"  # error handler that spells unencodable characters in ASCII
 FORMS = {
     "–": "-", "—": "-", "−": "-", "─": "-", "│": "|", "‖": "||", "·": "*", "±": "+-", "×": "x", "µ": "u", "†": "#",
     "∞": "inf", "≤": "<=", "≥": ">=", "√": "sqrt ", "∇": "grad ", "∩": "&", "⌈": "ceil(", "⌉": ")", "←": "<-",
@@ -14,7 +14,7 @@ FORMS = {
 
 
 def in_ascii(text: str) -> str:
-    """The text in ASCII: signs by `FORMS`, Greek letters by name, others without accents; ? for what has no form."""
+    """Return a text in ASCII: signs by `FORMS`, Greek letters by name, other letters without accents, else "?"."""
     return "".join(char if char.isascii() else _form(char) for char in text)
 
 
@@ -40,23 +40,23 @@ codecs.register_error(SPELLED, _spell)
 
 
 def encodable(text: str, encoding: str | None) -> str:
-    """The text as an encoding can show it."""
+    """Return a text as an encoding can show it."""
     return text.encode(encoding or "utf-8", SPELLED).decode(encoding or "utf-8")
 
 
 def count_noun(number: int, what: str) -> str:
-    """A number with its noun: 1 task, 2 tasks, 20,000 processes."""
+    """Return a number with its noun: 1 task, 2 tasks, 20,000 processes."""
     plural = "es" if what.endswith("s") else "s"
     return f"{number:,} {what}{'' if number == 1 else plural}"
 
 
 def part_of(number: int, whole: int, what: str) -> str:
-    """A part of so many with its verb: 1 of 2 files is, 0 of 1 file is, 2 of 3 files are."""
+    """Return a part of a total with its verb: 1 of 2 files is, 0 of 1 file is, 2 of 3 files are."""
     return f"{number:,} of {count_noun(whole, what)} {'is' if 1 in (number, whole) else 'are'}"
 
 
 def duration(seconds: float) -> str:
-    """About how long: 8 s, 12 min, 3.4 h, 2.1 days."""
+    """Return an approximate duration: 8 s, 12 min, 3.4 h, 2.1 days."""
     for size, unit, digits in ((90, "s", 0), (5400, "min", 0), (48 * 3600, "h", 1)):
         if seconds < size:
             return f"{seconds / {'s': 1, 'min': 60, 'h': 3600}[unit]:.{digits}f} {unit}"
@@ -64,7 +64,7 @@ def duration(seconds: float) -> str:
 
 
 def time_left(seconds: float, low: float, high: float) -> str:
-    """How long the rest takes, with its uncertainty: "about 3 min (2 to 5 min)"."""
+    """Return the time left with its uncertainty: "about 3 min (2 to 5 min)"."""
     ends = [duration(each) for each in (low, high)]
     if ends[0].split()[1] == ends[1].split()[1]:
         ends[0] = ends[0].split()[0]

@@ -1,7 +1,5 @@
-"""The round loop and its recorder.
+"""The only round loop, the recorder of metrics, and the publication of a task's rows.
 
-What a worker does with a task: the only round loop, the recorder of metrics, rows and their publication.
-
-May be touched freely: what is recorded of a cell. With care: the loop's order of draws and calls, because a cell's
-bits must not depend on its block; and the round loop enters the source hash of every result.
+The order of the loop's draws and calls must stay, because a cell's bits must not depend on its block. The round loop is
+part of the source hash of every result.
 """

@@ -1,4 +1,4 @@
-"""The cells of a block: how they begin, their rounds as Arrow tables, and the row of each when they are played."""
+"""A block of cells: its start, its rounds as Arrow tables, and a row per finished cell."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ if TYPE_CHECKING:
 
 
 def start(problem: Problem, cells: Sequence[Cell], horizon: int, keep: int | None) -> tuple[Play, RoundRows]:
-    """A fresh play of some cells of a pair, and what collects its rounds.
+    """Start some cells of a pair. Return the play and the collector of its rounds.
 
     Args:
         horizon: rounds to play.
-        keep: how many rounds are recorded, None for all.
+        keep: number of recorded rounds, None for all.
     """
     pair = cells[0].pair
     algorithm = params.build(ALGORITHMS.get(pair.algorithm.name), pair.algorithm.settings)
@@ -40,7 +40,7 @@ def start(problem: Problem, cells: Sequence[Cell], horizon: int, keep: int | Non
 
 
 def summaries(play: Play) -> list[dict[str, Any]]:
-    """What is known of every cell of a finished play, in the columns of the cells table."""
+    """Return a row for every cell of a finished play, by column of the cells table."""
     metrics, instances, replicates = play.metrics, play.instances, play.setting.replicates
     seconds = play.seconds / replicates
     declared, hits = play.algorithm.declared_infeasible, play.algorithm.cap_hits
@@ -71,24 +71,24 @@ def summaries(play: Play) -> list[dict[str, Any]]:
 
 
 def _known(value: float) -> float | None:
-    """A number, or nothing where it is not known (R₊ on boxes)."""
+    """Return a number, or None if it is NaN (R₊ on boxes)."""
     return None if np.isnan(value) else float(value)
 
 
 def recorded_rounds(horizon: int, keep: int | None) -> NDArray[np.int64]:
-    """The rounds that are kept: all, or `keep` spread evenly with the last one among them."""
+    """Return the recorded rounds: all, or `keep` evenly spread ones that include the last."""
     if keep is None or horizon <= keep:
         return np.arange(1, horizon + 1)
-    return np.array([-(-i * horizon // keep) for i in range(1, keep + 1)])  # whole numbers: i T / keep, rounded up
+    return np.array([-(-i * horizon // keep) for i in range(1, keep + 1)])  # i T / keep in integers, rounded up
 
 
 class RoundRows:
-    """Collects the recorded rounds of S cells and gives them as tables, cell by cell.
+    """Collects the recorded rounds of S cells and returns them as tables, cell by cell.
 
     Args:
         cells: the S cells.
         horizon: T.
-        keep: how many rounds are recorded, None for all.
+        keep: number of recorded rounds, None for all.
     """
 
     FLUSH = 250_000  # rows per row group: small row groups read as slowly as small files
@@ -103,11 +103,11 @@ class RoundRows:
 
     @property
     def expected(self) -> int:
-        """Rows in all."""
+        """Total number of rows."""
         return len(self.cells) * len(self.kept)
 
     def add(self, chunk: Chunk) -> None:
-        """Take the recorded rounds of a chunk."""
+        """Add the recorded rounds of a chunk."""
         last = chunk.first + len(chunk.actions) - 1
         wanted = self.kept[(self.kept >= chunk.first) & (self.kept <= last)]
         if len(wanted) == 0:
@@ -132,7 +132,7 @@ class RoundRows:
         return self.waiting >= self.FLUSH
 
     def table(self) -> pa.Table:
-        """The pending rows as a table, cell by cell and by rounds within; nothing is pending afterwards."""
+        """Return the pending rows as a table, sorted by cell and round, and clear them."""
         self.written += self.waiting
         parts, self.pending, self.waiting = self.pending, [], 0
         if not parts:
@@ -144,7 +144,9 @@ class RoundRows:
             if name == "t":
                 continue
             by_cell = np.ascontiguousarray(values.swapaxes(0, 1))
-            nullable = name == "observed_f" or (name in METRICS and METRICS[name].nullable)  # told later, or not known
+            nullable = name == "observed_f" or (
+                name in METRICS and METRICS[name].nullable
+            )  # observed later, or unknown
             columns[name] = _lists(by_cell) if values.ndim == 3 else pa.array(by_cell.reshape(-1), from_pandas=nullable)
         which = np.repeat(np.arange(replicates, dtype=np.int32), rounds)
         for name, texts in _names(self.cells).items():
@@ -165,7 +167,7 @@ def _names(cells: Sequence[Cell]) -> dict[str, list[str]]:
 
 
 def _lists(values: NDArray[np.generic]) -> pa.ListArray:
-    """(S, rounds, m) as S * rounds lists of m numbers."""
+    """Convert (S, rounds, m) to S * rounds lists of m numbers."""
     length = values.shape[2]
     rows = values.shape[0] * values.shape[1]
     offsets = np.arange(0, (rows + 1) * length, length, dtype=np.int32) if length else np.zeros(rows + 1, np.int32)

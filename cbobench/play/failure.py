@@ -1,4 +1,4 @@
-"""Describes an error as one line and a traceback that can be stored and printed, whatever was raised."""
+"""Describes any raised error as one line and a traceback that can be stored and printed."""
 
 from __future__ import annotations
 
@@ -14,27 +14,27 @@ LONGEST_TRACE = 20_000
 
 
 class Interrupted(KeyboardInterrupt):
-    """The user stops the sweep. A KeyboardInterrupt of another kind was raised by a cell, and is its failure."""
+    """The user stops the sweep. Any other KeyboardInterrupt was raised by a cell and is its failure."""
 
 
 class TimedOut(BaseException):
-    """A cell took too long. No Exception, so that a cell that catches those does not catch this."""
+    """A cell took too long. Not an Exception, so that a cell that catches those does not catch this."""
 
 
 def reraise_interrupt(error: BaseException) -> None:
-    """Raise `Interrupted` again if it caused an error: a cell may turn it into another one, or fail while it passes."""
+    """Raise `Interrupted` again if it caused an error: a cell may convert it, or fail while it passes."""
     for one in _causes(error):
         if isinstance(one, Interrupted):
             raise one
 
 
 def is_timeout(error: BaseException) -> bool:
-    """Whether `TimedOut` caused an error."""
+    """Return whether `TimedOut` caused an error."""
     return any(isinstance(one, TimedOut) for one in _causes(error))
 
 
 def _causes(error: BaseException) -> Iterator[BaseException]:
-    """An error with its causes and contexts."""
+    """Yield an error with its causes and contexts."""
     seen, waiting = set(), [error]
     while waiting:
         one = waiting.pop()
@@ -45,12 +45,12 @@ def _causes(error: BaseException) -> Iterator[BaseException]:
 
 
 def describe_error(error: BaseException) -> tuple[str, str]:
-    """One line that says what was raised, with the round, and the traceback."""
+    """Return one line with the error and its round, and the traceback."""
     kind = type(error).__name__
     try:
         lines = str(error)[: 10 * LONGEST_LINE].strip().splitlines()
         message = lines[0] if lines else ""
-    except BaseException as another:  # its text is code of the user's, too
+    except BaseException as another:  # the user's code makes its text
         reraise_interrupt(another)
         message = "(its text cannot be shown)"
     text = message
@@ -67,7 +67,7 @@ def describe_error(error: BaseException) -> tuple[str, str]:
 
 
 def _place(error: BaseException) -> str:
-    """Where in a user's own file something was raised; empty where that is in no such file."""
+    """Return the place in the user's own file where an error was raised, or ""."""
     own = ""
     for frame, number in traceback.walk_tb(error.__traceback__):
         path = Path(frame.f_code.co_filename)
@@ -77,13 +77,13 @@ def _place(error: BaseException) -> str:
 
 
 def safe_line(text: str) -> str:
-    """A line that any terminal and any file takes: what cannot be printed is escaped, what is too long is cut."""
+    """Return a line that any terminal and file can hold: escaped and cut."""
     shown = "".join(map(_escape_character, text[: LONGEST_LINE + 1]))
     return shown if len(shown) <= LONGEST_LINE else shown[: LONGEST_LINE - 4] + " ..."
 
 
 def safe_text(text: str) -> str:
-    """The same of several lines; of a long text its beginning and its end."""
+    """Do the same for several lines; of a long text keep its beginning and end."""
     if len(text) > LONGEST_TRACE:
         half = LONGEST_TRACE // 2
         text = f"{text[:half]}\n... {len(text) - 2 * half} characters left out ...\n{text[-half:]}"

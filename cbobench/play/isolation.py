@@ -1,8 +1,8 @@
 """Restores the state of the process after each play, so that no cell's code affects the next cell.
 
-Algorithms and problems are a user's code, and many cells share a worker. Restored are floating-point rules, warnings,
+Algorithms and problems are the user's code, and many cells share a worker. Restored are floating-point rules, warnings,
 the working directory, the environment, signal handlers, standard streams and global random generators. The global
-generators of Python and NumPy begin each play from a stream that its cells name.
+generators of Python and NumPy start each play from a stream named by its cells.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ import numpy as np
 from cbobench.rng import Part, generator
 
 QUIET = (DeprecationWarning, PendingDeprecationWarning, ImportWarning, ResourceWarning)
-CAPTURED_BYTES = 100  # bytes of what is printed
+CAPTURED_BYTES = 100  # bytes of printed output
 HANDLED = tuple(
     getattr(signal, f"SIG{name}") for name in ("INT", "TERM", "HUP", "ALRM", "USR1", "USR2", "CHLD", "PIPE")
 )
@@ -34,7 +34,7 @@ HANDLED = tuple(
 def isolate_play(*name: Part) -> Iterator[None]:
     """Seed the global generators from the stream of that name, and restore the process afterwards.
 
-    Threads and memory are not restored (see `cbobench.threads.has_lingering_threads`).
+    Threads and memory are not restored (see `cbobench.threads.lingering`).
     """
     before = [(put_back, look()) for look, put_back in _STATE]
     with np.errstate(), warnings.catch_warnings():
@@ -45,13 +45,13 @@ def isolate_play(*name: Part) -> Iterator[None]:
             yield
         finally:
             for put_back, value in before:
-                with suppress(OSError, ValueError):  # a folder that has been removed
+                with suppress(OSError, ValueError):  # the folder has been removed
                     put_back(value)
 
 
 @contextmanager
 def default_warnings() -> Iterator[None]:
-    """Python's and NumPy's own rules for warnings and floating-point errors, whatever an imported module has set."""
+    """Use Python's and NumPy's default rules for warnings and floating-point errors inside the block."""
     with np.errstate(divide="warn", over="warn", invalid="warn", under="ignore"), warnings.catch_warnings():
         warnings.resetwarnings()
         for category in QUIET:
@@ -60,7 +60,7 @@ def default_warnings() -> Iterator[None]:
 
 
 class CapturedOutput(io.BufferedIOBase):
-    """Discards what is printed but its first bytes."""
+    """Discards printed output except its first bytes."""
 
     name = "<captured>"
 
@@ -78,17 +78,17 @@ class CapturedOutput(io.BufferedIOBase):
         return len(data)
 
     def close(self) -> None:
-        """Stay open: who has kept a stream of an earlier play may still write to it."""
+        """Stay open: code that kept a stream of an earlier play may still write to it."""
 
     def line(self) -> str:
-        """The first line of it, "" where nothing was printed."""
+        """Return the first printed line, or ""."""
         lines = self.beginning.decode(errors="replace").strip().splitlines()
         return lines[0] if lines else ""
 
 
 @contextmanager
 def captured_output() -> Iterator[CapturedOutput]:
-    """Capture what Python prints within; a worker on another machine shows nothing."""
+    """Capture what Python prints inside the block; a worker on another machine shows nothing."""
     taken = CapturedOutput()
     streams = [io.TextIOWrapper(taken, "utf-8", "backslashreplace", write_through=True) for _ in range(2)]
     with redirect_stdout(streams[0]), redirect_stderr(streams[1]):
@@ -98,7 +98,7 @@ def captured_output() -> Iterator[CapturedOutput]:
 def _folder() -> str | None:
     try:
         return str(Path.cwd())
-    except OSError:  # it has been removed
+    except OSError:  # removed
         return None
 
 
@@ -115,7 +115,7 @@ def _set_environment(values: dict[str, str]) -> None:
 
 
 def _handlers() -> dict[signal.Signals, Any]:
-    """Handlers that Python knows, where it may set them again."""
+    """Return the handlers that Python knows, if this thread may set them again."""
     if threading.current_thread() is not threading.main_thread():
         return {}
     known = {number: signal.getsignal(number) for number in HANDLED}

@@ -32,8 +32,9 @@ class Chunk:
     Attributes:
         first: the first round, counted from 1.
         actions: (rounds, S), or points (rounds, S, d) of a box.
-        observed_f: (rounds, S); observed_g: (rounds, S, m): what the learner was told of these actions, at once or
-            (with several evaluations under way) later; NaN under a problem's own delays.
+        observed_f: (rounds, S).
+        observed_g: (rounds, S, m). Both hold the feedback on these actions, given at once or later; NaN under a
+            problem's own delays.
         duals: (rounds, S, m) after each round, or None.
         metrics: noise-free, cumulative.
     """
@@ -47,23 +48,23 @@ class Chunk:
 
 
 class Play:
-    """The rounds of S cells as an iterator of chunks; afterwards `metrics` and `seconds` hold the cells' summary.
+    """Iterates over the rounds of S cells in chunks; afterwards `metrics` and `seconds` hold the cells' summary.
+
+    Instance and feedback streams are named by (problem, seed) only. So every algorithm meets the same function, the
+    same initial design and, at round t, the same noise. Names are registered names without parameters, so that a sweep
+    over a parameter is paired, too: the same weights under another threshold, the same exploration draws under another
+    width.
 
     Args:
         problem: prepared.
-        problem_key: what names the problem in the random streams.
+        problem_key: name of the problem in the random streams.
         algorithm: fresh.
-        algorithm_key: what names the algorithm in its stream.
+        algorithm_key: name of the algorithm in its stream.
         seeds: one per cell.
         horizon: T.
-        asked: after which rounds the algorithm is asked what it recommends, besides the last one.
-        initial: of how many rounds the initial design is, by its name: {"sobol": 10}; their actions are every method's.
-        parallel: what is under way at once: {"points": 4, "as": "asynchronous"}, or "batch" (see `UnderWay`).
-
-    Instance and feedback streams are named by (problem, seed) only: every algorithm meets the same function and, at
-    round t, the same noise; so is the initial design. Names are registered names without parameters, so that a sweep
-    over a parameter is paired too: the same weights under another threshold, the same exploration draws under another
-    width.
+        asked: rounds after which the algorithm is asked for a recommendation, besides the last one.
+        initial: rounds of the initial design by its name, {"sobol": 10}; its actions are the same for every method.
+        parallel: evaluations under way at once: {"points": 4, "as": "asynchronous"}, or "batch" (see `UnderWay`).
     """
 
     def __init__(
@@ -96,13 +97,13 @@ class Play:
         self.metrics = Recorder(self.instances, horizon)
         self.recommendations = Recommendations(problem.actions, self.instances, {*asked, horizon})
         self.dual_rounds: NDArray[np.int64] | None = None
-        self.seconds = 0.0  # of this thread on a CPU: a busy machine does not count
-        self.round = 0  # that is played now
-        self.watch: Callable[[int], None] | None = None  # called when the actions of a round are chosen; only looks
+        self.seconds = 0.0  # CPU time of this thread, which a busy machine does not change
+        self.round = 0  # the present round
+        self.watch: Callable[[int], None] | None = None  # called once a round's actions are chosen; must change nothing
 
     @property
     def positive_dual(self) -> Array | None:
-        """Share of rounds with any dual variable above 0 after them, (S,); None where there are none."""
+        """Share of rounds after which any dual variable is above 0, (S,); None without dual variables."""
         return None if self.dual_rounds is None else self.dual_rounds / self.metrics.rounds
 
     def __iter__(self) -> Iterator[Chunk]:
@@ -134,7 +135,7 @@ class Play:
                 given = t <= len(self.initial)
                 chosen = self.initial[t - 1] if given else algorithm.ask(t)
                 _check_actions(chosen, allowed, actions)
-                actions[i] = chosen  # a copy: the algorithm and the channel may change theirs
+                actions[i] = chosen  # a copy, because the algorithm and the channel may change theirs
                 if self.watch is not None:
                     self.watch(t)
                 feedback = channel.at(t, chosen)
@@ -154,7 +155,7 @@ class Play:
                     answers[i] = algorithm.recommend(t)
         except CellFailure as error:
             raise CellFailure(f"round {t}: {error}") from error
-        except BaseException as error:  # a user's algorithm or channel may raise anything
+        except BaseException as error:  # a user's algorithm or channel may raise any error
             error.add_note(f"round {t}")
             raise
         self.seconds += time.thread_time() - started
@@ -168,7 +169,7 @@ class Play:
 
 
 def _check_actions(chosen: Actions, allowed: Finite | Box, actions: Actions) -> None:
-    """Refuse actions outside the set, and what would be cast or broadcast when it is recorded in `actions`."""
+    """Refuse actions outside the set, and values that NumPy would cast or broadcast into `actions`."""
     wanted, kinds = actions.shape[1:], "iu" if actions.dtype.kind == "i" else "fiu"
     if not isinstance(chosen, np.ndarray) or chosen.shape != wanted or chosen.dtype.kind not in kinds:
         found = f"{chosen.dtype} of shape {chosen.shape}" if isinstance(chosen, np.ndarray) else show(chosen)
@@ -186,7 +187,7 @@ def _check_actions(chosen: Actions, allowed: Finite | Box, actions: Actions) -> 
 
 
 def _check_feedback(feedback: Feedback, replicates: int, m: int) -> None:
-    """Refuse observations of other shapes, and those that are told now and are not finite."""
+    """Refuse observations of other shapes, and non-finite ones that are given now."""
     f, g, arrivals = feedback.f, feedback.g, feedback.arrivals
     if f.shape != (replicates,) or g.shape != (replicates, m):
         shapes = f"f {f.shape} and g {g.shape}"

@@ -16,30 +16,30 @@ from cbobench.problems.base import Actions, Arrivals, Drawn
 
 
 class Incumbents:
-    """The best action of S cells by what was observed, round by round.
+    """The incumbent of S cells by observed values, round by round.
 
-    It is the one with the largest observed f among those observed to be feasible; before there is one, the one with the
-    least observed total violation; of equals the first. An action counts from the round on in which f and every g_j of
-    a play of it are told.
+    It is the action with the largest observed f among those observed to be feasible. Before there is one, it is the
+    action with the least observed total violation. Of equals the first wins. An action counts once f and every g_j of
+    one of its plays are observed.
 
     Args:
         replicates, functions: S, 1 + m.
-        nothing: the action that stands for none: `NONE`, or a point (d,) of NaN.
+        nothing: the placeholder for no action: `NONE`, or a point (d,) of NaN.
     """
 
     def __init__(self, replicates: int, functions: int, nothing: Actions) -> None:
-        self.best = np.full((2, replicates), -np.inf)  # by f among the feasible ones, and by violation
+        self.best = np.full((2, replicates), -np.inf)  # best f among feasible actions; minus the least violation
         self.actions = np.stack([np.stack([nothing] * replicates)] * 2)
         self.functions = functions
         self.played: list[Actions] = []
         self.waiting: dict[tuple[int, int], Array] = {}
 
     def after(self, actions: Actions, f: Array, g: Array, arrivals: Sequence[Arrivals | None]) -> Actions:
-        """The incumbents after each of the next rounds, (rounds, S[, d]).
+        """Return the incumbents after each of the next rounds, (rounds, S[, d]).
 
         Args:
             actions, f, g: played and observed, (rounds, S[, d]), (rounds, S), (rounds, S, m).
-            arrivals: of every round, where feedback is delayed.
+            arrivals: of every round, if feedback is delayed.
         """
         if arrivals[0] is not None:
             return self._after_arrivals(actions, arrivals)
@@ -48,7 +48,7 @@ class Incumbents:
         for which, key in enumerate((np.where(violation > 0, -np.inf, f), -violation)):
             highest = np.maximum.accumulate(np.concatenate([self.best[which][None], key]))
             better = np.where(key > highest[:-1], np.arange(1, len(key) + 1)[:, None], 0)
-            latest = np.maximum.accumulate(better)  # the round of the incumbent, 0 for an earlier chunk's
+            latest = np.maximum.accumulate(better)  # the round of the incumbent, 0 if it is of an earlier chunk
             every = np.concatenate([self.actions[which][None], actions])
             found.append(every[latest, np.arange(len(f[0]))])
             self.best[which], self.actions[which] = highest[-1], found[-1][-1]
@@ -80,7 +80,7 @@ class Incumbents:
 
 
 class Recommendations:
-    """What S cells recommend after some rounds, without noise.
+    """Noise-free values of the recommendations of S cells after some rounds.
 
     Args:
         allowed: the action set.
@@ -104,11 +104,11 @@ class Recommendations:
         told: tuple[Actions, Array, Array],
         arrivals: Sequence[Arrivals | None],
     ) -> Array:
-        """Noise-free (f, g_1, ..., g_m) of what is recommended, (rounds, S, 1 + m); NaN where there is nothing.
+        """Return noise-free (f, g_1, ..., g_m) of the recommendations, (rounds, S, 1 + m); NaN without one.
 
         Args:
             first: the first of the rounds, counted from 1.
-            asked: by position, what the algorithm answered; None for the incumbent by what was observed.
+            asked: the algorithm's answers by position; None for the incumbent by observed values.
             told: actions, observed f and observed g of all rounds.
             arrivals: of every round.
 
@@ -135,7 +135,7 @@ class Recommendations:
         return found
 
     def _noiseless(self, first: int, where: NDArray[np.intp], answers: Actions) -> Array:
-        """Values (k, S, 1 + m) of answers (k, S[, d]) to rounds first + where."""
+        """Return values (k, S, 1 + m) of answers (k, S[, d]) to rounds first + where."""
         if isinstance(self.allowed, Box):
             none = np.asarray(np.isnan(answers).all(axis=2))
             inside = ((answers >= self.allowed.low) & (answers <= self.allowed.high)).all(axis=2)

@@ -1,4 +1,4 @@
-"""Records the metrics of S cells while they are played, from the noise-free f and g."""
+"""Records the metrics of S cells during the play, from the noise-free f and g."""
 
 from __future__ import annotations
 
@@ -28,12 +28,12 @@ class Recorder:
 
     Args:
         instances: the drawn instances of the cells.
-        horizon: T, on which it depends whether functions move during the play; None: all their moves are met.
+        horizon: T, which decides whether functions move during the play; None counts all their moves.
 
     Attributes:
         final: every metric after the last round, (S,) each.
-        first_feasible: the first feasible round, 0 where there was none yet, (S,).
-        longest_streak: most rounds in violation one after the other, (S,).
+        first_feasible: the first feasible round, 0 before there is one, (S,).
+        longest_streak: most violated rounds in a row, (S,).
     """
 
     def __init__(self, instances: Drawn, horizon: int | None = None) -> None:
@@ -49,14 +49,14 @@ class Recorder:
         self.longest_streak = np.zeros(replicates, dtype=np.int64)
 
     def add(self, actions: Actions, recommended: Array | None = None) -> ChunkMetrics:
-        """Account for the next rounds.
+        """Add the next rounds.
 
         Args:
             actions: (rounds, S[, d]).
-            recommended: as in `Rounds`; None: nobody asked.
+            recommended: as in `Rounds`; None if no recommendation was requested.
 
         Raises:
-            CellFailure: a feasible action is better than the stored optimum: the optimum is wrong.
+            CellFailure: a feasible action beats the stored optimum, so the optimum is wrong.
         """
         first = self.rounds + 1
         played = self.instances.values(first, actions)  # (rounds, S, 1 + m)
@@ -92,13 +92,13 @@ class Recorder:
 
     @property
     def stars(self) -> Array:
-        """Best feasible reward and best policy's, (2, S); means over the rounds where they move."""
+        """Rewards of the best feasible action and the best policy, (2, S); means over the rounds if they move."""
         if self.instances.changes():
             return self.star_totals / max(1, self.rounds)
         return np.stack([self.reported(star[0]) for star in self.instances.stars(1, 1)])
 
     def reported(self, f: Array) -> Array:
-        """Rewards in the units that readers are told."""
+        """Convert rewards to the units of tables."""
         zero, unit = self.instances.units
         return f if (zero, unit) == PLAYED else zero + unit * f
 

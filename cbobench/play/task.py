@@ -1,4 +1,4 @@
-"""Plays the cells of one task on a worker, streams their rounds to Parquet, and publishes. Returns a receipt."""
+"""Plays the cells of one task on a worker, streams their rounds to Parquet, and publishes them. Returns a receipt."""
 
 from __future__ import annotations
 
@@ -49,18 +49,18 @@ SHIP = f"{INSTALL}, or send this machine's with --ship"
 
 @dataclass(frozen=True)
 class Task:
-    """A block of cells that share problem and algorithm, for one worker.
+    """A block of cells with the same problem and algorithm, for one worker.
 
     Attributes:
-        pair: what is played.
+        pair: problem and algorithm.
         cells: in the order of their seeds.
-        keep: how many rounds are recorded, None for all.
-        source, libraries: the code that must play it (see `cbobench.results.source`).
-        attempt: 1, or more where cells are played again.
-        audit: whether the theory is audited beside the play.
-        timeout: seconds that a cell may take, None where the suite does not say.
-        give_back: where its first seconds say that it will take longer than so many, it is not played on (`TooLong`).
-        demand: what it takes of a machine.
+        keep: number of recorded rounds, None for all.
+        source, libraries: the required code (see `cbobench.results.source`).
+        attempt: 1, or more if cells are played again.
+        audit: whether to audit the theory during the play.
+        timeout: seconds per cell, None if the suite sets none.
+        give_back: number of seconds; a task that will take longer is handed back soon after its start (`TooLong`).
+        demand: CPUs and memory that it needs.
     """
 
     pair: Pair
@@ -92,18 +92,18 @@ class Task:
         return len(self.cells) * self.horizon
 
     def halves(self) -> list[Task]:
-        """The two halves of a task of several cells."""
+        """Return the two halves of a task of several cells."""
         middle = len(self.cells) // 2
         return [replace(self, cells=some) for some in (self.cells[:middle], self.cells[middle:])]
 
 
 @dataclass(frozen=True)
 class Receipt:
-    """What the driver learns of a task: counts and one line per failure, never data.
+    """A task's report to the driver: counts and one line per failure, never data.
 
     Attributes:
-        seconds: how long it took, where known.
-        printed: the first line of what it printed, where that was not shown.
+        seconds: duration, if known.
+        printed: the first printed line, if printed output was discarded.
     """
 
     task: str
@@ -117,12 +117,12 @@ class Receipt:
 
 @dataclass(frozen=True)
 class WorkerCrashed:
-    """A task that came to nothing: its worker died while it played, or it took too long.
+    """A task without a result: its worker died during the play, or it took too long.
 
     Attributes:
-        how: what its cell did, if there is but one.
-        trace: stacks, where they are known.
-        hung: whether it was ended for that.
+        how: what the cell did, if there is only one.
+        trace: stacks, if known.
+        hung: whether it was ended because it hung.
     """
 
     how: str
@@ -143,7 +143,7 @@ def refuse_other_code(problem: str, algorithm: str, label: str, source: str, wan
         source, wanted: the driver's code and libraries (see `cbobench.results.source`).
 
     Raises:
-        OtherCode: another cbobench, another module of the user's or none, other libraries.
+        OtherCode: another cbobench, another or missing module of the user's, other libraries.
     """
     here = f"worker {platform.node()}"
     try:
@@ -161,12 +161,12 @@ def refuse_other_code(problem: str, algorithm: str, label: str, source: str, wan
 
 
 def explain_crash(folder: RunFolder, task: Task, how: str) -> WorkerCrashed:
-    """Say how a worker died: it hung if it has written its stacks, else it died as the caller says.
+    """Describe how a worker died: it hung if it has written its stacks, else as the caller says.
 
-    Its temporary files are removed.
+    Removes its temporary files.
     """
     stacks = read_stacks(folder, task.name)
-    folder.remove_temporary([task.name])  # now: the driver may write under that name as soon as it hears of it
+    folder.remove_temporary([task.name])  # at once: the driver may reuse the name when it gets the answer
     if not stacks:
         return WorkerCrashed(how)
     seconds, _, stacks = stacks.partition("\n")
@@ -174,7 +174,7 @@ def explain_crash(folder: RunFolder, task: Task, how: str) -> WorkerCrashed:
 
 
 def play_task_on_worker(problem: Problem, task: Task, folder: RunFolder) -> Receipt | WorkerCrashed | TooLong:
-    """`play_task` on a worker, after a check that it has the driver's code.
+    """`play_task` on a worker, after checking that it has the driver's code.
 
     Raises:
         OtherCode: another cbobench, another module of the user's, other libraries.
@@ -193,13 +193,13 @@ def play_task(
 ) -> Receipt | WorkerCrashed | TooLong:
     """Play a task and publish its rounds, then its cells.
 
-    The cells advance in lock step. If anything is raised, each cell is played alone (the results are the same bits),
-    so that one bad cell becomes one failed row and the others stand. What a play changes in this process is put back.
-    Several cells that hang are given back (`WorkerCrashed`), one that does is a failed row.
+    The cells advance in lock step. If anything is raised, each cell is played alone with the same bits, so that only
+    the faulty cell becomes a failed row. Changes of a play to this process are undone. Several cells that hang are
+    given back (`WorkerCrashed`); a single one becomes a failed row.
 
     Args:
-        report: where to write what this process did as it ended a play that cannot be interrupted; None where it must
-            not end.
+        report: file for the stacks if this process has to end a play that cannot be interrupted; None if it must not
+            end.
     """
     began = time.monotonic()
     audited: list[dict[str, Any]] = []
@@ -209,9 +209,9 @@ def play_task(
                 rows = _play_block(problem, task, folder, audited, watch)
         except GivenBack as given:
             return given.answer
-        except StoreFailure:  # no fault of a cell
+        except StoreFailure:  # not the fault of a cell
             raise
-        except BaseException as error:  # an algorithm may raise anything; who is at fault is found one by one
+        except BaseException as error:  # an algorithm may raise any error; the faulty cell is found one by one
             reraise_interrupt(error)
             if is_timeout(error) and len(task.cells) > 1:
                 return WorkerCrashed(describe_error(error)[0])
@@ -229,7 +229,7 @@ def play_task(
 def _guard_play(
     task: Task, cells: Sequence[Cell], folder: RunFolder, report: Path | None
 ) -> Iterator[Watchdog | NoWatchdog]:
-    """Around the play of some cells: what they change is put back, and if they hang they are ended."""
+    """Undo the changes of the play inside the block, and end it if it hangs."""
     names = (task.pair.problem.name, task.pair.algorithm.name)
     seeds = (cell.seed for cell in cells)
     with isolate_play(*names, *seeds), watch_play(task.timeout, len(cells), task.horizon, report) as watch:
@@ -243,8 +243,8 @@ def publish_cells(folder: RunFolder, task: Task, rows: Sequence[dict[str, Any]])
 
 
 def published_receipt(folder: RunFolder, task: Task) -> Receipt:
-    """The receipt of a task whose results are there, though no worker said so."""
-    mine = {cell.id for cell in task.cells}  # a shard may have replaced them, which holds others, too
+    """Return the receipt of a task whose results exist although no worker reported them."""
+    mine = {cell.id for cell in task.cells}  # a shard that replaced its files holds other cells, too
     rows = folder.read("cells", task.name, ["cell", "seed", "status", "error"]).to_pylist()
     return _receipt(task, [row for row in rows if row["cell"] in mine])
 
@@ -269,13 +269,13 @@ def _publish(folder: RunFolder, kind: str, task: Task, rows: Sequence[dict[str, 
 
 
 class Observer(Protocol):
-    """Looks on at a play (`Play.watch`) and has a row per seed in the end."""
+    """Observes a play (`Play.watch`) and returns a row per seed at the end."""
 
     def rows(self) -> list[dict[str, Any]]: ...
 
 
 def start_audit(play: Play, keep: int | None) -> Observer:
-    """An observer of the theory of the papers, which the round loop does not import."""
+    """Return an observer of the papers' theory, which the round loop does not import."""
     observer: Observer = import_module("cbobench.papers.audit").Audit(play, keep)
     return observer
 
@@ -350,7 +350,7 @@ def _play_one_by_one(
 
 
 def failed_row(cell: Cell, task: Task, error: BaseException, stacks: str = "") -> dict[str, Any]:
-    """The row of a cell that could not be played; `stacks` stand for the traceback of what did not end by itself."""
+    """Return the row of a failed cell; `stacks` replace the traceback of a cell that had to be ended."""
     text, trace = describe_error(error)
     trace = safe_text(stacks) if stacks else trace
     return _identity(cell, task) | {"status": "failed", "error": text, "traceback": trace}

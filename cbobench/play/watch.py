@@ -1,7 +1,7 @@
-"""Ends a play that hangs or takes too long: a thread checks whether rounds pass.
+"""Ends a play that hangs or takes too long. A thread checks whether rounds pass.
 
-It first raises `TimedOut` in the play, so that the traceback shows where the play was. If the code cannot be
-interrupted (a loop in C, a cell that catches everything), the process writes its stacks to a file and ends.
+First `TimedOut` is raised in the play, so that its traceback shows the place. If code cannot be interrupted (a loop in
+C, a cell that catches everything), the process writes its stacks to a file and ends.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from cbobench.play.play import Play
 from cbobench.results.folder import RunFolder
 
 STALL = 600.0  # seconds that a round may always take if the suite gives no `timeout`
-SLOWER = 20.0  # how many times the longest round so far a round may take
+SLOWER = 20.0  # a round may take this multiple of the longest one so far
 GRACE = 10.0  # seconds from the signal to the end of the process
 TICK = 5.0
 TRIAL = 10.0  # seconds after which the duration of a task is predicted (see `watch_speed`)
@@ -36,9 +36,9 @@ class Watchdog:
     """A watchdog over the play of some cells.
 
     Args:
-        timeout: seconds that a cell may take, None where none was given.
-        cells, horizon: how many cells are played in lock step, and for how many rounds.
-        report: an open file for the stacks; None if the process must not end.
+        timeout: seconds per cell, None for the default rule.
+        cells, horizon: number of cells in lock step, and of rounds.
+        report: open file for the stacks of a process that has to end; None if this process must not end.
     """
 
     def __init__(
@@ -79,7 +79,7 @@ class Watchdog:
         signal.signal(SIGNAL, self._before)
 
     def _arm(self) -> None:
-        """End the process some time after the signal, even if no Python code runs by then."""
+        """Schedule the end of the process some time after the interruption, even if no Python code runs by then."""
         if self.report is not None:
             left = max(0.0, min(self.stall - self.stalled, self.whole - self.played))
             with suppress(OSError):  # the null device has no length
@@ -95,7 +95,7 @@ class Watchdog:
         tick, last = min(TICK, self.stall / 8), time.monotonic()
         while not self._over.wait(tick):
             now = time.monotonic()
-            passed, last = min(now - last, 2 * tick), now  # a process that was suspended has not hung
+            passed, last = min(now - last, 2 * tick), now  # a suspended process did not hang
             self.stalled, self.played = self.stalled + passed, self.played + passed
             here = -1 if self.play is None else self.play.round
             if here != self.seen:
@@ -115,7 +115,7 @@ class Watchdog:
 
 
 class NoWatchdog:
-    """Replaces the watchdog outside the main thread, where signals cannot be handled."""
+    """Replaces the watchdog outside the main thread, which cannot handle signals."""
 
     play: Play | None = None
 
@@ -125,10 +125,10 @@ class NoWatchdog:
 
 @contextmanager
 def watch_play(timeout: float | None, cells: int, horizon: int, report: Path | None) -> Iterator[Watchdog | NoWatchdog]:
-    """Watch what is played within.
+    """Watch the play inside the block.
 
     Args:
-        report: the file for the stacks; removed after a play that ends by itself.
+        report: a file for the stacks; removed after a play that ended by itself.
     """
     if threading.current_thread() is not threading.main_thread():
         yield NoWatchdog()
@@ -139,9 +139,9 @@ def watch_play(timeout: float | None, cells: int, horizon: int, report: Path | N
             try:
                 report.parent.mkdir(exist_ok=True)
                 _remove(report)
-                file = stack.enter_context(report.open("x"))  # and no link that someone else has laid there
+                file = stack.enter_context(report.open("x"))  # "x" refuses a link that someone else has placed there
                 stack.callback(_remove, report)
-            except OSError:  # the process can still end, without last words
+            except OSError:  # the process can still end, without a report
                 file = stack.enter_context(Path(os.devnull).open("w"))
         yield stack.enter_context(Watchdog(timeout, cells, horizon, file))
 
@@ -152,14 +152,14 @@ def _remove(report: Path) -> None:
 
 
 def stacks_path(folder: RunFolder, task: str) -> Path:
-    """Where a worker writes its stacks: the driver shares the run folder or the machine."""
+    """Return the path for a hanging worker's stacks, readable by a driver that shares the run's folder or machine."""
     if folder.local:
         return Path(folder.path(f"cells/.{task}.parquet.hung.tmp"))
     return Path(tempfile.gettempdir()) / f"{task}.hung.tmp"
 
 
 def read_stacks(folder: RunFolder, task: str) -> str:
-    """Seconds and stacks of a task whose process the watchdog ended; "" if it died for another reason."""
+    """Return seconds and stacks of a task whose process had to end; None if it died of another cause."""
     path, text = stacks_path(folder, task), ""
     with suppress(OSError):
         text = path.read_text(errors="replace")
@@ -169,7 +169,7 @@ def read_stacks(folder: RunFolder, task: str) -> str:
 
 @dataclass(frozen=True)
 class TooLong:
-    """A task that would take too long: the scheduler cuts it, knowing how many seconds some seed-rounds took."""
+    """A task that is given back to be cut: the seconds and seed-rounds played so far."""
 
     seconds: float
     rounds: int
@@ -184,9 +184,9 @@ class GivenBack(Exception):
 
 
 def watch_speed(play: Play, allowed: float | None) -> None:
-    """Predict the duration of a play from its first seconds, and end it (`GivenBack`) if it takes more than allowed.
+    """Measure the speed of a play once, early, and end it (`GivenBack`) if it would exceed the allowed seconds.
 
-    A task of hours would be lost whole with its machine. These few seconds are lost, too.
+    A task of hours would be lost whole with its machine. The few seconds played here are discarded.
 
     Args:
         allowed: None for any.
@@ -202,7 +202,7 @@ def watch_speed(play: Play, allowed: float | None) -> None:
             before(t)
         now = time.monotonic()
         if now > look:
-            look = inf  # later on there would be more to lose
+            look = inf  # measured only once: later, more would be lost
             if (now - began) * play.horizon > allowed * t:
                 raise GivenBack(TooLong(now - began, t * play.setting.replicates))
 

@@ -1,7 +1,4 @@
-"""A run on disk.
+"""A run on disk: its files and their schema, `run.json`, the state of its cells, and which results are stale.
 
-A run on disk: its files and their schema, `run.json`, what is done, and which results are stale.
-
-May be touched freely: status and provenance. With care: a change of columns, footers or `run.json` is a new
-`SCHEMA_VERSION`, and files are published whole or not at all. `cbobench.report` reads this room, never Ray.
+A change of columns, footers or `run.json` needs a new `SCHEMA_VERSION`. Files are published whole or not at all.
 """

@@ -1,8 +1,8 @@
-"""A bundle: the results of a run in one small file, which is read as the run itself (format: docs/bundles.md).
+"""A bundle: the results of a run in one small file, which readers take in place of the run (format: docs/bundles.md).
 
-It is a zip archive without compression of its own, so that its files are read with any zip and Parquet reader: what was
-asked for (`run.json`), every cell's final values, every metric at fixed rounds, every improvement of simple regret, and
-`bundle.json`, which says where all that comes from. What it does not hold is refused, and never approximated.
+It is an uncompressed zip archive of `run.json`, Parquet tables (every cell's final values, every metric at fixed
+rounds, every improvement of simple regret) and `bundle.json`, which names the origin. A request for what it does not
+hold is refused, never approximated.
 """
 
 from __future__ import annotations
@@ -46,14 +46,14 @@ REMEDY = "export it again: cbobench export RUN"
 
 
 def is_bundle(place: str) -> bool:
-    """Whether a path or URI is a bundle's: it is a file, or ends with .zip and is no directory."""
+    """Return whether a path or URI names a bundle: a file, or a name that ends with .zip and is no directory."""
     if "://" in place:
         return place.partition("?")[0].endswith(SUFFIX)
     return Path(place).is_file() or (place.endswith(SUFFIX) and not Path(place).is_dir())
 
 
 def open_run(where: Any) -> RunFolder:
-    """The run at a path or URI, or of what holds one (what `cbobench.run` returned): a folder, or a `Bundle`.
+    """Open the run at a path or URI, or of an object that has one (the result of `cbobench.run`).
 
     Local paths are made absolute.
     """
@@ -68,7 +68,7 @@ def open_run(where: Any) -> RunFolder:
 
 
 def bundle_schema(kind: str) -> pa.Schema:
-    """The columns of a bundle's table, "cells", "rounds" or "improvements"."""
+    """Return the columns of a bundle's table: "cells", "rounds" or "improvements"."""
     if kind == "improvements":
         keys = [schema("rounds").field(name) for name in ("cell", "problem", "algorithm", "seed", "t", IMPROVED)]
         return pa.schema(keys)
@@ -76,25 +76,27 @@ def bundle_schema(kind: str) -> pa.Schema:
 
 
 class Bundle(RunFolder):
-    """A bundle, as a run folder that cannot be written: given as a local path or a URI that ends with .zip.
+    """A bundle as a read-only run folder, given as a local path or a URI that ends with .zip.
 
-    Its rounds are those that it holds of every cell; `first_rounds` reads the improvements instead.
+    Its rounds are the fixed ones; `first_rounds` reads the improvements instead.
     """
 
     improvements_kind = "improvements"
 
     @cached_property
     def _files(self) -> dict[str, bytes]:
-        """The files of the archive, each checked against what `bundle.json` says of it.
+        """The files of the archive, each checked against `bundle.json`.
 
         Raises:
-            Misuse: no such file, or no bundle. DamagedRun: a truncated or changed one, or another version.
+            Misuse: no such file, or no bundle.
+            DamagedRun: a truncated or changed bundle, or another version.
         """
         data = self._read()
         try:
             with zipfile.ZipFile(io.BytesIO(data)) as archive:
                 members = [info for info in archive.infolist() if info.filename in {ABOUT, FILE, *FILES.values()}]
-                large = any(info.compress_type != zipfile.ZIP_STORED for info in members)  # it may be of any size
+                # A compressed member may expand to any size.
+                large = any(info.compress_type != zipfile.ZIP_STORED for info in members)
                 found = {} if large else {info.filename: archive.read(info) for info in members}
         except (zipfile.BadZipFile, EOFError, NotImplementedError, RuntimeError, ValueError) as error:
             if not data.startswith(b"PK"):
@@ -117,7 +119,7 @@ class Bundle(RunFolder):
 
     def _read(self) -> bytes:
         try:
-            if self.local and not Path(self.uri).is_file():  # a pipe or a device would be read for ever
+            if self.local and not Path(self.uri).is_file():  # reading a pipe or a device never ends
                 raise FileNotFoundError
             with self._open(self._place[1]) as source:
                 return bytes(source.read())
@@ -141,11 +143,11 @@ class Bundle(RunFolder):
 
     @property
     def about(self) -> dict[str, Any]:
-        """What `bundle.json` says."""
+        """Return the content of `bundle.json`."""
         return self._json(self._files[ABOUT], ABOUT)
 
     def path(self, relative: str) -> str:
-        """The name of a member, for messages."""
+        """Return the name of a member, for messages."""
         return f"{self}: {relative}"
 
     def exists(self, relative: str) -> bool:
@@ -165,7 +167,7 @@ class Bundle(RunFolder):
         return {}, pa.concat_tables(tables) if tables else self.schema(kind).empty_table()
 
     def row_groups(self, kind: str, task: str, columns: list[str] | None = None) -> Iterator[pa.Table]:
-        """The row groups of a table; a metric that did not exist when it was written is null."""
+        """Yield the row groups of a table. A metric that is newer than the file is null."""
         known = self.schema(kind)
         wanted = [field for field in known if columns is None or field.name in columns]
         try:
@@ -181,7 +183,7 @@ class Bundle(RunFolder):
             raise DamagedRun(f"{self} is a damaged bundle ({FILES[kind]}: {first_line(error)}); {REMEDY}") from error
 
     def _check(self, kind: str, part: pa.Table) -> None:
-        """Raises `DamagedRun` for rows that no cbobench exports: anybody can write a digest that agrees."""
+        """Raise `DamagedRun` for rows that no export writes: a matching digest is no proof."""
         why = [f"a row without {name}" for name in part.column_names if name in KEYS and part[name].null_count]
         measured = [name for name in part.column_names if name in METRICS]
         why += [f"an infinite {name}" for name in measured if pc.any(pc.is_inf(part[name])).as_py()]

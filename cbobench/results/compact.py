@@ -1,17 +1,16 @@
-"""Rewrites what a run has published: merges its small files (`cbobench compact`), takes pairs out (`cbobench remove`).
+"""Rewrites published files: merges small files (`cbobench compact`), removes pairs (`cbobench remove`).
 
-A shard holds what several tasks published, under one name as a task's files do: `rounds/shard-<hash>`, `cells/...`, and
-`audit/...` of an audited run, with the columns and footers of theirs. It holds cells of one horizon and attempt, and
-about a million rounds. The footer of its cells says which tasks (and shards) it `replaces`.
+A shard holds the rows of several tasks of one horizon and attempt, about a million rounds, in the same kinds of files
+as a task: `rounds/shard-<hash>`, `cells/...`, and `audit/...` of an audited run. The footer of its cells lists the
+tasks and shards that it `replaces`.
 
-A shard is published whole, its cells last, and read back; only then the files that it replaces are removed, their cells
-first. At every moment each cell is in a file of its task, in a shard, or in both: readers take what a shard replaces
-from the shard, read again where a file goes meanwhile (`results.query`), and find what they had listed in its shard
-(`RunFolder.row_groups`). So a compaction that is killed loses and doubles nothing: the next one takes away what was
-left. Rows of attempts that do not count any more are left out.
+A shard is published whole, its cells last, and read back. Only then are the replaced files removed, their cells first.
+So at every moment each cell is in its task's file, in a shard, or in both. Readers prefer the shard, read again if a
+file disappears (`results.query`), and find a listed file's rows in its shard (`RunFolder.row_groups`). A killed
+compaction loses and doubles nothing; the next one removes what it left. Rows of superseded attempts are dropped.
 
-A removal takes the files first, a task's cells before its rounds, then the calls' manifests, `run.json` last. Wherever
-it is killed, the run verifies: what is gone is missing, and the same command goes on.
+A removal deletes the files first, a task's cells before its rounds, then the calls' manifests, and `run.json` last. If
+it is killed, the run still verifies: deleted cells are missing, and the same command continues.
 """
 
 from __future__ import annotations
@@ -35,17 +34,17 @@ from cbobench.results.schema import TableWriter, make_footer, schema
 from cbobench.suite.cells import Cells, as_words
 from cbobench.words import count_noun
 
-ROWS = 1_000_000  # recorded rounds of a shard
-CELLS = 50_000  # where few rounds are recorded
+ROWS = 1_000_000  # recorded rounds per shard
+CELLS = 50_000  # cells per shard, if few rounds are recorded
 ROW_GROUP = 250_000
-OLD = 86_400.0  # seconds after which nobody completes a shard
-MANY = 100  # small files above which a run is compacted by itself
-KINDS = ("rounds", "audit", "cells")  # in the order in which they are published
+OLD = 86_400.0  # seconds after which an incomplete shard is abandoned
+MANY = 100  # small files beyond which a run is compacted automatically
+KINDS = ("rounds", "audit", "cells")  # in order of publication
 
 
 @dataclass
 class _SourceFile:
-    """A file to merge, smaller than half a shard, and the ids of its cells that count."""
+    """A file to merge, smaller than half a shard, and the ids of its latest cells."""
 
     task: str
     cells: list[str]
@@ -66,18 +65,20 @@ class _Shard:
 
 
 def compact(folder: RunFolder, above: int = 1) -> tuple[int, int]:
-    """Merge the small files of a run; files that are published meanwhile stay as they are.
+    """Merge the small files of a run. Files published meanwhile stay as they are.
 
-    It holds a lease of no cells, so that nobody takes its files for leftovers or repairs the run meanwhile.
+    It holds a lease without cells, so that nobody removes its files as leftovers or repairs the run meanwhile.
 
     Args:
-        above: do nothing unless there are more small files than that.
+        above: do nothing unless there are more small files.
 
     Returns:
-        How many files of cells there were, and how many there are.
+        The number of files of cells before and after.
 
     Raises:
-        Misuse: no run there. DamagedRun: a file that is not whole. StoreFailure: it cannot be written.
+        Misuse: no run there.
+        DamagedRun: a file is not whole.
+        StoreFailure: the run cannot be written.
     """
     manifest = Manifest.read(folder)
     if not folder.driver:
@@ -95,9 +96,9 @@ def compact(folder: RunFolder, above: int = 1) -> tuple[int, int]:
 
 
 def compact_if_large(folder: RunFolder, note: Callable[[str], None]) -> None:
-    """Merge the files of a large run, unless other calls still play it: the last of them does it.
+    """Merge the files of a large run, unless other calls still play it; the last of them merges.
 
-    A failure is noted, and leaves the run as it is.
+    A failure is noted and leaves the run as it is.
     """
     try:
         if any(alive and driver.id != folder.driver for driver, alive in read_drivers(folder)):
@@ -111,7 +112,7 @@ def compact_if_large(folder: RunFolder, note: Callable[[str], None]) -> None:
 
 
 def _remove_replaced(folder: RunFolder) -> None:
-    """Remove files that shards have replaced, and what a killed compaction has left."""
+    """Remove files that shards have replaced, and leftovers of a killed compaction."""
     replaced = folder.replacements()
     _remove(folder, {task for kind in KINDS for task in folder.names(kind)} & {*replaced})
     for kind in ("rounds", "audit"):
@@ -129,7 +130,7 @@ def _remove(folder: RunFolder, tasks: Iterable[str]) -> None:
 
 
 def _plan_shards(folder: RunFolder, found: PublishedCells) -> list[_Shard]:
-    """The small files, by the shard that they become; a single one stays as it is."""
+    """Group the small files by shard. A single file stays as it is."""
     horizon = np.array(found.table["horizon"].to_pylist(), dtype=np.int64)
     counts = found.rows[np.argsort(found.rows)]
     ids = dict(zip(found.rows.tolist(), as_words(found.ids), strict=True))
@@ -154,7 +155,7 @@ def _plan_shards(folder: RunFolder, found: PublishedCells) -> list[_Shard]:
 
 
 def _count(folder: RunFolder, task: str, good: list[str], whole: dict[str, Any]) -> int:
-    """Recorded rounds of some cells of a file."""
+    """Count the recorded rounds of some cells of a file."""
     if len(good) == len(whole["cells"]):
         return int(whole["rows"])
     return sum(len(select_cells(part, good)) for part in folder.row_groups("rounds", task, ["cell"]))
@@ -190,9 +191,9 @@ def _merge(folder: RunFolder, shard: _Shard, block: int, before: Iterable[str] |
 
 
 def _drop(folder: RunFolder, cells: set[str], block: int) -> None:
-    """Remove all that is published of some cells. A shard that holds others, too, is published again without them.
+    """Remove all results of some cells. A shard that also holds others is published again without them.
 
-    The new shard replaces the old one alone: what is played again may have the names that the old one replaced.
+    The new shard replaces only the old one: cells played again may reuse the task names that the old one replaced.
     """
     _remove_replaced(folder)
     for task in folder.names("cells"):
@@ -212,7 +213,7 @@ def _drop(folder: RunFolder, cells: set[str], block: int) -> None:
 
 
 def _parts(folder: RunFolder, shard: _Shard, kind: str, audited: set[str]) -> Iterator[pa.Table]:
-    """The rows that count of a shard's files of a kind."""
+    """Yield the latest rows of a shard's files of a kind."""
     for one in shard.members:
         ids = one.good if kind == "rounds" else one.cells
         if ids and (kind != "audit" or one.task in audited):
@@ -221,7 +222,7 @@ def _parts(folder: RunFolder, shard: _Shard, kind: str, audited: set[str]) -> It
 
 
 def _write(kind: str, metadata: dict[bytes, bytes], parts: Iterator[pa.Table], expected: int, sink: Any) -> None:
-    """Write the parts of a shard; nothing is published where this raises."""
+    """Write the parts of a shard. Nothing is published if this raises."""
     written = 0
     with TableWriter(sink, kind, metadata) as writer:
         waiting = [schema(kind).empty_table()]
@@ -238,13 +239,13 @@ def _write(kind: str, metadata: dict[bytes, bytes], parts: Iterator[pa.Table], e
 
 
 def matching_cells(folder: RunFolder, glob: str) -> Cells:
-    """The cells of the matching pairs, played or not.
+    """Return the cells of the matching pairs, played or not.
 
     Args:
         glob: as of `Manifest.only`.
 
     Raises:
-        Misuse: no run there, or the glob matches nothing, or everything.
+        Misuse: no run there, or the glob matches nothing or everything.
     """
     manifest = Manifest.read(folder)
     if manifest.without(manifest.keys(glob)) is None:
@@ -253,10 +254,10 @@ def matching_cells(folder: RunFolder, glob: str) -> Cells:
 
 
 def remove_pairs(folder: RunFolder, glob: str) -> None:
-    """Take the matching pairs out of a run, with all that was played of them.
+    """Remove the matching pairs and all their results from a run.
 
     Raises:
-        Misuse: as `matching_cells`, or someone plays into the folder.
+        Misuse: as `matching_cells`, or another call plays into the folder.
     """
     refuse_played(folder, "remove from it")
     with Lease(folder, Cells(Manifest.read(folder).cells.by_pair)) as lease:

@@ -1,4 +1,4 @@
-"""The definitions of a Python file, what they say and which names are in them, and what the file imports."""
+"""The definitions of a Python file: a hash and the names of each, and the file's imports."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from typing import Any
 DYNAMIC = {
     "__import__", "__init_subclass__", "__subclasses__", "eval", "exec", "globals", "import_module", "locals", "vars",
 }  # fmt: skip
-WHOLE = "*"  # stands for the name of a definition that is a whole module
+WHOLE = "*"  # in place of a definition's name: the whole module
 
 
 @dataclass(frozen=True)
 class Definition:
-    """Hash of what a definition says, and the dotted names in it."""
+    """Hash of a definition, and the dotted names in it."""
 
     digest: str
     names: frozenset[tuple[str, ...]]
@@ -28,10 +28,10 @@ class Module:
     """The definitions and imports of a file.
 
     Attributes:
-        imports: by local name, what it may stand for, anywhere in the file.
+        imports: by local name, the possible targets, anywhere in the file.
         imported: modules that it may import, with the packages that hold them.
-        starred: modules of which it takes everything.
-        nodes: statements by the name that they define; none where the module counts whole.
+        starred: modules from which it imports everything.
+        nodes: statements by the name that they define; empty if the module counts whole.
         calling: names of assignments that call something.
     """
 
@@ -49,7 +49,7 @@ class Module:
             for node in _import_statements(self.tree.body):
                 self._add_import(node)
             self.whole = bool(self.starred) or not self._split() or self._is_dynamic(text)
-        except (SyntaxError, ValueError, RecursionError):  # only its bytes can be compared
+        except (SyntaxError, ValueError, RecursionError):  # not parsable: only the bytes can be compared
             self._definitions[WHOLE] = Definition(hashlib.sha256(text).hexdigest(), frozenset())
             self.whole = True
 
@@ -71,7 +71,7 @@ class Module:
             self.imported.update(with_parents(f"{base}.{alias.name}"))
 
     def _split(self) -> bool:
-        """Set the definitions apart; False where other statements run, or a name is bound twice."""
+        """Collect the definitions. Return False if other statements run, or a name is bound twice."""
         for node in self.tree.body:
             if isinstance(node, ast.Import | ast.ImportFrom | ast.Pass) or _is_text(node) or _never_runs(node):
                 continue
@@ -84,14 +84,14 @@ class Module:
         return "__getattr__" not in self.nodes
 
     def _is_dynamic(self, text: bytes) -> bool:
-        if not any(word.encode() in text for word in DYNAMIC):  # most files are done with
+        if not any(word.encode() in text for word in DYNAMIC):  # a quick check that clears most files
             return False
         words = {part for name in self.definition(WHOLE).names for part in name}
         words |= {node.name for node in ast.walk(self.tree) if isinstance(node, ast.FunctionDef)}
         return not words.isdisjoint(DYNAMIC)
 
     def definition(self, name: str) -> Definition:
-        """What a name is defined as; of a definition that is too deep for Python the hash of the file."""
+        """Return the definition of a name; if it is too deeply nested for Python, the hash of the file."""
         if name not in self._definitions:
             try:
                 self._definitions[name] = define(self.tree if name == WHOLE else self.nodes[name])
@@ -101,13 +101,13 @@ class Module:
 
 
 def with_parents(name: str) -> list[str]:
-    """a, a.b and a.b.c of a.b.c: to import a module is to import the packages that hold it."""
+    """Return a, a.b and a.b.c for a.b.c, because importing a module imports its packages."""
     parts = name.split(".")
     return [".".join(parts[:i]) for i in range(1, len(parts) + 1)]
 
 
 def parse(path: Path, name: str) -> Module:
-    """What a file defines and imports, read again where it has changed."""
+    """Parse a file, again if it has changed."""
     stamp = path.stat()
     return _parse_file(path, name, stamp.st_mtime_ns, stamp.st_size)
 
@@ -123,7 +123,7 @@ def _import_statements(nodes: Iterable[ast.AST]) -> Iterator[ast.Import | ast.Im
             yield node
         elif isinstance(node, ast.If) and _is_for_checkers(node):
             yield from _import_statements(node.orelse)
-        elif isinstance(node, ast.stmt | ast.ExceptHandler | ast.match_case):  # no expression holds an import
+        elif isinstance(node, ast.stmt | ast.ExceptHandler | ast.match_case):  # expressions hold no imports
             yield from _import_statements(ast.iter_child_nodes(node))
 
 
@@ -132,18 +132,18 @@ def _is_for_checkers(node: ast.If) -> bool:
 
 
 def _never_runs(node: ast.stmt) -> bool:
-    """Whether a statement does nothing in a module that is imported."""
+    """Return whether a statement does nothing in an imported module."""
     script = ("__name__ == '__main__'",)
     return isinstance(node, ast.If) and not node.orelse and (_is_for_checkers(node) or ast.unparse(node.test) in script)
 
 
 def _is_text(node: ast.AST) -> bool:
-    """Whether a statement is a docstring, or a text below an attribute."""
+    """Return whether a statement is a docstring, or a string below an attribute."""
     return isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)
 
 
 def _bound(node: ast.stmt) -> list[str]:
-    """The names that a definition binds; none of another statement."""
+    """Return the names that a definition binds; [] for other statements."""
     if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
         return [node.name]
     if not isinstance(node, ast.Assign | ast.AnnAssign):
@@ -156,7 +156,7 @@ def _bound(node: ast.stmt) -> list[str]:
 
 
 def define(node: ast.AST) -> Definition:
-    """What a statement or an expression says."""
+    """Describe a statement or an expression."""
     words: list[str] = []
     names: set[tuple[str, ...]] = set()
     _write(node, words, names, annotated=False)
@@ -164,16 +164,16 @@ def define(node: ast.AST) -> Definition:
 
 
 def sha256(lines: Iterable[str]) -> str:
-    """Hash of some lines."""
+    """Hash some lines."""
     return hashlib.sha256("\n".join(lines).encode("utf-8", "surrogatepass")).hexdigest()
 
 
 def _write(node: Any, words: list[str], names: set[tuple[str, ...]], annotated: bool) -> None:
-    """A syntax tree as words that do not depend on the version of Python: only fields that hold something.
+    """Append a syntax tree as words that do not depend on the version of Python: only fields with content.
 
     Args:
-        names: takes the dotted names.
-        annotated: whether annotations count: in classes, and of functions that a decorator may read.
+        names: collects the dotted names.
+        annotated: whether annotations count: they do in classes, and in functions with a decorator that may read them.
     """
     if isinstance(node, list):
         for item in node:
@@ -199,7 +199,7 @@ def _write(node: Any, words: list[str], names: set[tuple[str, ...]], annotated: 
 
 
 def _dotted_parts(node: ast.AST) -> tuple[str, ...]:
-    """The parts of a dotted name; nothing of another expression."""
+    """Return the parts of a dotted name; () for other expressions."""
     parts: list[str] = []
     while isinstance(node, ast.Attribute):
         parts.append(node.attr)

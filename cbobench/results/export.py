@@ -1,4 +1,4 @@
-"""`cbobench export`: writes a run as a bundle (see `results.bundle`), the same bytes for the same run."""
+"""`cbobench export`: writes a run as a bundle (see `results.bundle`); the same run gives the same bytes."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ ABSOLUTE_PATH_TO_END = re.compile(r"""(?:^|(?<=[\s"'(=:,;]))(?:~\w*/|/+|[A-Za-z]
 
 
 class Exported(NamedTuple):
-    """The bundle that was written: its file and bytes, its cells, and the absolute paths that the suite names."""
+    """The written bundle: its file and size, its cells, and the absolute paths that the suite names."""
 
     file: str
     size: int
@@ -47,20 +47,20 @@ class Exported(NamedTuple):
 
 
 def export(run: Any, out: str | Path | None = None) -> Exported:
-    """Write the published results of a run into one file, a bundle, whole or not at all.
+    """Write the published results of a run into a bundle of one file, whole or not at all.
 
     Args:
-        run: a path or URI, or what `cbobench.run` returned; it may be played meanwhile, the bundle says how many cells
+        run: a path or URI, or the result of `cbobench.run`. If it is still being played, the bundle says how many cells
             were asked for.
-        out: path or URI that ends with .zip; `<folder's name>.zip` here by default. An earlier bundle there is
-            replaced.
+        out: path or URI that ends with .zip; `<folder's name>.zip` here by default. An earlier bundle is replaced.
 
     Returns:
         Its `file`, which `compare`, `summary`, `plot`, `load_cells` and `load_rounds` take as the run; its `size` in
         bytes; how many cells are `done`, `failed` and `expected`; and the absolute `paths` that the suite names.
 
     Raises:
-        Misuse: no run, a bundle, or another file in its place. CbobenchError: nothing is published yet.
+        Misuse: no run, a bundle, or another file in its place.
+        CbobenchError: nothing is published yet.
 
     Example:
         >>> import cbobench
@@ -87,7 +87,7 @@ def export(run: Any, out: str | Path | None = None) -> Exported:
     archive = io.BytesIO()
     with zipfile.ZipFile(archive, "w", zipfile.ZIP_STORED) as zipped:
         for member, data in files.items():
-            zipped.writestr(zipfile.ZipInfo(member), data)  # of 1980, so that the bytes do not depend on the hour
+            zipped.writestr(zipfile.ZipInfo(member), data)  # dated 1980, so that the bytes do not depend on the time
     into.publish(file, lambda sink: sink.write(archive.getvalue()))
     cells = about["cells"]
     return Exported(
@@ -96,14 +96,14 @@ def export(run: Any, out: str | Path | None = None) -> Exported:
 
 
 def _split_address(folder: RunFolder) -> tuple[str, str, str]:
-    """The parent of an address, its name there, and the query of a URI."""
+    """Return the parent of an address, its name there, and the query of a URI."""
     path, mark, query = folder.uri.partition("?") if "://" in folder.uri else (folder.uri, "", "")
     place, _, name = path.rstrip("/").rpartition("/")
     return place, name, mark + query
 
 
 def bundle_files(folder: RunFolder, manifest: Manifest, found: PublishedCells) -> dict[str, bytes]:
-    """The files of a run's bundle, by name."""
+    """Return the files of a run's bundle, by name."""
     ids = manifest.cells.ids
     at = found.find(ids)
     rows = at[at != ABSENT]
@@ -140,7 +140,7 @@ def bundle_files(folder: RunFolder, manifest: Manifest, found: PublishedCells) -
 
 
 def select_fixed_rounds(recorded: NDArray[np.int64]) -> NDArray[np.int64]:
-    """The recorded rounds that a bundle holds: the nearest to 10^(k/10), k = 0, 1, ..., and the last one."""
+    """Return the recorded rounds that a bundle holds: the nearest to 10^(k/10), k = 0, 1, ..., and the last one."""
     if not len(recorded):
         return recorded
     wanted = 10 ** (np.arange(np.floor(PER_DECADE * np.log10(recorded[-1])) + 1) / PER_DECADE)
@@ -153,7 +153,7 @@ def select_fixed_rounds(recorded: NDArray[np.int64]) -> NDArray[np.int64]:
 def _curves_and_improvements(
     folder: RunFolder, found: PublishedCells, good: pa.Table
 ) -> tuple[pa.Table, pa.Table, dict[int, NDArray[np.int64]]]:
-    """The curves of some cells at fixed rounds, the improvements of simple regret, and the fixed rounds by horizon."""
+    """Return some cells' curves at fixed rounds, improvements of simple regret, and the fixed rounds by horizon."""
     ids, horizons = good["cell"].to_pylist(), good["horizon"].to_numpy()
     position = {cell: i for i, cell in enumerate(ids)}
     tasks = found.by_task(ids)
@@ -189,7 +189,7 @@ _AT = ["cell", "t"]
 
 
 def _improvements(table: pa.Table) -> pa.Table:
-    """The rows, by cell and t, in which simple regret is smaller than in all rounds of the cell before."""
+    """Return the rows, sorted by cell and t, in which simple regret is smaller than ever before in its cell."""
     table = table.sort_by([("row", "ascending"), ("t", "ascending")])
     row, value = table["row"].to_numpy(), table[IMPROVED].to_numpy()
     value = np.where(np.isnan(value), np.inf, value)
@@ -202,7 +202,7 @@ def _improvements(table: pa.Table) -> pa.Table:
 
 
 def _with_cell_keys(kind: str, table: pa.Table, good: pa.Table) -> pa.Table:
-    """A table of rounds with the keys of its cells instead of their positions."""
+    """Replace the positions of cells in a table of rounds by their keys."""
     keys = good.select(["cell", "problem", "algorithm", "seed"]).take(table["row"])
     for name in keys.column_names:
         table = table.append_column(name, keys[name])
@@ -210,14 +210,14 @@ def _with_cell_keys(kind: str, table: pa.Table, good: pa.Table) -> pa.Table:
 
 
 def cut_at_path(text: str) -> str:
-    """The beginning of an error's line, up to the first word that may be a path."""
+    """Return the beginning of an error's line, up to the first word that may be a path."""
     return PATH_TO_END.sub("…", text)
 
 
 def _public_grid(grid: Grid) -> Grid:
-    """A grid without its command line, and without paths in errors and notes.
+    """Return a grid without its command line, and without paths in errors and notes.
 
-    A note is cut at what is a path for sure: its names and units (req/s) are the suite's.
+    A note is cut only at a certain path, because its names and units (req/s) are the suite's.
     """
 
     def noted(variants: Iterable[Variant]) -> tuple[Variant, ...]:
@@ -229,7 +229,7 @@ def _public_grid(grid: Grid) -> Grid:
 
 
 def _absolute_paths(manifest: Manifest) -> Iterable[str]:
-    """Absolute paths among the suite's parameters: a bundle holds them, as they are part of a cell's name."""
+    """Return absolute paths among the suite's parameters; a bundle holds them as part of a cell's name."""
     variants = [*manifest.variants("problems").values(), *manifest.variants("algorithms").values()]
     said = {f"{v.name}: {name} {value}" for v in variants for some in (v.settings, v.values)
             for name, value in some.items() if isinstance(value, str) and ABSOLUTE.match(value)}  # fmt: skip
@@ -241,7 +241,7 @@ def _json(content: dict[str, Any]) -> bytes:
 
 
 def _parquet(kind: str, table: pa.Table) -> bytes:
-    """A table as the bytes of a Parquet file: text by dictionary, numbers byte by byte of all."""
+    """Write a table as Parquet bytes, with text by dictionary and numbers split by bytes."""
     known = bundle_schema(kind)
     table = table.select(known.names).cast(known)
     sink = io.BytesIO()

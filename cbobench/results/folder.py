@@ -1,7 +1,7 @@
 """A run on disk: `run.json`, `rounds/<task>.parquet`, `cells/<task>.parquet`, on a local disk or an object store.
 
-A file that exists is complete: it is written under a temporary name and published by an atomic rename (on object
-stores by finishing the upload). Its footer says what the file is, how many rows it holds, and of which cells.
+An existing file is complete: it is written under a temporary name and published by an atomic rename (on object stores
+by finishing the upload). Its footer holds its kind, its number of rows, and its cells.
 """
 
 from __future__ import annotations
@@ -33,15 +33,15 @@ _UNREADABLE = (pa.ArrowException, OSError, UnicodeDecodeError)
 
 
 class FileGone(DamagedRun):
-    """A file that was listed is not there any more."""
+    """A listed file no longer exists."""
 
 
 class TruncatedFile(DamagedRun):
-    """A file that cannot be read: an upload broke off and the store kept its beginning, or the file changed later."""
+    """A file cannot be read: an upload broke off and the store kept its beginning, or the file changed later."""
 
 
 def retry_if_gone(read: Callable[[], T]) -> T:
-    """The result of `read`, repeated where files go while it reads (see `results.compact`)."""
+    """Return the result of `read`, repeated while files disappear (see `results.compact`)."""
     for _ in range(READ_ATTEMPTS):
         with suppress(FileGone):
             return read()
@@ -50,16 +50,16 @@ def retry_if_gone(read: Callable[[], T]) -> T:
 
 @dataclass(frozen=True)
 class RunFolder:
-    """A run folder, given as a local path or a URI such as s3://bucket/prefix. Picklable; secrets are not shown.
+    """A run folder, given as a local path or a URI such as s3://bucket/prefix. Picklable; shows no secrets.
 
     Attributes:
-        uri: where it is.
+        uri: its address.
         driver: id of the call that plays into it, once it holds a lease (see `results.lease`).
     """
 
     uri: str
     driver: str = ""
-    improvements_kind = "rounds"  # the kind of file that says when simple regret improves
+    improvements_kind = "rounds"  # the kind of file with the improvements of simple regret
 
     def __str__(self) -> str:
         return mask_secrets(self.uri)
@@ -88,7 +88,7 @@ class RunFolder:
         return f"{self._place[1].rstrip('/')}/{relative}"
 
     def _retry(self, call: Callable[[], T], what: str = "reach") -> T:
-        """The result of a call to the store; what no retry mends is a `StoreFailure`."""
+        """Return the result of a call to the store; turn final errors into `StoreFailure`."""
         try:
             return retry(call, str(self), not self.local)
         except (FileNotFoundError, NotADirectoryError):
@@ -97,11 +97,11 @@ class RunFolder:
             raise store_failure(what, str(self), error) from error
 
     def refuse_bundle(self, then: str) -> RunFolder:
-        """The folder itself. Raises `Misuse` where it is a bundle, which can only be read; `then` says what to do."""
+        """Return the folder itself. Raise `Misuse` for a bundle, which is read-only; `then` says what to do."""
         return self
 
     def schema(self, kind: str) -> pa.Schema:
-        """The columns of a kind of file."""
+        """Return the columns of a kind of file."""
         return schema(kind)
 
     def exists(self, relative: str) -> bool:
@@ -109,16 +109,16 @@ class RunFolder:
         return bool(self._retry(lambda: self.fs.get_file_info(place)).type == pafs.FileType.File)
 
     def listing(self, kind: str) -> dict[str, pafs.FileInfo]:
-        """The entries of a folder of the run ("" for the run itself), by name; empty where there is none."""
+        """Return the entries of a folder of the run ("" for the run itself), by name; empty if it does not exist."""
         selector = pafs.FileSelector(self.path(kind), allow_not_found=True)
         return {info.base_name: info for info in self._retry(lambda: self.fs.get_file_info(selector))}
 
     def names(self, kind: str) -> list[str]:
-        """Names of the tasks with a published file of that kind ("rounds", "cells" or "audit"), sorted."""
+        """Return the names of the tasks with a published file of a kind ("rounds", "cells" or "audit"), sorted."""
         return self._published_names(kind, ".parquet")
 
     def calls(self, kind: str) -> list[str]:
-        """Names of the calls with a file of that kind ("invocations" or "drivers"), sorted."""
+        """Return the names of the calls with a file of a kind ("invocations" or "drivers"), sorted."""
         return self._published_names(kind, ".json")
 
     def _published_names(self, kind: str, suffix: str) -> list[str]:
@@ -129,7 +129,7 @@ class RunFolder:
         """Write a file so that it appears whole or not at all. `write` gets a binary sink, and is called once.
 
         Raises:
-            StoreFailure: it cannot be written; what `write` raises comes as it is.
+            StoreFailure: it cannot be written. An error that `write` raises passes unchanged.
         """
         target = self.path(relative)
         if not self.local:
@@ -142,7 +142,7 @@ class RunFolder:
         with writing(str(self)):
             if not self.driver:
                 folder.parent.mkdir(parents=True, exist_ok=True)
-            folder.mkdir(exist_ok=True)  # a run folder that is removed while it is played is not made again
+            folder.mkdir(exist_ok=True)  # no parents: a run folder that was removed during play is not created again
         file = AtomicFile(Path(target), str(self))
         try:
             file.open()
@@ -153,7 +153,7 @@ class RunFolder:
             raise
 
     def _upload(self, target: str, value: pa.Buffer) -> None:
-        """Upload a file and check its size: a stream that breaks off may publish its beginning."""
+        """Upload a file and check its size, because a broken stream may publish its beginning."""
         with self._in_parent(target, lambda: self.fs.open_output_stream(target)) as stream:
             stream.write(value)
         size = self.fs.get_file_info(target).size
@@ -161,7 +161,7 @@ class RunFolder:
             raise OSError(f"{size} of {value.size} bytes were stored")
 
     def _in_parent(self, target: str, call: Callable[[], T]) -> T:
-        """The result of a call that writes to a path, whose parent is created where the store has folders."""
+        """Return the result of a call that writes to a path, after creating its parent if the store has folders."""
         try:
             return call()
         except FileNotFoundError:
@@ -169,24 +169,24 @@ class RunFolder:
             return call()
 
     def move(self, relative: str, to: str) -> None:
-        """Give a file another name."""
+        """Rename a file."""
         source, target = self.path(relative), self.path(to)
         self._retry(lambda: self._in_parent(target, lambda: self.fs.move(source, target)), "write to")
 
     def remove(self, relative: str) -> None:
-        """Remove a file, if it is there."""
+        """Remove a file if it exists."""
         with suppress(FileNotFoundError):
             self._retry(lambda: self.fs.delete_file(self.path(relative)), "write to")
 
     def remove_temporary(self, tasks: Sequence[str]) -> None:
-        """Remove temporary files of tasks that were stopped while they wrote."""
+        """Remove temporary files of tasks that were stopped while writing."""
         for task in tasks if self.local else ():
             for left in Path(self.path("")).glob(f"*/.{glob.escape(task)}.parquet.*.tmp"):
                 left.unlink(missing_ok=True)
 
     def read_json(self, relative: str) -> dict[str, Any]:
         def call() -> bytes:
-            if self.local and not self.exists(relative):  # reading a pipe or a device never ends
+            if self.local and not self.exists(relative):  # a pipe or a device: reading it never ends
                 raise FileNotFoundError
             with self.fs.open_input_stream(self.path(relative)) as stream:
                 return bytes(stream.read())
@@ -210,30 +210,31 @@ class RunFolder:
         self.publish(relative, lambda sink: sink.write(text.encode()))
 
     def replacements(self) -> dict[str, str]:
-        """The shard that has replaced the files of a task (see `results.compact`), by task."""
+        """Return by task the shard that has replaced its files (see `results.compact`)."""
 
         def read() -> dict[str, str]:
             shards = (name for name in self.names("cells") if name.startswith(SHARD))
             return {task: name for name in shards for task in self.footer("cells", name).get("replaces", ())}
 
-        return retry_if_gone(read)  # shards are merged, too
+        return retry_if_gone(read)  # shards may be merged meanwhile
 
     def published_tasks(self) -> set[str]:
-        """Names of the tasks whose cells are published, those that shards have replaced included."""
+        """Return the names of the tasks whose cells are published, including those that shards have replaced."""
         return {*self.names("cells"), *self.replacements()}
 
     @contextmanager
     def _open(self, path: str) -> Iterator[Any]:
-        """A file to read, with retries: an error that is raised is the file's own fault."""
+        """Open a file to read, with retries. A raised error is the file's own fault."""
         with self._retry(lambda: self.fs.open_input_file(path)) as source:
             yield source if self.local else pa.PythonFile(RetryingReader(source, path), mode="r")
 
     @contextmanager
     def _parquet(self, kind: str, task: str, **options: Any) -> Iterator[tuple[Any, pq.ParquetFile]]:
-        """A published file to read, as bytes and as Parquet; its errors are said in one line.
+        """Open a published file as bytes and as Parquet.
 
         Raises:
-            FileGone: it is not there. TruncatedFile: it cannot be read.
+            FileGone: it does not exist.
+            TruncatedFile: it cannot be read.
         """
         path, fault = self.path(f"{kind}/{task}.parquet"), "is not a whole Parquet file"
         try:
@@ -247,7 +248,7 @@ class RunFolder:
             raise TruncatedFile(f"{path} {fault} ({first_line(error)}); {REPAIR}") from error
 
     def footer(self, kind: str, task: str) -> dict[str, Any]:
-        """The footer of a published file, checked against the file.
+        """Return the footer of a published file, checked against the file.
 
         Raises:
             DamagedRun: truncated, foreign, of another schema version, or with another number of rows.
@@ -255,23 +256,23 @@ class RunFolder:
         return self.read_file(kind, task, [])[0]
 
     def read_file(self, kind: str, task: str, columns: list[str] | None = None) -> tuple[dict[str, Any], pa.Table]:
-        """Footer (see `footer`) and rows (see `read`) of a published file, which is opened once."""
+        """Return footer (see `footer`) and rows (see `read`) of a published file, opening it once."""
         with self._parquet(kind, task) as (_, file):
             footer = read_footer(self.path(f"{kind}/{task}.parquet"), kind, task, file.metadata)
             tables = list(read_row_groups(file, _select_columns(kind, columns))) if columns != [] else []
         return footer, _concatenate(tables, kind, columns)
 
     def read(self, kind: str, task: str, columns: list[str] | None = None) -> pa.Table:
-        """The rows of a published file; cells' ids are dictionary-encoded, as they are on disk.
+        """Return the rows of a published file; cells' ids are dictionary-encoded, as on disk.
 
-        A metric that did not exist when the file was written is null, and one that does not exist now is left out.
+        A metric that is newer than the file is null; a metric that no longer exists is left out.
         """
         return _concatenate(list(self.row_groups(kind, task, columns)), kind, columns)
 
     def row_groups(self, kind: str, task: str, columns: list[str] | None = None) -> Iterator[pa.Table]:
-        """The same, one row group at a time: memory does not grow with the length of the file.
+        """Yield the rows one row group at a time, so that memory does not grow with the file.
 
-        Where a shard has replaced the file since it was listed, the rows of the shard, which are more.
+        If a shard has replaced the file since it was listed, yield the shard's rows, which include the file's.
         """
         try:
             with self._parquet(kind, task, read_dictionary=["cell"]) as (_, file):
@@ -283,7 +284,7 @@ class RunFolder:
             yield from self.row_groups(kind, shard, columns)
 
     def digest_matches(self, kind: str, task: str) -> bool:
-        """Whether the bytes of a published file are those that were written."""
+        """Return whether a published file has its original bytes."""
         with self._parquet(kind, task) as (source, file):
             return digest_matches(source, file.metadata.metadata or {})
 
@@ -297,7 +298,7 @@ def _concatenate(tables: list[pa.Table], kind: str, columns: list[str] | None) -
 
 
 def read_row_groups(file: pq.ParquetFile, wanted: list[pa.Field]) -> Iterator[pa.Table]:
-    """Some columns of each row group of a file; those that it does not have are null."""
+    """Yield some columns of each row group of a file; missing columns are null."""
     names = [field.name for field in wanted]
     for number in range(file.num_row_groups):
         part = file.read_row_group(number, names, use_threads=file.metadata.num_rows > SMALL)
@@ -307,7 +308,7 @@ def read_row_groups(file: pq.ParquetFile, wanted: list[pa.Field]) -> Iterator[pa
 
 
 def read_footer(path: str, kind: str, task: str, metadata: pq.FileMetaData) -> dict[str, Any]:
-    """The footer of a file, checked against the file. Raises `DamagedRun` where they disagree."""
+    """Return the footer of a file, checked against the file. Raises `DamagedRun` if they disagree."""
     columns = metadata.schema.to_arrow_schema()
     content = (metadata.metadata or {}).get(FOOTER)
     if content is None:
@@ -326,7 +327,7 @@ def read_footer(path: str, kind: str, task: str, metadata: pq.FileMetaData) -> d
     if footer["task"] != task:
         raise DamagedRun(f"{path} holds the task {show(footer['task'])}; {REPAIR}")
     known = schema(kind)
-    if not columns.equals(known):  # of another version, perhaps with other metrics
+    if not columns.equals(known):  # of another version, whose metrics may differ
         types = {field.name: field.type for field in columns}
         missing = required_columns(kind) - set(types)
         if missing or any(types.get(f.name, f.type) != f.type for f in known):

@@ -1,9 +1,9 @@
-"""Leases: which calls play into a run, cell by cell, and what calls that were killed have left there.
+"""Leases: which calls play which cells of a run, and the leftovers of killed calls.
 
-A call writes a small file into `drivers/` before it plays its first cell, renews it with a heartbeat every few seconds
-(which also reports its progress), and removes it at its end. Calls share a folder as long as they play different cells
-(the jobs of an array, each with its `--only`). A call that would play cells under another's lease is refused, and told
-whose it is. A lease expires when its process has ended, on the same machine, elsewhere when no heartbeat comes.
+Before its first cell, a call writes a lease file into `drivers/`. It renews the lease with a heartbeat every few
+seconds, which also reports progress, and removes the file at its end. Calls may share a folder if they play different
+cells (jobs of an array, each with its `--only`). A call that would play cells under another's lease is refused. A lease
+expires when its process has ended on this machine, or when heartbeats stop elsewhere.
 """
 
 from __future__ import annotations
@@ -35,12 +35,12 @@ from cbobench.suite.variants import canonical
 from cbobench.words import count_noun
 
 FOLDER = "drivers"
-HEARTBEAT_SECONDS = 10.0  # between two heartbeats
+HEARTBEAT_SECONDS = 10.0  # seconds between two heartbeats
 FIRST_HEARTBEAT = 1.0  # seconds until the first one that reports progress
-JOIN_TIMEOUT = 10.0  # seconds for which a call that ends waits for a heartbeat that is being written
+JOIN_TIMEOUT = 10.0  # seconds that an ending call waits for a heartbeat in progress
 EXPIRES_AFTER = 150.0  # seconds without a heartbeat after which a lease of another machine expires
 PROGRESS = "news"  # key of the progress in a lease file
-VISIBLE_WITHIN = 10.0  # seconds that a worker's machine may need to see a file that is new on another
+VISIBLE_WITHIN = 10.0  # seconds until another machine must see a new file
 OWN = {FILE, *KINDS, FOLDER, "invocations", "log", "quarantine"}
 """What a run folder holds."""
 TEMPORARY = re.compile(r"\..+\.([\w-]+)\.(\d+)\.\d+\.tmp")
@@ -52,7 +52,7 @@ SeedRanges = dict[str, list[list[int]]]
 
 @dataclass(frozen=True)
 class Driver:
-    """A call that plays, as its lease file describes it."""
+    """A playing call, as its lease file describes it."""
 
     id: str
     host: str
@@ -67,10 +67,10 @@ class Driver:
         return f"process {self.pid} on {self.host} (since {self.since})"
 
     def alive(self, heard: float | None) -> bool:
-        """Whether it may still play.
+        """Return whether it may still play.
 
         Args:
-            heard: seconds since its last heartbeat by the folder's clock; None if unknown.
+            heard: seconds since its last heartbeat, by the clock of the folder; None if unknown.
         """
         if self.machine == machine_id():
             return process_start(self.pid) == self.born
@@ -82,8 +82,8 @@ class Heartbeat(NamedTuple):
 
     Attributes:
         driver: the call.
-        written: when, in nanoseconds by the clock of the folder; None where that is not known.
-        progress: of a call that plays; empty before it begins.
+        written: time in nanoseconds by the clock of the folder; None if unknown.
+        progress: of a playing call; empty before it begins.
     """
 
     driver: Driver
@@ -92,11 +92,11 @@ class Heartbeat(NamedTuple):
 
 
 def read_heartbeats(folder: RunFolder) -> list[Heartbeat]:
-    """The latest heartbeat of every call with a lease file, in order."""
+    """Return the latest heartbeat of every call with a lease file, in order."""
     listed = {name: info for name, info in folder.listing(FOLDER).items() if name.endswith(".json") and name[0] != "."}
     found = []
     for name, info in sorted(listed.items()):
-        with suppress(DamagedRun, Misuse, KeyError):  # removed meanwhile, or foreign
+        with suppress(DamagedRun, Misuse, KeyError):  # removed meanwhile, or not ours
             content = folder.read_json(f"{FOLDER}/{name}") | {"id": name.removesuffix(".json")}
             driver = Driver(**{field.name: content[field.name] for field in fields(Driver)})
             progress = content.get(PROGRESS)
@@ -105,10 +105,10 @@ def read_heartbeats(folder: RunFolder) -> list[Heartbeat]:
 
 
 def read_drivers(folder: RunFolder, clock: str | None = None) -> list[tuple[Driver, bool]]:
-    """Every call with a lease file, in order, and whether it may still play.
+    """Return every call with a lease file, in order, and whether it may still play.
 
     Args:
-        clock: a call whose lease was written just now, by the folder's clock.
+        clock: a call whose lease was just written, to read the folder's clock.
     """
     found = read_heartbeats(folder)
     now = next((one.written for one in found if one.driver.id == clock and one.written), time.time_ns())
@@ -116,32 +116,32 @@ def read_drivers(folder: RunFolder, clock: str | None = None) -> list[tuple[Driv
 
 
 def refuse_played(folder: RunFolder, then: str) -> None:
-    """Raises `Misuse` where a call plays into a folder; `then` says what to do when it has ended."""
+    """Raise `Misuse` if a call plays into a folder; `then` says what to do when it has ended."""
     for driver, alive in read_drivers(folder):
         if alive:
             raise Misuse(f"{folder} is played by {driver}; {then} when that has ended")
 
 
 def new_call_id() -> str:
-    """A unique id of a call: sorted by time, fit for a file name."""
+    """Return a unique id of a call that sorts by time and fits a file name."""
     return f"{datetime.now(UTC):%Y%m%dT%H%M%S.%fZ}-{machine_id()}-{os.getpid()}-{os.urandom(2).hex()}"
 
 
 class Lease:
-    """The exclusive right to play some cells of a run, held within `with`.
+    """The right to play some cells of a run, as a context manager.
 
     Args:
         folder: the run.
-        cells: what this call plays; none where it does something else that others should see.
-        note: told in one line of leases that have expired.
+        cells: the cells that this call plays; empty for other work that calls should see.
+        note: called with one line about expired leases.
 
     Attributes:
         id: of this call.
         folder: the run, to play into.
 
     Raises:
-        Misuse: another call plays some of the cells, or the folder cannot be written. StoreFailure: the latter, of a
-            lease without cells.
+        Misuse: another call plays some of the cells, or the folder cannot be written.
+        StoreFailure: the folder cannot be written, for a lease without cells.
     """
 
     def __init__(self, folder: RunFolder, cells: Cells, note: Callable[[str], None] = lambda text: None) -> None:
@@ -174,9 +174,9 @@ class Lease:
         return self
 
     def _acquire(self) -> None:
-        """Hold the cells, once no earlier call asks for some of them.
+        """Acquire the cells once no earlier call asks for any of them.
 
-        Each call writes its request before it reads those of others: of two, at least one sees the other.
+        Each call writes its request before it reads the others', so that of two calls at least one sees the other.
         """
         while True:
             others = [(d, alive) for d, alive in read_drivers(self.folder, self.id) if d.id != self.id]
@@ -190,7 +190,7 @@ class Lease:
                     )
             if not rivals:
                 break
-            time.sleep(0.05)  # a later call either sees this one, and gives up, or holds
+            time.sleep(0.05)  # a later call either sees this request and gives up, or holds its lease
         for driver, alive in others:
             if not alive:
                 self.note(f"{driver} ended without a word; what it has published stays, the rest is played")
@@ -200,18 +200,18 @@ class Lease:
         self.renewed = time.monotonic()
 
     def report_progress(self, progress: Callable[[], dict[str, Any]]) -> None:
-        """Report progress with each heartbeat, for the first time soon."""
+        """Report progress with each heartbeat, the first time soon."""
         self._progress, self.renewed = progress, time.monotonic() - HEARTBEAT_SECONDS + FIRST_HEARTBEAT
 
     def send_heartbeat(self) -> None:
-        """Renew the lease, if it is time. A folder that cannot be written now is tried again later."""
+        """Renew the lease if it is due. A failed write is tried again later."""
         if time.monotonic() - self.renewed >= HEARTBEAT_SECONDS:
             self.renewed = time.monotonic()
             with suppress(CbobenchError):
                 _write_lease(self.folder, self.mine, self._progress())
 
     def start_heartbeat_thread(self) -> None:
-        """Renew the lease from a thread, where nobody calls `send_heartbeat` (and nobody forks)."""
+        """Renew the lease from a thread, for work that neither calls `send_heartbeat` nor forks."""
 
         def live() -> None:
             while not self._over.wait(HEARTBEAT_SECONDS):
@@ -226,11 +226,11 @@ class Lease:
         self._over.set()
         _leases.pop(self.id, None)
         if self._thread is not None:
-            self._thread.join(JOIN_TIMEOUT)  # else its heartbeat brings the file back
-        with suppress(CbobenchError):  # the folder may be why we leave
+            self._thread.join(JOIN_TIMEOUT)  # otherwise its heartbeat would bring the file back
+        with suppress(CbobenchError):  # the folder may be the reason for the exit
             self.folder.remove(_file(self.id))
         if self._created and kind is not None:
-            with suppress(OSError):  # a call that failed at once leaves no empty folders
+            with suppress(OSError):  # leaves no empty folders after an early failure
                 Path(self.folder.path(FOLDER)).rmdir()
                 for made in self._created:
                     made.rmdir()
@@ -240,13 +240,15 @@ _leases: dict[str, Lease] = {}
 
 
 def send_heartbeat(folder: RunFolder) -> None:
-    """Renew the lease of the call that plays into a folder, if it is of this process."""
+    """Renew the lease of the call that plays into a folder, if this process holds it."""
     if folder.driver in _leases:
         _leases[folder.driver].send_heartbeat()
 
 
 def refuse_unshared_folder(folder: RunFolder) -> None:
-    """Raises `StoreFailure` where the driver's lease is not seen: the folder of that name here is another one."""
+    """Raise `StoreFailure` if this machine does not see the driver's lease: the folder of that name is another one
+    here.
+    """
     if not folder.driver or folder.driver in _seen:
         return
     deadline = time.monotonic() + VISIBLE_WITHIN
@@ -272,7 +274,7 @@ def _write_lease(folder: RunFolder, driver: Driver, progress: dict[str, Any] | N
 
 
 def pair_id(pair: Pair, horizon: int) -> str:
-    """Sixteen digits that stand for the cells of a pair and a horizon in a lease file."""
+    """Return sixteen digits that identify a pair and a horizon in a lease file."""
     return hashlib.sha256(canonical([*pair.key, horizon]).encode()).hexdigest()[:16]
 
 
@@ -284,7 +286,7 @@ def _seed_ranges_of(cells: Cells) -> SeedRanges:
 
 
 def seed_ranges(seeds: list[int]) -> list[list[int]]:
-    """Seeds as ranges [first, end)."""
+    """Return seeds as ranges [first, end)."""
     found: list[list[int]] = []
     for seed in sorted(seeds):
         if found and found[-1][1] == seed:
@@ -295,13 +297,13 @@ def seed_ranges(seeds: list[int]) -> list[list[int]]:
 
 
 def _count_common(one: SeedRanges, other: SeedRanges) -> int:
-    """How many cells two calls have in common."""
+    """Count the cells that two calls have in common."""
     pairs = ((a, b) for key in {*one} & {*other} for a in one[key] for b in other[key])
     return sum(max(0, min(a[1], b[1]) - max(a[0], b[0])) for a, b in pairs)
 
 
 def refuse_foreign_folder(folder: RunFolder) -> None:
-    """Raises `Misuse` where a folder without run.json is not empty, or no folder."""
+    """Raise `Misuse` if a path without run.json is a non-empty folder or no folder."""
     if folder.exists(""):
         raise Misuse(f"{folder} is a file; give a folder for the run")
     others = [name for name in folder.listing("") if name not in OWN and not name.startswith(".run.json.")]
@@ -312,10 +314,11 @@ def refuse_foreign_folder(folder: RunFolder) -> None:
 
 
 def find_leftovers(folder: RunFolder, call: str) -> list[Path]:
-    """Temporary files without a writer: of ended processes of this machine, of others if no other call plays.
+    """Return temporary files without a writer: of ended processes of this machine, and of others if no other call
+    plays.
 
     Args:
-        call: the one that asks, whose own work has not begun or is over.
+        call: the asking call, which has not begun or is over.
     """
     places = [Path(folder.path(kind)) for kind in ("", *(OWN - {FILE}))] if folder.local else []
     dead, elsewhere = [], []
@@ -325,28 +328,28 @@ def find_leftovers(folder: RunFolder, call: str) -> list[Path]:
             elsewhere += [path] if path.parent.name in KINDS else []
         elif not process_start(int(match[2])):
             dead.append(path)
-    # Leases are read after the files: a call holds one from before its first file until after its last.
+    # Leases are read after the files, because a call holds one from before its first file until after its last.
     if elsewhere and not any(alive for driver, alive in read_drivers(folder, call) if driver.id != call):
         dead += elsewhere
     return dead
 
 
 def find_orphans(folder: RunFolder) -> list[str]:
-    """Tasks with rounds and without cells: their worker was ended in between, or is about to publish them."""
+    """Return tasks with rounds and without cells: their worker died in between, or is about to publish the cells."""
     return sorted({*folder.names("rounds")} - {*folder.names("cells")})
 
 
 def remove_leftovers(folder: RunFolder, call: str, over: bool = False) -> int:
-    """Remove what killed calls have left; returns how many files.
+    """Remove leftovers of killed calls; return the number of files.
 
-    Rounds without cells go when each of their cells is published by another task, by the same attempt or a later one:
-    what a straggler then publishes does not count (see `read_published`). Tasks whose cells other tasks have published,
-    too, stay: each cell counts once, a call that played one looks for it at its end, and a reader who has listed one is
-    led on by a shard only. `cbobench compact` makes one row of each.
+    Rounds without cells are removed once each of their cells is published by another task with the same or a later
+    attempt, because a late writer's cells then do not count (see `read_published`). Duplicate tasks stay: each cell
+    counts once, the call that played one looks for it at its end, and only a shard redirects readers. `cbobench
+    compact` merges the duplicates.
 
     Args:
-        call: the one that asks.
-        over: whether everything of this call is published; only then rounds are looked at.
+        call: the asking call.
+        over: whether everything of this call is published; rounds are only removed then.
     """
     files = find_leftovers(folder, call)
     for path in files:
@@ -355,7 +358,7 @@ def remove_leftovers(folder: RunFolder, call: str, over: bool = False) -> int:
     orphans = [task for task in find_orphans(folder) if not task.startswith(SHARD)] if over else []
     if not orphans:
         return removed
-    with suppress(DamagedRun):  # `verify` names what is damaged
+    with suppress(DamagedRun):  # `verify` names damaged files
         found = read_published(folder)
         for task in orphans:
             footer = folder.footer("rounds", task)

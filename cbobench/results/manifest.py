@@ -1,6 +1,6 @@
-"""The manifest of a run, `run.json`: what was asked for, by which calls, and the index of its cells.
+"""The manifest of a run, `run.json`: the cells that were asked for, the calls that asked, and an index of the cells.
 
-Each call also leaves a file of its own in `invocations/`, so that none is lost where many begin at once.
+Each call also writes a file of its own in `invocations/`, so that none is lost if many begin at once.
 """
 
 from __future__ import annotations
@@ -42,11 +42,11 @@ WHATS: tuple[What, What] = ("problems", "algorithms")
 
 @dataclass(frozen=True)
 class Manifest:
-    """What `run.json` says.
+    """The content of `run.json`.
 
     Attributes:
         suite, about: of the suite.
-        keep: rounds recorded, None for all.
+        keep: number of recorded rounds, None for all.
         block: seeds per task, fixed for the life of the run.
         grids: what was asked for, latest last; a grid contained in a later one is dropped.
         invocations: provenance of each call.
@@ -63,11 +63,12 @@ class Manifest:
 
     @classmethod
     def read(cls, folder: RunFolder) -> Manifest:
-        """The manifest of a run: `run.json`, and the calls in `invocations/` that it does not know (two calls may have
-        written it at once).
+        """Read the manifest of a run: `run.json`, and calls in `invocations/` that it lacks, which happens if two calls
+        write at once.
 
         Raises:
-            Misuse: no run there. DamagedRun: not what cbobench writes, changed since, or another schema.
+            Misuse: no run there.
+            DamagedRun: not what cbobench writes, changed since, or another schema.
         """
         calls = folder.calls(CALLS)
         if not calls and not folder.exists(FILE) and folder.names("cells"):
@@ -87,10 +88,10 @@ class Manifest:
 
     @classmethod
     def from_json(cls, content: dict[str, Any], path: str) -> Manifest:
-        """The manifest that a file holds.
+        """Return the manifest that a file holds. Files of older versions hold no digest.
 
         Raises:
-            DamagedRun: it is not what cbobench writes, or was changed since (files of older versions hold no digest).
+            DamagedRun: it is not what cbobench writes, or was changed since.
         """
         refuse_version(path, content.get("schema"))
         try:
@@ -127,7 +128,7 @@ class Manifest:
         return found
 
     def to_json(self) -> dict[str, Any]:
-        """The content of `run.json`, with its digest."""
+        """Return the content of `run.json`, with its digest."""
         content = {
             "schema": SCHEMA_VERSION, "suite": self.suite, "about": self.about, "keep": self.keep,
             "block": self.block, "grids": [g.to_json() for g in self.grids], "invocations": list(self.invocations),
@@ -150,7 +151,7 @@ class Manifest:
         folder.write_json(f"{CALLS}/{name}.json", replace(mine, grids=self.grids[-1:], invocations=(call,)).to_json())
         if not folder.exists(FILE):
             mine.write(folder)
-        for _ in range(TRIES):  # calls may come at once: who writes last has seen all, or writes again
+        for _ in range(TRIES):  # calls may write at once: the last writer has seen all calls, or writes again
             now = Manifest.read(folder)
             now.write(folder)
             if now.calls.issuperset(folder.calls(CALLS)):
@@ -163,11 +164,11 @@ class Manifest:
 
     @staticmethod
     def exists(folder: RunFolder) -> bool:
-        """Whether a folder has a manifest."""
+        """Return whether a folder has a manifest."""
         return folder.exists(FILE) or bool(folder.calls(CALLS))
 
     def add_call(self, new: Grid, suite: Suite, invocation: dict[str, Any], where: str) -> Manifest:
-        """This manifest with another call added.
+        """Return this manifest with another call.
 
         Raises:
             Misuse: the call is of another suite, or records other rounds.
@@ -190,13 +191,13 @@ class Manifest:
         return self.append_call(new, suite.about, invocation)
 
     def append_call(self, new: Grid, about: str, invocation: dict[str, Any]) -> Manifest:
-        """This manifest with another call's grid, as its latest."""
+        """Return this manifest with another call's grid as its latest."""
         earlier = tuple(g for g in self.grids if not new.covers(g))
         grids, calls = (*earlier, new), (*self.invocations, invocation)
         return replace(self, about=about, grids=grids, invocations=calls)
 
     def _refuse_namesakes(self, new: Grid, where: str) -> None:
-        """Raises `Misuse` where a title or a label would stand for two things: tables and figures group by it."""
+        """Raise `Misuse` if a title or label would name two things, because tables and figures group by it."""
         spelt = self.append_call(new, "", {})._spelt
         for what in WHATS:
             known = {v.title: v for g in self.grids for v in getattr(g, what)}
@@ -213,9 +214,9 @@ class Manifest:
                     )
 
     def _removal(self, what: What, old: Variant, where: str) -> str:
-        """The command that removes a variant and nothing else, or "" if there is none."""
+        """Return the command that removes a variant and nothing else, or "" if there is none."""
         for glob in (old.label, old.title):
-            with suppress(Misuse):  # it has another spelling now
+            with suppress(Misuse):  # the variant has another spelling now
                 keys = self.keys(glob)
                 if {key[WHATS.index(what)] for key in keys} == {old.key}:
                     if self.without(keys) is None:
@@ -226,7 +227,7 @@ class Manifest:
 
     @cached_property
     def cells(self) -> CellIndex:
-        """Every cell that was asked for, by id, under its latest spelling."""
+        """Every requested cell by id, under its latest spelling."""
         by_pair: list[PairCells] = []
         before: dict[tuple[tuple[str, str], int], list[PairCells]] = {}
         for g in self.grids:
@@ -247,7 +248,7 @@ class Manifest:
         return {what: {v.key: v for v in self.variants(what).values()} for what in WHATS}
 
     def _latest(self, pair: Pair) -> Pair:
-        """A pair under its latest spelling, or its own if no other is known (see `only`)."""
+        """Return a pair under its latest spelling, or as it is if no other is known (see `only`)."""
         spelt = (self._spelt[what].get(v.key, v) for what, v in zip(WHATS, (pair.problem, pair.algorithm), strict=True))
         return Pair(*spelt)
 
@@ -264,7 +265,7 @@ class Manifest:
         return [printable(f"{algorithm} on {', '.join(some)}: {why}") for (algorithm, why), some in found.items()]
 
     def only(self, glob: str) -> Manifest:
-        """The manifest of the matching pairs alone, by their latest names.
+        """Return the manifest of the matching pairs, by their latest names.
 
         Args:
             glob: "problem/algorithm", or one of them, each by title, name or label; * and ? are wildcards.
@@ -282,21 +283,21 @@ class Manifest:
         return replace(self, grids=grids)
 
     def keys(self, glob: str) -> set[tuple[str, str]]:
-        """The keys of the matching pairs, those that cannot be played included. Raises `Misuse` as `only`."""
+        """Return the keys of the matching pairs, unplayable ones included. Raises `Misuse` as `only`."""
         self.only(glob)
         pairs = (pair for grid in self.grids for pair in grid.named)
         return {pair.key for pair in pairs if self._latest(pair).matches(glob)}
 
     def without(self, keys: set[tuple[str, str]]) -> Manifest | None:
-        """The manifest without some pairs, by their keys; None where no pair is left to play."""
+        """Return the manifest without some pairs, by their keys; None if no playable pair is left."""
         grids = self._grids_of(lambda pair: pair.key not in keys, variants_of="named")
         return replace(self, grids=grids) if grids else None
 
     def _grids_of(self, wanted: Callable[[Pair], bool], variants_of: Literal["pairs", "named"]) -> tuple[Grid, ...]:
-        """The grids with the wanted pairs alone; those without a pair to play are left out.
+        """Return the grids with the wanted pairs; grids without a playable pair are dropped.
 
         Args:
-            variants_of: whether problems and algorithms stay that only pairs name which cannot be played.
+            variants_of: "named" keeps problems and algorithms that occur only in unplayable pairs; "pairs" does not.
         """
         grids = []
         for grid in self.grids:
@@ -315,7 +316,7 @@ class Manifest:
         return tuple(grids)
 
     def variants(self, what: What) -> dict[str, Variant]:
-        """The run's problems or algorithms by title, in the order of the suite, each under its latest spelling."""
+        """Return the run's problems or algorithms by title, in the suite's order, each under its latest spelling."""
         result: dict[str, Variant] = {}
         for g in reversed(self.grids):
             some: Iterable[Variant] = getattr(g, what)
@@ -326,9 +327,9 @@ class Manifest:
         return result
 
     def labels(self, what: What) -> dict[str, str]:
-        """Label by title, in the order of the suite; variants with one label get the parameters in which they differ.
+        """Return labels by title, in the suite's order. Equal labels get the parameters in which their variants differ.
 
-        A label's control characters are shown as escapes.
+        Control characters are escaped.
         """
         alike: dict[str, list[Variant]] = {}
         for variant in self.variants(what).values():
@@ -343,7 +344,7 @@ class Manifest:
 
 
 def content_digest(content: dict[str, Any]) -> str:
-    """Digest of a manifest's content without its digest, whatever its layout."""
+    """Return the digest of a manifest's content without its digest field, independent of layout."""
     return hashlib.sha256(canonical({k: v for k, v in content.items() if k != DIGEST}).encode()).hexdigest()
 
 
@@ -355,7 +356,7 @@ ABSENT = -1
 
 
 def locate(ids: NDArray[np.uint64], known: NDArray[np.uint64], places: NDArray[np.int64]) -> NDArray[np.int64]:
-    """(k,) the places of ids among the (n,) known ones, which ascend; `ABSENT` where one is not known."""
+    """Return (k,) the places of ids among the (n,) known ascending ones; `ABSENT` for unknown ids."""
     if not len(known):
         return np.full(len(ids), ABSENT)
     at = np.minimum(np.searchsorted(known, ids), len(known) - 1)
@@ -363,14 +364,14 @@ def locate(ids: NDArray[np.uint64], known: NDArray[np.uint64], places: NDArray[n
 
 
 class CellIndex(Mapping[str, Cell]):
-    """The cells that a run was asked for, by id, in the order of the suite; a cell is made when it is looked up.
+    """The cells that a run was asked for, by id, in the suite's order. A cell is made on lookup.
 
     Args:
-        by_pair: without a cell twice.
+        pair_cells: without duplicate cells.
 
     Attributes:
-        by_pair: the same.
-        of: (n,) the position in `by_pair` of each cell's pair.
+        pair_cells: the same.
+        of: (n,) the index in `pair_cells` of each cell.
     """
 
     def __init__(self, by_pair: Iterable[PairCells]) -> None:
@@ -388,7 +389,7 @@ class CellIndex(Mapping[str, Cell]):
 
     def __getitem__(self, cell: str) -> Cell:
         position = ABSENT
-        with suppress(ValueError, TypeError):  # no id at all
+        with suppress(ValueError, TypeError):  # not an id
             position = int(self.where([cell])[0])
         if position == ABSENT:
             raise KeyError(cell)
@@ -400,11 +401,11 @@ class CellIndex(Mapping[str, Cell]):
         return self._cells.ids
 
     def where(self, ids: Sequence[str] | NDArray[np.uint64]) -> NDArray[np.int64]:
-        """(k,) positions of cells by their ids, `ABSENT` where one was not asked for."""
+        """Return (k,) the positions of cells by their ids, `ABSENT` for cells that were not asked for."""
         return locate(ids if isinstance(ids, np.ndarray) else as_numbers(ids), self._sorted, self._order)
 
     def pairs(self, ids: Sequence[str]) -> list[Pair]:
-        """The pairs of cells that were asked for."""
+        """The pairs of the requested cells."""
         return [self.by_pair[i].pair for i in self.of[self.where(ids)].tolist()]
 
 
@@ -412,13 +413,14 @@ REBUILT_FROM = ["cell", "problem", "algorithm", "seed", "horizon", "spec", "stat
 
 
 def rebuild_manifest(folder: RunFolder) -> Manifest:
-    """`run.json` made again from the published cells, each of which says what it is (its `spec`).
+    """Rebuild `run.json` from the published cells, each of which stores its `spec`.
 
-    What was asked for and never played is not in it. Labels are titles, and parameters that a title does not name count
-    as the suite's.
+    Cells that were asked for and never played are missing from it. Labels are titles, and parameters that a title does
+    not name count as the suite's.
 
     Raises:
-        Misuse: no cells. DamagedRun: a file that cannot be read, or a cell that does not say what it is.
+        Misuse: no cells.
+        DamagedRun: a file cannot be read, or a cell lacks its spec.
     """
     pairs: dict[tuple[str, str], Pair] = {}
     seeds: dict[tuple[int, tuple[str, str]], set[int]] = {}
@@ -452,7 +454,7 @@ def rebuild_manifest(folder: RunFolder) -> Manifest:
 
 
 def cell_of_row(row: dict[str, Any], path: str) -> Cell:
-    """The cell of a published row. Raises `DamagedRun` where its id, its columns and its `spec` disagree."""
+    """Return the cell of a published row. Raises `DamagedRun` if its id, columns and `spec` disagree."""
     try:
         spec = json.loads(row["spec"])
         problem, algorithm = (_variant_of(spec[what], row[what]) for what in ("problem", "algorithm"))
@@ -466,7 +468,7 @@ def cell_of_row(row: dict[str, Any], path: str) -> Cell:
 
 
 def _variant_of(spec: dict[str, Any], title: str) -> Variant:
-    """The variant of a title; the parameters that the title names are those that were given."""
+    """Return the variant of a title; the parameters in the title are the given ones."""
     values = dict(spec["values"])
     named = re.findall(r"(?:\[|,)(\w+)=", title[len(spec["name"]) :])
     given = {name: values[name] for name in named if name in values}

@@ -1,4 +1,4 @@
-"""Where results come from: versions, commit, machine and threads of an invocation, and the CPU of a cell."""
+"""Provenance: versions, commit, machine and threads of a call, and the CPU of a cell."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ from cbobench.threads import THREAD_VARIABLES
 
 PACKAGES = ("cbobench", "numpy", "scipy", "pandas", "pyarrow", "ray")
 ROOT = Path(cbobench.__file__).parent
-SHOWN = 4  # kinds of CPU that a line names
+SHOWN = 4  # kinds of CPU named in a line
 
 
 def invocation(command: list[str]) -> dict[str, Any]:
-    """Provenance of one call of `cbobench run`."""
+    """Return the provenance of one call of `cbobench run`."""
     return {
         "at": datetime.now(UTC).isoformat(timespec="seconds"),
         "command": command,
@@ -49,7 +49,7 @@ def _version(name: str) -> str | None:
 
 
 def _git(*arguments: str) -> str | None:
-    """The answer of git in cbobench's own checkout, or None where it is installed without one."""
+    """Return the answer of git in cbobench's own checkout, or None if it is installed without one."""
     if not (ROOT.parent / ".git").exists():
         return None
     try:
@@ -61,15 +61,15 @@ def _git(*arguments: str) -> str | None:
 
 @cache
 def cpu_kind() -> str:
-    """The kind of this machine's CPU, as far as it decides how results are rounded.
+    """Return the kind of this machine's CPU, as far as it affects rounding.
 
-    That is its model, the kernel that NumPy's BLAS has chosen for it, and the widest instructions that NumPy uses.
+    It consists of the model, the kernel that NumPy's BLAS has chosen, and the widest instructions that NumPy uses.
     """
     return ", ".join(filter(None, (_model(), *_kernels(), _simd())))
 
 
 def rounding_note(cpus: Collection[str]) -> str:
-    """A warning on cells that were played on several kinds of CPU (see `cpu_kind`), or "" for one kind."""
+    """Return a warning about cells played on several kinds of CPU (see `cpu_kind`), or "" for one kind."""
     if len(cpus) < 2:
         return ""
     kinds = sorted(cpus)
@@ -78,7 +78,7 @@ def rounding_note(cpus: Collection[str]) -> str:
 
 
 def _model() -> str:
-    with suppress(OSError), Path("/proc/cpuinfo").open() as lines:  # no further than the first: there may be hundreds
+    with suppress(OSError), Path("/proc/cpuinfo").open() as lines:  # reads up to the first CPU: there may be hundreds
         for line in lines:
             if line.startswith("model name"):
                 return line.split(":", 1)[1].strip()
@@ -86,7 +86,7 @@ def _model() -> str:
 
 
 def _kernels() -> list[str]:
-    """Kernels of NumPy's own BLAS or, where it uses the system's, of all that are loaded."""
+    """Return the kernels of NumPy's own BLAS or, if it uses the system's, of all that are loaded."""
     from threadpoolctl import threadpool_info
 
     found = [library for library in threadpool_info() if library["user_api"] == "blas"]
@@ -96,7 +96,7 @@ def _kernels() -> list[str]:
 
 
 def _simd() -> str:
-    """The last of NumPy's targets that this CPU has; what `numpy.show_runtime` prints, which does not return it."""
+    """Return the last of NumPy's targets that this CPU has; `numpy.show_runtime` prints it but does not return it."""
     core = sys.modules.get("numpy._core._multiarray_umath") or sys.modules.get("numpy.core._multiarray_umath")
     targets = (*getattr(core, "__cpu_baseline__", ()), *getattr(core, "__cpu_dispatch__", ()))
     features = getattr(core, "__cpu_features__", {})

@@ -1,6 +1,6 @@
-"""What of a run is published: the row of each cell that counts, the state of every cell, and rows of rounds by cell.
+"""Queries of a run: the latest row of each cell, the state of every cell, and rows of rounds by cell.
 
-A run may have a million cells: they are columns here, not objects.
+A run may have a million cells, so they are columns here, not objects.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ COLUMNS = ["cell", "status", "error", "source", "libraries", "cpu", "attempt"]
 
 
 class Origin(NamedTuple):
-    """Code, libraries and CPU that played a cell; files of older versions do not say the CPU."""
+    """Code, libraries and CPU that played a cell; files of older versions lack the CPU."""
 
     source: str
     libraries: str
@@ -39,15 +39,15 @@ class Origin(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class PublishedCells:
-    """The rows that count: of each cell the latest attempt.
+    """The latest attempt of each published cell.
 
     Attributes:
         ids: (n,) as numbers, ascending.
         rows: (n,) their positions in the table.
-        table: every row that was read, whether it counts or not.
+        table: every row that was read, superseded ones included.
         task, origin: (rows of the table,) positions in `tasks` and `origins`.
         tasks: names of the files.
-        origins: what played.
+        origins: distinct origins.
         failed, attempt: (rows of the table,).
     """
 
@@ -65,21 +65,21 @@ class PublishedCells:
         return len(self.ids)
 
     def find(self, ids: NDArray[np.uint64]) -> NDArray[np.int64]:
-        """(k,) rows of cells, `ABSENT` where one is not published."""
+        """Return (k,) the rows of cells, `ABSENT` for unpublished ones."""
         return locate(ids, self.ids, self.rows)
 
     def has_origin(self, rows: NDArray[np.int64], holds: Callable[[Origin], bool]) -> NDArray[np.bool_]:
-        """(k,) whether a condition holds of the origin of some rows."""
+        """Return (k,) whether a condition holds for the origin of some rows."""
         known = np.array([holds(origin) for origin in self.origins], dtype=bool)
         return known[self.origin[rows]]
 
     def cpus(self, rows: NDArray[np.int64]) -> set[str]:
-        """The kinds of CPU that played some rows, as far as they are known."""
+        """Return the known kinds of CPU that played some rows."""
         kinds = [self.origins[i].cpu for i in np.flatnonzero(np.bincount(self.origin[rows])).tolist()]
         return {kind for kind in kinds if kind is not None}
 
     def by_task(self, cells: Iterable[str]) -> dict[str, list[str]]:
-        """Published cells by the file that holds them."""
+        """Group published cells by the file that holds them."""
         listed = list(cells)
         found: dict[str, list[str]] = {}
         for cell, task in zip(listed, self.task[self.find(as_numbers(listed))].tolist(), strict=True):
@@ -88,14 +88,14 @@ class PublishedCells:
 
 
 def read_published(folder: RunFolder, columns: list[str] | None = COLUMNS) -> PublishedCells:
-    """The row that counts of every published cell. A cell played twice counts once, by its latest attempt.
+    """Read the latest row of every published cell; a cell that was played twice counts once.
 
-    Cells are listed before rounds, and a task publishes its rounds before its cells: whatever is published meanwhile,
-    the rounds of every cell that was listed are there. Where files go meanwhile, because a shard replaces them (see
-    `results.compact`), the folder is read again.
+    Cells are listed before rounds, and a task publishes its rounds first. So the rounds of every listed cell exist,
+    whatever is published meanwhile. If files disappear because a shard replaces them (see `results.compact`), the
+    folder is read again.
 
     Args:
-        columns: to read, `COLUMNS` among them; None for all.
+        columns: to read, including `COLUMNS`; None for all.
 
     Raises:
         DamagedRun: a file of the run is truncated or foreign, or a task's rounds are missing.
@@ -123,7 +123,7 @@ def _read_published(folder: RunFolder, columns: list[str] | None) -> PublishedCe
                 known.add(name)
             except TruncatedFile:
                 if name in names:
-                    raise  # else its cells are played again, and it is written again
+                    raise  # otherwise its cells are played and written again
     table = pa.concat_tables(tables) if tables else schema("cells").empty_table()
     task = np.repeat(np.arange(len(tasks)), [len(table) for table in tables])
     origins: dict[Origin, int] = {}
@@ -133,7 +133,7 @@ def _read_published(folder: RunFolder, columns: list[str] | None) -> PublishedCe
         origin = np.array([origins.setdefault(one, len(origins)) for one in each], dtype=np.int64)
         if any(one.source is None or one.libraries is None for one in origins):
             raise ValueError("a cell without the code that played it")
-        attempt = np.array(table["attempt"].to_pylist(), dtype=np.int64)  # its own arrays would import pandas
+        attempt = np.array(table["attempt"].to_pylist(), dtype=np.int64)  # Arrow's own conversion would import pandas
         failed = np.array([state != "ok" for state in table["status"].to_pylist()], dtype=bool)
     except (ValueError, TypeError, pa.ArrowException) as error:
         raise DamagedRun(f"{folder.path('cells')} holds rows that cbobench did not write; {REPAIR}") from error
@@ -144,13 +144,13 @@ def _read_published(folder: RunFolder, columns: list[str] | None) -> PublishedCe
     found = PublishedCells(numbers[latest], latest, table, task, origin, tasks, [*origins], failed, attempt)
     for row in np.flatnonzero(bare):
         other = found.find(numbers[row : row + 1])[0]
-        if other == ABSENT or attempt[row] > attempt[other]:  # else a straggler of a call that died
+        if other == ABSENT or attempt[row] > attempt[other]:  # otherwise a late file of a call that died
             _refuse_bare(folder, tasks[task[row]])
     return found
 
 
 def _refuse_bare(folder: RunFolder, task: str) -> None:
-    """Raises `DamagedRun` for a task without rounds, or `FileGone` where its cells have gone, too."""
+    """Raise `DamagedRun` for a task without rounds, or `FileGone` if its cells have disappeared, too."""
     if not folder.exists(f"cells/{task}.parquet"):
         raise FileGone(f"cells/{task}.parquet is missing")
     raise DamagedRun(
@@ -163,9 +163,11 @@ def _refuse_bare(folder: RunFolder, task: str) -> None:
 class Status:
     """Cells of a run by state.
 
-    Of those that are done, `stale` ones were played by code that has changed since, `unchecked` ones by code that
-    cannot be imported here, `other` ones with other libraries than this machine's. `cpus`: the kinds of CPU that
-    played them, where they are known.
+    Attributes:
+        stale: done cells played by code that has changed since.
+        unchecked: done cells whose code cannot be imported here.
+        other: done cells played with other libraries than this machine's.
+        cpus: known kinds of CPU that played done cells.
     """
 
     done: Cells
@@ -181,7 +183,7 @@ class Status:
 
 
 def read_status(folder: RunFolder) -> tuple[Manifest, Status]:
-    """The state of every cell that was asked for, from the folder alone."""
+    """Return the state of every requested cell, from the folder alone."""
     manifest = Manifest.read(folder)
     found, freshness = read_published(folder), Freshness()
     by_pair: dict[str, list[PairCells]] = {name: [] for name in ("done", "stale", "missing", "unchecked", "other")}
@@ -213,7 +215,9 @@ _NUMBER = re.compile(r"-?\d+(?:\.\d+)?(?:e[-+]?\d+)?")
 
 
 class FailureCounts:
-    """Counts errors by kind: the cell, the round and other numbers apart. Thousands that fail alike are one line."""
+    """Counts errors by kind, ignoring the cell, the round and other numbers, so that thousands of equal failures are
+    one line.
+    """
 
     def __init__(self, errors: Iterable[str] = ()) -> None:
         self.counts: Counter[str] = Counter()
@@ -232,7 +236,7 @@ class FailureCounts:
         return self.counts.total()
 
     def __str__(self) -> str:
-        """How many failed, and of what, the commonest first: "12 failed: 10 x ValueError: no, 2 x timed out"."""
+        """Return the total and the commonest kinds: "12 failed: 10 x ValueError: no, 2 x timed out"."""
         words = []
         for kind, count in self.counts.most_common(SHOWN):
             text = _CELL.sub("", self.first[kind], count=1)
@@ -243,19 +247,19 @@ class FailureCounts:
         return f"{self.total:,} failed: {', '.join([*words, *more])}"
 
     def examples(self) -> list[str]:
-        """The first failure of each of the commonest kinds."""
+        """Return the first failure of each of the commonest kinds."""
         return [self.first[kind] for kind, _ in self.counts.most_common(SHOWN)]
 
 
 def select_cells(table: pa.Table, cells: list[str]) -> pa.Table:
-    """The rows of some cells."""
+    """Return the rows of some cells."""
     codes = cell_codes(table)
     kept = np.isin(codes.dictionary.to_numpy(zero_copy_only=False), cells)
     return table if kept.all() else table.filter(pa.array(kept[codes.indices.to_numpy()]))
 
 
 def sort_by_cell(table: pa.Table, order: dict[str, int]) -> list[tuple[int, pa.Table]]:
-    """The rows of a table by the cells' order and t, cut where cells of other tables may lie between."""
+    """Yield the rows of a table sorted by the cells' order and t, split where other tasks' cells may lie between."""
     ranks = cell_positions(table, order)
     index = np.lexsort((table["t"].to_numpy(), ranks))
     table, ranks = table.take(pa.array(index)), ranks[index]
@@ -265,14 +269,14 @@ def sort_by_cell(table: pa.Table, order: dict[str, int]) -> list[tuple[int, pa.T
 
 
 def cell_positions(table: pa.Table, known: dict[str, int]) -> NDArray[np.int64]:
-    """(rows,) the positions of the rows' cells, `ABSENT` where a cell has none."""
+    """Return (rows,) the positions of the rows' cells, `ABSENT` for unknown cells."""
     codes = cell_codes(table)
     found = np.array([known.get(cell, ABSENT) for cell in codes.dictionary.to_pylist()], dtype=np.int64)
     return found[codes.indices.to_numpy()]
 
 
 def cell_codes(table: pa.Table) -> pa.DictionaryArray:
-    """The cells of a table, as codes into their ids."""
+    """Return the cells of a table as codes into their ids."""
     column = table["cell"]
     if not pa.types.is_dictionary(column.type):
         return column.combine_chunks().dictionary_encode()

@@ -1,4 +1,4 @@
-"""The Parquet files of a run: their columns, footer and digest, and the writer that a task streams its rows into."""
+"""The Parquet files of a run: columns, footer and digest, and the writer for a task's rows."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _NUMBER, _NUMBERS, _YES, _COUNT = pa.float64(), pa.list_(pa.float64()), pa.bool_
 
 
 class Column(NamedTuple):
-    """A column: null where it does not apply (an algorithm without widths, functions that move)."""
+    """A column; null where it does not apply (an algorithm without widths, functions that move)."""
 
     name: str
     type: pa.DataType
@@ -73,7 +73,7 @@ AUDIT_COLUMNS: tuple[Column, ...] = (
 
 
 def refuse_version(path: str, given: object) -> None:
-    """Raises `DamagedRun` where a file has another schema version than this cbobench reads."""
+    """Raise `DamagedRun` if a file has a schema version that this cbobench does not read."""
     if given != SCHEMA_VERSION:
         raise DamagedRun(
             f"{path} has schema version {show(given)}, this cbobench reads {SCHEMA_VERSION}; "
@@ -82,12 +82,12 @@ def refuse_version(path: str, given: object) -> None:
 
 
 def required_columns(kind: str) -> set[str]:
-    """Columns that every file has: the metrics depend on the version that wrote it."""
+    """Return the columns that every file has; metrics depend on the version that wrote it."""
     return set(schema(kind).names) - set(METRICS) - ADDED_COLUMNS
 
 
 def schema(kind: str) -> pa.Schema:
-    """The columns of "rounds", "cells" or "audit". Problem and algorithm are titles as they were spelt when played."""
+    """Return the columns of "rounds", "cells" or "audit". Problem and algorithm are titles, spelt as when played."""
     return _schema(kind, tuple(METRICS))
 
 
@@ -145,7 +145,7 @@ def _schema(kind: str, measured: tuple[str, ...]) -> pa.Schema:
 
 
 def make_footer(kind: str, task: str, cells: list[str], rows: int, attempt: int, **more: Any) -> dict[bytes, bytes]:
-    """Schema metadata that identifies a file and announces its digest; `more` holds the fields of shards."""
+    """Return schema metadata that identifies a file and announces its digest; `more` holds the fields of shards."""
     content = {
         "schema": SCHEMA_VERSION, "kind": kind, "task": task, "cells": cells, "rows": rows, "attempt": attempt,
         "digest": True,
@@ -172,7 +172,7 @@ class _HashingSink:
 
 
 class TableWriter(pq.ParquetWriter):  # type: ignore[misc]
-    """Writes rounds, cells or audit into an open sink, and the digest of its rows and footer into the file."""
+    """Writes rounds, cells or audit into an open sink, and a digest of rows and footer into the file."""
 
     def __init__(self, sink: Any, kind: str, metadata: dict[bytes, bytes]) -> None:
         columns = schema(kind).with_metadata(metadata)
@@ -188,7 +188,7 @@ class TableWriter(pq.ParquetWriter):  # type: ignore[misc]
 
 
 def digest_matches(source: Any, metadata: dict[bytes, bytes]) -> bool:
-    """Whether the bytes of a file's rows and its footer have the digest that the writer stored.
+    """Return whether a file's rows and footer have the stored digest.
 
     Args:
         source: the open file.

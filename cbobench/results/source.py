@@ -1,16 +1,16 @@
-"""Which code a cell's result depends on: a hash over the definitions that its pair and the round loop reach.
+"""Hashes the code that a cell's result depends on: the definitions that its pair and the round loop reach.
 
-A definition is a function, a class or an assignment at the top of a module. What it names is looked up as Python would:
-in its module, through imports, in other modules. A hash holds what a definition says and what its names mean, not where
-it stands: a definition may move to another file. Comments, docstrings, layout and the annotations of plain functions
-change nothing.
+A definition is a function, a class or an assignment at the top of a module. Its names are resolved as Python would: in
+its module, through imports, in other modules. The hash covers the content of definitions and the meaning of their
+names, not their place, so a definition may move to another file. Comments, docstrings, layout and the annotations of
+plain functions do not count.
 
-A module counts whole where names do not tell what it does: it runs statements when it is imported, binds a name twice,
-takes a star, or looks names up itself (`definitions.DYNAMIC`). Every module that is imported counts for what its import
-may do: modules that count whole, and assignments that call something. What is installed from elsewhere counts by its
-names, and NumPy and SciPy by their versions (`libraries`). What is imported by a name that is computed is not seen.
+A module counts whole if its names do not tell what it does: it runs statements on import, binds a name twice, imports a
+star, or looks names up itself (`definitions.DYNAMIC`). Every imported module counts for what its import may do: modules
+that count whole, and assignments that call something. Installed packages count by their names, and NumPy and SciPy by
+their versions (`libraries`). Imports by a computed name are not seen.
 
-Each metric has a hash of its own behind the pair's: a metric that is added is a missing column, not another result.
+Each metric has a hash of its own behind the pair's, so that an added metric is a missing column, not another result.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ Key = tuple[str, str]
 
 @cache
 def source_hash(problem: str, algorithm: str) -> str:
-    """Hash of the code behind the cells of a pair, as it is on disk (see `look_again`): the pair's, then the metrics'.
+    """Return the hash of the code behind a pair's cells, as it is on disk: the pair's, then the metrics'.
 
     Args:
         problem, algorithm: registered names or import paths.
@@ -58,22 +58,22 @@ def source_hash(problem: str, algorithm: str) -> str:
 
 
 def is_same_code(made: str, now: str) -> bool:
-    """Whether a cell's hash is that of today's code, which may have more metrics."""
+    """Return whether a cell's hash matches today's code, which may have more metrics."""
     (pair, _, metrics), (todays_pair, _, todays) = made.partition("-"), now.partition("-")
     known = {todays[i : i + 6] for i in range(0, len(todays), 6)}
     return pair == todays_pair and all(metrics[i : i + 6] in known for i in range(0, len(metrics), 6))
 
 
 def closure(problem: str, algorithm: str) -> dict[str, Path]:
-    """Files by name of the modules that are imported where a pair is played."""
+    """Return the files, by module name, that playing a pair imports."""
     code, starts = _starts(problem, algorithm)
     return {name: code.modules[name].path for module, _ in starts for name in code.imported(module)}
 
 
 def refuse_edits(problem: str, algorithm: str) -> None:
-    """Raises `Misuse` where this process has loaded code of a pair that has changed on disk since it was first seen.
+    """Raise `Misuse` if code of a pair has changed on disk since this process loaded it.
 
-    The results of the old code would carry the hash of the new one.
+    Otherwise, results of the old code would carry the hash of the new code.
     """
     code, starts = _starts(problem, algorithm)
     for module, name in sorted({key for start in starts for key in code.reach(start)}):
@@ -86,18 +86,18 @@ _first_seen: dict[tuple[Path, str], str] = {}
 
 
 def look_again() -> None:
-    """Read files again that have changed on disk, in a process that outlives an edit (a notebook)."""
+    """Read changed files again, in a process that outlives an edit (a notebook)."""
     for cached in (source_hash, _code, top_level):
         cached.cache_clear()
 
 
 def code_hash(path: Path) -> str:
-    """Hash of all the code in a file."""
+    """Return the hash of all code in a file."""
     return parse(path, path.stem).definition(WHOLE).digest
 
 
 def libraries(algorithm: str | None = None) -> str:
-    """The libraries whose versions may round a result differently; a mark of its own beside the source's.
+    """Return the versions of libraries that may round a result differently; stored beside the source hash.
 
     Args:
         algorithm: registered name or import path of one that may need libraries of its own.
@@ -107,7 +107,7 @@ def libraries(algorithm: str | None = None) -> str:
 
 @cache
 def versions(names: tuple[str, ...]) -> str:
-    """The versions that are installed, as in `numpy 2.0.0, scipy 1.14.0`."""
+    """Return the installed versions, as in `numpy 2.0.0, scipy 1.14.0`."""
     from importlib.metadata import PackageNotFoundError, version
 
     def installed(name: str) -> str:
@@ -120,12 +120,14 @@ def versions(names: tuple[str, ...]) -> str:
 
 
 def other_versions(made: str) -> bool:
-    """Whether what `libraries` said of some code, here or elsewhere, is not what is installed here."""
+    """Return whether the result of `libraries`, made here or elsewhere, differs from the installed versions."""
     return made != versions(tuple(word.split(" ")[0] for word in made.split(", ")))
 
 
 def _starts(problem: str, algorithm: str) -> tuple[Code, list[Key]]:
-    """The code that counts for a pair, and where it begins: both classes, their bases, import paths, the round loop."""
+    """Return the code that counts for a pair, and its entry points: both classes, their bases, import paths, the round
+    loop.
+    """
     found = [(f"{PACKAGE}.{module}", name) for module, name in LOOP]
     for registry, name in ((PROBLEMS, problem), (ALGORITHMS, algorithm)):
         found += [(base.__module__, base.__qualname__.split(".")[0]) for base in registry.get(name).__mro__]
@@ -136,7 +138,7 @@ def _starts(problem: str, algorithm: str) -> tuple[Code, list[Key]]:
 
 
 class Code:
-    """The modules whose code counts: cbobench's, a user's, and those of some installed packages.
+    """The modules whose code counts: cbobench's, the user's, and those of some installed packages.
 
     Args:
         families: names of those packages.
@@ -152,7 +154,7 @@ class Code:
         self.reach_on_import = cache(self._reach_on_import)
 
     def module(self, name: str) -> Module | None:
-        """A module whose code counts; None of another, or of what is no module."""
+        """Return a module whose code counts; None for other modules and other names."""
         if name not in self._files:
             path = self._files[name] = self._file(name)
             if path is not None:
@@ -171,7 +173,7 @@ class Code:
         return file
 
     def _imported(self, start: str) -> frozenset[str]:
-        """A module, the packages that hold it, and all modules that they import, directly or not."""
+        """Return a module, its packages, and all modules that they import, directly or not."""
         found: set[str] = set()
         waiting = with_parents(start)
         while waiting:
@@ -182,14 +184,14 @@ class Code:
         return frozenset(found)
 
     def _starred(self, name: str) -> list[str]:
-        """What `from name import *` may import: the module, and those that it holds."""
+        """Return what `from name import *` may import: the module and its submodules."""
         module = self.module(name)
         paths = module.path.parent.glob("*.py") if module is not None and module.path.name == "__init__.py" else ()
         names = [name, *(f"{name}.{path.stem}" for path in sorted(paths) if path.stem != "__init__")]
         return [name for name in names if self.module(name) is not None]
 
     def _run_on_import(self, name: str) -> Iterator[Key]:
-        """What of a module may have an effect although nothing names it."""
+        """Yield the definitions of a module that may have an effect without being named."""
         module = self.modules[name]
         if module.whole:
             yield name, WHOLE
@@ -203,12 +205,12 @@ class Code:
                 yield name, one
 
     def _keys(self, module: Module, expressions: list[ast.expr]) -> set[Key]:
-        """Definitions that expressions name."""
+        """Return the definitions that expressions name."""
         names = {name for expression in expressions for name in define(expression).names}
         return {key for name in names for key in self.meaning(module, name) if not isinstance(key, str)}
 
     def resolve(self, dotted: str, seen: frozenset[str] = frozenset()) -> set[Key | str]:
-        """What a full dotted name means: definitions whose code counts, or the name itself."""
+        """Return the meaning of a full dotted name: definitions whose code counts, or the name itself."""
         parts = dotted.split(".")
         for cut in range(len(parts), 0, -1):
             module = self.module(".".join(parts[:cut]))
@@ -219,7 +221,7 @@ class Code:
         return {dotted}
 
     def meaning(self, module: Module, name: tuple[str, ...], seen: frozenset[str] = frozenset()) -> set[Key | str]:
-        """What a dotted name means in a module; nothing where it is local or built in."""
+        """Return the meaning of a dotted name in a module; an empty set for local and built-in names."""
         first = name[0]
         found: set[Key | str] = {(module.name, first)} if first in module.nodes else set()
         for target in module.imports.get(first, set()) - seen:
@@ -227,7 +229,7 @@ class Code:
         return found
 
     def _reach(self, start: Key) -> frozenset[Key]:
-        """What a name stands for, what importing its module runs, and all that these name, directly or not."""
+        """Return the definitions behind a name, those that importing its module runs, and all that they reach."""
         named = self._follow(self._starting(start))
         return named.union(*(self.reach_on_import(name) for name in self.imported(start[0])))
 
@@ -247,7 +249,7 @@ class Code:
         return frozenset(found)
 
     def hash_of(self, starts: Iterable[Key]) -> str:
-        """Hash of all that is reached."""
+        """Hash all that the entry points reach."""
         begun = [f"start {self._look(key)[0]}" for start in starts for key in self._starting(start)]
         return self._hash({key for start in starts for key in self.reach(start)}, begun)
 
@@ -267,7 +269,7 @@ class Code:
         return self.modules[key[0]].definition(key[1])
 
     def _look(self, key: Key) -> tuple[str, list[Key]]:
-        """Hash of a definition with what its names mean, and the definitions among that."""
+        """Return the hash of a definition with the meaning of its names, and the definitions among that."""
         if key not in self._looked:
             self._looked[key] = self._describe(key, self.modules[key[0]], self.definition(key))
         return self._looked[key]
@@ -288,7 +290,7 @@ class Code:
         return sha256([definition.digest, *sorted(lines)]), named
 
     def _registered(self, key: Key, name: tuple[str, ...], target: Key) -> list[Key]:
-        """All modules of a registry that a user's code looks something up in."""
+        """Return all modules of a registry in which a user's code looks something up."""
         if target not in REGISTRIES or name[-1] == "register" or key[0].split(".")[0] == PACKAGE:
             return []
         return [(module, WHOLE) for package in REGISTRIES[target].packages for module in self._starred(package)]
@@ -299,7 +301,7 @@ _code = cache(Code)
 
 @cache
 def top_level(name: str) -> tuple[Path | None, tuple[Path, ...]]:
-    """The file of a top-level module, and the folders of its submodules; neither for what is built in, or in a zip."""
+    """Return the file of a top-level module and the folders of its submodules; none for built-in or zipped ones."""
     try:
         module = sys.modules.get(name)
         spec: ModuleSpec | None = find_spec(name) if module is None else module.__spec__
@@ -319,6 +321,6 @@ def _places(top: str) -> list[Path]:
 
 @cache
 def _is_installed(path: Path) -> bool:
-    """Whether a path lies with the standard library, or with installed packages."""
+    """Return whether a path belongs to the standard library or to installed packages."""
     places = [sysconfig.get_path(kind) for kind in ("stdlib", "platstdlib", "purelib", "platlib")]
     return any(path.is_relative_to(place) for place in places) or bool({*path.parts} & SITES)

@@ -1,7 +1,7 @@
-"""The one place that decides whether a result is stale: `status`, tables, `run --again stale` and reports ask it.
+"""Decides whether a result is stale, for `status`, tables, `run --again stale` and reports.
 
-Nothing is imported because a run folder names it: a user's module is looked at where this process has imported it for
-a reason of its own (the suite that it plays, a notebook's import), or was asked to (`import_named`).
+Nothing is imported because a run folder names it. A user's module is only examined if this process has imported it for
+another reason (the suite that it plays, a notebook's import), or was asked to (`import_named`).
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from cbobench.suite.cells import Pair
 
 
 class Made(Protocol):
-    """What a published cell says of the code that played it."""
+    """The code and libraries that a published cell names."""
 
     @property
     def source(self) -> str: ...
@@ -31,17 +31,17 @@ class Made(Protocol):
 
 
 def _at_hand(name: str) -> bool:
-    """Whether a class can be looked at without importing anything of a user's."""
+    """Return whether a class can be examined without importing the user's code."""
     return ":" not in name or name.partition(":")[0] in sys.modules
 
 
 def registered_names() -> set[str]:
-    """Names of all problems and algorithms of this cbobench."""
+    """Return the names of all problems and algorithms of this cbobench."""
     return {*PROBLEMS.names(), *ALGORITHMS.names()}
 
 
 def import_named(pairs: Iterable[Pair]) -> None:
-    """Import the modules that pairs name, as far as that is possible: what `--imports` of the reading commands does."""
+    """Import the modules that pairs name, as far as possible (`--imports` of the reading commands)."""
     for name in sorted({name for pair in pairs for name in (pair.problem.name, pair.algorithm.name)}):
         with suppress(CbobenchError):
             if not _at_hand(name):
@@ -49,14 +49,14 @@ def import_named(pairs: Iterable[Pair]) -> None:
 
 
 class Freshness:
-    """Compares published cells with the code at hand; looks at the code of a pair once."""
+    """Compares published cells with the present code; examines the code of a pair once."""
 
     def __init__(self) -> None:
         look_again()
         self._current: dict[tuple[str, str], str | None] = {}
 
     def current(self, pair: Pair) -> str | None:
-        """Hash of the code that would play a pair now; None where it is not at hand (a user's module, not imported)."""
+        """Return the hash of the code that would play a pair now; None for a user's module that is not imported."""
         names = pair.problem.name, pair.algorithm.name
         if names not in self._current:
             try:
@@ -66,14 +66,14 @@ class Freshness:
         return self._current[names]
 
     def stale(self, pair: Pair, made: Made) -> bool:
-        """Whether the code that played a cell has changed since."""
+        """Return whether the code that played a cell has changed since."""
         now = self.current(pair)
         return now is not None and not is_same_code(made.source, now)
 
     def unknown(self, pair: Pair) -> bool:
-        """Whether the code that would play a pair cannot be looked at, so that nothing is known of its freshness."""
+        """Return whether the code that would play a pair cannot be examined."""
         return self.current(pair) is None
 
     def other_libraries(self, made: Made) -> bool:
-        """Whether other libraries played a cell: its bits may differ, but it is not stale for that."""
+        """Return whether other libraries played a cell: its bits may differ, but it is not stale."""
         return other_versions(made.libraries)

@@ -1,7 +1,7 @@
-"""Calls to a file system that may be away for a while: retries, their errors, and local files that appear whole.
+"""Calls to a file system that may be away for a while: retries, errors, and atomic local files.
 
-A call is retried with growing, jittered pauses for as long as `CBOBENCH_STORE_PATIENCE` says (seconds; 300 by
-default). What no waiting mends (no such file, no permission, a full disk) is raised at once.
+A call is retried with growing, jittered pauses for `CBOBENCH_STORE_PATIENCE` seconds (300 by default). Final errors (no
+such file, no permission, a full disk) are raised at once.
 """
 
 from __future__ import annotations
@@ -26,10 +26,10 @@ from cbobench.errors import CbobenchError, Misuse, mask_secrets
 RETRY_VARIABLE = "CBOBENCH_STORE_PATIENCE"
 DEFAULT_RETRY_SECONDS = 300.0
 FIRST_PAUSE, LONGEST_PAUSE = 0.1, 20.0  # seconds
-REPORT_AFTER = 5.0  # seconds of pauses
+REPORT_AFTER = 5.0  # seconds of waiting, after which the retries are reported
 FINAL = (FileNotFoundError, NotADirectoryError, IsADirectoryError, FileExistsError, PermissionError)
 FINAL_WORDS = ("ACCESS_DENIED", "NO_SUCH_BUCKET", "INVALID_ACCESS_KEY", "SIGNATURE_DOES_NOT_MATCH", "NOT FOUND")
-GONE_WORDS = ("NO_SUCH_KEY", "NOSUCHKEY", "NO SUCH OBJECT")  # of an object that was there when it was opened
+GONE_WORDS = ("NO_SUCH_KEY", "NOSUCHKEY", "NO SUCH OBJECT")  # the object disappeared after it was opened
 TRANSIENT = {errno.ESTALE, errno.ETIMEDOUT, errno.EAGAIN, errno.EBUSY, errno.EREMOTEIO}  # of network file systems
 
 JITTER = random.SystemRandom()  # independent of every seeded stream
@@ -38,11 +38,11 @@ T = TypeVar("T")
 
 
 class StoreFailure(CbobenchError):
-    """A run folder cannot be reached, or cannot be written (exit code 1). What is complete in it stays."""
+    """A run folder cannot be reached or written (exit code 1). Complete files stay."""
 
 
 def retry_seconds() -> float:
-    """Seconds for which a store may be away."""
+    """Return the seconds for which a store may be away."""
     given = os.environ.get(RETRY_VARIABLE, "")
     try:
         seconds = float(given) if given else DEFAULT_RETRY_SECONDS
@@ -54,7 +54,7 @@ def retry_seconds() -> float:
 
 
 def is_transient(error: OSError, remote: bool) -> bool:
-    """Whether a retry may succeed."""
+    """Return whether a retry may succeed."""
     if isinstance(error, FINAL):
         return False
     if not remote:
@@ -63,11 +63,12 @@ def is_transient(error: OSError, remote: bool) -> bool:
 
 
 def retry(call: Callable[[], T], where: str, remote: bool) -> T:
-    """The result of a call to a store, retried while its errors are transient.
+    """Return the result of a call to a store, retried while its errors are transient.
 
     Raises:
-        StoreFailure: the store stayed away for too long. FileNotFoundError: the object was removed meanwhile.
-        OSError: an error that is not transient, as it came.
+        StoreFailure: the store stayed away for too long.
+        FileNotFoundError: the object was removed meanwhile.
+        OSError: an error that is not transient, unchanged.
     """
     deadline, pause, waited, reported = time.monotonic() + retry_seconds(), FIRST_PAUSE, 0.0, False
     while True:
@@ -90,13 +91,13 @@ def retry(call: Callable[[], T], where: str, remote: bool) -> T:
 
 
 def store_failure(what: str, where: str, error: BaseException) -> StoreFailure:
-    """The error that says in one line what failed and what to do."""
+    """Return the error that says in one line what failed and what to do."""
     return StoreFailure(f"cannot {what} {where}: {first_line(error)}; when that is mended the same command resumes")
 
 
 @contextmanager
 def writing(where: str) -> Iterator[None]:
-    """Turns an `OSError` within into a `StoreFailure`."""
+    """Turn an `OSError` inside the block into a `StoreFailure`."""
     try:
         yield
     except OSError as error:
@@ -104,7 +105,7 @@ def writing(where: str) -> Iterator[None]:
 
 
 def first_line(error: BaseException) -> str:
-    """The first line of an error's message, without secrets."""
+    """Return the first line of an error's message, without secrets."""
     if isinstance(error, OSError) and error.strerror and error.errno in errno.errorcode:
         return mask_secrets(error.strerror.splitlines()[0])
     return mask_secrets(str(error).splitlines()[0]) if str(error) else type(error).__name__
@@ -112,7 +113,7 @@ def first_line(error: BaseException) -> str:
 
 @cache
 def machine_id() -> str:
-    """A name of this machine, or container: where it is the same, process ids mean the same."""
+    """Return an id of this machine or container; equal ids mean that process ids are comparable."""
     host = re.sub(r"[^A-Za-z0-9-]+", "_", platform.node())[:40] or "host"
     marks = [host]
     with suppress(OSError):
@@ -121,7 +122,7 @@ def machine_id() -> str:
 
 
 def process_start(pid: int) -> str:
-    """When a process of this machine started, or "" if there is none (or a zombie)."""
+    """Return when a process of this machine started, or "" for none or a zombie."""
     try:
         state, *rest = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
     except OSError:
@@ -130,7 +131,7 @@ def process_start(pid: int) -> str:
 
 
 class AtomicFile(io.BufferedWriter):
-    """A local file that is published whole or not at all: it has a temporary name until `publish`.
+    """A local file that is published whole or not at all. It has a temporary name until `publish`.
 
     Its errors are the store's, not those of the cell whose rounds are written.
 
@@ -147,7 +148,7 @@ class AtomicFile(io.BufferedWriter):
         self.temporary = target.parent / f".{target.name}.{machine_id()}.{os.getpid()}.{time.monotonic_ns()}.tmp"
 
     def open(self) -> None:
-        """Create the file. The caller discards it whatever is raised: a signal may come before the next line."""
+        """Create the file. The caller discards it after any exception: a signal may come before the next line."""
         with writing(self.where):
             super().__init__(io.FileIO(self.temporary, "w"))
 
@@ -156,7 +157,7 @@ class AtomicFile(io.BufferedWriter):
             return super().write(data)
 
     def publish(self) -> None:
-        """Give the file its name."""
+        """Rename the file to its final name."""
         with writing(self.where):
             self.flush()
             os.fsync(self.fileno())
@@ -165,7 +166,7 @@ class AtomicFile(io.BufferedWriter):
 
     def discard(self) -> None:
         """Remove the file if it is not published."""
-        with suppress(OSError, ValueError):  # it was not opened
+        with suppress(OSError, ValueError):  # not opened
             self.close()
         with suppress(OSError):
             self.temporary.unlink()

@@ -1,9 +1,8 @@
-"""Checks that every file of a run is whole: names all damaged ones at once, and moves them away when asked.
+"""Checks every file of a run, names all damaged ones, and moves them away on request.
 
-Each file is read to its last byte (pages have checksums), and compared with its footer, with the cells that the run
-asked for, and with the other files of its task: the last round of each cell has the values of its row. Then the digest
-is checked that the file holds. (Files of older versions have no checksums or digests, and pass without.) A digest finds
-accidents: whoever means to change a file can sign it again.
+Each file is read to its last byte (pages have checksums) and compared with its footer, with the requested cells, and
+with the other files of its task: the last round of each cell must have the values of its row. Then its digest is
+checked. Files of older versions have no checksums or digests, and pass without. A digest finds accidents, not forgery.
 """
 
 from __future__ import annotations
@@ -38,7 +37,7 @@ SHARED_METRICS = [name for name in METRICS if not name.startswith("recommended_"
 
 @dataclass(frozen=True)
 class Damage:
-    """A file of a run that is not what it should be, by its path in the run, and why."""
+    """A damaged file of a run: its path in the run, and the reason."""
 
     file: str
     why: str
@@ -46,17 +45,17 @@ class Damage:
 
 @dataclass
 class Verification:
-    """What `verify` finds.
+    """The findings of `verify`.
 
     Attributes:
-        files: how many were read.
-        damaged: those that are not what they should be.
-        orphans: tasks with rounds and without cells: their worker was ended in between, or is about to publish them.
-        stragglers: tasks with cells and without rounds, whose cells other tasks have published, too: of a worker that
-            outlived its call, and whose rounds were taken for leftovers. They do not count.
-        twice: how many cells are published by several tasks with the same attempt, and the same results.
-        cells, expected: published cells that are whole, and cells of the run (None: there is no manifest).
-        unsigned: how many files hold no digest, as those of older versions: changed values may pass there.
+        files: number of files read.
+        damaged: damaged files.
+        orphans: tasks with rounds and without cells: their worker died in between, or is about to publish them.
+        late: tasks with cells but without rounds, whose cells other tasks have published too. Their worker outlived its
+            call, and its rounds were removed as leftovers. They do not count.
+        twice: number of cells published by several tasks with the same attempt and the same results.
+        cells, expected: whole published cells, and requested cells (None without a manifest).
+        bare: number of files without a digest, of older versions; changed values may pass there.
     """
 
     files: int = 0
@@ -80,14 +79,16 @@ Rows = dict[str, dict[str, Any]]
 
 
 def verify(folder: RunFolder) -> Verification:
-    """Read all files of a run. Files that are published meanwhile are left out.
+    """Read all files of a run. Files published meanwhile are left out.
 
     Raises:
-        Misuse: no run there. StoreFailure: it cannot be reached.
+        Misuse: no run there.
+        StoreFailure: it cannot be reached.
     """
     found = Verification()
     manifest = _check_manifest(folder, found)
-    tasks = {kind: folder.names(kind) for kind in ("cells", "audit", "rounds")}  # in this order no task is half listed
+    # In this order, every listed task is complete.
+    tasks = {kind: folder.names(kind) for kind in ("cells", "audit", "rounds")}
     results: dict[tuple[str, int], tuple[str, Any]] = {}
     whole: dict[str, int] = {}
     without_rounds: dict[str, Rows] = {}
@@ -131,7 +132,7 @@ def verify(folder: RunFolder) -> Verification:
 
 
 def _check_manifest(folder: RunFolder, found: Verification) -> Manifest | None:
-    """The run's manifest, if it is whole; cells are not judged by one that has changed."""
+    """Return the run's manifest if it is whole; a changed one is not used to judge cells."""
     calls = folder.calls(CALLS)
     known = {f"{CALLS}/{name}.json": {name} for name in calls}
     if folder.exists(FILE) or not (calls or any(folder.names(kind) for kind in KINDS)):
@@ -157,7 +158,7 @@ def _check_manifest(folder: RunFolder, found: Verification) -> Manifest | None:
 
 
 def _check_file(folder: RunFolder, found: Verification, kind: str, task: str, manifest: Manifest | None) -> Rows | None:
-    """A row of each cell of a file, or None where it is damaged or gone."""
+    """Return a row of each cell of a file, or None if it is damaged or gone."""
     file = f"{kind}/{task}.parquet"
     try:
         rows, unsigned = _read_checked(folder, kind, task, manifest)
@@ -173,7 +174,7 @@ def _check_file(folder: RunFolder, found: Verification, kind: str, task: str, ma
 
 
 def _read_checked(folder: RunFolder, kind: str, task: str, manifest: Manifest | None) -> tuple[Rows, bool]:
-    """A row of each cell of a file, and whether the file is without a digest. Raises `DamagedRun`."""
+    """Return a row of each cell of a file, and whether the file lacks a digest. Raises `DamagedRun`."""
     footer = folder.footer(kind, task)
     if kind == "rounds":
         rows = _last_rounds(folder.row_groups(kind, task))
@@ -202,7 +203,7 @@ def _read_checked(folder: RunFolder, kind: str, task: str, manifest: Manifest | 
 
 
 def _last_rounds(groups: Iterator[pa.Table]) -> Rows:
-    """The last recorded round of each cell, and the number of recorded rounds."""
+    """Return the last recorded round of each cell, and the number of recorded rounds."""
     rows: Rows = {}
     for part in groups:
         for name in ALWAYS_FINITE:
@@ -230,7 +231,7 @@ def _last_rounds(groups: Iterator[pa.Table]) -> Rows:
 
 
 def _disagree(cells: Rows, rounds: Rows) -> str | None:
-    """Why a task's rounds are not those of its cells, or None."""
+    """Return why a task's rounds do not match its cells, or None."""
     if {*cells} != {*rounds}:
         return "its rounds are of other cells"
     for cell, row in cells.items():
@@ -247,16 +248,16 @@ def _same(one: tuple[Any, ...], other: tuple[Any, ...]) -> bool:
 
 
 def repair(folder: RunFolder, found: Verification) -> list[str]:
-    """Move what is damaged, with the other files of its task, into `quarantine/`, and make a lost run.json again.
+    """Move damaged files and the other files of their tasks into `quarantine/`, and rebuild a lost run.json.
 
-    Nothing is deleted; the next run plays the cells again. No call can begin meanwhile, and cells that one has played
-    since the run was verified stay.
+    Nothing is deleted; the next run plays the cells again. No call can begin meanwhile, and cells played since the
+    verification stay.
 
     Returns:
         The files that were moved.
 
     Raises:
-        Misuse: someone plays into the folder.
+        Misuse: another call plays into the folder.
     """
     refuse_played(folder, "repair it")
     if not found.damaged:
@@ -267,7 +268,7 @@ def repair(folder: RunFolder, found: Verification) -> list[str]:
 
 
 def _asked_for(folder: RunFolder) -> Cells:
-    """All cells of the run; none where neither manifest nor cells can be read, for then no call can begin."""
+    """Return all cells of the run; none if neither manifest nor cells can be read, because then no call can begin."""
     with suppress(DamagedRun, Misuse):
         manifest = Manifest.read(folder) if Manifest.exists(folder) else rebuild_manifest(folder)
         return Cells(manifest.cells.by_pair)
@@ -281,13 +282,13 @@ def _quarantine(folder: RunFolder, found: Verification) -> list[str]:
     for file in moved:
         folder.move(file, _free(folder, f"{QUARANTINE}/{file}"))
     if manifests:
-        with suppress(Misuse):  # no cell is left to rebuild it from: the next call begins anew
+        with suppress(Misuse):  # no cell is left to rebuild it from; the next call starts afresh
             (Manifest.read(folder) if Manifest.exists(folder) else rebuild_manifest(folder)).write(folder)
     return moved
 
 
 def _free(folder: RunFolder, name: str) -> str:
-    """A name that is free: the given one, or with the first number behind it."""
+    """Return a free name: the given one, or with the first free number appended."""
     tries = 0
     while folder.exists(f"{name}.{tries}" if tries else name):
         tries += 1

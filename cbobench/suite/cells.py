@@ -39,20 +39,20 @@ class Pair:
 
     @property
     def label(self) -> str:
-        """Short names of problem and algorithm, for messages."""
+        """Both labels, for messages."""
         return f"{self.problem.brief} / {self.algorithm.brief}"
 
     def spec(self, horizon: int, seed: int | str) -> str:
-        """What fixes a cell, as canonical JSON."""
+        """Return what identifies a cell, as canonical JSON."""
         return f'{{"algorithm":{self.algorithm.key},"horizon":{horizon},"problem":{self.problem.key},"seed":{seed}}}'
 
     @cached_property
     def key(self) -> tuple[str, str]:
-        """Equal for pairs with equal results, whatever their labels."""
+        """Equal for pairs that play the same, whatever their spelling."""
         return self.problem.key, self.algorithm.key
 
     def matches(self, pattern: str | None) -> bool:
-        """Whether a glob with * and ? matches the pair, its problem or its algorithm. Brackets match literally.
+        """Return whether a glob with * and ? matches; brackets are literal, because titles hold them.
 
         Args:
             pattern: "problem/algorithm", or one of them, each by title, name or label; None matches all.
@@ -80,7 +80,7 @@ class Cell:
 
     @property
     def spec(self) -> str:
-        """What fixes the cell, as canonical JSON."""
+        """What identifies the cell, as canonical JSON."""
         return self.pair.spec(self.horizon, self.seed)
 
     def __str__(self) -> str:
@@ -107,12 +107,12 @@ class PairCells:
         return len(self.seeds)
 
     def cell(self, i: int) -> Cell:
-        """The cell at an index."""
+        """Return one of them."""
         return Cell(self.pair, self.horizon, int(self.seeds[i]))
 
     @cached_property
     def ids(self) -> NDArray[np.uint64]:
-        """(n,) the cells' ids as numbers (see `as_numbers`); the common prefix is hashed once."""
+        """(n,) the cells' ids as numbers (see `as_numbers`); their common part is hashed once."""
         head = hashlib.sha256(self.pair.spec(self.horizon, "")[:-1].encode())
         digests = []
         for seed in self.seeds:
@@ -122,7 +122,7 @@ class PairCells:
         return np.frombuffer(b"".join(digests), ">u8").astype(np.uint64)
 
     def only(self, wanted: NDArray[Any]) -> PairCells:
-        """The cells at some indices, or under a mask."""
+        """Return some of them, by indices or by a mask."""
         seeds = np.asarray(self.seeds, dtype=np.int64)[wanted]
         part = replace(self, seeds=seeds)
         if "ids" in self.__dict__:
@@ -132,10 +132,10 @@ class PairCells:
 
 @dataclass(frozen=True, eq=False)
 class Cells(Sequence[Cell]):
-    """Cells in order. A cell is made on access, so that a million of them take the memory of their seeds.
+    """Cells in order, each made on request, so that a million cells need only the memory of their seeds.
 
     Attributes:
-        by_pair: pair by pair.
+        pair_cells: the cells of each pair.
     """
 
     by_pair: tuple[PairCells, ...] = ()
@@ -166,23 +166,23 @@ class Cells(Sequence[Cell]):
 
     @cached_property
     def ids(self) -> NDArray[np.uint64]:
-        """(n,) the ids of all cells as numbers."""
+        """(n,) their ids as numbers."""
         return np.concatenate([np.empty(0, np.uint64), *(pair_cells.ids for pair_cells in self.by_pair)])
 
     def hold_any(self, ids: NDArray[np.uint64]) -> bool:
-        """Whether any of the ids belongs to one of the cells."""
+        """Return whether any of some ids is theirs."""
         return len(ids) > 0 and bool(np.isin(ids, self.ids).any())
 
 
 def as_numbers(ids: Sequence[str]) -> NDArray[np.uint64]:
-    """(n,) ids of cells as 64-bit numbers. Raises `ValueError` unless every id has sixteen hexadecimal digits."""
+    """Return (n,) ids of cells as numbers: sixteen hexadecimal digits are 64 bits. Raises `ValueError` otherwise."""
     if {*map(len, ids)} - {16}:
         raise ValueError("an id has sixteen digits")
     return np.frombuffer(bytes.fromhex("".join(ids)), ">u8").astype(np.uint64)
 
 
 def as_words(ids: NDArray[np.uint64]) -> list[str]:
-    """Ids of cells as hexadecimal digits."""
+    """Return ids of cells as texts, from their numbers."""
     return [f"{number:016x}" for number in ids.tolist()]
 
 
@@ -196,7 +196,7 @@ class Grid:
         seeds: in order.
         pairs: those that are played, problem by problem.
         command: the command line behind it.
-        unplayable: pairs that cannot be played, each with the reason.
+        unplayable: pairs that cannot be played and are left out, with reasons.
     """
 
     problems: tuple[Variant, ...]
@@ -209,22 +209,22 @@ class Grid:
 
     @cached_property
     def cells(self) -> Cells:
-        """Every cell, pair by pair and by seeds within."""
+        """Every cell, sorted by pair, then seed."""
         return Cells(tuple(PairCells(pair, self.horizon, self.seeds) for pair in self.pairs))
 
     @property
     def named(self) -> list[Pair]:
-        """All pairs: the playable and the unplayable ones."""
+        """Every pair that it names, played or left out."""
         return [*self.pairs, *(pair for pair, _ in self.unplayable)]
 
     def covers(self, other: Grid) -> bool:
-        """Whether this grid has every cell of another grid, whatever their labels."""
+        """Return whether this grid holds every cell of the other, whatever their spelling."""
         mine = {pair.key for pair in self.pairs}
         same = self.horizon == other.horizon and set(other.seeds) <= set(self.seeds)
         return same and all(pair.key in mine for pair in other.pairs)
 
     def to_json(self) -> dict[str, Any]:
-        """As `run.json` holds it; pairs by titles."""
+        """Return its form in `run.json`; pairs by titles."""
         content = {
             "problems": [asdict(v) for v in self.problems],
             "algorithms": [asdict(v) for v in self.algorithms],
@@ -238,10 +238,10 @@ class Grid:
 
     @classmethod
     def from_json(cls, content: dict[str, Any]) -> Grid:
-        """Reads a grid that `to_json` wrote and somebody may have edited.
+        """Return a grid from the result of `to_json`, which may have been edited since.
 
         Raises:
-            KeyError, TypeError, ValueError, RecursionError, Misuse: it is not what `to_json` writes.
+            KeyError, TypeError, ValueError, RecursionError, Misuse: it is not a result of `to_json`.
         """
         problems = {v.title: v for v in map(_variant, content["problems"])}
         algorithms = {v.title: v for v in map(_variant, content["algorithms"])}
@@ -262,7 +262,7 @@ class Grid:
 
 
 def _variant(content: dict[str, Any]) -> Variant:
-    """A problem or an algorithm of a stored grid."""
+    """Return a problem or an algorithm of a stored grid."""
     made = Variant(**content)
     kinds = {"name": str, "label": str, "given": dict, "values": dict, "settings": dict, "note": str}
     for name, kind in kinds.items():
@@ -274,16 +274,16 @@ def _variant(content: dict[str, Any]) -> Variant:
 
 @dataclass(frozen=True)
 class Suite:
-    """A validated suite: a grid, and what it takes to play it.
+    """A validated suite: a grid, and everything needed to play it.
 
     Attributes:
         name, about: for readers.
-        keep: how many rounds are kept (spread evenly), or None for all.
-        grid: what is asked for.
+        keep: number of recorded rounds (spread evenly), or None for all.
+        grid: the requested cells.
         problems: the prepared problems by title.
-        audit: whether the theory's events are recorded; this does not change the play.
-        timeout: seconds that a cell may take, or None for no limit.
-        demands: resources of a task by the algorithm's title, if it needs more than one CPU.
+        audit: whether to audit the theory during the play, which changes no play.
+        timeout: seconds per cell, None if the suite sets none.
+        demands: what a task needs, by the algorithm's title, if that is more than a CPU.
     """
 
     name: str

@@ -1,4 +1,4 @@
-"""Checks of a whole suite: duplicates, unused shared parameters, pairs that cannot be played."""
+"""Checks of a suite as a whole: twins, shared parameters that nothing has, unplayable pairs."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def check_shared(shared: Mapping[str, Any], algorithms: list[Variant], where: st
 
 
 def _try_start(variant: Variant, problem: Problem, instance: Drawn | None, horizon: int) -> None:
-    """Starts an algorithm on the instance that all seeds share, since an error there fails every cell."""
+    """Start an algorithm on an instance that every seed shares; what fails here fails in every cell."""
     if instance is not None:
         fresh: Algorithm = params.build(ALGORITHMS.get(variant.name), variant.settings)
         if not fresh.reference:
@@ -45,7 +45,7 @@ def _try_start(variant: Variant, problem: Problem, instance: Drawn | None, horiz
 
 
 def check_needs(algorithm: type[Algorithm], problem: Problem) -> None:
-    """Raises `Misuse` if a problem lacks what an algorithm needs, and names algorithms that can play it."""
+    """Raise `Misuse` if a problem lacks what an algorithm needs; name the algorithms that would do."""
     missing = sorted(algorithm.needs - problem.offers())
     if missing:
         able = [name for name in ALGORITHMS.names() if ALGORITHMS.get(name).needs <= problem.offers()]
@@ -55,14 +55,14 @@ def check_needs(algorithm: type[Algorithm], problem: Problem) -> None:
 def check_pairs(
     pairs: list[Pair], problems: Mapping[str, Problem], horizon: int, path: Path, skip: bool = False
 ) -> list[tuple[Pair, str]]:
-    """The pairs that cannot be played, with the reason.
+    """Return the unplayable pairs, with reasons.
 
     Args:
         problems: prepared, by title.
-        skip: whether unplayable pairs are allowed.
+        skip: whether some may be unplayable.
 
     Raises:
-        Misuse: a pair is unplayable without `skip`, or all pairs are.
+        Misuse: a pair is unplayable and none may be, or all are.
     """
     unplayable: list[tuple[Pair, str]] = []
     instances: dict[str, Drawn | None] = {}
@@ -76,14 +76,14 @@ def check_pairs(
             if count_parallel(variant) > 1:
                 algorithm.check_late(problem)
             if monotonic() >= LATEST.get():
-                continue  # a dry run is out of time
+                continue  # the dry run is out of time
             if title not in instances:
                 check_actions(problem)
                 instances[title] = problem.known_instance()
             _try_start(variant, problem, instances[title], horizon)
-        except Exception as error:  # a user's algorithm may raise anything
+        except Exception as error:  # a user's algorithm may raise any error
             if isinstance(problem, Simulator) and problem.cut_short:
-                continue  # what is known of it in a dry run is too little to refuse it
+                continue  # a dry run knows too little of it to refuse it
             reason = str(error) if isinstance(error, CbobenchError) else one_line(error)
             unplayable.append((pair, reason.partition(ALTERNATIVES)[0]))
             if not skip or len(unplayable) == len(pairs):
@@ -93,7 +93,7 @@ def check_pairs(
 
 
 def memory_of(pair: Pair, problem: Problem, horizon: int) -> int:
-    """Upper bound on a cell's memory in bytes (see `choice.replicate_memory`)."""
+    """Return the bytes that a cell of a pair holds at most (see `choice.replicate_memory`)."""
     algorithm: Algorithm = params.build(ALGORITHMS.get(pair.algorithm.name), pair.algorithm.settings)
     told, kind = 1 + problem.constraints, algorithm.posterior_kind()
     apart = 1 if "feedback at once" in problem.offers() and kind != "observations" else told
@@ -106,7 +106,7 @@ def memory_of(pair: Pair, problem: Problem, horizon: int) -> int:
 
 
 def check_actions(problem: Problem) -> None:
-    """Raises `Misuse` if the matrix of a finite set is not a covariance."""
+    """Raise `Misuse` for a finite set whose matrix is no covariance."""
     if isinstance(problem.actions, Finite) and not isinstance(problem.actions, Scattered):
         refuse_covariance(problem.actions.covariance, "the covariance of its actions")
 

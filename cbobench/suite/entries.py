@@ -1,4 +1,4 @@
-"""The entries of a suite file under `problems` and `algorithms`, and the variants that each stands for."""
+"""The entries of a suite file under `problems` and `algorithms`, and the variants of each."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from cbobench.threads import single_thread
 
 @dataclass(frozen=True)
 class Where:
-    """Formats a place in a suite file, which begins an error."""
+    """A place in a suite file, at the start of an error."""
 
     path: Path
 
@@ -36,7 +36,7 @@ class Where:
 
 @dataclass(frozen=True)
 class Entry:
-    """A name with the values of each setting: one value, or the list of a `{sweep: [...]}`."""
+    """A name with the values of each of its settings: one, or those of its `{sweep: [...]}`."""
 
     name: str
     axes: dict[str, list[Any]]
@@ -51,7 +51,7 @@ class Entry:
         return math.prod(map(len, self.axes.values()))
 
     def settings(self) -> Iterator[dict[str, Any]]:
-        """Settings of each variant: the product of the axes."""
+        """Yield the settings of every variant: the product of the axes."""
         for values in itertools.product(*self.axes.values()):
             yield dict(zip(self.axes, values, strict=True))
 
@@ -108,7 +108,7 @@ def problem_variants(
     beside: Sequence[Path],
     wanted: Callable[[Variant], bool],
 ) -> list[tuple[Variant, Problem]]:
-    """Prepares the problems of an entry, variant by variant. Skips a variant that fails and is not wanted."""
+    """Return the variants of an entry with their prepared problems; an unwanted one that fails may be left out."""
     where = at(entry.line)
     cls = PROBLEMS.get(entry.name, where=where, imports=imports, beside=beside)
     result = []
@@ -116,14 +116,14 @@ def problem_variants(
         problem: Problem = params.build(cls, settings, where=f"{where}{entry.name}: ")
         resolved = params.resolve(cls, settings)
         try:
-            with single_thread(), np.errstate(all="ignore"):  # what is wrong is said in a sentence
+            with single_thread(), np.errstate(all="ignore"):  # errors are reported in a sentence
                 problem.prepare(folder)
                 problem.known_instance()
             fixed, note = problem.identity(), printable(problem.note())
-            problem.settle(np.zeros(1))  # refuses a tolerance that is none
+            problem.settle(np.zeros(1))  # refuses an invalid tolerance
             if problem.feasibility_tolerance:
                 fixed |= {"feasibility_tolerance": float(problem.feasibility_tolerance)}
-        except Exception as error:  # a user's problem may raise anything
+        except Exception as error:  # a user's problem may raise any error
             if not wanted(_variant(entry, settings, resolved, resolved)):
                 continue
             reason = error if isinstance(error, CbobenchError) else one_line(error)
@@ -150,7 +150,7 @@ def algorithm_variants(
 
 
 def _variant(entry: Entry, given: dict[str, Any], values: dict[str, Any], settings: dict[str, Any]) -> Variant:
-    given = {name: settings[name] for name in given}  # as resolved: 1 and 1.0 are one number
+    given = {name: settings[name] for name in given}  # resolved values: 1 and 1.0 are equal
     label = entry.label if entry.label is not None else Variant(entry.name, given, values, "", settings).title
     swept = {k: v for k, v in given.items() if k in entry.swept}
     if entry.label is not None and swept:

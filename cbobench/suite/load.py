@@ -1,4 +1,4 @@
-"""Reads and validates a suite file. Every error names file and line, before anything runs."""
+"""Reads and validates a suite file: every error names file and line, before anything runs."""
 
 from __future__ import annotations
 
@@ -47,15 +47,15 @@ def load(
     """Read and validate a suite file; prepare its problems.
 
     Args:
-        source: the YAML file, or what would be in it, as a mapping.
+        source: the YAML file, or a mapping with the same content.
         data: the folder of `--data`.
         horizon, seeds: replace the file's T and number of seeds.
-        only: a glob over "problem/algorithm" (see `Pair.matches`) that selects pairs. The other pairs need not be
-            playable.
-        imports: whether import paths (`package.module:Class`) are allowed. Their modules may also lie beside the
-            suite or in the current folder (see `registry.find_beside`).
+        only: a glob over "problem/algorithm" (see `Pair.matches`) that selects the pairs to play. Other pairs need not
+            be playable.
+        imports: whether import paths (`package.module:Class`) are allowed; their modules are also searched beside the
+            suite and in the current folder (see `registry.find_beside`).
         command: the command line, for the record.
-        say: receives a line before each slow step.
+        say: called with one line before a step that may take long.
 
     Raises:
         Misuse: anything unknown, missing, out of range or impossible.

@@ -1,16 +1,14 @@
 """The keys `parallel`, `initial` and `resources` of a suite.
 
-`parallel`: the number of concurrent evaluations.
+`parallel` is the number of evaluations under way at once. It is part of a cell's identity; 1 equals no key.
 
-    parallel: 4                        equal durations: the learner knows rounds up to t - 4 when it chooses round t
-    parallel: {points: 4, as: batch}   four rounds are observed together, before the next four are chosen
+    parallel: 4                        asynchronous, equal durations: feedback of round t - 4 arrives before round t
+    parallel: {points: 4, as: batch}   feedback of four rounds arrives together, before the next four
 
-It enters a cell's id. The value 1 equals no key.
+`initial` holds the rounds of an initial design, which every method plays alike before it is asked.
 
-`initial`: an initial design that every method plays before its own choices.
-
-`resources: {cpus: 2, memory: 8GB}`: what a task of an algorithm needs. It does not enter a cell's id, so a cell is not
-played again with other resources.
+`resources: {cpus: 2, memory: 8GB}` is what a task of an algorithm needs. It is not part of a cell's identity, so that a
+cell played with other resources is not played again.
 """
 
 from __future__ import annotations
@@ -30,10 +28,10 @@ WAYS = ("asynchronous", "batch")
 
 
 def parse_parallel(given: Any, horizon: int, where: str) -> dict[str, Any]:
-    """The concurrent evaluations, {"points": q, "as": way}; empty for one.
+    """Return the evaluations under way, {"points": q, "as": way}; empty for one at a time.
 
     Raises:
-        Misuse: anything else; `where` (file and line) leads.
+        Misuse: anything else; `where` (file and line) starts the message.
     """
     points, way = given, WAYS[0]
     if isinstance(given, Mapping):
@@ -50,13 +48,13 @@ def parse_parallel(given: Any, horizon: int, where: str) -> dict[str, Any]:
 
 
 def count_parallel(algorithm: Variant) -> int:
-    """Number of concurrent evaluations of an algorithm."""
+    """Return the number of evaluations that an algorithm has under way at once."""
     found: int = algorithm.values.get(PARALLEL, {"points": 1})["points"]
     return found
 
 
 def pending_notes(algorithms: Iterable[Variant]) -> tuple[str, ...]:
-    """A line on the algorithms that ignore pending evaluations, if any."""
+    """Return lines about algorithms that ignore pending evaluations."""
     blind = [one.label for one in algorithms if count_parallel(one) > 1 and one.settings.get("pending") == "ignore"]
     if not blind:
         return ()
@@ -67,7 +65,7 @@ def pending_notes(algorithms: Iterable[Variant]) -> tuple[str, ...]:
 
 
 def describe_parallel(parallel: Mapping[str, Any]) -> str:
-    """Concurrent evaluations in words, for tables, or '' for one."""
+    """Return the same in words, for tables; "" for one."""
     if not parallel:
         return ""
     how = "in batches" if parallel["as"] == "batch" else "a new one begins when the oldest ends"
@@ -75,10 +73,10 @@ def describe_parallel(parallel: Mapping[str, Any]) -> str:
 
 
 def parse_initial(given: Any, horizon: int, where: str) -> dict[str, int]:
-    """The initial design, {name: rounds}.
+    """Return the initial design, {name: rounds}.
 
     Raises:
-        Misuse: anything else; `where` (file and line) leads.
+        Misuse: anything else; `where` (file and line) starts the message.
     """
     if not isinstance(given, Mapping) or len(given) != 1 or next(iter(given)) not in get_args(DesignName):
         raise Misuse(f"{where}initial is {show(given)}; allowed: {{sobol: rounds}} or {{random: rounds}}")
@@ -90,7 +88,7 @@ def parse_initial(given: Any, horizon: int, where: str) -> dict[str, int]:
 
 
 def apply_settings(algorithm: Variant, initial: dict[str, int], parallel: dict[str, Any]) -> Variant:
-    """Adds a suite's `initial` and `parallel` to an algorithm, unless it is a reference algorithm."""
+    """Return an algorithm shaped by a suite's `initial` and `parallel`; reference methods stay unchanged."""
     found = {INITIAL: initial, PARALLEL: parallel}
     if ALGORITHMS.get(algorithm.name).reference or not any(found.values()):
         return algorithm
@@ -99,7 +97,7 @@ def apply_settings(algorithm: Variant, initial: dict[str, int], parallel: dict[s
 
 
 def check_initial(initial: dict[str, int], problems: Mapping[str, Problem], where: str) -> None:
-    """Raises `Misuse` if a problem has fewer actions than the initial design has rounds."""
+    """Raise `Misuse` if a problem, by title, has fewer actions than the design has rounds."""
     for count in initial.values():
         for title, problem in problems.items():
             try:
@@ -115,11 +113,11 @@ MAX_CPUS = 4096
 
 @dataclass(frozen=True)
 class Demand:
-    """Resources of a task.
+    """What a task needs.
 
     Attributes:
         cpus: whole CPUs.
-        memory: bytes, 0 if not given.
+        memory: bytes, 0 if unspecified.
     """
 
     cpus: int = 1
@@ -130,7 +128,7 @@ class Demand:
         return f"{self.cpus} CPU{'s' if self.cpus > 1 else ''}{memory}"
 
     def fits(self, cpus: float, memory: float) -> bool:
-        """Whether a machine has enough."""
+        """Return whether the available resources are enough."""
         return self.cpus <= cpus and self.memory <= memory
 
 
@@ -138,10 +136,10 @@ ONE = Demand()
 
 
 def parse_resources(given: Any, where: str) -> Demand:
-    """The resources of a suite's entry; `ONE` if it has none.
+    """Return the resources of a suite's entry; `ONE` if it has none.
 
     Raises:
-        Misuse: something else than `{cpus: 2, memory: 8GB}`.
+        Misuse: anything but `{cpus: 2, memory: 8GB}`.
     """
     if given is None:
         return ONE
@@ -161,7 +159,7 @@ def parse_resources(given: Any, where: str) -> Demand:
 
 
 def refuse_excess(demands: Mapping[str, Demand], cpus: int, memory: int) -> None:
-    """Raises `Misuse` if an algorithm needs more than a machine has."""
+    """Raise `Misuse` for an algorithm (by its title) that needs more than a machine has."""
     for title, wanted in demands.items():
         if not wanted.fits(cpus, memory):
             raise Misuse(

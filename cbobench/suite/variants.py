@@ -20,11 +20,11 @@ class Variant:
 
     Attributes:
         name: registered name or import path.
-        given: the parameters that the suite's entry names; they name the variant.
-        values: what fixes the result (see `params.identity`; paths replaced by content hashes); canonical.
-        label: what a reader sees.
+        given: the parameters in the suite's entry; they name the variant.
+        values: the parameters that fix the result (see `params.identity`; paths replaced by content hashes); canonical.
+        label: its name for readers.
         settings: the parameters to build it with.
-        note: what a reader of its numbers must know; it enters no id.
+        note: a remark that readers of its numbers need; not part of its identity.
     """
 
     name: str
@@ -43,27 +43,27 @@ class Variant:
 
     @property
     def brief(self) -> str:
-        """The shorter of title and label, for messages."""
+        """The shorter of title and label, for messages: titles may hold mappings, labels sentences."""
         return min(self.title, self.label, key=len)
 
     @cached_property
     def key(self) -> str:
-        """Canonical JSON of name and values, independent of the label."""
+        """Canonical JSON of name and values: equal for equal things, whatever their labels."""
         return canonical({"name": self.name, "values": self.values})
 
     @property
     def words(self) -> tuple[str, str, str]:
-        """Names that a user may type: title, registered name, label."""
+        """The names that a reader may use: title, registered name, label."""
         return self.title, self.name, self.label
 
 
 def canonical(value: Any) -> str:
-    """JSON with sorted keys and no spaces: the same text for the same content."""
+    """Return JSON with sorted keys and no spaces: equal text for equal content."""
     return json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=True, allow_nan=False)
 
 
 def flatten_values(values: Any, name: str = "") -> dict[str, Any]:
-    """Values of nested mappings by dotted names."""
+    """Return the values in nested mappings, by dotted names."""
     if not isinstance(values, dict) or not values:
         return {name: values}
     inner = (flatten_values(value, f"{name}.{key}" if name else key) for key, value in values.items())
@@ -71,7 +71,7 @@ def flatten_values(values: Any, name: str = "") -> dict[str, Any]:
 
 
 def difference(variants: Sequence[Variant]) -> dict[str, list[Any]]:
-    """Parameters in which variants differ, each with its value per variant."""
+    """Return the parameters in which variants differ, with all values; of mappings only the differing entries."""
     known = [flatten_values(variant.values) for variant in variants]
     names = dict.fromkeys(name for one in known for name in one if name)
     found = {name: [one.get(name) for one in known] for name in names}

@@ -1,9 +1,8 @@
-"""Reads YAML safely and with line numbers.
+"""Safe YAML with line numbers.
 
-Differs from PyYAML's safe loader: it refuses duplicate keys, reads 1e-3 as a number, only true and false as booleans
-(`no` and `on` stay words) and 10:30 as text. Mappings and lists remember the line of every entry.
-
-Limits on size, nesting and aliases keep reading fast, whoever wrote the file.
+It extends PyYAML's safe loader: duplicate keys are refused, 1e-3 is a number, only true and false are booleans (so `no`
+and `on` stay words), and 10:30 is text. Mappings and lists remember the line of every entry. Limits keep reading fast
+and within memory, whoever wrote the file.
 """
 
 from __future__ import annotations
@@ -19,18 +18,18 @@ import yaml
 
 from cbobench.errors import Misuse, one_line, refuse_strange, show
 
-MAX_BYTES = 10**6  # of a file
+MAX_BYTES = 10**6  # size of a file
 MAX_NODES = 20_000  # keys and values, counted at every use of an alias
 MAX_DEPTH = 20
-MAX_TEXT, MAX_LABEL, MAX_NAME = 10_000, 200, 100  # characters of a value, of a label, of the suite's name
+MAX_TEXT, MAX_LABEL, MAX_NAME = 10_000, 200, 100  # characters of a value, a label, the suite's name
 MAX_HORIZON, MAX_SEED, MAX_SEEDS = 10**9, 2**62, 10**6
-MAX_VARIANTS = 10_000  # of problems, or of algorithms, after sweeps are multiplied out
+MAX_VARIANTS = 10_000  # problems, or algorithms, after expanding sweeps
 MAX_PAIRS, MAX_CELLS = 100_000, 10**7
-SEVERAL_LINES = "about"  # the key whose text may have several lines
+SEVERAL_LINES = "about"  # key of a text with several lines
 
 
 def refuse_size(nodes: int, depth: int, where: str) -> None:
-    """Raises `Misuse` above the limits of nodes and nesting."""
+    """Raise `Misuse` for more than a suite may hold."""
     if depth > MAX_DEPTH:
         raise Misuse(f"{where}nested more than {MAX_DEPTH} deep; a suite needs no more than 6")
     if nodes > MAX_NODES:
@@ -41,7 +40,7 @@ def refuse_size(nodes: int, depth: int, where: str) -> None:
 
 
 def texts(content: Any, key: str = "", line: int = 0) -> Iterator[tuple[str, str, int]]:
-    """Yields every key and text as (name, text, line)."""
+    """Yield every text in mappings and lists with lines, keys included: (its name, the text, its line)."""
     if isinstance(content, Mapping):
         for name, value in content.items():
             here = content.lines.get(name, line) if hasattr(content, "lines") else line
@@ -56,10 +55,10 @@ def texts(content: Any, key: str = "", line: int = 0) -> Iterator[tuple[str, str
 
 
 def check_texts(content: Any, where: Any) -> None:
-    """Raises `Misuse` for a text that is too long or has unprintable characters.
+    """Raise `Misuse` for a text that is too long or holds unprintable characters.
 
     Args:
-        where: formats a line's place.
+        where: returns the place of a line, for messages.
     """
     for what, text, line in texts(content):
         longest = {"label": MAX_LABEL, "suite": MAX_NAME}.get(what, MAX_TEXT)
@@ -70,7 +69,11 @@ def check_texts(content: Any, where: Any) -> None:
 
 
 def refuse_product(counts: Mapping[str, int], limit: int, what: str, where: str) -> None:
-    """Raises `Misuse` if a product of counts, by name, exceeds a limit."""
+    """Raise `Misuse` for more combinations than allowed, before they are made.
+
+    Args:
+        counts: the number of each factor, by name.
+    """
     product = prod(counts.values())
     if product > limit:
         factors = " x ".join(f"{count:,} {name}" for name, count in counts.items() if count > 1)
@@ -91,7 +94,7 @@ class LocatedList(list[Any]):
 
 
 class _Loader(yaml.SafeLoader):
-    """Reads the types of JSON only, and stops at the limits while it parses."""
+    """A loader of JSON's tags alone, with limits that hold before any object is made."""
 
     yaml_implicit_resolvers: dict[str, Any] = {}  # filled below  # noqa: RUF012
     yaml_constructors: ClassVar[dict[Any, Any]] = {}
@@ -117,7 +120,7 @@ _Loader.add_implicit_resolver(
 
 
 def _measure(node: yaml.Node, known: dict[int, tuple[int, int] | None]) -> tuple[int, int]:
-    """(nodes, depth) of a node with all aliases expanded."""
+    """Return (nodes, depth) of a node's subtree with every alias expanded."""
     if id(node) in known:
         found = known[id(node)]
         if found is None:
@@ -189,10 +192,13 @@ _Loader.add_constructor(None, _refuse_tag)
 
 
 def copy_without_lines(value: Any) -> Any:
-    """Copies mappings and lists of Python as if they came from a file; every line is 0.
+    """Copy Python's mappings and lists as if they had been read from a file; every line is 0.
+
+    Args:
+        depth, count: depth here, and number of nodes so far.
 
     Raises:
-        Misuse: a key is not text.
+        Misuse: a key that is no text, or more than a suite may hold.
     """
     if isinstance(value, Mapping):
         result = Located()
@@ -222,7 +228,7 @@ SYNTAX = {
 
 
 def _explain_error(error: yaml.MarkedYAMLError) -> str:
-    """Place and explanation of an error: line and column in the syntax, else the line."""
+    """Return place and cause: line and column of a syntax error, the line of another error."""
     problem = error.problem or ""
     words = next((words for begin, words in SYNTAX.items() if problem.startswith(begin)), None)
     found_late = problem.startswith(("could not find expected ':'", "expected ',' or", "found unexpected end"))
@@ -232,10 +238,10 @@ def _explain_error(error: yaml.MarkedYAMLError) -> str:
 
 
 def read(path: Path) -> Located:
-    """The mapping in a YAML file.
+    """Return the mapping in a YAML file.
 
     Raises:
-        Misuse: the file is missing, not YAML, not a mapping, or beyond the limits.
+        Misuse: no such file, not YAML, not a mapping, or more than a suite may hold.
     """
     refuse_strange(str(path), "the suite's file name")
     try:
@@ -257,7 +263,7 @@ def read(path: Path) -> Located:
         raise Misuse(f"{path} is not text in UTF-8: byte {error.start} is 0x{text[error.start]:02x}") from error
     except yaml.MarkedYAMLError as error:
         raise Misuse(f"{path}{_explain_error(error)}") from error
-    except Exception as error:  # PyYAML lets what its constructors raise pass
+    except Exception as error:  # PyYAML passes on any error of its constructors
         raise Misuse(f"{path}: not valid YAML: {one_line(error)}") from error
     if not isinstance(content, Located):
         raise Misuse(f"{path}: a suite is a mapping with the keys suite, horizon, seeds, problems, algorithms")
