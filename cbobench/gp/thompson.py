@@ -62,7 +62,7 @@ class ThompsonModel(RunData):
         means = []
         for i, (lam, y) in enumerate(zip(self._noise(), self._told(), strict=True)):
             if c > 1 and self.factors[i].lam == lam:
-                self.factors[i].enter(c - 1, row[:-1], row[-1], np.empty(0), y[:, -1])
+                self.factors[i].append(c - 1, row[:-1], row[-1], np.empty(0), y[:, -1])
             else:
                 gram = self._prior(self.played, self.played)
                 self.factors[i : i + 1] = [Factor(gram, lam, np.empty((c, 0)), y, np.arange(c))]
@@ -120,14 +120,14 @@ class ThompsonModel(RunData):
             cross = [self._prior(where, self.played)] * len(self.factors)
         else:
             cross = self._products(self._places(where), self._places(self.played))
-        halves = [factor.half(k) for factor, k in zip(self.factors, cross, strict=True)]
+        whitened = [factor.whiten(k) for factor, k in zip(self.factors, cross, strict=True)]
         own = self.actions.prior[where] if isinstance(self.actions, Finite) else 1.0
-        variance = np.maximum(own - np.stack([squares(half) for half in halves]), VARIANCE_FLOOR)
+        variance = np.maximum(own - np.stack([squares(white) for white in whitened]), VARIANCE_FLOOR)
         if exact:
-            for factor, y, half, v in zip(self.factors, self._told(), halves, variance, strict=True):
-                factor.check(factor.weights(self.count), np.abs(y).max(axis=1), v, factor.means(half)[-1])
-        means = [factor.means(half)[:-1] for factor, half in zip(self.factors, halves, strict=True)]
-        return self._scaled(means), variance, halves
+            for factor, y, white, v in zip(self.factors, self._told(), whitened, variance, strict=True):
+                factor.check(factor.weights(self.count), np.abs(y).max(axis=1), v, factor.means(white)[-1])
+        means = [factor.means(white)[:-1] for factor, white in zip(self.factors, whitened, strict=True)]
+        return self._scaled(means), variance, whitened
 
     def sample(self, where: NDArray[Any], generator: np.random.Generator) -> tuple[Indices, Array]:
         """Draw a joint posterior sample of every function, at those of q actions that may be the `best_of` all.
@@ -138,7 +138,7 @@ class ThompsonModel(RunData):
         Raises:
             CellFailure: a covariance has no Cholesky factor, whatever jitter is added.
         """
-        mean, variance, halves = self.at(where)
+        mean, variance, whitened = self.at(where)
         places, amplitude = self._places(where), self.amplitude[:, None]
         drawn, values = np.empty(0, dtype=np.intp), np.empty((len(mean), 0))
         kept = open_ = np.arange(len(where))  # actions to condition on the drawn ones, and those that can still win
@@ -148,7 +148,7 @@ class ThompsonModel(RunData):
             size = BLOCK if len(open_) > 1.5 * BLOCK else len(open_)
             order = open_[gaps[open_].argpartition(size - 1)]
             first, rest = order[:size], order[size:]
-            here, ours = [place[kept[first]] for place in places], [half[first] for half in halves]
+            here, ours = [place[kept[first]] for place in places], [white[first] for white in whitened]
             priors = self._products(here, here)
             roots = [upper(prior - np.matmul(our, our.T)) for prior, our in zip(priors, ours, strict=True)]
             normals = generator.standard_normal((len(mean), size))
@@ -160,13 +160,13 @@ class ThompsonModel(RunData):
             rest = rest[shortfall(mean[:, rest], deviation, goal) < REACH]
             if not len(rest):
                 break
-            kept, halves = kept[rest], [half[rest] for half in halves]
+            kept, whitened = kept[rest], [white[rest] for white in whitened]
             priors = self._products([place[kept] for place in places], here)
-            each = zip(roots, priors, halves, ours, strict=True)
-            more = [solve_rows(root, prior - np.matmul(half, our.T)) for root, prior, half, our in each]
+            each = zip(roots, priors, whitened, ours, strict=True)
+            more = [solve_rows(root, prior - np.matmul(white, our.T)) for root, prior, white, our in each]
             mean = mean[:, rest] + amplitude * times(normals, [one.T for one in more])
             variance = np.maximum(variance[:, rest] - np.stack([squares(one) for one in more]), 0.0)
-            halves = [np.concatenate(both, axis=1) for both in zip(halves, more, strict=True)]
+            whitened = [np.concatenate(both, axis=1) for both in zip(whitened, more, strict=True)]
             gaps = shortfall(mean, amplitude * np.sqrt(variance + JITTER), goal)
             open_ = np.flatnonzero(gaps < REACH)
         return drawn, values
@@ -214,10 +214,10 @@ class FittedThompson(ThompsonModel):
     def at(self, where: NDArray[Any]) -> tuple[Array, Array, list[Array]]:
         fitted, c = self.fitted, self.count
         cross = self._products(self._places(where), self._places(self.played))
-        halves = [np.matmul(k, root[:c, :c].T) for k, root in zip(cross, fitted.root[0], strict=True)]
-        pull = np.stack([np.matmul(half, u[:c]) for half, u in zip(halves, fitted.half[0], strict=True)])
-        unit = np.maximum(1 - np.stack([squares(half) for half in halves]), VARIANCE_FLOOR)
-        return fitted.centre[0][:, None] + self.amplitude[:, None] * pull, unit, halves
+        whitened = [np.matmul(k, root[:c, :c].T) for k, root in zip(cross, fitted.root[0], strict=True)]
+        pull = np.stack([np.matmul(white, u[:c]) for white, u in zip(whitened, fitted.u[0], strict=True)])
+        unit = np.maximum(1 - np.stack([squares(white) for white in whitened]), VARIANCE_FLOOR)
+        return fitted.centre[0][:, None] + self.amplitude[:, None] * pull, unit, whitened
 
 
 def lift_points(x: Array) -> Array:

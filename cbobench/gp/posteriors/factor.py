@@ -63,8 +63,8 @@ class Factor:
             if info:
                 raise lost(lam, c)
             self.root[:c, :c] = root
-            self.z[:c] = self._half(cross)
-            self.u[:, :c] = self._half(values.T).T
+            self.z[:c] = self._whiten(cross)
+            self.u[:, :c] = self._whiten(values.T).T
         self.spread = np.matmul(self.u[-1:, :c], self.z[:c])[0]
 
     root: Array  # R, in LAPACK's memory order
@@ -80,7 +80,7 @@ class Factor:
             root[:held, :held], z[:held], u[:, :held] = self.root, self.z, self.u
         self.root, self.z, self.u = root, z, u
 
-    def _half(self, columns: Array) -> Array:
+    def _whiten(self, columns: Array) -> Array:
         """Return R⁻ᵀ times columns (c, k)."""
         return self._solve(columns, transposed=1)
 
@@ -89,18 +89,20 @@ class Factor:
             return np.zeros(columns.shape)
         return np.asarray(lapack().dtrtrs(self.root[:, : self.count], columns, trans=transposed)[0])
 
-    def half(self, rows: Array) -> Array:
+    def whiten(self, rows: Array) -> Array:
         """Return R⁻ᵀ k for covariances k with all slots, (..., slots) to (..., c)."""
         k = rows[..., self.slots]
-        return np.ascontiguousarray(self._half(k.reshape(math.prod(k.shape[:-1]), self.count).T).T).reshape(k.shape)
+        return np.ascontiguousarray(self._whiten(k.reshape(math.prod(k.shape[:-1]), self.count).T).T).reshape(k.shape)
 
-    def whole(self, halves: Array, slots: int) -> Array:
+    def solve_whitened(self, whitened: Array, slots: int) -> Array:
         """Return (K + λI)⁻¹ k at all slots from R⁻ᵀ k, (q, c) to (q, slots)."""
-        solved = np.zeros((len(halves), slots))
-        solved[:, self.slots] = self._solve(halves.T, transposed=0).T
+        solved = np.zeros((len(whitened), slots))
+        solved[:, self.slots] = self._solve(whitened.T, transposed=0).T
         return solved
 
-    def enter(self, slot: int, to_slots: Array, own: float, to_candidates: Array, values: Array) -> tuple[Array, Array]:
+    def append(
+        self, slot: int, to_slots: Array, own: float, to_candidates: Array, values: Array
+    ) -> tuple[Array, Array]:
         """Append an observation.
 
         Args:
@@ -113,7 +115,7 @@ class Factor:
         c = self.count
         if c == len(self.root):
             self._allocate(2 * c, self.z.shape[1], len(self.u))
-        column = self.half(to_slots[None])[0]
+        column = self.whiten(to_slots[None])[0]
         pivot = own + self.lam - (column * column).sum()
         if not pivot > 8 * ROUNDING * (c + 1):  # rounding error of own + λ - own
             raise lost(self.lam, c + 1)
@@ -126,7 +128,7 @@ class Factor:
         self.spread += self.u[-1, c] * self.z[c]
         return self.u[:-1, c], self.z[c]
 
-    def leave(self, slot: int) -> tuple[Array, Array]:
+    def remove(self, slot: int) -> tuple[Array, Array]:
         """Remove the observation in a slot by rotations of R, which keep all digits.
 
         Returns:
@@ -152,22 +154,22 @@ class Factor:
     def reveal(self, slot: int, function: int, value: float) -> Array:
         """Add a value to an observation; return the change of the mean at the candidates, (M,)."""
         unit = value * (self.slots == slot)
-        added = self._half(unit[:, None])[:, 0]
+        added = self._whiten(unit[:, None])[:, 0]
         self.u[function, : self.count] += added
         return np.asarray(np.matmul(added[None], self.z[: self.count])[0])
 
     @property
-    def held(self) -> Array:
+    def whitened(self) -> Array:
         """z of the observations, (c, M)."""
         return self.z[: self.count]
 
     def weights(self, slots: int) -> Array:
         """Return (K + λI)⁻¹ y at all slots, (p, slots)."""
-        return self.whole(self.u[:-1, : self.count], slots)
+        return self.solve_whitened(self.u[:-1, : self.count], slots)
 
-    def means(self, halves: Array) -> Array:
+    def means(self, whitened: Array) -> Array:
         """Return means of every function and of the signs, from R⁻ᵀ k: (q, c) to (p + 1, q)."""
-        return np.matmul(self.u[:, : self.count], halves.T)
+        return np.matmul(self.u[:, : self.count], whitened.T)
 
     @property
     def gain(self) -> float:

@@ -132,8 +132,8 @@ class FittedPosterior:
         """Compute L⁻¹ and all derived arrays from scratch."""
         c, shape = self.count, (self.replicates, self.functions)
         room = max(32, 2 * c)
-        self.root, self.half = np.zeros((*shape, room, room)), np.zeros((*shape, room))
-        self.held = np.zeros((*shape, room, len(self.candidates)))
+        self.root, self.u = np.zeros((*shape, room, room)), np.zeros((*shape, room))
+        self.z = np.zeros((*shape, room, len(self.candidates)))
         scaled = self._scaled(self.points)
         for s, j in np.ndindex(shape) if c else ():
             gram = UNIT(scaled[s, j], scaled[s, j])
@@ -143,19 +143,19 @@ class FittedPosterior:
                 raise CellFailure(f"the covariance of {c} observations has no Cholesky factor")
             self.root[s, j, :c, :c] = np.tril(lapack().dtrtri(root, lower=1)[0])
             candidates = self.candidates / self.lengthscales[s, j]
-            self.held[s, j, :c] = np.matmul(self.root[s, j, :c, :c], covariances(UNIT, scaled[s, j], candidates))
+            self.z[s, j, :c] = np.matmul(self.root[s, j, :c, :c], covariances(UNIT, scaled[s, j], candidates))
             self.gain[s, j] = float(np.log(root.diagonal() / np.sqrt(self.ratio[s, j])).sum())
         if not c:
             self.gain = np.zeros(shape)
-        held = self.held[:, :, :c]
+        held = self.z[:, :, :c]
         self._unit = np.maximum(1 - (held * held).sum(axis=2), VARIANCE_FLOOR)
         self._project()
 
     def _project(self) -> None:
         """Compute the arrays that depend on the observed values."""
         c = self.count
-        self.half[:, :, :c] = np.matmul(self.root[:, :, :c, :c], self._told()[..., None])[..., 0]
-        self._pull = np.matmul(self.half[:, :, None, :c], self.held[:, :, :c])[:, :, 0]
+        self.u[:, :, :c] = np.matmul(self.root[:, :, :c, :c], self._told()[..., None])[..., 0]
+        self._pull = np.matmul(self.u[:, :, None, :c], self.z[:, :, :c])[:, :, 0]
         self._publish()
 
     def retell(self, values: Array) -> None:
@@ -177,9 +177,9 @@ class FittedPosterior:
         self.root[:, :, c, :c] = -np.matmul(column[:, :, None], before)[:, :, 0] / pivot
         self.root[:, :, c, c] = 1 / pivot[..., 0]
         new = self._cross(point[:, None], self.candidates[None])[:, :, 0]
-        new = (new - np.matmul(column[:, :, None], self.held[:, :, :c])[:, :, 0]) / pivot
-        u = (self._told()[..., c] - (self.half[:, :, :c] * column).sum(axis=2)) / pivot[..., 0]
-        self.held[:, :, c], self.half[:, :, c] = new, u
+        new = (new - np.matmul(column[:, :, None], self.z[:, :, :c])[:, :, 0]) / pivot
+        u = (self._told()[..., c] - (self.u[:, :, :c] * column).sum(axis=2)) / pivot[..., 0]
+        self.z[:, :, c], self.u[:, :, c] = new, u
         self.gain += np.log(pivot[..., 0] / np.sqrt(self.ratio))
         self._unit = np.maximum(self._unit - new * new, VARIANCE_FLOOR)
         self._pull = self._pull + u[..., None] * new
@@ -206,7 +206,7 @@ class FittedPosterior:
         """Return covariances of points (S or 1, a, d) with others (S or 1, b, d): (S, p, a, b)."""
         return covariances(UNIT, self._scaled(left), self._scaled(right))
 
-    def halves(self, points: Array) -> Array:
+    def whiten(self, points: Array) -> Array:
         """Return (L⁻¹ k_x)ᵀ at points (S, q, d), (S, p, q, c)."""
         c = self.count
         return np.matmul(self._cross(points, self.points), self.root[:, :, :c, :c].swapaxes(2, 3))
@@ -216,16 +216,16 @@ class FittedPosterior:
     def at(self, actions: NDArray[Any]) -> tuple[Array, Array]:
         if self.cube is not None and len(self.cube) == len(self.candidates):
             return pick(self.mean, actions), pick(self.variance, actions)
-        half = self.halves(actions if self.cube is None else self.cube[actions])
-        pull = np.matmul(half, self.half[:, :, : self.count, None])[..., 0]
-        unit = np.maximum(1 - (half * half).sum(axis=3), VARIANCE_FLOOR)
+        white = self.whiten(actions if self.cube is None else self.cube[actions])
+        pull = np.matmul(white, self.u[:, :, : self.count, None])[..., 0]
+        unit = np.maximum(1 - (white * white).sum(axis=3), VARIANCE_FLOOR)
         return self.centre[..., None] + self.amplitude[..., None] * pull, self.amplitude[..., None] ** 2 * unit
 
     def at_observations(self) -> tuple[Array, Array, Mask]:
         """Computed from K (K + λI)⁻¹ = I - λ (K + λI)⁻¹."""
         c = self.count
         root, lam = self.root[:, :, :c, :c], self.ratio[..., None]
-        weights = np.matmul(self.half[:, :, None, :c], root)[:, :, 0]
+        weights = np.matmul(self.u[:, :, None, :c], root)[:, :, 0]
         mean = self.values - self.amplitude[..., None] * lam * weights
         unit = np.maximum(lam * (1 - lam * (root * root).sum(axis=2)), 0.0)
         return (
@@ -250,16 +250,16 @@ class FittedPosterior:
         first = np.searchsorted(of, np.arange(replicates + 1))
         for j in range(self.functions if len(of) else 0):
             lengths, root = self.lengthscales[:, j], self.root[:, j, :c, :c]
-            weights = np.matmul(self.half[:, j, None, :c], root)
+            weights = np.matmul(self.u[:, j, None, :c], root)
 
             def explain(rows: Array, root: Array = root) -> tuple[Array, Array]:
                 moved, explained = np.empty_like(rows[:, 0]), np.empty((len(rows), 1 + d, 1 + d))
                 for s in range(replicates):  # as many rows as are its own, so that it has the same bits in any block
                     some = slice(first[s], first[s + 1])
                     if len(rows[some]):
-                        half = times(rows[some].reshape(-1, c), root[s].T).reshape(rows[some].shape)
-                        moved[some] = times(half[:, 0], root[s])
-                        explained[some] = np.matmul(half, half.swapaxes(1, 2))
+                        white = times(rows[some].reshape(-1, c), root[s].T).reshape(rows[some].shape)
+                        moved[some] = times(white[:, 0], root[s])
+                        explained[some] = np.matmul(white, white.swapaxes(1, 2))
                 return moved, explained
 
             mean, unit = models_at(
@@ -275,7 +275,7 @@ class FittedPosterior:
 
     def covariances(self, replicate: int, function: int, some: NDArray[np.intp]) -> Array:
         scaled = self.candidates / self.lengthscales[replicate, function]
-        held = self.held[replicate, function, : self.count]
+        held = self.z[replicate, function, : self.count]
         found = UNIT(scaled[some], scaled) - np.matmul(held[:, some].T, held)
         return np.asarray(self.amplitude[replicate, function] ** 2 * found)
 

@@ -92,7 +92,7 @@ class ObservationPosterior(Differentiable):
         where = slot[who]
         self._put(who, where, actions, values, to_candidates)
         for s in self._with_factor(who):
-            self._moves(s, 1, *self.factors[s].enter(slot[s], to_slots[s], own[s], to_candidates[s], values[s]))
+            self._moves(s, 1, *self.factors[s].append(slot[s], to_slots[s], own[s], to_candidates[s], values[s]))
         if len(self.factors) == self.replicates:
             return
         if self.factors:
@@ -139,7 +139,7 @@ class ObservationPosterior(Differentiable):
             self.inverse[self.rows, slot, :] = 0.0
             self.weights[self.rows, :, slot] = 0.0
         for s in self._with_factor(self.rows):
-            self._moves(s, -1, *self.factors[s].leave(int(slot[s])))
+            self._moves(s, -1, *self.factors[s].remove(int(slot[s])))
         self._clear(slot)
 
     def _with_factor(self, who: NDArray[np.intp]) -> list[int]:
@@ -214,7 +214,7 @@ class ObservationPosterior(Differentiable):
         cross, values = self.cross[s, held], self.values[s][:, held]
         factor = Factor(self._gram(self.points[s, held]), self.noise[s], cross, values, held)
         self.factors[s], self.inverse[s] = factor, 0.0
-        u, z = factor.u[:-1, : len(held)], factor.held
+        u, z = factor.u[:-1, : len(held)], factor.whitened
         self.mean[s] = np.matmul(u[:, None], z)[:, 0]
         self.variance[s] = np.maximum(self.prior - (z**2).sum(axis=0), VARIANCE_FLOOR)
         self._weigh(s)
@@ -228,7 +228,7 @@ class ObservationPosterior(Differentiable):
         mean = np.matmul(self.weights[:, :, None, :c], k[:, None].swapaxes(2, 3))[:, :, 0]
         explained = (k * self._times_inverse(k)).sum(axis=2)
         for s, factor in self.factors.items():
-            explained[s] = (factor.half(k[s]) ** 2).sum(axis=1)
+            explained[s] = (factor.whiten(k[s]) ** 2).sum(axis=1)
         return mean, np.maximum(1 - explained, VARIANCE_FLOOR)
 
     def at_observations(self) -> tuple[Array, Array, Mask]:
@@ -252,7 +252,7 @@ class ObservationPosterior(Differentiable):
         c = self.used
         cross = self.cross[replicate, :c]
         if replicate in self.factors:
-            z = self.factors[replicate].held
+            z = self.factors[replicate].whitened
             explained = np.matmul(z[:, some].T, z)
         else:
             explained = np.matmul(np.matmul(cross[:, some].T, self.inverse[replicate, :c, :c]), cross)

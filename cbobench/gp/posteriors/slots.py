@@ -173,17 +173,17 @@ class Differentiable(Slots):
         """
         c = self.used
         rows = rows * self.full[np.repeat(self.rows, np.diff(first)), None, :c]
-        moved, halves = np.zeros_like(rows), {}
+        moved, whitened = np.zeros_like(rows), {}
         for s in range(self.replicates):
             some = rows[first[s] : first[s + 1]]
             if s in self.factors:
-                halves[s] = self.factors[s].half(some)
-                moved[first[s] : first[s + 1], 0] = self.factors[s].whole(halves[s][:, 0], c)
+                whitened[s] = self.factors[s].whiten(some)
+                moved[first[s] : first[s + 1], 0] = self.factors[s].solve_whitened(whitened[s][:, 0], c)
             elif len(some):  # only this replicate's rows, so that it has the same bits in any block
                 moved[first[s] : first[s + 1]] = times(some.reshape(-1, c), self.inverse[s, :c, :c]).reshape(some.shape)
         explained = np.matmul(moved, rows.swapaxes(1, 2))
-        for s, half in halves.items():
-            explained[first[s] : first[s + 1]] = np.matmul(half, half.swapaxes(1, 2))
+        for s, white in whitened.items():
+            explained[first[s] : first[s + 1]] = np.matmul(white, white.swapaxes(1, 2))
         return moved[:, 0], explained
 
 
