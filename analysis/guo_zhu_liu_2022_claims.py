@@ -6,14 +6,16 @@ cbobench claims RUN... --recipe guo_zhu_liu_2022_claims
 from collections.abc import Callable, Iterator
 
 from cbobench.papers.claims import Case, Claim
-from cbobench.papers.evidence import Part, below
+from cbobench.papers.evidence import Part
+from cbobench.papers.rules import below
 
-SETTINGS = {  # claim: what, problem, the paper's method, those it is compared with, figure
-    "GZL1": ("at once", "feasible-pocket", "rpol-ucb", ("ckb-ucb", "config"), "Figures 1a, 1b"),
-    "GZL2": (
-        "delayed", "feasible-pocket-delayed", "rpol-censored", ("rpol-ucb", "ckb-ucb", "config"), "Figures 2a, 2b",
-    ),
-    "GZL3": ("drifting", "feasible-pocket-drift", "rpol-sw", ("ckb-ucb", "config", "ckb-restart"), "Figures 3a, 3b"),
+SETTINGS = {  # claim: what, problem, the paper's method, those it is compared with, figure, quotation
+    "GZL1": ("at once", "feasible-pocket", "rpol-ucb", ("ckb-ucb", "config"), "Figures 1a, 1b",
+             "RPOL-UCB achieves the best performance w.r.t. both regret and cumulative violation in SCBwC"),
+    "GZL2": ("delayed", "feasible-pocket-delayed", "rpol-censored", ("rpol-ucb", "ckb-ucb", "config"), "Figures 2a, 2b",
+             "RPOL-CensoredUCB also outperforms all existing baselines"),
+    "GZL3": ("drifting", "feasible-pocket-drift", "rpol-sw", ("ckb-ucb", "config", "ckb-restart"), "Figures 3a, 3b",
+             "we again observe that RPOL-SWUCB has the best performance"),
 }  # fmt: skip
 
 
@@ -30,6 +32,6 @@ def best(method: str, others: tuple[str, ...]) -> Callable[[Case], Iterator[Part
 
 claims = [
     Claim(id, f"pocket, {what}: {method} has the lowest average regret and the lowest average V⁺",
-          "Guo, Zhu & Liu (2022) Section 7", figure, (problem,), (method, *others), best(method, others))
-    for id, (what, problem, method, others, figure) in SETTINGS.items()
+          "Guo, Zhu & Liu (2022) Section 7", figure, (problem,), (method, *others), best(method, others), quote=quote)
+    for id, (what, problem, method, others, figure, quote) in SETTINGS.items()
 ]  # fmt: skip

@@ -153,9 +153,22 @@ class Epochs(Penalised):
 
     S: int = param(20, "rounds per epoch; T = L S, and a last epoch may be shorter", at_least=1)
     keep: bool = param(True, "keep the data of earlier epochs; the letter of the paper forgets them")
+    first: Literal["tie", "last", "best"] = param(
+        "tie",
+        "first action of an epoch that forgets: drawn, as all tie under a flat prior; the last one of that before; "
+        "its best one by the observed inner target under the new κ",
+        quiet=True,
+    )
+
+    played_in_epoch: list[tuple[Actions, Array]] = state()  # actions and targets
+
+    def validate(self) -> None:
+        if self.first != "tie" and self.keep:
+            raise Misuse(f"first is {self.first}, which needs keep: false; with keep: true no epoch starts from a tie")
 
     def start(self, setting: Setting) -> None:
         self.epochs = -(-setting.horizon // self.S)  # L
+        self.played_in_epoch = []
         self.price = np.full((setting.replicates, setting.constraints), self.first_price())
         super().start(setting)
 
@@ -181,8 +194,24 @@ class Epochs(Penalised):
                 self.forget()
             self.set_width()
 
+    def ask(self, t: int) -> Actions:
+        actions = super().ask(t)
+        if self.first == "tie" or t == 1 or (t - 1) % self.S != 0 or not self.played_in_epoch:
+            return actions
+        before = np.stack([played for played, _ in self.played_in_epoch])
+        rounds = np.full(len(self.price), len(before) - 1)
+        if self.first == "best":
+            targets = np.stack([target for _, target in self.played_in_epoch])
+            values = targets[:, :, 0] - (self.price * targets[:, :, 1:]).sum(axis=2)
+            rounds = np.where(np.isnan(values), -np.inf, values).argmax(axis=0)
+        self.played_in_epoch = []
+        self.chosen = before[rounds, np.arange(len(rounds))]
+        return self.chosen if self.box is None else self.box.scale(self.chosen)
+
     def learn(self, t: int, chosen: Belief, feedback: Feedback) -> None:
         self.costs, self.summed = self.costs + feedback.costs(), self.summed + feedback.counts()
+        if self.first != "tie":
+            self.played_in_epoch.append((self.chosen, self.targets(feedback)))
 
 
 @ALGORITHMS.register("penalty-noiseless")

@@ -96,6 +96,13 @@ def starts(given: str) -> int:
     return int(given)
 
 
+def replications(given: str) -> int:
+    """The number of simulated replications."""
+    if not given.isdecimal() or not 1 <= int(given) <= 10_000:
+        raise Misuse(f"--replicate is {show(given)}; it must be a whole number from 1 to 10000, such as 200")
+    return int(given)
+
+
 def make_parser() -> Parser:
     """The whole command line."""
     top = Parser("cbobench", description="Benchmark suite for constrained Bayesian optimization.", allow_abbrev=False)
@@ -237,7 +244,13 @@ def make_parser() -> Parser:
     claims.add_argument(
         "--map", type=folder, metavar="FOLDER", help="draw, per claim, its verdicts over what was swept"
     )
-    claims.add_argument("--strict", action="store_true", help="exit code 1 where a claim fails, or none can be tested")
+    claims.add_argument(
+        "--replicate", type=replications, default=0, metavar="N",
+        help="how often each claim's rule accepts an exact replication of our own result, from N simulated ones",
+    )  # fmt: skip
+    claims.add_argument(
+        "--strict", action="store_true", help="exit code 1 where a claim is contradicted, or none can be tested"
+    )
 
     listing = command("list", "all problems, algorithms or suites")
     listing.add_argument("what", choices=("problems", "algorithms", "suites"))

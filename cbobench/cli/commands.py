@@ -248,8 +248,9 @@ def do_claims(options: argparse.Namespace, given: list[str]) -> int:
 
     import_if_asked(options, *options.runs)
     return command(
-        options.runs, options.format, options.recipe, options.only, options.parts, options.strict, options.map
-    )
+        options.runs, options.format, options.recipe, options.only, options.parts, options.strict, options.map,
+        options.replicate,
+    )  # fmt: skip
 
 
 def do_report(options: argparse.Namespace, given: list[str]) -> int:

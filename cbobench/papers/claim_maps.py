@@ -17,8 +17,21 @@ from cbobench.report.style import SIZES
 from cbobench.words import count_noun
 
 VERDICT_STYLES: dict[Verdict, tuple[str, str]] = {  # colour and symbol, for readers who cannot tell the colours
-    "holds": ("#56B4E9", "+"), "undecided": ("0.88", "?"), "does not hold": ("#D55E00", "−"),
+    "reproduced": ("#56B4E9", "+"), "stronger than claimed": ("#0072B2", "++"), "reproduced in part": ("#F0E442", "±"),
+    "contradicted": ("#D55E00", "−"), "cannot tell": ("0.88", "?"),
 }  # fmt: skip
+WORDS = {
+    "beta_scale": "factor on the width β", "lam": "noise variance of the model, λ", "gain": "information gain γ",
+    "R": "noise bound R", "B": "norm bound B", "G": "norm bound G", "h": "threshold h", "h_of": "B of h = B/2",
+    "expand_rounds": "expansion rounds of StageOpt, T₀", "seed_rounds": "random rounds of SGP-UCB, T′",
+    "eps": "accuracy ε of StageOpt", "L": "Lipschitz constant of StageOpt", "metric": "distance of StageOpt",
+    "normalise": "normalisation of the data", "unit_variance": "unit prior variances", "scaled": "scaling of f",
+    "supports": "supports of f", "instance": "which function", "constraint": "form of the constraint",
+    "keep": "data kept at a new epoch", "first": "first action of an epoch", "S": "rounds per epoch, S",
+    "mu": "slack μ", "lengthscale": "lengthscale of the model", "step_scale": "factor on OCO's steps",
+    "window": "window W", "restart": "rounds between restarts", "pending": "actions under way",
+}  # fmt: skip
+"""Axes in words, of the parameters that papers leave open."""
 
 
 def axes_of(found: Sequence[Finding]) -> list[dict[str, str]]:
@@ -48,12 +61,22 @@ def axes_of(found: Sequence[Finding]) -> list[dict[str, str]]:
     return result
 
 
+def describe_axis(name: str) -> str:
+    """An axis in words: "beta_scale of ckb-ucb, ckb-ts" is "factor on the width β of ckb-ucb, ckb-ts"."""
+    parameters, of, owners = name.partition(" of ")
+    said = dict.fromkeys(WORDS.get(p, p) for p in parameters.split(", "))
+    return ", ".join(said) + of + owners
+
+
 def _numeric_order(word: str) -> tuple[bool, float]:
     """Sort key: words first, then numbers by size."""
     try:
         return True, float(word)
     except ValueError:
         return False, 0.0
+
+
+LEGEND = "   ".join(f"{symbol} {verdict}" for verdict, (_, symbol) in VERDICT_STYLES.items())
 
 
 @dataclass(frozen=True)
@@ -97,7 +120,11 @@ class Map:
         }
         rest = [name for name in names if name != across]
         words = [
-            ", ".join(f"{name} {v}" for name, v, base in zip(rest, row, rows[0], strict=True) if i == 0 or v != base)
+            ", ".join(
+                f"{describe_axis(name)} {v}"
+                for name, v, base in zip(rest, row, rows[0], strict=True)
+                if i == 0 or v != base
+            )
             for i, row in enumerate(rows)
         ]
         return cls(found, axes, across, columns, words, cells)
@@ -130,9 +157,8 @@ class Map:
         """The caption: content and legend."""
         claim, seeds = self.found[0].claim, sorted({f.n for f in self.found})
         some = count_noun(seeds[0], "seed") if len(seeds) == 1 else f"{seeds[0]} to {seeds[-1]} seeds"
-        words = f"{claim.id}, {claim.source}: {claim.statement}. Over the settings of {self.suite}: + holds, "
-        words += "− does not hold, ? undecided, with the parts of the claim that hold of all; the strip below has the "
-        words += "verdict of every part. "
+        words = f"{claim.id}, {claim.source}: {claim.statement}. Over the settings of {self.suite}: {LEGEND}, with the "
+        words += "parts of the claim that hold of all; the strip below has the verdict of every part. "
         if len(self.rows) > 1:
             words += "Rows after the first say what differs from it. "
         words += f"All have {', '.join(self.common)}. {some}; {self.minutes:.2g} CPU-minutes in all, every cell "
@@ -191,23 +217,27 @@ def _draw(map: Map, pdf: Path, png: Path, words: str) -> None:
             top, height = edges[i], heights[i]
             colour, symbol = VERDICT_STYLES[f.verdict]
             axis.add_patch(Rectangle((j - 0.5, top), 1, height, facecolor=colour, edgecolor="white", linewidth=1.5))
-            left = j - 0.47
-            for verdict, (shade, _) in VERDICT_STYLES.items():
-                share = 0.94 * sum(part.verdict == verdict for part in f.parts) / len(f.parts)
-                place = (left, top + 0.7 * height)
-                axis.add_patch(Rectangle(place, share, 0.2 * height, facecolor=shade, edgecolor="0.25", linewidth=0.4))
-                left += share
+            band = (j - 0.47, top + 0.66 * height)
+            axis.add_patch(Rectangle(band, 0.94, 0.28 * height, facecolor="white"))
+            share = 0.94 / len(f.parts)
+            order = [*VERDICT_STYLES]
+            for k, part in enumerate(sorted(f.parts, key=lambda part: order.index(part.verdict))):
+                shade = VERDICT_STYLES[part.verdict][0]
+                place = (j - 0.47 + (k + 0.1) * share, top + 0.7 * height)
+                axis.add_patch(
+                    Rectangle(place, 0.8 * share, 0.2 * height, facecolor=shade, edgecolor="0.25", linewidth=0.4)
+                )
             seeds = "" if f.n == f.expected else f" ({f.n}/{f.expected} seeds)"
             word = f"{symbol} {f.held}/{len(f.parts)}{seeds}"
             axis.text(j, top + 0.36 * height, word, fontweight="bold", fontsize=size.small, va="center", ha="center")
-        axis.set(xlim=(-0.5, len(map.columns) - 0.5), ylim=(edges[-1], 0), xlabel=map.across)
+        axis.set(xlim=(-0.5, len(map.columns) - 0.5), ylim=(edges[-1], 0), xlabel=describe_axis(map.across))
         axis.set_xticks(range(len(map.columns)), map.columns)
         centres = [(a + b) / 2 for a, b in itertools.pairwise(edges)]
         axis.set_yticks(centres, labels, fontsize=size.small)
         axis.tick_params(length=0)
         for spine in axis.spines.values():
             spine.set_visible(False)
-        title = f"{map.claim} in {map.suite}:  + holds   − does not hold   ? undecided"
-        image.suptitle(title, fontsize=mpl.rcParams["axes.titlesize"])
+        title = f"{map.claim}: {map.found[0].claim.statement}"
+        image.suptitle(textwrap.fill(title, 90) + f"\n{LEGEND}", fontsize=mpl.rcParams["axes.titlesize"])
         save(image, pdf, png, size.dpi, words, {"Title": f"{map.claim} in {map.suite}"})
         plt.close(image)

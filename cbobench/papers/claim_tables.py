@@ -18,14 +18,12 @@ from cbobench.report.formats import TextTable, format_number, render, render_rec
 from cbobench.report.load import Run
 from cbobench.words import count_noun
 
-VERDICTS: dict[Verdict, tuple[str, str]] = {  # of one, of several
-    "holds": ("holds", "hold"), "does not hold": ("does not hold", "do not hold"),
-    "undecided": ("is undecided", "are undecided"),
-    "not in these runs": ("is not in these runs", "are not in these runs"),
-}  # fmt: skip
+VERDICTS: tuple[Verdict, ...] = (
+    "reproduced", "stronger than claimed", "reproduced in part", "contradicted", "cannot tell", "not in these runs",
+)  # fmt: skip
 NOTE = (
-    "a claim holds where all its parts do and does not where one does not; paired by seed, 95 % intervals, Holm over a "
-    "claim's comparisons; ours: the part that decides"
+    "parts: those that hold, of all; ours: the part that decides, with its 95 % interval, paired by seed, p adjusted "
+    "by Holm over the claim; cannot tell: the seeds that would"
 )
 
 
@@ -56,12 +54,13 @@ def claims_of(recipe: str | None = None, only: Sequence[str] = ()) -> list[Claim
 
 
 def evaluate(
-    runs: Sequence[str], claims: Iterable[Claim], note: Callable[[str], None] = lambda words: None
+    runs: Sequence[str], claims: Iterable[Claim], note: Callable[[str], None] = lambda words: None, draws: int = 0
 ) -> list[Finding]:
     """Test claims on runs (paths or URIs).
 
     Args:
         note: takes a message about runs that are left out because they have no good cell.
+        draws: simulated replications per finding.
 
     Raises:
         Misuse: no run there, or one twice. CbobenchError: no run has a good cell, or a claim's test fails.
@@ -79,7 +78,7 @@ def evaluate(
     result = []
     for claim in claims:
         try:
-            result += list(findings([*read.values()], [claim]))
+            result += list(findings([*read.values()], [claim], draws))
         except CbobenchError:
             raise
         except Exception as error:  # a user's claim may fail in any way
@@ -104,9 +103,18 @@ def describe_counts(found: Sequence[Finding]) -> str:
 
 
 def count_verdicts(verdicts: Sequence[str]) -> str:
-    """How many have which verdict: 1 holds, 2 do not hold."""
-    said = {words: verdicts.count(verdict) for verdict, words in VERDICTS.items()}
-    return ", ".join(f"{count} {words[count > 1]}" for words, count in said.items() if count)
+    """How many have which verdict: 1 reproduced, 2 contradicted."""
+    return ", ".join(f"{verdicts.count(verdict)} {verdict}" for verdict in VERDICTS if verdict in verdicts)
+
+
+def describe_seeds(part: Part) -> str:
+    """The seeds of a part, and how many would tell if these cannot: "50/50, some 180 would tell"."""
+    seeds = f"{part.n}/{part.expected}"
+    if not part.needed:
+        return seeds
+    return (
+        f"{seeds}, no number would tell" if math.isinf(part.needed) else f"{seeds}, some {part.needed:,.0f} would tell"
+    )
 
 
 def render_findings(
@@ -120,47 +128,49 @@ def render_findings(
     for previous, row in reversed(list(itertools.pairwise(rows))):
         if style == "table" and previous[:2] == row[:2]:  # a statement is printed once
             row[1] = ""
-            row[5] = "" if previous[5] == row[5] else row[5]
+            row[6] = "" if previous[6] == row[6] else row[6]
     return render(replace(table, rows=rows), style, width)
 
 
 def tabulate_findings(found: Sequence[Finding], parts: bool = False) -> TextTable:
     """Findings as a table, in which every row says all."""
-    columns = ["claim", "statement", "verdict", "paper", "ours", "settings", "n"]
+    columns = ["claim", "statement", "verdict", "parts", "paper", "ours", "settings", "seeds"]
+    if replicated := any(f.rates for f in found):
+        columns.append("self-replication")
     rows: list[list[str]] = []
     for f in found:
         if not f.parts:
-            rows.append([f.claim.id, f.claim.statement, f.verdict, "", f.note, "", ""])
-        for part in f.parts if parts else ([deciding_part(f)] if f.parts else []):
-            verdict = part.verdict if parts else f.verdict
-            some = sum(p.verdict == f.verdict for p in f.parts)
-            more = "" if parts or len(f.parts) == 1 else f"; {some} of {len(f.parts)} parts: {f.verdict}"
-            what = f"{part.what}: {format_estimate(part.value, part.low, part.high, part.p)}{more}"
+            rows.append([f.claim.id, f.claim.statement, f.verdict, "", "", f.note, "", "", *[""] * replicated])
+        for part in f.parts if parts else ([f.deciding] if f.parts else []):
+            verdict, held = (part.verdict, "") if parts else (f.verdict, f"{f.held}/{len(f.parts)}")
+            what = f"{part.what}: {format_estimate(part.value, part.low, part.high, part.p)}"
             settings = f"{f.where}: {f.settings}"
-            n = f"{part.n}/{part.expected}"
-            rows.append([f.claim.id, f.claim.statement, verdict, part.paper, what, settings, n])
-    return TextTable(columns, rows, describe_counts(found), NOTE, left=6)
+            row = [f.claim.id, f.claim.statement, verdict, held, part.paper, what, settings, describe_seeds(part)]
+            rows.append([*row, describe_rates(f)] if replicated else row)
+    return TextTable(columns, rows, describe_counts(found), NOTE, left=8)
 
 
-def deciding_part(found: Finding) -> Part:
-    """The first part with the verdict of the claim."""
-    return next((part for part in found.parts if part.verdict == found.verdict), found.parts[0])
+def describe_rates(found: Finding) -> str:
+    """The self-replication rate: "96 %, wrong in 0 %"."""
+    return f"{found.rates.holds:.0%}, wrong in {found.rates.contradicted:.0%}" if found.rates else ""
 
 
 def as_record(found: Finding) -> dict[str, Any]:
     """A finding as JSON; NaN becomes null, infinity a string."""
     claim = found.claim
-    head = {name: getattr(claim, name) for name in ("id", "statement", "source", "figure")}
+    head = {name: getattr(claim, name) for name in ("id", "statement", "quote", "source", "figure")}
     parts = [
         {
-            "what": part.what, "paper": part.paper, "verdict": part.verdict, "value": _finite(part.value),
+            "rule": part.rule, "what": part.what, "paper": part.paper, "verdict": part.verdict,
+            "value": _finite(part.value),
             "low": _finite(part.low), "high": _finite(part.high), "n": part.n, "expected": part.expected,
-            "p": _finite(part.p),
+            "p": _finite(part.p), "needed": _finite(part.needed),
         }
         for part in found.parts
     ]  # fmt: skip
     return head | {
-        "verdict": found.verdict, "where": found.where, "problems": list(found.problems),
+        "verdict": found.verdict, "held": found.held, "rates": found.rates and found.rates._asdict(),
+        "where": found.where, "problems": list(found.problems),
         "axes": dict(found.axes), "settings": found.settings,
         "n": found.n, "expected": found.expected, "cpu_minutes": round(found.seconds / 60, 2), "note": found.note,
         "parts": parts,
@@ -182,10 +192,11 @@ def command(
     parts: bool,
     strict: bool,
     maps: Path | None,
+    draws: int,
 ) -> int:
-    """`cbobench claims`; `strict` exits with 1 if a claim does not hold, or a claim of `only` cannot be tested."""
+    """`cbobench claims`; `strict` exits with 1 if a part is contradicted, or a claim of `only` cannot be tested."""
     left_out: list[str] = []
-    found = evaluate(runs, claims_of(recipe, only), left_out.append)
+    found = evaluate(runs, claims_of(recipe, only), left_out.append, draws)
     print(render_findings(found, style, parts))
     if maps is not None:
         from cbobench.papers.claim_maps import draw_maps
@@ -204,4 +215,4 @@ def command(
     if len(untested) == len(found):
         print(f"not tested, as these runs hold nothing of it: {count_noun(len(found), 'claim')}", file=sys.stderr)
         return 1
-    return int(bool(left_out) or any(f.verdict == "does not hold" for f in found))
+    return int(bool(left_out) or any(part.verdict == "contradicted" for f in found for part in f.parts))

@@ -1,4 +1,4 @@
-"""Claims of papers as small functions over runs, each with a verdict.
+"""Claims of papers as small functions over runs, each with a verdict and the rate at which it replicates itself.
 
 A recipe (a Python file) with a list `claims` of `Claim` is found as one with a function `figures(run)` is;
 `cbobench claims RUN...` tests those of every shipped recipe. A claim is tested once per setting: where a suite holds
@@ -10,12 +10,13 @@ from __future__ import annotations
 import itertools
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import Any
+from dataclasses import dataclass, field, replace
+from typing import Any, NamedTuple
 
-from cbobench.papers.evidence import Part, Play, Verdict, adjust_parts, verdict_of
+from cbobench.papers.evidence import HOLDS, Part, Play, Verdict, judge, verdict_of
 from cbobench.report.load import Run
 from cbobench.results.manifest import Variant, What
+from cbobench.rng import generator
 
 DECISIVE = (
     "data", "normalise", "unit_variance", "h_of", "supports", "scaled", "instance", "kernel", "lengthscale", "lam",
@@ -57,6 +58,18 @@ class Case:
         """The play of an algorithm on a problem."""
         return self.of(algorithm, problem)[0]
 
+    @property
+    def seeds(self) -> list[int]:
+        """All seeds that some play has."""
+        return sorted({int(seed) for play in self.plays for seed in play.final("seconds").index})
+
+    def draw(self, index: int, trials: int) -> Case:
+        """A simulated replication: seeds drawn for us, as many as there are, and others for the paper's trials."""
+        seeds, rng = self.seeds, generator("papers", "replication", index)
+        ours, theirs = (tuple(rng.choice(seeds, size).tolist()) for size in (len(seeds), trials))
+        plays = [replace(play, seeds=ours, paper=replace(play, seeds=theirs)) for play in self.plays]
+        return Case(tuple(plays))
+
 
 @dataclass(frozen=True)
 class Claim:
@@ -64,13 +77,15 @@ class Claim:
 
     Attributes:
         id: short and unique, such as "ZJ1".
-        statement: one sentence.
+        statement: what is tested, in one sentence.
         source: paper and section.
         figure: the figure or table that shows it, "" for none.
         problems: registered names; any of them will do.
         algorithms: registered names; all are needed.
         optional: further ones, taken along where a run has them.
-        test: gives the parts of the verdict (`papers.evidence`); none where the case says nothing.
+        test: gives the parts of the verdict (`papers.rules`); none where the case says nothing.
+        quote: the paper's own sentence.
+        trials: how many trials the paper's means are of.
         among: selects variants of the problems.
         within: parameters whose values one test compares; all others are settings.
         across: whether one test takes the algorithms from different runs. They go together if all their common
@@ -88,6 +103,22 @@ class Claim:
     within: Sequence[str] = ()
     optional: Sequence[str] = ()
     across: bool = False
+    quote: str = ""
+    trials: int = 50
+
+
+class Rates(NamedTuple):
+    """How often a claim's rule would decide about an exact replication of our own result.
+
+    Attributes:
+        holds: share of draws in which it is reproduced, or stronger than claimed.
+        contradicted: share of draws in which a part of it is contradicted.
+        draws: their number.
+    """
+
+    holds: float
+    contradicted: float
+    draws: int
 
 
 @dataclass(frozen=True)
@@ -101,6 +132,7 @@ class Finding:
         axes: the swept parameters with their values here, {"algorithm or problem.parameter": value}.
         settings: the decisive settings in words.
         costs: seconds of computing behind it, by run and pair.
+        rates: of its self-replication; None if that was not simulated.
     """
 
     claim: Claim
@@ -113,6 +145,7 @@ class Finding:
     settings: str = ""
     costs: Mapping[str, float] = field(default_factory=dict)
     note: str = ""
+    rates: Rates | None = None
 
     @property
     def seconds(self) -> float:
@@ -122,12 +155,21 @@ class Finding:
     @property
     def held(self) -> int:
         """Parts that hold."""
-        return sum(part.verdict == "holds" for part in self.parts)
+        return sum(part.holds for part in self.parts)
+
+    @property
+    def deciding(self) -> Part:
+        """The part that decides the verdict: the first contradicted one, else one that cannot tell, else the first."""
+        for verdict in ("contradicted", "cannot tell", "stronger than claimed"):
+            for part in self.parts:
+                if part.verdict == verdict:
+                    return part
+        return self.parts[0]
 
     @property
     def n(self) -> int:
-        """Complete seeds of the part that has the fewest."""
-        return min((part.n for part in self.parts), default=0)
+        """Complete seeds of the part that decides."""
+        return self.deciding.n if self.parts else 0
 
     @property
     def expected(self) -> int:
@@ -135,13 +177,27 @@ class Finding:
         return max((part.expected for part in self.parts), default=0)
 
 
-def findings(runs: Sequence[Run], claims: Iterable[Claim]) -> Iterator[Finding]:
-    """Test every claim in every setting of the runs; a claim without a setting is "not in these runs"."""
+def replicate(claim: Claim, case: Case, draws: int) -> Rates:
+    """Simulate how a claim's rule decides if the paper's trials and ours are drawn from the same cells."""
+    holds = contradicted = 0
+    for index in range(draws):
+        parts = judge(claim.test(case.draw(index, claim.trials)))
+        holds += verdict_of(parts) in HOLDS
+        contradicted += any(part.verdict == "contradicted" for part in parts)
+    return Rates(holds / draws, contradicted / draws, draws)
+
+
+def findings(runs: Sequence[Run], claims: Iterable[Claim], draws: int = 0) -> Iterator[Finding]:
+    """Test every claim in every setting of the runs; a claim without a setting is "not in these runs".
+
+    Args:
+        draws: simulated replications per finding, for `Finding.rates`.
+    """
     for claim in claims:
         count = 0
         every = _pool_runs(runs, claim) if claim.across else (case for run in runs for case in _cases(run, claim))
         for case, axes in every:
-            parts = adjust_parts(claim.test(case))
+            parts = judge(claim.test(case))
             if not parts:
                 continue
             count += 1
@@ -152,7 +208,9 @@ def findings(runs: Sequence[Run], claims: Iterable[Claim]) -> Iterator[Finding]:
             settings = describe_settings(case, claim.within)
             names = tuple(dict.fromkeys(play.problem.name for play in case.plays))
             suites = tuple(dict.fromkeys(play.run.record.suite for play in case.plays))
-            yield Finding(claim, verdict_of(parts), case.where, suites, names, tuple(parts), axes, settings, costs)
+            rates = replicate(claim, case, draws) if draws else None
+            verdict = verdict_of(parts)
+            yield Finding(claim, verdict, case.where, suites, names, tuple(parts), axes, settings, costs, rates=rates)
         if count == 0:
             yield Finding(claim, "not in these runs", "", note=_missing(runs, claim))
 

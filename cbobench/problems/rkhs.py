@@ -53,7 +53,9 @@ class RandomRKHS(FeedbackModel):
     supports: Literal["grid", "uniform"] = param(
         "grid", "the x_i: every point of the grid, or n drawn from it uniformly"
     )
-    scaled: bool = param(False, "divide f, and an independent g, by its largest absolute value")
+    scaled: bool | Literal["min-max"] = param(
+        False, "divide f, and an independent g, by its largest absolute value; min-max: from 0 to 1"
+    )
     noise: float | None = param(None, "noise standard deviation R; null takes noise_share", above=0.0)
     noise_share: float = param(0.01, "R^2 as a share of each function's range", above=0.0)
     instance: int | Literal["fresh", "fixed"] = param(
@@ -99,7 +101,11 @@ class RandomRKHS(FeedbackModel):
             weights = self._weights(gen)
             values = self.actions.combine(weights)
             norms = np.sqrt((values * weights).sum(axis=1))  # sqrt(a^T K a)
-            if self.scaled:
+            if self.scaled == "min-max":
+                low, high = values.min(axis=1, keepdims=True), values.max(axis=1, keepdims=True)
+                values = (values - low) / (high - low)
+                norms = np.array([self.actions.norm(one) for one in values])
+            elif self.scaled:
                 unit = np.abs(values).max(axis=1)
                 values, norms = values / unit[:, None], norms / unit
             f = values[0]

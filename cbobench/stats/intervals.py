@@ -160,12 +160,14 @@ def range_level(n: int) -> float:
 METHODS: dict[str, Callable[[Array, float], Array]] = {"mean": of_mean, "median": of_median}
 
 
-def draw_resamples(n: int, draws: int = DRAWS, seed: int = 0) -> Array:
+def draw_resamples(n: int, draws: int = DRAWS, seed: int = 0, size: int | None = None) -> Array:
     """How often each of n seeds is in each resample, (draws, n), for statistics other than a mean or a median.
+
+    A resample has n values, or `size`.
 
     `resampled(n) @ values / n` are the means of resamples, the same resamples for everything that has n seeds.
     """
-    picked = generator("stats", "bootstrap", n, seed).integers(n, size=(draws, n))
+    picked = generator("stats", "bootstrap", n, seed).integers(n, size=(draws, size or n))
     counts = np.bincount((picked + n * np.arange(draws)[:, None]).ravel(), minlength=draws * n)
     return counts.reshape(draws, n).astype(np.float64)
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from tests.helpers import make, play, problem, setting
+from cbobench.errors import Misuse
+from tests.helpers import actions, make, play, problem, setting, watch_asks
 
 
 @pytest.mark.parametrize(("name", "settings"), [("penalty-noisy", {"mu": 3.0, "S": 5}), ("fixed-penalty", {})])
@@ -55,3 +56,30 @@ def test_cap_hits_by_hand():
         assert algorithm.cap_hits.tolist() == hits
     np.testing.assert_allclose(algorithm.price, [[2.0, 1.0], [1.0, 1.0]])
     assert make("ckb-ucb").cap_hits is None
+
+
+@pytest.mark.parametrize("task", [("rkhs-1d", {}), ("feasible-pocket", {"noise_g": 0.0})])
+@pytest.mark.parametrize("first", ["last", "best"])
+def test_an_epoch_starts_where_it_is_told_to(task, first):
+    """The data are forgotten all the same; the best action is that of the inner target under the new κ, by hand."""
+    name, settings = task
+    T, S = 24, 8
+    algorithm = make("penalty-noiseless", keep=False, first=first, S=S)
+    prices = {}
+    watch_asks(algorithm, lambda t, chosen: prices.setdefault(t, algorithm.price.copy()))
+    _, chunks = play(problem(name, **settings), algorithm, 3, T)
+    _, tied = play(problem(name, **settings), make("penalty-noiseless", keep=False, S=S), 3, T)
+    played = actions(chunks)
+    f, g = (np.concatenate([getattr(chunk, name) for chunk in chunks]) for name in ("observed_f", "observed_g"))
+    np.testing.assert_array_equal(played[:S], actions(tied)[:S])
+    assert (played[S] != actions(tied)[S]).any(), "negative control"
+    for start in (S, 2 * S):
+        epoch = slice(start - S, start)
+        value = f[epoch] - (prices[start + 1] * (np.exp(np.maximum(g[epoch], 0)) - 1)).sum(axis=2)
+        chosen = value.argmax(axis=0) if first == "best" else np.full(3, S - 1)
+        np.testing.assert_allclose(played[start], played[epoch][chosen, np.arange(3)], rtol=0, atol=1e-15)
+
+
+def test_where_an_epoch_starts_needs_a_forgotten_one():
+    with pytest.raises(Misuse, match="needs keep: false"):
+        make("penalty-noisy", first="best")

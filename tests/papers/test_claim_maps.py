@@ -14,11 +14,19 @@ CLAIM = Claim("X1", "A is below B", "me", "", ("p",), ("a", "b"), lambda case: [
 
 
 def part(verdict):
-    return Part("R", "", verdict, 0.0, -1.0, 1.0, 10, 10)
+    return Part("order", "R", "", verdict, 0.0, -1.0, 1.0, 10, 10)
 
 
 def found(
-    axes, verdict="holds", *, parts=("holds",), suites=("map-one",), where=None, claim=CLAIM, costs=None, words=""
+    axes,
+    verdict="reproduced",
+    *,
+    parts=("reproduced",),
+    suites=("map-one",),
+    where=None,
+    claim=CLAIM,
+    costs=None,
+    words="",
 ):
     place = where or f"{suites[0]} (p)"
     some = tuple(part(v) for v in parts)
@@ -36,7 +44,7 @@ GRID = [found(axes(beta, window)) for beta in (3.0, "theory", 0.5) for window in
 def test_rows_columns_and_cells_are_known():
     """The axis with the most values is across, numbers in order; rows say what differs from the first."""
     made = Map.of(GRID)
-    assert (made.across, made.columns, made.rows) == ("beta", ["theory", "0.5", "3.0"], ["window 25", "window 100"])
+    assert (made.across, made.columns, made.rows) == ("beta", ["theory", "0.5", "3.0"], ["window W 25", "window W 100"])
     assert {place: f.axes["a.beta"] for place, f in made.cells.items()} == {
         (row, column): value for row in (0, 1) for column, value in enumerate(("theory", 0.5, 3.0))
     }
@@ -66,7 +74,10 @@ def test_the_axis_of_all_findings_is_across():
     ]
     made = Map.of([found(point | {"a.scale": scale}) for point in points for scale in (1.0, 0.1)])
     assert (made.across, made.columns) == ("scale", ["0.1", "1.0"])
-    assert made.rows == ["R true, lam theory, gain played", "R 1", "R 2", "R 3", "lam 0.1", "gain rate"]
+    assert made.rows == [
+        "noise bound R true, noise variance of the model, λ theory, information gain γ played", "noise bound R 1",
+        "noise bound R 2", "noise bound R 3", "noise variance of the model, λ 0.1", "information gain γ rate",
+    ]  # fmt: skip
     assert len(made.cells) == 12, "no two settings share a cell"
 
 
@@ -91,8 +102,8 @@ def test_two_builds_are_the_same_and_tell_verdicts_apart(tmp_path):
     mixed = [
         found({"a.w": w}, verdict, parts=parts)
         for w, verdict, parts in (
-            (1, "holds", ("holds", "holds")), (2, "does not hold", ("holds", "does not hold")),
-            (3, "undecided", ("undecided", "holds")),
+            (1, "reproduced", ("reproduced", "reproduced")), (2, "contradicted", ("reproduced", "contradicted")),
+            (3, "cannot tell", ("cannot tell", "reproduced")),
         )
     ]  # fmt: skip
     builds = []
@@ -103,8 +114,10 @@ def test_two_builds_are_the_same_and_tell_verdicts_apart(tmp_path):
     assert builds[0] == builds[1]
     rows = list(csv.DictReader(builds[0][1].decode().splitlines()))
     assert [(row["w"], row["verdict"], row["parts_that_hold"], row["parts"]) for row in rows] == [
-        ("1", "holds", "2", "2"), ("2", "does not hold", "1", "2"), ("3", "undecided", "1", "2"),
+        ("1", "reproduced", "2", "2"), ("2", "contradicted", "1", "2"), ("3", "cannot tell", "1", "2"),
     ]  # fmt: skip
-    ((_, paths),) = draw_maps([*mixed[:2], found({"a.w": 3}, "holds", parts=("holds", "holds"))], tmp_path / "c")
+    ((_, paths),) = draw_maps(
+        [*mixed[:2], found({"a.w": 3}, "reproduced", parts=("reproduced", "reproduced"))], tmp_path / "c"
+    )
     changed = [path.read_bytes() for path in paths[1:]]
     assert (changed[0] != builds[0][0], changed[1] != builds[0][1]) == (True, True), "negative control"

@@ -8,13 +8,13 @@ import itertools
 import cbobench
 from cbobench.cli import main
 from cbobench.papers.claims import Claim, choices, findings
-from cbobench.papers.evidence import below
+from cbobench.papers.rules import below
 from cbobench.report.load import Run
 from cbobench.suite.variants import Variant
 
 MINE = """\
 from cbobench.papers.claims import Claim
-from cbobench.papers.evidence import below
+from cbobench.papers.rules import below
 
 claims = [Claim("mine", "UCB is below TS", "me", "", ("rkhs-1d",), ("ckb-ucb", "ckb-ts", "stageopt"),
                 lambda case: [below("regret", case.of("ckb-ucb")[0], case.of("ckb-ts")[0])])]

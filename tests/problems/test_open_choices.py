@@ -110,33 +110,14 @@ def test_functions_in_units_of_their_largest_value():
     np.testing.assert_allclose(half.g[:, 0], 0.5 - half.f, atol=1e-15)
 
 
-def test_slopes_by_hand():
-    metric = np.array([[0.0, 0.5, 1.0], [0.5, 0.0, 0.5], [1.0, 0.5, 0.0]])
-    functions = np.array([[[0.0, 0.0, 3.0], [0.0, 1.0, -1.0]], [[1.0, 1.0, 1.0], [4.0, 0.0, 4.0]]])
-    rest = np.ones((2, 2)), np.ones((2, 2)), np.eye(2, 3, dtype=bool), np.zeros(2, dtype=np.intp)
-    drawn = Instances(functions[:, 0], functions[:, 1:], *rest)
-    np.testing.assert_array_equal(drawn.slopes(metric), [[6.0, 4.0], [0.0, 8.0]])
-    metric[0, 1] = metric[1, 0] = 0.0
-    np.testing.assert_array_equal(drawn.slopes(metric), [[6.0, 4.0], [0.0, 8.0]])
-
-
-@pytest.mark.parametrize("name", ["stageopt", "safeopt"])
-def test_the_true_slope_is_what_a_safe_method_gets(name):
-    task, algorithm = problem("rkhs-1d"), make(name, metric="input", L="slope")
-    cells, _ = play(task, algorithm, seeds=4, horizon=2)
-    steepest = np.abs(np.diff(cells.instances.g[:, 0], axis=1)).max(axis=1) * 99
-    np.testing.assert_allclose(algorithm.lipschitz.constants[:, 0], steepest, rtol=1e-9)
-    theory = make(name, metric="input")
-    play(task, theory, seeds=4, horizon=2)
-    assert (algorithm.lipschitz.constants < theory.lipschitz.constants).all()
-    np.testing.assert_array_equal(
-        cells.setting.only(2).slopes(task.actions.input_metric), cells.instances.slopes(task.actions.input_metric)[2:3]
-    )
-
-
-def test_a_slope_that_has_no_metric_or_is_not_known():
-    with pytest.raises(Misuse, match="L is 'slope', but metric is none; allowed with a slope: input, kernel"):
-        make("stageopt", L="slope")
-    algorithm = make("stageopt", metric="kernel", L="slope")
-    with pytest.raises(CellFailure, match="L is 'slope', but this problem does not say"):
-        algorithm.start(setting(np.eye(3)))
+def test_functions_from_zero_to_one():
+    task = problem("rkhs-1d", h=0.5, h_of="sup", scaled="min-max")
+    scaled = draw(task)
+    assert (scaled.f.min(axis=1), scaled.f.max(axis=1)) == (pytest.approx(0.0), pytest.approx(1.0))
+    np.testing.assert_allclose(scaled.g[:, 0], 0.5 - scaled.f, atol=1e-14)
+    np.testing.assert_allclose(scaled.norm[:, 0], [task.actions.norm(one) for one in scaled.f], rtol=1e-12)
+    plain = draw(problem("rkhs-1d", h=0.01, h_of="sup"))  # seeds that are feasible both ways have one shape
+    same = [s for s in range(len(plain.f)) if scaled.redraws[s] == plain.redraws[s] == 0]
+    low, high = plain.f.min(axis=1, keepdims=True), plain.f.max(axis=1, keepdims=True)
+    assert same
+    np.testing.assert_allclose(scaled.f[same], ((plain.f - low) / (high - low))[same], atol=1e-13)
