@@ -24,7 +24,7 @@ from cbobench.stats.paired import SIGNIFICANT, difference
 SIMILAR = 2.0  # means that differ by less than this factor are similar
 FAR = 3.0  # a mean of ours that lies beyond this factor of the paper's may contradict it
 ROUND = 1.0  # a mean number of rounds may differ by so much, whatever its factor
-ENOUGH = 20  # seeds from which a mean of ours is compared with a number by its value, not by its interval alone
+ENOUGH = 30  # seeds from which a mean of ours is compared with a number by its value, not by its interval alone
 LINEAR = 0.9  # a sum that grows like t^e with e above this is almost linear
 MOSTLY = 0.75  # "always" is reproduced if at least this share of trials is so
 
@@ -49,13 +49,13 @@ RULES = {
         "A is similar to B",
         f"ratio of the means, bootstrapped in pairs; similar is from 1/{SIMILAR:g} to {SIMILAR:g}",
         "the interval lies in that range; stronger if it lies below",
-        "the interval lies above it",
+        "the interval lies above it, and no few seeds carry a mean",
     ),
     "not worse": Rule(
         "A is better than B or similar",
         "the same ratio",
         f"the interval lies below {SIMILAR:g}",
-        f"the interval lies above {SIMILAR:g}",
+        f"the interval lies above {SIMILAR:g}, and no few seeds carry a mean",
     ),
     "number": Rule(
         "a mean is a number",
@@ -63,8 +63,8 @@ RULES = {
         "paper's number of trials",
         f"our mean lies within a factor of {SIMILAR:g} or a round of the paper's, or within {FAR:g} if the test "
         f"accepts; with fewer than {ENOUGH} seeds its interval must",
-        f"our interval lies beyond a factor of {FAR:g} and a round, the test rejects (p < 5 % after Holm), and no few "
-        "seeds carry our mean; on the better side it is stronger",
+        f"our interval lies beyond a factor of {FAR:g} and a round, and the test rejects (p < 5 % after Holm); of fewer "
+        f"than {ENOUGH} seeds no few may carry the mean; on the better side it is stronger",
     ),
     "at most": Rule("a mean is at most a number", "as for a number", "as for a number, or below it", "the same"),
     "always": Rule(
@@ -160,9 +160,12 @@ def _ratio(rule: str, metric: str, a: Play, b: Play) -> Part:
     first, last = np.searchsorted(bounds, [low, high])
     verdict: Verdict = "cannot tell"
     if first == last:
-        verdict = "reproduced" if first == claimed else "contradicted"
-        if rule == "similar" and first < claimed:
+        if first == claimed or (rule == "not worse" and first < claimed):
+            verdict = "reproduced"
+        elif first < claimed:
             verdict = "stronger than claimed"
+        elif not any(is_carried_by_few(values) for values in pairs.T):
+            verdict = "contradicted"
     logs = [math.log(x) for x in (ratio, low, high, *bounds)]
     needed = count_seeds_needed(n, *logs) if verdict == "cannot tell" else 0.0
     p = _tail(np.searchsorted(bounds, drawn) <= claimed) if verdict == "contradicted" else math.nan
@@ -204,7 +207,7 @@ def _mean(rule: str, metric: str, play: Play, paper: float, trials: int) -> Part
     accepted = near[0] <= mean <= near[1] or (far[0] <= mean <= far[1] and p >= SIGNIFICANT)
     if (near[0] <= low and high <= near[1]) or (accepted and n >= ENOUGH):
         verdict = "reproduced"
-    elif (high < far[0] or low > far[1]) and not is_carried_by_few(values):
+    elif (high < far[0] or low > far[1]) and (n >= ENOUGH or not is_carried_by_few(values)):
         verdict = "contradicted" if low > far[1] else "stronger than claimed"
     needed = count_seeds_needed(n, mean, low, high, *far) if verdict == "cannot tell" else 0.0
     return Part(rule, what, said, verdict, mean, low, high, n, play.expected, p, needed)
