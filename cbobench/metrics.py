@@ -1,7 +1,7 @@
 """The table of metrics: the definition of each, how it accumulates round by round, and how tables show it.
 
-The recorder, the Parquet schema, aggregation, tables and figures read `METRICS`, so that a metric is added here and
-nowhere else. All use the noise-free f and g and are exact at every round. Sums run over rounds one after the other
+The recorder, the Parquet schema, aggregation, tables and figures read `METRICS`, so that no other code names a metric
+that is added. All use the noise-free f and g and are exact at every round. Sums run over rounds one after the other
 (`cumsum`), so that cutting the horizon into chunks changes no bit.
 """
 

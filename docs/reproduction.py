@@ -3,176 +3,194 @@
 python docs/reproduction.py [--out RUNS] [--data FOLDER] [--no-play] [--render]
 
 Runs are those of `make paper-figures`, kept and resumed. `--no-play` takes them as they are; `--render` writes the page
-from the stored findings alone.
+from the stored findings and the prose of docs/prose/reproduction.md. There `[[claim | problem | reading | part]]`
+stands for a part's value and `[[claim | problem | reading]]` for its verdict: the prose has no numbers of its own.
 """
 
 from __future__ import annotations
 
 import json
 import math
-from collections.abc import Iterable
+import re
+import subprocess
+from collections.abc import Iterable, Sequence
+from datetime import date
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 from paper_figures import findings, leave, page_options, suites
 
-from cbobench.papers.claim_tables import as_record, claims_of, evaluate, format_estimate
-from cbobench.papers.claim_tables import count_verdicts as verdicts
-from cbobench.papers.evidence import RULE
-from cbobench.words import count_noun
+from cbobench.papers.claim_tables import as_record, claims_of, count_verdicts, evaluate
+from cbobench.papers.rules import RULES
+from cbobench.report.formats import format_number
+from cbobench.report.load import Run
+from cbobench.results.provenance import cpu_kind
 
 HERE = Path(__file__).parent
-STORED, PAGE = HERE / "reproduction.json", HERE / "reproduction.md"
+STORED, PAGE, PROSE = HERE / "reproduction.json", HERE / "reproduction.md", HERE / "prose" / "reproduction.md"
+DRAWS = 200  # simulated replications per finding
+LETTER, BEST = "letter", "best"  # readings: the paper's words as they stand, and the nearest that is known
+PAPERS = {"ZJ": "Zhou & Ji (2022)", "SE": "Shi & Eryilmaz (2022)", "GZL": "Guo, Zhu & Liu (2022)"}  # by the claims' ids
+Row = dict[str, Any]
 
 
-class Paper(NamedTuple):
-    """A paper: its name, its figures {number: (what it shows, claims, problem)}, own page."""
-
-    name: str
-    figures: dict[str, tuple[str, tuple[str, ...], str]]
-    notes: str
+def reading_of(row: Row) -> str:
+    """Which reading a finding is of."""
+    return BEST if "-fit" in row["where"] else LETTER
 
 
-PAPERS = (
-    Paper(
-        "Zhou & Ji (2022), and its preprint (CBO)",
-        {
-            "1a": ("regret on synthetic data; N in the text of F.1", ("ZJ2", "ZJ3"), "rkhs-1d"),
-            "1b": ("regret on the light sensors; N in the text", ("ZJ4",), "light-sensors"),
-            "1c": ("V⁺ of CKB on the light sensors", ("ZJ6",), "light-sensors"),
-            "2a": ("regret on the stocks; N in the text", ("ZJ5",), "stocks"),
-            "2b": ("average regret on the stocks", ("ZJ5",), "stocks"),
-            "2c": ("V⁺ of CKB on the stocks", ("ZJ6",), "stocks"),
-            "no figure": ("V(T), cost of a round, slack, full information", ("ZJ1", "ZJ7", "ZJ8", "ZJ9"), ""),
-        },
-        "notes_zhou.md",
-    ),
-    Paper(
-        "Shi & Eryilmaz (2022)",
-        {
-            "1": ("regret against violation of Algorithm 2 for several L and S", ("SE2",), "feasible-pocket"),
-            "2, 3": ("the pocket, g without noise: boxes and means", ("SE1",), "feasible-pocket"),
-            "4, 5": ("the pocket, g with noise: boxes and means", ("SE3",), "feasible-pocket"),
-            "6, 7": ("rate allocation, g without noise: boxes and means", ("SE4",), "rate-allocation"),
-            "8, 9": ("rate allocation, g with noise: boxes and means", ("SE4", "SE3"), "rate-allocation"),
-            "no figure": ("Proposition 1: constant multipliers", ("SE5",), ""),
-        },
-        "notes_shi.md",
-    ),
-    Paper(
-        "Guo, Zhu & Liu (2022)",
-        {
-            "1a, 1b": ("average regret and V⁺ on the pocket", ("GZL1",), ""),
-            "2a, 2b": ("the same with delayed feedback", ("GZL2",), ""),
-            "3a, 3b": ("the same with functions that change", ("GZL3",), ""),
-        },
-        "notes_guo.md",
-    ),
-)  # fmt: skip
-
-NOTES = {
-    "ZJ1": "With independent g, V(T) > 0 is seen only in instances in which the constraint binds.",
-    "ZJ7": "Measured on a shared machine. CKB's cost of a round is mostly its overhead at these sizes.",
-    "ZJ9": (
-        "The two problems differ in what a round's sample is. On queue stability g_t is g plus one number for all "
-        "actions. With an expert's guidance each action's estimate errs by itself, and x_t is chosen by looking at "
-        "g_t: the sampled g_t(x_t) have a mean of -0.017 (case 1), as the theorem says, while the g(x_t) behind them "
-        "have one of 0.065. V here is of g, so it grows. Assumption 5 does not exclude this."
-    ),
-}  # what decides, where a few words say it
-
-INTRODUCTION = f"""\
-# What of the papers is reproduced
-
-Per figure and claim of the three papers: what it says, what was measured here, the verdict, and the settings behind it.
-Written by `make claims` from `docs/reproduction.json`; the numbers are those of `cbobench claims` on the papers' suites
-(`NAME.yaml`: read by the letter; `NAME_fit.yaml`: the reading that comes nearest to the paper).
-
-{RULE}
-No setting was chosen because it makes a claim hold.
-"""
-
-EARLIER = """\
-These findings are of the suites before they were split into the letter and the best-known fit: below each claim stands
-with which settings it was measured.
-"""
+def problem_of(row: Row) -> str:
+    """The problem of a finding in a word: its label, of several the first."""
+    return str(re.findall(r"\((.*?)\)(?:; |$)", row["where"])[0])
 
 
-def page(rows: list[dict[str, Any]]) -> str:
-    """The page as Markdown."""
-    text = [INTRODUCTION, tally(rows)]
-    if not any("-fit" in row["where"] for row in rows):
-        text.append(EARLIER)
-    for paper in PAPERS:
-        text += [f"## {paper.name}\n", f"[Where each claim holds, and what decides]({paper.notes})\n"]
-        text.append(figure_table(paper, rows))
-        known = dict.fromkeys(id for _, ids, _ in paper.figures.values() for id in ids)
-        text += [claim_section(id, [row for row in rows if row["id"] == id]) for id in sorted(known)]
-    return "\n".join(text)
+def primary(rows: Iterable[Row]) -> dict[tuple[str, str], dict[str, Row]]:
+    """By claim and problem, the finding of each reading: the first of its suite, as variants come after."""
+    found: dict[tuple[str, str], dict[str, Row]] = {}
+    for row in rows:
+        if row["parts"] and ("-slack" not in row["where"] or row["id"] == "ZJ8"):
+            found.setdefault((row["id"], problem_of(row)), {}).setdefault(reading_of(row), row)
+    return found
 
 
-def tally(rows: list[dict[str, Any]]) -> str:
-    """How many settings have which verdict."""
-    claims, settings = count_noun(len({row["id"] for row in rows}), "claim"), count_noun(len(rows), "setting")
-    return f"{claims} in {settings}: {verdicts([row['verdict'] for row in rows])}.\n"
+def paper_of(id: str) -> str:
+    """The key of a claim's paper."""
+    return re.sub(r"\d.*", "", id)
 
 
-def figure_table(paper: Paper, rows: list[dict[str, Any]]) -> str:
-    """One row per figure: what it shows, its claims, and their verdicts."""
-    lines = ["| figure | what it shows | claims and verdicts |", "| :-- | :-- | :-- |"]
-    for number, (what, ids, problem) in paper.figures.items():
-        verdicts = []
-        for id in ids:
-            mine = [row for row in rows if row["id"] == id]
-            said = [row["verdict"] for row in mine if not problem or problem in row["problems"] or not row["parts"]]
-            counts = ", ".join(f"{verdict} ({said.count(verdict)})" for verdict in dict.fromkeys(said))
-            verdicts.append(f"{id}: {counts or 'not tested'}")
-        lines.append(f"| {number} | {what} | {'; '.join(verdicts)} |")
+def order_of(id: str) -> tuple[int, str]:
+    """Sort key: ZJ3, ZJ3N, ZJ10."""
+    number = re.findall(r"\d+", id)[0]
+    return int(number), id
+
+
+def say_verdict(row: Row | None) -> str:
+    """A verdict with its parts: "reproduced in part, 3 of 6"."""
+    if row is None:
+        return "–"
+    parts = f", {row['held']} of {len(row['parts'])}" if len(row["parts"]) > 1 else ""
+    return f"{row['verdict']}{parts}"
+
+
+def say_part(row: Row) -> str:
+    """The part that decides, its value beside the paper's."""
+    order = ("contradicted", "cannot tell", "stronger than claimed", "reproduced")
+    part = min(row["parts"], key=lambda part: order.index(part["verdict"]))
+    value = format_number(math.nan if part["value"] is None else float(part["value"]))
+    needed = part["needed"]
+    more = f"; some {float(needed):,.0f} seeds would tell" if needed and math.isfinite(float(needed)) else ""
+    return f"{part['what']}: {value} ({part['paper']}){more}"
+
+
+def say_rates(row: Row | None) -> str:
+    """The self-replication rate."""
+    return (
+        "–" if row is None or not row["rates"] else f"{row['rates']['holds']:.0%} / {row['rates']['contradicted']:.0%}"
+    )
+
+
+def claim_table(paper: str, rows: Sequence[Row]) -> str:
+    """A row per claim and problem."""
+    found = primary(rows)
+    lines = ["| claim | problem | letter | best known | the part that decides (paper) | replicates itself / fails |"]
+    lines.append("| :-- | :-- | :-- | :-- | :-- | --: |")
+    keys = [key for key in found if paper_of(key[0]) == paper]
+    for id, problem in sorted(keys, key=lambda key: order_of(key[0])):
+        letter, best = (found[id, problem].get(reading) for reading in (LETTER, BEST))
+        last = best or letter
+        lines.append(
+            f"| {id} | {problem} | {say_verdict(letter)} | {say_verdict(best)} | {say_part(last)} | {say_rates(last)} |"
+        )
     return "\n".join(lines) + "\n"
 
 
-def claim_section(id: str, rows: list[dict[str, Any]]) -> str:
-    """A claim: its statement, one table row per setting and decisive part, the settings below."""
-    if not rows:
-        return f"### {id}\n\nNot tested.\n"
-    first = rows[0]
-    source = ", ".join(word for word in (first["source"], first["figure"]) if word)
-    lines = [f"### {id}: {first['statement']}\n", f"{source}.\n"]
-    lines += ["| suite | verdict | part | paper | ours | n |", "| :-- | :-- | :-- | :-- | :-- | --: |"]
-    for row in rows:
-        where, verdict = row["where"], f"**{row['verdict']}**"
-        for part in row["parts"]:
-            n = f"{part['n']}/{part['expected']}"
-            numbers = (math.nan if part[k] is None else float(part[k]) for k in ("value", "low", "high", "p"))
-            mark = "" if part["verdict"] == row["verdict"] else f" ({part['verdict']})"
-            lines.append(
-                f"| {where} | {verdict} | {part['what']}{mark} | {part['paper']} | {format_estimate(*numbers)} | {n} |"
-            )
-            where = verdict = ""
-        if not row["parts"]:
-            lines.append(f"| – | {verdict} | {row['note']} | | | |")
-    if id in NOTES:
-        lines += ["", NOTES[id]]
-    settings = dict.fromkeys((row["where"], row["settings"]) for row in rows if row["settings"])
-    lines += ["", *(f"- {where}: {words}" for where, words in settings)]
-    return "\n".join(lines).rstrip() + "\n"
+def statements(paper: str, rows: Sequence[Row]) -> str:
+    """The claims of a paper, each with its quotation."""
+    claims = {row["id"]: row for row in rows if paper_of(row["id"]) == paper}
+    lines = []
+    for id in sorted(claims, key=order_of):
+        row = claims[id]
+        quote = f": “{row['quote']}”" if row["quote"] else ""
+        lines.append(f"- **{id}** {row['statement']}. {row['source']}{quote}")
+    return "\n".join(lines) + "\n"
 
 
-def measured(runs: Iterable[Path]) -> list[dict[str, Any]]:
-    """The findings in runs, as they are stored."""
-    found = evaluate([str(run) for run in runs], claims_of(), print)
-    return [{k: v for k, v in as_record(one).items() if k != "cpu_minutes"} for one in found]
+def rule_table() -> str:
+    """The rules in words."""
+    lines = ["| rule | a claim that | compares | is reproduced if | is contradicted if |", "| :-- " * 5 + "|"]
+    return "\n".join([*lines, *(f"| {name} | {' | '.join(rule)} |" for name, rule in RULES.items())]) + "\n"
 
 
-def write(rows: list[dict[str, Any]]) -> None:
+def fill(text: str, rows: Sequence[Row]) -> str:
+    """The prose with numbers and verdicts in place of what stands for them.
+
+    Raises:
+        KeyError: a claim, problem, reading or part that is not stored.
+    """
+    found = primary(rows)
+
+    def value(match: re.Match[str]) -> str:
+        id, problem, reading, *part = (word.strip() for word in match[1].split("|"))
+        row = found[id, problem][reading]
+        if not part:
+            return say_verdict(row)
+        some = [one for one in row["parts"] if part[0] in one["what"]]
+        if len(some) != 1:
+            raise KeyError(f"{match[0]}: {len(some)} parts of {[one['what'] for one in row['parts']]}")
+        return format_number(float(some[0]["value"]))
+
+    return re.sub(r"\[\[(.*?)\]\]", value, text)
+
+
+def tally(rows: Sequence[Row]) -> str:
+    """How many claims have which verdict on how many problems, by the letter and as best known."""
+    found = primary(rows)
+    lines = []
+    for reading, words in ((LETTER, "By the letter"), (BEST, "As best known, the letter where no other is known")):
+        some = [one.get(reading) or one[LETTER if reading == BEST else BEST] for one in found.values()]
+        lines.append(f"{words}: {count_verdicts([row['verdict'] for row in some])}.")
+    claims = len({id for id, _ in found})
+    return f"{claims} claims, {len(found)} claims × problems. {' '.join(lines)}\n"
+
+
+def page(stored: dict[str, Any]) -> str:
+    """The page as Markdown."""
+    rows = stored["rows"]
+    head, *parts = re.split(r"^<!-- (\w+) -->\n", PROSE.read_text(encoding="utf-8"), flags=re.M)
+    prose = dict(zip(parts[::2], parts[1::2], strict=True))
+    source = (
+        f"{stored['date']}, commit {stored['commit'][:9]}, {stored['cpu']}, {stored['cpu_minutes']:.0f} CPU-minutes"
+    )
+    text = [fill(head, rows).rstrip() + "\n", tally(rows)]
+    for paper, name in PAPERS.items():
+        text += [f"## {name}\n", fill(prose[paper], rows).strip() + "\n", claim_table(paper, rows)]
+    text += ["## Claims in the papers' words\n", *(statements(paper, rows) for paper in PAPERS)]
+    text += ["## Rules\n", fill(prose["rules"], rows).strip() + "\n", rule_table(), f"Measured {source}."]
+    return "\n".join(text).rstrip() + "\n"
+
+
+def measured(runs: Iterable[Path]) -> dict[str, Any]:
+    """The findings in runs, with where they come from, as they are stored."""
+    folders = [str(run) for run in runs]
+    found = evaluate(folders, claims_of(), print, DRAWS)
+    commit = subprocess.run(["git", "rev-parse", "HEAD"], cwd=HERE, capture_output=True, text=True, check=False)
+    seconds = sum(float(Run(folder).cells["seconds"].sum()) for folder in folders)
+    return {
+        "commit": commit.stdout.strip() or "unknown", "date": date.today().isoformat(), "cpu": cpu_kind(),
+        "cpu_minutes": round(seconds / 60, 1),
+        "rows": [{k: v for k, v in as_record(one).items() if k != "cpu_minutes"} for one in found],
+    }  # fmt: skip
+
+
+def write(stored: dict[str, Any]) -> None:
     """Store the findings, and write the page."""
-    STORED.write_text(json.dumps(rows, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
-    PAGE.write_text(page(rows), encoding="utf-8")
+    STORED.write_text(json.dumps(stored, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
+    PAGE.write_text(page(stored), encoding="utf-8")
 
 
 if __name__ == "__main__":
     options = page_options("The papers' claims, tested.", "runs/paper").parse_args()
-    rows, missing = findings(options, suites(), STORED, measured)
-    write(rows)
-    print(f"{PAGE}: {tally(rows).strip()}")
+    stored, missing = findings(options, suites(), STORED, measured)
+    write(stored)
+    print(f"{PAGE}: {tally(stored['rows']).strip()}")
     leave(missing)

@@ -176,12 +176,19 @@ def maps_of(found: Sequence[Finding]) -> list[Map]:
 
 def draw_maps(found: Sequence[Finding], folder: Path) -> Iterator[tuple[Map, list[Path]]]:
     """Write every map as PDF, PNG, CSV and TXT (the caption); yields it with the paths."""
+    import matplotlib as mpl
+
+    mpl.use("Agg")
+    import matplotlib.pyplot as plt
+
     folder.mkdir(parents=True, exist_ok=True)
     for map in maps_of(found):
         stem = f"map_{map.claim}_{map.suite.replace('-', '_')}"
         paths = [folder / f"{stem}.{kind}" for kind in ("pdf", "png", "csv", "txt")]
         words = map.caption()
-        _draw(map, paths[0], paths[1], words)
+        image = draw_map(map)
+        save(image, paths[0], paths[1], SIZES["double"].dpi, words, {"Title": f"{map.claim} in {map.suite}"})
+        plt.close(image)
         _write(map, paths[2])
         paths[3].write_text(words, encoding="utf-8")
         yield map, paths
@@ -200,10 +207,9 @@ def _write(map: Map, path: Path) -> None:
         writer.writerows(rows)
 
 
-def _draw(map: Map, pdf: Path, png: Path, words: str) -> None:
+def draw_map(map: Map) -> Any:
+    """A map as a matplotlib image, to be closed by the caller."""
     import matplotlib as mpl
-
-    mpl.use("Agg")
     import matplotlib.pyplot as plt
     from matplotlib.patches import Rectangle
 
@@ -239,5 +245,4 @@ def _draw(map: Map, pdf: Path, png: Path, words: str) -> None:
             spine.set_visible(False)
         title = f"{map.claim}: {map.found[0].claim.statement}"
         image.suptitle(textwrap.fill(title, 90) + f"\n{LEGEND}", fontsize=mpl.rcParams["axes.titlesize"])
-        save(image, pdf, png, size.dpi, words, {"Title": f"{map.claim} in {map.suite}"})
-        plt.close(image)
+    return image
