@@ -4,8 +4,8 @@ Figure 1: the trade-off of regret and violation over the rounds per epoch. Figur
 for each of three methods. Figures 3, 5, 7, 9: their means in the first 100 rounds. Which of them a run gives depends on
 its problem (the pocket, or rate allocation) and on whether Algorithm 2 (noiseless) or 3 (noisy constraints) is in it.
 
-They show the first variant of each method, and ADMMBO until where it stops in the paper. Figures of a suite NAME-fit end
-in _fit.
+They show the first variant of each method, and ADMMBO until where it stops in the paper. Figures of a suite NAME-fit
+end in _fit.
 
 python analysis/shi_eryilmaz_2022.py RUN [OUT]
 """

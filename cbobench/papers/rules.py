@@ -62,9 +62,9 @@ RULES = {
         "our mean beside the paper's; a bootstrap test that both are means of one law, over n of ours and the "
         "paper's number of trials",
         f"our mean lies within a factor of {SIMILAR:g} or a round of the paper's, or of {FAR:g} if the test accepts; "
-        f"with fewer than {ENOUGH} seeds its interval must",
-        f"our interval lies beyond a factor of {FAR:g} and a round, and the test rejects (p < 5 % after Holm); of fewer "
-        f"than {ENOUGH} seeds no few may carry the mean; on the better side it is stronger",
+        f"of fewer than {ENOUGH} seeds the interval must lie there",
+        f"our interval lies beyond a factor of {FAR:g} and a round, and the test rejects (p < 5 % after Holm); of "
+        f"fewer than {ENOUGH} seeds no few may carry the mean; on the better side it is stronger",
     ),
     "at most": Rule("a mean is at most a number", "as for a number", "as for a number, or below it", "the same"),
     "always": Rule(

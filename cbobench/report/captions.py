@@ -33,6 +33,7 @@ class Shown:
         negative: labels of metrics that are better when lower and fall below zero.
         undefined: whose metrics are undefined in some seeds, and in how many they are not.
         broken: which curves are undefined in the end, and in how many seeds they are not.
+        outside: what leaves a panel, in sentences.
         frames: the rows behind each panel.
     """
 
@@ -41,6 +42,7 @@ class Shown:
     negative: dict[str, None] = field(default_factory=dict)
     undefined: dict[str, None] = field(default_factory=dict)
     broken: dict[str, None] = field(default_factory=dict)
+    outside: dict[str, None] = field(default_factory=dict)
     frames: list[pd.DataFrame] = field(default_factory=list)
 
 
@@ -95,7 +97,7 @@ def _seeds(run: Run, panels: Sequence[AnyPanel], shown: Shown) -> str:
 
 def _notes(run: Run, panels: Sequence[AnyPanel], shown: Shown) -> list[str]:
     """What a reader must know of the cells behind the figure."""
-    notes = []
+    notes = [*shown.outside]
     if shown.negative:
         metrics = " and ".join(shown.negative)
         notes.append(

@@ -106,7 +106,10 @@ def stale(run: Run, problem: str, algorithm: str) -> int:
 
 
 MARKS = 8  # markers on a curve, with an error bar each
+SETTLED = 0.05  # share of the rounds in which a time average is a transient, which does not set the range
+BEYOND = 0.5  # how far bars widen the range, in units of that of the curves
 BEST = {"color": "0.35", "linewidth": 0.8, "linestyle": (0, (6, 3)), "label": "f* (best feasible)", "zorder": 1}
+CARETUP, CARETDOWN = 6, 7  # matplotlib's markers of bars that leave the panel
 Looks = Mapping[str, Look]
 Statistic = Literal["mean", "median"]
 
@@ -134,7 +137,7 @@ class OverRounds:
     @property
     def floors(self) -> tuple[float | None, float | None]:
         """The least values on the two axes."""
-        return None, METRICS[self.metric].least
+        return 0.0, METRICS[self.metric].least
 
     @property
     def whole(self) -> tuple[bool, bool]:
@@ -209,6 +212,40 @@ class Panel(OverRounds):
             algorithms=self.wanted(run),
         )  # fmt: skip
 
+    def _settled(self, frame: pd.DataFrame) -> pd.DataFrame:
+        """The rounds that set the range."""
+        return frame[frame["t"] > SETTLED * frame["t"].max()] if self.average else frame
+
+    def range(self, frame: pd.DataFrame) -> tuple[float, float]:
+        """What the vertical axis must hold: the curves, without the transient of time averages but with 0, and bars as
+        far as they do not flatten the curves. NaN without a number.
+        """
+        settled = self._settled(frame)
+        values = settled[[self.statistic, "low", "high"]].to_numpy(np.float64)
+        if self.average:
+            values = np.vstack([values, np.zeros(3)])
+        if np.isnan(values[:, 0]).all():
+            return np.nan, np.nan
+        low, high = np.nanmin(values[:, 0]), np.nanmax(values[:, 0])
+        room = BEYOND * (high - low) if high > low else np.inf
+        ends = np.nanmin(values[:, :2]), np.nanmax(values[:, [0, 2]])
+        return float(max(ends[0], low - room)), float(min(ends[1], high + room))
+
+    def outside(self, frame: pd.DataFrame) -> list[str]:
+        """What leaves the panel, for captions."""
+        if frame.empty or self.log:
+            below = frame["low"] <= 0 if "y" in self.log and len(frame) else pd.Series(dtype=bool)
+            return ["Bars that end at or below 0 have an arrow downwards."] if below.any() else []
+        low, high = self.range(frame)
+        middle, words = frame[self.statistic], []
+        if self.average and (middle.max() > high or middle.min() < low):
+            words.append(f"The first rounds leave the panel: from {middle.min():.3g} to {middle.max():.3g}.")
+        settled = self._settled(frame)
+        if settled["high"].max() > high or settled["low"].min() < low:
+            least, most = settled["low"].min(), settled["high"].max()
+            words.append(f"Bars that leave the panel end in an arrow: they go from {least:.3g} to {most:.3g}.")
+        return words
+
     def draw(self, axis: Any, frame: pd.DataFrame, looks: Looks) -> None:
         """Curves with markers that do not lie upon each other, and bars there, or bands."""
         groups = list(frame.groupby("algorithm", sort=False))
@@ -233,7 +270,17 @@ class Panel(OverRounds):
             axis.errorbar(
                 t[some][shown], middle[some][shown], ends[:, shown], ecolor=look.colour, fmt="none", **thin("bars")
             )
-        axis.set(xlabel="Round t", ylabel=METRICS[self.metric].label_of(self.average))
+            least, most = (0.0, np.inf) if "y" in self.log else self.range(frame)
+            drawn = [i for i in some if low[i] < middle[i] < high[i]]
+            place: dict[str, Any] = {"transform": axis.get_xaxis_transform(), "clip_on": False, "gid": "beyond"}
+            below = low <= least if self.log else low < least
+            for y, caret, cut in ((0, CARETDOWN, below), (1, CARETUP, high > most)):
+                at = [i for i in drawn if cut[i]]
+                if at:
+                    axis.plot(t[at], [y] * len(at), color=look.colour, marker=caret, linestyle="none", **place)
+        if not self.log and len(frame) and not np.isnan(self.range(frame)[0]):
+            axis.dataLim.intervaly = self.range(frame)
+        axis.set(xlabel="Round t", ylabel=f"{METRICS[self.metric].label_of(self.average)}, {self.statistic}")
 
     def seen(self, seeds: str, counts: Collection[int]) -> str:
         """What is drawn of so many seeds, for captions."""

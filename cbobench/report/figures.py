@@ -37,7 +37,8 @@ __all__ = [
     "metrics_of",
 ]  # fmt: skip
 
-FEW = 8  # curves that a single column has room for
+FEW = 6  # curves that a single column has room for
+MOST = 12  # curves that can be told apart in a panel
 OPTIONS = {"metrics": ("metrics", "--metric"), "kind": ("figures", "--kind")}  # of a recipe, and how they are asked for
 
 
@@ -71,6 +72,18 @@ def problems_named(run: Run, name: str) -> list[tuple[str, str]]:
     return [(title, labels[title]) for title in run.named("problem", [name]) if title in good]
 
 
+def split_crowded(run: Run, panel: AnyPanel) -> list[AnyPanel]:
+    """The panel, or panels of at most `MOST` curves each if it has more."""
+    titles = panel.wanted(run)
+    if not isinstance(panel, Panel) or len(titles) <= MOST:
+        return [panel]
+    parts = [titles[i : i + MOST] for i in range(0, len(titles), MOST)]
+    return [
+        replace(panel, algorithms=None, titles=part, title=f"{panel.title} {i} of {len(parts)}".strip())
+        for i, part in enumerate(parts, start=1)
+    ]
+
+
 def compose(run: Run, figure: Figure, size: Size) -> tuple[Any, Shown]:
     """A figure as a matplotlib image, to be closed by the caller, and what it shows."""
     known, shown = looks(run.whole), Shown()
@@ -86,6 +99,7 @@ def compose(run: Run, figure: Figure, size: Size) -> tuple[Any, Shown]:
                 empty = legend_label(run.record.labels("algorithms")[title], 0, run.expected_of(problem)[title])
                 axis.plot([], [], label=empty, **known[title].line())
         if isinstance(panel, Panel):
+            shown.outside |= dict.fromkeys(panel.outside(frame))
             for name, some in frame.groupby("algorithm", sort=False):
                 if np.isnan(some[panel.statistic].iloc[-1]):
                     good = run.good(panel.problem, str(name))[panel.metric]
@@ -149,6 +163,7 @@ def draw(
         panel if statistic is None or isinstance(panel, Boxes | Profile) else replace(panel, statistic=statistic)
         for panel in figure.panels
     ]
+    panels = [part for panel in panels for part in split_crowded(run, panel)]
     figure = replace(figure, panels=panels)
     crowded = any(len(panel.wanted(run)) > FEW for panel in panels)
     look = size_of(size or ("double" if crowded else None), len(panels))

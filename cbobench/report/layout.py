@@ -91,9 +91,8 @@ def _scales(axes: Sequence[Any], panels: Sequence[AnyPanel]) -> None:
             low, high = getattr(axis, f"get_{letter}lim")()
             near = floor is not None and low - floor < 0.25 * (high - low)
             if near and getattr(axis, f"get_{letter}scale")() == "linear":
-                getattr(axis, f"set_{letter}lim")(
-                    floor - ROOM / 2 * (high - floor), high
-                )  # a curve at the floor is seen
+                room = ROOM / 2 * (high - floor) if letter == "y" else 0.0  # a curve at the floor is seen
+                getattr(axis, f"set_{letter}lim")((floor or 0.0) - room, high)
     for some in together.values():
         drawn = [axis.get_ylim() for axis in some]
         for axis in some:
@@ -101,8 +100,10 @@ def _scales(axes: Sequence[Any], panels: Sequence[AnyPanel]) -> None:
 
 
 def _ticks(axis: Any, width: float, size: Size, counts: tuple[bool, bool]) -> None:
-    """As many ticks as there is room for numbers; whole ones on an axis that counts."""
-    from matplotlib.ticker import MaxNLocator
+    """As many ticks as there is room for numbers; whole ones on an axis that counts; on a logarithmic axis 1, 2 and 5
+    times powers of ten, or those alone if there are many.
+    """
+    from matplotlib.ticker import LogLocator, MaxNLocator, NullFormatter
 
     for side, room, whole in zip((axis.xaxis, axis.yaxis), (width * 72 / (4 * size.small), 6), counts, strict=True):
         if side.get_scale() == "linear":
@@ -111,6 +112,13 @@ def _ticks(axis: Any, width: float, size: Size, counts: tuple[bool, bool]) -> No
             ticks = side.get_major_locator()()
             step = float(np.diff(ticks).min()) if len(ticks) > 1 else 1.0
             side.set_major_formatter(_tick_format(step, float(np.abs(ticks).max(initial=0.0))))
+        elif side.get_scale() == "log":
+            low, high = side.get_view_interval()
+            few = high < 100 * low
+            side.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0) if few else (1.0,), numticks=9))
+            side.set_minor_formatter(NullFormatter())
+            if few:
+                side.set_major_formatter(lambda value, _: f"{value:,.6g}")
 
 
 def _tick_format(step: float, most: float) -> Callable[[float, int], str]:

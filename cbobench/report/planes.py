@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+import re
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
@@ -121,6 +123,21 @@ class Plane:
         if self.joined and not frame.empty:
             done = frame[np.isfinite(frame[["x", "y"]]).all(axis=1)]
             axis.plot(done["x"], done["y"], color="0.75", zorder=0)
+            for (x, y), (to_x, to_y) in itertools.pairwise(done[["x", "y"]].to_numpy()):
+                middle = ((x + to_x) / 2, (y + to_y) / 2)
+                arrow = {"arrowstyle": "-|>", "color": "0.6", "shrinkA": 0, "shrinkB": 0}
+                axis.annotate("", middle, (x, y), arrowprops=arrow, zorder=0)
+            beside: dict[str, Any] = {
+                "xytext": (4, 4),
+                "textcoords": "offset points",
+                "fontsize": "small",
+                "color": "0.3",
+            }
+            for label, x, y in done[["label", "x", "y"]].itertuples(index=False):
+                if found := re.search(r"\((.+)\)$", label):
+                    axis.annotate(found[1], (x, y), **beside)
+        if self.average and not self.log:
+            axis.update_datalim([(0, 0)])
         edges = {name: _edges(frame, name) for name in self.centres}
         for row in frame.to_dict("records"):
             look = looks[row["algorithm"]]
@@ -137,7 +154,8 @@ class Plane:
                 if np.isinf(row[f"{name}_high"]):
                     x, y = (at[f"{n}_high" if n == name else n] for n in ("x", "y"))
                     axis.plot(x, y, color=look.colour, marker=CARETS[name], linestyle="none", gid="beyond")
-        axis.set(xlabel=METRICS[self.metric].label_of(self.average), ylabel=METRICS[self.other].label_of(self.average))
+        across, up = (METRICS[name].label_of(self.average) for name in (self.metric, self.other))
+        axis.set(xlabel=f"{across}, {self.statistic}", ylabel=f"{up}, {self.statistic}")
 
     def seen(self, seeds: str, counts: Collection[int]) -> str:
         """What is drawn of so many seeds, for captions."""

@@ -193,6 +193,8 @@ class Profile:
         else:
             shares = frame["t"].isna().any()
             axis.set(xlabel="Round t, in units of T" if shares else "Round t", ylabel="Share of targets reached")
+            if not shares:
+                axis.set_xlim(left=1)
 
     def seen(self, seeds: str, counts: Collection[int]) -> str:
         """What is drawn of so many seeds, for captions."""

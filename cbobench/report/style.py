@@ -2,18 +2,19 @@
 
 An algorithm's look is fixed by its registered name. The methods of the papers' figures, which are seen together, have
 looks that were chosen for it; every other name, a user's own too, is given one by a hash of the name, which no other
-name changes. Variants of one algorithm share its hue and differ in lightness, dash and marker.
+name changes. Variants of one algorithm share its hue and differ in lightness, dash and marker; those of a sweep over
+a number go from light to dark in its order.
 """
 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from cbobench.errors import unknown
-from cbobench.results.manifest import Manifest
+from cbobench.results.manifest import Manifest, Variant
 
 
 @dataclass(frozen=True)
@@ -92,7 +93,7 @@ PUBLISHED = {
     "admmbo": ("teal", 2, "X"),
     "rpol-ucb": ("rust", 1, "P"), "rpol-censored": ("violet", 2, "s"), "rpol-sw": ("rust", 1, "<"),
     "config": ("sage", 3, "X"), "ckb-restart": ("violet", 2, "D"),
-    "cei": ("rust", 1, ">"), "scbo": ("violet", 2, "<"), "random": ("pink", 3, "p"),
+    "cei": ("teal", 1, ">"), "scbo": ("violet", 2, "<"), "random": ("pink", 4, "p"),
 }  # fmt: skip
 SALT = 7  # the first with which no two shipped names share colour and marker
 
@@ -142,6 +143,26 @@ def variant_of(look: Look, position: int) -> Look:
     )  # fmt: skip
 
 
+def swept_parameter(variants: Sequence[Variant]) -> str | None:
+    """The only parameter in which variants of one name differ, if its values are numbers that all differ."""
+    if len(variants) < 3:
+        return None
+    names = {name for variant in variants for name in variant.values}
+    differ = [name for name in names if len({str(variant.values.get(name)) for variant in variants}) > 1]
+    if len(differ) != 1:
+        return None
+    values = [variant.values.get(differ[0]) for variant in variants]
+    numeric = all(isinstance(value, int | float) and not isinstance(value, bool) for value in values)
+    return differ[0] if numeric and len(set(values)) == len(values) else None
+
+
+def step_of(look: Look, position: int, count: int) -> Look:
+    """The look of a value in a sweep over a number, from light to dark in its order."""
+    share = position / (count - 1)
+    towards, mixed = (255.0, 0.6 * (1 - 2 * share)) if share < 0.5 else (0.0, 0.6 * (2 * share - 1))
+    return Look(mix_colour(look.colour, mixed, towards), (), MARKERS[position % len(MARKERS)], position < len(MARKERS))
+
+
 def mix_colour(colour: str, share: float, towards: float | None = None) -> str:
     """A colour with a share of white (towards 255) or black (0); by default away from its own lightness."""
     parts = [int(colour[i : i + 2], 16) for i in (1, 3, 5)]
@@ -157,12 +178,22 @@ def looks(record: Manifest) -> Mapping[str, Look]:
     own: dict[str, Look] = {}
     for name in [*(n for n in names if n in PUBLISHED), *(n for n in names if n not in PUBLISHED)]:
         own[name] = look_of(name, {(look.colour, look.marker) for look in own.values()})
-    seen: dict[str, int] = {}
-    result = {}
-    for title, variant in variants.items():
-        position = seen[variant.name] = seen.get(variant.name, -1) + 1
-        result[title] = variant_of(own[variant.name], position)
-    return result
+    result: dict[str, Look] = {}
+    used: set[Look] = set()
+    for name in names:
+        some = {title: variant for title, variant in variants.items() if variant.name == name}
+        if parameter := swept_parameter([*some.values()]):
+            ordered = sorted(some, key=lambda title: some[title].values[parameter])
+            result |= {title: step_of(own[name], i, len(some)) for i, title in enumerate(ordered)}
+            continue
+        position = 0
+        for title in some:
+            while (look := variant_of(own[name], position)) in used and position < 100:
+                position += 1
+            used.add(look)
+            result[title] = look
+            position += 1
+    return {title: result[title] for title in variants}
 
 
 def thin(what: str) -> dict[str, float]:

@@ -35,7 +35,10 @@ def page(panels: int, widths: Sequence[float] | None = None, height: float = 2.1
 
 def close(image: Any) -> None:
     """Gives a figure's memory back."""
+    import matplotlib.pyplot as plt
+
     image.clear()
+    plt.close(image)
 
 
 def plain_axis(axis: Any, title: str, below: str = "", beside: str = "") -> None:

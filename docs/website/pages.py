@@ -11,7 +11,7 @@ from textwrap import wrap
 from cbobench import resources
 from cbobench.algorithms import ALGORITHMS
 from cbobench.problems import PROBLEMS
-from website import commands, methods, problems, suites
+from website import commands, gallery, methods, problems, suites
 from website.pictures import Pictures
 
 DOCS = Path(__file__).parents[1]
@@ -23,7 +23,7 @@ ORDER = {
     "Begin": ("tutorial", "own_problem", "own_method", "which_method", "reading"),
     "What there is": ("methods", "problems", "suites"),
     "Run": ("commands", "runs", "clusters", "report", "bundles"),
-    "Papers": ("papers", "reproduction", "literature", "notes_zhou", "notes_shi", "notes_guo", "maps"),
+    "Papers": ("papers", "reproduction", "maps", "literature"),
     "Reference": ("guarantees", "glossary", "api", "architecture", "CONTRIBUTING", "SECURITY", "CHANGELOG"),
 }
 """Pages of the menu; a page of docs/ that is not here comes last."""
@@ -122,6 +122,10 @@ def texts(pictures: Pictures) -> dict[str, str]:
     for name, path in sources().items():
         text = wrapped(named(linked(short(path.read_text(encoding="utf-8"), tables), path)))
         inside = sorted(place.removesuffix(".md") for place in one if place.startswith(f"{name}/"))
+        if name == "papers":
+            text = f"{text}\n{gallery.papers(pictures)}"
+        if name == "maps":
+            text = gallery.with_maps(text, pictures)
         if name == "commands":
             text = f"{commands.linked(text)}\n{commands.options()}"
         more = menus(list(sources())) if name == FIRST else [menu("", inside)] if inside else []

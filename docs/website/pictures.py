@@ -9,14 +9,18 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
+import matplotlib as mpl
+
 from cbobench.algorithms import ALGORITHMS
-from cbobench.report import style
+from cbobench.papers import claim_maps
+from cbobench.report import curves, layout, planes, style
 from cbobench.report.formats import escape_markdown
 from cbobench.results.source import code_hash, source_hash
 from cbobench.suite.variants import canonical
 from website import draw, plays
 from website.words import prepared, signs
 
+mpl.use("Agg")
 PIXELS = 118  # of a page to an inch of a figure
 NOT_NOW = "No picture was drawn in this build."
 
@@ -80,6 +84,12 @@ class Pictures:
             return Drawing("", f"There is no picture: {why}.")
         code = source_hash(plays.PROBLEM, name)
         return self._kept(name, "method", code, settings, lambda: plays.picture(name, settings))
+
+    def of_stored(self, name: str, stored: list[Path], drawn: Callable[[], Any], text: str) -> Drawing:
+        """A picture of numbers that are in the repository."""
+        contents = [hashlib.sha256(path.read_bytes()).hexdigest() for path in stored]
+        code = "".join(code_hash(Path(str(module.__file__))) for module in (curves, layout, planes, claim_maps))
+        return self._kept(name, "stored", code, {"contents": contents}, lambda: (drawn(), {"text": text, "alt": text}))
 
     def _kept(
         self, name: str, kind: str, code: str, settings: dict[str, Any], drawn: Callable[[], tuple[Any, dict[str, str]]]

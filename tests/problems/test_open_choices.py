@@ -5,13 +5,12 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from cbobench.errors import CellFailure, Misuse
+from cbobench.errors import Misuse
 from cbobench.problems.data import DataFolder
-from cbobench.problems.instances import Instances
 from cbobench.problems.readings import normalised_covariance
 from cbobench.problems.recorded import LightSensors, Stocks
 from cbobench.rng import generator
-from tests.helpers import make, play, problem, setting
+from tests.helpers import make, play, problem
 
 ROWS = np.array([[1.0, 10.0], [3.0, 40.0], [5.0, 10.0]])  # means 3 and 20, deviations 2 and sqrt(300), covariance 0
 

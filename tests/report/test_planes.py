@@ -195,9 +195,9 @@ def test_the_command_line_draws_planes(run, tmp_path, capsys):
 
 def test_planes_in_python(run):
     figure = cbobench.plot(run, ["R", "N"], kind="plane", statistic="mean", log="y")
-    assert [axis.get_xlabel() for axis in figure.axes] == ["Cumulative regret"] * 2
+    assert [axis.get_xlabel() for axis in figure.axes] == ["Cumulative regret, mean"] * 2
     assert [axis.get_yscale() for axis in figure.axes] == ["log", "linear"], "on Q nothing is above 0"
-    assert cbobench.plot(run, kind="plane", problem="P", average=True).axes[0].get_xlabel() == "Average regret"
+    assert cbobench.plot(run, kind="plane", problem="P", average=True).axes[0].get_xlabel() == "Average regret, median"
     with pytest.raises(Misuse, match="last says nothing of a plane"):
         cbobench.plot(run, kind="plane", last=3)
     with pytest.raises(Misuse, match="unknown kind 'plan'; did you mean 'plane'"):

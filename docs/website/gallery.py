@@ -1,0 +1,60 @@
+"""The papers' figures and the maps of their claims as pictures with words, drawn from what is stored."""
+
+from __future__ import annotations
+
+import json
+from itertools import groupby
+from typing import Any
+
+import gallery
+import maps
+import reproduction
+
+from cbobench.papers.claim_maps import draw_map
+from cbobench.report.formats import escape_markdown
+from website.pictures import Pictures
+
+CAPTIONS = {"letter": "By the letter", "best": "As best known"}
+
+
+def papers(pictures: Pictures) -> str:
+    """A section per paper and figure: what the paper shows, both pictures, the verdicts, and what decides."""
+    about, rows = gallery.stored()
+    verdicts = reproduction.primary(json.loads(reproduction.STORED.read_text(encoding="utf-8"))["rows"])
+    text = []
+    for paper, figures in groupby(gallery.read_figures(), key=lambda figure: figure.paper):
+        text.append(f"## {paper}\n")
+        text += [section(figure, about, rows, verdicts, pictures) for figure in figures]
+    return "\n".join(text)
+
+
+def section(figure: gallery.PaperFigure, about: Any, rows: Any, verdicts: Any, pictures: Pictures) -> str:
+    """One figure."""
+    lines = [f"### {figure.paper}, Figure {figure.number}\n", f"**The paper:** {escape_markdown(figure.says)}\n"]
+    for reading, words in CAPTIONS.items():
+        key = f"{figure.key}_{reading}"
+        text = f"{words}: {about[key]['caption']} (`{about[key]['suite']}`)"
+        files = [gallery.ROWS, gallery.ABOUT]
+        drawn = pictures.of_stored(key, files, lambda key=key: gallery.draw(key, about, rows), text)
+        lines.append(f"{drawn.markdown()}\n")
+    lines += ["| claim | by the letter | as best known |", "| :-- | :-- | :-- |"]
+    for id, problem in figure.claims:
+        found = verdicts.get((id, problem), {})
+        letter, best = (reproduction.say_verdict(found.get(reading)) for reading in CAPTIONS)
+        lines.append(f"| [{id}](reproduction.md) | {letter} | {best} |")
+    command = f"cbobench run {figure.suite} && cbobench figures runs/{figure.suite.replace('_', '-')}"
+    lines += ["", f"**What decides:** {escape_markdown(figure.decides)}\n", f"```\n{command}\n```\n"]
+    return "\n".join(lines)
+
+
+def with_maps(text: str, pictures: Pictures) -> str:
+    """The page of maps with the maps of each claim at the end of its section."""
+    stored = json.loads(maps.STORED.read_text(encoding="utf-8"))
+    drawn: dict[str, list[str]] = {}
+    for map in maps.restore(stored):
+        key = f"map-{map.claim}-{map.suite}"
+        picture = pictures.of_stored(key, [maps.STORED], lambda map=map: draw_map(map), f"{map.claim} in {map.suite}")
+        drawn.setdefault(map.claim, []).append(picture.markdown())
+    head, *sections = text.split("\n## ")
+    shown = [one.rstrip() + "\n\n" + "\n\n".join(drawn.get(one.partition(":")[0], [])) + "\n" for one in sections]
+    return "\n## ".join([head, *shown])
