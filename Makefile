@@ -57,8 +57,9 @@ QUICK ?=
 paper-figures: .make/install  ## play all paper suites and draw all their figures
 	$(BIN)/python docs/paper_figures.py --out $(PAPER)$(if $(QUICK),/quick) $(if $(QUICK),--seeds 5) $(if $(DATA),--data $(DATA))
 
-claims: .make/install  ## play all paper suites, test the papers' claims, write docs/reproduction.md
+claims: .make/install  ## play all paper suites, test the papers' claims, write docs/reproduction.md and the gallery
 	$(BIN)/python docs/reproduction.py --out $(PAPER) $(if $(DATA),--data $(DATA))
+	$(BIN)/python docs/gallery.py --out $(PAPER)
 
 MAPS ?= runs/maps
 maps: .make/install  ## play all suites map_*, test the claims over their settings, write docs/maps.md, draw into $(MAPS)/figures
