@@ -23,6 +23,16 @@ def threshold(problem: Variant) -> bool:
     return problem.values.get("constraint") == "threshold" and problem.values.get("h") in NUMBERS
 
 
+def independent(problem: Variant) -> bool:
+    """The conference version's synthetic problem: g is drawn like f."""
+    return problem.values.get("constraint") == "independent"
+
+
+def published(problem: Variant) -> bool:
+    """A problem of either version."""
+    return problem.name != "rkhs-1d" or threshold(problem) or independent(problem)
+
+
 def without_slack(case: Case) -> Iterator[Play]:
     """The three CKB algorithms on every problem, without slack; else none."""
     plays = [case.one(name, problem) for problem in case.problems for name in CKB]
@@ -44,17 +54,19 @@ def synthetic_regret(case: Case) -> Iterator[Part]:
 
 
 def better_or_similar(case: Case) -> Iterator[Part]:
-    """The regret of each CKB algorithm is less than twice that of each safe method."""
+    """The regret of each CKB algorithm is less than twice that of each safe method; R₊ where g may bind."""
     for problem in case.problems:
+        metric = "regret_plus" if independent(problem) else "regret"
         for name in CKB:
-            yield from (not_worse("regret", case.one(name, problem), case.one(other, problem)) for other in SAFE)
+            yield from (not_worse(metric, case.one(name, problem), case.one(other, problem)) for other in SAFE)
 
 
 def few_violations(case: Case) -> Iterator[Part]:
-    """N at most 5 for CKB, and at most 1 for the safe methods, as means."""
+    """N at most 5 for CKB, and in the preprint's forms at most 1 for the safe methods, as means."""
     for problem in case.problems:
         yield from (at_most("violations", case.one(name, problem), 5) for name in CKB)
-        yield from (at_most("violations", case.one(name, problem), 1) for name in SAFE)
+        if threshold(problem):
+            yield from (at_most("violations", case.one(name, problem), 1) for name in SAFE)
 
 
 def synthetic_numbers(case: Case) -> Iterator[Part]:
@@ -132,12 +144,12 @@ claims = [
           "significant gain compared to existing algorithms"),
     Claim("ZJ10", "the regret of every CKB algorithm is better than that of both safe methods, or similar",
           "Zhou & Ji (2022) Section 5.1", "Figures 1a, 1b", ("rkhs-1d", "light-sensors"), (*CKB, *SAFE),
-          better_or_similar, among=lambda problem: problem.name != "rkhs-1d" or threshold(problem),
+          better_or_similar, among=published,
           quote="Our three CKB algorithms achieve a better (or similar) regret performance compared to the existing "
           "safe BO algorithms"),
     Claim("ZJ3", "synthetic: mean N is at most 5 for CKB, and below 1 for the safe methods",
           "Zhou & Ji (2022) Section 5.1; preprint F.1", "N in the text", ("rkhs-1d",), (*CKB, *SAFE), few_violations,
-          among=threshold, quote="our proposed CKB algorithms have N ≤ 5 over T = 10,000 rounds"),
+          among=published, quote="our proposed CKB algorithms have N ≤ 5 over T = 10,000 rounds"),
     Claim("ZJ3N", "synthetic: the ten mean numbers N", "preprint F.1", "N in the text", ("rkhs-1d",), (*CKB, *SAFE),
           synthetic_numbers, among=threshold,
           quote="N = 3.25, N = 2.9 and N = 5 under CBO-UCB, CBO-TS and CBO-Rand respectively compared to N = 0.3 for "
@@ -156,7 +168,7 @@ claims = [
           ("ckb-ucb", "ckb-rand"), stock_numbers,
           quote="CBO-Rand enjoys an average N = 21 and CBO-UCB has an average N = 47"),
     Claim("ZJ6", "V⁺ grows sublinearly for every CKB algorithm", "Zhou & Ji (2022) Section 5", "Figures 1c, 2c",
-          ("rkhs-1d", "light-sensors", "stocks"), CKB, hard_violation_sublinear,
+          ("light-sensors", "stocks"), CKB, hard_violation_sublinear,
           quote="all CKB algorithms achieve sublinear performance even with respect to this stronger metric"),
     Claim("ZJ7", "time per round: CKB is linear in the number of actions, StageOpt quadratic", "preprint Section 5", "",
           ("rkhs",), (*CKB, "stageopt"), cost, within=("n",),

@@ -28,7 +28,7 @@ from cbobench.results.provenance import cpu_kind
 
 HERE = Path(__file__).parent
 STORED, PAGE, PROSE = HERE / "reproduction.json", HERE / "reproduction.md", HERE / "prose" / "reproduction.md"
-DRAWS = 200  # simulated replications per finding
+DRAWS = 100  # simulated replications per finding
 LETTER, BEST = "letter", "best"  # readings: the paper's words as they stand, and the nearest that is known
 PAPERS = {"ZJ": "Zhou & Ji (2022)", "SE": "Shi & Eryilmaz (2022)", "GZL": "Guo, Zhu & Liu (2022)"}  # by the claims' ids
 Row = dict[str, Any]
