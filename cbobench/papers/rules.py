@@ -310,8 +310,9 @@ def any_of(what: str, choices: Sequence[Sequence[Part]]) -> Part:
     order = ["contradicted", "cannot tell", "reproduced in part", *HOLDS]
     groups = [judge(group) for group in choices]
     best = max(groups, key=lambda group: (order.index(verdict_of(group)), sum(part.holds for part in group)))
-    found = verdict_of(best)
-    verdict: Verdict = "cannot tell" if found == "reproduced in part" else found
+    verdict = verdict_of(best)
+    if verdict == "reproduced in part":  # a group that holds in part does not hold
+        verdict = "contradicted" if any(part.verdict == "contradicted" for part in best) else "cannot tell"
     n, expected = min(part.n for part in best), max(part.expected for part in best)
     shown = f"{what}: {'; '.join(part.what for part in best)}"
     held, needed = sum(part.holds for part in best), max(part.needed for part in best)

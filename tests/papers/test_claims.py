@@ -18,7 +18,7 @@ from cbobench.errors import CbobenchError, Misuse
 from cbobench.papers import evidence
 from cbobench.papers.claim_tables import claims_of, evaluate, render_findings
 from cbobench.papers.claims import Claim, findings
-from cbobench.papers.rules import at_most, below, never, not_worse, number, similar, vanishes
+from cbobench.papers.rules import any_of, at_most, below, never, not_worse, number, similar, vanishes
 from cbobench.report.load import Run
 from tests.helpers import swept
 
@@ -185,6 +185,20 @@ def test_zero_similar_and_growth(made):
     assert verdict(made, lambda a, b: [vanishes("violation_hard", b)]).verdict == "contradicted"
     assert verdict(made, lambda a, b: [vanishes("violation_hard", b, stays=True)]).verdict == "reproduced"
     assert verdict(made, lambda a, b: [vanishes("violation", b)]).parts[0].value == -math.inf, "nothing in the end"
+
+
+@pytest.mark.parametrize(
+    ("groups", "expected"),
+    [
+        ((("contradicted",), ("reproduced", "reproduced")), "reproduced"),
+        ((("contradicted",), ("reproduced", "contradicted")), "contradicted"),
+        ((("contradicted",), ("reproduced", "cannot tell")), "cannot tell"),
+        ((("contradicted",), ("contradicted", "contradicted")), "contradicted"),
+    ],
+)
+def test_one_of_several_groups(groups, expected):
+    made = [[evidence.Part("order", "", "", part, 0.0, 0.0, 0.0, 9, 9, p=1e-9) for part in group] for group in groups]
+    assert any_of("some", made).verdict == expected
 
 
 @pytest.mark.parametrize(
