@@ -21,6 +21,7 @@ VERDICT_STYLES: dict[Verdict, tuple[str, str]] = {  # colour and symbol, for rea
     "contradicted": ("#D55E00", "−"), "cannot tell": ("0.88", "?"),
 }  # fmt: skip
 WORDS = {
+    "beta": "width β", "c": "factor on OCO's steps", "scale": "scale of OCO",
     "beta_scale": "factor on the width β", "lam": "noise variance of the model, λ", "gain": "information gain γ",
     "R": "noise bound R", "B": "norm bound B", "G": "norm bound G", "h": "threshold h", "h_of": "B of h = B/2",
     "expand_rounds": "expansion rounds of StageOpt, T₀", "seed_rounds": "random rounds of SGP-UCB, T′",
@@ -121,7 +122,7 @@ class Map:
         rest = [name for name in names if name != across]
         words = [
             ", ".join(
-                f"{describe_axis(name)} {v}"
+                f"{describe_axis(name)} {'default' if v == 'null' else v}"
                 for name, v, base in zip(rest, row, rows[0], strict=True)
                 if i == 0 or v != base
             )

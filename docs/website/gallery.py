@@ -33,7 +33,7 @@ def section(figure: gallery.PaperFigure, about: Any, rows: Any, verdicts: Any, p
     lines = [f"### {figure.paper}, Figure {figure.number}\n", f"**The paper:** {escape_markdown(figure.says)}\n"]
     for reading, words in CAPTIONS.items():
         key = f"{figure.key}_{reading}"
-        text = f"{words}: {about[key]['caption']} (`{about[key]['suite']}`)"
+        text = f"{words}: {about[key]['caption']} ({about[key]['suite']})"
         files = [gallery.ROWS, gallery.ABOUT]
         drawn = pictures.of_stored(key, files, lambda key=key: gallery.draw(key, about, rows), text)
         lines.append(f"{drawn.markdown()}\n")

@@ -66,7 +66,7 @@ def test_a_paper_is_read_in_a_sitting():
     sections = re.split(r"^## ", page, flags=re.M)
     for paper in script.PAPERS.values():
         (own,) = [section for section in sections if section.startswith(paper)]
-        assert len(own.split()) <= 1500
+        assert len([word for word in own.split() if word != "|"]) <= 1500
     assert len(page.split()) + len((script.HERE / "maps.md").read_text().split()) <= 8000
 
 
