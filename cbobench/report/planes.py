@@ -117,6 +117,8 @@ class Plane:
 
     def draw(self, axis: Any, frame: pd.DataFrame, looks: Looks) -> None:
         """Points with bars."""
+        import matplotlib as mpl
+
         for letter in self.log:
             if not frame.empty and (frame[letter] > 0).any():
                 axis.set(**{f"{letter}scale": "log"})
@@ -127,12 +129,8 @@ class Plane:
                 middle = ((x + to_x) / 2, (y + to_y) / 2)
                 arrow = {"arrowstyle": "-|>", "color": "0.6", "shrinkA": 0, "shrinkB": 0}
                 axis.annotate("", middle, (x, y), arrowprops=arrow, zorder=0)
-            beside: dict[str, Any] = {
-                "xytext": (4, 4),
-                "textcoords": "offset points",
-                "fontsize": "small",
-                "color": "0.3",
-            }
+            beside: dict[str, Any] = {"xytext": (4, 4), "textcoords": "offset points", "color": "0.3"}
+            beside["fontsize"] = mpl.rcParams["legend.fontsize"]
             for label, x, y in done[["label", "x", "y"]].itertuples(index=False):
                 if found := re.search(r"\((.+)\)$", label):
                     axis.annotate(found[1], (x, y), **beside)

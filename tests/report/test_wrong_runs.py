@@ -91,6 +91,6 @@ def test_claims_of_several_runs(runs, capsys):
     assert main(["claims", runs["good"], runs["empty"]]) == 0
     seen = capsys.readouterr()
     assert seen.err == f"left out, without a good cell yet: {runs['empty']}\n"
-    assert seen.out.startswith("17 claims, 0 settings: 17 are not in these runs")
+    assert seen.out.startswith("24 claims, 0 settings: 24 not in these runs")
     assert main(["claims", runs["good"], runs["empty"], "--strict"]) == 1
     assert main(["claims", runs["lost"], runs["empty"]]) == 1
