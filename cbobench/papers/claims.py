@@ -17,6 +17,7 @@ from cbobench.papers.evidence import HOLDS, Part, Play, Verdict, judge, verdict_
 from cbobench.report.load import Run
 from cbobench.results.manifest import Variant, What
 from cbobench.rng import generator
+from cbobench.stats.paired import SIGNIFICANT
 
 DECISIVE = (
     "data", "normalise", "unit_variance", "h_of", "supports", "scaled", "instance", "kernel", "lengthscale", "lam",
@@ -187,11 +188,17 @@ def replicate(claim: Claim, case: Case, draws: int) -> Rates:
     return Rates(holds / draws, contradicted / draws, draws)
 
 
+def withdraw_contradictions(parts: Iterable[Part]) -> list[Part]:
+    """Contradicted parts become "cannot tell": for a rule that contradicts too many replications of our own result."""
+    return [replace(p, verdict="cannot tell") if p.verdict == "contradicted" else p for p in parts]
+
+
 def findings(runs: Sequence[Run], claims: Iterable[Claim], draws: int = 0) -> Iterator[Finding]:
     """Test every claim in every setting of the runs; a claim without a setting is "not in these runs".
 
     Args:
-        draws: simulated replications per finding, for `Finding.rates`.
+        draws: simulated replications per finding, for `Finding.rates`. A rule that contradicts more than 5 % of them
+            contradicts nothing.
     """
     for claim in claims:
         count = 0
@@ -209,6 +216,8 @@ def findings(runs: Sequence[Run], claims: Iterable[Claim], draws: int = 0) -> It
             names = tuple(dict.fromkeys(play.problem.name for play in case.plays))
             suites = tuple(dict.fromkeys(play.run.record.suite for play in case.plays))
             rates = replicate(claim, case, draws) if draws else None
+            if rates and rates.contradicted > SIGNIFICANT:
+                parts = withdraw_contradictions(parts)
             verdict = verdict_of(parts)
             yield Finding(claim, verdict, case.where, suites, names, tuple(parts), axes, settings, costs, rates=rates)
         if count == 0:

@@ -233,10 +233,11 @@ def test_a_rule_accepts_a_replication_of_itself(made):
 
 
 def test_a_bad_rule_is_known_by_its_rate(made):
-    """Negative control: equality of two samples' means accepts a replication in few draws."""
+    """Negative control: equality of two samples' means accepts a replication in few draws, so it refutes nothing."""
 
-    def equal(a, b):
-        paper, ours = (play.final("violations").mean() for play in (a.paper or a, a))
+    def equal(a, b, stated=None):
+        ours = a.final("violations").mean()
+        paper = a.paper.final("violations").mean() if a.paper else ours if stated is None else stated
         said = "reproduced" if abs(paper - ours) < 0.01 else "contradicted"
         return [evidence.Part("equal", "", "", said, ours, 0.0, 0.0, SEEDS, SEEDS)]
 
@@ -245,6 +246,9 @@ def test_a_bad_rule_is_known_by_its_rate(made):
     assert found.verdict == "reproduced", "as a number is equal to itself"
     assert found.rates.holds < 0.2
     assert found.rates.contradicted > 0.8
+    wrong = claim(lambda a, b: equal(a, b, stated=99.0))
+    assert [one.verdict for one in findings([Run(made)], [wrong])] == ["contradicted"]
+    assert [one.verdict for one in findings([Run(made)], [wrong], draws=60)] == ["cannot tell"]
 
 
 def test_failed_cells_and_one_seed(made, played, tmp_path):
