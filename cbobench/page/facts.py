@@ -9,7 +9,7 @@ from typing import Any
 from cbobench.errors import mask_secrets
 from cbobench.papers.claims import format_value
 from cbobench.report.formats import TextTable, format_number
-from cbobench.report.groups import Group, find_cpus, find_groups
+from cbobench.report.groups import Group, describe_failures, find_cpus, find_groups
 from cbobench.report.load import Run
 from cbobench.results.lease import read_drivers
 from cbobench.results.manifest import WHATS
@@ -46,6 +46,8 @@ def facts(run: Run) -> list[tuple[str, str]]:
         ("CPU", _join_words(sorted(find_cpus(found))) or _join_words(called)),
         ("Played with", "; ".join(dict.fromkeys(cells["libraries"].dropna()))),
     ]  # fmt: skip
+    if failures := describe_failures(found):
+        result.append(("Failures", failures.partition(": ")[2]))
     if mixed := rounding_note(find_cpus(found)):
         result.append(("Note", mixed))
     return [(name, value) for name, value in result if value]

@@ -45,6 +45,7 @@ def summaries(play: Play) -> list[dict[str, Any]]:
     seconds = play.seconds / replicates
     declared, hits = play.algorithm.declared_infeasible, play.algorithm.cap_hits
     positive, binds = play.positive_dual, instances.binds
+    failed = getattr(play.channel, "failed", None)
     memory = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
     result = []
     for s in range(replicates):
@@ -61,6 +62,7 @@ def summaries(play: Play) -> list[dict[str, Any]]:
             "infeasibility_declared": declared is not None and bool(declared[s]),
             "cap_hits": None if hits is None else int(hits[s]),
             "redraws": int(instances.redraws[s]),
+            "failed_evaluations": None if failed is None else int(failed[s]),
             "feasibility_tolerance": float(play.problem.feasibility_tolerance),
             "seconds": seconds,
             "seconds_per_round": seconds / play.horizon,

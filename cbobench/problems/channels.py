@@ -115,6 +115,11 @@ class Delayed:
         self.draws = Draws(streams.role("delays"), poisson, (functions,))
         self.waiting: dict[int, list[tuple[int, int, int, float]]] = {}
 
+    @property
+    def failed(self) -> NDArray[np.intp] | None:
+        """Evaluations that failed so far, (S,); None if none can."""
+        return getattr(self.inner, "failed", None)
+
     def before(self, t: int) -> Shown | None:
         return self.inner.before(t)
 
@@ -131,6 +136,19 @@ class Delayed:
         unknown = np.full_like(observed, np.nan)
         arrivals = Arrivals(replicate, rounds, of, np.array(columns[3], dtype=np.float64))
         return replace(now, f=unknown[:, 0], g=unknown[:, 1:], arrivals=arrivals)
+
+
+def skip_failed(t: int, values: Array, good: NDArray[np.bool_]) -> Feedback:
+    """Feedback of round t on the evaluations that succeeded; nothing is told of the others.
+
+    Args:
+        values: f and every g_j of all replicates, (S, 1 + m).
+        good: whether the evaluation succeeded, (S,).
+    """
+    unknown, told = np.full_like(values, np.nan), np.flatnonzero(good)
+    s, of = (index.ravel() for index in np.meshgrid(told, np.arange(values.shape[1]), indexing="ij"))
+    arrivals = Arrivals(s, np.full(len(s), t, dtype=np.intp), of, values[s, of])
+    return Feedback(unknown[:, 0], unknown[:, 1:], arrivals)
 
 
 def add_delays(channel: Channel, mean: float | None, streams: Streams, functions: int) -> Channel:

@@ -63,8 +63,14 @@ def texts(frame: pd.DataFrame) -> list[str]:
     return [name for name in frame.columns if not is_numeric(frame[name])]
 
 
-def numbers(frame: pd.DataFrame, where: str) -> np.ndarray[Any, np.dtype[np.float64]]:
+def numbers(
+    frame: pd.DataFrame, where: str, gaps: bool = False, fix: str = "fill or drop them"
+) -> np.ndarray[Any, np.dtype[np.float64]]:
     """Columns of numbers as an array (rows, columns).
+
+    Args:
+        gaps: whether entries may be missing, which are then NaN.
+        fix: what to do about those that may not.
 
     Raises:
         Misuse: a column of text, entries that are missing, infinite or beyond 1e100.
@@ -77,12 +83,12 @@ def numbers(frame: pd.DataFrame, where: str) -> np.ndarray[Any, np.dtype[np.floa
         held = f"column {show(name)} holds text, such as {show(first)}"
         raise Misuse(f"{where}: {held}; make numbers of it, or leave it out with ignore: [{name}]")
     values = frame.to_numpy(dtype=np.float64)
-    broken = ~(np.abs(values) < LARGEST)
+    broken = ~(np.abs(values) < LARGEST) & ~(np.isnan(values) & gaps)
     if broken.any():
         row, column = (int(i) for i in np.argwhere(broken)[0])
         count = f"{int(broken.sum())} missing or infinite entries (or beyond 1e100)"
         first = f"the first in column {show(frame.columns[column])}, row {row + 1}"
-        raise Misuse(f"{where} holds {count}, {first}; fill or drop them")
+        raise Misuse(f"{where} holds {count}, {first}; {fix}")
     return values
 
 

@@ -20,6 +20,7 @@ from cbobench.gp.actions import LARGEST, Finite
 from cbobench.gp.kernels import Array, StationaryName, smooth_norm, stationary
 from cbobench.problems.base import Channel, Drawn, Feedback, Instances, Problem, Shown
 from cbobench.problems.channels import AdditiveNoise
+from cbobench.problems.failures import FailureRule
 from cbobench.rng import Draws, Streams, standard_normal, uniform
 from cbobench.words import count_noun
 
@@ -109,6 +110,11 @@ class Measured:
     names: tuple[str, ...]
 
     @cached_property
+    def failed(self) -> NDArray[np.bool_]:
+        """Which rows lack a value, (rows,)."""
+        return np.asarray(np.isnan(self.rows).any(axis=1))
+
+    @cached_property
     def first(self) -> NDArray[np.intp]:
         """The first row of each configuration, (n,)."""
         return np.asarray(self.counts.cumsum() - self.counts)
@@ -143,18 +149,24 @@ class MeasuredRows:
     """Feedback from one of the rows of the configuration that is played, drawn at random each round.
 
     One uniform number per round and replicate, whatever is played.
+
+    Attributes:
+        failed: rows without a value that were drawn so far, (S,).
     """
 
     def __init__(self, measured: Measured, values: Array, streams: Streams) -> None:
         self.measured, self.values = measured, values
         self.draws = Draws(streams.role("rows"), uniform)
+        self.failed: NDArray[np.intp] = np.zeros(len(streams.scopes), dtype=np.intp)
 
     def before(self, t: int) -> Shown | None:
         return None
 
     def at(self, t: int, actions: NDArray[np.intp]) -> Feedback:
         counts = self.measured.counts[actions]
-        observed = self.values[self.measured.first[actions] + (self.draws.at(t) * counts).astype(np.intp)]
+        row = self.measured.first[actions] + (self.draws.at(t) * counts).astype(np.intp)
+        self.failed += self.measured.failed[row]
+        observed = self.values[row]
         return Feedback(observed[:, 0], observed[:, 1:])
 
 
@@ -169,6 +181,7 @@ class Configurations(Problem):
         covariance: in their place, (n, n).
         scaled: f shifted to mean 0, f and every g_j divided by their standard deviations over the configurations.
         seed_size: how many random feasible configurations a safe method may start from.
+        on_failure: what a row without a value counts as; a configuration of which most rows have none counts as that.
 
     Raises:
         Misuse: no feasible configuration, too many of them, or an objective that never changes.
@@ -186,19 +199,26 @@ class Configurations(Problem):
         covariance: Array | None = None,
         scaled: bool = True,
         seed_size: int = 5,
+        on_failure: FailureRule | None = None,
     ) -> None:
         self.measured, self.rules, self.noise = measured, list(rules), noise
         self.kernel, self.lengthscale, self.covariance, self.seed_size = kernel, lengthscale, covariance, seed_size
         signs, bounds = (np.array([getattr(rule, name) for rule in rules]) for name in ("sign", "bound"))
         own = signs * (measured.rows - bounds)  # (f, g_1, ...) of every row, in the columns' units
         means = measured.means(own)
+        if measured.failed.any():
+            worst = (on_failure or FailureRule()).values_of(own[~measured.failed])
+            own[measured.failed] = worst
+            means = measured.means(np.where(measured.failed[:, None], 0.0, own))
+            good = measured.means((~measured.failed[:, None]).astype(np.float64))  # share of the rows that have values
+            means = np.where(2 * good >= 1, means / np.maximum(good, 0.5), worst)
         self.refuse(means)
         self.shift, self.divisor = np.zeros(len(rules)), np.ones(len(rules))
         if scaled:
             spread = means.std(axis=0)
             self.shift[0], self.divisor = means[:, 0].mean(), np.where(spread > 0, spread, 1.0)
         self.values = (own - self.shift) / self.divisor
-        self.means = measured.means(self.values)
+        self.means = measured.means(self.values) if not measured.failed.any() else (means - self.shift) / self.divisor
 
     def refuse(self, means: Array) -> None:
         """Raises `Misuse` for means (n, 1 + m) that make no problem."""
@@ -233,7 +253,7 @@ class Configurations(Problem):
         norm = smooth_norm(self.actions.covariance, self.means.T)
         if self.noise is not None:
             return norm, self.noise / self.divisor
-        return norm, np.abs(self._residual).max(axis=0)
+        return norm, np.abs(self._residual[~self.measured.failed]).max(axis=0)
 
     @property
     def _residual(self) -> Array:
@@ -250,16 +270,19 @@ class Configurations(Problem):
         spread = [f"{self.divisor[1 + j]:.4g}" for j in range(len(rules))]
         each = [f"{rule.words} in units of {unit}" for rule, unit in zip(rules, spread, strict=True)]
         how = "noise-free" if self.noise is not None and not self.noise.any() else "noisy"
+        lost = int(self.measured.failed.sum())
+        how += f", {lost:,} of {count_noun(len(self.values), 'row')} failed" if lost else ""
         how += f", {count_noun(len(self.values), 'row')} of {count_noun(len(self.means), 'configuration')}"
         return f"f = {f}; g: {', '.join(each)}; {how}"
 
     def feedback(self, instances: Drawn, streams: Streams) -> Channel:
-        if self.noise is None:
+        if self.noise is None or (self.measured.failed.any() and not self.measured.repeated and not self.noise.any()):
             return MeasuredRows(self.measured, self.values, streams)
         draws = Draws(streams.role("noise"), standard_normal, (1 + self.constraints,))
         return AdditiveNoise(instances, instances.noise, draws)
 
     def pooled(self) -> Array:
         """Standard deviations (1 + m,) of the rows about the means of their configurations, in the columns' units."""
-        free = len(self.values) - len(self.means)
-        return np.asarray(np.sqrt((self._residual**2).sum(axis=0) / max(1, free)) * self.divisor)
+        good = ~self.measured.failed
+        free = int(good.sum()) - len(self.means)
+        return np.asarray(np.sqrt((self._residual[good] ** 2).sum(axis=0) / max(1, free)) * self.divisor)

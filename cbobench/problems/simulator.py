@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from math import isfinite
 from time import monotonic
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,12 +24,14 @@ from cbobench.gp.box import Box, sobol
 from cbobench.gp.kernels import RIDGE, Array, StationaryName
 from cbobench.params import param, state
 from cbobench.problems.base import Ability, Channel, Drawn, Feedback, Problem, Shown
-from cbobench.problems.channels import DELAY, add_delays
+from cbobench.problems.channels import DELAY, add_delays, skip_failed
+from cbobench.problems.failures import ABOUT, FailureRule
 from cbobench.rng import Streams, generator
 from cbobench.words import count_noun
 
 CACHE = 2**15  # cached points per replicate
 AT_ONCE = 2**12  # simulations per batch
+RETRIES = 2**31  # spawn keys of retries begin here, beyond those of scenarios
 Runs = Callable[[Array, Sequence[np.random.Generator]], Array]
 """Observed (f, g_1, ..., g_m) in the units played, (k, 1 + m), at points (k, d), one generator each."""
 Seeds = Sequence[np.random.SeedSequence]
@@ -46,6 +48,8 @@ class Known:
         share: share of the pilot's points that were feasible.
         points: how many there were.
         seconds: that a simulation took, on the clock.
+        failed: what a failed simulation counts as, (1 + m,).
+        failures: simulations of the pilot that failed, in words; "" if none did.
     """
 
     shift: Array
@@ -56,7 +60,9 @@ class Known:
     slater: float
     share: float
     points: int
-    seconds: float = 0.0
+    seconds: float
+    failed: Array
+    failures: str
 
 
 class Simulated(Drawn):
@@ -88,7 +94,7 @@ class Simulated(Drawn):
         self.told: dict[int, tuple[Array, Array]] = {}
         self.seen: list[dict[bytes, Array]] = [{} for _ in scenarios]
         self.settle: Callable[[Array], Array] = np.asarray
-        self.units = float(known.shift[0]), float(known.divisor[0])
+        self.units, self.failed = (float(known.shift[0]), float(known.divisor[0])), known.failed
         self.reference = np.full(replicates, np.nan if target is None else target)
         if point is not None:
             self.reference = np.array([v[0] for v in self._simulate([(s, point) for s in range(replicates)])])
@@ -107,19 +113,24 @@ class Simulated(Drawn):
         self.seen[s][x.tobytes()] = value
 
     def _simulate(self, wanted: Sequence[tuple[int, Array]]) -> list[Array]:
-        """The values (1 + m,) of replicates s at points (d,), a few simulations at a time."""
+        """The values (1 + m,) of replicates s at points (d,), a few simulations at a time.
+
+        Means of the simulations that succeed; where fewer than half do, what a failed one counts as.
+        """
         count = len(self.scenarios[0])
         step, result = max(1, AT_ONCE // count), list[Array]()
         for i in range(0, len(wanted), step):
             some = wanted[i : i + step]
             gens = [np.random.default_rng(seed) for s, _ in some for seed in self.scenarios[s]]
             found = self.runs(np.repeat([x for _, x in some], count, axis=0), gens).reshape(len(some), count, -1)
+            good = _succeeded(found)
             total = np.zeros_like(found[:, 0])
             for k in range(count):  # one after the other: a mean must not depend on what else is asked for
-                total += found[:, k]
-            for (s, x), value in zip(some, total / count, strict=True):
-                self._keep(s, x, value)
-                result.append(value)
+                total += np.where(good[:, k, None], found[:, k], 0.0)
+            for (s, x), value, n in zip(some, total, good.sum(axis=1), strict=True):
+                mean = value / n if 2 * n >= count else self.failed
+                self._keep(s, x, mean)
+                result.append(mean)
         return result
 
     def values(self, first: int, actions: Array) -> Array:
@@ -155,10 +166,18 @@ class Simulated(Drawn):
 
 
 class Simulation:
-    """Feedback: one simulation per replicate and round, seeded by the cell's feedback stream and the round."""
+    """Feedback: one simulation per replicate and round, seeded by the cell's feedback stream and the round.
 
-    def __init__(self, instances: Simulated, streams: Streams) -> None:
-        self.instances, self.streams = instances, streams
+    Args:
+        skip: whether nothing is told of a failed simulation; else it is told as what it counts as.
+
+    Attributes:
+        failed: simulations that failed so far, (S,).
+    """
+
+    def __init__(self, instances: Simulated, streams: Streams, skip: bool) -> None:
+        self.instances, self.streams, self.skip = instances, streams, skip
+        self.failed: NDArray[np.intp] = np.zeros(len(streams.scopes), dtype=np.intp)
 
     def before(self, t: int) -> Shown | None:
         return None
@@ -166,8 +185,11 @@ class Simulation:
     def at(self, t: int, actions: Array) -> Feedback:
         points = np.array(actions, dtype=np.float64)
         told = self.instances.runs(points, [generator(*scope, "simulation", t) for scope in self.streams.scopes])
+        good = _succeeded(told)
+        self.failed += ~good
+        told = np.where(good[:, None], told, self.instances.failed)
         self.instances.tell(t, points, told)
-        return Feedback(told[:, 0], told[:, 1:])
+        return skip_failed(t, told, good) if self.skip else Feedback(told[:, 0], told[:, 1:])
 
 
 LATEST: ContextVar[float] = ContextVar("LATEST", default=np.inf)
@@ -209,6 +231,7 @@ class Simulator(Problem):
         1024, "points at which acquisition functions are first evaluated", at_least=16, at_most=65536
     )
     delay: float | None = param(None, DELAY, above=0, at_most=1e9, quiet=True)
+    on_failure: Literal["infeasible", "skip", "fail"] | dict[str, Any] = param("infeasible", ABOUT, quiet=True)
 
     known: Known = state()
 
@@ -230,6 +253,8 @@ class Simulator(Problem):
 
     def validate(self) -> None:
         self.check_corners()
+        if self.failure.then == "skip" and self.delay is not None:
+            raise Misuse("on_failure is skip, and feedback has a delay; leave one of them out")
         if self.target is not None and self.best_known is not None:
             raise Misuse(f"{type(self).__name__} has a target and a best_known; regret is against one of them")
         if self.target is not None and not (isinstance(self.target, int | float | np.number) and isfinite(self.target)):
@@ -240,27 +265,59 @@ class Simulator(Problem):
                 box = f"the box from {self.low} to {self.high}"
                 raise Misuse(f"best_known is {self.best_known}, which is no point of {box}")
 
+    @cached_property
+    def failure(self) -> FailureRule:
+        """What becomes of a simulation that fails."""
+        return FailureRule.of(self.on_failure, self.m)
+
     def observe(self, x: Array, gens: Sequence[np.random.Generator]) -> Array:
-        """Checked runs at points (k, d), in the simulator's units, (k, 1 + m).
+        """Checked runs at points (k, d), in the simulator's units, (k, 1 + m); NaN where a run failed, retries spent.
 
         Raises:
-            CellFailure: the simulator failed, or gave something else.
+            CellFailure: a result of another shape; a failed run where `on_failure` is fail.
         """
-        where = f"{type(self).__name__}: simulate"
+        found, reason = self._observe(x, gens)
+        if reason and self.failure.then == "fail":
+            raise CellFailure(f"{reason}; on_failure: infeasible goes on after a run that fails")
+        return found
+
+    def _observe(self, x: Array, gens: Sequence[np.random.Generator]) -> tuple[Array, str]:
+        """As `observe`, with the first reason of the runs that failed in the end ("" if none did)."""
+        found, reason = self._attempt(x, gens)
+        for retry in range(self.failure.retries):
+            left = np.flatnonzero(~_succeeded(found)).tolist()
+            if len(left) == 0:
+                break
+            found[left], reason = self._attempt(x[left], [_other_numbers(gens[i], retry) for i in left])
+        return found, reason
+
+    def _attempt(self, x: Array, gens: Sequence[np.random.Generator]) -> tuple[Array, str]:
+        """One run per point: values, NaN where it failed, and the first reason."""
+        batched = type(self).simulate_many is not Simulator.simulate_many
+        reason = f"{type(self).__name__}: simulate "
         try:
-            found = np.asarray(self.simulate_many(x, gens), dtype=np.float64)
+            if len(x) == 1 or batched:
+                found = self._run_batch(x, copy.deepcopy(gens))
+                wrong = ~_succeeded(found)
+                i = int(wrong.argmax())
+                reason += f"gives {found[i].tolist()} at x = {x[i].tolist()}"
+                return np.where(wrong[:, None], np.nan, found), reason if wrong.any() else ""
         except CbobenchError:
             raise
         except Exception as error:  # a user's simulator may raise anything
-            raise CellFailure(f"{where} fails at x = {x[0].tolist()}: {one_line(error)}") from error
+            if len(x) == 1:
+                return np.full((1, 1 + self.m), np.nan), f"{reason}fails at x = {x[0].tolist()}: {one_line(error)}"
+        each = [self._attempt(x[i : i + 1], gens[i : i + 1]) for i in range(len(x))]  # one takes no others with it
+        return np.concatenate([values for values, _ in each]), next((why for _, why in each if why), "")
+
+    def _run_batch(self, x: Array, gens: Sequence[np.random.Generator]) -> Array:
+        found = np.asarray(self.simulate_many(x, gens), dtype=np.float64)
         if found.shape != (len(x), 1 + self.m):
             each = f"{found.shape[1:]}" if found.shape[:1] == (len(x),) else f"{found.shape} for {len(x)} points"
-            raise CellFailure(f"{where} gives shape {each}; it must be ({1 + self.m},): f and m = {self.m} constraints")
-        wrong = ~np.isfinite(found).all(axis=1)
-        if wrong.any():
-            i = int(wrong.argmax())
-            fix = "values must be finite: of a run that fails, return a low f and a g_j above 0"
-            raise CellFailure(f"{where} gives {found[i].tolist()} at x = {x[i].tolist()}; {fix}")
+            raise CellFailure(
+                f"{type(self).__name__}: simulate gives shape {each}; it must be ({1 + self.m},): f and m = {self.m} "
+                "constraints"
+            )
         return found
 
     def prepare(self, data: Any) -> None:
@@ -275,7 +332,11 @@ class Simulator(Problem):
             raise Misuse(str(error)) from error
         if self.best_known is not None and monotonic() < LATEST.get():
             x = np.tile(np.array(self.best_known, dtype=np.float64), (max(1, self.repeats) if self.noisy else 1, 1))
-            g = self.observe(x, [self._generator("best", i) for i in range(len(x))]).mean(axis=0)[1:]
+            seen = self.observe(x, [self._generator("best", i) for i in range(len(x))])
+            seen = seen[_succeeded(seen)]
+            if 2 * len(seen) < len(x):
+                raise Misuse(f"best_known: {len(x) - len(seen)} of {count_noun(len(x), 'simulation')} there fail")
+            g = seen.mean(axis=0)[1:]
             if (g > 0).any():
                 j = int(g.argmax())
                 there = f"the mean of {count_noun(len(x), 'simulation')} there has g_{j + 1} = {g[j]:.6g}"
@@ -287,16 +348,24 @@ class Simulator(Problem):
     def _pilot(self) -> Known:
         points = self.box.scale(sobol(self.box.d, self.pilot_points))
         began = monotonic()
-        again = self.observe(points[:1], [self._generator("pilot 0", 0)])
+        again, _ = self._observe(points[:1], [self._generator("pilot 0", 0)])
         seconds = monotonic() - began
         if (left := LATEST.get() - monotonic()) < 2 * len(points) * seconds:
             points = points[: max(2, int(left / (2 * seconds)))]
         began = monotonic()
-        runs = [self.observe(points, [self._generator(f"pilot {k}", i) for i in range(len(points))]) for k in range(2)]
+        both = [self._observe(points, [self._generator(f"pilot {k}", i) for i in range(len(points))]) for k in range(2)]
+        runs = [run for run, _ in both]
         seconds = (monotonic() - began) / (2 * len(points))
-        if not np.array_equal(again[0], runs[0][0]):
+        good = _succeeded(runs[0]) & _succeeded(runs[1])
+        failed = sum(int((~_succeeded(run)).sum()) for run in runs)
+        if failed and (self.failure.then == "fail" or 2 * good.sum() < len(points)):
+            first = next(reason for _, reason in both if reason)
+            fix = "; on_failure: infeasible goes on after some that fail" * (self.failure.then == "fail")
+            raise Misuse(f"{failed} of {2 * len(points)} pilot simulations fail; the first: {first}{fix}")
+        if good[0] and np.isfinite(again).all() and not np.array_equal(again[0], runs[0][0]):
             fix = "draw from the generator it is given, and from nothing else (np.random is shared by all)"
             raise Misuse(f"{type(self).__name__}: simulate gives other values for an equal generator; {fix}")
+        runs = [run[good] for run in runs]
         if not self.noisy and not np.array_equal(runs[0], runs[1]):
             raise Misuse(
                 f"{type(self).__name__}: noisy is False, but simulate depends on its generator; say noisy = True"
@@ -308,7 +377,8 @@ class Simulator(Problem):
             shift[0], divisor = mean[:, 0].mean(), np.where(spread > 0, spread, 1.0)
         noise = np.sqrt((apart**2).mean(axis=0) / 2) / divisor
         played = (mean - shift) / divisor
-        kernel = self.box.kernel(sobol(self.box.d, len(points)), sobol(self.box.d, len(points)))
+        unit = sobol(self.box.d, len(points))[good]
+        kernel = self.box.kernel(unit, unit)
         ridge = np.maximum(RIDGE, noise**2 / 2)
         norm = np.empty(1 + self.m)
         for j, (values, least) in enumerate(zip(played.T, ridge, strict=True)):
@@ -318,7 +388,12 @@ class Simulator(Problem):
         slater = min(1.0, -float(worst.min()))
         sup = np.abs(played).max(axis=0)
         share = float((worst <= 0).mean())
-        return Known(shift, divisor, norm, noise, sup, slater if slater > 0 else np.nan, share, len(points), seconds)
+        counts_as = (self.failure.values_of(np.concatenate(runs)) - shift) / divisor
+        told = f"{failed} of {2 * len(points)} pilot simulations failed" if failed else ""
+        return Known(
+            shift, divisor, norm, noise, sup, slater if slater > 0 else np.nan, share, len(points), seconds, counts_as,
+            told,
+        )  # fmt: skip
 
     @property
     def pilot_points(self) -> int:
@@ -347,11 +422,14 @@ class Simulator(Problem):
         if self.noisy:
             means = f"means of {count_noun(self.repeats, 'simulation')} at each point, of streams of their own"
             parts.append(f"metrics are of {means if self.repeats else 'observed values, with their noise'}")
+        if known.failures:
+            parts.append(known.failures)
         return "; ".join(parts)
 
     def offers(self) -> frozenset[Ability]:
         lacking = {"a known optimum"} if self.best_known is None else set()
-        return super().offers() - lacking - ({"feedback at once"} if self.delay is not None else set())
+        late = self.delay is not None or self.failure.then == "skip"
+        return super().offers() - lacking - ({"feedback at once"} if late else set())
 
     @cached_property
     def box(self) -> Box:
@@ -380,4 +458,15 @@ class Simulator(Problem):
 
     def feedback(self, instances: Drawn, streams: Streams) -> Channel:
         assert isinstance(instances, Simulated)
-        return add_delays(Simulation(instances, streams), self.delay, streams, 1 + self.m)
+        return add_delays(Simulation(instances, streams, self.failure.then == "skip"), self.delay, streams, 1 + self.m)
+
+
+def _succeeded(values: Array) -> NDArray[np.bool_]:
+    """Which runs have finite values only, given (..., 1 + m)."""
+    return np.asarray(np.isfinite(values).all(axis=-1))
+
+
+def _other_numbers(gen: np.random.Generator, retry: int) -> np.random.Generator:
+    """A generator for a retry, fixed by the first one's seed and not by what was drawn from it."""
+    seed: np.random.SeedSequence = gen.bit_generator.seed_seq  # type: ignore[attr-defined, assignment]
+    return np.random.default_rng(np.random.SeedSequence(seed.entropy, spawn_key=(*seed.spawn_key, RETRIES + retry)))

@@ -17,6 +17,7 @@ from cbobench.problems.base import Channel, Drawn, Problem
 from cbobench.problems.columns import coordinates, numbers, numeric, read_frame, refuse_ambiguous, refuse_unnamed
 from cbobench.problems.configurations import Configurations, Measured, Rule, constraints_of, deviation, objective_of
 from cbobench.problems.data import DataFolder, sha256
+from cbobench.problems.failures import FailureRule
 from cbobench.problems.readings import Table, TabularProblem, correlation
 from cbobench.rng import Streams
 
@@ -25,7 +26,7 @@ if TYPE_CHECKING:
 
 ROLES = {"rows": "rows", "inputs": "inputs", "objective": "objective", "limits": "constraints"}
 OF_READINGS = ("threshold", "mean", "R")
-OF_CONFIGURATIONS = (*ROLES, "noise", "kernel", "lengthscale", "scaled", "log", "one_hot", "amounts")[1:]
+OF_CONFIGURATIONS = (*ROLES, "noise", "on_failure", "kernel", "lengthscale", "scaled", "log", "one_hot", "amounts")[1:]
 
 
 class ReadingsTable(TabularProblem):
@@ -83,6 +84,12 @@ class UserTable(Problem):
     log: list[str] = param([], "inputs on a logarithmic axis")
     one_hot: list[str] = param([], "inputs that are categories: text, or numbers that are codes")
     amounts: list[str] = param([], "inputs whose whole numbers 0, 1, 2, ... are amounts and no codes")
+    on_failure: Literal["infeasible", "fail"] | dict[str, Any] = param(
+        "fail",
+        "a row without a value: fail (refuses the table), infeasible (a failed measurement: it counts as the worst f "
+        "and g of the table, or as those stated, {f: ..., g: ...})",
+        quiet=True,
+    )
     threshold: float = param(0.0, "h of g = -f + h, in the table's units (readings)")
     mean: str | None = param(None, "file with one numeric column (or row): the mean of every arm (readings)")
     covariance: str | None = param(None, "file with the kernel matrix, diagonal at most 1")
@@ -181,7 +188,13 @@ class UserTable(Problem):
         self._check_roles(frame, where, rules)
         columns = [rule.column for rule in rules]
         points, names = coordinates(frame[self.inputs], where, self.log, self.one_hot, self.amounts)
-        values = numbers(frame[list(dict.fromkeys(columns))], where)
+        rule = FailureRule.of(self.on_failure, len(rules) - 1)
+        if rule.retries or rule.then == "skip":
+            raise Misuse(f"on_failure is {show(self.on_failure)}; of a table: fail, infeasible, or {{f: ..., g: ...}}")
+        fix = "fill or drop them, or say on_failure: infeasible if these measurements failed"
+        values = numbers(frame[list(dict.fromkeys(columns))], where, rule.then == "infeasible", fix)
+        if np.isnan(values).any(axis=1).all():
+            raise Misuse(f"{where}: every row lacks a value of {', '.join(map(show, columns))}; nothing was measured")
         place = {column: i for i, column in enumerate(dict.fromkeys(columns))}
         measured = Measured.of(values[:, [place[column] for column in columns]], points, names)
         matrix = None
@@ -190,7 +203,7 @@ class UserTable(Problem):
             matrix = self._covariance(frames, len(measured.counts), "configurations, in the order of the rows")
         stated = self._stated(rules, measured)
         made = Configurations(
-            measured, rules, stated, self.kernel, self.lengthscale, matrix, self.scaled, self.seed_size
+            measured, rules, stated, self.kernel, self.lengthscale, matrix, self.scaled, self.seed_size, rule
         )
         if self.noise == "gaussian":
             made.noise = made.pooled()

@@ -12,7 +12,14 @@ from typing import Any
 
 import pandas as pd
 
-from cbobench.report.groups import count_binding, describe_horizons, find_cpus, find_groups, select_latest
+from cbobench.report.groups import (
+    count_binding,
+    describe_failures,
+    describe_horizons,
+    find_cpus,
+    find_groups,
+    select_latest,
+)
 from cbobench.report.kinds import AnyPanel
 from cbobench.report.load import Run
 from cbobench.report.quantities import SIMPLE_REGRET, find_undefined_regret
@@ -130,6 +137,8 @@ def _notes(run: Run, panels: Sequence[AnyPanel], shown: Shown) -> list[str]:
     if old := sum(len(group.outdated & {*group.good.index}) for group in drawn):
         cells = count_noun(sum(len(group.good) for group in drawn), "cell")
         notes.append(f"Stale: {old:,} of {cells}, played by code that has changed since.")
+    if failures := describe_failures(drawn):
+        notes.append(f"{failures[0].upper()}{failures[1:]}.")
     if mixed := rounding_note(find_cpus(drawn)):
         notes.append(f"The cells were {mixed}.")
     return notes

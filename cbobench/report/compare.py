@@ -10,7 +10,16 @@ import pandas as pd
 from cbobench.errors import Misuse, show
 from cbobench.report.changes import compare_runs
 from cbobench.report.formats import FORMATS, TextTable, render, render_html, render_records
-from cbobench.report.groups import Group, Where, describe_horizons, find_cpus, find_groups, open_run, select_latest
+from cbobench.report.groups import (
+    Group,
+    Where,
+    describe_failures,
+    describe_horizons,
+    find_cpus,
+    find_groups,
+    open_run,
+    select_latest,
+)
 from cbobench.report.load import Run
 from cbobench.report.paired import tabulate_differences
 from cbobench.report.quantities import HEADLINE, SIMPLE_VALUE, Quantity, quantities, select_metrics
@@ -147,6 +156,7 @@ def compare(
         table = tabulate_summary(title, found, frame, shown, main, named=metric is not None, by=by)
         made = Comparison(frame, replace(table, weights=()) if means else table)
     unplayable = tuple(part.record.unplayable)
+    notes += [failures] if (failures := describe_failures(found)) else []
     notes += [*_describe_variants(one, found), *(f"not played: {line}" for line in unplayable), *_describe_cpus(found)]
     return replace(_add_notes(made, notes), unplayable=unplayable)
 

@@ -157,6 +157,22 @@ def describe_horizons(run: Run, problems: Iterable[str]) -> str:
     return f"T = {listed(shown)}" + (f" ({'; '.join(also)})" if also else "")
 
 
+def describe_failures(found: Iterable[Group]) -> str:
+    """How many evaluations failed in the good cells of some groups; "" where none did."""
+    groups = [group for group in found if "failed_evaluations" in group.good]
+    several = len({group.problem for group in groups}) > 1
+    counts = [
+        (group, int(failed), group.horizon * len(group.good))
+        for group in groups
+        if (failed := group.good["failed_evaluations"].sum()) > 0
+    ]
+    words = [
+        f"{group.algorithm_label}{f' on {group.problem_label}' if several else ''} {failed:,} of {evaluations:,}"
+        for group, failed, evaluations in counts
+    ]
+    return f"failed evaluations: {', '.join(words)}" if words else ""
+
+
 def find_cpus(found: Iterable[Group]) -> set[str]:
     """The kinds of CPU that played the good cells of some groups, as far as they are known."""
     return {kind for group in found for kind in group.good["cpu"].dropna().unique()}

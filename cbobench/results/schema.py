@@ -18,7 +18,7 @@ FOOTER, DIGEST = b"cbobench", b"cbobench digest"
 COMPRESSION: dict[str, Any] = {"compression": "zstd", "compression_level": 3, "write_page_checksum": True}
 KINDS = ("rounds", "cells", "audit")
 DICTIONARY = ["cell", "problem", "algorithm", "status", "spec", "host", "cpu", "source", "libraries"]
-ADDED_COLUMNS = {"cpu"}
+ADDED_COLUMNS = {"cpu", "failed_evaluations"}
 """Columns that the first files of this version do not have: null there, which means unknown."""
 
 _KEYS = [("cell", pa.string()), ("problem", pa.string()), ("algorithm", pa.string()), ("seed", pa.int64())]
@@ -131,6 +131,7 @@ def _schema(kind: str, measured: tuple[str, ...]) -> pa.Schema:
             ("infeasibility_declared", pa.bool_()),
             ("cap_hits", pa.int64()),
             ("redraws", pa.int64()),
+            ("failed_evaluations", pa.int64()),
             ("feasibility_tolerance", pa.float64()),
             ("seconds", pa.float64()),
             ("seconds_per_round", pa.float64()),

@@ -215,7 +215,7 @@ WRONG = {
     "nan": (
         Exact,
         {"simulate": lambda s, x, gen: [np.nan, 0.0]},
-        r"gives \[nan, 0\.0\] at x = .*; values must be finite: of a run that fails, return a low f",
+        r"128 of 128 pilot simulations fail; the first: Exact: simulate gives \[nan, 0\.0\] at x = ",
     ),
     "unseeded": (
         Noisy,
@@ -235,7 +235,7 @@ def test_wrong_simulators_are_one_line(case):
 
 
 def test_what_fails_in_a_play_is_a_failed_cell():
-    task = prepared(Exact)
+    task = prepared(Exact, on_failure="fail")
     type(task).simulate = lambda self, x, gen: [np.inf, 0.0]
     with pytest.raises(CellFailure, match=r"round 1: Exact: simulate gives \[inf, 0\.0\]"):
         play(task, make("random"), seeds=1, horizon=2)

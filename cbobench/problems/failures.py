@@ -1,0 +1,91 @@
+"""What becomes of an evaluation that fails: a simulator raised, gave no finite numbers, or a table has no value.
+
+As in Optuna and Ax, a trial that fails does not end a study.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Literal, get_args
+
+import numpy as np
+
+from cbobench.errors import Misuse, show, unknown
+from cbobench.gp.kernels import Array
+
+Outcome = Literal["infeasible", "skip", "fail"]
+OUTCOMES = get_args(Outcome)
+MOST_RETRIES = 100
+ABOUT = (
+    "a failed evaluation: infeasible (counts as the worst f and g seen, or as those stated), skip (the method is told "
+    "nothing), fail (ends the cell); {retry: k, then: ..., f: ..., g: ...} retries first, with other random numbers"
+)
+
+
+@dataclass(frozen=True)
+class FailureRule:
+    """The parameter `on_failure`.
+
+    Attributes:
+        then: what a failed evaluation becomes once the retries are spent.
+        retries: further attempts.
+        f, g: its values in the problem's units; None for the worst that were seen.
+    """
+
+    then: Outcome = "infeasible"
+    retries: int = 0
+    f: float | None = None
+    g: tuple[float, ...] | None = None
+
+    @classmethod
+    def of(cls, given: str | Mapping[str, Any], m: int) -> FailureRule:
+        """Read the parameter, for m constraints.
+
+        Raises:
+            Misuse: an unknown word or key, a number of retries or values that cannot be.
+        """
+        if isinstance(given, str):
+            if given not in OUTCOMES:
+                raise unknown("outcome", given, OUTCOMES, where="on_failure: ")
+            return cls(then=given)  # type: ignore[arg-type]
+        for key in given:
+            if key not in ("retry", "then", "f", "g"):
+                raise unknown("key", key, ("retry", "then", "f", "g"), where="on_failure: ")
+        retries, then, f, g = (given.get(key) for key in ("retry", "then", "f", "g"))
+        if retries is not None and not (type(retries) is int and 1 <= retries <= MOST_RETRIES):
+            raise Misuse(f"on_failure: retry is {show(retries)}; it must be a whole number from 1 to {MOST_RETRIES}")
+        if then is not None and then not in OUTCOMES:
+            raise unknown("outcome", then, OUTCOMES, where="on_failure: then: ")
+        stated = [key for key in ("f", "g") if key in given]
+        if stated and then not in (None, "infeasible"):
+            raise Misuse(f"on_failure: {stated[0]} is stated, but then is {then}; leave one of them out")
+        if f is not None and not _is_finite(f):
+            raise Misuse(f"on_failure: f is {show(f)}; it must be a finite number")
+        values = None if g is None else cls._constraint_values(g, m)
+        return cls(then or "infeasible", retries or 0, None if f is None else float(f), values)
+
+    @staticmethod
+    def _constraint_values(given: Any, m: int) -> tuple[float, ...]:
+        every = given if isinstance(given, list) else [given] * m
+        if len(every) != m or not all(_is_finite(one) for one in every):
+            raise Misuse(f"on_failure: g is {show(given)}; it must be a finite number, or a list of {m}")
+        if max(every, default=1.0) <= 0:
+            raise Misuse(
+                f"on_failure: g is {show(given)}; a failed evaluation is infeasible only if some g_j is above 0"
+            )
+        return tuple(float(one) for one in every)
+
+    def values_of(self, seen: Array) -> Array:
+        """Return the values (1 + m,) that a failed evaluation counts as, given those seen, (n, 1 + m).
+
+        Unless stated, f is the lowest seen, and each g_j the highest seen, or its spread where that is not above 0.
+        """
+        g, spread = seen[:, 1:].max(axis=0, initial=-np.inf), seen[:, 1:].std(axis=0)
+        worst = np.where(g > 0, g, np.where(spread > 0, spread, 1.0))
+        f = float(seen[:, 0].min()) if self.f is None else self.f
+        return np.concatenate([[f], worst if self.g is None else self.g])
+
+
+def _is_finite(value: Any) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool) and bool(np.isfinite(value))

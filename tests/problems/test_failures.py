@@ -1,0 +1,278 @@
+"""Evaluations that fail: what they count as, retries, what methods are told, and what is shown."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import cbobench
+from cbobench.errors import CellFailure, Misuse
+from cbobench.params import build
+from cbobench.problems.data import DataFolder
+from cbobench.problems.failures import FailureRule
+from cbobench.problems.simulator import Simulator
+from cbobench.problems.table import UserTable
+from tests.helpers import actions, make, play
+
+FLAKY = '''
+from dataclasses import dataclass
+from cbobench.problems.simulator import Simulator
+
+@dataclass(kw_only=True)
+class Flaky(Simulator):
+    """A bowl whose runs fail: one in twenty raises, one in twenty gives no number."""
+    source = "a test"
+    about = "a bowl that fails"
+    low, high = (0.0, 0.0), (2.0, 4.0)
+
+    def simulate(self, x, gen):
+        luck = gen.random()
+        if luck < 0.05:
+            raise ArithmeticError("diverged")
+        f = 10 - (x[0] - 1) ** 2 - (x[1] - 2) ** 2
+        return [float("nan") if luck < 0.1 else f + 0.1 * gen.normal(), x[0] + x[1] - 2.5]
+'''
+
+
+@dataclass(kw_only=True)
+class Flaky(Simulator):
+    """f = 10 - |x - (1, 2)|², g = x_1 + x_2 - 2.5; a tenth of the runs fails, half of them by raising."""
+
+    source = "a test"
+    about = "a bowl that fails"
+    low, high = (0.0, 0.0), (2.0, 4.0)
+    share = 0.1
+
+    def simulate(self, x, gen):
+        luck = gen.random()
+        if luck < self.share / 2:
+            raise ArithmeticError("diverged")
+        f = 10 - (x[0] - 1) ** 2 - (x[1] - 2) ** 2
+        return [np.nan if luck < self.share else f + 0.1 * gen.normal(), x[0] + x[1] - 2.5]
+
+
+class Batch(Flaky):
+    """The same, many runs at once: a batch that raises is tried run by run."""
+
+    def simulate_many(self, x, gens):
+        return np.array([super(Batch, self).simulate(one, gen) for one, gen in zip(x, gens, strict=True)])
+
+
+def prepared(cls=Flaky, share=0.1, **settings):
+    made = build(type("Flaky", (cls,), {"__module__": "mine", "share": share}), settings)
+    made.prepare(DataFolder())
+    return made
+
+
+def truth(x):
+    return 10 - ((x - np.array([1, 2])) ** 2).sum(axis=-1), x.sum(axis=-1) - 2.5
+
+
+def find_failed(task, chunk):
+    """Which observations are those of failed runs, (rounds, S)."""
+    return np.isclose(chunk.observed_f, task.known.shift[0] + task.known.divisor[0] * task.known.failed[0])
+
+
+def test_a_failed_run_is_told_as_the_worst_that_the_pilot_saw():
+    task = prepared()
+    cells, chunks = play(task, make("random"), seeds=3, horizon=60)
+    (f, g), chunk = truth(actions(chunks)), chunks[0]
+    known = task.known
+    g_told = chunk.observed_g[..., 0] * known.divisor[1]
+    failed = find_failed(task, chunk)
+    assert 5 < failed.sum() < 40
+    assert (np.abs(chunk.observed_f - f)[~failed] < 1).all()
+    np.testing.assert_array_equal(cells.channel.failed, failed.sum(axis=0))
+    np.testing.assert_allclose(g_told[~failed], g[~failed], atol=1e-9)
+    assert (g_told[failed] > 2.5).all(), "the largest g of the pilot, where it is 3.5 at most"
+    assert (chunk.observed_f[failed] < 6.5).all(), "the smallest f, where it is 5 at least"
+    assert np.ptp(chunk.observed_f[failed]) == 0
+
+
+def test_metrics_are_means_of_the_runs_that_succeed():
+    task = prepared(repeats=40)
+    _, chunks = play(task, make("random"), seeds=2, horizon=15)
+    f, g = truth(actions(chunks))
+    np.testing.assert_allclose(chunks[0].metrics.f, f, atol=0.1)
+    np.testing.assert_allclose(chunks[0].metrics.g[..., 0] * task.known.divisor[1], g, atol=1e-9)
+
+
+def test_a_point_at_which_most_runs_fail_is_infeasible():
+    class Cliff(Flaky):
+        def simulate(self, x, gen):
+            if x[0] > 1 and gen.random() < 0.9:
+                raise ArithmeticError
+            return super().simulate(x, gen)
+
+    task = prepared(Cliff, share=0.0)
+    _, chunks = play(task, make("random"), seeds=2, horizon=40)
+    g, over = chunks[0].metrics.g[..., 0], actions(chunks)[..., 0] > 1
+    assert (g[over] > 0).all()
+    assert (g[~over] <= 0).any()
+
+
+def test_values_may_be_stated():
+    task = prepared(on_failure={"f": -7, "g": 9})
+    _, chunks = play(task, make("random"), seeds=3, horizon=60)
+    failed = np.isclose(chunks[0].observed_f, -7)
+    assert 5 < failed.sum() < 40
+    np.testing.assert_allclose(chunks[0].observed_g[failed] * task.known.divisor[1], 9)
+
+
+def test_retries_draw_other_numbers_and_leave_the_rest_as_it_is():
+    never, thrice = prepared(), prepared(on_failure={"retry": 3})
+    one, chunks = play(never, make("random"), seeds=3, horizon=80)
+    two, again = play(thrice, make("random"), seeds=3, horizon=80)
+    assert one.channel.failed.sum() > 10 > two.channel.failed.sum()
+    good = ~find_failed(never, chunks[0])
+    np.testing.assert_allclose(chunks[0].observed_f[good], again[0].observed_f[good], atol=1e-9)
+    assert (np.abs(again[0].observed_f - truth(actions(again))[0]) < 1).mean() > 0.99
+
+
+@pytest.mark.parametrize("cls", [Flaky, Batch])
+@pytest.mark.parametrize("rule", ["infeasible", {"retry": 1}])
+def test_blocks_change_no_bit(cls, rule):
+    task = prepared(cls, on_failure=rule, repeats=3)
+    whole, chunks = play(task, make("random"), seeds=3, horizon=40)
+    alone, one = play(task, make("random"), seeds=[2], horizon=40)
+    np.testing.assert_array_equal(chunks[0].observed_f[:, 2:], one[0].observed_f)
+    for metric, values in chunks[0].metrics.values.items():
+        np.testing.assert_array_equal(values[:, 2:], one[0].metrics.values[metric], err_msg=metric)
+    assert whole.channel.failed[2] == alone.channel.failed[0]
+
+
+def test_batches_are_what_single_runs_are():
+    each = [play(prepared(cls), make("random"), seeds=2, horizon=40)[1][0] for cls in (Flaky, Batch)]
+    np.testing.assert_array_equal(each[0].observed_f, each[1].observed_f)
+    np.testing.assert_array_equal(each[0].metrics.f, each[1].metrics.f)
+
+
+def test_of_a_skipped_run_nothing_is_told():
+    heard = []
+
+    class Listener(type(make("random"))):
+        def tell(self, t, chosen, feedback):
+            heard.append((t, feedback.arrivals))
+
+    task = prepared(on_failure="skip")
+    assert "feedback at once" not in task.offers()
+    cells, _ = play(task, build(Listener, {}), seeds=3, horizon=60)
+    told = {(t, s) for t, a in heard for s in a.replicate.tolist()}
+    assert len(told) == 180 - cells.channel.failed.sum() < 180
+    assert all(np.isfinite(a.value).all() and (a.round == t).all() for t, a in heard)
+
+
+def test_fail_ends_the_cell_and_names_the_way_on():
+    task = prepared(share=0.0, on_failure="fail")
+    type(task).share = 0.5
+    with pytest.raises(CellFailure, match=r"round \d+: Flaky: simulate .*; on_failure: infeasible goes on"):
+        play(task, make("random"), seeds=1, horizon=40)
+
+
+WRONG = {
+    "word": ("infeasable", r"on_failure is 'infeasable'; did you mean 'infeasible'\?"),
+    "key": ({"retries": 3}, r"on_failure: unknown key 'retries'.*did you mean 'retry'"),
+    "retry": ({"retry": 0}, "on_failure: retry is 0; it must be a whole number from 1 to 100"),
+    "then": ({"then": "stop"}, "on_failure: then: unknown outcome 'stop'"),
+    "both": ({"then": "skip", "f": 1}, "on_failure: f is stated, but then is skip"),
+    "length": ({"g": [1, 2]}, r"on_failure: g is \[1, 2\]; it must be a finite number, or a list of 1"),
+    "feasible": ({"g": -1}, "on_failure: g is -1; a failed evaluation is infeasible only if some g_j is above 0"),
+    "number": ({"f": "low"}, "on_failure: f is 'low'; it must be a finite number"),
+}
+
+
+@pytest.mark.parametrize("case", WRONG)
+def test_wrong_rules_are_one_line(case):
+    given, message = WRONG[case]
+    with pytest.raises(Misuse, match=message) as caught:
+        build(type("Flaky", (Flaky,), {"__module__": "mine"}), {"on_failure": given})
+    assert "\n" not in str(caught.value)
+
+
+def test_skip_and_delays_exclude_each_other():
+    with pytest.raises(Misuse, match="on_failure is skip, and feedback has a delay; leave one of them out"):
+        prepared(on_failure="skip", delay=3.0)
+
+
+def test_a_pilot_that_fails_says_how_often_and_why():
+    with pytest.raises(Misuse, match=r"\d+ of 64 pilot simulations fail; the first: Flaky: simulate (fails|gives)"):
+        prepared(share=0.9)
+    with pytest.raises(Misuse, match=r"\d of 64 pilot simulations fail; .*; on_failure: infeasible goes on"):
+        prepared(on_failure="fail")
+    assert "pilot simulations failed" in prepared().note()
+
+
+def test_the_worst_seen_is_infeasible_even_if_all_was_feasible():
+    seen = np.array([[1.0, -3.0, 0.0], [2.0, -1.0, 0.0]])
+    np.testing.assert_array_equal(FailureRule().values_of(seen), [1.0, 1.0, 1.0])
+    np.testing.assert_array_equal(FailureRule(f=0.0, g=(5.0, 0.0)).values_of(seen), [0.0, 5.0, 0.0])
+
+
+ROLES = {"layout": "configurations", "rows": "c.csv", "inputs": ["a"], "objective": "f", "scaled": False}
+
+
+def table(folder, rows, **settings):
+    pd.DataFrame(rows, columns=["a", "f", "g"]).to_csv(folder / "c.csv", index=False)
+    made = build(UserTable, ROLES | {"constraints": {"g": {"at_most": 2}}} | settings)
+    made.prepare(DataFolder(base=folder))
+    return made
+
+
+ROWS = [(0.0, 1.0, 1.0), (0.0, 3.0, 1.0), (0.5, 5.0, None), (0.5, 9.0, 3.0), (0.5, None, None), (1.5, 4.0, 0.0)]
+
+
+def test_rows_without_a_value_are_failed_measurements(tmp_path):
+    task = table(tmp_path, ROWS, on_failure="infeasible")
+    drawn = task.draw([np.random.default_rng(0)])
+    np.testing.assert_allclose(drawn.f[0], [2, 1, 4], err_msg="0.5 has a value in one row of three: the worst")
+    np.testing.assert_allclose(drawn.g[0, 0], [-1, 1, -2])
+    cells, chunks = play(task, make("random"), seeds=4, horizon=60)
+    chosen, told = actions(chunks), chunks[0].observed_g[..., 0]
+    assert set(told[chosen == 1].round(9)) == {1.0}, "the two failed rows and the measured one"
+    assert 0 < cells.channel.failed.sum() < (chosen == 1).sum()
+    assert "2 of 6 rows failed" in task.note()
+
+
+def test_half_of_the_rows_is_enough(tmp_path):
+    rows = [*ROWS[:2], (0.5, 5.0, None), (0.5, 9.0, 1.5), ROWS[-1]]
+    drawn = table(tmp_path, rows, on_failure={"f": -1, "g": 7}).draw([np.random.default_rng(0)])
+    np.testing.assert_allclose(drawn.f[0], [2, 9, 4])
+    np.testing.assert_allclose(drawn.g[0, 0], [-1, -0.5, -2])
+
+
+def test_without_repetitions_a_failed_row_is_counted_too(tmp_path):
+    task = table(tmp_path, [(0.0, 1.0, 1.0), (0.5, None, None), (1.5, 4.0, 0.0)], on_failure={"f": -1, "g": 7})
+    cells, chunks = play(task, make("random"), seeds=2, horizon=30)
+    there = actions(chunks) == 1
+    np.testing.assert_array_equal(cells.channel.failed, there.sum(axis=0))
+    assert set(chunks[0].observed_f[there]) == {-1.0}
+    assert set(chunks[0].observed_g[there].ravel()) == {7.0}
+
+
+def test_what_tables_refuse(tmp_path):
+    with pytest.raises(Misuse, match=r"3 missing or infinite .* or say on_failure: infeasible if these measurements"):
+        table(tmp_path, ROWS)
+    with pytest.raises(Misuse, match=r"on_failure is \{'retry': 2\}; of a table: fail, infeasible"):
+        table(tmp_path, ROWS, on_failure={"retry": 2})
+    with pytest.raises(Misuse, match="on_failure is no parameter of layout: readings"):
+        build(UserTable, {"layout": "readings", "rows": "c.csv", "on_failure": "infeasible"})
+
+
+def test_a_sweep_goes_on_and_says_how_often(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.syspath_prepend(tmp_path)
+    (tmp_path / "flaky_sim.py").write_text(FLAKY)
+    suite = {
+        "suite": "flaky", "horizon": 20, "seeds": 3, "problems": ["flaky_sim:Flaky"],
+        "algorithms": ["random", {"cei": {"lam": "scaled"}}],
+    }  # fmt: skip
+    done = cbobench.run(suite, out=tmp_path / "run", cpus=0)
+    assert (done.played, done.failed) == (6, 0)
+    cells = cbobench.load_cells(done)
+    assert cells["failed_evaluations"].sum() > 0
+    text = str(cbobench.compare(done))
+    count = int(cells.loc[cells["algorithm"] == "random", "failed_evaluations"].sum())
+    assert f"failed evaluations: random {count} of 60" in text
