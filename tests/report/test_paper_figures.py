@@ -61,12 +61,9 @@ def test_boxes_and_trade_offs_have_their_numbers_behind_them(drawn):
     assert set(boxes["metric"]) == {"average_regret", "average_violation"}
     of_admmbo = boxes[boxes["algorithm"].str.startswith("admmbo")]
     assert set(of_admmbo["t"]) == set(range(5, 41, 5))
-    whole = pd.read_csv(out / "figures" / "shi_eryilmaz_2022_fig2_variants.csv")
-    assert set(whole["t"]) == {20, 40}, "not cut, and every 20 rounds like the others"
-    assert whole["algorithm"].str.contains("keep=true").any()
     assert not boxes["algorithm"].str.contains("keep=true").any(), "the paper's figure is by the letter"
     assert set(boxes[boxes["algorithm"].str.startswith("penalty")]["t"]) == {20, 40}
     assert (boxes.groupby(["algorithm", "metric", "t"]).size() == 2).all(), "one value per seed"
     trade = pd.read_csv(out / "figures" / "shi_eryilmaz_2022_fig1.csv")
-    assert len(trade) == 10, "by the letter, and with the data kept"
+    assert len(trade) == 5, "by the letter"
     assert trade["label"].str.contains("S = ").all()
