@@ -4,6 +4,7 @@ import cbobench
 
 done = cbobench.run("quickstart", out="runs/quickstart")
 print(cbobench.compare(done))
+print(cbobench.best(done))
 frame = cbobench.summary("runs/quickstart")
 figure = cbobench.plot("runs/quickstart", "regret")
 cells = cbobench.load_cells("runs/quickstart")
@@ -16,6 +17,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from cbobench.report.best import best as best
     from cbobench.report.compare import compare as compare
     from cbobench.report.load import load_cells as load_cells
     from cbobench.report.load import load_rounds as load_rounds
@@ -26,6 +28,7 @@ if TYPE_CHECKING:
 
 __version__ = "0.1.0"
 HOMES = {
+    "best": "cbobench.report.best",
     "compare": "cbobench.report.compare",
     "export": "cbobench.results.export",
     "load_cells": "cbobench.report.load",
@@ -34,7 +37,7 @@ HOMES = {
     "run": "cbobench.sweep.run",
     "summary": "cbobench.report.summary",
 }
-__all__ = ["__version__", "compare", "export", "load_cells", "load_rounds", "plot", "run", "summary"]
+__all__ = ["__version__", "best", "compare", "export", "load_cells", "load_rounds", "plot", "run", "summary"]
 
 
 def __getattr__(name: str) -> Any:

@@ -194,6 +194,12 @@ def make_parser() -> Parser:
         "--statistic", choices=("mean", "median"), help="means with intervals, or medians with quartiles, everywhere"
     )
 
+    best = command("best", "which configurations a run recommends, by how many seeds, and what they are worth")
+    best.add_argument("run", metavar="RUN", help="run folder or bundle, path or URI")
+    best.add_argument("--top", type=whole_number, default=5, metavar="N", help="how many of each problem (default: 5)")
+    best.add_argument("--only", metavar="GLOB", action=Once, help='only matching pairs, "problem/algorithm" or one')
+    best.add_argument("--format", choices=FORMATS, default="table")
+
     report = command("report", "runs as one page that opens offline: tables, curves, claims, failed cells")
     report.add_argument("runs", metavar="RUN", nargs="+", help="run folders or bundles, paths or URIs")
     report.add_argument("--out", type=Path, metavar="FILE", help="page (default: RUN/report.html, else ./report.html)")

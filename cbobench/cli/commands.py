@@ -28,6 +28,7 @@ UNDECIDED = 3  # exit code where seeds are too few to tell whether anything is w
 
 __all__ = [
     "do_audit",
+    "do_best",
     "do_check",
     "do_claims",
     "do_compact",
@@ -190,6 +191,14 @@ def do_compare(options: argparse.Namespace, given: list[str]) -> int:
     if found.undecided:
         print(printable(found.undecided), file=sys.stderr)
     return 1 if found.worse or found.nothing else UNDECIDED if found.undecided else 0
+
+
+def do_best(options: argparse.Namespace, given: list[str]) -> int:
+    """`cbobench best`."""
+    from cbobench.report.best import best
+
+    print(best(options.run, top=options.top, only=options.only).render(options.format))
+    return 0
 
 
 def do_watch(options: argparse.Namespace, given: list[str]) -> int:

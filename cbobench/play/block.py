@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from cbobench import params
 from cbobench.algorithms import ALGORITHMS
+from cbobench.algorithms.base import NONE
 from cbobench.metrics import METRICS
 from cbobench.play.play import Chunk, Play
 from cbobench.problems.base import Problem
@@ -46,6 +47,7 @@ def summaries(play: Play) -> list[dict[str, Any]]:
     declared, hits = play.algorithm.declared_infeasible, play.algorithm.cap_hits
     positive, binds = play.positive_dual, instances.binds
     failed = getattr(play.channel, "failed", None)
+    recommended = _describe_recommendations(play)
     memory = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
     result = []
     for s in range(replicates):
@@ -61,6 +63,7 @@ def summaries(play: Play) -> list[dict[str, Any]]:
             "binds": None if binds is None else bool(binds[s]),
             "infeasibility_declared": declared is not None and bool(declared[s]),
             "cap_hits": None if hits is None else int(hits[s]),
+            **recommended[s],
             "redraws": int(instances.redraws[s]),
             "failed_evaluations": None if failed is None else int(failed[s]),
             "feasibility_tolerance": float(play.problem.feasibility_tolerance),
@@ -69,6 +72,19 @@ def summaries(play: Play) -> list[dict[str, Any]]:
             "peak_memory_mb": memory,
         }
         result.append(row)
+    return result
+
+
+def _describe_recommendations(play: Play) -> list[dict[str, Any]]:
+    """Return what each cell recommends in the end, by column; nothing if it recommends no action."""
+    assert play.recommendations.last is not None, "it is asked after the last round"
+    actions, values = play.recommendations.last
+    place = "recommended_x" if actions.ndim == 2 else "recommended_action"
+    f, result = play.metrics.reported(values[:, 0]), []
+    for action, reward, g in zip(actions, f, values[:, 1:], strict=True):
+        none = np.isnan(action).all() if actions.ndim == 2 else action == NONE
+        known = {} if np.isnan(reward) else {"recommended_f": float(reward), "recommended_g": g.tolist()}
+        result.append({} if none else {place: action.tolist()} | known)
     return result
 
 

@@ -86,6 +86,9 @@ class Recommendations:
         allowed: the action set.
         instances: the drawn instances.
         rounds: after which the algorithm is asked, from 1 on.
+
+    Attributes:
+        last: the latest recommendations, (S[, d]), and their noise-free (f, g_1, ..., g_m), (S, 1 + m).
     """
 
     def __init__(self, allowed: Finite | Box, instances: Drawn, rounds: set[int]) -> None:
@@ -96,6 +99,7 @@ class Recommendations:
         replicates, functions = instances.noise.shape
         self.incumbents = Incumbents(replicates, functions, nothing)
         self.modelled: bool | None = None
+        self.last: tuple[Actions, Array] | None = None
 
     def values(
         self,
@@ -132,6 +136,7 @@ class Recommendations:
             if wrong:
                 raise CellFailure(f"the actions recommended have shape {wrong[0]}; it must be {actions.shape[1:]}")
             found[where] = self._noiseless(first, where, np.stack(answers))
+            self.last = answers[-1], found[where[-1]]
         return found
 
     def _noiseless(self, first: int, where: NDArray[np.intp], answers: Actions) -> Array:

@@ -37,6 +37,10 @@ Ability = Literal[
 ]
 
 
+Inputs = dict[str, Any]
+"""By name, an input's value at every action of a finite set ([...]), or its type on a box ({"float": [low, high]})."""
+
+
 @dataclass(frozen=True)
 class Arrivals:
     """Delayed observations that reach learners in one round, k of them, sorted by replicate, round and function.
@@ -182,6 +186,13 @@ class Problem:
     def identity(self) -> dict[str, Any]:
         """Part of a cell's id beyond the parameters, such as hashes of files."""
         return {}
+
+    def describe_inputs(self) -> Inputs | None:
+        """How readers call what an action is made of, once prepared; None if it is a number only."""
+        if isinstance(self.actions, Box):
+            ends = zip(self.actions.low.tolist(), self.actions.high.tolist(), strict=True)
+            return {f"x_{i}": {"float": [low, high]} for i, (low, high) in enumerate(ends, 1)}
+        return None if self.actions.names is None else {"action": list(self.actions.names)}
 
     def note(self) -> str:
         """One line for readers of a prepared problem's results, such as units and the regret's reference."""

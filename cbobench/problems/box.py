@@ -16,7 +16,7 @@ from cbobench.gp.actions import Finite
 from cbobench.gp.box import Box, finite, sobol
 from cbobench.gp.kernels import Array, StationaryName
 from cbobench.params import build, param
-from cbobench.problems.base import Drawn, Instances, choose_seed_set
+from cbobench.problems.base import Drawn, Inputs, Instances, choose_seed_set
 from cbobench.problems.channels import Everywhere, FeedbackModel
 from cbobench.problems.data import DataFolder
 from cbobench.problems.instances import Formula as Formula
@@ -193,6 +193,11 @@ class BoxProblem(FeedbackModel):
             return self.box
         axes = np.meshgrid(*[np.linspace(a, b, self.grid) for a, b in zip(self.low, self.high, strict=True)])
         return finite(np.stack([axis.ravel() for axis in axes], axis=1), self.box)
+
+    def describe_inputs(self) -> Inputs | None:
+        if not isinstance(self.actions, Finite) or self.actions.points is None:
+            return super().describe_inputs()
+        return {f"x_{i}": column for i, column in enumerate(self.actions.points.T.tolist(), 1)}
 
     @cached_property
     def scaling(self) -> tuple[Array, Array]:

@@ -102,12 +102,14 @@ class Measured:
         counts: how many rows each configuration has, (n,).
         points: coordinates in the unit cube, (n, d).
         names: a name per configuration.
+        origin: of each configuration, its first row in the table, (n,).
     """
 
     rows: Array
     counts: NDArray[np.intp]
     points: Array
     names: tuple[str, ...]
+    origin: NDArray[np.intp]
 
     @cached_property
     def failed(self) -> NDArray[np.bool_]:
@@ -142,7 +144,7 @@ class Measured:
         rank[np.argsort(first)] = np.arange(len(first))
         which = rank[which.reshape(-1)]
         order, first = np.argsort(which, kind="stable"), np.sort(first)
-        return Measured(rows[order], np.bincount(which), points[first], tuple(names[i] for i in first))
+        return Measured(rows[order], np.bincount(which), points[first], tuple(names[i] for i in first), first)
 
 
 class MeasuredRows:

@@ -13,7 +13,7 @@ from cbobench.gp.actions import Finite
 from cbobench.gp.kernels import Array, StationaryName, check_covariance
 from cbobench.params import param, state
 from cbobench.problems import PROBLEMS
-from cbobench.problems.base import Channel, Drawn, Problem
+from cbobench.problems.base import Channel, Drawn, Inputs, Problem
 from cbobench.problems.columns import coordinates, numbers, numeric, read_frame, refuse_ambiguous, refuse_unnamed
 from cbobench.problems.configurations import Configurations, Measured, Rule, constraints_of, deviation, objective_of
 from cbobench.problems.data import DataFolder, sha256
@@ -97,6 +97,7 @@ class UserTable(Problem):
     seed_size: int = param(5, "how many random feasible actions a safe method may start from", at_least=1)
 
     played: Problem = state()
+    by_name: Inputs | None = state()
     hashes: dict[str, str] = state()
 
     @classmethod
@@ -136,6 +137,7 @@ class UserTable(Problem):
 
     def prepare(self, data: DataFolder) -> None:
         given = {name: getattr(self, name) for name in ("rows", "mean", "covariance")}
+        self.by_name = None
         files = {name: data.resolve(file) for name, file in given.items() if file is not None}
         frames = {name: read_frame(file, name) for name, file in files.items()}
         self.hashes = {name: sha256(file) for name, file in files.items()}
@@ -197,6 +199,7 @@ class UserTable(Problem):
             raise Misuse(f"{where}: every row lacks a value of {', '.join(map(show, columns))}; nothing was measured")
         place = {column: i for i, column in enumerate(dict.fromkeys(columns))}
         measured = Measured.of(values[:, [place[column] for column in columns]], points, names)
+        self.by_name = {name: frame[name].iloc[measured.origin].tolist() for name in self.inputs}
         matrix = None
         if "covariance" in frames:
             frames = frames | {"covariance": numeric(frames["covariance"], whole["covariance"])}
@@ -274,6 +277,9 @@ class UserTable(Problem):
 
     def feedback(self, instances: Drawn, streams: Streams) -> Channel:
         return self.played.feedback(instances, streams)
+
+    def describe_inputs(self) -> Inputs | None:
+        return super().describe_inputs() if self.by_name is None else self.by_name
 
     def note(self) -> str:
         return self.played.note()

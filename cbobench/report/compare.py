@@ -24,6 +24,7 @@ from cbobench.report.load import Run
 from cbobench.report.paired import tabulate_differences
 from cbobench.report.quantities import HEADLINE, SIMPLE_VALUE, Quantity, quantities, select_metrics
 from cbobench.report.ranks import profile_algorithms, rank_algorithms
+from cbobench.report.recommended import describe_best
 from cbobench.report.summary import select_groups, summarise_groups, tabulate_summary
 from cbobench.results.provenance import rounding_note
 
@@ -156,6 +157,7 @@ def compare(
         table = tabulate_summary(title, found, frame, shown, main, named=metric is not None, by=by)
         made = Comparison(frame, replace(table, weights=()) if means else table)
     unplayable = tuple(part.record.unplayable)
+    notes += describe_best(one, select_latest(part, found)) if not asked else []
     notes += [failures] if (failures := describe_failures(found)) else []
     notes += [*_describe_variants(one, found), *(f"not played: {line}" for line in unplayable), *_describe_cpus(found)]
     return replace(_add_notes(made, notes), unplayable=unplayable)

@@ -201,16 +201,24 @@ class Run:
         Args:
             columns: the columns wanted (all by default); `problem`, `algorithm`, `seed` and `t` are always there.
                 Beside those of the files: entries of vectors as plain columns, counted from 1 (`g_1`, `dual_1`, `x_2`,
-                `observed_g_1`; NaN where a cell has none), `label` and `problem_label`.
+                `observed_g_1`; NaN where a cell has none), `label` and `problem_label`, and the inputs of a problem by
+                their names, in their units (`input f` where a file has a column f; empty on other problems).
             filters: of the cells, such as algorithm="ckb-ucb", seed=[0, 1].
         """
         names = self.folder.schema("rounds").names
-        wanted = None
+        inputs = self._input_columns({*names, *LABELS}) if "action" in names else {}
+        wanted, added = None, list[str]()
         if columns is not None:
             columns = words_of("columns", columns)
-            sources = {name: find_source_column(name, names) for name in columns}
+            inputs = {name: known for name, known in inputs.items() if name in columns}
+            columns = [name for name in columns if name not in inputs]
+            added = [name for name in ("action", "x") if inputs and name not in columns]
+            sources = {name: find_source_column(name, names) for name in (*columns, *added)}
             wanted = [n for n in names if n in {*sources.values(), "cell", "problem", "algorithm", "seed", "t"}]
+            columns = [*columns, *added]
         cells = self.select(**filters)
+        if columns is None:
+            inputs = {name: known for name, known in inputs.items() if known.keys() & {*cells["problem"]}}
         tasks = self.played.by_task(cells.loc[cells["status"] == "ok", "cell"])
         order = {cell: position for position, cell in enumerate(self.cells["cell"])}
         parts: list[tuple[int, pa.Table]] = []
@@ -220,13 +228,22 @@ class Run:
         empty = self.folder.schema("rounds").empty_table().select(wanted or names)
         joined = pa.concat_tables([table for _, table in sorted(parts, key=lambda part: part[0])] or [empty])
         parts.clear()
-        if columns is None:
-            return self._named(joined)
-        frame = self._named(extract_entries(joined, columns))
-        for name in columns:
+        frame = self._named(joined if columns is None else extract_entries(joined, columns))
+        for name in columns or ():
             if name in LABELS:
                 frame[name] = frame[LABELS[name]].map(self.record.labels(WHAT[LABELS[name]]))
-        return frame
+        for name, known in inputs.items():
+            frame[name] = _read_input(frame, known)
+        return frame.drop(columns=added)
+
+    def _input_columns(self, taken: set[str]) -> dict[str, dict[str, tuple[int, Any]]]:
+        """The inputs that have names: by column, and by title of the problem, their position and values or type."""
+        found: dict[str, dict[str, tuple[int, Any]]] = {}
+        for title, variant in self.record.variants("problems").items():
+            for position, (name, values) in enumerate(variant.inputs or ()):
+                if name != f"x_{position + 1}":
+                    found.setdefault(f"input {name}" if name in taken else name, {})[title] = position, values
+        return found
 
     def series(self, metric: str, problem: str, algorithm: str) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
         """One metric of a pair's good cells at `horizon_of` its problem (several, at some rounds: `read_values`).
@@ -286,6 +303,19 @@ def load_rounds(run: str | Path, columns: Iterable[str] | None = None, **filters
         filters: of the cells, such as problem="rkhs-1d", seed=0; see `load_cells`.
     """
     return Run(run).rounds(columns, **filters)
+
+
+def _read_input(frame: pd.DataFrame, known: Mapping[str, tuple[int, Any]]) -> pd.Series:
+    """An input's values in rows with `problem`, `action` and `x`; empty on problems that do not have it."""
+    parts = []
+    for title, (position, values) in known.items():
+        some = frame[frame["problem"] == title]
+        if isinstance(values, list):
+            chosen = pd.Series(values).take(some["action"].to_numpy(dtype=np.intp))
+            parts.append(pd.Series(chosen.to_numpy(), index=some.index))
+        else:
+            parts.append(pd.Series([x[position] for x in some["x"]], index=some.index, dtype=np.float64))
+    return pd.concat(parts).reindex(frame.index)
 
 
 LABELS = {"label": "algorithm", "problem_label": "problem"}

@@ -18,7 +18,8 @@ FOOTER, DIGEST = b"cbobench", b"cbobench digest"
 COMPRESSION: dict[str, Any] = {"compression": "zstd", "compression_level": 3, "write_page_checksum": True}
 KINDS = ("rounds", "cells", "audit")
 DICTIONARY = ["cell", "problem", "algorithm", "status", "spec", "host", "cpu", "source", "libraries"]
-ADDED_COLUMNS = {"cpu", "failed_evaluations"}
+RECOMMENDED = ("recommended_action", "recommended_x", "recommended_f", "recommended_g")
+ADDED_COLUMNS = {"cpu", "failed_evaluations", *RECOMMENDED}
 """Columns that the first files of this version do not have: null there, which means unknown."""
 
 _KEYS = [("cell", pa.string()), ("problem", pa.string()), ("algorithm", pa.string()), ("seed", pa.int64())]
@@ -132,6 +133,10 @@ def _schema(kind: str, measured: tuple[str, ...]) -> pa.Schema:
             ("cap_hits", pa.int64()),
             ("redraws", pa.int64()),
             ("failed_evaluations", pa.int64()),
+            ("recommended_action", pa.int64()),
+            ("recommended_x", _VECTOR),
+            ("recommended_f", pa.float64()),
+            ("recommended_g", _VECTOR),
             ("feasibility_tolerance", pa.float64()),
             ("seconds", pa.float64()),
             ("seconds_per_round", pa.float64()),

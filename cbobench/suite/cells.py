@@ -265,6 +265,9 @@ def _variant(content: dict[str, Any]) -> Variant:
     """Return a problem or an algorithm of a stored grid."""
     made = Variant(**content)
     kinds = {"name": str, "label": str, "given": dict, "values": dict, "settings": dict, "note": str}
+    pairs = made.inputs if isinstance(made.inputs, list) else [] if made.inputs is None else [None]
+    if not all(isinstance(one, list) and len(one) == 2 and isinstance(one[0], str) for one in pairs):
+        raise ValueError(f"inputs is {show(made.inputs)}")
     for name, kind in kinds.items():
         if not isinstance(getattr(made, name), kind):
             raise ValueError(f"{name} is {show(getattr(made, name))}")

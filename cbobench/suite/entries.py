@@ -23,6 +23,8 @@ from cbobench.suite.variants import Variant, short
 from cbobench.suite.yamlio import MAX_VARIANTS, refuse_product
 from cbobench.threads import single_thread
 
+MOST_INPUTS = 100_000  # values of inputs that a manifest holds; of a larger table an action is its number
+
 
 @dataclass(frozen=True)
 class Where:
@@ -119,7 +121,7 @@ def problem_variants(
             with single_thread(), np.errstate(all="ignore"):  # errors are reported in a sentence
                 problem.prepare(folder)
                 problem.known_instance()
-            fixed, note = problem.identity(), printable(problem.note())
+            fixed, note, inputs = problem.identity(), printable(problem.note()), problem.describe_inputs()
             problem.settle(np.zeros(1))  # refuses an invalid tolerance
             if problem.feasibility_tolerance:
                 fixed |= {"feasibility_tolerance": float(problem.feasibility_tolerance)}
@@ -129,7 +131,10 @@ def problem_variants(
             reason = error if isinstance(error, CbobenchError) else one_line(error)
             raise Misuse(f"{where}{entry.name}: {reason}") from error
         values = params.identity(cls, resolved) | fixed
-        result.append((replace(_variant(entry, settings, values, resolved), note=note), problem))
+        pairs = None if inputs is None else [[name, plain] for name, plain in inputs.items()]
+        if pairs is not None and sum(len(plain) for _, plain in pairs) > MOST_INPUTS:
+            pairs = None
+        result.append((replace(_variant(entry, settings, values, resolved), note=note, inputs=pairs), problem))
     return result
 
 

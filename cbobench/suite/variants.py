@@ -25,6 +25,8 @@ class Variant:
         label: its name for readers.
         settings: the parameters to build it with.
         note: a remark that readers of its numbers need; not part of its identity.
+        inputs: of a problem, [name, values or type] of what its actions are made of (see `Problem.describe_inputs`),
+            None if they have no names; not part of its identity.
     """
 
     name: str
@@ -33,6 +35,7 @@ class Variant:
     label: str
     settings: dict[str, Any]
     note: str = field(default="", compare=False)
+    inputs: list[list[Any]] | None = field(default=None, compare=False)
 
     @cached_property
     def title(self) -> str:

@@ -1,0 +1,71 @@
+"""`cbobench best`: the configurations that a run recommends, by how many seeds, and what they are worth."""
+
+from __future__ import annotations
+
+import pandas as pd
+
+from cbobench.errors import Misuse
+from cbobench.report.compare import Comparison
+from cbobench.report.formats import TextTable, format_number
+from cbobench.report.groups import Where, find_groups, open_run, select_latest
+from cbobench.report.recommended import describe_by, describe_inputs, find_recommendations
+
+NOTE = (
+    "f and violation are those of the configuration without noise, or means where it was simulated; feasible: in how "
+    "many of its seeds; by: seeds that recommend it, of how many"
+)
+
+
+def best(run: Where, *, top: int = 5, only: str | None = None) -> Comparison:
+    """The configurations that a run's cells recommend in the end, the best of each problem first.
+
+    Args:
+        run: an open run, a path or URI, or what `cbobench.run` returned.
+        top: how many of each problem.
+        only: a glob over "problem/algorithm", by title, name or label.
+
+    Returns:
+        `frame`: one row per problem and configuration with `problem`, `problem_label`, `rank`, the inputs by their
+        names, `f`, `violation`, `feasible` and `seeds`, `by`; `str()` is the table.
+
+    Raises:
+        Misuse: no run there, nothing that matches, or no cell that says what it recommends.
+
+    Example:
+        >>> import cbobench
+        >>> print(cbobench.best("runs/quickstart", top=3))  # doctest: +SKIP
+    """
+    if top < 1:
+        raise Misuse(f"top is {top}; it must be at least 1")
+    opened = open_run(run)
+    found = find_recommendations(opened, select_latest(opened, find_groups(opened, only)))
+    if found.empty:
+        raise Misuse(f"{opened.folder} holds no recommendation: no cell is done, or they are of an earlier version")
+    found["rank"] = found.groupby("problem", sort=False).cumcount() + 1
+    shown = found[found["rank"] <= top]
+    inputs = pd.DataFrame(shown["configuration"].tolist(), index=shown.index)
+    clashing = {name: f"input {name}" for name in inputs.columns if name in {*found.columns, "rank"}}
+    frame = pd.concat(
+        [
+            shown[["problem", "problem_label", "rank"]],
+            inputs.rename(columns=clashing),
+            shown[["f", "violation", "feasible", "seeds"]],
+            shown["by"].map(describe_by),
+        ],
+        axis=1,
+    ).reset_index(drop=True)
+    rows = [
+        (
+            row["problem_label"],
+            describe_inputs(row["configuration"]),
+            format_number(row["f"]),
+            format_number(row["violation"]),
+            f"{row['feasible']}/{row['seeds']}",
+            describe_by(row["by"]),
+        )
+        for row in shown.to_dict("records")
+    ]
+    columns = ("problem", "configuration", "f", "violation", "feasible", "by")
+    more = len(found) - len(shown)
+    note = NOTE + (f"; {more:,} more: --top {int(found['rank'].max())}" if more else "")
+    return Comparison(frame, TextTable(columns, rows, opened.record.suite, note, left=2))

@@ -1,0 +1,128 @@
+"""Which configurations a run recommends: inputs by the user's names, and the recommendations of all cells in order."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from cbobench.report.formats import format_number
+from cbobench.report.groups import Group, group_by
+from cbobench.report.load import Run
+
+ROUNDING = 6  # significant digits of a coordinate: recommendations that agree to these are one configuration
+
+
+def name_inputs(inputs: Sequence[Sequence[Any]] | None, action: Any, x: Any) -> dict[str, Any]:
+    """The inputs of one action by their names.
+
+    Args:
+        inputs: of its problem (`Variant.inputs`); None if they are not known.
+        action, x: an index of a finite set or None, a point of a box or None.
+    """
+    if x is not None:
+        names = [name for name, _ in inputs] if inputs else [f"x_{i}" for i in range(1, len(x) + 1)]
+        return dict(zip(names, x, strict=True))
+    return {name: values[action] for name, values in inputs} if inputs else {"action": action}
+
+
+def describe_inputs(values: Mapping[str, Any]) -> str:
+    """A configuration in words: "width 64, rate 0.003"."""
+    return ", ".join(f"{name} {format_input(value)}" for name, value in values.items())
+
+
+def format_input(value: Any) -> str:
+    """A number in six digits, anything else as it is."""
+    return f"{value:.{ROUNDING}g}" if isinstance(value, float) else str(value)
+
+
+def find_recommendations(run: Run, found: Sequence[Group]) -> pd.DataFrame:
+    """The configurations that the good cells of some groups recommend, the best of each problem first.
+
+    Returns:
+        One row per problem (title) and configuration: `configuration` (a mapping), `f` and `violation` (means over the
+        cells that recommend it; NaN if only observed values are known), `feasible` and `seeds` (how many of these
+        cells), `by` (the algorithms' labels, with how many cells of how many). Feasible ones come first, by f; then
+        the others, by violation.
+    """
+    rows = []
+    variants = run.record.variants("problems")
+    for problem, groups in group_by(found, "problem").items():
+        inputs, each = variants[problem].inputs, dict[tuple[str, ...], dict[str, Any]]()
+        for group in groups:
+            for cell in _recommending(group):
+                values = name_inputs(inputs, cell["recommended_action"], cell["recommended_x"])
+                key = tuple(map(format_input, values.values()))
+                row = each.setdefault(key, {"configuration": values, "f": [], "violation": [], "by": {}})
+                g = cell["recommended_g"]
+                row["f"].append(np.nan if cell["recommended_f"] is None else cell["recommended_f"])
+                row["violation"].append(np.nan if g is None else np.maximum(g, 0.0).sum())
+                by = row["by"].setdefault(group.algorithm_label, [0, len(group.good)])
+                by[0] += 1
+        for row in each.values():
+            feasible = sum(v <= 0 for v in row["violation"])
+            f, violation = (float(np.mean(row[name])) for name in ("f", "violation"))
+            by = {label: (k, n) for label, (k, n) in sorted(row["by"].items(), key=lambda item: -item[1][0])}
+            rows.append(
+                {"problem": problem, "problem_label": groups[0].problem_label, "configuration": row["configuration"],
+                 "f": f, "violation": violation, "feasible": feasible, "seeds": len(row["f"]), "by": by}
+            )  # fmt: skip
+    frame = pd.DataFrame(
+        rows, columns=["problem", "problem_label", "configuration", "f", "violation", "feasible", "seeds", "by"]
+    )
+    order = [
+        frame["problem"].map({title: i for i, title in enumerate(variants)}),
+        frame["violation"].fillna(np.inf), -frame["f"], -frame["seeds"],
+    ]  # fmt: skip
+    return frame.iloc[np.lexsort([np.asarray(key, dtype=np.float64) for key in reversed(order)])].reset_index(drop=True)
+
+
+def _recommending(group: Group) -> list[dict[str, Any]]:
+    """The cells of a group that recommend an action, by column; None for what is not stored."""
+    names = ["recommended_action", "recommended_x", "recommended_f", "recommended_g"]
+    if not {*names} <= {*group.good.columns}:
+        return []
+    cells = []
+    for action, x, f, g in zip(*(group.good[name].to_numpy() for name in names), strict=True):
+        if x is not None or not pd.isna(action):
+            cells.append(
+                {
+                    "recommended_action": None if pd.isna(action) else int(action),
+                    "recommended_x": None if x is None else [float(value) for value in x],
+                    "recommended_f": None if pd.isna(f) else float(f),
+                    "recommended_g": g,
+                }
+            )
+    return cells
+
+
+def describe_by(by: Mapping[str, tuple[int, int]]) -> str:
+    """Who recommends a configuration: "cei 20/20, random 3/20"."""
+    return ", ".join(f"{label} {k}/{n}" for label, (k, n) in by.items())
+
+
+def describe_best(run: Run, found: Sequence[Group]) -> list[str]:
+    """A line per problem whose inputs have names and whose function is the same for all seeds: its best configuration.
+
+    The best is feasible in the mean, without noise; where none is, nothing is said.
+    """
+    lines = []
+    frame = find_recommendations(run, [group for group in found if _is_fixed(group)])
+    variants, several = run.record.variants("problems"), len({group.problem for group in found}) > 1
+    for problem in dict.fromkeys(frame["problem"]):
+        best = frame[frame["problem"] == problem].iloc[0]
+        if variants[problem].inputs is None or not best["violation"] <= 0:
+            continue
+        where = f" of {best['problem_label']}" if several else ""
+        value = f"f = {format_number(best['f'])}"
+        lines.append(
+            f"best{where}: {describe_inputs(best['configuration'])}: {value} (recommended by {describe_by(best['by'])})"
+        )
+    return lines
+
+
+def _is_fixed(group: Group) -> bool:
+    """Whether all seeds have one reference of regret, or none."""
+    return bool(group.good["f_star"].nunique(dropna=False) <= 1)

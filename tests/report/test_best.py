@@ -1,0 +1,118 @@
+"""Which configurations a run recommends: inputs in the user's units, order, seeds, and the line below tables."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import cbobench
+from cbobench.cli.arguments import main
+from cbobench.errors import Misuse
+
+ROWS = [
+    ("relu", 32, 0.1, 5.0, 1.0),
+    ("tanh", 32, 0.1, 7.0, 2.0),
+    ("relu", 64, 0.3, 9.0, 4.0),
+    ("tanh", 64, 0.3, 8.0, 2.5),
+]
+TABLE = {
+    "layout": "configurations", "inputs": ["act", "f", "rate"], "one_hot": ["act"], "objective": "score",
+    "constraints": {"cost": {"at_most": 3}}, "label": "nets",
+}  # fmt: skip
+BOX = {"gardner-1": {"label": "box", "noise_f": 0.0, "noise_g": 0.0}}
+
+
+@pytest.fixture(scope="module")
+def played(tmp_path_factory):
+    """A table of four configurations, of which the last is the best feasible one, and a problem on a box."""
+    folder = tmp_path_factory.mktemp("best")
+    pd.DataFrame(ROWS, columns=["act", "f", "rate", "score", "cost"]).to_csv(folder / "nets.csv", index=False)
+    suite = {
+        "suite": "best", "horizon": 12, "seeds": 3, "algorithms": ["oracle", "random"],
+        "problems": [{"table": TABLE | {"rows": str(folder / "nets.csv")}}, BOX],
+    }  # fmt: skip
+    return cbobench.run(suite, out=folder / "run", cpus=0).folder
+
+
+def test_cells_say_what_they_recommend(played):
+    cells = cbobench.load_cells(played, problem="nets")
+    assert set(cells["recommended_action"]) == {3}, "twelve draws of four see the best"
+    assert cells["recommended_x"].isna().all()
+    np.testing.assert_allclose(cells["recommended_f"], 8.0)
+    box = cbobench.load_cells(played, problem="box")
+    assert box["recommended_action"].isna().all()
+    of_oracle = box[box["algorithm"] == "oracle"]
+    np.testing.assert_allclose(of_oracle["recommended_f"], of_oracle["f_star"], atol=1e-9)
+    assert all(len(x) == 2 for x in box["recommended_x"])
+    regret = box["f_star"] - box["recommended_f"]
+    feasible = [max(g) <= 0 for g in box["recommended_g"]]
+    np.testing.assert_allclose(regret[feasible], box.loc[feasible, "recommended_regret"], atol=1e-12)
+
+
+def test_inputs_have_the_users_names_and_units(played):
+    frame = cbobench.load_rounds(played, problem="nets")
+    for row in frame.to_dict("records"):
+        act, width, rate, score, cost = ROWS[row["action"]]
+        assert (row["act"], row["input f"], row["rate"], row["f"]) == (act, width, rate, pytest.approx(score))
+    some = cbobench.load_rounds(played, columns=["input f", "act", "regret"])
+    assert list(some.columns) == ["cell", "problem", "algorithm", "seed", "t", "regret", "act", "input f"]
+    assert some.loc[some["problem"].str.startswith("gardner"), "act"].isna().all()
+    point = cbobench.load_rounds(played, columns=["x_1"], problem="box")
+    assert point["x_1"].notna().all()
+    with pytest.raises(Misuse, match="unknown column 'acts'"):
+        cbobench.load_rounds(played, columns=["acts"])
+
+
+def test_the_best_comes_first_with_its_seeds(played):
+    found = cbobench.best(played, only="nets")
+    first = found.frame.iloc[0]
+    assert (first["act"], first["input f"], first["rate"]) == ("tanh", 64, 0.3)
+    assert (first["rank"], first["f"], first["violation"], first["seeds"], first["feasible"]) == (1, 8.0, 0.0, 6, 6)
+    assert first["by"] == "oracle 3/3, random 3/3"
+    assert "act tanh, f 64, rate 0.3" in str(found)
+    box = cbobench.best(played, only="box", top=2).frame
+    assert list(box["rank"]) == [1, 2]
+    assert box.loc[0, "by"] == "oracle 3/3"
+    assert "3 more: --top" not in str(cbobench.best(played, only="box"))
+
+
+def test_infeasible_ones_come_last_by_violation(tmp_path):
+    frame = pd.DataFrame([(0, 1, 5), (1, 9, 4), (2, 3, 2), (3, 2, 0)], columns=["a", "f", "g"])
+    frame.to_csv(tmp_path / "t.csv", index=False)
+    table = {
+        "layout": "configurations", "rows": str(tmp_path / "t.csv"), "inputs": ["a"], "amounts": ["a"],
+        "objective": "f", "constraints": {"g": {"at_most": 1}},
+    }  # fmt: skip
+    suite = {"suite": "few", "horizon": 1, "seeds": 40, "problems": [{"table": table}], "algorithms": ["random"]}
+    found = cbobench.best(cbobench.run(suite, out=tmp_path / "run", cpus=0)).frame
+    assert list(found["a"]) == [3, 2, 1, 0]
+    assert list(found["violation"] > 0) == [False, True, True, True]
+    assert found["seeds"].sum() == 40
+
+
+def test_tables_end_with_the_winner(played):
+    text = str(cbobench.compare(played))
+    assert "best of nets: act tanh, f 64, rate 0.3: f = 8.000 (recommended by oracle 3/3, random 3/3)" in text
+    assert "best of box: x_1 " in text
+    assert "best of" not in str(cbobench.compare(played, best=True))
+
+
+def test_functions_that_differ_by_seed_have_no_winner(tmp_path):
+    suite = {"suite": "drawn", "horizon": 5, "seeds": 2, "problems": ["rkhs-1d"], "algorithms": ["random"]}
+    done = cbobench.run(suite, out=tmp_path / "run", cpus=0)
+    assert "best:" not in str(cbobench.compare(done))
+    assert len(cbobench.best(done).frame) > 0, "asked for, the actions are listed"
+
+
+def test_on_the_command_line(played, capsys, tmp_path):
+    assert main(["best", str(played.uri), "--only", "nets", "--format", "json"]) == 0
+    assert json.loads(capsys.readouterr().out)[0]["act"] == "tanh"
+    bundle = tmp_path / "b.zip"
+    cbobench.export(played, bundle)
+    assert main(["best", str(bundle), "--only", "nets"]) == 0
+    assert "tanh" in capsys.readouterr().out
+    assert main(["best", str(played.uri), "--top", "0"]) == 2
+    assert capsys.readouterr().err == "cbobench: top is 0; it must be at least 1\n"
