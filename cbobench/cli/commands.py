@@ -92,7 +92,7 @@ def _run(options: argparse.Namespace, given: list[str], again: str) -> int:
             ]
         print("\n".join(said))
         return 0
-    todo = planned()
+    todo = planned(on_wait=lambda text: print(printable(text), file=sys.stderr, flush=True))
     code = 0
     out = sys.stdout
     with Progress(todo) as progress, contextlib.redirect_stdout(sys.stderr):  # Ray prints of crashed workers

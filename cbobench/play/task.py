@@ -32,10 +32,12 @@ from cbobench.play.watch import (
     watch_speed,
 )
 from cbobench.problems.base import Problem
+from cbobench.problems.simulator import Simulator
 from cbobench.results.folder import RunFolder
 from cbobench.results.lease import refuse_unshared_folder
 from cbobench.results.provenance import cpu_kind
 from cbobench.results.schema import TableWriter, make_footer, schema
+from cbobench.results.simulations import SimulationStore
 from cbobench.results.source import libraries, source_hash
 from cbobench.results.store import StoreFailure
 from cbobench.suite.cells import Cell, Pair
@@ -202,6 +204,15 @@ def play_task(
             end.
     """
     began = time.monotonic()
+    if isinstance(problem, Simulator):
+        with SimulationStore(folder).of(task.pair.problem.name):
+            return _play_task(problem, task, folder, report, began)
+    return _play_task(problem, task, folder, report, began)
+
+
+def _play_task(
+    problem: Problem, task: Task, folder: RunFolder, report: Path | None, began: float
+) -> Receipt | WorkerCrashed | TooLong:
     audited: list[dict[str, Any]] = []
     with single_thread():
         try:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import hashlib
 import os
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from cbobench.errors import CbobenchError, Misuse
@@ -50,10 +51,12 @@ class DataFolder:
     Args:
         given: the folder of `--data`, or None.
         base: the folder that relative paths in a suite start from.
+        say: told in a line what a problem does that takes long, such as a simulator's pilot.
     """
 
     given: Path | None = None
     base: Path = Path()
+    say: Callable[[str], None] = field(default=lambda text: None, repr=False, compare=False)
 
     def resolve(self, path: str) -> Path:
         """A path written in a suite: absolute, or relative to the suite's folder."""

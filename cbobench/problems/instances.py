@@ -174,6 +174,10 @@ class Drawn(ABC):
         NaN at actions that were not played, where only what was observed is known.
         """
 
+    def measure_again(self, actions: Actions) -> Array | None:
+        """Better values (S, 1 + m) of the actions recommended in the end, or None; NaN where nothing is recommended."""
+        return None
+
     @abstractmethod
     def stars(self, first: int, rounds: int) -> tuple[Array, Array]:
         """Reward of the best feasible action and of the best randomised policy, each NaN where unknown, (rounds, S)."""

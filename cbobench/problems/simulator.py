@@ -10,187 +10,28 @@ from __future__ import annotations
 import copy
 from collections.abc import Callable, Sequence
 from contextvars import ContextVar
-from dataclasses import dataclass
+from dataclasses import dataclass, field, fields
 from functools import cached_property
 from math import isfinite
 from time import monotonic
 from typing import Any, ClassVar, Literal
 
 import numpy as np
-from numpy.typing import NDArray
 
 from cbobench.errors import CbobenchError, CellFailure, Misuse, one_line
 from cbobench.gp.box import Box, sobol
 from cbobench.gp.kernels import RIDGE, Array, StationaryName
 from cbobench.params import param, state
-from cbobench.problems.base import Ability, Channel, Drawn, Feedback, Problem, Shown
-from cbobench.problems.channels import DELAY, add_delays, skip_failed
+from cbobench.problems.base import Ability, Channel, Drawn, Problem
+from cbobench.problems.channels import DELAY, add_delays
 from cbobench.problems.failures import ABOUT, FailureRule
+from cbobench.problems.simulated import STORE, Known, Simulated, SimulatedFeedback, Simulation, succeeded
 from cbobench.rng import Streams, generator
-from cbobench.words import count_noun
+from cbobench.words import count_noun, duration
 
-CACHE = 2**15  # cached points per replicate
-AT_ONCE = 2**12  # simulations per batch
+SLOW = 1.0  # seconds from which on the result of a simulation is kept
+LONG_PILOT = 5.0  # seconds from which on a pilot is announced
 RETRIES = 2**31  # spawn keys of retries begin here, beyond those of scenarios
-Runs = Callable[[Array, Sequence[np.random.Generator]], Array]
-"""Observed (f, g_1, ..., g_m) in the units played, (k, 1 + m), at points (k, d), one generator each."""
-Seeds = Sequence[np.random.SeedSequence]
-
-
-@dataclass(frozen=True)
-class Known:
-    """What learners may be told of a simulator, in the units played.
-
-    Attributes:
-        shift, divisor: units played = (simulated - shift) / divisor, (1 + m,).
-        norm, noise, sup: of (f, g_1, ..., g_m), (1 + m,).
-        slater: the largest margin seen, NaN where no feasible point was.
-        share: share of the pilot's points that were feasible.
-        points: how many there were.
-        seconds: that a simulation took, on the clock.
-        failed: what a failed simulation counts as, (1 + m,).
-        failures: simulations of the pilot that failed, in words; "" if none did.
-    """
-
-    shift: Array
-    divisor: Array
-    norm: Array
-    noise: Array
-    sup: Array
-    slater: float
-    share: float
-    points: int
-    seconds: float
-    failed: Array
-    failures: str
-
-
-class Simulated(Drawn):
-    """The instances of a simulator (see `Drawn`).
-
-    Args:
-        runs: the simulator in the units played.
-        known: of it.
-        scenarios: seeds of the simulations that metrics average, for each of S replicates; where it has no noise, one.
-        observed: whether metrics are of the observed values instead.
-        point: the best known point, (d,), or None: regret is against its value.
-        target: else regret is against this reward; None: there is no regret.
-    """
-
-    exact = False
-    accuracy = np.inf
-    seed_set = None
-
-    def __init__(
-        self, runs: Runs, known: Known, scenarios: Sequence[Seeds], observed: bool, point: Array | None,
-        target: float | None, noisy: bool,
-    ) -> None:  # fmt: skip
-        replicates, one = len(scenarios), (len(scenarios), 1)
-        self.runs, self.scenarios, self.observed, self.point = runs, scenarios, observed, point
-        self.keeps = observed or not noisy
-        self.norm, self.noise, self.sup = (np.tile(fact, one) for fact in (known.norm, known.noise, known.sup))
-        self.slater = np.full(replicates, known.slater)
-        self.redraws: NDArray[np.intp] = np.zeros(replicates, dtype=np.intp)
-        self.told: dict[int, tuple[Array, Array]] = {}
-        self.seen: list[dict[bytes, Array]] = [{} for _ in scenarios]
-        self.settle: Callable[[Array], Array] = np.asarray
-        self.units, self.failed = (float(known.shift[0]), float(known.divisor[0])), known.failed
-        self.reference = np.full(replicates, np.nan if target is None else target)
-        if point is not None:
-            self.reference = np.array([v[0] for v in self._simulate([(s, point) for s in range(replicates)])])
-
-    def tell(self, t: int, points: Array, values: Array) -> None:
-        """Stores observations of round t, values (S, 1 + m) at points (S, d), if metrics use them."""
-        if self.keeps:
-            self.told[t] = points, values.copy()
-            self.told.pop(t - CACHE, None)
-            for s, (x, value) in enumerate(zip(points, self.told[t][1], strict=True)):
-                self._keep(s, x, value)
-
-    def _keep(self, s: int, x: Array, value: Array) -> None:
-        if len(self.seen[s]) >= CACHE:
-            self.seen[s].pop(next(iter(self.seen[s])))
-        self.seen[s][x.tobytes()] = value
-
-    def _simulate(self, wanted: Sequence[tuple[int, Array]]) -> list[Array]:
-        """The values (1 + m,) of replicates s at points (d,), a few simulations at a time.
-
-        Means of the simulations that succeed; where fewer than half do, what a failed one counts as.
-        """
-        count = len(self.scenarios[0])
-        step, result = max(1, AT_ONCE // count), list[Array]()
-        for i in range(0, len(wanted), step):
-            some = wanted[i : i + step]
-            gens = [np.random.default_rng(seed) for s, _ in some for seed in self.scenarios[s]]
-            found = self.runs(np.repeat([x for _, x in some], count, axis=0), gens).reshape(len(some), count, -1)
-            good = _succeeded(found)
-            total = np.zeros_like(found[:, 0])
-            for k in range(count):  # one after the other: a mean must not depend on what else is asked for
-                total += np.where(good[:, k, None], found[:, k], 0.0)
-            for (s, x), value, n in zip(some, total, good.sum(axis=1), strict=True):
-                mean = value / n if 2 * n >= count else self.failed
-                self._keep(s, x, mean)
-                result.append(mean)
-        return result
-
-    def values(self, first: int, actions: Array) -> Array:
-        rounds, replicates = actions.shape[:2]
-        each = [(i, s, np.ascontiguousarray(actions[i, s])) for i in range(rounds) for s in range(replicates)]
-        keys = {(s, x.tobytes()): (s, x) for _, s, x in each}
-        known = {key: self.seen[key[0]][key[1]] for key in keys if key[1] in self.seen[key[0]]}
-        if not self.observed:
-            lacking = [key for key in keys if key not in known]
-            known |= dict(zip(lacking, self._simulate([keys[key] for key in lacking]), strict=True))
-        found = np.full((rounds, replicates, self.norm.shape[1]), np.nan)
-        for i, s, x in each:
-            points, values = self.told.get(first + i, (None, None)) if self.observed else (None, None)
-            if points is not None and values is not None and np.array_equal(points[s], x):
-                found[i, s] = values[s]
-            elif (s, x.tobytes()) in known:
-                found[i, s] = known[s, x.tobytes()]
-        return np.concatenate([found[..., :1], self.settle(found[..., 1:])], axis=-1)
-
-    def stars(self, first: int, rounds: int) -> tuple[Array, Array]:
-        shape = (rounds, len(self.reference))
-        return np.broadcast_to(self.reference, shape), np.full(shape, np.nan)
-
-    def best(self, t: int) -> Array:
-        if self.point is None:
-            raise CellFailure("no best point of this simulator is known; give best_known")
-        return np.tile(self.point, (len(self.reference), 1))
-
-    def settled(self, settle: Callable[[Array], Array]) -> Simulated:
-        made = copy.copy(self)
-        made.settle = settle
-        return made
-
-
-class Simulation:
-    """Feedback: one simulation per replicate and round, seeded by the cell's feedback stream and the round.
-
-    Args:
-        skip: whether nothing is told of a failed simulation; else it is told as what it counts as.
-
-    Attributes:
-        failed: simulations that failed so far, (S,).
-    """
-
-    def __init__(self, instances: Simulated, streams: Streams, skip: bool) -> None:
-        self.instances, self.streams, self.skip = instances, streams, skip
-        self.failed: NDArray[np.intp] = np.zeros(len(streams.scopes), dtype=np.intp)
-
-    def before(self, t: int) -> Shown | None:
-        return None
-
-    def at(self, t: int, actions: Array) -> Feedback:
-        points = np.array(actions, dtype=np.float64)
-        told = self.instances.runs(points, [generator(*scope, "simulation", t) for scope in self.streams.scopes])
-        good = _succeeded(told)
-        self.failed += ~good
-        told = np.where(good[:, None], told, self.instances.failed)
-        self.instances.tell(t, points, told)
-        return skip_failed(t, told, good) if self.skip else Feedback(told[:, 0], told[:, 1:])
-
 
 LATEST: ContextVar[float] = ContextVar("LATEST", default=np.inf)
 """Deadline of a dry run's pilot, by `monotonic`."""
@@ -223,6 +64,12 @@ class Simulator(Problem):
     seed_independent = True
 
     repeats: int = param(10, "simulations per point whose mean metrics use; 0: the observed values", at_least=0)
+    measure: Literal["always", "end"] = param(
+        "always",
+        "which points are simulated `repeats` times: all that are played or recommended, or (end) those recommended in "
+        "the end; other metrics are then of the observed values",
+        quiet=True,
+    )
     pilot: int = param(64, "simulations from which is estimated what learners may know", at_least=8, at_most=8192)
     scaled: bool = param(True, "shift f to mean 0, divide f and every g_j by their standard deviations in the pilot")
     kernel: StationaryName = param("matern52", "kernel of the learners' models, on the box scaled to the unit cube")
@@ -234,6 +81,7 @@ class Simulator(Problem):
     on_failure: Literal["infeasible", "skip", "fail"] | dict[str, Any] = param("infeasible", ABOUT, quiet=True)
 
     known: Known = state()
+    clock: float = field(default=0.0, init=False, repr=False, compare=False)  # seconds of all runs since the pilot
 
     @classmethod
     def facts(cls) -> dict[str, str]:
@@ -285,30 +133,60 @@ class Simulator(Problem):
         """As `observe`, with the first reason of the runs that failed in the end ("" if none did)."""
         found, reason = self._attempt(x, gens)
         for retry in range(self.failure.retries):
-            left = np.flatnonzero(~_succeeded(found)).tolist()
+            left = np.flatnonzero(~succeeded(found)).tolist()
             if len(left) == 0:
                 break
             found[left], reason = self._attempt(x[left], [_other_numbers(gens[i], retry) for i in left])
         return found, reason
 
-    def _attempt(self, x: Array, gens: Sequence[np.random.Generator]) -> tuple[Array, str]:
-        """One run per point: values, NaN where it failed, and the first reason."""
-        batched = type(self).simulate_many is not Simulator.simulate_many
-        reason = f"{type(self).__name__}: simulate "
+    def _attempt(self, x: Array, gens: Sequence[np.random.Generator], again: bool = False) -> tuple[Array, str]:
+        """One run per point, unless its result is kept: values, NaN where it failed, and the first reason."""
+        store = STORE.get()
+        keys = [self._key(one, gen, again) for one, gen in zip(x, gens, strict=True)] if store else []
+        found: list[Simulation | None] = [store.get(key) for key in keys] if store else [None] * len(x)
+        left = [i for i, one in enumerate(found) if one is None]
+        at_once = len(left) if type(self).simulate_many is not Simulator.simulate_many else 1
+        for k in range(0, len(left), max(1, at_once)):
+            some = left[k : k + at_once]
+            for i, result in zip(some, self._run(x[some], [gens[i] for i in some]), strict=True):
+                found[i] = result
+                if store and result.seconds >= SLOW:
+                    store.put(keys[i], result)
+        results = [result for result in found if result is not None]
+        self.clock += sum(result.seconds for result in results)
+        reason = next((result.reason for result in results if result.reason), "")
+        return np.array([result.values for result in results]), reason
+
+    def _key(self, x: Array, gen: np.random.Generator, again: bool) -> str:
+        """What fixes the result of a run beside the class's code: own parameters, point and random numbers.
+
+        A run that is made `again`, to see whether it gives the same, is kept apart from the first.
+        """
+        own = {f.name: getattr(self, f.name) for f in fields(self) if f.init and f.name not in _SHARED}
+        seed: np.random.SeedSequence = gen.bit_generator.seed_seq  # type: ignore[attr-defined, assignment]
+        return repr((type(self).__qualname__, sorted(own.items()), x.tolist(), seed.entropy, seed.spawn_key, again))
+
+    def _run(self, x: Array, gens: Sequence[np.random.Generator]) -> list[Simulation]:
+        """One run per point, simulated."""
+        began, where = monotonic(), f"{type(self).__name__}: simulate"
         try:
-            if len(x) == 1 or batched:
-                found = self._run_batch(x, copy.deepcopy(gens))
-                wrong = ~_succeeded(found)
-                i = int(wrong.argmax())
-                reason += f"gives {found[i].tolist()} at x = {x[i].tolist()}"
-                return np.where(wrong[:, None], np.nan, found), reason if wrong.any() else ""
+            found = self._run_batch(x, gens if len(x) == 1 else copy.deepcopy(gens))
         except CbobenchError:
             raise
         except Exception as error:  # a user's simulator may raise anything
-            if len(x) == 1:
-                return np.full((1, 1 + self.m), np.nan), f"{reason}fails at x = {x[0].tolist()}: {one_line(error)}"
-        each = [self._attempt(x[i : i + 1], gens[i : i + 1]) for i in range(len(x))]  # one takes no others with it
-        return np.concatenate([values for values, _ in each]), next((why for _, why in each if why), "")
+            if len(x) > 1:  # one takes no others with it
+                return [self._run(x[i : i + 1], gens[i : i + 1])[0] for i in range(len(x))]
+            reason = f"{where} fails at x = {x[0].tolist()}: {one_line(error)}"
+            return [Simulation(np.full(1 + self.m, np.nan), reason, monotonic() - began)]
+        seconds = (monotonic() - began) / len(x)
+        return [
+            Simulation(values, "", seconds)
+            if np.isfinite(values).all()
+            else Simulation(
+                np.full_like(values, np.nan), f"{where} gives {values.tolist()} at x = {point.tolist()}", seconds
+            )
+            for point, values in zip(x, found, strict=True)
+        ]
 
     def _run_batch(self, x: Array, gens: Sequence[np.random.Generator]) -> Array:
         found = np.asarray(self.simulate_many(x, gens), dtype=np.float64)
@@ -327,13 +205,13 @@ class Simulator(Problem):
             Misuse: randomness that is not the generator's, noise where there should be none.
         """
         try:
-            self.known = self._pilot()
+            self.known = self._pilot(data.say)
         except CellFailure as error:
             raise Misuse(str(error)) from error
         if self.best_known is not None and monotonic() < LATEST.get():
             x = np.tile(np.array(self.best_known, dtype=np.float64), (max(1, self.repeats) if self.noisy else 1, 1))
             seen = self.observe(x, [self._generator("best", i) for i in range(len(x))])
-            seen = seen[_succeeded(seen)]
+            seen = seen[succeeded(seen)]
             if 2 * len(seen) < len(x):
                 raise Misuse(f"best_known: {len(x) - len(seen)} of {count_noun(len(x), 'simulation')} there fail")
             g = seen.mean(axis=0)[1:]
@@ -345,24 +223,26 @@ class Simulator(Problem):
     def _generator(self, role: str, i: int) -> np.random.Generator:
         return generator("simulator", type(self).__qualname__, role, i)
 
-    def _pilot(self) -> Known:
+    def _pilot(self, say: Callable[[str], None]) -> Known:
         points = self.box.scale(sobol(self.box.d, self.pilot_points))
-        began = monotonic()
-        again, _ = self._observe(points[:1], [self._generator("pilot 0", 0)])
-        seconds = monotonic() - began
+        self.clock = 0.0
+        again, _ = self._attempt(points[:1], [self._generator("pilot 0", 0)], again=True)
+        seconds, self.clock = self.clock, 0.0
+        if 2 * len(points) * seconds > LONG_PILOT and LATEST.get() == np.inf:
+            wait = duration(2 * len(points) * seconds)
+            say(f"{type(self).__name__}: a pilot of {2 * len(points)} simulations, about {wait}")
         if (left := LATEST.get() - monotonic()) < 2 * len(points) * seconds:
             points = points[: max(2, int(left / (2 * seconds)))]
-        began = monotonic()
         both = [self._observe(points, [self._generator(f"pilot {k}", i) for i in range(len(points))]) for k in range(2)]
         runs = [run for run, _ in both]
-        seconds = (monotonic() - began) / (2 * len(points))
-        good = _succeeded(runs[0]) & _succeeded(runs[1])
-        failed = sum(int((~_succeeded(run)).sum()) for run in runs)
+        seconds = self.clock / (2 * len(points))
+        good = succeeded(runs[0]) & succeeded(runs[1])
+        failed = sum(int((~succeeded(run)).sum()) for run in runs)
         if failed and (self.failure.then == "fail" or 2 * good.sum() < len(points)):
             first = next(reason for _, reason in both if reason)
             fix = "; on_failure: infeasible goes on after some that fail" * (self.failure.then == "fail")
             raise Misuse(f"{failed} of {2 * len(points)} pilot simulations fail; the first: {first}{fix}")
-        if good[0] and np.isfinite(again).all() and not np.array_equal(again[0], runs[0][0]):
+        if succeeded(again)[0] and good[0] and not np.array_equal(again[0], runs[0][0]):
             fix = "draw from the generator it is given, and from nothing else (np.random is shared by all)"
             raise Misuse(f"{type(self).__name__}: simulate gives other values for an equal generator; {fix}")
         runs = [run[good] for run in runs]
@@ -406,9 +286,10 @@ class Simulator(Problem):
         return self.known.points < self.pilot_points
 
     @property
-    def simulations(self) -> tuple[int, int]:
-        """Number of simulations of a pilot, and of a seed-round with its metrics."""
-        return 1 + 2 * self.pilot_points, 1 + self.repeats * self.noisy
+    def simulations(self) -> tuple[int, int, int]:
+        """Number of simulations of a pilot, of a seed-round with its metrics, and of the end of a cell."""
+        repeats, always = self.repeats * self.noisy, self.measure == "always"
+        return 1 + 2 * self.pilot_points, 1 + repeats * always, repeats * (not always)
 
     def note(self) -> str:
         known = self.known
@@ -421,7 +302,11 @@ class Simulator(Problem):
             parts.append("no optimum is known, so there is no regret")
         if self.noisy:
             means = f"means of {count_noun(self.repeats, 'simulation')} at each point, of streams of their own"
-            parts.append(f"metrics are of {means if self.repeats else 'observed values, with their noise'}")
+            observed = "observed values, with their noise"
+            if self.repeats and self.measure == "end":
+                parts.append(f"metrics are of {observed}; those of the recommended point in the end of {means}")
+            else:
+                parts.append(f"metrics are of {means if self.repeats else observed}")
         if known.failures:
             parts.append(known.failures)
         return "; ".join(parts)
@@ -453,17 +338,18 @@ class Simulator(Problem):
         scenarios = [gen.bit_generator.seed_seq.spawn(count) for gen in generators]  # type: ignore[attr-defined]
         point = None if self.best_known is None else np.array(self.best_known, dtype=np.float64)
         target = None if self.target is None else float((self.target - self.known.shift[0]) / self.known.divisor[0])
-        observed = self.noisy and not self.repeats
-        return Simulated(self.runs, self.known, scenarios, observed, point, target, self.noisy)
+        observed = self.noisy and (not self.repeats or self.measure == "end")
+        again = observed and self.repeats > 0
+        return Simulated(self.runs, self.known, scenarios, observed, point, target, self.noisy, again)
 
     def feedback(self, instances: Drawn, streams: Streams) -> Channel:
         assert isinstance(instances, Simulated)
-        return add_delays(Simulation(instances, streams, self.failure.then == "skip"), self.delay, streams, 1 + self.m)
+        return add_delays(
+            SimulatedFeedback(instances, streams, self.failure.then == "skip"), self.delay, streams, 1 + self.m
+        )
 
 
-def _succeeded(values: Array) -> NDArray[np.bool_]:
-    """Which runs have finite values only, given (..., 1 + m)."""
-    return np.asarray(np.isfinite(values).all(axis=-1))
+_SHARED = {f.name for f in fields(Simulator)}  # parameters of every simulator, which no run of it depends on
 
 
 def _other_numbers(gen: np.random.Generator, retry: int) -> np.random.Generator:

@@ -41,7 +41,7 @@ JOIN_TIMEOUT = 10.0  # seconds that an ending call waits for a heartbeat in prog
 EXPIRES_AFTER = 150.0  # seconds without a heartbeat after which a lease of another machine expires
 PROGRESS = "news"  # key of the progress in a lease file
 VISIBLE_WITHIN = 10.0  # seconds until another machine must see a new file
-OWN = {FILE, *KINDS, FOLDER, "invocations", "log", "quarantine"}
+OWN = {FILE, *KINDS, FOLDER, "invocations", "log", "quarantine", "simulations"}
 """What a run folder holds."""
 TEMPORARY = re.compile(r"\..+\.([\w-]+)\.(\d+)\.\d+\.tmp")
 """Name of a file that is being written: on which machine, by which process."""

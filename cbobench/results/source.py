@@ -57,6 +57,13 @@ def source_hash(problem: str, algorithm: str) -> str:
     return f"{code.hash_of(starts)[:16]}-{code.metrics}"
 
 
+@cache
+def problem_hash(problem: str) -> str:
+    """Return the hash of the code behind a problem (registered name or import path), without methods and round loop."""
+    code, starts = _starts(problem)
+    return code.hash_of(starts)[:16]
+
+
 def is_same_code(made: str, now: str) -> bool:
     """Return whether a cell's hash matches today's code, which may have more metrics."""
     (pair, _, metrics), (todays_pair, _, todays) = made.partition("-"), now.partition("-")
@@ -87,7 +94,7 @@ _first_seen: dict[tuple[Path, str], str] = {}
 
 def look_again() -> None:
     """Read changed files again, in a process that outlives an edit (a notebook)."""
-    for cached in (source_hash, _code, top_level):
+    for cached in (source_hash, problem_hash, _code, top_level):
         cached.cache_clear()
 
 
@@ -124,12 +131,14 @@ def other_versions(made: str) -> bool:
     return made != versions(tuple(word.split(" ")[0] for word in made.split(", ")))
 
 
-def _starts(problem: str, algorithm: str) -> tuple[Code, list[Key]]:
+def _starts(problem: str, algorithm: str | None = None) -> tuple[Code, list[Key]]:
     """Return the code that counts for a pair, and its entry points: both classes, their bases, import paths, the round
-    loop.
+    loop; or those of a problem alone.
     """
-    found = [(f"{PACKAGE}.{module}", name) for module, name in LOOP]
+    found = [(f"{PACKAGE}.{module}", name) for module, name in LOOP if algorithm is not None]
     for registry, name in ((PROBLEMS, problem), (ALGORITHMS, algorithm)):
+        if name is None:
+            continue
         found += [(base.__module__, base.__qualname__.split(".")[0]) for base in registry.get(name).__mro__]
         module, _, attribute = name.partition(":")
         found += [(module, attribute)] if attribute else []

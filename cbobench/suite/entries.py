@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -23,6 +24,8 @@ from cbobench.suite.variants import Variant, short
 from cbobench.suite.yamlio import MAX_VARIANTS, refuse_product
 from cbobench.threads import single_thread
 
+Keep = Callable[[str], AbstractContextManager[None]]
+"""Gives the context in which a problem (its name) is prepared, which may keep its simulations."""
 MOST_INPUTS = 100_000  # values of inputs that a manifest holds; of a larger table an action is its number
 
 
@@ -109,6 +112,7 @@ def problem_variants(
     imports: bool,
     beside: Sequence[Path],
     wanted: Callable[[Variant], bool],
+    keep: Keep = lambda problem: nullcontext(),
 ) -> list[tuple[Variant, Problem]]:
     """Return the variants of an entry with their prepared problems; an unwanted one that fails may be left out."""
     where = at(entry.line)
@@ -118,7 +122,7 @@ def problem_variants(
         problem: Problem = params.build(cls, settings, where=f"{where}{entry.name}: ")
         resolved = params.resolve(cls, settings)
         try:
-            with single_thread(), np.errstate(all="ignore"):  # errors are reported in a sentence
+            with keep(entry.name), single_thread(), np.errstate(all="ignore"):  # errors are reported in a sentence
                 problem.prepare(folder)
                 problem.known_instance()
             fixed, note, inputs = problem.identity(), printable(problem.note()), problem.describe_inputs()

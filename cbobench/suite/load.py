@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +13,7 @@ from cbobench.problems.data import DataFolder
 from cbobench.suite import yamlio
 from cbobench.suite.cells import Grid, Pair, Suite
 from cbobench.suite.checks import check_pairs, check_shared, check_unique
-from cbobench.suite.entries import Where, algorithm_variants, entries, problem_variants
+from cbobench.suite.entries import Keep, Where, algorithm_variants, entries, problem_variants
 from cbobench.suite.settings import ONE, apply_settings, check_initial, parse_initial, parse_parallel
 from cbobench.suite.yamlio import (
     MAX_CELLS,
@@ -43,6 +44,8 @@ def load(
     imports: bool = True,
     command: Sequence[str] = (),
     say: Callable[[str], None] = lambda text: None,
+    on_wait: Callable[[str], None] = lambda text: None,
+    store: Callable[[str], Keep] = lambda suite: lambda problem: nullcontext(),
 ) -> Suite:
     """Read and validate a suite file; prepare its problems.
 
@@ -56,6 +59,8 @@ def load(
             suite and in the current folder (see `registry.find_beside`).
         command: the command line, for the record.
         say: called with one line before a step that may take long.
+        on_wait: called with one line by a problem whose preparation takes long.
+        store: gives, for the suite's name, where simulations of a problem (its name) are kept while it is prepared.
 
     Raises:
         Misuse: anything unknown, missing, out of range or impossible.
@@ -116,12 +121,12 @@ def load(
     algorithms = [variant for variant, _ in made]
     check_shared(shared, algorithms, at(content.lines.get("shared", 0)), imports)
     check_unique(algorithms, "algorithm", path)
-    folder = DataFolder(data, path.parent)
-    found = []
+    folder = DataFolder(data, path.parent, on_wait)
+    keeping, found = store(name), []
     for i, entry in enumerate(asked["problems"], 1):
         say(f"prepares {entry.name} ({i} of {len(asked['problems'])})")
         found += problem_variants(
-            entry, at, folder, imports, beside, lambda v: any(Pair(v, a).matches(only) for a in algorithms)
+            entry, at, folder, imports, beside, lambda v: any(Pair(v, a).matches(only) for a in algorithms), keeping
         )
     check_unique([variant for variant, _ in found], "problem", path)
     problems = {variant.title: problem for variant, problem in found}

@@ -90,7 +90,7 @@ def in_time() -> Iterator[None]:
 
 
 def estimate(todo: Plan, cpus: int | None, say: Callable[[str], None] = lambda text: None) -> str:
-    """Three lines: cells, time and disk. Measures on this machine, for its CPUs (or `cpus`).
+    """Lines on cells, time, disk and simulations. Measures on this machine, for its CPUs (or `cpus`).
 
     Args:
         say: called with a line before a step that may take long.
@@ -126,8 +126,28 @@ def estimate(todo: Plan, cpus: int | None, say: Callable[[str], None] = lambda t
             f"{count_noun(len(todo.tasks), 'task')} -> {todo.folder}",
             f"time: {about} {duration(wall)} on {workers} CPU(s){startup} ({duration(work)} of work{some})",
             f"disk: about {size} in {count_noun(files, 'file')}{merged}",
+            *_describe_simulations(todo),
         ]
     )
+
+
+def _describe_simulations(todo: Plan) -> list[str]:
+    """A line per simulator: how many simulations a cell and the sweep take, beside the pilot, and how long each."""
+    cells: dict[str, list[int]] = defaultdict(list)
+    for pair_cells in todo.tasks.by_pair:
+        cells[pair_cells.pair.problem.title] += [pair_cells.horizon] * len(pair_cells)
+    lines = []
+    for title, horizons in cells.items():
+        problem = todo.suite.problems[title]
+        if isinstance(problem, Simulator):
+            pilot, per_round, end = problem.simulations
+            total, seconds = sum(horizons) * per_round + len(horizons) * end, problem.known.seconds
+            each = f"{per_round} a round, {max(horizons) * per_round + end:,} a cell, {total:,} in all"
+            long = f"{duration(seconds)} each" if seconds >= 1 else f"{1000 * seconds:.1f} ms each"
+            lines.append(
+                f"simulations of {title}: {each}, {long}: {duration(total * seconds)} of work; and {pilot} of the pilot"
+            )
+    return lines
 
 
 def _pilot_seconds(problem: Problem) -> float:

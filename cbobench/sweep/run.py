@@ -19,7 +19,9 @@ from cbobench.results.lease import Lease, new_call_id, refuse_foreign_folder, re
 from cbobench.results.manifest import FILE, Manifest, rebuild_manifest
 from cbobench.results.provenance import invocation
 from cbobench.results.query import COLUMNS, read_published
+from cbobench.results.simulations import SimulationStore
 from cbobench.suite.cells import Suite
+from cbobench.suite.entries import Keep
 from cbobench.suite.load import load
 from cbobench.suite.settings import pending_notes
 from cbobench.sweep import blocks
@@ -69,6 +71,7 @@ class Plan:
         done: cells of this call that need not be played.
         stale: those of them that other code played.
         notes: what a reader should know of the folder, a line each.
+        simulations: those of the problems' pilots, which the sweep keeps.
         known: files that were published when the plan was made.
         measured: what cells in the folder took (see `blocks.measure_cells`).
     """
@@ -81,6 +84,7 @@ class Plan:
     stale: int
     notes: tuple[str, ...] = ()
     known: frozenset[str] = frozenset()
+    simulations: SimulationStore | None = None
     measured: Sequence[blocks.Measured] = ()
 
     @property
@@ -105,6 +109,7 @@ def plan(
     imports: bool = True,
     command: Sequence[str] = (),
     say: Callable[[str], None] = lambda text: None,
+    on_wait: Callable[[str], None] = lambda text: None,
 ) -> Plan:
     """Validate a suite and find what is still to be played. Writes nothing.
 
@@ -122,6 +127,7 @@ def plan(
         imports: whether import paths in the suite are allowed.
         command: the command line, for the record.
         say: told in a line what is begun that may take long.
+        on_wait: told in a line what takes long, such as a simulator's pilot.
 
     Raises:
         Misuse: a wrong suite, or a folder that holds something else. DamagedRun: a broken file in the folder.
@@ -139,9 +145,19 @@ def plan(
         raise Misuse(f"{show(suite)} is no suite; give a file, the name of a shipped suite, or a mapping")
     command = [mask_secrets(word) for word in command]
     source = suite if isinstance(suite, Mapping) else resources.find_suite(suite)
-    loaded = load(source, data=data, horizon=horizon, seeds=seeds, only=only, imports=imports, command=command, say=say)
+    simulations: SimulationStore | None = None
+
+    def store(name: str) -> Keep:
+        nonlocal simulations
+        simulations = SimulationStore(_run_folder(name, out), buffered=True)
+        return simulations.of
+
+    loaded = load(
+        source, data=data, horizon=horizon, seeds=seeds, only=only, imports=imports, command=command, say=say,
+        on_wait=on_wait, store=store,
+    )  # fmt: skip
     grid = loaded.grid
-    folder = open_run(Path("runs") / loaded.name if out is None else out).refuse_bundle("give a folder for the run")
+    folder = _run_folder(loaded.name, out)
     call = invocation(list(command))
     limit = blocks.memory_limit(loaded, None if address is not None else cpus or usable_cpus())
     notes = pending_notes({pair.algorithm.title: pair.algorithm for pair in grid.pairs}.values())
@@ -160,8 +176,13 @@ def plan(
     tasks = blocks.Tasks(by_pair, record.block, record.keep, attempts, record.audit, loaded.timeout, loaded.demands)
     done = len(grid.cells) - len(tasks.cells)
     return Plan(
-        loaded, folder, record, tasks, done, stale, notes, frozenset(found.tasks), blocks.measure_cells(grid, found)
-    )
+        loaded, folder, record, tasks, done, stale, notes, frozenset(found.tasks), simulations,
+        blocks.measure_cells(grid, found),
+    )  # fmt: skip
+
+
+def _run_folder(suite: str, out: str | Path | None) -> RunFolder:
+    return open_run(Path("runs") / suite if out is None else out).refuse_bundle("give a folder for the run")
 
 
 def execute(
@@ -231,6 +252,8 @@ def execute(
             todo = _refresh_plan(todo, lease)
             if inline:
                 lease.start_heartbeat_thread()
+            if todo.simulations is not None:
+                todo.simulations.flush(todo.folder)
             if todo.tasks:
                 executor = start_executor(
                     todo.suite.problems, todo.folder, todo.tasks, engine=engine, cpus=cpus, address=address, ship=ship,
@@ -315,7 +338,7 @@ def run(suite: str | Path | Mapping[str, Any], *, out: str | Path | None = None,
         >>> print(cbobench.compare(done))  # doctest: +SKIP
     """
     of_execute = ("ship", "fail_fast", "budget", "on_receipt", "on_note")
-    known = {*inspect.signature(plan).parameters, *of_execute} - {"suite", "out", "command", "say"}
+    known = {*inspect.signature(plan).parameters, *of_execute} - {"suite", "out", "command", "say", "on_wait"}
     for name, value in options.items():
         if name not in known:
             raise unknown("option", name, known)

@@ -94,6 +94,20 @@ def test_or_the_observed_values_as_they_were_told():
     assert "observed values, with their noise" in task.note()
 
 
+def test_only_what_is_recommended_in_the_end_may_be_measured():
+    every, end = prepared(Noisy, repeats=400), prepared(Noisy, repeats=400, measure="end")
+    cells, chunks = play(end, make("random"), seeds=2, horizon=12, asked=[6])
+    np.testing.assert_allclose(chunks[0].metrics.f, chunks[0].observed_f, atol=1e-12)
+    x, values = cells.recommendations.last
+    shift, divisor = end.known.shift, end.known.divisor
+    np.testing.assert_allclose(values * divisor + shift, np.stack(truth(x), axis=1), atol=5 * SD / 20)
+    _, same = play(every, make("random"), seeds=2, horizon=12, asked=[6])
+    np.testing.assert_array_equal(same[0].observed_f, chunks[0].observed_f, err_msg="methods are told the same")
+    assert every.simulations[1:] == (401, 0)
+    assert end.simulations[1:] == (1, 400)
+    assert "those of the recommended point in the end of means of 400" in end.note()
+
+
 class Stubborn(ALGORITHMS.get("random")):
     def ask(self, t):
         return np.ones((self.setting.replicates, 2))

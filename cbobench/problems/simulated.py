@@ -1,0 +1,232 @@
+"""The instances and the feedback of simulators, and what is known and kept of their runs."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable, Sequence
+from contextvars import ContextVar
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from cbobench.errors import CellFailure
+from cbobench.gp.kernels import Array
+from cbobench.problems.base import Drawn, Feedback, Shown
+from cbobench.problems.channels import skip_failed
+from cbobench.rng import Streams, generator
+
+CACHE = 2**15  # cached points per replicate
+AT_ONCE = 2**12  # simulations per batch
+Runs = Callable[[Array, Sequence[np.random.Generator]], Array]
+"""Observed (f, g_1, ..., g_m) in the units played, (k, 1 + m), at points (k, d), one generator each."""
+Seeds = Sequence[np.random.SeedSequence]
+
+
+@dataclass(frozen=True)
+class Known:
+    """What learners may be told of a simulator, in the units played.
+
+    Attributes:
+        shift, divisor: units played = (simulated - shift) / divisor, (1 + m,).
+        norm, noise, sup: of (f, g_1, ..., g_m), (1 + m,).
+        slater: the largest margin seen, NaN where no feasible point was.
+        share: share of the pilot's points that were feasible.
+        points: how many there were.
+        seconds: that a simulation took, on the clock.
+        failed: what a failed simulation counts as, (1 + m,).
+        failures: simulations of the pilot that failed, in words; "" if none did.
+    """
+
+    shift: Array
+    divisor: Array
+    norm: Array
+    noise: Array
+    sup: Array
+    slater: float
+    share: float
+    points: int
+    seconds: float
+    failed: Array
+    failures: str
+
+
+@dataclass(frozen=True)
+class Simulation:
+    """What one run of a simulator gave.
+
+    Attributes:
+        values: f and every g_j, (1 + m,); NaN if it failed.
+        reason: why it failed; "" if it did not.
+        seconds: on the clock.
+    """
+
+    values: Array
+    reason: str
+    seconds: float
+
+    def to_json(self) -> dict[str, Any]:
+        """Return it as JSON, which keeps every bit; `values` is null if it failed."""
+        values = None if self.reason else self.values.tolist()
+        return {"values": values, "size": len(self.values), "reason": self.reason, "seconds": self.seconds}
+
+    @classmethod
+    def from_json(cls, content: dict[str, Any]) -> Simulation:
+        """Return the simulation that `to_json` described."""
+        values = content["values"]
+        found = np.full(int(content["size"]), np.nan) if values is None else np.array(values, dtype=np.float64)
+        return cls(found, str(content["reason"]), float(content["seconds"]))
+
+
+class Store(Protocol):
+    """Keeps the results of simulations that take long."""
+
+    def get(self, key: str) -> Simulation | None: ...
+    def put(self, key: str, result: Simulation) -> None: ...
+
+
+STORE: ContextVar[Store | None] = ContextVar("STORE", default=None)
+"""Where simulations are kept now; None: they are not."""
+
+
+def succeeded(values: Array) -> NDArray[np.bool_]:
+    """Which runs have finite values only, given (..., 1 + m)."""
+    return np.asarray(np.isfinite(values).all(axis=-1))
+
+
+class Simulated(Drawn):
+    """The instances of a simulator (see `Drawn`).
+
+    Args:
+        runs: the simulator in the units played.
+        known: of it.
+        scenarios: seeds of the simulations that metrics average, for each of S replicates; where it has no noise, one.
+        observed: whether metrics are of the observed values instead.
+        again: whether the actions recommended in the end are then simulated, for their means.
+        point: the best known point, (d,), or None: regret is against its value.
+        target: else regret is against this reward; None: there is no regret.
+    """
+
+    exact = False
+    accuracy = np.inf
+    seed_set = None
+
+    def __init__(
+        self, runs: Runs, known: Known, scenarios: Sequence[Seeds], observed: bool, point: Array | None,
+        target: float | None, noisy: bool, again: bool = False,
+    ) -> None:  # fmt: skip
+        replicates, one = len(scenarios), (len(scenarios), 1)
+        self.runs, self.scenarios, self.observed, self.point = runs, scenarios, observed, point
+        self.keeps, self.again = observed or not noisy, again
+        self.norm, self.noise, self.sup = (np.tile(fact, one) for fact in (known.norm, known.noise, known.sup))
+        self.slater = np.full(replicates, known.slater)
+        self.redraws: NDArray[np.intp] = np.zeros(replicates, dtype=np.intp)
+        self.told: dict[int, tuple[Array, Array]] = {}
+        self.seen: list[dict[bytes, Array]] = [{} for _ in scenarios]
+        self.settle: Callable[[Array], Array] = np.asarray
+        self.units, self.failed = (float(known.shift[0]), float(known.divisor[0])), known.failed
+        self.reference = np.full(replicates, np.nan if target is None else target)
+        if point is not None:
+            self.reference = np.array([v[0] for v in self._simulate([(s, point) for s in range(replicates)])])
+
+    def tell(self, t: int, points: Array, values: Array) -> None:
+        """Stores observations of round t, values (S, 1 + m) at points (S, d), if metrics use them."""
+        if self.keeps:
+            self.told[t] = points, values.copy()
+            self.told.pop(t - CACHE, None)
+            for s, (x, value) in enumerate(zip(points, self.told[t][1], strict=True)):
+                self._keep(s, x, value)
+
+    def _keep(self, s: int, x: Array, value: Array) -> None:
+        if len(self.seen[s]) >= CACHE:
+            self.seen[s].pop(next(iter(self.seen[s])))
+        self.seen[s][x.tobytes()] = value
+
+    def _simulate(self, wanted: Sequence[tuple[int, Array]]) -> list[Array]:
+        """The values (1 + m,) of replicates s at points (d,), a few simulations at a time.
+
+        Means of the simulations that succeed; where fewer than half do, what a failed one counts as.
+        """
+        count = len(self.scenarios[0])
+        step, result = max(1, AT_ONCE // count), list[Array]()
+        for i in range(0, len(wanted), step):
+            some = wanted[i : i + step]
+            gens = [np.random.default_rng(seed) for s, _ in some for seed in self.scenarios[s]]
+            found = self.runs(np.repeat([x for _, x in some], count, axis=0), gens).reshape(len(some), count, -1)
+            good = succeeded(found)
+            total = np.zeros_like(found[:, 0])
+            for k in range(count):  # one after the other: a mean must not depend on what else is asked for
+                total += np.where(good[:, k, None], found[:, k], 0.0)
+            for (s, x), value, n in zip(some, total, good.sum(axis=1), strict=True):
+                mean = value / n if 2 * n >= count else self.failed
+                self._keep(s, x, mean)
+                result.append(mean)
+        return result
+
+    def values(self, first: int, actions: Array) -> Array:
+        rounds, replicates = actions.shape[:2]
+        each = [(i, s, np.ascontiguousarray(actions[i, s])) for i in range(rounds) for s in range(replicates)]
+        keys = {(s, x.tobytes()): (s, x) for _, s, x in each}
+        known = {key: self.seen[key[0]][key[1]] for key in keys if key[1] in self.seen[key[0]]}
+        if not self.observed:
+            lacking = [key for key in keys if key not in known]
+            known |= dict(zip(lacking, self._simulate([keys[key] for key in lacking]), strict=True))
+        found = np.full((rounds, replicates, self.norm.shape[1]), np.nan)
+        for i, s, x in each:
+            points, values = self.told.get(first + i, (None, None)) if self.observed else (None, None)
+            if points is not None and values is not None and np.array_equal(points[s], x):
+                found[i, s] = values[s]
+            elif (s, x.tobytes()) in known:
+                found[i, s] = known[s, x.tobytes()]
+        return np.concatenate([found[..., :1], self.settle(found[..., 1:])], axis=-1)
+
+    def measure_again(self, actions: Array) -> Array | None:
+        if not self.again:
+            return None
+        found = np.full(self.norm.shape, np.nan)
+        wanted = [(s, x) for s, x in enumerate(actions) if np.isfinite(x).all()]
+        for (s, _), value in zip(wanted, self._simulate(wanted), strict=True):
+            found[s] = np.concatenate([value[:1], self.settle(value[1:])])
+        return found
+
+    def stars(self, first: int, rounds: int) -> tuple[Array, Array]:
+        shape = (rounds, len(self.reference))
+        return np.broadcast_to(self.reference, shape), np.full(shape, np.nan)
+
+    def best(self, t: int) -> Array:
+        if self.point is None:
+            raise CellFailure("no best point of this simulator is known; give best_known")
+        return np.tile(self.point, (len(self.reference), 1))
+
+    def settled(self, settle: Callable[[Array], Array]) -> Simulated:
+        made = copy.copy(self)
+        made.settle = settle
+        return made
+
+
+class SimulatedFeedback:
+    """Feedback: one simulation per replicate and round, seeded by the cell's feedback stream and the round.
+
+    Args:
+        skip: whether nothing is told of a failed simulation; else it is told as what it counts as.
+
+    Attributes:
+        failed: simulations that failed so far, (S,).
+    """
+
+    def __init__(self, instances: Simulated, streams: Streams, skip: bool) -> None:
+        self.instances, self.streams, self.skip = instances, streams, skip
+        self.failed: NDArray[np.intp] = np.zeros(len(streams.scopes), dtype=np.intp)
+
+    def before(self, t: int) -> Shown | None:
+        return None
+
+    def at(self, t: int, actions: Array) -> Feedback:
+        points = np.array(actions, dtype=np.float64)
+        told = self.instances.runs(points, [generator(*scope, "simulation", t) for scope in self.streams.scopes])
+        good = succeeded(told)
+        self.failed += ~good
+        told = np.where(good[:, None], told, self.instances.failed)
+        self.instances.tell(t, points, told)
+        return skip_failed(t, told, good) if self.skip else Feedback(told[:, 0], told[:, 1:])
