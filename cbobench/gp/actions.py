@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,7 +24,12 @@ class Finite:
         points: coordinates, shape (n, d), or None for actions without coordinates (sensors, stocks).
         kernel_name: the kernel, for closed-form rates of the information gain ("given" has none).
         names: a name per action, for figures and tables.
+
+    Attributes:
+        space: the typed inputs that actions are made of (`problems.inputs.InputSpace`), if there are any.
     """
+
+    space: Any = None
 
     def __init__(
         self,

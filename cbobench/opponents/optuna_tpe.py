@@ -26,16 +26,26 @@ class Study:
                 constant_liar=given.parallel > 1,
             )
             self.study = optuna.create_study(direction="maximize", sampler=sampler)
-        self.names = [f"x{i + 1}" for i in range(given.d)]
+        self.space, kinds = getattr(given.setting.actions, "space", None), optuna.distributions
         self.told = optuna.trial.create_trial
-        self.side = optuna.distributions.FloatDistribution(0.0, 1.0)
+        if self.space is None:
+            self.sides: dict[str, Any] = {f"x{i + 1}": kinds.FloatDistribution(0.0, 1.0) for i in range(given.d)}
+        else:
+            self.sides = {
+                one.name: kinds.CategoricalDistribution(one.choices)
+                if one.kind == "choice"
+                else {"float": kinds.FloatDistribution, "int": kinds.IntDistribution}[one.kind](
+                    one.low, one.high, log=one.log
+                )
+                for one in self.space.types
+            }
         self.trials: list[Any] = []
 
-    def ask(self) -> Array:
+    def ask(self) -> Any:
         with silence_library():
-            self.trials.append(self.study.ask())
-            unit: list[Any] = [self.trials[-1].suggest_float(name, 0.0, 1.0) for name in self.names]
-        return self.cube.action(unit)
+            self.trials.append(self.study.ask(self.sides))
+        params = self.trials[-1].params
+        return self.cube.action([*params.values()]) if self.space is None else self.space.nearest(params)
 
     def tell(self, x: Array, f: float, g: Array) -> None:
         with silence_library():
@@ -46,10 +56,12 @@ class Study:
 
     def observe(self, x: Array, f: float, g: Array) -> None:
         """A trial that was not asked for; it counts as one of the random ones."""
-        params = dict(zip(self.names, self.cube.unit(x).tolist(), strict=True))
-        sides = dict.fromkeys(self.names, self.side)
+        if self.space is None:
+            params = dict(zip(self.sides, self.cube.unit(x).tolist(), strict=True))
+        else:
+            params = self.space.at(x)
         with silence_library():
-            trial = self.told(value=f, params=params, distributions=sides, constraints=constraints(g))
+            trial = self.told(value=f, params=params, distributions=self.sides, constraints=constraints(g))
             self.study.add_trial(trial)
 
 
@@ -65,9 +77,9 @@ class OptunaTPE(LibraryMethod):
 
     It estimates two densities of points, of the better ones and of the others, draws some points from the first and
     plays the one with the largest ratio. Feasible points are better than others, which are ranked by total violation.
-    Coordinates are floats in [0, 1]. On a finite set the nearest action is played, and its observation is assigned to
-    the proposed point. With several evaluations under way, the library's constant liar counts them among the worse
-    points.
+    Coordinates are floats in [0, 1]; typed inputs keep their types. On a finite set the nearest action is played, and
+    its observation is assigned to the proposed point. With several evaluations under way, the library's constant liar
+    counts them among the worse points.
     """
 
     late = True

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from cbobench.errors import CellFailure
 from cbobench.gp.kernels import Array
-from cbobench.problems.base import Drawn, Feedback, Shown
+from cbobench.problems.base import Actions, Drawn, Feedback, Shown
 from cbobench.problems.channels import skip_failed
 from cbobench.rng import Streams, generator
 
@@ -95,6 +95,11 @@ def succeeded(values: Array) -> NDArray[np.bool_]:
     return np.asarray(np.isfinite(values).all(axis=-1))
 
 
+def place(actions: Actions, finite: bool) -> Array:
+    """Points (..., d) of actions: themselves, or their indices as the only coordinate."""
+    return np.asarray(actions[..., None] if finite else actions, dtype=np.float64)
+
+
 class Simulated(Drawn):
     """The instances of a simulator (see `Drawn`).
 
@@ -103,6 +108,7 @@ class Simulated(Drawn):
         known: of it.
         scenarios: seeds of the simulations that metrics average, for each of S replicates; where it has no noise, one.
         observed: whether metrics are of the observed values instead.
+        finite: whether actions are indices of a finite set; each is then a point with its index as coordinate.
         again: whether the actions recommended in the end are then simulated, for their means.
         point: the best known point, (d,), or None: regret is against its value.
         target: else regret is against this reward; None: there is no regret.
@@ -114,11 +120,11 @@ class Simulated(Drawn):
 
     def __init__(
         self, runs: Runs, known: Known, scenarios: Sequence[Seeds], observed: bool, point: Array | None,
-        target: float | None, noisy: bool, again: bool = False,
+        target: float | None, noisy: bool, again: bool = False, finite: bool = False,
     ) -> None:  # fmt: skip
         replicates, one = len(scenarios), (len(scenarios), 1)
         self.runs, self.scenarios, self.observed, self.point = runs, scenarios, observed, point
-        self.keeps, self.again = observed or not noisy, again
+        self.keeps, self.again, self.finite = observed or not noisy, again, finite
         self.norm, self.noise, self.sup = (np.tile(fact, one) for fact in (known.norm, known.noise, known.sup))
         self.slater = np.full(replicates, known.slater)
         self.redraws: NDArray[np.intp] = np.zeros(replicates, dtype=np.intp)
@@ -164,7 +170,8 @@ class Simulated(Drawn):
                 result.append(mean)
         return result
 
-    def values(self, first: int, actions: Array) -> Array:
+    def values(self, first: int, actions: Actions) -> Array:
+        actions = place(actions, self.finite)
         rounds, replicates = actions.shape[:2]
         each = [(i, s, np.ascontiguousarray(actions[i, s])) for i in range(rounds) for s in range(replicates)]
         keys = {(s, x.tobytes()): (s, x) for _, s, x in each}
@@ -181,11 +188,12 @@ class Simulated(Drawn):
                 found[i, s] = known[s, x.tobytes()]
         return np.concatenate([found[..., :1], self.settle(found[..., 1:])], axis=-1)
 
-    def measure_again(self, actions: Array) -> Array | None:
+    def measure_again(self, actions: Actions) -> Array | None:
         if not self.again:
             return None
         found = np.full(self.norm.shape, np.nan)
-        wanted = [(s, x) for s, x in enumerate(actions) if np.isfinite(x).all()]
+        wanted = [(s, x) for s, x in enumerate(place(actions, self.finite)) if (x >= 0).all() or not self.finite]
+        wanted = [(s, x) for s, x in wanted if np.isfinite(x).all()]
         for (s, _), value in zip(wanted, self._simulate(wanted), strict=True):
             found[s] = np.concatenate([value[:1], self.settle(value[1:])])
         return found
@@ -194,9 +202,11 @@ class Simulated(Drawn):
         shape = (rounds, len(self.reference))
         return np.broadcast_to(self.reference, shape), np.full(shape, np.nan)
 
-    def best(self, t: int) -> Array:
+    def best(self, t: int) -> Actions:
         if self.point is None:
             raise CellFailure("no best point of this simulator is known; give best_known")
+        if self.finite:
+            return np.full(len(self.reference), int(self.point[0]))
         return np.tile(self.point, (len(self.reference), 1))
 
     def settled(self, settle: Callable[[Array], Array]) -> Simulated:
@@ -223,7 +233,7 @@ class SimulatedFeedback:
         return None
 
     def at(self, t: int, actions: Array) -> Feedback:
-        points = np.array(actions, dtype=np.float64)
+        points = place(actions, self.instances.finite).copy()
         told = self.instances.runs(points, [generator(*scope, "simulation", t) for scope in self.streams.scopes])
         good = succeeded(told)
         self.failed += ~good

@@ -8,7 +8,7 @@ under equal luck (common random numbers). With `repeats: 0` they are the observe
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextvars import ContextVar
 from dataclasses import dataclass, field, fields
 from functools import cached_property
@@ -19,12 +19,14 @@ from typing import Any, ClassVar, Literal
 import numpy as np
 
 from cbobench.errors import CbobenchError, CellFailure, Misuse, one_line
-from cbobench.gp.box import Box, sobol
-from cbobench.gp.kernels import RIDGE, Array, StationaryName
+from cbobench.gp.actions import LARGEST, Finite
+from cbobench.gp.box import Box, nearest, sobol
+from cbobench.gp.kernels import RIDGE, Array, StationaryName, stationary
 from cbobench.params import param, state
-from cbobench.problems.base import Ability, Channel, Drawn, Problem
+from cbobench.problems.base import Ability, Channel, Drawn, Inputs, Problem
 from cbobench.problems.channels import DELAY, add_delays
 from cbobench.problems.failures import ABOUT, FailureRule
+from cbobench.problems.inputs import InputSpace
 from cbobench.problems.simulated import STORE, Known, Simulated, SimulatedFeedback, Simulation, succeeded
 from cbobench.rng import Streams, generator
 from cbobench.words import count_noun, duration
@@ -39,7 +41,7 @@ LATEST: ContextVar[float] = ContextVar("LATEST", default=np.inf)
 
 @dataclass(kw_only=True)
 class Simulator(Problem):
-    """Base of simulators on a box. Subclasses give `low`, `high`, `m` and `simulate` (or `simulate_many`).
+    """Base of simulators. Subclasses give `low` and `high`, or `inputs`, and `m` and `simulate` (or `simulate_many`).
 
     Regret is against `target` (a reward that would do), or against the value at `best_known` (a feasible point), never
     against the best of a run; with neither there is no regret, and tables show the best feasible value instead.
@@ -49,6 +51,9 @@ class Simulator(Problem):
 
     Class attributes:
         low, high: corners of the box.
+        inputs: in their place, types by name: {"width": {"int": [32, 512], "log": True}, "act": {"choice": ["relu",
+            "tanh"]}, "rate": {"float": [1e-4, 0.1]}}. `simulate` then gets a mapping of names to values, and methods
+            play a finite set of configurations (see `problems.inputs`).
         m: how many constraints.
         noisy: whether two generators may give different values.
         target: the reward that regret is against, in the simulator's units, or None.
@@ -57,10 +62,11 @@ class Simulator(Problem):
 
     low: ClassVar[tuple[float, ...]]
     high: ClassVar[tuple[float, ...]]
+    inputs: ClassVar[Mapping[str, Any] | None] = None
     m: ClassVar[int] = 1
     noisy: ClassVar[bool] = True
     target: ClassVar[float | None] = None
-    best_known: ClassVar[tuple[float, ...] | None] = None
+    best_known: ClassVar[tuple[float, ...] | Mapping[str, Any] | None] = None
     seed_independent = True
 
     repeats: int = param(10, "simulations per point whose mean metrics use; 0: the observed values", at_least=0)
@@ -77,6 +83,13 @@ class Simulator(Problem):
     candidates: int = param(
         1024, "points at which acquisition functions are first evaluated", at_least=16, at_most=65536
     )
+    configurations: int = param(
+        2048,
+        "of typed `inputs`, the most that are played: all, or that many of a Sobol sequence",
+        at_least=2,
+        at_most=LARGEST,
+        quiet=True,
+    )
     delay: float | None = param(None, DELAY, above=0, at_most=1e9, quiet=True)
     on_failure: Literal["infeasible", "skip", "fail"] | dict[str, Any] = param("infeasible", ABOUT, quiet=True)
 
@@ -85,22 +98,30 @@ class Simulator(Problem):
 
     @classmethod
     def facts(cls) -> dict[str, str]:
-        actions = f"box, d = {len(cls.low)}"
+        actions = f"box, d = {len(cls.low)}" if cls.inputs is None else f"finite, of {', '.join(cls.inputs)}"
         return {"actions": actions, "constraints": str(cls.m), "feasible": "not known", "best": "not known"}
 
-    def simulate(self, x: Array, gen: np.random.Generator) -> Any:
-        """One run at a point (d,): observed (f, g_1, ..., g_m); maximise f, feasible where every g_j <= 0.
+    def simulate(self, x: Any, gen: np.random.Generator) -> Any:
+        """One run: observed (f, g_1, ..., g_m); maximise f, feasible where every g_j <= 0. All randomness is of `gen`.
 
-        All randomness comes from `gen`.
+        x is a point (d,), or where the class has `inputs` a mapping of their names to values.
         """
         raise self.lacks("simulate(self, x, gen)", "return [f, g_1, ..., g_m] observed at x (d,), noise drawn from gen")
 
-    def simulate_many(self, x: Array, gens: Sequence[np.random.Generator]) -> Any:
-        """Runs at points (k, d), one generator each: (k, 1 + m). A row must not depend on the others."""
+    def simulate_many(self, x: Any, gens: Sequence[np.random.Generator]) -> Any:
+        """Runs at points (k, d), or at a list of mappings, one generator each: (k, 1 + m).
+
+        A row must not depend on the others.
+        """
         return [self.simulate(one, gen) for one, gen in zip(x, gens, strict=True)]
 
     def validate(self) -> None:
-        self.check_corners()
+        if self.inputs is None:
+            self.check_corners()
+        elif hasattr(self, "low") or hasattr(self, "high"):
+            raise Misuse(f"{type(self).__name__} has inputs and corners; say one of them")
+        else:
+            self.space  # noqa: B018 - refuses wrong types
         if self.failure.then == "skip" and self.delay is not None:
             raise Misuse("on_failure is skip, and feedback has a delay; leave one of them out")
         if self.target is not None and self.best_known is not None:
@@ -108,8 +129,8 @@ class Simulator(Problem):
         if self.target is not None and not (isinstance(self.target, int | float | np.number) and isfinite(self.target)):
             raise Misuse(f"target is {self.target!r}; it must be a finite number, or None for no regret")
         if self.best_known is not None:
-            x = np.asarray(self.best_known, dtype=np.float64)
-            if x.shape != (len(self.low),) or (x < self.low).any() or (x > self.high).any():
+            x = self._best_point
+            if self.inputs is None and (x.shape != (len(self.low),) or (x < self.low).any() or (x > self.high).any()):
                 box = f"the box from {self.low} to {self.high}"
                 raise Misuse(f"best_known is {self.best_known}, which is no point of {box}")
 
@@ -164,7 +185,7 @@ class Simulator(Problem):
         """
         own = {f.name: getattr(self, f.name) for f in fields(self) if f.init and f.name not in _SHARED}
         seed: np.random.SeedSequence = gen.bit_generator.seed_seq  # type: ignore[attr-defined, assignment]
-        return repr((type(self).__qualname__, sorted(own.items()), x.tolist(), seed.entropy, seed.spawn_key, again))
+        return repr((type(self).__qualname__, sorted(own.items()), self._shown(x), seed.entropy, seed.spawn_key, again))
 
     def _run(self, x: Array, gens: Sequence[np.random.Generator]) -> list[Simulation]:
         """One run per point, simulated."""
@@ -176,20 +197,21 @@ class Simulator(Problem):
         except Exception as error:  # a user's simulator may raise anything
             if len(x) > 1:  # one takes no others with it
                 return [self._run(x[i : i + 1], gens[i : i + 1])[0] for i in range(len(x))]
-            reason = f"{where} fails at x = {x[0].tolist()}: {one_line(error)}"
+            reason = f"{where} fails at x = {self._shown(x[0])}: {one_line(error)}"
             return [Simulation(np.full(1 + self.m, np.nan), reason, monotonic() - began)]
         seconds = (monotonic() - began) / len(x)
         return [
             Simulation(values, "", seconds)
             if np.isfinite(values).all()
             else Simulation(
-                np.full_like(values, np.nan), f"{where} gives {values.tolist()} at x = {point.tolist()}", seconds
+                np.full_like(values, np.nan), f"{where} gives {values.tolist()} at x = {self._shown(point)}", seconds
             )
             for point, values in zip(x, found, strict=True)
         ]
 
     def _run_batch(self, x: Array, gens: Sequence[np.random.Generator]) -> Array:
-        found = np.asarray(self.simulate_many(x, gens), dtype=np.float64)
+        given = x if self.inputs is None else [self._shown(one) for one in x]
+        found = np.asarray(self.simulate_many(given, gens), dtype=np.float64)
         if found.shape != (len(x), 1 + self.m):
             each = f"{found.shape[1:]}" if found.shape[:1] == (len(x),) else f"{found.shape} for {len(x)} points"
             raise CellFailure(
@@ -209,7 +231,7 @@ class Simulator(Problem):
         except CellFailure as error:
             raise Misuse(str(error)) from error
         if self.best_known is not None and monotonic() < LATEST.get():
-            x = np.tile(np.array(self.best_known, dtype=np.float64), (max(1, self.repeats) if self.noisy else 1, 1))
+            x = np.tile(self._best_point, (max(1, self.repeats) if self.noisy else 1, 1))
             seen = self.observe(x, [self._generator("best", i) for i in range(len(x))])
             seen = seen[succeeded(seen)]
             if 2 * len(seen) < len(x):
@@ -224,7 +246,7 @@ class Simulator(Problem):
         return generator("simulator", type(self).__qualname__, role, i)
 
     def _pilot(self, say: Callable[[str], None]) -> Known:
-        points = self.box.scale(sobol(self.box.d, self.pilot_points))
+        points, unit = self._pilot_design()
         self.clock = 0.0
         again, _ = self._attempt(points[:1], [self._generator("pilot 0", 0)], again=True)
         seconds, self.clock = self.clock, 0.0
@@ -257,8 +279,8 @@ class Simulator(Problem):
             shift[0], divisor = mean[:, 0].mean(), np.where(spread > 0, spread, 1.0)
         noise = np.sqrt((apart**2).mean(axis=0) / 2) / divisor
         played = (mean - shift) / divisor
-        unit = sobol(self.box.d, len(points))[good]
-        kernel = self.box.kernel(unit, unit)
+        unit = unit[: len(points)][good]
+        kernel = stationary(self.kernel, self.lengthscale)(unit, unit)
         ridge = np.maximum(RIDGE, noise**2 / 2)
         norm = np.empty(1 + self.m)
         for j, (values, least) in enumerate(zip(played.T, ridge, strict=True)):
@@ -278,7 +300,8 @@ class Simulator(Problem):
     @property
     def pilot_points(self) -> int:
         """Number of points of a full pilot, which simulates a noisy problem twice per point."""
-        return self.pilot // (2 if self.noisy else 1)
+        points = self.pilot // (2 if self.noisy else 1)
+        return points if self.inputs is None else min(points, len(self.space.configurations))
 
     @property
     def cut_short(self) -> bool:
@@ -292,8 +315,9 @@ class Simulator(Problem):
         return 1 + 2 * self.pilot_points, 1 + repeats * always, repeats * (not always)
 
     def note(self) -> str:
-        known = self.known
-        parts = [f"g in units of {', '.join(f'{v:.4g}' for v in known.divisor[1:])}"] * (self.scaled and self.m > 0)
+        known, n = self.known, 0 if self.inputs is None else len(self.space.configurations)
+        parts = [f"{n:,} of the configurations of its inputs are played"] * (n > 0 and not self.space.complete)
+        parts += [f"g in units of {', '.join(f'{v:.4g}' for v in known.divisor[1:])}"] * (self.scaled and self.m > 0)
         if self.target is not None:
             parts.append(f"regret is against the target {self.target:g}, simple regret 0 once it is reached")
         elif self.best_known is not None:
@@ -314,6 +338,7 @@ class Simulator(Problem):
     def offers(self) -> frozenset[Ability]:
         lacking = {"a known optimum"} if self.best_known is None else set()
         late = self.delay is not None or self.failure.then == "skip"
+        lacking.add("a safe seed set")
         return super().offers() - lacking - ({"feedback at once"} if late else set())
 
     @cached_property
@@ -321,9 +346,41 @@ class Simulator(Problem):
         low, high = (np.array(side, dtype=np.float64) for side in (self.low, self.high))
         return Box(low, high, self.kernel, self.lengthscale, self.candidates)
 
+    @cached_property
+    def space(self) -> InputSpace:
+        """The configurations of typed inputs."""
+        return InputSpace.of(self.inputs, self.configurations)
+
+    @cached_property
+    def actions(self) -> Finite | Box:
+        if self.inputs is None:
+            return self.box
+        made = Finite.at(self.space.points, stationary(self.kernel, self.lengthscale), self.kernel)
+        made.space = self.space
+        return made
+
+    def describe_inputs(self) -> Inputs | None:
+        return super().describe_inputs() if self.inputs is None else self.space.columns()
+
     @property
-    def actions(self) -> Box:
-        return self.box
+    def _best_point(self) -> Array:
+        """`best_known` as a point, (d,), or as (1,) its index."""
+        if self.inputs is None:
+            return np.array(self.best_known, dtype=np.float64)
+        return np.array([self.space.find(self.best_known, "best_known")], dtype=np.float64)
+
+    def _shown(self, x: Array) -> Any:
+        """A point as users write it: coordinates, or input values by name."""
+        return x.tolist() if self.inputs is None else dict(self.space.configurations[int(x[0])])
+
+    def _pilot_design(self) -> tuple[Array, Array]:
+        """Points of a full pilot, (n, d) or their indices (n, 1), and their coordinates for the kernel."""
+        if self.inputs is None:
+            unit = sobol(self.box.d, self.pilot_points)
+            return self.box.scale(unit), unit
+        points = self.space.points
+        some = nearest(points, sobol(points.shape[1], self.pilot_points))
+        return some[:, None].astype(np.float64), points[some]
 
     @property
     def constraints(self) -> int:
@@ -336,11 +393,11 @@ class Simulator(Problem):
     def draw(self, generators: Sequence[np.random.Generator]) -> Drawn:
         count = max(1, self.repeats) if self.noisy else 1
         scenarios = [gen.bit_generator.seed_seq.spawn(count) for gen in generators]  # type: ignore[attr-defined]
-        point = None if self.best_known is None else np.array(self.best_known, dtype=np.float64)
+        point = None if self.best_known is None else self._best_point
         target = None if self.target is None else float((self.target - self.known.shift[0]) / self.known.divisor[0])
         observed = self.noisy and (not self.repeats or self.measure == "end")
-        again = observed and self.repeats > 0
-        return Simulated(self.runs, self.known, scenarios, observed, point, target, self.noisy, again)
+        again, finite = observed and self.repeats > 0, self.inputs is not None
+        return Simulated(self.runs, self.known, scenarios, observed, point, target, self.noisy, again, finite)
 
     def feedback(self, instances: Drawn, streams: Streams) -> Channel:
         assert isinstance(instances, Simulated)

@@ -1,0 +1,190 @@
+"""Typed inputs: floats, whole numbers and categories, as a finite set of configurations under a kernel.
+
+A whole number has one coordinate, at its value; a category has one coordinate per choice, so that any two choices are
+equally far apart. A model on these coordinates is one whose kernel rounds and encodes inside
+(Garrido-Merchán & Hernández-Lobato 2020), and no configuration stands for another.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from cbobench.errors import Misuse, show, unknown
+from cbobench.gp.box import sobol
+from cbobench.gp.kernels import Array
+
+KINDS = ("float", "int", "choice")
+DIGITS = 6  # significant digits of a float, so that a configuration can be printed and typed
+Configuration = dict[str, Any]
+
+
+@dataclass(frozen=True)
+class InputType:
+    """One input.
+
+    Attributes:
+        name: what the user calls it.
+        kind: "float", "int" or "choice".
+        low, high: its range; 0 and the number of choices less one.
+        log: whether it is scaled by its logarithm.
+        choices: of a category.
+    """
+
+    name: str
+    kind: str
+    low: float
+    high: float
+    log: bool = False
+    choices: tuple[Any, ...] = ()
+
+    @classmethod
+    def of(cls, name: str, given: Any) -> InputType:
+        """Read {"int": [32, 512], "log": True}, {"float": [1e-4, 0.1]} or {"choice": ["relu", "tanh"]}.
+
+        Raises:
+            Misuse: anything else.
+        """
+        where = f"inputs: {show(name)}"
+        if not isinstance(given, Mapping) or len({*given} & {*KINDS}) != 1:
+            allowed = "{float: [low, high]}, {int: [low, high]} or {choice: [values]}"
+            raise Misuse(f"{where} is {show(given)}; allowed: {allowed}, with log: true if it is scaled so")
+        for key in given:
+            if key not in (*KINDS, "log"):
+                raise unknown("key", key, (*KINDS, "log"), where=f"{where}: ")
+        kind = next(key for key in KINDS if key in given)
+        values, log = given[kind], given.get("log", False)
+        if not isinstance(values, list | tuple):
+            raise Misuse(f"{where}: {kind} is {show(values)}; it must be a list")
+        if kind == "choice":
+            if len(values) < 2 or len({repr(value) for value in values}) < len(values) or log:
+                raise Misuse(f"{where}: choice is {show(list(values))}; give two or more different values, without log")
+            return cls(name, kind, 0, len(values) - 1, False, tuple(values))
+        numbers = all(isinstance(v, int | float) and not isinstance(v, bool) and math.isfinite(v) for v in values)
+        if len(values) != 2 or not numbers or not values[0] < values[1]:
+            raise Misuse(f"{where}: {kind} is {show(list(values))}; give [low, high], low below high")
+        if kind == "int" and any(v != int(v) for v in values):
+            raise Misuse(f"{where}: int is {show(list(values))}; the ends must be whole numbers")
+        if log and values[0] <= 0:
+            raise Misuse(f"{where}: log of {values[0]:g} does not exist; begin above 0, or leave log out")
+        return cls(name, kind, values[0], values[1], bool(log))
+
+    @property
+    def count(self) -> int | None:
+        """Number of values; None of a float."""
+        return None if self.kind == "float" else int(self.high - self.low) + 1
+
+    def values(self) -> list[Any]:
+        """All values of a whole number or a category."""
+        return list(self.choices) if self.kind == "choice" else list(range(int(self.low), int(self.high) + 1))
+
+    def at(self, unit: Array) -> list[Any]:
+        """Values at coordinates in [0, 1), (n,): equally many of each whole number or choice, unless it is log."""
+        if self.kind == "float":
+            return [float(f"{value:.{DIGITS}g}") for value in self._stretch(unit, self.low, self.high)]
+        wide = self._stretch(unit, self.low - 0.5, self.high + 0.5)
+        index = np.clip(np.round(wide), self.low, self.high).astype(int).tolist()
+        return [self.choices[i] for i in index] if self.kind == "choice" else index
+
+    def _stretch(self, unit: Array, low: float, high: float) -> Array:
+        if self.log:
+            return np.asarray(np.exp(math.log(low) + unit * (math.log(high) - math.log(low))))
+        return low + unit * (high - low)
+
+    def encode(self, values: Sequence[Any]) -> Array:
+        """Coordinates of values: (n, 1) in [0, 1], or (n, choices) at a distance of 1 from one another."""
+        if self.kind == "choice":
+            which = [self.choices.index(value) for value in values]
+            return np.asarray(np.eye(len(self.choices))[which] * np.sqrt(0.5))
+        x = np.array(values, dtype=np.float64)[:, None]
+        if self.log:
+            return np.asarray((np.log(x) - math.log(self.low)) / (math.log(self.high) - math.log(self.low)))
+        return (x - self.low) / (self.high - self.low)
+
+
+@dataclass(frozen=True)
+class InputSpace:
+    """Configurations of typed inputs.
+
+    Attributes:
+        types: in the user's order.
+        configurations: all of them, or some if there are too many.
+        points: their coordinates, (n, d).
+    """
+
+    types: tuple[InputType, ...]
+    configurations: tuple[Configuration, ...]
+    points: Array
+
+    @classmethod
+    def of(cls, given: Any, most: int) -> InputSpace:
+        """Read a class's `inputs`; at most `most` configurations.
+
+        All of them if no input is a float and they are not more; else those at the first points of a Sobol sequence.
+
+        Raises:
+            Misuse: `InputType.of`; no inputs.
+        """
+        if not isinstance(given, Mapping) or not given or not all(isinstance(name, str) and name for name in given):
+            raise Misuse(
+                f"inputs is {show(given)}; give a mapping of names to types, {{'width': {{'int': [32, 512]}}}}"
+            )
+        types = tuple(InputType.of(name, one) for name, one in given.items())
+        counts = [one.count for one in types]
+        total = math.prod(count or most + 1 for count in counts)
+        if total <= most:
+            every = list(itertools.product(*(one.values() for one in types)))
+        else:
+            unit = sobol(len(types), most)
+            columns = [one.at(unit[:, i]) for i, one in enumerate(types)]
+            every = list(dict.fromkeys(zip(*columns, strict=True)))
+        columns = [list(column) for column in zip(*every, strict=True)]
+        points = np.concatenate([one.encode(column) for one, column in zip(types, columns, strict=True)], axis=1)
+        names = [one.name for one in types]
+        return cls(types, tuple(dict(zip(names, values, strict=True)) for values in every), points)
+
+    @property
+    def complete(self) -> bool:
+        """Whether every configuration is one of them."""
+        return math.prod(one.count or len(self.configurations) + 1 for one in self.types) == len(self.configurations)
+
+    def columns(self) -> dict[str, list[Any]]:
+        """Values of every input at all configurations."""
+        return {one.name: [each[one.name] for each in self.configurations] for one in self.types}
+
+    def find(self, given: Any, what: str) -> int:
+        """Return the index of a configuration.
+
+        Raises:
+            Misuse: it is none of them; the nearest is named.
+        """
+        names = [one.name for one in self.types]
+        if not isinstance(given, Mapping) or {*given} != {*names}:
+            raise Misuse(f"{what} is {show(given)}; it must give {', '.join(names)}")
+        for one in self.types:
+            value = given[one.name]
+            inside = value in one.choices if one.choices else isinstance(value, int | float)
+            if not inside or (not one.choices and not one.low <= value <= one.high):
+                allowed = ", ".join(map(str, one.choices)) or f"{one.low:g} to {one.high:g}"
+                raise Misuse(f"{what}: {one.name} is {show(value)}; allowed: {allowed}")
+        if (mine := dict(given)) in self.configurations:
+            return self.configurations.index({name: mine[name] for name in names})
+        near = self.configurations[self.nearest(mine)]
+        raise Misuse(f"{what} is none of the {len(self.configurations):,} configurations played; the nearest is {near}")
+
+    def nearest(self, configuration: Mapping[str, Any]) -> int:
+        """Return the index of the nearest configuration, in the kernel's coordinates."""
+        x = np.concatenate([one.encode([configuration[one.name]]) for one in self.types], axis=1)
+        return self._index(x)
+
+    def at(self, x: Array) -> Configuration:
+        """Return the configuration at coordinates (d,)."""
+        return self.configurations[self._index(x)]
+
+    def _index(self, x: Array) -> int:
+        return int(((self.points - x) ** 2).sum(axis=1).argmin())

@@ -1,0 +1,245 @@
+"""Typed inputs: whole numbers, floats and categories become configurations that every method for finite sets plays."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import pytest
+
+import cbobench
+from cbobench.algorithms.asktell import Given
+from cbobench.algorithms.base import Setting
+from cbobench.errors import Misuse
+from cbobench.params import build
+from cbobench.play.play import Play
+from cbobench.problems.data import DataFolder
+from cbobench.problems.inputs import InputSpace, InputType
+from cbobench.problems.simulator import Simulator
+from cbobench.rng import Streams
+from tests.helpers import actions, make, play
+
+TYPES = {
+    "width": {"int": [32, 512], "log": True},
+    "depth": {"int": [2, 6]},
+    "act": {"choice": ["relu", "tanh", None]},
+    "rate": {"float": [1e-4, 1e-1], "log": True},
+}
+SEEN = []
+
+
+@dataclass(kw_only=True)
+class Net(Simulator):
+    """A bowl in depth with a bonus for one category, a constraint on width; noise-free."""
+
+    source = "a test"
+    about = "typed inputs"
+    inputs = {"width": {"int": [1, 9]}, "depth": {"int": [2, 6]}, "act": {"choice": ["relu", "tanh"]}}  # noqa: RUF012
+    noisy = False
+
+    def simulate(self, x, gen):
+        SEEN.append(x)
+        f = -((x["depth"] - 4) ** 2) + 0.3 * x["width"] + (2 if x["act"] == "tanh" else 0)
+        return [f, x["width"] * x["depth"] / 20 - 1]
+
+
+def brute_force(cls=Net):
+    space = InputSpace.of(cls.inputs, 10_000)
+    values = {tuple(c.values()): cls.simulate(None, c, None) for c in space.configurations}
+    return max((f, c) for c, (f, g) in values.items() if g <= 0)
+
+
+def prepared(cls=Net, **settings):
+    made = build(cls, settings)
+    made.prepare(DataFolder())
+    return made
+
+
+# Types ----------------------------------------------------------------------------------------------------------------
+
+
+def test_whole_numbers_and_choices_come_equally_often():
+    unit = (np.arange(3000) + 0.5) / 3000
+    for name, count in (("depth", 5), ("act", 3)):
+        values = InputType.of(name, TYPES[name]).at(unit)
+        found = [values.count(value) for value in dict.fromkeys(values)]
+        assert len(found) == count
+        assert max(found) - min(found) <= 2
+    wide = InputType.of("width", TYPES["width"]).at(unit)
+    assert {type(value) for value in wide} == {int}
+    assert (min(wide), max(wide)) == (32, 512)
+    assert np.mean(np.array(wide) < 128) == pytest.approx(0.5, abs=0.01), "as many below the geometric mean"
+
+
+def test_distances_are_those_of_the_kernel_that_rounds_and_encodes():
+    space = InputSpace.of(TYPES, 500)
+    x = space.points
+    assert x.shape == (len(space.configurations), 1 + 1 + 3 + 1)
+    a, b = (InputType.of("act", TYPES["act"]).encode([value]) for value in ("relu", "tanh"))
+    assert np.linalg.norm(a - b) == pytest.approx(1)
+    first, last = space.configurations[0], space.configurations[-1]
+    for one, column in ((first, x[0]), (last, x[-1])):
+        assert column[0] == pytest.approx(np.log(one["width"] / 32) / np.log(16))
+        assert column[1] == pytest.approx((one["depth"] - 2) / 4)
+        assert column[-1] == pytest.approx(np.log(one["rate"] / 1e-4) / np.log(1000))
+
+
+def test_all_configurations_are_played_where_they_are_few():
+    few = {name: TYPES[name] for name in ("depth", "act")}
+    space = InputSpace.of(few, 15)
+    assert space.complete
+    assert len(space.configurations) == 15
+    some = InputSpace.of(few, 14)
+    assert not some.complete
+    assert len({tuple(c.values()) for c in some.configurations}) == len(some.configurations) <= 14
+    assert not InputSpace.of(TYPES, 64).complete
+
+
+def test_a_configuration_is_found_and_the_nearest_is_named():
+    space = InputSpace.of(TYPES, 200)
+    for i in (0, 7, 199):
+        assert space.find(dict(space.configurations[i]), "best_known") == i
+        assert space.at(space.points[i]) == space.configurations[i]
+    with pytest.raises(Misuse, match=r"best_known is none of the 200 configurations played; the nearest is \{'width'"):
+        space.find({"width": 100, "depth": 3, "act": "relu", "rate": 0.01}, "best_known")
+    with pytest.raises(Misuse, match="best_known: act is 'gelu'; allowed: relu, tanh, None"):
+        space.find({"width": 100, "depth": 3, "act": "gelu", "rate": 0.01}, "best_known")
+    with pytest.raises(Misuse, match="must give width, depth, act, rate"):
+        space.find({"width": 100}, "best_known")
+
+
+WRONG = {
+    "nothing": ({}, r"inputs is \{\}; give a mapping of names to types"),
+    "no kind": ({"a": {"integer": [1, 2]}}, r"inputs: 'a' is .*; allowed: \{float: \[low, high\]\}"),
+    "key": ({"a": {"int": [1, 2], "logs": True}}, "unknown key 'logs'.*did you mean 'log'"),
+    "log from 0": ({"a": {"int": [0, 9], "log": True}}, "inputs: 'a': log of 0 does not exist; begin above 0"),
+    "ends": ({"a": {"float": [2, 1]}}, r"float is \[2, 1\]; give \[low, high\], low below high"),
+    "halves": ({"a": {"int": [1.5, 4]}}, "the ends must be whole numbers"),
+    "one choice": ({"a": {"choice": ["x"]}}, "give two or more different values"),
+    "twice": ({"a": {"choice": ["x", "x"]}}, "give two or more different values"),
+    "no list": ({"a": {"int": 3}}, "int is 3; it must be a list"),
+}
+
+
+@pytest.mark.parametrize("case", WRONG)
+def test_wrong_types_are_one_line(case):
+    given, message = WRONG[case]
+    with pytest.raises(Misuse, match=message) as caught:
+        build(type("Net", (Net,), {"inputs": given, "__module__": "mine"}), {})
+    assert "\n" not in str(caught.value)
+
+
+def test_inputs_and_corners_exclude_each_other():
+    with pytest.raises(Misuse, match="Net has inputs and corners; say one of them"):
+        build(type("Net", (Net,), {"low": (0.0,), "high": (1.0,), "__module__": "mine"}), {})
+
+
+# Plays ----------------------------------------------------------------------------------------------------------------
+
+
+def test_simulators_get_names_and_values():
+    SEEN.clear()
+    task = prepared()
+    _, chunks = play(task, make("random"), seeds=2, horizon=20)
+    assert all(x.keys() == {"width", "depth", "act"} for x in SEEN)
+    assert {type(x["width"]) for x in SEEN} == {int}
+    chosen = actions(chunks)
+    for t, s in np.ndindex(chosen.shape):
+        f, _ = Net.simulate(None, task.space.configurations[chosen[t, s]], None)
+        assert chunks[0].observed_f[t, s] == pytest.approx(f)
+
+
+@pytest.mark.parametrize("name", ["cei", "ckb-ucb", "random", "optuna-tpe"])
+def test_blocks_change_no_bit(name):
+    if name == "optuna-tpe":
+        pytest.importorskip("optuna")
+    task = prepared(pilot=16)
+    _, chunks = play(task, make(name), seeds=3, horizon=15)
+    _, one = play(task, make(name), seeds=[2], horizon=15)
+    np.testing.assert_array_equal(actions(chunks)[:, 2:], actions(one))
+    np.testing.assert_array_equal(
+        chunks[0].metrics.values["simple_value"][:, 2:], one[0].metrics.values["simple_value"]
+    )
+
+
+def test_cei_finds_the_best_of_all_soon_after_a_design():
+    task = prepared()
+    cells = Play(task, "net", make("cei"), "cei", range(4), 20, (), {"sobol": 8})
+    list(cells)
+    np.testing.assert_allclose(cells.metrics.final["simple_value"], brute_force()[0])
+
+
+def test_regret_against_a_configuration():
+    _, configuration = brute_force()
+    known = type("Net", (Net,), {"best_known": dict(zip(Net.inputs, configuration, strict=True)), "__module__": "mine"})
+    task = prepared(known)
+    cells, _ = play(task, make("oracle"), seeds=2, horizon=3)
+    np.testing.assert_allclose(cells.metrics.final["regret"], 0, atol=1e-12)
+    assert "a safe seed set" not in task.offers()
+
+
+def test_optuna_gets_the_types():
+    optuna = pytest.importorskip("optuna", reason="pip install 'cbobench[optuna]'")
+    task = prepared()
+    run = make("optuna-tpe", startup=5)
+    drawn = task.draw([np.random.default_rng(0)])
+    run.start(Setting.of(task, drawn, 30, Streams([("a", 0)])))
+    one = run.runs[0]
+    study = optuna.create_study(
+        direction="maximize", sampler=optuna.samplers.TPESampler(n_startup_trials=5, seed=Given(one.setting).seed)
+    )
+
+    def objective(trial):
+        x = {
+            "width": trial.suggest_int("width", 1, 9), "depth": trial.suggest_int("depth", 2, 6),
+            "act": trial.suggest_categorical("act", ["relu", "tanh"]),
+        }  # fmt: skip
+        f, g = Net.simulate(None, x, None)
+        trial.set_constraint("g0", float(g))
+        return f
+
+    study.optimize(objective, n_trials=25)
+    for t, trial in enumerate(study.trials, 1):
+        index = one.ask_one(t)
+        assert task.space.configurations[index] == trial.params
+        f, g = Net.simulate(None, trial.params, None)
+        one.tell_one(t, index, f, np.array([g]))
+
+
+def test_the_winner_is_told_with_its_types(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    suite = {
+        "suite": "nets", "horizon": 45, "seeds": 2, "problems": [{"tests.problems.test_inputs:Net": {"label": "net"}}],
+        "algorithms": ["cei", "random"],
+    }  # fmt: skip
+    done = cbobench.run(suite, out=tmp_path / "run", cpus=0)
+    best, (width, depth, act) = brute_force()
+    assert f"best: width {width}, depth {depth}, act {act}: f = {best:.3f}" in str(cbobench.compare(done))
+    frame = cbobench.load_rounds(done)
+    assert set(frame["act"]) == {"relu", "tanh"}
+    assert frame["width"].between(1, 9).all()
+
+
+def test_a_forest_of_scikit_learn_is_counted_as_it_is():
+    sklearn = pytest.importorskip("sklearn.ensemble", reason="pip install 'cbobench[sklearn]'")
+    from cbobench.problems import forest
+
+    task = build(forest.Forest, {"megabytes": 2.0, "visits": 30.0})
+    x = {"trees": 5, "depth": 3, "features": 0.1, "criterion": "gini"}
+    f, size, visits = task.simulate(x, np.random.default_rng(1))
+    assert task.simulate(x, np.random.default_rng(1)) == [f, size, visits]
+    gen = np.random.default_rng(1)
+    images, digits = forest._digits()
+    fold = gen.permutation(len(images)) % 3
+    right, nodes, depth = [], [], []
+    for k in range(3):
+        made = sklearn.RandomForestClassifier(
+            5, max_depth=3, max_features=0.1, random_state=int(gen.integers(2**31))
+        ).fit(images[fold != k], digits[fold != k])
+        right.append(made.score(images[fold == k], digits[fold == k]) * (fold == k).sum())
+        nodes.append(sum(tree.tree_.node_count for tree in made.estimators_))
+        at = [tree.decision_path(images[fold == k]).sum(axis=1).mean() for tree in made.estimators_]
+        depth.append(sum(at))
+    assert f == pytest.approx(sum(right) / len(images))
+    assert (size + 1) * 2.0 == pytest.approx(np.mean(nodes) * 144 / 1e6)
+    assert (visits + 1) * 30.0 == pytest.approx(np.mean(depth))
