@@ -280,6 +280,11 @@ class Panel(OverRounds):
                     axis.plot(t[at], [y] * len(at), color=look.colour, marker=caret, linestyle="none", **place)
         if not self.log and len(frame) and not np.isnan(self.range(frame)[0]):
             axis.dataLim.intervaly = self.range(frame)
+        if "y" in self.log:  # Matplotlib before 3.11 leaves more room below bars
+            values = frame[[self.statistic, "low", "high"]].to_numpy(np.float64)
+            values = values[values > 0]
+            if len(values):
+                axis.dataLim.intervaly = values.min(), values.max()
         axis.set(xlabel="Round t", ylabel=f"{METRICS[self.metric].label_of(self.average)}, {self.statistic}")
 
     def seen(self, seeds: str, counts: Collection[int]) -> str:
