@@ -18,6 +18,7 @@ from cbobench.words import count_noun
 HERE = Path(__file__).parent
 PAGE, README = HERE / "literature.md", HERE.parent / "README.md"
 INTERVAL = 6  # seeds from which order statistics hold a median with 95 %
+TOP = 8  # methods in README
 SLOWER = 10  # an opponent should take so many times as long per round; where it does not, the page names the problem
 Findings = dict[str, Any]
 
@@ -95,8 +96,8 @@ def costs(found: Findings) -> dict[str, float]:
     return result
 
 
-def overall(found: Findings) -> str:
-    """Mean ranks and costs of all methods, the best first."""
+def overall(found: Findings, most: int | None = None) -> str:
+    """Mean ranks and costs of the `most` best methods, or of all, the best first."""
     rank, whole = ({row["algorithm"]: row for row in found[key]} for key in ("ranks", "whole"))
     spent, body = costs(found), []
     played = list(dict.fromkeys(row["algorithm"] for row in found["table"] if row["n"]))
@@ -106,18 +107,20 @@ def overall(found: Findings) -> str:
             [f"`{mine[0]['algorithm_label']}`", standing(rank.get(algorithm)), standing(whole.get(algorithm)),
              count(mine), format_number(spent[algorithm]) if algorithm in spent else "–"]
         )  # fmt: skip
-    text = lines(["method", "mean rank", "of whole runs", "runs", "ms per round"], body)
+    text = lines(["method", "mean rank", "of whole runs", "runs", "ms per round"], body[:most])
+    if len(body) > (most or len(body)):
+        text += f"\nThe best {most} of {len(body)} methods; [all of them](docs/literature.md).\n"
     for column, some, whom in (
-        ("Mean rank", rank, "with a run on each problem"),
-        ("Of whole runs", whole, "with all runs"),
+        ("Mean rank", rank, "have a run on each problem"),
+        ("Of whole runs", whole, "have all runs"),
     ):
         if some:
             one = next(iter(some.values()))
             apart = format_number(value(one["critical_difference"]))
             text += (
-                f"\n*{column}*: of the {len(some)} methods {whom}, by the median simple regret, 1 is best, over "
-                f"{count_noun(one['blocks'], 'problem')}; \\* within the critical difference of the best ({apart}, "
-                "Nemenyi, 5 %): of so few problems no more can be told.\n"
+                f"\n*{column}* (1 = best): by the median simple regret over {count_noun(one['blocks'], 'problem')}, "
+                f"among the {len(some)} methods that {whom}. \\* Not significantly different from the best (critical "
+                f"difference {apart}, Nemenyi, 5 %); so few problems cannot tell more.\n"
             )
     text += (
         f"\nAll of it: {format_number(found['hours'])} hours of one core, of which "
@@ -226,7 +229,7 @@ def in_readme(found: Findings, text: str) -> str:
     Raises:
         Misuse: there is no place for it.
     """
-    section = f"<!-- literature -->\n{overall(found)}<!-- end -->"
+    section = f"<!-- literature -->\n{overall(found, TOP)}<!-- end -->"
     new, times = re.subn(r"<!-- literature -->\n.*?<!-- end -->", lambda _: section, text, flags=re.S)
     if times != 1:
         raise Misuse(f"README.md has {times} tables between <!-- literature --> and <!-- end -->; allowed: one")

@@ -247,10 +247,11 @@ class Simulator(Problem):
 
     def _pilot(self, say: Callable[[str], None]) -> Known:
         points, unit = self._pilot_design()
-        self.clock = 0.0
+        self.clock, began = 0.0, monotonic()
         again, _ = self._attempt(points[:1], [self._generator("pilot 0", 0)], again=True)
         seconds, self.clock = self.clock, 0.0
-        if 2 * len(points) * seconds > LONG_PILOT and LATEST.get() == np.inf:
+        kept = monotonic() - began < seconds / 2
+        if 2 * len(points) * seconds > LONG_PILOT and LATEST.get() == np.inf and not kept:
             wait = duration(2 * len(points) * seconds)
             say(f"{type(self).__name__}: a pilot of {2 * len(points)} simulations, about {wait}")
         if (left := LATEST.get() - monotonic()) < 2 * len(points) * seconds:
