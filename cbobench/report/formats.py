@@ -380,7 +380,7 @@ def _render_latex(table: TextTable) -> str:
     marked = any(isinstance(cell, Marked) for row in table.rows for cell in row)
     first, *more = (table.note.replace("* ", "bold: ") if marked else table.note).splitlines() or [""]
     caption = ". ".join(shown(part) for part in (table.title.replace("\n", " "), first[:1].upper() + first[1:]) if part)
-    named = re.sub(r", (T|n) = [\d/,]*\d", "", table.title).lower()
+    named = re.sub(r", (T|n) = [\d/,]*\d( \(.*?\))?", "", table.title).lower()
     label = re.sub(r"[^a-z0-9]+", "-", named).strip("-") or "results"
     align = "".join("l" if i < table.left else "r" for i in range(len(table.columns)))
     return "\n".join(

@@ -1,16 +1,16 @@
 """How figures look: three sizes, and one colour, dash and marker per algorithm in every figure of every run.
 
 An algorithm's look is fixed by its registered name. The methods of the papers' figures, which are seen together, have
-looks that were chosen for it; every other name, a user's own too, is given one by a hash of the name, which no other
-name changes. Variants of one algorithm share its hue and differ in lightness, dash and marker; those of a sweep over
-a number go from light to dark in its order.
+looks that were chosen for it; every other name, a user's own too, is given one by a hash of the name. No two of up to
+nine algorithms of a run share a colour: of two that would, one takes a free colour. Variants of one algorithm share its
+hue and differ in lightness, dash and marker; those of a sweep over a number go from light to dark in its order.
 """
 
 from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from cbobench.errors import unknown
@@ -172,12 +172,16 @@ def mix_colour(colour: str, share: float, towards: float | None = None) -> str:
 
 
 def looks(record: Manifest) -> Mapping[str, Look]:
-    """The look of every algorithm of a run by title; a name of one's own gives way where two would look alike."""
+    """The look of every algorithm of a run by title; a name that no figure of the papers has gives way first."""
     variants = record.variants("algorithms")
     names = sorted({variant.name for variant in variants.values()}, key=lambda name: (":" in name, name))
     own: dict[str, Look] = {}
     for name in [*(n for n in names if n in PUBLISHED), *(n for n in names if n not in PUBLISHED)]:
         own[name] = look_of(name, {(look.colour, look.marker) for look in own.values()})
+        free = [colour for colour in PALETTE.values() if colour not in {look.colour for look in own.values()}]
+        shared = sum(look.colour == own[name].colour for look in own.values()) > 1
+        if free and shared and len(names) <= len(PALETTE):
+            own[name] = replace(own[name], colour=free[hashlib.sha256(name.encode()).digest()[0] % len(free)])
     result: dict[str, Look] = {}
     used: set[Look] = set()
     for name in names:

@@ -31,8 +31,9 @@ class Made(Protocol):
 
 
 def _at_hand(name: str) -> bool:
-    """Return whether a class can be examined without importing the user's code."""
-    return ":" not in name or name.partition(":")[0] in sys.modules
+    """Return whether a class can be examined without importing the user's code; our own modules are none of it."""
+    module = name.partition(":")[0]
+    return ":" not in name or module in sys.modules or module.split(".")[0] == __name__.split(".")[0]
 
 
 def registered_names() -> set[str]:

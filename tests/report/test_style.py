@@ -101,6 +101,18 @@ def test_in_one_run_nothing_looks_alike_and_own_algorithms_give_way():
     assert len(many) == 120, "more than there are combinations"
 
 
+def test_few_algorithms_of_a_run_share_no_colour():
+    names = ALGORITHMS.names()
+    for pair in itertools.combinations(names, 2):
+        one, other = (look.colour for look in looks(Record(*pair)).values())
+        assert one != other, pair
+    for i in range(0, len(names), 9):
+        found = looks(Record(*names[i : i + 9]))
+        assert len({look.colour for look in found.values()}) == len(found)
+    paper = ("ckb-ucb", "ckb-ts", "ckb-rand", "stageopt", "sgp-ucb")
+    assert [*looks(Record(*paper)).values()] == [look_of(name) for name in paper]
+
+
 def test_variants_share_the_hue(write_suite):
     suite = "suite: s\nhorizon: 5\nseeds: 1\nproblems: [rkhs-1d]\nalgorithms:\n"
     suite += "  - ckb-rand: {beta_scale: {sweep: [0.1, 0.2, 0.4, 0.8, 1.0]}}\n  - ckb-ucb\n"

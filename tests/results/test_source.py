@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -19,7 +20,7 @@ from cbobench.algorithms import ALGORITHMS
 from cbobench.errors import Misuse
 from cbobench.play.play import Play
 from cbobench.problems import PROBLEMS
-from cbobench.results import source
+from cbobench.results import source, staleness
 
 PACKAGE = Path(cbobench.__file__).parent
 
@@ -380,6 +381,13 @@ def test_code_that_is_not_at_hand_is_said(project, write_suite, tmp_path, comman
     assert "0 stale" in out
     assert "2 cells could not be checked for staleness: mine:Mine cannot be imported (from" in out
     assert "2/2 (2 unchecked)" in command("compare", tmp_path / "m").stdout
+    latex = command("compare", tmp_path / "m", "--format", "latex").stdout
+    assert re.search(r"\\label\{tab:[a-z-]*\}", latex), "without counts"
+
+
+def test_our_own_modules_are_at_hand_by_their_import_paths():
+    assert staleness._at_hand("cbobench.problems.forest:Forest")
+    assert not staleness._at_hand("cbobench_of_others.forest:Forest")
 
 
 def test_another_numpy_is_a_mark_of_its_own(small_suite, tmp_path, command, monkeypatch):
