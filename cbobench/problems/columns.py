@@ -189,7 +189,12 @@ def _text(value: object) -> str:
 def categories(column: pd.Series) -> Array:
     """1/√2 in the place of the row's category and 0 elsewhere, (rows, categories): distances are 0 and 1."""
     levels, which = np.unique(column.astype(str).to_numpy(dtype=str), return_inverse=True)
-    return np.asarray(np.eye(len(levels))[which] * np.sqrt(0.5))
+    return encode_categories(which, len(levels))
+
+
+def encode_categories(which: Any, count: int) -> Array:
+    """1/√2 in the place of each row's category, an index below `count`, and 0 elsewhere: (rows, count)."""
+    return np.asarray(np.eye(count)[which] * np.sqrt(0.5))
 
 
 def amount(frame: pd.DataFrame, name: str, where: str, log: bool, stated: bool) -> Array:

@@ -18,6 +18,7 @@ import numpy as np
 from cbobench.errors import Misuse, show, unknown
 from cbobench.gp.box import sobol
 from cbobench.gp.kernels import Array
+from cbobench.problems.columns import encode_categories
 
 KINDS = ("float", "int", "choice")
 DIGITS = 6  # significant digits of a float, so that a configuration can be printed and typed
@@ -99,8 +100,7 @@ class InputType:
     def encode(self, values: Sequence[Any]) -> Array:
         """Coordinates of values: (n, 1) in [0, 1], or (n, choices) at a distance of 1 from one another."""
         if self.kind == "choice":
-            which = [self.choices.index(value) for value in values]
-            return np.asarray(np.eye(len(self.choices))[which] * np.sqrt(0.5))
+            return encode_categories([self.choices.index(value) for value in values], len(self.choices))
         x = np.array(values, dtype=np.float64)[:, None]
         if self.log:
             return np.asarray((np.log(x) - math.log(self.low)) / (math.log(self.high) - math.log(self.low)))

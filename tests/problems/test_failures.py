@@ -13,9 +13,9 @@ from cbobench.errors import CellFailure, Misuse
 from cbobench.params import build
 from cbobench.problems.data import DataFolder
 from cbobench.problems.failures import FailureRule
-from cbobench.problems.simulator import Simulator
 from cbobench.problems.table import UserTable
 from tests.helpers import actions, make, play
+from tests.problems.test_simulator import Noisy, truth
 
 FLAKY = '''
 from dataclasses import dataclass
@@ -38,12 +38,10 @@ class Flaky(Simulator):
 
 
 @dataclass(kw_only=True)
-class Flaky(Simulator):
+class Flaky(Noisy):
     """f = 10 - |x - (1, 2)|², g = x_1 + x_2 - 2.5; a tenth of the runs fails, half of them by raising."""
 
-    source = "a test"
     about = "a bowl that fails"
-    low, high = (0.0, 0.0), (2.0, 4.0)
     share = 0.1
 
     def simulate(self, x, gen):
@@ -65,10 +63,6 @@ def prepared(cls=Flaky, share=0.1, **settings):
     made = build(type("Flaky", (cls,), {"__module__": "mine", "share": share}), settings)
     made.prepare(DataFolder())
     return made
-
-
-def truth(x):
-    return 10 - ((x - np.array([1, 2])) ** 2).sum(axis=-1), x.sum(axis=-1) - 2.5
 
 
 def find_failed(task, chunk):
