@@ -47,7 +47,7 @@ def facts(run: Run) -> list[tuple[str, str]]:
         ("Played with", "; ".join(dict.fromkeys(cells["libraries"].dropna()))),
     ]  # fmt: skip
     if failures := describe_failures(found):
-        result.append(("Failures", failures.partition(": ")[2]))
+        result.append(("Failures", failures))
     if mixed := rounding_note(find_cpus(found)):
         result.append(("Note", mixed))
     return [(name, value) for name, value in result if value]

@@ -192,8 +192,8 @@ class Simulated(Drawn):
         if not self.again:
             return None
         found = np.full(self.norm.shape, np.nan)
-        wanted = [(s, x) for s, x in enumerate(place(actions, self.finite)) if (x >= 0).all() or not self.finite]
-        wanted = [(s, x) for s, x in wanted if np.isfinite(x).all()]
+        given = np.asarray(actions >= 0 if self.finite else np.isfinite(actions).all(axis=1))
+        wanted = [(s, x) for s, x in enumerate(place(actions, self.finite)) if given[s]]
         for (s, _), value in zip(wanted, self._simulate(wanted), strict=True):
             found[s] = np.concatenate([value[:1], self.settle(value[1:])])
         return found

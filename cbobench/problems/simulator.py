@@ -178,14 +178,20 @@ class Simulator(Problem):
         reason = next((result.reason for result in results if result.reason), "")
         return np.array([result.values for result in results]), reason
 
+    @cached_property
+    def _own_parameters(self) -> list[tuple[str, Any]]:
+        """Parameters that the class adds to those of every simulator."""
+        return sorted((f.name, getattr(self, f.name)) for f in fields(self) if f.init and f.name not in _SHARED)
+
     def _key(self, x: Array, gen: np.random.Generator, again: bool) -> str:
         """What fixes the result of a run beside the class's code: own parameters, point and random numbers.
 
         A run that is made `again`, to see whether it gives the same, is kept apart from the first.
         """
-        own = {f.name: getattr(self, f.name) for f in fields(self) if f.init and f.name not in _SHARED}
         seed: np.random.SeedSequence = gen.bit_generator.seed_seq  # type: ignore[attr-defined, assignment]
-        return repr((type(self).__qualname__, sorted(own.items()), self._shown(x), seed.entropy, seed.spawn_key, again))
+        return repr(
+            (type(self).__qualname__, self._own_parameters, self._shown(x), seed.entropy, seed.spawn_key, again)
+        )
 
     def _run(self, x: Array, gens: Sequence[np.random.Generator]) -> list[Simulation]:
         """One run per point, simulated."""

@@ -138,7 +138,7 @@ def _notes(run: Run, panels: Sequence[AnyPanel], shown: Shown) -> list[str]:
         cells = count_noun(sum(len(group.good) for group in drawn), "cell")
         notes.append(f"Stale: {old:,} of {cells}, played by code that has changed since.")
     if failures := describe_failures(drawn):
-        notes.append(f"{failures[0].upper()}{failures[1:]}.")
+        notes.append(f"Failed evaluations: {failures}.")
     if mixed := rounding_note(find_cpus(drawn)):
         notes.append(f"The cells were {mixed}.")
     return notes

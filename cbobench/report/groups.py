@@ -170,7 +170,7 @@ def describe_failures(found: Iterable[Group]) -> str:
         f"{group.algorithm_label}{f' on {group.problem_label}' if several else ''} {failed:,} of {evaluations:,}"
         for group, failed, evaluations in counts
     ]
-    return f"failed evaluations: {', '.join(words)}" if words else ""
+    return ", ".join(words)
 
 
 def find_cpus(found: Iterable[Group]) -> set[str]:

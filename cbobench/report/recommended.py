@@ -11,6 +11,7 @@ import pandas as pd
 from cbobench.report.formats import format_number
 from cbobench.report.groups import Group, group_by
 from cbobench.report.load import Run
+from cbobench.results.schema import RECOMMENDED
 
 ROUNDING = 6  # significant digits of a coordinate: recommendations that agree to these are one configuration
 
@@ -81,11 +82,10 @@ def find_recommendations(run: Run, found: Sequence[Group]) -> pd.DataFrame:
 
 def _recommending(group: Group) -> list[dict[str, Any]]:
     """The cells of a group that recommend an action, by column; None for what is not stored."""
-    names = ["recommended_action", "recommended_x", "recommended_f", "recommended_g"]
-    if not {*names} <= {*group.good.columns}:
+    if not {*RECOMMENDED} <= {*group.good.columns}:
         return []
     cells = []
-    for action, x, f, g in zip(*(group.good[name].to_numpy() for name in names), strict=True):
+    for action, x, f, g in zip(*(group.good[name].to_numpy() for name in RECOMMENDED), strict=True):
         if x is not None or not pd.isna(action):
             cells.append(
                 {
@@ -109,11 +109,12 @@ def describe_best(run: Run, found: Sequence[Group]) -> list[str]:
     The best is feasible in the mean, without noise; where none is, nothing is said.
     """
     lines = []
-    frame = find_recommendations(run, [group for group in found if _is_fixed(group)])
     variants, several = run.record.variants("problems"), len({group.problem for group in found}) > 1
+    named = [group for group in found if variants[group.problem].inputs is not None]
+    frame = find_recommendations(run, [group for group in named if _is_fixed(group)])
     for problem in dict.fromkeys(frame["problem"]):
         best = frame[frame["problem"] == problem].iloc[0]
-        if variants[problem].inputs is None or not best["violation"] <= 0:
+        if not best["violation"] <= 0:
             continue
         where = f" of {best['problem_label']}" if several else ""
         value = f"f = {format_number(best['f'])}"
