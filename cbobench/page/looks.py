@@ -12,11 +12,11 @@ SYMBOLS = {
     "p": "pentagon", "<": "triangle-left", ">": "triangle-right",
 }  # fmt: skip
 WIDTH = 2.0  # of lines, pixels
-# The palette on black: near its hues, each nearly five units of CIELAB lightness from the next; with normal sight,
-# deuteranopia and protanopia every two of them are at least 20 units apart.
+# The palette on black: each within five degrees of its hue on white (OKLCH), each more than four units of CIELAB
+# lightness from the next; with normal sight, deuteranopia and protanopia every two of them are at least 20 units apart.
 ON_BLACK = {
-    "violet": "#f0b1ff", "wine": "#e35e7a", "rust": "#a2763c", "slate": "#f4e8fe", "blue": "#978bf4",
-    "teal": "#3dbeae", "sage": "#59f7bd", "amber": "#c3bc78", "pink": "#a3569c",
+    "violet": "#ac90fe", "wine": "#c06f86", "rust": "#e57452", "slate": "#a7c2fe", "blue": "#2473f8",
+    "teal": "#7ee8ea", "sage": "#b7f8c5", "amber": "#e7a318", "pink": "#a64c9b",
 }  # fmt: skip
 FAINTER = 0.7  # shades of variants, beside those on white
 

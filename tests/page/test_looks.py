@@ -20,6 +20,31 @@ def test_colours_on_black_are_told_apart():
     assert [*looks.ON_BLACK] == [*PALETTE]
 
 
+def hue(colour):
+    """Degrees in OKLCH (Ottosson 2020), where colours that look of one hue have one."""
+    coded = np.array([int(colour[i : i + 2], 16) for i in (1, 3, 5)]) / 255
+    linear = np.where(coded <= 0.04045, coded / 12.92, ((coded + 0.055) / 1.055) ** 2.4)
+    cones = np.cbrt(
+        [[0.4122215, 0.5363325, 0.0514460], [0.2119035, 0.6806995, 0.1073970], [0.0883025, 0.2817188, 0.6299787]]
+        @ linear
+    )
+    _, a, b = [
+        [0.2104543, 0.7936178, -0.0040720],
+        [1.9779985, -2.4285922, 0.4505937],
+        [0.0259040, 0.7827718, -0.8086758],
+    ] @ cones
+    return np.degrees(np.arctan2(b, a))
+
+
+def turn(one, other):
+    return abs((hue(one) - hue(other) + 180) % 360 - 180)
+
+
+def test_a_colour_keeps_its_hue_on_black():
+    assert max(turn(looks.ON_BLACK[name], colour) for name, colour in PALETTE.items()) < 5
+    assert turn("#978bf4", PALETTE["blue"]) > 10, "lavender is no blue"
+
+
 def test_rounds_are_thinned_with_both_ends():
     for count, most in itertools.product((1, 2, 40, 80, 1000, 10**6), (2, 40, 80)):
         kept = series.some(count, most)
