@@ -31,3 +31,4 @@ html_theme_options = {
 pygments_style, pygments_dark_style = "friendly", "monokai"
 highlight_language = "text"
 html_search_language = "en"
+html_show_search_summary = False  # a page opened from a disk may not read the others, which summaries come from
