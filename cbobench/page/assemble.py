@@ -16,7 +16,7 @@ from cbobench.errors import Misuse
 
 HERE = Path(__file__).parent
 LIBRARY = Path("package_data", "plotly.min.js")
-SCRIPTS = ("tables.js", "figures.js", "ends.js", "page.js")
+SCRIPTS = ("tables.js", "figures.js", "ends.js", "choices.js", "page.js")
 
 
 def library() -> Path:

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import csv
+import io
 import math
 from collections.abc import Sequence
 from typing import Any
 
 from cbobench import __version__
-from cbobench.errors import CbobenchError, mask_secrets, printable
+from cbobench.errors import CbobenchError, Misuse, mask_secrets, printable
 from cbobench.metrics import METRICS
 from cbobench.page import facts, looks
-from cbobench.page.series import curves
+from cbobench.page.series import curves, pack_numbers
 from cbobench.papers.claim_maps import VERDICT_STYLES, maps_of
 from cbobench.papers.claim_tables import claims_of, tabulate_findings
 from cbobench.papers.claims import DECISIVE, findings
@@ -79,20 +81,30 @@ def _run(run: Run, label: str, share: float) -> dict[str, Any]:
         "settings": [as_table(table) for table in settings],
         "tables": tables, "finals": _finals(run, made["Results"]), **curves(run, share),
         "ranks": _records(made["Ranks"]) if "Ranks" in made else [],
-        "profiles": _profiles(run) if "Profiles" in made else {},
+        "profiles": _profiles(run) if "Profiles" in made else [],
         "failures": facts.failures(run), "stale": as_table(stale) if stale else None,
     }  # fmt: skip
 
 
-def as_table(made: TextTable, csv: str = "", kind: str = "") -> dict[str, Any]:
-    """A table as the page shows it; without `csv` its own cells are what is downloaded."""
+def as_table(made: TextTable, kind: str = "", behind: Comparison | None = None) -> dict[str, Any]:
+    """A table as the page shows it, and by row what is downloaded of it: the numbers behind it, or what is shown."""
     return {
         "kind": kind, "title": made.title, "note": made.note, "left": made.left,
         "columns": [printable(name) for name in made.columns],
         "rows": [[printable(cell) for cell in row] for row in made.rows],
         "marked": [[i, j] for i, row in enumerate(made.rows) for j, cell in enumerate(row) if isinstance(cell, Marked)],
-        "csv": csv,
+        "digits": _digits(behind) if behind else [],
     }  # fmt: skip
+
+
+def _digits(made: Comparison) -> list[list[list[str]]]:
+    """The CSV of a comparison: its heading, then the lines behind each row of its table."""
+    head, *lines = csv.reader(io.StringIO(made.render("csv")))
+    rows = made.table.rows
+    if len(lines) == len(rows):
+        return [[head], *([line] for line in lines)]
+    whose = made.frame["algorithm_label"]  # ranks have a line for each metric, and a row for each algorithm
+    return [[head], *([line for line, label in zip(lines, whose, strict=True) if label == row[0]] for row in rows)]
 
 
 def _tables(run: Run) -> tuple[dict[str, Comparison], list[dict[str, Any]]]:
@@ -105,7 +117,7 @@ def _tables(run: Run) -> tuple[dict[str, Comparison], list[dict[str, Any]]]:
     for kind, asked in kinds.items():
         try:
             made[kind] = compare(run, **asked)
-            found.append(as_table(made[kind].table, made[kind].render("csv"), kind))
+            found.append(as_table(made[kind].table, kind, made[kind]))
         except CbobenchError as error:
             if not asked:
                 raise
@@ -116,7 +128,7 @@ def _tables(run: Run) -> tuple[dict[str, Comparison], list[dict[str, Any]]]:
 def _changes(before: Run, after: Run, old: str, new: str) -> dict[str, Any]:
     """What changed from one run to another."""
     made = compare(before, after)
-    table = as_table(made.table, made.render("csv"), f"{old} → {new}")
+    table = as_table(made.table, f"{old} → {new}", made)
     return table | ({"note": f"nothing can be compared: {made.nothing}\n{table['note']}"} if made.nothing else {})
 
 
@@ -143,18 +155,25 @@ def _records(made: Comparison) -> list[dict[str, Any]]:
     ]
 
 
-def _profiles(run: Run) -> dict[str, list[dict[str, Any]]]:
-    """Both profiles, a curve per algorithm; `shares` where x is in units of T."""
-    result: dict[str, list[dict[str, Any]]] = {}
-    for kind in ("performance", "data"):
-        frame = Profile(kind).data(run)  # type: ignore[arg-type]
+def _profiles(run: Run) -> list[dict[str, Any]]:
+    """Profiles of all problems, and the data profile of each: a curve per algorithm; `shares`: x is in units of T."""
+    result = []
+    alone = [("data", problem) for problem in run.record.labels("problems")]
+    for kind, problem in [("performance", ""), ("data", ""), *alone]:
+        try:
+            frame = Profile(kind, [problem] if problem else None).data(run)  # type: ignore[arg-type]
+        except Misuse:  # simple regret is not defined on this problem
+            continue
         x = "at" if frame["t"].isna().any() else "t"
-        result[kind] = [
+        by_algorithm = list(frame.groupby("algorithm", sort=False))
+        curves = [
             {"algorithm": title, **{name: int(some[name].iloc[0]) for name in ("n", "expected", "stale")},
-             "shares": kind == "data" and x == "at",
-             "x": [float(f"{v:.6g}") for v in some[x]], "share": [float(f"{v:.6g}") for v in some["share"]]}
-            for title, some in frame.groupby("algorithm", sort=False)
+             "share": pack_numbers(some["share"].to_numpy())}
+            for title, some in by_algorithm
         ]  # fmt: skip
+        at = [float(f"{v:.6g}") for v in by_algorithm[0][1][x]]
+        shares = kind == "data" and x == "at"
+        result.append({"kind": kind, "problem": problem, "shares": shares, "at": at, "curves": curves})
     return result
 
 
@@ -185,6 +204,6 @@ def _claims(runs: Sequence[Run]) -> tuple[dict[str, Any] | None, list[dict[str, 
             ]
             rows.append([words or "–", *said])
         across = [f"{map.across} {column}".strip() or "verdict" for column in map.columns]
-        maps.append(as_table(TextTable(["settings", *across], rows, map.claim, map.caption(), left=1), "", "map"))
-    table = as_table(tabulate_findings(found), "", "Claims")
+        maps.append(as_table(TextTable(["settings", *across], rows, map.claim, map.caption(), left=1), "map"))
+    table = as_table(tabulate_findings(found), "Claims")
     return table | {"note": "\n".join(filter(None, (table["note"], printable(left_out))))}, maps, ""

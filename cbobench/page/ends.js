@@ -36,7 +36,7 @@ function planePanel(run, problem, state, dark) {
     const bar = ([centre, low, high]) => ({
       type: "data", symmetric: false, array: [typeof high === "number" ? high - centre : 0],
       arrayminus: [typeof low === "number" ? centre - low : 0], color: colour, thickness: 1.5, width: 4 });
-    traces.push({ type: "scatter", mode: "markers", name, x: [x[0]], y: [y[0]],
+    traces.push({ type: "scatter", mode: "markers", uid: uidOf(label), meta: label, name, x: [x[0]], y: [y[0]],
       error_x: bar(x), error_y: bar(y), marker: { ...marker, size: 10 },
       hovertemplate: `%{fullData.name}<br>${plain(DATA.metrics[state.across].symbol)}: ${x.map(said).join(" [")}`.replace(/ \[([^[]*)$/, ", $1]")
         + `<br>${plain(DATA.metrics[state.up].symbol)}: ${y.map(said).join(" [")}`.replace(/ \[([^[]*)$/, ", $1]") + `<br>${[`n = ${row.n} of ${row.expected}`, ...more].join(", ")}<extra></extra>` });
@@ -54,7 +54,9 @@ function planePanel(run, problem, state, dark) {
 
 /** What stands around means or medians: an interval, or of fewer than six seeds their range and what it attains. */
 function aroundOf(statistic, counts) {
-  const few = statistic === "mean" ? [] : [...new Set(counts.map(([, row]) => row.n))].filter((n) => n > 1 && n < 6);
+  const seeds = counts.map(([, row]) => row.n);
+  if (seeds.every((n) => n < 2)) return "no interval, which one seed does not give";
+  const few = statistic === "mean" ? [] : [...new Set(seeds)].filter((n) => n > 1 && n < 6);
   return few.length ? `95 % intervals, or ranges below 6 seeds: ${few.map((n) => `${said(100 * (1 - 2 ** (1 - n)))} % for ${n}`).join(", ")}` : "95 % intervals";
 }
 
@@ -78,25 +80,25 @@ function rankPanel(run, state, dark) {
   };
 }
 
-/** Shares of cells near the optimum, or of targets reached. */
-function profilePanel(run, kind, state, dark) {
+/** Shares of cells near the optimum, or of targets reached; of one problem, or of all. */
+function profilePanel(run, kind, problem, state, dark) {
   const data = kind === "data";
-  const shares = run.profiles[kind].some((one) => one.shares);
-  const traces = [], csv = [["run", "algorithm", data ? (shares ? "t_over_T" : "t") : "precision", "share", "n", "expected"]];
-  const chosen = run.profiles[kind].filter((one) => state.algorithms.has(run.algorithms[one.algorithm].label));
-  for (const one of run.profiles[kind]) {
+  const { at, shares, curves } = run.profiles.find((one) => one.kind === kind && one.problem === problem);
+  const traces = [], csv = [["run", "problem", "algorithm", data ? (shares ? "t_over_T" : "t") : "precision", "share", "n", "expected"]];
+  const chosen = curves.filter((one) => state.algorithms.has(run.algorithms[one.algorithm].label));
+  for (const one of chosen) {
     const look = run.algorithms[one.algorithm];
-    one.x.forEach((x, k) => csv.push([run.label, look.label, x, one.share[k], one.n, one.expected]));
-    if (!chosen.includes(one)) continue;
     const { line, marker } = lookOf(look, dark);
-    traces.push({ type: "scatter", mode: "lines+markers", name: legendName(look.label, one), x: one.x, y: one.share,
-      line: { ...line, shape: "hv" }, marker: { ...marker, maxdisplayed: 8 },
+    const [share] = unpacked(one.share, at.length);
+    at.forEach((x, k) => csv.push([run.label, run.problems[problem] || "all", look.label, x, share[k], one.n, one.expected]));
+    traces.push({ type: "scatter", mode: chosen.length > MANY ? "lines" : "lines+markers", uid: uidOf(look.label), meta: look.label,
+      name: legendName(look.label, one), x: at, y: share, line: { ...line, shape: "hv" }, marker: { ...marker, maxdisplayed: 8 },
       hovertemplate: `%{fullData.name}<br>${data ? "t" : "x"} = %{x:.3g}: %{y:.1%}<br>n = ${one.n} of ${one.expected}<extra></extra>` });
   }
   return {
     traces, csv,
     note: noted(data ? "share of (cell, target) pairs solved by round t; a cell that failed solves nothing" : "share of the cells asked for with a final simple regret of at most x |f*|",
-      run.end, drawnOf(chosen, run.profiles[kind])),
+      run.ends[problem] || run.end, drawnOf(chosen, curves)),
     layout: {
       xaxis: { type: "log", title: { text: data ? (shares ? "Round t, in units of T" : "Round t") : "Precision x, in units of |f*|" }, exponentformat: "power" },
       yaxis: { range: [0, 1.03], tickformat: ".0%", title: { text: data ? "Targets reached" : "Cells with r ≤ x |f*|" } },

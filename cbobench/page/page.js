@@ -1,142 +1,94 @@
 "use strict";
-// The page: sections in order, and what a reader chooses in them.
+// The page: sections in order, and how they look on a screen and on paper.
 
 const main = document.getElementById("main");
-const several = DATA.runs.length > 1;
+const PAPER_PANEL = 330; // pixels, a third of a sheet
 
-/** Labels of all runs, once each, with the look that the first run gives them. */
-function union(name) {
-  const found = new Map();
-  for (const run of DATA.runs) {
-    for (const one of Object.values(run[name])) {
-      const [label, look] = typeof one === "string" ? [one, null] : [one.label, one];
-      if (!found.has(label)) found.set(label, look);
-    }
-  }
-  return found;
-}
+document.querySelector(".skip").addEventListener("click", (event) => { event.preventDefault(); main.focus(); });
 
-const problems = union("problems"), algorithms = union("algorithms");
-const metrics = Object.keys(DATA.metrics).filter((name) => DATA.runs.some((run) => run.metrics.includes(name)));
-const has = (name) => metrics.includes(name);
-const state = {
-  metric: has("regret") ? "regret" : metrics[0], view: "median", xlog: false, ylog: false,
-  across: has("regret") ? "regret" : metrics[0], up: has("violation_hard") ? "violation_hard" : metrics[0],
-  final: "median", planelog: false, rank: null,
-  problems: new Set([...problems.keys()].slice(0, 4)), algorithms: new Set([...algorithms.keys()].slice(0, 10)),
-};
-
+/** A part of the page, with its link at the head. */
 function section(id, title, ...children) {
   const made = el("section", { id, "aria-labelledby": `${id}-title` }, el("h2", { id: `${id}-title` }, title), children);
   main.append(made);
-  document.getElementById("sections").append(el("a", { href: `#${id}` }, title));
+  document.getElementById("sections").append(el("a", { href: `#${id}`, onclick: (event) => {
+    event.preventDefault(); // the address keeps what is chosen, too
+    place = id;
+    writeAddress(place);
+    made.scrollIntoView();
+  } }, title));
   return made;
 }
 
 const runName = (run) => (several ? run.label : "");
 const heading = (run) => (several ? el("h3", {}, run.label) : null);
 
-const rebuilt = [];
-function rebuild() { for (const make of rebuilt) make(); redraw(); }
-
-/** A list to choose one of. */
-function choice(label, options, chosen, act) {
-  const list = el("select", { onchange: () => act(list.value) },
-    options.map(([value, text]) => el("option", { value, selected: value === chosen }, text)));
-  return el("label", {}, `${label} `, list);
+/** A place for panels; `wanted()` names those that are chosen, and how to make each. */
+function gallery(wanted) {
+  const holder = el("div", { class: several && DATA.runs.length < 4 ? "panels beside" : "panels" });
+  const made = new Map();
+  holder.style.setProperty("--runs", DATA.runs.length);
+  rebuilt.push(() => holder.replaceChildren(...wanted().map(([key, make]) => {
+    if (!made.has(key)) made.set(key, make());
+    return made.get(key).figure;
+  })));
+  return holder;
 }
 
-function tick(label, chosen, act) {
-  const box = el("input", { type: "checkbox", checked: chosen, onchange: () => act(box.checked) });
-  return el("label", {}, box, ` ${label}`);
-}
+const titled = (...parts) => parts.filter(Boolean).join(" · ");
 
-/** Labels to choose some of, each with the look of its lines; the same choice wherever it is offered. */
-function chooser(title, labels, chosen) {
-  const boxes = [...labels].map(([label, look]) => {
-    const box = el("input", { type: "checkbox", checked: chosen.has(label), value: label, onchange: () => {
-      if (box.checked) chosen.add(label); else chosen.delete(label);
-      rebuild();
-    } });
-    const chip = el("label", { class: "chip" }, box, look ? el("i", { class: "swatch", "aria-hidden": "true" }) : null, ` ${label}`);
-    if (look) { chip.style.setProperty("--light", look.light); chip.style.setProperty("--dark", look.dark); }
-    return chip;
-  });
-  const all = (on) => el("button", { type: "button", onclick: () => {
-    for (const chip of boxes) { const box = chip.firstChild; box.checked = on; if (on) chosen.add(box.value); else chosen.delete(box.value); }
-    rebuild();
-  } }, on ? "all" : "none");
-  const summary = el("summary", {});
-  rebuilt.push(() => { summary.textContent = title + (chosen.size < labels.size ? ` (${chosen.size} of ${labels.size} drawn)` : ""); });
-  return el("details", { class: "chooser", open: labels.size <= 12 },
-    summary, el("fieldset", {}, el("legend", {}, title), boxes, all(true), all(false)));
-}
-
-/** A place for panels that is filled again whenever the choice changes. */
-function gallery(make) {
-  const place = el("div", { class: several && DATA.runs.length < 4 ? "panels beside" : "panels" });
-  place.style.setProperty("--runs", DATA.runs.length);
-  rebuilt.push(() => place.replaceChildren(...make().map((panel) => panel.figure)));
-  return place;
-}
-
-function chosenPanels(make) {
-  const found = [];
-  for (const label of problems.keys()) {
-    if (!state.problems.has(label)) continue;
-    for (const run of DATA.runs) {
-      const problem = Object.keys(run.problems).find((title) => run.problems[title] === label);
-      if (problem !== undefined) found.push(make(run, problem, label));
-    }
-  }
-  return found;
+/** A panel for every chosen problem of every run. */
+function chosenPanels(file, build) {
+  return [...problems.keys()].filter((label) => state.problems.has(label)).flatMap((label) => DATA.runs.flatMap((run, at) => {
+    const problem = Object.keys(run.problems).find((title) => run.problems[title] === label);
+    if (problem === undefined) return [];
+    const make = () => panelOf(titled(label, runName(run)), () => fileName(...file(), label, runName(run)), (dark) => build(run, problem, dark));
+    return [[`${at} ${label}`, make]];
+  }));
 }
 
 const metricChoices = metrics.map((name) => {
   const { label, symbol } = DATA.metrics[name];
   return [name, label.endsWith(symbol) ? label : `${label} ${symbol}`];
 });
-const set = (name) => (value) => { state[name] = value; rebuild(); };
 
 function curvesSection() {
   const views = [["median", "median and quartiles"], ["mean", "mean and 95 % interval"], ["seeds", "every seed"]];
   section("curves", "Curves",
     el("div", { class: "controls" },
-      choice("Metric", metricChoices, state.metric, set("metric")), choice("Statistic", views, state.view, set("view")),
-      tick("log t", state.xlog, set("xlog")), tick("log values", state.ylog, set("ylog")),
+      choice("Metric", metricChoices, "metric"), choice("Statistic", views, "view"),
+      timed ? choice("x axis", [["rounds", "rounds t"], ["seconds", "CPU seconds"]], "x") : null,
+      tick("log t", "xlog"), tick("log values", "ylog"),
       chooser("Algorithms", algorithms, state.algorithms), chooser("Problems", problems, state.problems)),
-    el("p", { class: "note" }, "Regret, reward and values are in units of f, violations in units of g, counts in rounds. "
-      + "Drag to zoom, double-click for all; a click in the legend hides a curve, a double-click leaves it alone. With the keyboard: + and − zoom, arrows move, 0 shows all."),
-    gallery(() => chosenPanels((run, problem, label) => panelOf(
-      [label, runName(run)].filter(Boolean).join(" · "), fileName("curves", state.metric, label, runName(run)),
-      (dark) => curvePanel(run, problem, state, dark)))));
+    el("p", { class: "note hint" }, "Regret, reward and values are in units of f, violations in units of g, counts in rounds. "
+      + "Point at a curve, or at a name above, to see it alone. Drag to zoom, double-click for all; a click in the legend hides a curve. "
+      + "With the keyboard: + and − zoom, arrows move, 0 shows all."),
+    gallery(() => chosenPanels(() => ["curves", state.metric], (run, problem, dark) => curvePanel(run, problem, state, dark))));
 }
 
 function planeSection() {
   section("plane", "Regret and violation in the end",
     el("div", { class: "controls" },
-      choice("Across", metricChoices, state.across, set("across")), choice("Upwards", metricChoices, state.up, set("up")),
-      choice("Statistic", [["median", "median and interval"], ["mean", "mean and 95 % interval"]], state.final, set("final")),
-      tick("log axes", state.planelog, set("planelog"))),
-    gallery(() => chosenPanels((run, problem, label) => panelOf(
-      [label, runName(run)].filter(Boolean).join(" · "), fileName("plane", state.across, state.up, label, runName(run)),
-      (dark) => planePanel(run, problem, state, dark)))));
+      choice("Across", metricChoices, "across"), choice("Upwards", metricChoices, "up"),
+      choice("Statistic", [["median", "median and interval"], ["mean", "mean and 95 % interval"]], "final"), tick("log axes", "planelog")),
+    gallery(() => chosenPanels(() => ["plane", state.across, state.up], (run, problem, dark) => planePanel(run, problem, state, dark))));
 }
 
 function manySection() {
-  const ranked = DATA.runs.filter((run) => run.ranks.length);
-  const symbols = new Map(ranked.flatMap((run) => run.ranks.map((row) => [row.metric, row.symbol])));
-  state.rank = [...symbols.keys()][0];
-  const profiled = DATA.runs.filter((run) => Object.keys(run.profiles).length);
-  if (!ranked.length && !profiled.length) return;
+  const profiled = DATA.runs.filter((run) => run.profiles.length);
+  if (!ranked.size && !profiled.length) return;
+  const over = (run, kind, problem) => [`${DATA.runs.indexOf(run)} ${kind} ${problem}`, () => panelOf(
+    titled(`${kind[0].toUpperCase()}${kind.slice(1)} profile`, run.problems[problem], runName(run)),
+    () => fileName(kind, "profile", run.problems[problem], runName(run)), (dark) => profilePanel(run, kind, problem, state, dark))];
+  const single = (run) => Object.keys(run.problems).filter((problem) => state.problems.has(run.problems[problem])
+    && run.profiles.some((one) => one.problem === problem));
   section("many", "Ranks and profiles over all problems",
-    ranked.length ? el("div", { class: "controls" }, choice("Ranks by", [...symbols], state.rank, set("rank"))) : null,
+    el("div", { class: "controls" }, ranked.size ? choice("Ranks by", [...ranked], "rank") : null,
+      profiled.length ? tick("data profile of each chosen problem", "apart") : null),
     gallery(() => [
-      ...ranked.map((run) => panelOf(["Average ranks", runName(run)].filter(Boolean).join(" · "), fileName("ranks", state.rank, runName(run)),
-        (dark) => rankPanel(run, state, dark))),
-      ...profiled.flatMap((run) => ["performance", "data"].map((kind) => panelOf(
-        [`${kind[0].toUpperCase()}${kind.slice(1)} profile`, runName(run)].filter(Boolean).join(" · "), fileName(kind, "profile", runName(run)),
-        (dark) => profilePanel(run, kind, state, dark))))]));
+      ...DATA.runs.filter((run) => run.ranks.length).map((run) => [`${DATA.runs.indexOf(run)}`, () => panelOf(
+        titled("Average ranks", runName(run)), () => fileName("ranks", state.rank, runName(run)), (dark) => rankPanel(run, state, dark))]),
+      ...profiled.flatMap((run) => [over(run, "performance", ""), over(run, "data", ""),
+        ...(state.apart ? single(run).map((problem) => over(run, "data", problem)) : [])])]));
 }
 
 function tablesSection() {
@@ -182,18 +134,32 @@ function themes() {
   button.addEventListener("click", () => paint(!isDark()));
   dark.addEventListener("change", (event) => paint(event.matches));
   paint(dark.matches);
-  let before = null;
-  const print = (on) => { // on white, all of it, as wide as a column of the sheet
-    if (on && before === null) {
-      before = isDark();
-      document.documentElement.dataset.theme = "light";
-      for (const panel of panels) { panel.draw(true); Plotly.relayout(panel.plot, { width: 320 }); }
-    } else if (!on && before !== null) {
-      document.documentElement.dataset.theme = before ? "dark" : "light";
-      before = null;
-      redraw();
-    }
+}
+
+/** On paper: white, with all that is closed, figures as wide as a column, and of wide tables the columns that fit. */
+function printing() {
+  const root = document.documentElement, phone = matchMedia("(max-width: 40rem)");
+  const group = () => root.toggleAttribute("data-groups", phone.matches || undo !== null); // problems as rows, for want of room
+  let undo = null;
+  const print = (on) => {
+    if (on && !undo) {
+      const was = root.dataset.theme, closed = [...document.querySelectorAll("details:not([open])")];
+      root.dataset.theme = "light";
+      root.dataset.paper = root.dataset.groups = "";
+      for (const one of closed) if (!one.classList.contains("chooser")) one.open = true;
+      const cut = [...document.querySelectorAll("figure.table")].map(fitTable);
+      for (const panel of panels) if (panel.figure.isConnected) panel.draw(PAPER_PANEL);
+      undo = () => {
+        root.dataset.theme = was;
+        delete root.dataset.paper;
+        for (const one of closed) one.open = false;
+        for (const back of cut) back();
+        redraw();
+      };
+    } else if (!on && undo) { undo(); undo = null; group(); }
   };
+  group();
+  phone.addEventListener("change", group);
   addEventListener("beforeprint", () => print(true));
   addEventListener("afterprint", () => print(false));
   matchMedia("print").addEventListener("change", (event) => print(event.matches));
@@ -205,9 +171,12 @@ if (metrics.length) { curvesSection(); planeSection(); manySection(); }
 claimsSection();
 failuresSection();
 document.getElementById("made").textContent = `Made by ${DATA.by}; figures by Plotly.js ${Plotly.version} (MIT licence).`;
+if (unknown.length) main.prepend(el("p", { class: "warning", role: "status" }, `The address asks for what is not on this page: ${unknown.join(", ")}`));
 themes();
+printing();
 rebuild();
-for (const panel of panels) if (panel.plot.getBoundingClientRect().top < innerHeight) panel.draw();
+document.getElementById(place)?.scrollIntoView();
+addEventListener("hashchange", () => location.reload()); // an address typed over this one
 requestAnimationFrame(() => requestAnimationFrame(() => {
   document.documentElement.dataset.ready = String(Math.round(performance.now()));
 }));

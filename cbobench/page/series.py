@@ -43,7 +43,8 @@ def curves(run: Run, share: float = 1.0) -> dict[str, Any]:
         share: of `VALUES` that this run may take.
 
     Returns:
-        `rounds`, lists of t; `pairs`: titles `problem` and `algorithm`, `n`, `expected`, `stale`, `t` and `seeds_t`
+        `rounds`, lists of t; `pairs`: titles `problem` and `algorithm`, `n`, `expected`, `stale`, `seconds`
+        (CPU time of a round on average, the median of the seeds; None where it is not known), `t` and `seeds_t`
         (positions in `rounds`), `seeds` (which ones are shown), and by metric that some seed has a value of `curves`
         (packed: median, quartiles, mean, ends of its interval; each as long as t), `by_seed` (packed, seeds x rounds)
         and `lacking`, in how many seeds it has no value in the end.
@@ -70,6 +71,8 @@ def curves(run: Run, share: float = 1.0) -> dict[str, Any]:
         shown = some(len(cells), max(1, int(each)))
         pair: dict[str, Any] = {"problem": problem, "algorithm": algorithm, "n": len(cells), "expected": expected}
         pair |= {"stale": stale(run, problem, algorithm), "curves": {}, "by_seed": {}, "lacking": {}}
+        seconds = cells["seconds_per_round"].median() if "seconds_per_round" in cells else np.nan
+        pair["seconds"] = None if np.isnan(seconds) else float(f"{seconds:.6g}")
         t = recorded_rounds(run, problem, algorithm)
         kept, few = some(len(t), ROUNDS), some(len(t), SEED_ROUNDS)
         read = np.union1d(kept, few)

@@ -59,12 +59,27 @@ function byWords(a, b) {
 
 let tableCount = 0;
 
+/** Hides columns of a table, the last ones first, until it is as wide as its place; returns what shows them again. */
+function fitTable(figure) {
+  const place = figure.querySelector(".scroll"), note = figure.querySelector(".left-out");
+  const headings = [...figure.querySelectorAll("thead th")], hidden = [];
+  const show = (column, on) => { for (const row of figure.querySelectorAll("tr:not(.group)")) row.children[column].hidden = !on; };
+  while (place.scrollWidth > place.clientWidth && headings.length - hidden.length > 2) {
+    const column = headings.length - hidden.length - 1;
+    show(column, false);
+    hidden.unshift(column);
+  }
+  note.textContent = hidden.length ? `not on paper: ${hidden.map((column) => headings[column].textContent).join(", ")}` : "";
+  return () => { for (const column of hidden) show(column, true); note.textContent = ""; };
+}
+
 /** A table that can be sorted by every column, filtered, and downloaded as CSV. */
 function tableOf(table, file) {
   const id = `table-${(tableCount += 1)}`;
   const marked = new Set(table.marked.map(([i, j]) => `${i} ${j}`));
   const verdicts = { "+": "holds", "−": "fails", "?": "open" };
   const body = el("tbody");
+  const grouped = table.left > 1 && table.rows.some((cells, i) => i && cells[0] === table.rows[i - 1][0]);
   const rows = table.rows.map((cells, i) => {
     const begins = i > 0 && table.left > 1 && cells[0] !== table.rows[i - 1][0];
     const shown = cells.map((cell, j) => {
@@ -82,7 +97,10 @@ function tableOf(table, file) {
   function show() {
     const wanted = filter.value.toLowerCase().split(/\s+/).filter(Boolean);
     const kept = rows.filter((one) => wanted.every((word) => one.text.includes(word)));
-    body.replaceChildren(...kept.map((one) => one.row));
+    const heads = grouped && order.column < 0; // on a narrow screen, where the first column is not shown
+    body.replaceChildren(...kept.flatMap((one, i) => (heads && (!i || one.cells[0] !== kept[i - 1].cells[0])
+      ? [el("tr", { class: "group" }, el("th", { scope: "rowgroup", colspan: table.columns.length }, el("span", {}, one.cells[0]))), one.row] : [one.row])));
+    body.parentElement?.classList.toggle("grouped", heads);
     body.classList.toggle("sorted", order.column >= 0);
     const count = `${rows.length.toLocaleString("en")} ${rows.length === 1 ? "row" : "rows"}`;
     said.textContent = kept.length === rows.length ? count : `${kept.length.toLocaleString("en")} of ${count}`;
@@ -110,16 +128,19 @@ function tableOf(table, file) {
     "th", { scope: "col", "aria-sort": "none", class: j < table.left ? "words" : "number" },
     el("button", { type: "button", onclick: () => sort(j), title: "sort" }, name || "–"),
   ));
-  const csv = () => table.csv || csvOf([table.columns, ...table.rows]);
-  show();
-  return el(
+  const shown = () => rows.filter((one) => one.row.isConnected);
+  const csv = () => csvOf(table.digits.length ? [...table.digits[0], ...shown().flatMap((one) => table.digits[one.at + 1])]
+    : [table.columns, ...shown().map((one) => one.cells)]);
+  const made = el(
     "figure", { class: "table", id },
     el("figcaption", {}, table.title),
     el("div", { class: "tools" },
       el("label", { for: `${id}-filter` }, "Filter"), filter, said,
       el("button", { type: "button", onclick: () => download(`${file}.csv`, csv()) }, "CSV")),
     el("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": table.title },
-      el("table", {}, el("thead", {}, el("tr", {}, headings)), body)),
-    lines(table.note, "note"),
+      el("table", { class: grouped ? "labelled" : null }, el("thead", {}, el("tr", {}, headings)), body)),
+    lines(table.note, "note"), el("p", { class: "note left-out" }),
   );
+  show();
+  return made;
 }

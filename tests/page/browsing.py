@@ -35,20 +35,29 @@ def chromium():
 
 
 @contextmanager
-def opened(browser, address):
+def opened(browser, address, width=1300):
     """A page, opened; whatever it logs, raises or asks for elsewhere fails the test."""
-    context = browser.new_context(viewport={"width": 1300, "height": 900}, color_scheme="light")
+    context = browser.new_context(viewport={"width": width, "height": 900}, color_scheme="light")
     shown, wrong = context.new_page(), []
     shown.on("console", lambda message: wrong.append(f"{message.type}: {message.text}"))
     shown.on("pageerror", lambda error: wrong.append(str(error)))
-    shown.on("request", lambda r: None if r.url.startswith((address, "data:", "blob:")) else wrong.append(r.url))
+    shown.on(
+        "request",
+        lambda r: None if r.url.startswith((address.split("#")[0], "data:", "blob:")) else wrong.append(r.url),
+    )
     shown.wrong = wrong
     shown.goto(address)
     shown.wait_for_selector("html[data-ready]", timeout=120_000)
+    settle(shown)
     yield shown
     assert not wrong
     assert shown.evaluate("window.hurt") is None, "a label was obeyed"
     context.close()
+
+
+def settle(page):
+    """Wait until everything is drawn that is chosen."""
+    page.wait_for_selector("#main[aria-busy=false]")
 
 
 def column(page, position):

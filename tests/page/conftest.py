@@ -62,6 +62,17 @@ def odd(folder: Path) -> Path:
     return asked_again(folder, first, 2 * ROUNDS)
 
 
+def crowd(folder: Path, count: int = 60) -> Path:
+    """A run of many algorithms on one problem."""
+    rng = np.random.default_rng(1)
+    t = np.arange(1, ROUNDS + 1)
+    steps = {("P", f"method-{i:02}"): rng.random((2, ROUNDS)).cumsum(axis=1) for i in range(count)}
+    cells = {key: {"regret": values[:, -1]} for key, values in steps.items()}
+    return make(
+        folder, cells, seeds=range(2), horizon=ROUNDS, rounds={k: {"t": t, "regret": v} for k, v in steps.items()}
+    )
+
+
 @pytest.fixture(scope="module")
 def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return made(tmp_path_factory.mktemp("runs") / "one")

@@ -8,8 +8,8 @@ import io
 import pytest
 
 from cbobench import cli
-from tests.page.browsing import BROWSER, RESULTS, column, downloaded, opened
-from tests.page.conftest import IMAGE, PLAIN, SCRIPT
+from tests.page.browsing import BROWSER, RESULTS, column, downloaded, opened, settle
+from tests.page.conftest import IMAGE, PLAIN, ROUNDS, SCRIPT
 
 pytestmark = BROWSER
 CURVE = "#curves .panel >> nth=0"
@@ -96,14 +96,14 @@ def test_what_is_chosen_is_drawn(page):
     page.get_by_label("Metric").select_option("simple_regret")
     page.get_by_label("log values").check()
     page.get_by_label("Statistic").first.select_option("seeds")
-    page.wait_for_selector(f"{CURVE} >> .main-svg")
+    settle(page)
     drawn = (
         "(plot => [plot.layout.yaxis.title.text, plot.layout.yaxis.type, plot.data.length])"
         "(document.querySelector('#curves .plot'))"
     )
     assert page.evaluate(drawn) == ["Simple regret r", "log", 3]
     page.locator("#curves .chip", has_text=PLAIN).locator("input").uncheck()
-    page.wait_for_selector(f"{CURVE} >> .main-svg")
+    settle(page)
     assert page.evaluate(drawn)[2] == 2
     page.locator("#curves .chip", has_text="easy").locator("input").uncheck()
     assert page.locator("#curves .panel").count() == 1
@@ -139,9 +139,102 @@ def test_figures_and_tables_can_be_had(page):
     assert text.decode().startswith("problem,algorithm,")
 
 
-def test_it_fits_a_phone(page):
-    page.set_viewport_size({"width": 390, "height": 844})
-    assert page.evaluate("document.documentElement.scrollWidth") <= 390
+def test_a_table_hands_out_the_rows_that_are_shown(page):
+    page.locator(f"{RESULTS} >> input").fill("plain")
+    page.locator(f"{RESULTS} >> thead th >> nth=0").get_by_role("button").click()
+    text = downloaded(page, page.locator(RESULTS).get_by_role("button", name="CSV").click)[1].decode()
+    rows = list(csv.DictReader(io.StringIO(text)))
+    assert [row["problem_label"] for row in rows] == column(page, 1) == sorted([SCRIPT, "easy {{title}}"])
+    assert {row["algorithm_label"] for row in rows} == {PLAIN}
+    assert len(rows[0]["regret_median"]) > 10, "all digits"
+
+
+def test_a_choice_is_in_the_address(browser, page):
+    assert "#" not in page.url
+    page.get_by_label("Metric").select_option("simple_regret")
+    page.get_by_label("log values").check()
+    page.locator("#curves .chip", has_text=IMAGE).locator("input").uncheck()
+    page.get_by_role("link", name="Curves").click()
+    settle(page)
+    assert page.url.endswith("#curves&metric=simple_regret&ylog=true&algorithms=plain%20%26%20simple,third")
+    page.reload()
+    settle(page)
+    for shown in (page, page.context.new_page()):
+        shown.goto(page.url)
+        settle(shown)
+        assert shown.get_by_label("Metric").input_value() == "simple_regret"
+        assert shown.get_by_label("log values").is_checked()
+        names = "document.querySelector('#curves .plot').data.filter((trace) => !trace.band).map((trace) => trace.meta)"
+        assert shown.evaluate(names) == [PLAIN, "third"]
+        assert abs(shown.locator("#curves").bounding_box()["y"]) < 200, "the section is shown"
+
+
+def test_an_address_may_ask_for_what_is_not_there(browser, address):
+    with opened(browser, f"{address}#algorithms=gone,third&metric=height&%&view=mean") as page:
+        warning = page.locator(".warning").first.inner_text()
+        assert warning == "The address asks for what is not on this page: gone, metric=height"
+        assert page.locator("#curves summary").first.inner_text() == "Algorithms (1 of 3 drawn)"
+        assert page.get_by_label("Statistic").first.input_value() == "mean"
+
+
+def test_seconds_are_an_axis(page):
+    page.get_by_label("x axis").select_option("seconds")
+    settle(page)
+    x = page.evaluate("document.querySelector('#curves .plot').data.at(-1).x")
+    assert x[-1] == pytest.approx(ROUNDS * 1e-6), "a round takes a microsecond in this run"
+    assert "t times what a round took" in page.locator(f"{CURVE} >> .note").inner_text()
+    button = page.locator(CURVE).get_by_role("button", name="download the numbers")
+    rows = list(csv.DictReader(io.StringIO(downloaded(page, button.click)[1].decode())))
+    assert float(rows[0]["seconds"]) == pytest.approx(int(rows[0]["t"]) * 1e-6)
+
+
+def test_a_problem_has_its_own_data_profile(page):
+    assert page.locator("#many .panel").count() == 3
+    page.get_by_label("data profile of each").check()
+    settle(page)
+    titles = page.locator("#many figcaption").all_inner_texts()
+    assert titles[3:] == [f"Data profile · {SCRIPT}", "Data profile · easy {{title}}"]
+
+
+def test_it_fits_a_phone(browser, address):
+    with opened(browser, address, width=390) as page:
+        assert page.evaluate("document.documentElement.scrollWidth") <= 390
+        place = page.locator(f"{RESULTS} >> .scroll")
+        name = place.locator("tbody tr:not(.group) >> nth=0 >> td >> nth=0")
+        before = name.bounding_box()["x"]
+        place.evaluate("(box) => { box.scrollLeft = 200; }")
+        assert name.inner_text() == IMAGE
+        assert name.bounding_box()["x"] == pytest.approx(before, abs=1), "the algorithm stays"
+        assert place.locator("tr.group").all_inner_texts() == [SCRIPT, "easy {{title}}"]
+        small = page.evaluate(SMALL)
+        assert not small, "too small to touch"
+
+
+SMALL = """() => [...document.querySelectorAll('button, select, input, summary, nav a')].filter((one) => {
+    const {width, height} = one.getBoundingClientRect(); return width && (width < 24 || height < 24);
+}).map((one) => one.outerHTML)"""
+
+
+def test_paper_has_all_that_is_closed_and_what_fits(page):
+    closed = page.locator("details:not([open])").count()
+    assert closed
+    page.add_style_tag(content="#tables details[open] td { min-width: 9rem; }")
+    page.emulate_media(media="print")
+    page.wait_for_selector("html[data-paper]")
+    assert page.locator("details:not([open])").count() == 0
+    assert page.locator(".controls").first.is_hidden()
+    width = page.evaluate("document.getElementById('main').clientWidth")
+    for place in page.locator("figure.table .scroll").all():
+        assert place.evaluate("(box) => box.scrollWidth") <= width
+    assert page.evaluate("getComputedStyle(document.querySelector('td')).fontSize") == "10.6667px", "8 pt"
+    assert page.locator("#curves .main-svg").count() >= 2, "drawn, though nobody has looked there"
+    left_out = page.locator(f"{RESULTS} >> .left-out").inner_text()
+    assert left_out.startswith("not on paper: ")
+    page.emulate_media(media="screen")
+    page.wait_for_selector("html:not([data-paper])")
+    assert page.locator("details:not([open])").count() == closed
+    assert page.locator(f"{RESULTS} >> th[hidden]").count() == 0
+    settle(page)
 
 
 def test_a_request_would_be_seen(page):

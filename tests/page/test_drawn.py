@@ -12,8 +12,8 @@ from cbobench import cli
 from cbobench.report.curves import curves
 from cbobench.report.load import Run
 from cbobench.report.planes import Plane
-from tests.page.browsing import BROWSER, RESULTS, column, downloaded, opened
-from tests.page.conftest import MANY, odd
+from tests.page.browsing import BROWSER, RESULTS, column, downloaded, opened, settle
+from tests.page.conftest import MANY, crowd, odd
 
 pytestmark = BROWSER
 
@@ -44,7 +44,7 @@ TRACES = """section => document.querySelector(`${section} .plot`).data.filter((t
 def panel(page, section):
     """By name what the first figure of a section draws, its note, and the rows of its CSV."""
     page.locator(f"{section} .panel >> nth=0").scroll_into_view_if_needed()
-    page.wait_for_selector(f"{section} .panel >> nth=0 >> .main-svg")
+    settle(page)
     traces = {trace["name"]: trace for trace in page.evaluate(TRACES, section)}
     button = page.locator(f"{section} .panel >> nth=0").get_by_role("button", name="download the numbers")
     rows = pd.read_csv(io.BytesIO(downloaded(page, button.click)[1]), dtype={"algorithm": str})
@@ -122,3 +122,41 @@ def test_planes_are_drawn_as_figures_have_them(lacks, lacking):
         assert all(words in note for words in [*said[statistic], "no good cell: lost", "n = 6 of 6, 0 of 6"]), note
     lacks.get_by_label("log axes").check()
     assert panel(lacks, "#plane")[1].endswith("1 point with values ≤ 0, which are not on this scale: good")
+
+
+COUNT = """() => { const react = Plotly.react; window.draws = 0;
+    Plotly.react = (...all) => { window.draws += 1; return react(...all); }; }"""
+
+
+def test_many_methods_are_found_and_shown_alone(browser, tmp_path):
+    out = tmp_path / "page.html"
+    assert cli.main(["report", str(crowd(tmp_path / "run")), "--out", str(out)]) == 0
+    with opened(browser, out.as_uri()) as page:
+        page.locator("#curves summary").first.click()
+        assert page.locator("#curves .legendtext").count() == 10
+        page.evaluate(COUNT)
+        page.locator("#curves").get_by_role("button", name="all").first.click()
+        settle(page)
+        traces, note, rows = panel(page, "#curves")
+        assert len(traces) == rows["algorithm"].nunique() == 60
+        assert page.locator("#curves .legendtext").count() == 0, "no legend of sixty"
+        assert note.endswith("no legend of more than 12: point at a curve")
+        assert "quartiles are in the CSV" in note
+        page.get_by_label("Find algorithms").fill("-05")
+        assert page.locator("#curves .chip:visible").all_inner_texts()[0].strip() == "method-05"
+        focus = "#curves .plot.focused .trace.focus"
+        assert page.locator(focus).count() == 1
+        page.get_by_label("Find algorithms").fill("")
+        assert page.locator("#curves .plot.focused").count() == 0
+        page.locator("#curves .chip", has_text="method-07").hover()
+        assert page.locator(focus).get_attribute("class").split()[-2:] == ["tracea7", "focus"]
+        page.mouse.move(0, 0)
+        assert page.locator("#curves .plot.focused").count() == 0
+        before = page.evaluate("window.draws")
+        page.locator("#curves .chip", has_text="method-07").locator("input").uncheck()
+        settle(page)
+        on_page = page.locator(".panel").count()
+        assert page.evaluate("window.draws") - before == on_page, "a click draws every panel once"
+        box = page.locator("#curves .nsewdrag >> nth=0").bounding_box()
+        page.mouse.move(box["x"] + box["width"] / 2, box["y"] + box["height"] * 0.55, steps=3)
+        page.wait_for_selector("#curves .plot.focused .trace.focus")

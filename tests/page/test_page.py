@@ -89,10 +89,14 @@ def test_tables_are_those_of_compare(opened, data):
         assert table["rows"] == [[*row] for row in made.table.rows]
         assert (table["title"], table["note"], table["columns"]) == (made.table.title, made.table.note,
                                                                      [*made.table.columns])  # fmt: skip
-        assert table["csv"] == made.render("csv")
+        lines = list(csv.reader(io.StringIO(made.render("csv"))))
+        assert sorted(line for some in table["digits"] for line in some) == sorted(lines)
+        for row, some in zip(table["rows"], table["digits"][1:], strict=True):
+            assert some
+            assert all(row[table["columns"].index("algorithm")] in line for line in some), "of this row"
     frame = compare(opened).frame
-    rows = list(csv.DictReader(io.StringIO(shown[0]["csv"])))
-    assert [float(row["regret_median"]) for row in rows] == frame["regret_median"].tolist(), "all digits"
+    [head], *rows = shown[0]["digits"]
+    assert [float(row[0][head.index("regret_median")]) for row in rows] == frame["regret_median"].tolist(), "all digits"
     assert any(table["marked"] for table in shown)
 
 
@@ -135,7 +139,8 @@ def test_pairs_without_a_cell_are_there_and_T_is_said(tmp_path):
     assert (pairs["lost"]["n"], pairs["lost"]["expected"], pairs["lost"]["curves"]) == (0, SEEDS, {})
     assert [pairs[label]["lacking"]["simple_regret"] for label in ("good", "half", "late")] == [0, 2, 5]
     assert {*found["ends"].values(), found["end"]} == {"T = 120 (no cell of T = 240 is good)"}
-    assert {(one["x"][-1], one["shares"]) for one in found["profiles"]["data"]} == {(ROUNDS, False)}
+    ends = {(one["problem"], one["at"][-1], one["shares"]) for one in found["profiles"] if one["kind"] == "data"}
+    assert ends == {("", ROUNDS, False), (next(iter(found["problems"])), ROUNDS, False)}
     assert dict(found["facts"])["Asked for"] == "1 problem, 12 methods, T = 120, 240"
 
 
@@ -158,10 +163,12 @@ def test_planes_and_profiles_are_those_of_figures(opened, data):
                 ends = values[1:4] if place else [values[0], *values[4:6]]
                 assert ends == [row["x"], row["x_low"], row["x_high"]]
                 assert (one["n"], one["expected"]) == (row["n"], row["expected"])
-    for kind in ("performance", "data"):
-        frame = Profile(kind).data(opened)
-        shares = [share for one in run["profiles"][kind] for share in one["share"]]
-        np.testing.assert_allclose(shares, frame["share"], rtol=1e-5)
+    alone = [("data", problem) for problem in opened.record.labels("problems")]
+    assert [(one["kind"], one["problem"]) for one in run["profiles"]] == [("performance", ""), ("data", ""), *alone]
+    for one in run["profiles"]:
+        frame = Profile(one["kind"], [one["problem"]] if one["problem"] else None).data(opened)
+        shares = [np.frombuffer(base64.b64decode(curve["share"]), "<f4") for curve in one["curves"]]
+        np.testing.assert_allclose(np.concatenate(shares), frame["share"], rtol=1e-6)
 
 
 def test_no_label_leaves_its_place(page, data):
@@ -200,7 +207,8 @@ def test_runs_stand_side_by_side(run, tmp_path, library):
     before, after = Run(run), Run(other)
     both = content([before, after])
     assert [one["label"] for one in both["runs"]] == ["one", "two"]
-    assert both["changes"][0]["csv"] == compare(before, after).render("csv")
+    lines = [line for some in both["changes"][0]["digits"] for line in some]
+    assert lines == list(csv.reader(io.StringIO(compare(before, after).render("csv"))))
     assert labels_of([before]) == ["made"]
 
 
