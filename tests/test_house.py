@@ -33,7 +33,7 @@ ALLOWED = {
     "sweep": {"play", "results", "suite", "problems", "gp", *LEAVES},
     "report": {"results", "stats", *LEAVES},
     "papers": {"report", "play", "results", "stats", "algorithms", "problems", "gp", *LEAVES},
-    "page": {"papers", "report", "results", *LEAVES},
+    "page": {"papers", "report", "results", "algorithms", *LEAVES},
     "check": {"play", "algorithms", "problems", "gp", *LEAVES},
     "cli": {"check", "papers", "sweep", "suite", "results", "report", "page", "algorithms", "problems", "gp", *LEAVES},
     "__main__": {"cli"},

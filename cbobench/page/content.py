@@ -70,7 +70,7 @@ def _run(run: Run, label: str, share: float) -> dict[str, Any]:
     problems = run.record.labels("problems")
     stale = facts.describe_stale(run)
     reduced = REDUCED if isinstance(run.folder, Bundle) else ""
-    settings = facts.settings(run, DECISIVE), facts.settings(run), facts.calls(run)
+    settings = facts.knowledge(run, DECISIVE), facts.settings(run, DECISIVE), facts.settings(run), facts.calls(run)
     return {
         "label": label, "facts": facts.facts(run),
         "ends": {title: describe_horizons(run, [title]) for title in problems}, "end": describe_horizons(run, problems),

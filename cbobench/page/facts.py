@@ -6,7 +6,8 @@ import shlex
 from collections.abc import Collection, Sequence
 from typing import Any
 
-from cbobench.errors import mask_secrets
+from cbobench.algorithms import ALGORITHMS
+from cbobench.errors import CbobenchError, mask_secrets
 from cbobench.papers.claims import format_value
 from cbobench.report.formats import TextTable, format_number
 from cbobench.report.groups import Group, describe_failures, find_cpus, find_groups
@@ -19,6 +20,7 @@ from cbobench.words import count_noun
 FAILURES = 300
 """How many failed cells a page lists with their tracebacks."""
 LONGEST = 200  # characters of a parameter's value
+OFF = ("null", "none", "false")
 UNITS = {"problems": "problem", "algorithms": "method"}
 
 
@@ -100,6 +102,21 @@ def settings(run: Run, names: Collection[str] | None = None) -> TextTable:
                 rows.append([UNITS[what], f"all {len(who)}" if everyone else ", ".join(who), name, shown])
     title = "All parameters" if names is None else "Decisive choices"
     return TextTable(["of", "whose", "parameter", "value"], rows, title, left=4)
+
+
+def knowledge(run: Run, decisive: Collection[str]) -> TextTable:
+    """What each method is told before it plays, and what it makes of it: its decisive parameters."""
+    rows, labels = [], run.record.labels("algorithms")
+    for title, variant in run.record.variants("algorithms").items():
+        try:
+            told = ", ".join(ALGORITHMS.get(variant.name, imports=False).knows) or "nothing"
+        except CbobenchError:  # a method of somebody's own, or of another version
+            told = "not known here"
+        choices = {name: format_value(value) for name, value in variant.values.items() if name in decisive}
+        shown = ", ".join(f"{name} {value}" for name, value in choices.items() if value not in OFF)
+        rows.append([labels[title], told, shown or "–"])
+    note = "B and G bound the norms of f and g, R the noise; λ and the kernel are those of the method's models"
+    return TextTable(["algorithm", "is told", "its choices"], rows, "What each method is told", note, left=3)
 
 
 def failures(run: Run) -> dict[str, Any]:
