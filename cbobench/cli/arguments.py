@@ -186,10 +186,14 @@ def make_parser() -> Parser:
     )  # fmt: skip
     figures.add_argument("--only", metavar="GLOB", action=Once, help="only matching pairs, as for run")
     figures.add_argument("--metric", nargs="+", default=[], metavar="NAME", help="these metrics, of every problem")
-    figures.add_argument(
+    wide = figures.add_mutually_exclusive_group()
+    wide.add_argument(
         "--size", choices=("single", "double", "slide"),
         help="3.25 in, 6.75 in or 10 in wide (default: single for one panel, else double)",
     )  # fmt: skip
+    wide.add_argument("--width", metavar="LENGTH", help="any width, such as 3.4in, 8.6cm or 246pt")
+    figures.add_argument("--font", metavar="NAME", help="serif, sans-serif, monospace, or an installed family")
+    figures.add_argument("--svg", action="store_true", help="write SVG beside PDF and PNG")
     figures.add_argument(
         "--statistic", choices=("mean", "median"), help="means with intervals, or medians with quartiles, everywhere"
     )

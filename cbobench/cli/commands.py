@@ -229,7 +229,9 @@ def do_figures(options: argparse.Namespace, given: list[str]) -> int:
     """`cbobench figures`."""
     from cbobench.report.figures import describe_files, draw_all, problems_played
     from cbobench.report.load import Run
+    from cbobench.report.style import size_of
 
+    size_of(options.width, 1, options.font)  # refused before anything is read
     import_if_asked(options, options.run)
     finished = Run(options.run)
     finished.folder.refuse_bundle("recipes draw rounds that no bundle holds; give the run folder, or use cbobench.plot")
@@ -237,7 +239,8 @@ def do_figures(options: argparse.Namespace, given: list[str]) -> int:
     if out is None:
         out = Path(finished.folder.uri) / "figures" if finished.folder.local else Path("figures")
     part = finished if options.only is None else finished.only(options.only)
-    look = {"kind": options.kind, "metrics": options.metric, "size": options.size, "statistic": options.statistic}
+    look = {"kind": options.kind, "metrics": options.metric, "size": options.width or options.size,
+            "statistic": options.statistic, "font": options.font, "svg": options.svg}  # fmt: skip
     drawn = False
     for figure, paths in draw_all(part, out, options.recipe, **look):
         drawn = True

@@ -188,7 +188,7 @@ def draw_maps(found: Sequence[Finding], folder: Path) -> Iterator[tuple[Map, lis
         paths = [folder / f"{stem}.{kind}" for kind in ("pdf", "png", "csv", "txt")]
         words = map.caption()
         image = draw_map(map)
-        save(image, paths[0], paths[1], SIZES["double"].dpi, words, {"Title": f"{map.claim} in {map.suite}"})
+        save(image, paths[:2], SIZES["double"].dpi, words, {"Title": f"{map.claim} in {map.suite}"})
         plt.close(image)
         _write(map, paths[2])
         paths[3].write_text(words, encoding="utf-8")

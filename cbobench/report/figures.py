@@ -143,12 +143,19 @@ def numbered(
 
 
 def draw(
-    run: Run, figure: Figure, folder: Path, size: str | None = None, statistic: Statistic | None = None
+    run: Run,
+    figure: Figure,
+    folder: Path,
+    size: str | None = None,
+    statistic: Statistic | None = None,
+    font: str | None = None,
+    svg: bool = False,
 ) -> list[Path]:
     """Write one figure into `folder` as PDF, PNG, CSV with the numbers, and TXT with the caption.
 
     Args:
-        size: one of `style.SIZES`; by default a single column for one panel with a few curves, else a double one.
+        size, font: as for `style.size_of`; by default a single column for one panel with a few curves, else a double.
+        svg: write it as SVG, too.
         statistic: "mean" or "median" in place of the panels' own.
 
     Returns:
@@ -166,9 +173,9 @@ def draw(
     panels = [part for panel in panels for part in split_crowded(run, panel)]
     figure = replace(figure, panels=panels)
     crowded = any(len(panel.wanted(run)) > FEW for panel in panels)
-    look = size_of(size or ("double" if crowded else None), len(panels))
+    look = size_of(size or ("double" if crowded else None), len(panels), font)
     folder.mkdir(parents=True, exist_ok=True)
-    paths = [folder / f"{figure.name}.{kind}" for kind in ("pdf", "png", "csv", "txt")]
+    paths = [folder / f"{figure.name}.{kind}" for kind in ("csv", "txt", "pdf", "png", *["svg"] * svg)]
     with look.context():
         image, shown = compose(run, figure, look)
         try:
@@ -176,12 +183,12 @@ def draw(
                 return []
             words = caption(run, figure.caption, panels, shown)
             facts = {"Title": figure.caption, "Keywords": identity(run)}
-            save(image, paths[0], paths[1], look.dpi, words, facts)
+            save(image, paths[2:], look.dpi, words, facts)
         finally:
             plt.close(image)
-        pd.concat([frame for frame in shown.frames if len(frame)]).to_csv(paths[2], index=False)
-        paths[3].write_text(words, encoding="utf-8")
-    return paths
+        pd.concat([frame for frame in shown.frames if len(frame)]).to_csv(paths[0], index=False)
+        paths[1].write_text(words, encoding="utf-8")
+    return [*paths[2:], *paths[:2]]
 
 
 def load_recipe(path: Path) -> ModuleType:
@@ -225,6 +232,8 @@ def draw_all(
     metrics: Sequence[str] = (),
     size: str | None = None,
     statistic: Statistic | None = None,
+    font: str | None = None,
+    svg: bool = False,
 ) -> Iterator[tuple[Figure, list[Path]]]:
     """Draw every figure that the shipped recipes know for this run.
 
@@ -232,11 +241,11 @@ def draw_all(
         recipe: only this one (a name or a path).
         kind: of figures, one of `kinds.KINDS`; but for curves only recipes whose `figures` takes `kind` are asked.
         metrics: names, symbols or labels of what to draw; only recipes whose `figures` takes `metrics` are then asked.
-        size, statistic: as for `draw`.
+        size, statistic, font, svg: as for `draw`.
 
     Raises:
-        Misuse: no such recipe, kind, metric, size or statistic, or what does not go together. CbobenchError: the run
-            has no good cell to draw.
+        Misuse: no such recipe, kind, metric, size, font or statistic, or what does not go together. CbobenchError: the
+            run has no good cell to draw.
     """
     if not (run.cells["status"] == "ok").any():
         raise CbobenchError(f"{run.folder} has no good cell yet, so there is nothing to draw; see cbobench status")
@@ -262,7 +271,7 @@ def draw_all(
         for figure in figures(run, **extra):
             count = names[figure.name] = names.get(figure.name, 0) + 1
             unique = figure if count == 1 else replace(figure, name=f"{figure.name}_{count}")
-            paths = draw(run, unique, folder, size, statistic)
+            paths = draw(run, unique, folder, size, statistic, font, svg)
             if paths:
                 yield unique, paths
 

@@ -66,11 +66,16 @@ def finish(image: Any, axes: Sequence[Any], panels: Sequence[AnyPanel], size: Si
         _break_text(axis.title, room.width, "width")
 
 
-def save(image: Any, pdf: Path, png: Path, dpi: int, words: str, facts: Mapping[str, str]) -> None:
-    """Write an image twice, with its caption and other facts as metadata, and no time stamp."""
+def save(image: Any, paths: Sequence[Path], dpi: int, words: str, facts: Mapping[str, str]) -> None:
+    """Write an image as PDF, PNG and SVG, with its caption and other facts as metadata, and no time stamp."""
+    import matplotlib as mpl
+
     subject = " ".join(words.splitlines())
-    image.savefig(pdf, metadata={"CreationDate": None, "Subject": subject, **facts})
-    image.savefig(png, dpi=dpi, metadata={"Software": None, "Description": subject, **facts})
+    for path in paths:
+        empty, about = {".pdf": ("CreationDate", "Subject"), ".png": ("Software", "Description"),
+                        ".svg": ("Date", "Description")}[path.suffix]  # fmt: skip
+        with mpl.rc_context({"svg.hashsalt": path.stem}):
+            image.savefig(path, dpi=dpi, metadata={empty: None, about: subject, **facts})
 
 
 def _has_numbers(axis: Any) -> bool:

@@ -31,6 +31,7 @@ def plot(
     statistic: Statistic | None = None,
     log: str = "",
     size: str | None = None,
+    font: str | None = None,
 ) -> Any:
     """A figure of the latest horizon: per problem, curves of a metric or two metrics in the end; or profiles over all.
 
@@ -45,7 +46,8 @@ def plot(
         statistic: "median" (the default), with a band from quartile to quartile, or "mean", with bars for its 95 %
             interval; in a plane both have bars for their intervals.
         log: axes on a logarithmic scale, "x", "y" or "xy".
-        size: "single", "double" or "slide" (by default single for one panel, else double).
+        size: "single", "double" or "slide" (by default single for one panel, else double), or a width ("3.25in").
+        font: "serif", "sans-serif", "monospace", or the name of an installed family.
 
     Returns:
         A matplotlib figure; its panels are in `figure.axes`.
@@ -96,6 +98,6 @@ def plot(
         panels = [
             Panel(names[0], title, None, average, titles[title], last, statistic, log, titles=known) for title in shown
         ]
-    page = size_of(size, len(panels))
+    page = size_of(size, len(panels), font)
     with page.context():
         return compose(one, Figure(names[0], METRICS[names[0]].label, panels), page)[0]

@@ -9,11 +9,13 @@ hue and differ in lightness, dash and marker; those of a sweep over a number go 
 from __future__ import annotations
 
 import hashlib
+import math
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from cbobench.errors import unknown
+from cbobench.errors import Misuse, show, unknown
 from cbobench.results.manifest import Manifest, Variant
 
 
@@ -29,6 +31,7 @@ class Size:
         text, small: of titles and axes, and of ticks and the legend.
         line, marker: widths.
         dpi: of the PNG.
+        font: of all text, a family's name; matplotlib's own by default.
     """
 
     width: float
@@ -40,6 +43,7 @@ class Size:
     line: float
     marker: float
     dpi: int
+    font: str = ""
 
     def context(self) -> Any:
         """A context of matplotlib settings."""
@@ -55,6 +59,8 @@ class Size:
             **{f"{axis}tick.major.{what}": share * self.line for axis in "xy" for what, share in TICKS.items()},
             **{f"{axis}tick.minor.{what}": share * self.line / 2 for axis in "xy" for what, share in TICKS.items()},
         }  # fmt: skip
+        if self.font:
+            settings |= {"font.family": self.font, "mathtext.fontset": "stix" if self.font == "serif" else "dejavusans"}
         return mpl.rc_context(settings)
 
 
@@ -66,12 +72,55 @@ SIZES = {
 }
 
 
-def size_of(name: str | None, panels: int) -> Size:
-    """A size by name; by default a single column for one panel, else a double one."""
+UNITS = {"in": 1.0, "cm": 1 / 2.54, "mm": 1 / 25.4, "pt": 1 / 72.27}  # inches; a point is TeX's
+WIDTHS = (1.5, 40.0)  # inches
+PANEL = 2.2  # inches of width that a panel takes at least, where the width is any
+FAMILIES = ("serif", "sans-serif", "monospace")
+
+
+def size_of(name: str | None, panels: int, font: str | None = None) -> Size:
+    """A size by name or width; by default a single column for one panel, else a double one.
+
+    Args:
+        name: one of `SIZES`, or a width with its unit ("3.25in", "8.4cm", "240pt"): text as in a column of a paper, and
+            as many panels beside each other as fit.
+        font: "serif", "sans-serif", "monospace", or the name of an installed family.
+
+    Raises:
+        Misuse: no such size, no such width, or a font that is not installed.
+    """
     name = name or ("single" if panels == 1 else "double")
-    if name not in SIZES:
-        raise unknown("size", name, SIZES)
-    return SIZES[name]
+    length = re.fullmatch(r"\s*([\d.]+)\s*([a-z]+)\s*", name)
+    if name in SIZES:
+        size = SIZES[name]
+    elif not length:
+        raise unknown("size", name, SIZES, then="or give a width with its unit, such as 3.25in")
+    else:
+        size = replace(SIZES["single"], width=_width(*length.groups()))
+        columns = max(1, int(size.width / PANEL))
+        size = size if columns == 1 else replace(size, columns=columns, panel=SIZES["double"].panel)
+    return replace(size, font=_font(font)) if font else size
+
+
+def _width(number: str, unit: str) -> float:
+    """A width in inches."""
+    try:
+        width = float(number) * UNITS[unit]
+    except (ValueError, KeyError):
+        width = math.nan
+    if not WIDTHS[0] <= width <= WIDTHS[1]:
+        raise Misuse(f"width is {show(number + unit)}; allowed: 1.5in to 40in, in {', '.join(UNITS)}, such as 3.25in")
+    return width
+
+
+def _font(name: str) -> str:
+    """The name of a family, if it is installed."""
+    from matplotlib import font_manager
+
+    installed = sorted({entry.name for entry in font_manager.fontManager.ttflist})
+    if name not in FAMILIES and name not in installed:
+        raise unknown("font", name, [*FAMILIES, *installed])
+    return name
 
 
 # Nine colours from dark to light, seven units of CIELAB lightness apart, so that they differ on grey paper; with normal

@@ -19,7 +19,7 @@ from cbobench.report.captions import identity
 from cbobench.report.curves import centre
 from cbobench.report.figures import Boxes, Figure, Panel, Plane, Profile, TradeOff, compose, draw, numbered
 from cbobench.report.load import Run
-from cbobench.report.style import SIZES, look_of
+from cbobench.report.style import SIZES, look_of, size_of
 
 SUITE = """\
 suite: {name}
@@ -73,10 +73,11 @@ def composed(run):
     """A figure as a drawn image, closed in the end."""
     open_ones = []
 
-    def make(figure, size="double"):
-        context = SIZES[size].context()
+    def make(figure, size="double", font=None):
+        look = size_of(size, len(figure.panels), font)
+        context = look.context()
         context.__enter__()
-        image, shown = compose(run, figure, SIZES[size])
+        image, shown = compose(run, figure, look)
         open_ones.append((image, context))
         image.draw_without_rendering()
         return image, shown
@@ -145,6 +146,36 @@ def test_files_have_the_printed_width(run, tmp_path, monkeypatch):
         assert image.width == 2025, "one with many curves, too"
     with pytest.raises(Misuse, match="unknown size 'tripel'; allowed: double, single, slide"):
         draw(run, figures()["one"], tmp_path, "tripel")
+
+
+@pytest.mark.parametrize(("width", "inches"), [("3.25in", 3.25), ("12cm", 12 / 2.54), ("505.89pt", 7.0)])
+def test_a_width_and_a_font_are_those_of_a_paper(run, composed, tmp_path, width, inches):
+    """Of any width, nothing is cut off; an SVG has the same size in points and the same bytes every time."""
+    paths = draw(run, figures()["three"], tmp_path, width, font="serif", svg=True)
+    assert [path.suffix for path in paths] == [".pdf", ".png", ".svg", ".csv", ".txt"]
+    svg = paths[2].read_bytes()
+    assert float(re.search(rb'<svg[^>]* width="([\d.]+)pt"', svg).group(1)) == pytest.approx(72 * inches)
+    assert draw(run, figures()["three"], tmp_path / "again", width, font="serif", svg=True)[2].read_bytes() == svg
+    image, _ = composed(figures()["three"], width, "serif")
+    assert cut_off(image) == []
+    assert {text.get_fontname() for text in drawn(image)} == {"DejaVu Serif"}
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["--width", "3.25"], "unknown size '3.25'; allowed: double, single, slide; or give a width with its unit"),
+        (["--width", "3.2.5in"], "width is '3.2.5in'; allowed: 1.5in to 40in, in in, cm, mm, pt, such as 3.25in"),
+        (["--width", "9ft"], "width is '9ft'; allowed"),
+        (["--width", "900cm"], "width is '900cm'; allowed"),
+        (["--width", "3in", "--size", "single"], "not allowed with argument"),
+        (["--font", "Sans"], "unknown font 'Sans'"),
+    ],
+)
+def test_what_is_no_width_or_font_is_refused(folder, tmp_path, capsys, words, message):
+    assert main(["figures", str(folder), "--out", str(tmp_path / "none"), *words]) == 2
+    assert message in capsys.readouterr().err
+    assert not (tmp_path / "none").exists()
 
 
 def test_curves_wear_the_look_of_their_algorithm(composed):
