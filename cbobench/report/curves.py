@@ -116,6 +116,8 @@ Statistic = Literal["mean", "median"]
 
 def over_seeds(statistic: Statistic, bars: str, seeds: str, counts: Collection[int]) -> str:
     """What stands for the seeds, for captions; `bars`: what means, or medians, have around them."""
+    if max(counts, default=0) == 1:
+        return f"The values of {seeds}."
     words = {"mean": "Means", "median": "Medians"}[statistic]
     lacking = ", which one seed does not have" if min(counts) == 1 and "interval" in bars else ""
     return f"{words} over {seeds}; {bars}{lacking}."

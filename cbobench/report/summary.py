@@ -34,6 +34,7 @@ from cbobench.report.quantities import (
 from cbobench.stats.intervals import interval, is_carried_by_few
 
 ABOUT = "median [{around}] over seeds"
+ONE = "the value of one seed, which has no interval"
 MARKED = "* best of its problem by the median, or not separable from the best (paired Wilcoxon, Holm per column, 5 %)"
 NEVER = "k/n: only k seeds got there; the others count as worse than any value, the mean is of these k"
 STATISTICS = ("mean", "low", "high", "median", "median_low", "median_high", "q25", "q75", "carried", "defined")
@@ -162,6 +163,7 @@ def tabulate_summary(
         title += f", n = {counts[0]}"
     else:
         first.append(("n", counts))
+    single = max((len(group.good) for group in found), default=0) == 1  # neither a mean nor an interval says anything
     columns: list[tuple[str, list[str], int]] = [(name, cells, 0) for name, cells in first]
     found_marks = mark_best(found, shown)
     before: list[tuple[Quantity, Any]] = []
@@ -181,22 +183,22 @@ def tabulate_summary(
         cells = [Marked(cell) if i in mine else cell for i, cell in enumerate(cells)]
         late = 0 if quantity in main else 2 * SECOND
         columns.append((quantity.symbol, cells, late + position))
-        if quantity.better is not None:
+        if quantity.better is not None and not single:
             cells = [_format_mean(row, quantity) for row in rows]
             columns.append((quantity.symbol + MEAN, cells, late + SECOND + position))
     counted = {n for quantity, _ in before for n in frame["n" if quantity.censored else f"{quantity.name}_defined"]}
-    notes.insert(0, ABOUT.format(around=describe_median_interval(counted)))
+    notes.insert(0, ONE if single else ABOUT.format(around=describe_median_interval(counted)))
     if any(found_marks.marked.values()):
         blocks = found_marks.blocks
         notes.append(MARKED + (f" on the seeds that both have, at least {blocks[0]}/{blocks[1]}" if blocks else ""))
-    if found_marks.powerless:
+    if found_marks.powerless and not single:
         notes.append("where the seeds are too few to separate anything, nothing is marked")
     if any("†" in cell for _, cells, _ in columns for cell in cells):
         notes.append(CARRIED)
     censored = {quantity.symbol for quantity in shown if quantity.censored}
     if any("/" in cell for name, cells, _ in columns if name in censored for cell in cells):
         notes.append(NEVER)
-    if 1 in {len(g.good) for g in found}:
+    if 1 in {len(g.good) for g in found} and not single:
         notes.append("one seed has no interval")
     if not any(len(g.good) for g in found):
         state = "no cell is good, some failed" if any(g.failures for g in found) else "no cell is done yet"

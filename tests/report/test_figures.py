@@ -330,5 +330,5 @@ def test_the_latest_horizon_is_shown_and_others_are_named(small_suite, tmp_path)
         cbobench.run(small_suite(horizon=horizon, seeds=1), out=tmp_path / "run", cpus=0)
     figure = Figure("latest", "latest", [Panel("regret", "rkhs-1d[h=0.25]")])
     words = " ".join(draw(Run(tmp_path / "run"), figure, tmp_path / "out")[3].read_text().split())
-    assert "Means over one seed; bars: 95 % intervals of the mean, which one seed does not have." in words
+    assert "The values of one seed." in words
     assert "T = 1,200 (the run also holds T = 20, not shown)." in words

@@ -147,12 +147,15 @@ def test_nothing_is_best_for_having_failed_in_the_hard_seeds(tmp_path):
 
 
 def test_few_seeds_separate_nothing_and_mark_nothing(tmp_path):
+    made = {("P", a): {"regret": [1.0 * i, 2.0 * i]} for i, a in enumerate("AB")}
+    text = str(cbobench.compare(make(tmp_path / "two", made, seeds=[0, 1]), metric="regret"))
+    assert "too few to separate" in text
     made = {("P", a): {"regret": [1.0 * i]} for i, a in enumerate("AB")}
     run = make(tmp_path / "run", made, seeds=[0])
     text = str(cbobench.compare(run, metric="regret"))
     assert "*" not in text
-    assert "one seed has no interval" in text
-    assert "too few to separate" in text
+    assert "the value of one seed, which has no interval" in text
+    assert "mean" not in text
     assert "[" not in text.splitlines()[3]
 
 
@@ -326,7 +329,7 @@ def test_what_few_seeds_attain_is_said(tmp_path, counts, words):
     failed = {("P", f"A{n}"): range(n, 10) for n in counts}
     run = make(tmp_path / "run", made, seeds=range(10), failed=failed)
     text = cbobench.compare(run, metric="regret").table.note
-    assert text.startswith(f"median [{words}] over seeds")
+    assert text.startswith(f"median [{words}] over seeds" if max(counts) > 1 else "the value of one seed")
     twice = cbobench.compare(run, run, metric="regret").table.note
     assert f"median [{words}]" in twice
     if len(counts) > 1:
