@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import Any
 
@@ -12,25 +13,67 @@ from cbobench.algorithms.asktell import Given
 from cbobench.gp.kernels import Array
 from cbobench.opponents.library import GivenCube, LibraryMethod, silence_library
 from cbobench.params import param
+from cbobench.problems.inputs import InputSpace, InputType
+
+
+class TypedCube:
+    """Configurations of typed inputs as pymoo's mixed variables; one that is scaled by its logarithm is a float."""
+
+    def __init__(self, space: InputSpace) -> None:
+        self.space = space
+
+    def variables(self) -> dict[str, Any]:
+        """pymoo's variables by name."""
+        from pymoo.core.variable import Choice, Integer, Real
+
+        def variable(one: InputType) -> Any:
+            if one.kind == "choice":
+                return Choice(options=[*one.choices])
+            ends = (one.low, one.high)
+            return (
+                Real(bounds=(math.log(ends[0]), math.log(ends[1])))
+                if one.log
+                else (Integer(bounds=(int(ends[0]), int(ends[1]))) if one.kind == "int" else Real(bounds=ends))
+            )
+
+        return {one.name: variable(one) for one in self.space.types}
+
+    def action(self, values: dict[str, Any]) -> int:
+        """The nearest configuration that is played."""
+        plain = {one.name: math.exp(values[one.name]) if one.log else values[one.name] for one in self.space.types}
+        return self.space.nearest(plain)
+
+    def unit(self, x: Array | int) -> dict[str, Any]:
+        """pymoo's values of a configuration, by its coordinates or its index."""
+        values = self.space.configurations[x] if isinstance(x, int) else self.space.at(x)
+        return {one.name: math.log(values[one.name]) if one.log else values[one.name] for one in self.space.types}
 
 
 class Generations:
     """A population of pymoo's, evaluated one individual per round; after the last one a generation is over."""
 
     def __init__(self, given: Given, method: PymooGA) -> None:
-        self.cube = GivenCube(given)
+        space = getattr(given.setting.actions, "space", None)
+        typed = None if space is None else TypedCube(space)
+        self.cube: GivenCube | TypedCube = typed or GivenCube(given)
         with silence_library():
             from pymoo.algorithms.soo.nonconvex.ga import GA
+            from pymoo.core.mixed import MixedVariableGA
             from pymoo.core.problem import Problem
             from pymoo.core.termination import NoTermination
 
-            problem = Problem(n_var=given.d, n_obj=1, n_ieq_constr=given.m, xl=0.0, xu=1.0)
-            self.ga = GA(pop_size=method.population, n_offsprings=method.offspring)
+            sizes = {"pop_size": method.population, "n_offsprings": method.offspring}
+            if typed is None:
+                problem = Problem(n_var=given.d, n_obj=1, n_ieq_constr=given.m, xl=0.0, xu=1.0)
+                self.ga = GA(**sizes)
+            else:
+                problem = Problem(vars=typed.variables(), n_obj=1, n_ieq_constr=given.m)
+                self.ga = MixedVariableGA(**sizes)
             self.ga.setup(problem, termination=NoTermination(), seed=given.seed, verbose=False)
         self.population: Any = []
         self.evaluated = 0
 
-    def ask(self) -> Array:
+    def ask(self) -> Any:
         if self.evaluated == len(self.population):
             with silence_library():
                 if self.evaluated:
@@ -38,7 +81,7 @@ class Generations:
                 self.population, self.evaluated = self.ga.ask(), 0
         return self.cube.action(self.population[self.evaluated].X)
 
-    def tell(self, x: Array, f: float, g: Array) -> None:
+    def tell(self, x: Any, f: float, g: Array) -> None:
         one = self.population[self.evaluated]
         one.X, one.F, one.G = self.cube.unit(x), np.array([-f]), g
         one.evaluated.update(("F", "G"))
@@ -57,7 +100,7 @@ class PymooGA(LibraryMethod):
 
     Feasible individuals are fitter than others, which are ranked by total violation. The population is smaller than
     pymoo's 100, which would be random search over the horizons of this field. On a finite set the nearest action is
-    played, and becomes the individual.
+    played, and becomes the individual. Typed inputs keep their types (`MixedVariableGA`).
     """
 
     source = "pymoo (Blank & Deb 2020); Deb (2000)"

@@ -149,10 +149,10 @@ def test_simulators_get_names_and_values():
         assert chunks[0].observed_f[t, s] == pytest.approx(f)
 
 
-@pytest.mark.parametrize("name", ["cei", "ckb-ucb", "random", "optuna-tpe"])
+@pytest.mark.parametrize("name", ["cei", "ckb-ucb", "random", "optuna-tpe", "pymoo-ga"])
 def test_blocks_change_no_bit(name):
-    if name == "optuna-tpe":
-        pytest.importorskip("optuna")
+    if name in ("optuna-tpe", "pymoo-ga"):
+        pytest.importorskip(name.split("-")[0])
     task = prepared(pilot=16)
     _, chunks = play(task, make(name), seeds=3, horizon=15)
     _, one = play(task, make(name), seeds=[2], horizon=15)
@@ -176,6 +176,51 @@ def test_regret_against_a_configuration():
     cells, _ = play(task, make("oracle"), seeds=2, horizon=3)
     np.testing.assert_allclose(cells.metrics.final["regret"], 0, atol=1e-12)
     assert "a safe seed set" not in task.offers()
+
+
+def test_pymoo_gets_the_types():
+    """The same proposals as pymoo's own loop over mixed variables."""
+    pytest.importorskip("pymoo", reason="pip install 'cbobench[pymoo]'")
+    from pymoo.core.mixed import MixedVariableGA
+    from pymoo.core.problem import ElementwiseProblem
+    from pymoo.core.variable import Choice, Integer
+    from pymoo.optimize import minimize
+
+    class Own(ElementwiseProblem):
+        def __init__(self):
+            kinds = {"width": Integer(bounds=(1, 9)), "depth": Integer(bounds=(2, 6))}
+            super().__init__(vars=kinds | {"act": Choice(options=["relu", "tanh"])}, n_obj=1, n_ieq_constr=1)
+
+        def _evaluate(self, x, out, *args, **kwargs):
+            f, g = Net.simulate(None, x, None)
+            played.append(dict(x))
+            out["F"], out["G"] = -f, g
+
+    task, played = prepared(), []
+    run = make("pymoo-ga", population=8, offspring=4)
+    drawn = task.draw([np.random.default_rng(0)])
+    run.start(Setting.of(task, drawn, 30, Streams([("a", 0)])))
+    one = run.runs[0]
+    ga = MixedVariableGA(pop_size=8, n_offsprings=4)
+    minimize(Own(), ga, ("n_gen", 6), seed=Given(one.setting).seed)
+    assert len(played) == 8 + 5 * 4
+    for t, x in enumerate(played, 1):
+        index = one.ask_one(t)
+        assert task.space.configurations[index] == x
+        f, g = Net.simulate(None, x, None)
+        one.tell_one(t, index, f, np.array([g]))
+
+
+def test_a_logarithm_of_pymoo_is_ours():
+    pytest.importorskip("pymoo", reason="pip install 'cbobench[pymoo]'")
+    from cbobench.opponents.pymoo_ga import TypedCube
+
+    given = {"rate": {"float": [1e-4, 1e-1], "log": True}, "width": {"int": [32, 512], "log": True}}
+    cube = TypedCube(InputSpace.of(given, 500))
+    for index in (0, 17, 499):
+        unit = cube.unit(cube.space.points[index])
+        assert -9.3 < unit["rate"] < -2.3
+        assert cube.action(unit) == index
 
 
 def test_optuna_gets_the_types():
