@@ -23,6 +23,7 @@ from cbobench.report.groups import (
 from cbobench.report.kinds import AnyPanel
 from cbobench.report.load import Run
 from cbobench.report.quantities import SIMPLE_REGRET, find_undefined_regret
+from cbobench.report.recommended import describe_best
 from cbobench.results.manifest import WHATS
 from cbobench.results.provenance import rounding_note
 from cbobench.words import count_noun
@@ -139,6 +140,7 @@ def _notes(run: Run, panels: Sequence[AnyPanel], shown: Shown) -> list[str]:
         notes.append(f"Stale: {old:,} of {cells}, played by code that has changed since.")
     if failures := describe_failures(drawn):
         notes.append(f"Failed evaluations: {failures}.")
+    notes += [f"{line[0].upper()}{line[1:]}." for line in describe_best(run, drawn)]
     if mixed := rounding_note(find_cpus(drawn)):
         notes.append(f"The cells were {mixed}.")
     return notes

@@ -117,11 +117,20 @@ def describe_best(run: Run, found: Sequence[Group]) -> list[str]:
         if not best["violation"] <= 0:
             continue
         where = f" of {best['problem_label']}" if several else ""
-        value = f"f = {format_number(best['f'])}"
+        value = f"f = {format_number(best['f'])}{_compare_to_optimum(best, named)}"
         lines.append(
             f"best{where}: {describe_inputs(best['configuration'])}: {value} (recommended by {describe_by(best['by'])})"
         )
     return lines
+
+
+def _compare_to_optimum(best: pd.Series, found: Sequence[Group]) -> str:
+    """How far a configuration is from the optimum of its problem, where that is known."""
+    stars = pd.concat([group.good["f_star"] for group in found if group.problem == best["problem"]]).dropna()
+    if stars.empty:
+        return ""
+    reached = np.isclose(best["f"], stars.iloc[0], rtol=1e-9, atol=1e-12)
+    return ", the optimum" if reached else f", f* = {format_number(stars.iloc[0])}"
 
 
 def _is_fixed(group: Group) -> bool:
