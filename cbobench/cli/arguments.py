@@ -114,7 +114,7 @@ def make_parser() -> Parser:
         made: Parser = commands.add_parser(name, help=escaped, description=about, allow_abbrev=False)
         return made
 
-    run = command("run", "play a suite (a YAML file or a shipped name) and print its table; resumes and extends a run")
+    run = command("run", "play a suite (a YAML file or a shipped name) and print its table; resume or extend a run")
     run.add_argument("suite")
     run.add_argument("--out", metavar="RUN", help="run folder, path or URI (default: runs/<suite>)")
     run.add_argument("--seeds", type=whole_number, metavar="N", help="seeds 0..N-1 instead of the suite's")
@@ -129,29 +129,31 @@ def make_parser() -> Parser:
     run.add_argument("--address", metavar="A", help="a Ray cluster instead of this machine, such as host:6379 or auto")
     run.add_argument(
         "--engine", choices=("ray", "processes", "inline"),
-        help="what plays: Ray, workers here, this process (default: Ray, for up to 64 tasks processes)",
+        help="where cells are played: Ray, workers here, this process (default: Ray, for up to 64 tasks processes)",
     )  # fmt: skip
     run.add_argument("--ship", action="store_true", help="send the cluster this machine's code, and your own modules")
     run.add_argument("--block", type=whole_number, metavar="N", help="seeds per task of a new run (default: chosen)")
     run.add_argument(
         "--again", choices=("failed", "stale"), action="append", default=[],
-        help="play again the cells that failed, or that other code played (may be given twice)",
+        help="play failed cells again, or stale ones, which other code played (may be given twice)",
     )  # fmt: skip
-    run.add_argument("--budget", metavar="B", help="begin nothing more once so much CPU time is spent, such as 2cpuh")
+    run.add_argument("--budget", metavar="B", help="start no new task after this much CPU time, such as 2cpuh")
     run.add_argument("--fail-fast", action="store_true", help="stop at the first failed cell")
     run.add_argument("--no-imports", action="store_true", help="refuse suites that import code")
     run.add_argument("--dry-run", action="store_true", help="say what would be played, how long and how large")
 
-    status = command("status", "cells done, failed, stale and missing, and the command that finishes a run")
-    watch = command("watch", "a run that is being played, from another terminal or machine: progress, time left, table")
+    status = command("status", "show cells done, failed, stale and missing, and the command that finishes a run")
+    watch = command(
+        "watch", "follow a run that is being played, from another terminal or machine: progress, time left, table"
+    )
     watch.add_argument("run", metavar="RUN", help="run folder, path or URI")
     watch.add_argument("--once", action="store_true", help="print it once, as text")
     watch.add_argument("--json", action="store_true", help="print an object at every look, or once")
     compare = command(
         "compare",
-        "what the seeds came to: medians with intervals (95 % from six seeds on), who is best; or what changed",
+        "compare methods: medians with intervals and the best of each problem; or two runs: what changed",
     )
-    figures = command("figures", "draw every figure that the recipes know: PDF, PNG, caption and the CSV behind each")
+    figures = command("figures", "draw figures as PDF and PNG, each with a caption and its numbers as CSV")
     for sub in (status, compare, figures):
         sub.add_argument("run", metavar="RUN", help="run folder or bundle, path or URI")
     status.add_argument("--format", choices=("table", "json"), default="table")
@@ -178,14 +180,18 @@ def make_parser() -> Parser:
     compare.add_argument(
         "--format", choices=FORMATS, default="table", help='csv, json: all digits; json: undefined null, infinite "inf"'
     )
-    figures.add_argument("--out", type=folder, metavar="FOLDER", help="where to (default: RUN/figures, else ./figures)")
+    figures.add_argument(
+        "--out", type=folder, metavar="FOLDER", help="folder for the figures (default: RUN/figures, else ./figures)"
+    )
     figures.add_argument("--recipe", metavar="NAME", help="only this recipe (a shipped name or a Python file)")
     figures.add_argument(
         "--kind", choices=("curves", "plane", "profile"), default="curves",
         help="plane: regret against violation in the end, with intervals; profile: performance and data profiles",
     )  # fmt: skip
     figures.add_argument("--only", metavar="GLOB", action=Once, help="only matching pairs, as for run")
-    figures.add_argument("--metric", nargs="+", default=[], metavar="NAME", help="these metrics, of every problem")
+    figures.add_argument(
+        "--metric", nargs="+", default=[], metavar="NAME", help="draw these metrics, for every problem"
+    )
     wide = figures.add_mutually_exclusive_group()
     wide.add_argument(
         "--size", choices=("single", "double", "slide"),
@@ -198,34 +204,32 @@ def make_parser() -> Parser:
         "--statistic", choices=("mean", "median"), help="means with intervals, or medians with quartiles, everywhere"
     )
 
-    best = command("best", "which configurations a run recommends, by how many seeds, and what they are worth")
+    best = command("best", "list the configurations that a run recommends, and what they are worth")
     best.add_argument("run", metavar="RUN", help="run folder or bundle, path or URI")
     best.add_argument("--top", type=whole_number, default=5, metavar="N", help="how many of each problem (default: 5)")
     best.add_argument("--only", metavar="GLOB", action=Once, help='only matching pairs, "problem/algorithm" or one')
     best.add_argument("--format", choices=FORMATS, default="table")
 
-    report = command("report", "runs as one page that opens offline: tables, curves, claims, failed cells")
+    report = command("report", "write runs into one page that opens offline: tables, curves, claims, failed cells")
     report.add_argument("runs", metavar="RUN", nargs="+", help="run folders or bundles, paths or URIs")
     report.add_argument("--out", type=Path, metavar="FILE", help="page (default: RUN/report.html, else ./report.html)")
 
-    merge = command("compact", "merge the many small files of a run into few; large runs are merged when they end")
+    merge = command("compact", "merge the many small files of a run into few; large runs do so when they end")
     merge.add_argument("run", metavar="RUN", help="run folder, path or URI")
 
-    remove = command(
-        "remove", "take pairs out of a run, with all that was played of them: what is superseded; asks first"
-    )
+    remove = command("remove", "delete pairs from a run with all their results; asks first")
     remove.add_argument("run", metavar="RUN", help="run folder, path or URI")
     remove.add_argument("pairs", metavar="GLOB", help='the pairs, "problem/algorithm" or one of them')
     remove.add_argument("--yes", action="store_true", help="do not ask")
 
-    export = command("export", "write a run's results into one small file, which others compare with and need not play")
+    export = command("export", "write a run's results into one small file that others can compare with")
     export.add_argument("run", metavar="RUN", help="run folder, path or URI")
     export.add_argument(
         "--out", metavar="FILE", help="path or URI that ends with .zip (default: <folder's name>.zip here)"
     )
 
     check = command(
-        "check", "hold an algorithm or a problem of yours against the laws that ours obey; says what to mend"
+        "check", "test an algorithm or a problem of yours against the rules of its interface; says what to fix"
     )
     check.add_argument(
         "name", help="your class as module:Class, from this folder or Python's path; or a registered name"
@@ -234,11 +238,11 @@ def make_parser() -> Parser:
     check.add_argument("--data", type=Path, metavar="FOLDER", help="folder with the original data sets")
     check.add_argument("--format", choices=("table", "json"), default="table")
 
-    new = command("new", "write a small algorithm or problem of yours into NAME.py, and a suite that plays it")
+    new = command("new", "write a small algorithm or problem into NAME.py, and a suite that plays it")
     new.add_argument("what", choices=("algorithm", "problem"))
     new.add_argument("name", metavar="NAME", help="of the file, such as mine")
 
-    verify = command("verify", "read every file of a run, name all that are damaged, and move them away on request")
+    verify = command("verify", "read every file of a run and name the damaged ones; moves them away on request")
     verify.add_argument("run", metavar="RUN", help="run folder, path or URI")
     verify.add_argument(
         "--repair", action="store_true", help="move what is damaged into RUN/quarantine; deletes nothing"
@@ -262,21 +266,23 @@ def make_parser() -> Parser:
         "--strict", action="store_true", help="exit code 1 where a claim is contradicted, or none can be tested"
     )
 
-    listing = command("list", "all problems, algorithms or suites")
+    listing = command("list", "list all problems, algorithms or suites")
     listing.add_argument("what", choices=("problems", "algorithms", "suites"))
     listing.add_argument("--format", choices=("table", "markdown", "json"), default="table")
-    show = command("show", "one problem, algorithm or suite with its parameters")
+    show = command("show", "show one problem, algorithm or suite with its parameters")
     show.add_argument("name", help="registered, module:Class of your own, or a suite's file")
     show.add_argument("--format", choices=("table", "json"), default="table")
 
-    reference = command("reference", "the optimum of a problem on a box: derived, and held against the stated one")
+    reference = command("reference", "derive the optimum of a problem on a box, and compare it with the stated one")
     reference.add_argument("name", help="a registered problem, or module:Class of your own")
     reference.add_argument(
         "--starts", type=starts, default=32, metavar="N",
         help="local searches from the best sampled points, and as many from anywhere (default: 32, so 64)",
     )  # fmt: skip
 
-    audit = command("audit", "what the theory promises beside what was seen, of a run whose suite says `audit: true`")
+    audit = command(
+        "audit", "compare what the theory promises with what was seen, for a run whose suite says `audit: true`"
+    )
     audit.add_argument("run", metavar="RUN", help="run folder, path or URI")
     audit.add_argument("--format", choices=FORMATS, default="table")
     audit.add_argument("--figures", type=folder, metavar="FOLDER", help="draw the bounds of R₊ and V over the curves")
@@ -287,7 +293,7 @@ def make_parser() -> Parser:
             help="import the modules of your own that the run names, to tell whether their cells are stale",
         )  # fmt: skip
 
-    data = command("data", "the original data sets: where they are looked for, and fetching them")
+    data = command("data", "show where the original data sets are looked for, or fetch them")
     actions = data.add_subparsers(dest="action", required=True, metavar="ACTION", parser_class=Parser)
     fetch = actions.add_parser("fetch", help="download original data sets and check their hashes")
     fetch.add_argument("names", nargs="*", metavar="NAME", help="light-sensors, stocks (default: both)")
