@@ -75,7 +75,7 @@ function rankPanel(run, state, dark) {
       hovertemplate: `%{y}: rank %{x:.3g}<br>${rows[0].blocks} of ${rows[0].expected} problems<extra></extra>` }] : [],
     csv: [["run", "metric", "algorithm", "rank", "critical_difference", "blocks", "expected"],
       ...rows.map((row) => [run.label, row.metric, row.algorithm_label, row.rank, gap, row.blocks, row.expected])],
-    note: rows.length ? `1 is best; the band is what cannot be told from the best (critical difference ${said(gap)}, ${rows[0].blocks} of ${rows[0].expected} problems), ${run.end}${left.length ? `; not ranked: ${left.join(", ")}` : ""}` : "nothing is ranked",
+    note: rows.length ? `1 is best; methods in the band do not differ significantly from the best (critical difference ${said(gap)}, ${rows[0].blocks} of ${rows[0].expected} problems), ${run.end}${left.length ? `; not ranked: ${left.join(", ")}` : ""}` : "nothing is ranked",
     layout: { shapes: band, xaxis: { title: { text: `Average rank by ${rows.length ? rows[0].symbol : ""}` } }, yaxis: { type: "category", title: { text: "" } }, showlegend: false },
   };
 }

@@ -35,8 +35,8 @@ from cbobench.stats.intervals import interval, is_carried_by_few
 
 ABOUT = "median [{around}] over seeds"
 ONE = "the value of one seed, which has no interval"
-MARKED = "* best of its problem by the median, or not separable from the best (paired Wilcoxon, Holm per column, 5 %)"
-NEVER = "k/n: only k seeds got there; the others count as worse than any value, the mean is of these k"
+MARKED = "* best median of its problem, or not significantly different from it (paired Wilcoxon, Holm per column, 5 %)"
+NEVER = "k/n: only k seeds got there; the median counts the others as worse than any value, the mean is of these k"
 STATISTICS = ("mean", "low", "high", "median", "median_low", "median_high", "q25", "q75", "carried", "defined")
 
 
@@ -192,7 +192,7 @@ def tabulate_summary(
         blocks = found_marks.blocks
         notes.append(MARKED + (f" on the seeds that both have, at least {blocks[0]}/{blocks[1]}" if blocks else ""))
     if found_marks.powerless and not single:
-        notes.append("where the seeds are too few to separate anything, nothing is marked")
+        notes.append("where the seeds are too few for a significant difference, nothing is marked")
     if any("†" in cell for _, cells, _ in columns for cell in cells):
         notes.append(CARRIED)
     censored = {quantity.symbol for quantity in shown if quantity.censored}
