@@ -269,8 +269,13 @@ class Simulator(Problem):
         failed = sum(int((~succeeded(run)).sum()) for run in runs)
         if failed and (self.failure.then == "fail" or 2 * good.sum() < len(points)):
             first = next(reason for _, reason in both if reason)
-            fix = "; on_failure: infeasible goes on after some that fail" * (self.failure.then == "fail")
-            raise Misuse(f"{failed} of {2 * len(points)} pilot simulations fail; the first: {first}{fix}")
+            strict = self.failure.then == "fail"
+            fix = (
+                "on_failure: infeasible goes on after some that fail"
+                if strict
+                else "allowed: at up to half of the points; mend simulate, or retry: on_failure: {retry: 3}"
+            )
+            raise Misuse(f"{failed} of {2 * len(points)} pilot simulations fail; the first: {first}; {fix}")
         if succeeded(again)[0] and good[0] and not np.array_equal(again[0], runs[0][0]):
             fix = "draw from the generator it is given, and from nothing else (np.random is shared by all)"
             raise Misuse(f"{type(self).__name__}: simulate gives other values for an equal generator; {fix}")
