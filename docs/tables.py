@@ -41,6 +41,7 @@ KINDS: dict[str, tuple[str, dict[str, Any]]] = {
     "simulator": ("simulator", {}),
     "simulator with `best_known`": ("simulator", {"best_known": (0.5,)}),
 }
+MOST = 6  # methods in a cell
 WHERE = {
     "kernel": "with the problem: a table's covariance, or `kernel` and `lengthscale`; or fitted (`kernel: fit`)",
     "λ": "`lam` of the method",
@@ -100,6 +101,14 @@ def listed(what: str) -> str:
     return printed.getvalue().strip()
 
 
+def suites() -> str:
+    """The suites, those that sweep what papers leave open in one row."""
+    lines = listed("suites").splitlines()
+    maps = [line for line in lines if line.startswith("| `map_")]
+    words = f"| `map_…` | | | {len(maps)} suites: what the papers leave open, swept for [what decides](maps.md) |"
+    return "\n".join([*(line for line in lines if line not in maps), words])
+
+
 def commands() -> str:
     """What the command line can do."""
     every: Any = next(action for action in make_parser()._actions if action.dest == "command")
@@ -132,7 +141,9 @@ def told() -> str:
     body = []
     for fact, where in WHERE.items():
         users = [name for name in ALGORITHMS.names() if fact in {k.split(" (")[0] for k in ALGORITHMS.get(name).knows}]
-        body.append([fact, where, ", ".join(f"`{name}`" for name in users)])
+        listed = ", ".join(f"`{name}`" for name in users)
+        many = f"{len(users)} of {len(ALGORITHMS.names())}: see [methods](methods.md)"
+        body.append([fact, where, listed if len(users) <= MOST else many])
     return rows(["fact", "where it is said", "methods that must be told"], body)
 
 
@@ -142,8 +153,8 @@ def unexplained() -> set[str]:
 
 
 TABLES: dict[str, Callable[[], str]] = {
-    **{what: (lambda what=what: listed(what)) for what in ("algorithms", "problems", "suites")},  # type: ignore[misc]
-    "offers": offered, "playable": playable, "told": told, "commands": commands,
+    **{what: (lambda what=what: listed(what)) for what in ("algorithms", "problems")},  # type: ignore[misc]
+    "suites": suites, "offers": offered, "playable": playable, "told": told, "commands": commands,
 }  # fmt: skip
 
 

@@ -20,12 +20,14 @@ TOP = ("README", "CONTRIBUTING", "SECURITY", "CHANGELOG")  # pages that lie besi
 BESIDE = ("*.png", "*.svg", "notebooks/*.ipynb")  # files that pages show or link
 FIRST = "index"  # what the site calls the README
 ORDER = {
-    "Begin": ("tutorial", "own_problem", "own_method", "which_method", "reading"),
-    "What there is": ("methods", "problems", "suites"),
-    "Run": ("commands", "runs", "clusters", "report", "bundles"),
-    "Papers": ("papers", "reproduction", "maps", "literature"),
-    "Reference": ("guarantees", "glossary", "api", "architecture", "CONTRIBUTING", "SECURITY", "CHANGELOG"),
-}
+    "Start": ("tutorial",),
+    "How to": (
+        "own_problem", "own_method", "which_method", "reading", "report", "papers", "clusters", "runs", "bundles",
+    ),
+    "Reference": ("commands", "suites", "problems", "methods", "glossary", "guarantees", "api", "architecture"),
+    "Research": ("reproduction", "maps", "literature"),
+    "Project": ("CONTRIBUTING", "SECURITY", "CHANGELOG"),
+}  # fmt: skip
 """Pages of the menu; a page of docs/ that is not here comes last."""
 LINK = re.compile(r"(?:(?<=\[)(\w+\.md))?\]\((?!https?:|mailto:)([^)#\s]*)(#[^)\s]*)?\)")
 FENCED = re.compile(r"(^```.*?^```$)", flags=re.M | re.S)
