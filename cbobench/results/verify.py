@@ -51,8 +51,8 @@ class Verification:
         files: number of files read.
         damaged: damaged files.
         orphans: tasks with rounds and without cells: their worker died in between, or is about to publish them.
-        stragglers: tasks with cells but without rounds, whose cells other tasks have published too. Their worker outlived its
-            call, and its rounds were removed as leftovers. They do not count.
+        stragglers: tasks with cells but without rounds, whose cells other tasks have published too. Their worker
+            outlived its call, and its rounds were removed as leftovers. They do not count.
         twice: number of cells published by several tasks with the same attempt and the same results.
         cells, expected: whole published cells, and requested cells (None without a manifest).
         unsigned: number of files without a digest, of older versions; changed values may pass there.
