@@ -20,16 +20,19 @@ PAGE, README = HERE / "literature.md", HERE.parent / "README.md"
 INTERVAL = 6  # seeds from which order statistics hold a median with 95 %
 TOP = 8  # methods in README
 SLOWER = 10  # an opponent should take so many times as long per round; where it does not, the page names the problem
+SAME = "no significant difference"
 Findings = dict[str, Any]
 
 INTRODUCTION = """\
 # The methods against the field
 
-What the suite `literature_full` plays: {problems} of the literature without noise, {seeds}, {horizon} evaluations (our
-choice; papers give such problems up to a hundred), of which the first are a Sobol design that all methods share. f and
-every g_j are in units of their spread over the box, and so is simple regret: f* minus the best feasible f that was
-evaluated (a seed that found nothing feasible counts as worse than any number, ∞). Theory methods stand here twice, with
-the problem's kernel and with models fitted to what they observe (`kernel: fit`).
+This page compares methods for boxes with those of other libraries. The suite `literature_full` plays {problems} of
+the literature without noise, with {seeds} and {horizon} evaluations each. That horizon is our choice; papers give
+such problems up to a hundred. The first evaluations are a Sobol design that all methods share.
+
+f and every g_j are in units of their spread over the box. Simple regret is f* minus the best feasible f that was
+evaluated; a seed that found nothing feasible counts as worse than any number (∞). Theory methods stand here twice: with
+the problem's kernel, and with models fitted to what they observe (`kernel: fit`).
 
 Written by `make literature` from `docs/literature.json`. Medians and ranks are those of `cbobench compare`; medians
 have 95 % intervals over seeds, from six seeds on. Time is of one thread, each run by itself, beside other work on the
@@ -37,16 +40,20 @@ same machine ({cpu}).
 """
 
 RULES = """
-A method is better or worse where Wilcoxon's signed-rank test, paired by seed, says so at 5 % after Holm's adjustment
-over all tests against the same opponent ({tests} here); *worse unadjusted* is a defeat by its own test that the
-adjustment would hide, and is counted as one. A negative median difference is in favour of the method. No difference is
-too small to count: where two methods have both found the optimum, 1e-6 may separate them.
+A method is better or worse if Wilcoxon's signed-rank test, paired by seed, says so at 5 %. Holm's adjustment is over
+all tests against the same opponent ({tests} here). *Worse unadjusted* is a defeat that only the adjustment would hide;
+it counts as a defeat. A negative median difference favours the method. No difference is too small to count: if both
+methods found the optimum, 1e-6 may decide.
 
-What is not the same on both sides: `cei` and `scbo` refit their models each round up to 30 observations and then
-whenever there are a tenth more, BoTorch's each round; ours have priors on lengthscales and noise, BoTorch's as SCBO's
-tutorial has them (`models: turbo`: bounds, no priors); ours model the bilog transform of constraints, BoTorch's the
-constraints as they are. *Recommended feasible* is of the point that a method would name in the end: ours by its model,
-an opponent the best that it has evaluated.
+The two sides differ in setup:
+
+- `cei` and `scbo` refit their models each round up to 30 observations, then whenever there are a tenth more. BoTorch's
+  methods refit each round.
+- Ours have priors on lengthscales and noise. BoTorch's have bounds and no priors, as in SCBO's tutorial
+  (`models: turbo`).
+- Ours model the bilog transform of constraints, BoTorch's the constraints as they are.
+- *Recommended feasible* is of the point that a method recommends in the end: ours by its model, an opponent the best
+  that it has evaluated.
 """
 
 
@@ -119,8 +126,8 @@ def overall(found: Findings, most: int | None = None) -> str:
             apart = format_number(value(one["critical_difference"]))
             text += (
                 f"\n*{column}* (1 = best): by the median simple regret over {count_noun(one['blocks'], 'problem')}, "
-                f"among the {len(some)} methods that {whom}. \\* Not significantly different from the best (critical "
-                f"difference {apart}, Nemenyi, 5 %); so few problems cannot tell more.\n"
+                f"among the {len(some)} methods that {whom}. A star marks methods that do not differ significantly "
+                f"from the best (critical difference {apart}, Nemenyi, 5 %); so few problems show little.\n"
             )
     text += (
         f"\nAll of it: {format_number(found['hours'])} hours of one core, of which "
@@ -188,12 +195,12 @@ def versus(rows: list[dict[str, Any]]) -> str:
 
 
 def outcome(row: dict[str, Any], tests: int) -> str:
-    """Better, worse, or not separable, as `compare` marks differences; of `tests` of which Holm's adjustment is."""
+    """Better, worse, or `SAME`, as `compare` marks differences; of `tests` of which Holm's adjustment is."""
     if value(row["p_holm"]) < SIGNIFICANT:
         return "better" if value(row["effect"]) > 0 else "worse"
     if value(row["p"]) < SIGNIFICANT and value(row["effect"]) < 0:
         return "worse unadjusted"
-    return "not separable" if decidable(row["n"], tests) else "too few seeds"
+    return SAME if decidable(row["n"], tests) else "too few seeds"
 
 
 def verdicts(found: Findings) -> str:
@@ -213,12 +220,11 @@ def verdicts(found: Findings) -> str:
         below = [f"{name} ({format_number(ratio)})" for name, ratio in ratios.items() if ratio < SLOWER]
         text.append(
             f"- `{rows[0]['algorithm_label']}` against `{rows[0]['against_label']}`: better on {words['better']} of "
-            f"{count_noun(len(rows), 'problem')}, not separable on {words['not separable']}, worse on "
-            f"{', '.join(lost) if lost else 'none'}, too few seeds on {words['too few seeds']}; a round takes it 1 of "
-            f"{format_number(middle)} parts of the time (median of the problems; least "
-            f"{format_number(ratios[least])}, on {least}"
-            f"{'; below ' + str(SLOWER) + ': ' + ', '.join(below) if below else ''}); at least "
-            f"{count_noun(min(row['n'] for row in rows), 'seed')} that both have."
+            f"{count_noun(len(rows), 'problem')}, no significant difference on {words[SAME]}, worse on "
+            f"{', '.join(lost) if lost else 'none'}, too few seeds on {words['too few seeds']}. A round is "
+            f"{format_number(middle)} times faster (median of the problems; least {format_number(ratios[least])}, on "
+            f"{least}{'; below ' + str(SLOWER) + ': ' + ', '.join(below) if below else ''}). Both have at least "
+            f"{count_noun(min(row['n'] for row in rows), 'seed')}."
         )
     return "\n".join(text) + "\n"
 

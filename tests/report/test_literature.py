@@ -58,9 +58,18 @@ def test_numbers_are_those_of_compare(run):
 def test_victories_defeats_and_what_is_missing_are_said(run):
     found = script.measured(Run(run))
     text = pages.page(found)
-    assert "- `cei` against `botorch-cei`: better on 2 of 2 problems, not separable on 0, worse on none" in text
-    assert "- `scbo` against `botorch-cei`: better on 0 of 2 problems, not separable on 0, worse on p, q" in text
-    assert "- `scbo` against `botorch-scbo`: better on 0 of 2 problems, not separable on 2, worse on none" in text
+    assert (
+        "- `cei` against `botorch-cei`: better on 2 of 2 problems, no significant difference on 0, worse on none"
+        in text
+    )
+    assert (
+        "- `scbo` against `botorch-cei`: better on 0 of 2 problems, no significant difference on 0, worse on p, q"
+        in text
+    )
+    assert (
+        "- `scbo` against `botorch-scbo`: better on 0 of 2 problems, no significant difference on 2, worse on none"
+        in text
+    )
     assert "too few seeds on 0" in text
     assert "| `random` | 5.000* | – | 15/16 (1 failed) |" in pages.overall(found)
     assert "by the median simple regret over 2 problems, among the 5 methods that have a run on each problem" in text
@@ -81,11 +90,13 @@ def test_a_defeat_is_named_though_the_adjustment_hides_it(run):
     for row in found["paired"]:
         row |= {"p": 0.04, "p_holm": 0.3, "effect": -1.0 if row["problem_label"] == "p" else 1.0}
     text = pages.page(found)
-    assert "not separable on 1, worse on p unadjusted, too few seeds on 0" in text
+    assert "no significant difference on 1, worse on p unadjusted, too few seeds on 0" in text
     assert "**worse unadjusted**" in text
     for row in found["paired"]:
         row |= {"n": 3, "p": 1.0, "p_holm": 1.0}
-    assert "not separable on 0, worse on none, too few seeds on 2" in pages.page(found), "3 seeds separate nothing"
+    assert "no significant difference on 0, worse on none, too few seeds on 2" in pages.page(found), (
+        "3 seeds separate nothing"
+    )
 
 
 def test_time_is_compared_problem_by_problem(run):
