@@ -151,7 +151,7 @@ def make_parser() -> Parser:
     watch.add_argument("--json", action="store_true", help="print an object at every look, or once")
     compare = command(
         "compare",
-        "compare methods: medians with intervals and the best of each problem; or two runs: what changed",
+        "compare methods: medians with intervals (95 % from six seeds on) and who is best; or two runs",
     )
     figures = command("figures", "draw figures as PDF and PNG, each with a caption and its numbers as CSV")
     for sub in (status, compare, figures):
@@ -239,7 +239,7 @@ def make_parser() -> Parser:
     check.add_argument("--format", choices=("table", "json"), default="table")
 
     new = command("new", "write a small algorithm or problem into NAME.py, and a suite that plays it")
-    new.add_argument("what", choices=("algorithm", "problem"))
+    new.add_argument("what", metavar="algorithm|problem", choices=("algorithm", "problem"))
     new.add_argument("name", metavar="NAME", help="of the file, such as mine")
 
     verify = command("verify", "read every file of a run and name the damaged ones; moves them away on request")
@@ -267,7 +267,7 @@ def make_parser() -> Parser:
     )
 
     listing = command("list", "list all problems, algorithms or suites")
-    listing.add_argument("what", choices=("problems", "algorithms", "suites"))
+    listing.add_argument("what", metavar="problems|algorithms|suites", choices=("problems", "algorithms", "suites"))
     listing.add_argument("--format", choices=("table", "markdown", "json"), default="table")
     show = command("show", "show one problem, algorithm or suite with its parameters")
     show.add_argument("name", help="registered, module:Class of your own, or a suite's file")

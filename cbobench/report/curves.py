@@ -114,6 +114,9 @@ Looks = Mapping[str, Look]
 Statistic = Literal["mean", "median"]
 
 
+BARS = "Bars that leave the panel end in an arrow"
+
+
 def over_seeds(statistic: Statistic, bars: str, seeds: str, counts: Collection[int]) -> str:
     """What stands for the seeds, for captions; `bars`: what means, or medians, have around them."""
     if max(counts, default=0) == 1:
@@ -237,7 +240,12 @@ class Panel(OverRounds):
         """What leaves the panel, for captions."""
         if frame.empty or self.log:
             below = frame["low"] <= 0 if "y" in self.log and len(frame) else pd.Series(dtype=bool)
-            return ["Bars that end at or below 0 have an arrow downwards."] if below.any() else []
+            what = (
+                "Bands are cut at 0."
+                if self.statistic == "median"
+                else "Bars that end at or below 0 have an arrow downwards."
+            )
+            return [what] if below.any() else []
         low, high = self.range(frame)
         middle, words = frame[self.statistic], []
         if self.average and (middle.max() > high or middle.min() < low):
@@ -245,7 +253,8 @@ class Panel(OverRounds):
         settled = self._settled(frame)
         if settled["high"].max() > high or settled["low"].min() < low:
             least, most = settled["low"].min(), settled["high"].max()
-            words.append(f"Bars that leave the panel end in an arrow: they go from {least:.3g} to {most:.3g}.")
+            bars = "Bands are cut where they leave the panel" if self.statistic == "median" else BARS
+            words.append(f"{bars}: they go from {least:.3g} to {most:.3g}.")
         return words
 
     def draw(self, axis: Any, frame: pd.DataFrame, looks: Looks) -> None:

@@ -90,7 +90,7 @@ def size_of(name: str | None, panels: int, font: str | None = None) -> Size:
         Misuse: no such size, no such width, or a font that is not installed.
     """
     name = name or ("single" if panels == 1 else "double")
-    length = re.fullmatch(r"\s*([\d.]+)\s*([a-z]+)\s*", name)
+    length = re.fullmatch(r"\s*([\d.]+)\s*([a-z]*)\s*", name)
     if name in SIZES:
         size = SIZES[name]
     elif not length:
@@ -109,7 +109,7 @@ def _width(number: str, unit: str) -> float:
     except (ValueError, KeyError):
         width = math.nan
     if not WIDTHS[0] <= width <= WIDTHS[1]:
-        raise Misuse(f"width is {show(number + unit)}; allowed: 1.5in to 40in, in {', '.join(UNITS)}, such as 3.25in")
+        raise Misuse(f"width is {show(number + unit)}; allowed: 1.5in to 40in; units: {', '.join(UNITS)}")
     return width
 
 
@@ -119,7 +119,7 @@ def _font(name: str) -> str:
 
     installed = sorted({entry.name for entry in font_manager.fontManager.ttflist})
     if name not in FAMILIES and name not in installed:
-        raise unknown("font", name, [*FAMILIES, *installed])
+        raise unknown("font", name, [*FAMILIES, *installed], then=f"or give {', '.join(FAMILIES)}")
     return name
 
 

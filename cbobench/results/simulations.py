@@ -11,6 +11,7 @@ import hashlib
 from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import cached_property
+from time import monotonic
 from typing import Any
 
 from cbobench.errors import DamagedRun, Misuse
@@ -19,6 +20,7 @@ from cbobench.results.folder import RunFolder
 from cbobench.results.source import problem_hash
 
 FOLDER = "simulations"
+REFRESH = 5.0  # seconds after which a worker looks for what others have simulated
 
 
 class SimulationStore:
@@ -33,10 +35,12 @@ class SimulationStore:
         self.folder, self.buffered = folder, buffered
         self.waiting: dict[str, dict[str, Any]] = {}
         self.problem = ""
+        self.listed = 0.0
 
     @cached_property
     def names(self) -> set[str]:
-        """The files that were there when the first was asked for."""
+        """The files that are there; looked up again after a result was kept, which is what takes long."""
+        self.listed = monotonic()
         return {*self.folder.calls(FOLDER)}
 
     @contextmanager
@@ -69,6 +73,8 @@ class SimulationStore:
     def put(self, key: str, result: Simulation) -> None:
         """Keep a result."""
         self._write(self._name(key), result.to_json())
+        if monotonic() - self.listed > REFRESH:
+            self.__dict__.pop("names", None)
 
     def _write(self, name: str, content: dict[str, Any]) -> None:
         if self.buffered:

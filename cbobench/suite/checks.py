@@ -69,12 +69,14 @@ def check_pairs(
     for pair in pairs:
         title, variant = pair.problem.title, pair.algorithm
         problem = problems[title]
+        certain = True
         try:
             algorithm: Algorithm = params.build(ALGORITHMS.get(variant.name), variant.settings)
             check_needs(type(algorithm), problem)
             algorithm.check(problem)
             if count_parallel(variant) > 1:
                 algorithm.check_late(problem)
+            certain = not (isinstance(problem, Simulator) and problem.cut_short)
             if monotonic() >= LATEST.get():
                 continue  # the dry run is out of time
             if title not in instances:
@@ -82,7 +84,7 @@ def check_pairs(
                 instances[title] = problem.known_instance()
             _try_start(variant, problem, instances[title], horizon)
         except Exception as error:  # a user's algorithm may raise any error
-            if isinstance(problem, Simulator) and problem.cut_short:
+            if not certain:
                 continue  # a dry run knows too little of it to refuse it
             reason = str(error) if isinstance(error, CbobenchError) else one_line(error)
             unplayable.append((pair, reason.partition(ALTERNATIVES)[0]))

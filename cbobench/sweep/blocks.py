@@ -50,10 +50,14 @@ MAX_COST_RATIO = 1.25
 Measured = tuple[Pair, float, int]  # seconds that its cells took in all, and their seed-rounds
 
 
-def block_size(pairs: int, seeds: int, cpus: int) -> int:
-    """Seeds per task: as many as 100 (they share Python's cost per call), fewer where workers would stand idle."""
+def block_size(pairs: int, seeds: int, cpus: int, least: int = MIN_BLOCK) -> int:
+    """Seeds per task: as many as 100 (they share Python's cost per call), fewer where workers would stand idle.
+
+    Args:
+        least: seeds that are worth a task, although workers stand idle; 1 where rounds are slow by themselves.
+    """
     wanted = math.ceil(pairs * seeds / max(1, cpus))
-    return max(1, min(MAX_BLOCK, max(MIN_BLOCK, wanted), seeds))
+    return max(1, min(MAX_BLOCK, max(least, wanted), seeds))
 
 
 def memory_limit(suite: Suite, cpus: int | None) -> int:

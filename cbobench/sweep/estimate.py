@@ -106,7 +106,7 @@ def estimate(todo: Plan, cpus: int | None, say: Callable[[str], None] = lambda t
         rows += trial.per_row * len(pair_cells) * len(recorded_rounds(pair_cells.horizon, todo.record.keep))
     workers = max(1, cpus if cpus is not None else usable_cpus())
     wide = max((wanted.cpus for wanted in todo.suite.demands.values()), default=1)
-    wall = max(work / max(1, workers // wide), longest)
+    wall = max(work / max(1, min(workers // wide, len(todo.tasks))), longest)
     new, unknown = todo.cells - todo.done, len(pairs - trials.keys())
     some = f"; {part_of(tried, len(pairs), 'pair')} known" if tried < len(pairs) - unknown else ""
     about = "about"

@@ -12,6 +12,7 @@ from typing import Any, Literal
 from cbobench import resources
 from cbobench.errors import Misuse, mask_secrets, show, unknown
 from cbobench.play.task import Receipt
+from cbobench.problems.simulator import Simulator
 from cbobench.results.bundle import open_run
 from cbobench.results.compact import compact_if_large
 from cbobench.results.folder import RunFolder
@@ -31,8 +32,10 @@ from cbobench.sweep.interrupt import interruptible
 from cbobench.sweep.journal import Journal
 from cbobench.sweep.progress import RoundCounter
 from cbobench.sweep.scheduler import Scheduler, choose_engine, start_executor
+from cbobench.words import count_noun
 
 CLUSTER_CPUS = 64  # a guess, as a cluster may grow: it only decides how finely a run is cut
+SLOW_SIMULATION = 0.1  # seconds of a simulation beside which what a round costs Python does not count
 Again = Literal["failed", "stale"]
 
 
@@ -169,8 +172,13 @@ def plan(
     else:
         refuse_foreign_folder(folder)
         workers = CLUSTER_CPUS if address is not None else cpus or usable_cpus()
-        size = block or min(blocks.block_size(len(grid.pairs), len(grid.seeds), workers), limit)
+        slow = any(isinstance(p, Simulator) and p.known.seconds > SLOW_SIMULATION for p in loaded.problems.values())
+        least = 1 if slow else blocks.MIN_BLOCK
+        size = block or min(blocks.block_size(len(grid.pairs), len(grid.seeds), workers, least), limit)
         record = Manifest(loaded.name, loaded.about, loaded.keep, size, (grid,), (call,), loaded.audit)
+    if block and block != record.block:
+        each = count_noun(record.block, "seed")
+        notes += (f"this run plays {each} per task, as it began; for another --block, give a new --out",)
     found = read_published(folder, [*COLUMNS, "seconds"])
     by_pair, attempts, stale = blocks.cells_to_play(grid, found, again)
     tasks = blocks.Tasks(by_pair, record.block, record.keep, attempts, record.audit, loaded.timeout, loaded.demands)

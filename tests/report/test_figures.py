@@ -164,12 +164,12 @@ def test_a_width_and_a_font_are_those_of_a_paper(run, composed, tmp_path, width,
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        (["--width", "3.25"], "unknown size '3.25'; allowed: double, single, slide; or give a width with its unit"),
-        (["--width", "3.2.5in"], "width is '3.2.5in'; allowed: 1.5in to 40in, in in, cm, mm, pt, such as 3.25in"),
+        (["--width", "3.25"], "width is '3.25'; allowed: 1.5in to 40in; units: in, cm, mm, pt"),
+        (["--width", "3.2.5in"], "width is '3.2.5in'; allowed: 1.5in to 40in; units: in, cm, mm, pt"),
         (["--width", "9ft"], "width is '9ft'; allowed"),
         (["--width", "900cm"], "width is '900cm'; allowed"),
         (["--width", "3in", "--size", "single"], "not allowed with argument"),
-        (["--font", "Sans"], "unknown font 'Sans'"),
+        (["--font", "Sans"], "or give serif, sans-serif, monospace"),
     ],
 )
 def test_what_is_no_width_or_font_is_refused(folder, tmp_path, capsys, words, message):

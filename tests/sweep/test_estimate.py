@@ -160,6 +160,19 @@ def test_a_slow_simulator_is_known_from_its_pilot_which_ends_in_time(write_suite
     assert next(iter(todo.suite.problems.values())).known.points == 32
 
 
+def test_what_no_pilot_decides_is_refused_by_a_dry_run_too(write_suite, tmp_path, clock, capsys):
+    suite = write_suite(OVENS.replace("algorithms: [", "algorithms: [stageopt, "))
+    assert main(["run", str(suite), "--dry-run", "--cpus", "0", "--out", str(tmp_path / "r")]) == 2
+    assert "it needs a finite action set and a safe seed set" in capsys.readouterr().err
+
+
+def test_workers_without_a_task_save_no_time(write_suite, tmp_path, clock, capsys):
+    suite = write_suite(OVENS)
+    for options in (["--cpus", "2"], ["--cpus", "50", "--block", "30"]):
+        assert main(["run", str(suite), "--dry-run", *options, "--out", str(tmp_path / "r")]) == 0
+        assert "time: about 11 min on" in capsys.readouterr().out, "two tasks"
+
+
 def test_a_dry_run_that_is_late_tries_nothing_to_start(write_suite, tmp_path, clock, monkeypatch):
     suite, tried = write_suite(OVENS), []
     monkeypatch.setattr("cbobench.suite.checks._try_start", lambda *given: tried.append(given))

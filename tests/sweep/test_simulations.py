@@ -6,12 +6,18 @@ import json
 import random
 from pathlib import Path
 
+import numpy as np
 import pandas as pd
 import pytest
 
 import cbobench
 from cbobench.errors import Misuse
 from cbobench.problems import simulator
+from cbobench.problems.simulated import Simulation
+from cbobench.results import simulations
+from cbobench.results.bundle import open_run
+from cbobench.results.simulations import SimulationStore
+from cbobench.sweep import run
 from cbobench.sweep.run import plan
 from tests.helpers import assert_same_rows
 
@@ -100,8 +106,6 @@ def test_other_code_and_parameters_are_simulated_anew(counted, tmp_path, monkeyp
     other = SUITE | {"problems": [{"slow_sim:Slow": {"pilot": 16, "repeats": 2, "height": 9.0}}]}
     cbobench.run(other, out=tmp_path / "run", cpus=0)
     assert len(counted.CALLS) > 60
-    from cbobench.results import simulations
-
     counted.CALLS.clear()
     monkeypatch.setattr(simulations, "problem_hash", lambda problem: "edited")
     plan(SUITE, out=tmp_path / "run", cpus=0)
@@ -131,3 +135,33 @@ def test_short_runs_are_not_kept(counted, tmp_path, monkeypatch):
     monkeypatch.setattr(simulator, "SLOW", 1e9)
     play(tmp_path / "run")
     assert not (tmp_path / "run" / "simulations").exists()
+
+
+def test_a_worker_sees_what_others_have_simulated_since_it_began(counted, tmp_path, monkeypatch):
+    monkeypatch.setattr(simulations, "REFRESH", 0.0)
+    monkeypatch.setattr(simulations, "problem_hash", lambda problem: "one")
+    folder = open_run(tmp_path / "run")
+    (tmp_path / "run").mkdir()
+    one, other = SimulationStore(folder), SimulationStore(folder)
+    result = Simulation(np.array([1.0, -1.0]), "", 2.0)
+    assert other.get("a") is None
+    one.put("a", result)
+    assert other.get("a") is None, "no folder is read anew for every call"
+    other.put("b", result)
+    assert other.get("a").values.tolist() == [1.0, -1.0]
+
+
+def test_slow_simulators_are_cut_for_all_workers(counted, tmp_path, monkeypatch):
+    """Ten seeds in lock step save what Python costs, which is nothing beside a simulation of seconds."""
+    monkeypatch.setattr(run, "SLOW_SIMULATION", 1e9)
+    assert [len(task.cells) for task in plan(SUITE, out=tmp_path / "fast", seeds=6, cpus=12).tasks] == [6, 6]
+    monkeypatch.setattr(run, "SLOW_SIMULATION", 0.0)
+    assert [len(task.cells) for task in plan(SUITE, out=tmp_path / "slow", seeds=6, cpus=12).tasks] == [1] * 12
+    assert [len(task.cells) for task in plan(SUITE, out=tmp_path / "slow", seeds=6, cpus=2).tasks] == [6, 6]
+
+
+def test_another_block_is_refused_in_words(counted, tmp_path):
+    play(tmp_path / "run")
+    again = plan(SUITE, out=tmp_path / "run", cpus=0, block=1)
+    assert "this run plays 2 seeds per task, as it began; for another --block, give a new --out" in again.notes
+    assert plan(SUITE, out=tmp_path / "run", cpus=0, block=2).notes == plan(SUITE, out=tmp_path / "run", cpus=0).notes
