@@ -19,13 +19,13 @@ const problems = union("problems"), algorithms = union("algorithms");
 const metrics = Object.keys(DATA.metrics).filter((name) => DATA.runs.some((run) => run.metrics.includes(name)));
 const ranked = new Map(DATA.runs.flatMap((run) => run.ranks.map((row) => [row.metric, row.symbol])));
 const timed = DATA.runs.some((run) => run.pairs.some((pair) => pair.seconds !== null));
-const preferred = (name) => (metrics.includes(name) ? name : metrics[0]);
+const preferred = (...names) => names.find((name) => metrics.includes(name)) ?? metrics[0];
 
 /** What may be chosen, the first being chosen at first; labels may be chosen together. */
 const ALLOWED = {
-  metric: [preferred("regret"), ...metrics], view: ["median", "mean", "seeds"], x: timed ? ["rounds", "seconds"] : ["rounds"],
+  metric: [preferred("regret", "simple_value"), ...metrics], view: ["median", "mean", "seeds"], x: timed ? ["rounds", "seconds"] : ["rounds"],
   xlog: [false, true], ylog: [false, true],
-  across: [preferred("regret"), ...metrics], up: [preferred("violation_hard"), ...metrics], final: ["median", "mean"], planelog: [false, true],
+  across: [preferred("regret", "simple_value"), ...metrics], up: [preferred("violation_hard"), ...metrics], final: ["median", "mean"], planelog: [false, true],
   rank: [...ranked.keys()], apart: [false, true],
 };
 const LABELS = { algorithms, problems };

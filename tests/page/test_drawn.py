@@ -14,6 +14,7 @@ from cbobench.report.load import Run
 from cbobench.report.planes import Plane
 from tests.page.browsing import BROWSER, RESULTS, column, downloaded, opened, settle
 from tests.page.conftest import MANY, crowd, odd
+from tests.report.made import make
 
 pytestmark = BROWSER
 
@@ -122,6 +123,16 @@ def test_planes_are_drawn_as_figures_have_them(lacks, lacking):
         assert all(words in note for words in [*said[statistic], "no good cell: lost", "n = 6 of 6, 0 of 6"]), note
     lacks.get_by_label("log axes").check()
     assert panel(lacks, "#plane")[1].endswith("1 point with values ≤ 0, which are not on this scale: good")
+
+
+def test_without_an_optimum_the_best_value_is_shown_first(browser, tmp_path):
+    values = {name: np.ones((2, 5)) for name in ("recommended_violation", "simple_value", "violation_hard")}
+    cells = {("P", "A"): {"regret": [np.nan] * 2} | {name: some[:, -1] for name, some in values.items()}}
+    rounds = {("P", "A"): {"t": np.arange(1, 6), **values}}
+    run = make(tmp_path / "run", cells, seeds=range(2), horizon=5, rounds=rounds)
+    assert cli.main(["report", str(run), "--out", str(tmp_path / "page.html")]) == 0
+    with opened(browser, (tmp_path / "page.html").as_uri()) as page:
+        assert page.get_by_label("Metric").input_value() == page.get_by_label("Across").input_value() == "simple_value"
 
 
 COUNT = """() => { const react = Plotly.react; window.draws = 0;
