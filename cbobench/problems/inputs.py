@@ -68,7 +68,7 @@ class InputType:
             return cls(name, kind, 0, len(values) - 1, False, tuple(values))
         numbers = all(isinstance(v, int | float) and not isinstance(v, bool) and math.isfinite(v) for v in values)
         if len(values) != 2 or not numbers or not values[0] < values[1]:
-            raise Misuse(f"{where}: {kind} is {show(list(values))}; give [low, high], low below high")
+            raise Misuse(f"{where}: {kind} is {show(list(values))}; give two numbers, [low, high], low below high")
         if kind == "int" and any(v != int(v) for v in values):
             raise Misuse(f"{where}: int is {show(list(values))}; the ends must be whole numbers")
         if log and values[0] <= 0:

@@ -147,6 +147,8 @@ def _describe_simulations(todo: Plan) -> list[str]:
             lines.append(
                 f"simulations of {title}: {each}, {long}: {duration(total * seconds)} of work; and {pilot} of the pilot"
             )
+    if lines and todo.simulations is not None and (kept := len(todo.simulations.names)):
+        lines.append(f"{count_noun(kept, 'simulation')} of a second or more kept in the run, not to be paid for again")
     return lines
 
 

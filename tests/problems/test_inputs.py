@@ -113,7 +113,7 @@ WRONG = {
     "no kind": ({"a": {"integer": [1, 2]}}, r"inputs: 'a' is .*; allowed: \{float: \[low, high\]\}"),
     "key": ({"a": {"int": [1, 2], "logs": True}}, "unknown key 'logs'.*did you mean 'log'"),
     "log from 0": ({"a": {"int": [0, 9], "log": True}}, "inputs: 'a': log of 0 does not exist; begin above 0"),
-    "ends": ({"a": {"float": [2, 1]}}, r"float is \[2, 1\]; give \[low, high\], low below high"),
+    "ends": ({"a": {"float": [2, 1]}}, r"float is \[2, 1\]; give two numbers, \[low, high\], low below high"),
     "halves": ({"a": {"int": [1.5, 4]}}, "the ends must be whole numbers"),
     "one choice": ({"a": {"choice": ["x"]}}, "give two or more different values"),
     "twice": ({"a": {"choice": ["x", "x"]}}, "give two or more different values"),

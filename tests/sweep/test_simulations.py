@@ -18,6 +18,7 @@ from cbobench.results import simulations
 from cbobench.results.bundle import open_run
 from cbobench.results.simulations import SimulationStore
 from cbobench.sweep import run
+from cbobench.sweep.estimate import estimate
 from cbobench.sweep.run import plan
 from tests.helpers import assert_same_rows
 
@@ -158,6 +159,15 @@ def test_slow_simulators_are_cut_for_all_workers(counted, tmp_path, monkeypatch)
     monkeypatch.setattr(run, "SLOW_SIMULATION", 0.0)
     assert [len(task.cells) for task in plan(SUITE, out=tmp_path / "slow", seeds=6, cpus=12).tasks] == [1] * 12
     assert [len(task.cells) for task in plan(SUITE, out=tmp_path / "slow", seeds=6, cpus=2).tasks] == [6, 6]
+
+
+def test_a_dry_run_says_what_is_kept(counted, tmp_path):
+    todo = plan(SUITE, out=tmp_path / "run", cpus=0)
+    assert "kept" not in estimate(todo, 0)
+    play(tmp_path / "run")
+    kept = len(list((tmp_path / "run" / "simulations").iterdir()))
+    todo = plan(SUITE, out=tmp_path / "run", cpus=0, horizon=8)
+    assert f"{kept} simulations of a second or more kept in the run" in estimate(todo, 0)
 
 
 def test_another_block_is_refused_in_words(counted, tmp_path):
