@@ -107,7 +107,7 @@ function chooser(title, labels, chosen) {
     }
     return { label, box, chip };
   });
-  const search = el("input", { type: "search", oninput: find, autocomplete: "off", placeholder: "find" , "aria-label": `Find ${title.toLowerCase()}` });
+  const search = el("input", { type: "search", oninput: find, autocomplete: "off", placeholder: "find", "aria-label": `Find ${title.toLowerCase()}` });
   const matching = () => chips.filter(({ label }) => label.toLowerCase().includes(search.value.toLowerCase()));
   function find() {
     const found = new Set(matching());
