@@ -8,7 +8,7 @@ from typing import Any
 
 from cbobench.algorithms import ALGORITHMS
 from cbobench.errors import CbobenchError, mask_secrets
-from cbobench.papers.claims import format_value
+from cbobench.papers.claims import format_value, is_off
 from cbobench.report.formats import TextTable, format_number
 from cbobench.report.groups import Group, describe_failures, find_cpus, find_groups
 from cbobench.report.load import Run
@@ -20,7 +20,6 @@ from cbobench.words import count_noun
 FAILURES = 300
 """How many failed cells a page lists with their tracebacks."""
 LONGEST = 200  # characters of a parameter's value
-OFF = ("null", "none", "false")
 UNITS = {"problems": "problem", "algorithms": "method"}
 
 
@@ -113,7 +112,7 @@ def knowledge(run: Run, decisive: Collection[str]) -> TextTable:
         except CbobenchError:  # a method of somebody's own, or of another version
             told = "not known here"
         choices = {name: format_value(value) for name, value in variant.values.items() if name in decisive}
-        shown = ", ".join(f"{name} {value}" for name, value in choices.items() if value not in OFF)
+        shown = ", ".join(f"{name} {value}" for name, value in choices.items() if not is_off(name, value))
         rows.append([labels[title], told, shown or "–"])
     note = "B and G bound the norms of f and g, R the noise; λ and the kernel are those of the method's models"
     return TextTable(["algorithm", "is told", "its choices"], rows, "What each method is told", note, left=3)

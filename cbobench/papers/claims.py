@@ -309,8 +309,7 @@ def describe_settings(case: Case, within: Sequence[str] = ()) -> str:
         }
         for name in DECISIVE:
             values = {key[1]: format_value(v.values[name]) for key, v in labels.items() if name in v.values}
-            off = {"null", "none"} if name == "keep" else {"null", "none", "false"}
-            if not values or name in within or set(values.values()) <= off:
+            if not values or name in within or all(is_off(name, value) for value in values.values()):
                 continue
             if name == "data" and not any(value.startswith("look-alike") for value in values.values()):
                 continue  # the paper's own
@@ -324,6 +323,11 @@ def describe_settings(case: Case, within: Sequence[str] = ()) -> str:
 
 
 Choice = dict[str, list[Variant]]
+
+
+def is_off(name: str, value: str) -> bool:
+    """Whether a parameter's value (in a word) says that nothing was chosen; data that are not kept are a choice."""
+    return value in ("null", "none") or (value == "false" and name != "keep")
 
 
 def format_value(value: Any) -> str:

@@ -293,11 +293,11 @@ def test_it_says_what_each_method_is_told(data):
     told = data["runs"][0]["settings"][0]
     assert told["title"] == "What each method is told"
     assert [row[1:] for row in told["rows"]] == [["nothing", "–"]] * 3
-    variants = {name: SimpleNamespace(name=name, values=values) for name, values in (
-        ("cei", {"lam": "scaled", "delta": 0.05, "keep": None}), ("mine:Own", {"lam": 0.1}))}  # fmt: skip
+    values = {"cei": {"lam": "scaled", "delta": 0.05, "keep": None}, "mine:Own": {"lam": 0.1, "keep": False}}
+    variants = {name: SimpleNamespace(name=name, values=own) for name, own in values.items()}
     record = SimpleNamespace(labels=lambda what: {name: name for name in variants}, variants=lambda what: variants)
     rows = facts.knowledge(SimpleNamespace(record=record), ("lam", "keep")).rows
     assert rows[0][0] == "cei"
     assert rows[0][1].startswith("kernel, λ")
     assert rows[0][2] == "lam scaled"
-    assert rows[1] == ["mine:Own", "not known here", "lam 0.1"]
+    assert rows[1] == ["mine:Own", "not known here", "lam 0.1, keep false"], "forgotten data are a choice"
