@@ -123,7 +123,7 @@ def _notes(run: Run, panels: Sequence[AnyPanel], shown: Shown) -> list[str]:
             "where more than half have one."
         )
     problems = dict.fromkeys(problem for problem, _ in shown.pairs)
-    found = [group for group in select_latest(run, find_groups(run)) if group.problem in problems]
+    found = select_latest(run, find_groups(run, problems=problems))
     if any(SIMPLE_REGRET in (panel.metric, *panel.centres.values()) for panel in panels):
         absent = find_undefined_regret(found).items()
         notes += [f"Simple regret is not defined {why}: {', '.join(labels)}." for why, labels in absent]

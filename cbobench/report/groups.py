@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Set
+from collections.abc import Collection, Iterable, Set
 from dataclasses import dataclass, replace
 from operator import attrgetter
 from typing import Any
@@ -86,13 +86,16 @@ class Group:
         return f"{len(self.good)}/{self.expected}" + (f" ({notes})" if notes else "")
 
 
-def find_groups(run: Run, only: str | None = None, by: str = "problem") -> list[Group]:
+def find_groups(
+    run: Run, only: str | None = None, by: str = "problem", problems: Collection[str] | None = None
+) -> list[Group]:
     """The groups of a run in the suite's order.
 
     Args:
         only: a glob over "problem/algorithm", or one of them, each by title, name or label; * and ? are wildcards.
         by: "algorithm" sorts by algorithm; "binds" sets the seeds apart in which the constraint binds, on problems
             where some do and some do not.
+        problems: titles, all by default.
 
     Raises:
         Misuse: the glob matches nothing.
@@ -100,7 +103,8 @@ def find_groups(run: Run, only: str | None = None, by: str = "problem") -> list[
     known = _found.setdefault(run, {})
     if only not in known:
         known[only] = _group_cells(run, only)
-    found = [replace(group, good=group.good.copy(deep=False)) for group in known[only]]  # callers add columns
+    wanted = [group for group in known[only] if problems is None or group.problem in problems]
+    found = [replace(group, good=group.good.copy(deep=False)) for group in wanted]  # callers add columns
     if by == "binds":
         return _split_by_binding(found)
     if by == "algorithm":

@@ -138,9 +138,8 @@ class Profile:
         """The groups that count."""
         return [
             group
-            for group in select_latest(run, find_groups(run))
-            if (self.problems is None or group.problem in self.problems)
-            and (self.algorithms is None or group.algorithm in self.algorithms)
+            for group in select_latest(run, find_groups(run, problems=self.problems))
+            if self.algorithms is None or group.algorithm in self.algorithms
         ]
 
     def wanted(self, run: Run) -> list[str]:
