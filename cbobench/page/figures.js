@@ -156,12 +156,11 @@ function panelOf(title, file, build) {
       button("CSV", () => download(`${file()}.csv`, csvOf(build(false).csv)), "download the numbers"),
       button("Reset zoom", () => Plotly.relayout(plot, { "xaxis.autorange": true, "yaxis.autorange": true }), "show all again")));
   const panel = { figure, plot, near: false, old: true };
-  panel.draw = (width) => {
+  panel.draw = () => {
     panel.old = false;
     const made = build(isDark());
-    const layout = layoutOf(made, isDark(), width || plot.clientWidth || 480, 330, MANY);
+    const layout = layoutOf(made, isDark(), plot.clientWidth || 480, 330, MANY);
     layout.uirevision = file();
-    if (width) layout.width = width;
     plot.style.height = `${layout.height}px`;
     note.textContent = noted(made.note, layout.showlegend || made.layout.showlegend === false ? "" : `no legend of more than ${MANY}: point at a curve`);
     plot.setAttribute("aria-label", `${title}. ${made.note || ""} The CSV below has its numbers.`);

@@ -2,7 +2,6 @@
 // The page: sections in order, and how they look on a screen and on paper.
 
 const main = document.getElementById("main");
-const PAPER_PANEL = 330; // pixels, a third of a sheet
 
 document.querySelector(".skip").addEventListener("click", (event) => { event.preventDefault(); main.focus(); });
 
@@ -148,7 +147,7 @@ function printing() {
       root.dataset.paper = root.dataset.groups = "";
       for (const one of closed) if (!one.classList.contains("chooser")) one.open = true;
       const cut = [...document.querySelectorAll("figure.table")].map(fitTable);
-      for (const panel of panels) if (panel.figure.isConnected) panel.draw(PAPER_PANEL);
+      for (const panel of panels) if (panel.figure.isConnected) panel.draw();
       undo = () => {
         root.dataset.theme = was;
         delete root.dataset.paper;
