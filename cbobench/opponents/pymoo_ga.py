@@ -29,12 +29,11 @@ class TypedCube:
         def variable(one: InputType) -> Any:
             if one.kind == "choice":
                 return Choice(options=[*one.choices])
-            ends = (one.low, one.high)
-            return (
-                Real(bounds=(math.log(ends[0]), math.log(ends[1])))
-                if one.log
-                else (Integer(bounds=(int(ends[0]), int(ends[1]))) if one.kind == "int" else Real(bounds=ends))
-            )
+            if one.log:
+                return Real(bounds=(math.log(one.low), math.log(one.high)))
+            if one.kind == "int":
+                return Integer(bounds=(int(one.low), int(one.high)))
+            return Real(bounds=(one.low, one.high))
 
         return {one.name: variable(one) for one in self.space.types}
 

@@ -175,7 +175,8 @@ def draw(
     crowded = any(len(panel.wanted(run)) > FEW for panel in panels)
     look = size_of(size or ("double" if crowded else None), len(panels), font)
     folder.mkdir(parents=True, exist_ok=True)
-    paths = [folder / f"{figure.name}.{kind}" for kind in ("csv", "txt", "pdf", "png", *["svg"] * svg)]
+    images = [folder / f"{figure.name}.{kind}" for kind in ("pdf", "png", *["svg"] * svg)]
+    numbers, text = (folder / f"{figure.name}.{kind}" for kind in ("csv", "txt"))
     with look.context():
         image, shown = compose(run, figure, look)
         try:
@@ -183,12 +184,12 @@ def draw(
                 return []
             words = caption(run, figure.caption, panels, shown)
             facts = {"Title": figure.caption, "Keywords": identity(run)}
-            save(image, paths[2:], look.dpi, words, facts)
+            save(image, images, look.dpi, words, facts)
         finally:
             plt.close(image)
-        pd.concat([frame for frame in shown.frames if len(frame)]).to_csv(paths[0], index=False)
-        paths[1].write_text(words, encoding="utf-8")
-    return [*paths[2:], *paths[:2]]
+        pd.concat([frame for frame in shown.frames if len(frame)]).to_csv(numbers, index=False)
+        text.write_text(words, encoding="utf-8")
+    return [*images, numbers, text]
 
 
 def load_recipe(path: Path) -> ModuleType:
