@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Literal, NamedTuple
+from typing import Literal, NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -160,14 +160,33 @@ def _recommended_violation() -> Running:
     return running
 
 
+class Rewards(Protocol):
+    """Rewards f of the played actions and their references f_star and f_plus, arrays of one shape (see `Rounds`)."""
+
+    @property
+    def f(self) -> Array: ...
+    @property
+    def f_star(self) -> Array: ...
+    @property
+    def f_plus(self) -> Array: ...
+
+
+REWARD_STEPS: dict[str, Callable[[Rewards], Array]] = {
+    "regret": lambda r: r.f_star - r.f,
+    "regret_plus": lambda r: r.f_plus - r.f,
+    "regret_positive": lambda r: np.maximum(r.f_star - r.f, 0.0),
+    "reward": lambda r: r.f,
+}
+"""What a round adds to the metrics that are sums over rewards alone. A file with every round does not hold them."""
+
 _TABLE = (
-    Metric("regret", "R", "Cumulative regret", total(lambda r: r.f_star - r.f), nullable=True, relative=True),
+    Metric("regret", "R", "Cumulative regret", total(REWARD_STEPS["regret"]), nullable=True, relative=True),
     Metric(
-        "regret_plus", "R₊", "Cumulative regret R₊", total(lambda r: r.f_plus - r.f), nullable=True, relative=True,
+        "regret_plus", "R₊", "Cumulative regret R₊", total(REWARD_STEPS["regret_plus"]), nullable=True, relative=True,
     ),
     Metric(
-        "regret_positive", "[R]+", "Cumulative positive regret [R]+",
-        total(lambda r: np.maximum(r.f_star - r.f, 0.0)), nullable=True, relative=True, least=0.0,
+        "regret_positive", "[R]+", "Cumulative positive regret [R]+", total(REWARD_STEPS["regret_positive"]),
+        nullable=True, relative=True, least=0.0,
     ),
     Metric(
         "simple_regret", "r", "Simple regret r", _simple_regret,
@@ -190,7 +209,7 @@ _TABLE = (
         "violations", "N", "Rounds in violation N", total(lambda r: r.violated.astype(np.float64)),
         whole=True, least=0.0,
     ),
-    Metric("reward", "F", "Cumulative reward", total(lambda r: r.f), better="higher", tabled=False),
+    Metric("reward", "F", "Cumulative reward", total(REWARD_STEPS["reward"]), better="higher", tabled=False),
     Metric(
         "simple_value", "best f", "Best feasible value so far", _simple_value,
         better="higher", cumulative=False, nullable=True, tabled=False,

@@ -16,7 +16,7 @@ from cbobench.algorithms.base import NONE
 from cbobench.metrics import METRICS
 from cbobench.play.play import Chunk, Play
 from cbobench.problems.base import Problem
-from cbobench.results.schema import schema
+from cbobench.results.schema import rounds_schema
 from cbobench.suite.variants import INITIAL, PARALLEL
 
 if TYPE_CHECKING:
@@ -117,7 +117,7 @@ class RoundRows:
         self.pending: list[dict[str, NDArray[np.generic]]] = []
         self.waiting = 0
         self.written = 0
-        self.schema = schema("rounds")
+        self.schema = rounds_schema(complete=len(self.kept) == horizon)
 
     @property
     def expected(self) -> int:
@@ -138,8 +138,10 @@ class RoundRows:
             "observed_g": chunk.observed_g[rows],
             "f": chunk.metrics.f[rows],
             "g": chunk.metrics.g[rows],
+            "f_star": chunk.metrics.f_star[rows],
+            "f_plus": chunk.metrics.f_plus[rows],
         }
-        part |= {name: chunk.metrics.values[name][rows] for name in METRICS}
+        part |= {name: chunk.metrics.values[name][rows] for name in METRICS if name in self.schema.names}
         if chunk.duals is not None:
             part["dual"] = chunk.duals[rows]
         self.pending.append(part)
@@ -162,9 +164,7 @@ class RoundRows:
             if name == "t":
                 continue
             by_cell = np.ascontiguousarray(values.swapaxes(0, 1))
-            nullable = name == "observed_f" or (
-                name in METRICS and METRICS[name].nullable
-            )  # observed later, or unknown
+            nullable = name not in METRICS or METRICS[name].nullable  # observed later, or unknown
             columns[name] = _lists(by_cell) if values.ndim == 3 else pa.array(by_cell.reshape(-1), from_pandas=nullable)
         which = np.repeat(np.arange(replicates, dtype=np.int32), rounds)
         for name, texts in _names(self.cells).items():

@@ -16,10 +16,12 @@ from cbobench.problems.instances import PLAYED
 
 @dataclass(frozen=True)
 class ChunkMetrics:
-    """Metrics of consecutive rounds: `values[name]` is (rounds, S), from round 1 on; f and g are per round."""
+    """Metrics of consecutive rounds: `values[name]` is (rounds, S), from round 1 on; the others are per round."""
 
     f: Array
     g: Array
+    f_star: Array
+    f_plus: Array
     values: dict[str, Array]
 
 
@@ -88,7 +90,7 @@ class Recorder:
         self.final = {name: after[-1] for name, after in values.items()}
         self._streaks(violated)
         self.rounds += len(actions)
-        return ChunkMetrics(f, g, values)
+        return ChunkMetrics(f, g, f_star, f_plus, values)
 
     @property
     def stars(self) -> Array:

@@ -273,7 +273,7 @@ def _publish(folder: RunFolder, kind: str, task: Task, rows: Sequence[dict[str, 
 
     def write(sink: Any) -> None:
         metadata = make_footer(kind, task.name, [row["cell"] for row in rows], len(rows), task.attempt)
-        with TableWriter(sink, kind, metadata) as writer:
+        with TableWriter(sink, columns, metadata) as writer:
             writer.write_table(table)
 
     folder.publish(f"{kind}/{task.name}.parquet", write)
@@ -304,9 +304,8 @@ def _play_block(
     def write(sink: Any) -> None:
         ids = [cell.id for cell in task.cells]
         try:
-            with TableWriter(
-                sink, "rounds", make_footer("rounds", task.name, ids, rows.expected, task.attempt)
-            ) as writer:
+            metadata = make_footer("rounds", task.name, ids, rows.expected, task.attempt)
+            with TableWriter(sink, rows.schema, metadata) as writer:
                 for chunk in play:
                     rows.add(chunk)
                     if rows.full:
@@ -352,7 +351,8 @@ def _play_one_by_one(
 
     def write(sink: Any) -> None:
         count = sum(table.num_rows for table in tables)
-        with TableWriter(sink, "rounds", make_footer("rounds", task.name, good, count, task.attempt)) as writer:
+        columns = tables[0].schema if tables else schema("rounds")
+        with TableWriter(sink, columns, make_footer("rounds", task.name, good, count, task.attempt)) as writer:
             for table in tables:
                 writer.write_table(table)
 

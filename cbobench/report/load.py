@@ -14,9 +14,10 @@ from numpy.typing import NDArray
 
 from cbobench.errors import DamagedRun, unknown, words_of
 from cbobench.results.bundle import open_run
+from cbobench.results.derived import cell_codes
 from cbobench.results.folder import retry_if_gone
 from cbobench.results.manifest import Manifest, Pair, What, as_numbers, as_words
-from cbobench.results.query import ABSENT, cell_codes, cell_positions, read_published, select_cells, sort_by_cell
+from cbobench.results.query import ABSENT, cell_positions, read_published, select_cells, sort_by_cell
 from cbobench.results.schema import schema
 from cbobench.results.staleness import Freshness
 

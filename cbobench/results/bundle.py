@@ -36,7 +36,7 @@ FILES = {"cells": "cells.parquet", "rounds": "curves.parquet", "improvements": "
 """The tables, by what they are called in a run folder; the last is of bundles alone."""
 LEFT_OUT = {
     "cells": {"spec", "traceback", "host"},
-    "rounds": {"action", "x", "f", "g", "observed_f", "observed_g", "dual"},
+    "rounds": {"action", "x", "f", "g", "f_star", "f_plus", "observed_f", "observed_g", "dual"},
 }
 """Columns of a run folder that a bundle has not: what `run.json` says, what may name people, and what is large."""
 CELL = ["problem", "algorithm", "horizon", "seed"]

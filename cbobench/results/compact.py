@@ -30,7 +30,7 @@ from cbobench.results.folder import SHARD, RunFolder
 from cbobench.results.lease import Lease, read_drivers, refuse_played
 from cbobench.results.manifest import CALLS, Manifest
 from cbobench.results.query import COLUMNS, PublishedCells, read_published, select_cells
-from cbobench.results.schema import TableWriter, make_footer, schema
+from cbobench.results.schema import TableWriter, make_footer, rounds_schema, schema
 from cbobench.suite.cells import Cells, as_words
 from cbobench.words import count_noun
 
@@ -40,16 +40,22 @@ ROW_GROUP = 250_000
 OLD = 86_400.0  # seconds after which an incomplete shard is abandoned
 MANY = 100  # small files beyond which a run is compacted automatically
 KINDS = ("rounds", "audit", "cells")  # in order of publication
+NO_ROUNDS: dict[str, Any] = {"rows": 0, "cells": [], "complete": True}
 
 
 @dataclass
 class _SourceFile:
-    """A file to merge, smaller than half a shard, and the ids of its latest cells."""
+    """A file to merge, smaller than half a shard, and the ids of its latest cells.
+
+    Attributes:
+        complete: whether its sums over rewards are derived.
+    """
 
     task: str
     cells: list[str]
     good: list[str]
     rows: int
+    complete: bool
 
 
 @dataclass
@@ -143,12 +149,12 @@ def _plan_shards(folder: RunFolder, found: PublishedCells) -> list[_Shard]:
         cells = [ids[row] for row in rows.tolist()]
         good = [ids[row] for row in rows[~found.failed[rows]].tolist()]
         task, start = found.tasks[position], int(first[position])
-        whole: dict[str, Any] = folder.footer("rounds", task) if good else {"rows": 0, "cells": []}
+        whole = folder.footer("rounds", task) if good else NO_ROUNDS
         if whole["rows"] >= ROWS // 2 or start >= len(found.task) or len(cells) >= CELLS // 2:
             continue
         key = int(horizon[start]), int(found.attempt[start])
         shard = open_shards.setdefault(key, _Shard(key[1]))
-        shard.members.append(_SourceFile(task, cells, good, _count(folder, task, good, whole)))
+        shard.members.append(_SourceFile(task, cells, good, _count(folder, task, good, whole), whole["complete"]))
         if shard.full:
             shards.append(open_shards.pop(key))
     return [shard for shard in (*shards, *open_shards.values()) if len(shard.members) > 1]
@@ -184,7 +190,8 @@ def _merge(folder: RunFolder, shard: _Shard, block: int, before: Iterable[str] |
     for kind in kinds:
         metadata = make_footer(kind, name, cells[kind], rows[kind], shard.attempt, replaces=replaces, block=block)
         parts = iter([audit]) if kind == "audit" else _parts(folder, shard, kind, audited)
-        folder.publish(f"{kind}/{name}.parquet", partial(_write, kind, metadata, parts, rows[kind]))
+        columns = rounds_schema(all(one.complete for one in shard.members)) if kind == "rounds" else schema(kind)
+        folder.publish(f"{kind}/{name}.parquet", partial(_write, columns, metadata, parts, rows[kind]))
     for kind in kinds:
         folder.footer(kind, name)
     _remove(folder, names)
@@ -201,9 +208,9 @@ def _drop(folder: RunFolder, cells: set[str], block: int) -> None:
         left = [row for row in rows if row["cell"] not in cells]
         if left and len(left) < len(rows):
             good = [row["cell"] for row in left if row["status"] == "ok"]
-            whole = folder.footer("rounds", task) if good else {"rows": 0, "cells": []}
+            whole = folder.footer("rounds", task) if good else NO_ROUNDS
             count = _count(folder, task, good, whole)
-            one = _SourceFile(task, [row["cell"] for row in left], good, count)
+            one = _SourceFile(task, [row["cell"] for row in left], good, count, whole["complete"])
             _merge(folder, _Shard(left[0]["attempt"], [one]), block, before=())
         elif not left:
             _remove(folder, [task])
@@ -221,13 +228,15 @@ def _parts(folder: RunFolder, shard: _Shard, kind: str, audited: set[str]) -> It
                 yield select_cells(part, ids).cast(schema(kind))
 
 
-def _write(kind: str, metadata: dict[bytes, bytes], parts: Iterator[pa.Table], expected: int, sink: Any) -> None:
+def _write(
+    columns: pa.Schema, metadata: dict[bytes, bytes], parts: Iterator[pa.Table], expected: int, sink: Any
+) -> None:
     """Write the parts of a shard. Nothing is published if this raises."""
     written = 0
-    with TableWriter(sink, kind, metadata) as writer:
-        waiting = [schema(kind).empty_table()]
+    with TableWriter(sink, columns, metadata) as writer:
+        waiting = [columns.empty_table()]
         for part in parts:
-            waiting.append(part)
+            waiting.append(part.select(columns.names))
             written += len(part)
             if sum(map(len, waiting)) >= ROW_GROUP:
                 writer.write_table(pa.concat_tables(waiting).combine_chunks())
@@ -235,7 +244,7 @@ def _write(kind: str, metadata: dict[bytes, bytes], parts: Iterator[pa.Table], e
         if len(waiting) > 1 or not written:
             writer.write_table(pa.concat_tables(waiting).combine_chunks())
     if written != expected:
-        raise DamagedRun(f"{count_noun(written, 'row')} of {kind} merged, {expected:,} expected; nothing was changed")
+        raise DamagedRun(f"{count_noun(written, 'row')} merged, {expected:,} expected; nothing was changed")
 
 
 def matching_cells(folder: RunFolder, glob: str) -> Cells:

@@ -20,6 +20,8 @@ import pyarrow.fs as pafs
 import pyarrow.parquet as pq
 
 from cbobench.errors import DamagedRun, Misuse, mask_secrets, nearest, one_line, printable, show
+from cbobench.metrics import REWARD_STEPS
+from cbobench.results.derived import SOURCES, RewardSums
 from cbobench.results.schema import FOOTER, digest_matches, refuse_version, required_columns, schema
 from cbobench.results.store import AtomicFile, RetryingReader, first_line, retry, store_failure, writing
 
@@ -298,11 +300,15 @@ def _concatenate(tables: list[pa.Table], kind: str, columns: list[str] | None) -
 
 
 def read_row_groups(file: pq.ParquetFile, wanted: list[pa.Field]) -> Iterator[pa.Table]:
-    """Yield some columns of each row group of a file; missing columns are null."""
+    """Yield some columns of each row group of a file; missing columns are derived (`results.derived`), or null."""
     names = [field.name for field in wanted]
+    held = set(file.schema_arrow.names)
+    sums = RewardSums([name for name in names if name in REWARD_STEPS and name not in held and "f_star" in held])
+    read = [*names, *(name for name in SOURCES if sums.names and name not in names)]
     for number in range(file.num_row_groups):
-        part = file.read_row_group(number, names, use_threads=file.metadata.num_rows > SMALL)
+        part = file.read_row_group(number, read, use_threads=file.metadata.num_rows > SMALL)
         part.validate(full=True)
+        part = sums.add_to(part) if sums.names else part
         found = set(part.column_names)
         yield pa.table([part[f.name] if f.name in found else pa.nulls(len(part), f.type) for f in wanted], names=names)
 
@@ -332,4 +338,5 @@ def read_footer(path: str, kind: str, task: str, metadata: pq.FileMetaData) -> d
         missing = required_columns(kind) - set(types)
         if missing or any(types.get(f.name, f.type) != f.type for f in known):
             raise DamagedRun(f"{path} has other columns than cbobench writes; {REPAIR}")
+    footer["complete"] = not REWARD_STEPS.keys() & {*columns.names}  # whether readers derive them
     return footer

@@ -18,6 +18,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from cbobench.errors import DamagedRun
+from cbobench.results.derived import cell_codes
 from cbobench.results.folder import REPAIR, SHARD, FileGone, RunFolder, TruncatedFile, retry_if_gone
 from cbobench.results.manifest import ABSENT as ABSENT
 from cbobench.results.manifest import Manifest, locate
@@ -273,11 +274,3 @@ def cell_positions(table: pa.Table, known: dict[str, int]) -> NDArray[np.int64]:
     codes = cell_codes(table)
     found = np.array([known.get(cell, ABSENT) for cell in codes.dictionary.to_pylist()], dtype=np.int64)
     return found[codes.indices.to_numpy()]
-
-
-def cell_codes(table: pa.Table) -> pa.DictionaryArray:
-    """Return the cells of a table as codes into their ids."""
-    column = table["cell"]
-    if not pa.types.is_dictionary(column.type):
-        return column.combine_chunks().dictionary_encode()
-    return column.unify_dictionaries().combine_chunks()

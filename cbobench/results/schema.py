@@ -11,16 +11,18 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from cbobench.errors import DamagedRun, show
-from cbobench.metrics import METRICS
+from cbobench.metrics import METRICS, REWARD_STEPS
 
-SCHEMA_VERSION = 4
+SCHEMA_VERSION = 5
+READABLE = (4, SCHEMA_VERSION)
+"""Versions that are read. Files of version 4 hold every metric, and no f_star and f_plus."""
 FOOTER, DIGEST = b"cbobench", b"cbobench digest"
 COMPRESSION: dict[str, Any] = {"compression": "zstd", "compression_level": 3, "write_page_checksum": True}
 KINDS = ("rounds", "cells", "audit")
 DICTIONARY = ["cell", "problem", "algorithm", "status", "spec", "host", "cpu", "source", "libraries"]
 RECOMMENDED = ("recommended_action", "recommended_x", "recommended_f", "recommended_g")
-ADDED_COLUMNS = {"cpu", "failed_evaluations", *RECOMMENDED}
-"""Columns that the first files of this version do not have: null there, which means unknown."""
+ADDED_COLUMNS = {"cpu", "failed_evaluations", "f_star", "f_plus", *RECOMMENDED}
+"""Columns that the first files of a readable version do not have: null there, which means unknown."""
 
 _KEYS = [("cell", pa.string()), ("problem", pa.string()), ("algorithm", pa.string()), ("seed", pa.int64())]
 _VECTOR = pa.list_(pa.float64())
@@ -75,9 +77,9 @@ AUDIT_COLUMNS: tuple[Column, ...] = (
 
 def refuse_version(path: str, given: object) -> None:
     """Raise `DamagedRun` if a file has a schema version that this cbobench does not read."""
-    if given != SCHEMA_VERSION:
+    if given not in READABLE:
         raise DamagedRun(
-            f"{path} has schema version {show(given)}, this cbobench reads {SCHEMA_VERSION}; "
+            f"{path} has schema version {show(given)}, this cbobench reads {READABLE[0]} to {READABLE[-1]}; "
             "use the version that wrote it, or a new run folder"
         )
 
@@ -85,6 +87,11 @@ def refuse_version(path: str, given: object) -> None:
 def required_columns(kind: str) -> set[str]:
     """Return the columns that every file has; metrics depend on the version that wrote it."""
     return set(schema(kind).names) - set(METRICS) - ADDED_COLUMNS
+
+
+def rounds_schema(complete: bool) -> pa.Schema:
+    """Return the columns that a file of rounds holds; one with every round leaves out what `results.derived` adds."""
+    return pa.schema([field for field in schema("rounds") if not (complete and field.name in REWARD_STEPS)])
 
 
 def schema(kind: str) -> pa.Schema:
@@ -108,6 +115,8 @@ def _schema(kind: str, measured: tuple[str, ...]) -> pa.Schema:
                 ("x", _VECTOR),
                 ("f", pa.float64()),
                 ("g", _VECTOR),
+                ("f_star", pa.float64()),
+                ("f_plus", pa.float64()),
                 ("observed_f", pa.float64()),
                 ("observed_g", _VECTOR),
                 *metrics,
@@ -180,8 +189,8 @@ class _HashingSink:
 class TableWriter(pq.ParquetWriter):  # type: ignore[misc]
     """Writes rounds, cells or audit into an open sink, and a digest of rows and footer into the file."""
 
-    def __init__(self, sink: Any, kind: str, metadata: dict[bytes, bytes]) -> None:
-        columns = schema(kind).with_metadata(metadata)
+    def __init__(self, sink: Any, columns: pa.Schema, metadata: dict[bytes, bytes]) -> None:
+        columns = columns.with_metadata(metadata)
         dictionary = [name for name in DICTIONARY if name in columns.names]
         self._sink, self._footer = _HashingSink(sink), metadata[FOOTER]
         super().__init__(self._sink, columns, use_dictionary=dictionary, **COMPRESSION)

@@ -264,7 +264,7 @@ def _row_bytes(name: str, table: pa.Table) -> float:
     sizes = []
     for some in (table, table.slice(0, 0)):
         sink = pa.BufferOutputStream()
-        with TableWriter(sink, "rounds", make_footer("rounds", name, [], some.num_rows, 1)) as writer:
+        with TableWriter(sink, some.schema, make_footer("rounds", name, [], some.num_rows, 1)) as writer:
             writer.write_table(some)
         sizes.append(int(sink.getvalue().size))
     return (sizes[0] - sizes[1]) / max(1, table.num_rows)

@@ -120,9 +120,7 @@ def write_rounds(at: RunFolder, task: Task, columns: Columns | None, lost: set[i
     )
 
     def write(sink: Any) -> None:
-        with TableWriter(
-            sink, "rounds", make_footer("rounds", task.name, [c.id for c in task.cells], rows, 1)
-        ) as writer:
+        with TableWriter(sink, fields, make_footer("rounds", task.name, [c.id for c in task.cells], rows, 1)) as writer:
             writer.write_table(table)
 
     at.publish(f"rounds/{task.name}.parquet", write)

@@ -1,0 +1,73 @@
+"""Sums over rewards that a file of rounds does not hold, computed when it is read.
+
+Regret, R₊, [R]⁺ and the cumulative reward follow from f, f* and f⁺ of all rounds. They would be more than half of a
+file, because sums of real numbers do not compress. Readers get them bit by bit as they were during the play: the same
+steps are added in the same order.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+import pyarrow as pa
+
+from cbobench.metrics import REWARD_STEPS, Array
+
+SOURCES = ("cell", "t", "f", "f_star", "f_plus")
+
+
+class _Rewards(NamedTuple):
+    f: Array
+    f_star: Array
+    f_plus: Array
+
+
+class RewardSums:
+    """Adds sums over rewards to the row groups of a file, in their order; a cell may span several groups.
+
+    Args:
+        names: of the sums.
+    """
+
+    def __init__(self, names: Sequence[str]) -> None:
+        self.names = list(names)
+        self.before: dict[str, tuple[int, Array]] = {}  # by cell: rounds so far, and the sums after them
+
+    def add_to(self, part: pa.Table) -> pa.Table:
+        """Return a row group, which holds `SOURCES`, with the sums.
+
+        Raises:
+            ArrowInvalid: rounds of a cell are missing, so that the file is not what was written.
+        """
+        codes = cell_codes(part)
+        ids, of = codes.dictionary.to_pylist(), codes.indices.to_numpy()
+        order = np.argsort(of, kind="stable")  # a shard's row group may hold a cell in several places
+        starts = np.flatnonzero(np.diff(of[order], prepend=-1))
+        lengths = np.diff(starts, append=len(of))
+        t, *rewards = (part[name].to_numpy() for name in SOURCES[1:])
+        sums = np.empty((len(self.names), len(of)))
+        for length in np.unique(lengths).tolist():  # cells of as many rounds together
+            rows = order[starts[lengths == length] + np.arange(length)[:, None]]  # (rounds, cells)
+            some = [ids[code] for code in of[rows[0]].tolist()]
+            before = [self.before.get(cell, (0, np.zeros(len(self.names)))) for cell in some]
+            count, start = (np.array(each) for each in zip(*before, strict=True))
+            if (t[rows] != count + np.arange(1, length + 1)[:, None]).any():
+                raise pa.ArrowInvalid("it lacks rounds of a cell, or they are in another order")
+            known = _Rewards(*(values[rows] for values in rewards))
+            for total, name, so_far in zip(sums, self.names, start.T, strict=True):
+                total[rows] = np.concatenate([so_far[None], REWARD_STEPS[name](known)]).cumsum(axis=0)[1:]
+            after = zip(some, (count + length).tolist(), sums[:, rows[-1]].T, strict=True)
+            self.before |= {cell: (rounds, values) for cell, rounds, values in after}
+        for name, total in zip(self.names, sums, strict=True):
+            part = part.append_column(name, pa.array(total, from_pandas=True))
+        return part
+
+
+def cell_codes(table: pa.Table) -> pa.DictionaryArray:
+    """Return the cells of a table as codes into their ids."""
+    column = table["cell"]
+    if not pa.types.is_dictionary(column.type):
+        return column.combine_chunks().dictionary_encode()
+    return column.unify_dictionaries().combine_chunks()

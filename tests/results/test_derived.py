@@ -1,0 +1,139 @@
+"""Sums over rewards are not stored with every round; readers get them as they were during the play, bit by bit."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pyarrow.parquet as pq
+import pytest
+
+import cbobench
+from cbobench.errors import DamagedRun
+from cbobench.metrics import REWARD_STEPS
+from cbobench.play import block
+from cbobench.results.bundle import open_run
+from cbobench.results.compact import compact
+from cbobench.results.schema import FOOTER, TableWriter, schema
+from cbobench.results.verify import verify
+from tests.helpers import assert_same_rows, swept
+
+SUITE = """\
+suite: sums
+horizon: 130
+seeds: 3
+record: {record}
+problems: [rkhs-1d, feasible-pocket-drift, gramacy]
+algorithms: [random]
+"""
+SUMS = [*REWARD_STEPS]
+
+
+@pytest.fixture(autouse=True)
+def in_parts(monkeypatch):
+    """Row groups of some rounds, so that cells span several of them."""
+    monkeypatch.setattr(block.RoundRows, "FLUSH", 100)
+    monkeypatch.setattr("cbobench.play.play.CHUNK", 7)
+
+
+@pytest.fixture
+def run(tmp_path):
+    (tmp_path / "derived").mkdir()
+    return swept(tmp_path / "derived", SUITE.format(record="all"))
+
+
+@pytest.fixture
+def stored(tmp_path, monkeypatch):
+    """The same run with every column stored as it was recorded."""
+    (tmp_path / "stored").mkdir()
+    with monkeypatch.context() as patch:
+        patch.setattr(block, "rounds_schema", lambda complete: schema("rounds"))
+        return swept(tmp_path / "stored", SUITE.format(record="all"))
+
+
+def files(run):
+    return sorted((run / "rounds").glob("*.parquet"))
+
+
+def held(run):
+    """The columns of sums in each file."""
+    return [[name for name in pq.read_schema(file).names if name in SUMS] for file in files(run)]
+
+
+def test_derived_sums_are_those_of_the_play(run, stored):
+    assert held(run) == [[]] * 3
+    assert held(stored) == [SUMS] * 3, "otherwise nothing is compared"
+    assert pq.ParquetFile(files(run)[0]).num_row_groups > 1
+    assert_same_rows(run, stored)
+    one, other = (open_run(where).read("rounds", files(run)[0].stem) for where in (run, stored))
+    assert one.schema == other.schema
+    assert one.column_names == schema("rounds").names
+    assert not verify(open_run(run)).damaged
+    drift = cbobench.load_rounds(run, problem="feasible-pocket-drift", seed=0)
+    assert drift["f_star"].nunique() > 1, "f* moves during the play, and its sums with it"
+    np.testing.assert_allclose(drift["regret"], (drift["f_star"] - drift["f"]).cumsum(), rtol=1e-12)
+    assert drift["regret_plus"].isna().all(), "unknown stays unknown"
+
+
+def test_one_column_is_derived_alone(run, stored):
+    for name in SUMS:
+        one, other = (cbobench.load_rounds(where, columns=[name, "t"]) for where in (run, stored))
+        assert list(one.columns) == list(other.columns)
+        assert one.equals(other)
+
+
+def test_merged_files_derive_them_too(run, stored):
+    assert compact(open_run(run)) == (3, 1)
+    assert held(run) == [[]]
+    assert_same_rows(run, stored)
+
+
+def test_files_of_both_kinds_are_merged_with_the_sums(run, stored):
+    for kind in ("rounds", "cells"):
+        file = sorted((stored / kind).glob("*.parquet"))[0]
+        (run / kind / file.name).write_bytes(file.read_bytes())
+    assert compact(open_run(run)) == (3, 1)
+    assert held(run) == [SUMS]
+    assert_same_rows(run, stored)
+
+
+def test_thinned_rounds_hold_them(run, tmp_path):
+    thinned = swept(tmp_path, SUITE.format(record="{rounds: 10}"))
+    assert held(thinned) == [SUMS] * 3
+    some, whole = cbobench.load_rounds(thinned), cbobench.load_rounds(run)
+    keys = ["cell", "t"]
+    same = whole.merge(some[keys], on=keys)
+    assert len(some) == len(same) == 3 * 3 * 10
+    for name in SUMS:
+        assert some[name].equals(same[name])
+
+
+def rewrite(file, table, **footer):
+    known = json.loads(pq.read_schema(file).metadata[FOOTER]) | {"rows": len(table)} | footer
+    columns = table.schema.remove_metadata()
+    with file.open("wb") as sink, TableWriter(sink, columns, {FOOTER: json.dumps(known).encode()}) as writer:
+        writer.write_table(table)
+
+
+def test_files_of_the_earlier_version_open(run, stored):
+    """They hold every metric, and neither f_star nor f_plus."""
+    for file in files(stored):
+        rewrite(file, pq.read_table(file).drop_columns(["f_star", "f_plus"]), schema=4)
+    rounds = cbobench.load_rounds(stored)
+    assert rounds["f_star"].isna().all()
+    now = cbobench.load_rounds(run).drop(columns=["f_star", "f_plus"])
+    lists = ["g", "x", "observed_g", "dual"]
+    assert now.drop(columns=lists).equals(rounds.drop(columns=["f_star", "f_plus", *lists]))
+    assert not verify(open_run(stored)).damaged
+    rewrite(files(stored)[0], pq.read_table(files(stored)[0]), schema=3)
+    with pytest.raises(DamagedRun, match="has schema version 3, this cbobench reads 4 to 5"):
+        cbobench.load_rounds(stored)
+
+
+def test_a_missing_round_is_damage(run):
+    file = files(run)[0]
+    table = pq.read_table(file)
+    rewrite(file, table.filter([i != 5 for i in range(len(table))]))
+    with pytest.raises(DamagedRun, match="it lacks rounds of a cell"):
+        cbobench.load_rounds(run, columns=["regret"])
+    assert "it lacks rounds of a cell" in verify(open_run(run)).damaged[0].why
