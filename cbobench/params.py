@@ -13,9 +13,11 @@ import math
 import operator
 import types
 import typing
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import MISSING, Field, dataclass
 from typing import Any, Literal, TypeVar
+
+import numpy as np
 
 from cbobench.errors import Misuse, nearest, one_line, show, unknown
 
@@ -34,15 +36,18 @@ def param(
     at_most: float | None = None,
     called: str = "",
     quiet: bool = False,
+    varies: bool = False,
 ) -> Any:
     """Return a constructor field with a default, one line of description, and bounds for its numeric values.
 
     Args:
         called: the parameter's name, if the class uses that attribute for something else.
         quiet: whether the default is left out of a cell's identity, for parameters added later.
+        varies: whether cells with different numbers may play in one block. The class then finds an array (S, 1) in the
+            place of the number, and must give every replicate the bits that it has alone.
     """
     metadata = {"about": about, "above": above, "at_least": at_least, "below": below, "at_most": at_most}
-    metadata |= {"called": called, "quiet": quiet}
+    metadata |= {"called": called, "quiet": quiet, "varies": varies}
     if isinstance(default, (list, dict)):
         return dataclasses.field(default_factory=lambda: default.copy(), metadata=metadata)
     return dataclasses.field(default=default, metadata=metadata)
@@ -74,12 +79,13 @@ def _is_unwritten(cls: type, method: Any) -> Misuse:
 
 @dataclass(frozen=True)
 class Param:
-    """One parameter as a reader sees it."""
+    """One parameter as a reader sees it; `varies` as of `param`."""
 
     name: str
     type: str
     default: Any
     about: str
+    varies: bool = False
 
 
 def _fields(cls: type) -> dict[str, Field[Any]]:
@@ -95,7 +101,8 @@ def params_of(cls: type) -> list[Param]:
     _refuse_undeclared(cls, "")
     hints = typing.get_type_hints(cls)
     return [
-        Param(n, describe(hints[f.name]), _default(f), f.metadata.get("about", "")) for n, f in _fields(cls).items()
+        Param(n, describe(hints[f.name]), _default(f), f.metadata.get("about", ""), f.metadata.get("varies", False))
+        for n, f in _fields(cls).items()
     ]
 
 
@@ -233,4 +240,30 @@ def build(cls: type[T], given: Mapping[str, Any], *, where: str = "") -> T:
         raise Misuse(f"{where}{error}") from None
     except Exception as error:  # a user's class may raise any error
         raise Misuse(f"{where}{cls.__name__}: {one_line(error)}") from error
+    return made
+
+
+def shared_values(cls: type, given: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the resolved parameters that cells of one block must have in common: all but numbers that may vary."""
+    fields = _fields(cls)
+    return {n: value for n, value in resolve(cls, given).items() if not _may_vary(fields[n], value)}
+
+
+def _may_vary(f: Field[Any], value: Any) -> bool:
+    number = isinstance(value, (int, float)) and not isinstance(value, bool)
+    return number and f.metadata.get("varies", False)
+
+
+def build_block(cls: type[T], given: Sequence[Mapping[str, Any]]) -> T:
+    """Return an object for S replicates with parameters of their own, which agree in their `shared_values`.
+
+    Parameters in which they differ are arrays (S, 1).
+    """
+    each = {id(some): build(cls, some) for some in given}
+    replicates = [each[id(some)] for some in given]
+    made = replicates[0]
+    for f in _fields(cls).values():
+        values = [getattr(one, f.name) for one in replicates]
+        if _may_vary(f, values[0]) and any(value != values[0] for value in values):
+            setattr(made, f.name, np.array(values, dtype=np.float64)[:, None])
     return made

@@ -94,15 +94,15 @@ class Setting:
         assert self.seed_set is not None
         return self.seed_set
 
-    def margin(self, delta: float | Literal["true"]) -> Array:
-        """Return the Slater margin δ that a method uses, (S,): the true one, or a number.
+    def margin(self, delta: float | Array | Literal["true"]) -> Array:
+        """Return the Slater margin δ that a method uses, (S,): the true one, or a number, or numbers (S, 1).
 
         Raises:
             CellFailure: the true one is requested but unknown.
         """
-        if delta == "true" and np.isnan(self.slater).any():
+        if isinstance(delta, str) and np.isnan(self.slater).any():
             raise CellFailure("no feasible point of this problem is known, nor its Slater margin; give delta: NUMBER")
-        return self.slater if delta == "true" else np.full(self.replicates, delta)
+        return self.slater if isinstance(delta, str) else np.full((self.replicates, 1), delta)[:, 0]
 
     def only(self, replicate: int) -> Setting:
         """Return the setting of one replicate (S = 1)."""

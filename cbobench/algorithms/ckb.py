@@ -36,10 +36,16 @@ class CKB(Optimistic):
 
     capped: ClassVar[bool] = True
 
-    slack: float = param(0.0, "slack ε in the dual step, at most δ/2 in the theory (Section 4)", at_least=0.0)
-    delta: float | Literal["true"] = param("true", "Slater margin δ: min(1, -min g), or a number", above=0.0)
-    rho: float | Literal["theory"] = param("theory", "cap ρ of the dual variable; theory: 4B/δ", above=0.0)
-    V: float | Literal["theory"] = param("theory", "inverse step of the dual update; theory: G√T/ρ", above=0.0)
+    slack: float = param(
+        0.0, "slack ε in the dual step, at most δ/2 in the theory (Section 4)", at_least=0.0, varies=True
+    )
+    delta: float | Literal["true"] = param(
+        "true", "Slater margin δ: min(1, -min g), or a number", above=0.0, varies=True
+    )
+    rho: float | Literal["theory"] = param("theory", "cap ρ of the dual variable; theory: 4B/δ", above=0.0, varies=True)
+    V: float | Literal["theory"] = param(
+        "theory", "inverse step of the dual update; theory: G√T/ρ", above=0.0, varies=True
+    )
     anytime: bool = param(
         False, "horizon unknown: restart at t = 2, 4, 8, ... for twice as long (Remark 2); α is per epoch"
     )
@@ -48,15 +54,17 @@ class CKB(Optimistic):
 
     def prepare(self) -> None:
         delta = self.setting.margin(self.delta)
-        if self.rho == "theory" and not (delta > 0).all():
+        if isinstance(self.rho, str) and not (delta > 0).all():
             raise CellFailure("δ is 0: no action satisfies the constraints strictly; give delta or rho")
-        self.cap = 4 * self.bound_f / delta[:, None] if self.rho == "theory" else np.full_like(self.bound_f, self.rho)
+        self.cap = (
+            4 * self.bound_f / delta[:, None] if isinstance(self.rho, str) else np.full_like(self.bound_f, self.rho)
+        )
         self._restart(1 if self.anytime else self.setting.horizon)
 
     def _restart(self, horizon: int) -> None:
         """φ_1 = 0 (line 1), and the step for a horizon."""
         self.dual = np.zeros((self.setting.replicates, self.setting.constraints))
-        step = self.bound_g[:, :, 0] * np.sqrt(horizon) / self.cap if self.V == "theory" else np.asarray(self.V)
+        step = self.bound_g[:, :, 0] * np.sqrt(horizon) / self.cap if isinstance(self.V, str) else np.asarray(self.V)
         self.inverse_step = np.broadcast_to(step, self.dual.shape)
 
     def begin_round(self, t: int) -> None:

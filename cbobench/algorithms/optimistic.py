@@ -50,12 +50,21 @@ class OptimisticReward(ScoreAlgorithm):
         "theory", "regulariser λ, the models' noise variance; theory: 1 + 2/T; true: R² of each function", above=0.0
     )
     B: Bound = param(
-        "norm", "bound B of the reward: its RKHS norm (regularised on a box), its largest value, or a number", above=0.0
+        "norm",
+        "bound B of the reward: its RKHS norm (regularised on a box), its largest value, or a number",
+        above=0.0,
+        varies=True,
     )
-    R: float | Literal["true"] = param("true", "noise constant R: the problem's, or a number", at_least=0.0)
-    alpha: float = param(0.1, "failure probability α of all confidence bounds together", above=0.0, below=1.0)
-    beta: float | WidthForm = param("theory", "width β: theory, self-normalised (any λ), or a constant", at_least=0.0)
-    beta_scale: float = param(1.0, "factor on the width β", at_least=0.0)
+    R: float | Literal["true"] = param(
+        "true", "noise constant R: the problem's, or a number", at_least=0.0, varies=True
+    )
+    alpha: float = param(
+        0.1, "failure probability α of all confidence bounds together", above=0.0, below=1.0, varies=True
+    )
+    beta: float | WidthForm = param(
+        "theory", "width β: theory, self-normalised (any λ), or a constant", at_least=0.0, varies=True
+    )
+    beta_scale: float = param(1.0, "factor on the width β", at_least=0.0, varies=True)
     gain: GainName = param("played", "information gain γ in β: of the played actions, greedy bound, or the rate")
 
     explore_f: Explore = state()
@@ -100,7 +109,7 @@ class OptimisticReward(ScoreAlgorithm):
     def noise_constants(self) -> Array:
         """Return R of the explored functions, (S, q)."""
         q = self.bounds.shape[1]
-        return self.setting.noise[:, :q] if self.R == "true" else np.full((self.setting.replicates, q), float(self.R))
+        return self.setting.noise[:, :q] if isinstance(self.R, str) else np.full((self.setting.replicates, q), self.R)
 
     def events(self) -> int:
         """Return how many bounds share α: one per explored function."""
@@ -216,7 +225,7 @@ class OptimisticReward(ScoreAlgorithm):
 class Optimistic(OptimisticReward):
     """A score over bounds or samples of f and of every g_j."""
 
-    G: Bound = param("norm", "bound G of each constraint, read like B", above=0.0)
+    G: Bound = param("norm", "bound G of each constraint, read like B", above=0.0, varies=True)
 
     def strategies(self) -> tuple[Explore, Explore]:
         """Return the explorations of f and of g; optimistic for both unless a subclass says otherwise."""
@@ -348,7 +357,7 @@ class EPBO(Optimistic):
     about = "exact penalty over optimistic bounds"
     knows = ("kernel", "λ", "B", "G", "R", "ρ", "T (through λ)")
 
-    rho: float = param(1.0, "penalty ρ", at_least=0.0)
+    rho: float = param(1.0, "penalty ρ", at_least=0.0, varies=True)
 
     def parts(self, belief: Belief) -> Parts:
         price = np.full((self.setting.replicates, self.setting.constraints), self.rho)
@@ -368,15 +377,15 @@ class PrimalDualBO(Optimistic):
     knows = ("kernel", "λ", "B", "G", "R", "T")
 
     form: Literal["lcb", "observed"] = param("lcb", "what the dual step uses")
-    eta: float | Literal["theory"] = param("theory", "dual step η; theory: 1/√T", above=0.0)
-    eps: float = param(0.0, "tightening ε of the constraint in the dual step", at_least=0.0)
-    start_dual: float = param(0.0, "first value of every dual variable", at_least=0.0)
+    eta: float | Literal["theory"] = param("theory", "dual step η; theory: 1/√T", above=0.0, varies=True)
+    eps: float = param(0.0, "tightening ε of the constraint in the dual step", at_least=0.0, varies=True)
+    start_dual: float = param(0.0, "first value of every dual variable", at_least=0.0, varies=True)
 
     dual: Array = state()
 
     def prepare(self) -> None:
         self.dual = np.full((self.setting.replicates, self.setting.constraints), self.start_dual)
-        self.step = 1 / np.sqrt(self.setting.horizon) if self.eta == "theory" else self.eta
+        self.step = 1 / np.sqrt(self.setting.horizon) if isinstance(self.eta, str) else self.eta
 
     def score(self, belief: Belief) -> Array:
         g = self.explore_g(belief.constraint)

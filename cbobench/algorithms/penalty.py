@@ -85,7 +85,7 @@ class Penalised(OptimisticReward):
         """
         if not self.linear():
             return super().noise_constants()
-        noise = self.setting.noise if self.R == "true" else np.full_like(self.setting.noise, self.R)
+        noise = self.setting.noise if isinstance(self.R, str) else np.full_like(self.setting.noise, self.R)
         combined = noise[:, 0] ** 2 + (self.price**2 * noise[:, 1:] ** 2).sum(axis=1)
         return np.asarray(np.sqrt(combined)[:, None])
 

@@ -171,7 +171,7 @@ class RPOLSW(RPOL):
         self.constant = np.sqrt(2 * self.size * (1 + lam) * gain) / lam  # C
 
     def width_form(self) -> float | WidthForm:
-        return "self-normalised" if self.beta == "theory" else self.beta
+        return "self-normalised" if isinstance(self.beta, str) else self.beta
 
     def events(self) -> int:
         return int(self.posterior.functions * self.setting.horizon)

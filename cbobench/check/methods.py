@@ -6,7 +6,7 @@ import gc
 import re
 import time
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import replace
 from typing import Any
 from unittest.mock import patch
@@ -27,6 +27,7 @@ from cbobench.check.trial import (
     seed_global_generators,
     select_replicate,
 )
+from cbobench.errors import CbobenchError
 from cbobench.gp.kernels import Array
 from cbobench.play.failure import describe_error
 from cbobench.play.play import Play
@@ -127,6 +128,43 @@ def same_in_any_block(trial: Trial) -> Iterator[Finding]:
                     what, "nothing may be shared by replicates: one stream each, stacked np.matmul for products"
                 )
                 return
+
+
+NUMBERS = (0.5, 0.8, 2.0, 3.0, 12.0, 40.0)
+"""Values for parameters that vary within a block; two are taken that the class allows."""
+
+
+def parameters_vary_within_a_block(trial: Trial) -> Iterator[Finding]:
+    """Cells whose parameters vary as the class allows play the same alone as in one block, to the last bit."""
+    for parameter in params.params_of(trial.cls):
+        pair = _two_settings(trial, parameter) if parameter.varies else []
+        if not pair:
+            continue
+        seeds = [seed for seed in SEEDS[:2] for _ in pair]
+        try:
+            together = trial.play(seeds, algorithm=params.build_block(trial.cls, pair * 2))
+        except Broken as error:
+            apart = f"raises in one block: {error}"
+        else:
+            plays = [replace(trial, settings=given).play([seed]) for seed in SEEDS[:2] for given in pair]
+            found = (difference(alone, select_replicate(together, i)) for i, alone in enumerate(plays))
+            apart = next((f"differs from itself alone in {name}" for name in found if name), "")
+        if apart:
+            yield Finding(
+                f"on {trial.place}, with two values of {parameter.name} in one block it {apart}",
+                "use the parameter as an array (S, 1), or declare it without varies=True",
+            )
+
+
+def _two_settings(trial: Trial, parameter: params.Param) -> list[dict[str, Any]]:
+    """Return the trial's settings with two numbers for a parameter; none if it takes no two of `NUMBERS`."""
+    found = []
+    for number in NUMBERS:
+        given = dict(trial.settings) | {parameter.name: number}
+        with suppress(CbobenchError):
+            params.build(trial.cls, given)
+            found.append(given)
+    return [found[0], found[-1]] if len(found) > 1 else []
 
 
 def _kept(algorithm: Any, replicates: int) -> dict[str, Array]:

@@ -39,6 +39,7 @@ OF_METHODS: dict[str, Law] = {
     "no global randomness": methods.no_global_randomness,
     "repeatable, nothing shared": methods.repeatable,
     "same bits in any block": methods.same_in_any_block,
+    "parameters vary in a block": methods.parameters_vary_within_a_block,
     "recommending changes nothing": methods.recommending_changes_nothing,
     "pure scores": scores.pure,
     "kinks are parts": scores.kinks_are_parts,

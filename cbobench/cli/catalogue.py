@@ -95,6 +95,8 @@ def do_show(options: argparse.Namespace, given: list[str]) -> int:
         print(f"default noise on f: {facts['noise']}\n")
     texts = [[p["name"], json.dumps(p["default"]), p["type"], p["about"]] for p in described]
     print(render(TextTable(["parameter", "default", "allowed", "meaning"], texts, left=4), "table"))
+    if varying := ", ".join(p["name"] for p in described if p["varies"]):
+        print(f"\nnumbers that may vary within a block: {varying}")
     return 0
 
 

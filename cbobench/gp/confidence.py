@@ -35,7 +35,7 @@ class Width:
     Args:
         bound: the norm bounds (B, G_1, ..., G_m) per replicate, (S, F).
         noise: sub-Gaussian constants R, (S, F).
-        alpha: failure probability of all bounds together.
+        alpha: failure probability of all bounds together; like `scale` and `form` a number, or numbers (S, 1).
         scale: a factor on beta_t (1 is the theory; smaller is common practice, and is recorded).
         form: one of `WidthForm`, or a constant width.
         lam: lambda, for the self-normalised form; a number, or (S, F).
@@ -47,27 +47,28 @@ class Width:
         bound: Array,
         noise: Array,
         *,
-        alpha: float,
-        scale: float = 1.0,
-        form: WidthForm | float = "theory",
+        alpha: float | Array,
+        scale: float | Array = 1.0,
+        form: WidthForm | float | Array = "theory",
         lam: float | Array = 1.0,
         shares: int | None = None,
     ) -> None:
         events = bound.shape[1] if shares is None else shares
         self.constant: Array | None = None
         log = np.log(events / alpha)
-        if isinstance(form, (int, float)):
-            self.constant = np.full_like(bound, float(form))  # a number is used as it is, without the scale
+        normalised = isinstance(form, str) and form == "self-normalised"
+        if not isinstance(form, str):
+            self.constant = np.full_like(bound, form)  # a number is used as it is, without the scale
         self.bound = scale * bound
-        self.slope = scale * np.sqrt(2.0) * noise / (np.sqrt(lam) if form == "self-normalised" else 1.0)
-        self.offset = log if form == "self-normalised" else 1.0 + log
+        self.slope = scale * np.sqrt(2.0) * noise / (np.sqrt(lam) if normalised else 1.0)
+        self.offset = log if normalised else 1.0 + log
 
     def at(self, gain: Array) -> Array:
         """Return widths (S, F) of the round after a gain of gamma_{t-1}, (S,), or (S, F) if each function has one."""
         if self.constant is not None:
             return self.constant
-        root = np.sqrt(gain + self.offset)
-        return np.asarray(self.bound + self.slope * (root[:, None] if root.ndim == 1 else root))
+        root = np.sqrt((gain[:, None] if gain.ndim == 1 else gain) + self.offset)
+        return np.asarray(self.bound + self.slope * root)
 
 
 GainName = Literal["played", "greedy", "rate"]

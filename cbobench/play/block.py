@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import resource
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -17,27 +17,39 @@ from cbobench.metrics import METRICS
 from cbobench.play.play import Chunk, Play
 from cbobench.problems.base import Problem
 from cbobench.results.schema import rounds_schema
-from cbobench.suite.variants import INITIAL, PARALLEL
+from cbobench.suite.variants import INITIAL, PARALLEL, canonical
 
 if TYPE_CHECKING:
-    from cbobench.suite.cells import Cell
+    from cbobench.suite.cells import Cell, Pair
 
 
 def start(problem: Problem, cells: Sequence[Cell], horizon: int, keep: int | None) -> tuple[Play, RoundRows]:
-    """Start some cells of a pair. Return the play and the collector of its rounds.
+    """Start some cells of a problem and an algorithm. Return the play and the collector of its rounds.
+
+    Their parameters may differ where the algorithm lets them vary within a block (`params.param`).
 
     Args:
         horizon: rounds to play.
         keep: number of recorded rounds, None for all.
     """
     pair = cells[0].pair
-    algorithm = params.build(ALGORITHMS.get(pair.algorithm.name), pair.algorithm.settings)
+    algorithm = params.build_block(
+        ALGORITHMS.get(pair.algorithm.name), [cell.pair.algorithm.settings for cell in cells]
+    )
     seeds = [cell.seed for cell in cells]
     rows = RoundRows(cells, horizon, keep)
     names = (pair.problem.name, pair.algorithm.name)
     first, parallel = (pair.algorithm.values.get(key) for key in (INITIAL, PARALLEL))
     play = Play(problem, names[0], algorithm, names[1], seeds, horizon, rows.kept.tolist(), first, parallel)
     return play, rows
+
+
+def share_block(pair: Pair) -> tuple[Hashable, ...]:
+    """Return what pairs must have in common to play in one block, beside the horizon (see `params.shared_values`)."""
+    algorithm = pair.algorithm
+    shared = params.shared_values(ALGORITHMS.get(algorithm.name), algorithm.settings)
+    played = {key: algorithm.values.get(key) for key in (INITIAL, PARALLEL)}
+    return pair.problem.title, algorithm.name, canonical([shared, played])
 
 
 def summaries(play: Play) -> list[dict[str, Any]]:

@@ -51,11 +51,10 @@ SHIP = f"{INSTALL}, or send this machine's with --ship"
 
 @dataclass(frozen=True)
 class Task:
-    """A block of cells with the same problem and algorithm, for one worker.
+    """A block of cells that play in lock step on one worker.
 
     Attributes:
-        pair: problem and algorithm.
-        cells: in the order of their seeds.
+        cells: of one problem, algorithm and horizon; parameters differ only where they may vary within a block.
         keep: number of recorded rounds, None for all.
         source, libraries: the required code (see `cbobench.results.source`).
         attempt: 1, or more if cells are played again.
@@ -65,7 +64,6 @@ class Task:
         demand: CPUs and memory that it needs.
     """
 
-    pair: Pair
     cells: tuple[Cell, ...]
     keep: int | None
     source: str
@@ -82,7 +80,13 @@ class Task:
         digest = hashlib.sha256(canonical([self.attempt, *[cell.id for cell in self.cells]]).encode()).hexdigest()[:12]
         names = (self.pair.problem.name, self.pair.algorithm.name)
         words = [re.sub(r"[^\w-]+", "_", name).lstrip("_")[:60] for name in names]
-        return f"{words[0]}.{words[1]}.{self.cells[0].seed}-{self.cells[-1].seed}.{digest}"
+        seeds = [cell.seed for cell in self.cells]
+        return f"{words[0]}.{words[1]}.{min(seeds)}-{max(seeds)}.{digest}"
+
+    @property
+    def pair(self) -> Pair:
+        """The pair of the first cell; all cells have its problem, and the names of both."""
+        return self.cells[0].pair
 
     @property
     def horizon(self) -> int:
@@ -262,7 +266,8 @@ def published_receipt(folder: RunFolder, task: Task) -> Receipt:
 
 def _receipt(task: Task, rows: Sequence[dict[str, Any]]) -> Receipt:
     failures = [row for row in rows if row["status"] == "failed"]
-    errors = tuple(f"{task.pair.label} seed {row['seed']}: {row['error']}" for row in failures)
+    cells = {cell.id: cell for cell in task.cells} if failures else {}
+    errors = tuple(f"{cells[row['cell']]}: {row['error']}" for row in failures)
     return Receipt(task.name, len(rows) - len(failures), len(failures), task.rounds, errors)
 
 

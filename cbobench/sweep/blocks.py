@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Hashable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from itertools import pairwise
@@ -22,18 +22,21 @@ from numpy.typing import NDArray
 from cbobench.errors import Misuse
 from cbobench.gp.actions import Finite
 from cbobench.gp.posteriors import choice
+from cbobench.play.block import share_block
 from cbobench.play.task import Task
 from cbobench.problems.base import Problem
 from cbobench.results.query import ABSENT, PublishedCells
 from cbobench.results.source import libraries, refuse_edits, source_hash
 from cbobench.results.staleness import Freshness
-from cbobench.suite.cells import Cells, Grid, Pair, PairCells, Suite
+from cbobench.suite.cells import Cell, Cells, Grid, Pair, PairCells, Suite
 from cbobench.suite.checks import memory_of
 from cbobench.suite.settings import ONE, Demand, refuse_excess
 
 MAX_BLOCK = 100  # 10 % faster per seed-round than 50 on finite sets
 MAX_BLOCK_OF_BOXES = 50
 MIN_BLOCK = 10
+BLOCK_ROUNDS = 10_000  # seed-rounds of a block, which may have more than MAX_BLOCK seeds for them ...
+MOST_SEEDS = 1000  # ... up to so many: beside tiny cells, what a task costs itself is much
 BLOCK_MEMORY = 2**29  # bytes that the posteriors of one block may hold, with half of what they share
 CELL_MEMORY = 2**32  # and those of one cell
 
@@ -50,14 +53,16 @@ MAX_COST_RATIO = 1.25
 Measured = tuple[Pair, float, int]  # seconds that its cells took in all, and their seed-rounds
 
 
-def block_size(pairs: int, seeds: int, cpus: int, least: int = MIN_BLOCK) -> int:
+def block_size(pairs: int, seeds: int, cpus: int, least: int = MIN_BLOCK, horizon: int = BLOCK_ROUNDS) -> int:
     """Seeds per task: as many as 100 (they share Python's cost per call), fewer where workers would stand idle.
 
     Args:
         least: seeds that are worth a task, although workers stand idle; 1 where rounds are slow by themselves.
+        horizon: T; if it is short, more seeds share a task.
     """
     wanted = math.ceil(pairs * seeds / max(1, cpus))
-    return max(1, min(MAX_BLOCK, max(least, wanted), seeds))
+    most = max(MAX_BLOCK, min(MOST_SEEDS, BLOCK_ROUNDS // horizon))
+    return max(1, min(most, max(least, wanted), seeds))
 
 
 def memory_limit(suite: Suite, cpus: int | None) -> int:
@@ -72,7 +77,7 @@ def memory_limit(suite: Suite, cpus: int | None) -> int:
     if cpus is not None:
         refuse_excess(suite.demands, cpus, machine_memory())
     horizon = suite.grid.horizon
-    fitting = [MAX_BLOCK if isinstance(p.actions, Finite) else MAX_BLOCK_OF_BOXES for p in suite.problems.values()]
+    fitting = [MOST_SEEDS if isinstance(p.actions, Finite) else MAX_BLOCK_OF_BOXES for p in suite.problems.values()]
     recorded = horizon if suite.keep is None else min(horizon, suite.keep)
     for pair in suite.grid.pairs:
         problem = suite.problems[pair.problem.title]
@@ -155,6 +160,7 @@ class Tasks(Sequence[Task]):
         audit: whether the theory is audited.
         timeout: seconds that a cell may take, None where the suite does not say.
         demands: what a task takes of a machine, by the algorithm's title.
+        together: cells per task, where pairs may play in one block (see `share_block`); at least those of a pair.
 
     Attributes:
         by_pair: the pairs with cells, each in the order of play.
@@ -171,12 +177,14 @@ class Tasks(Sequence[Task]):
         audit: bool = False,
         timeout: float | None = None,
         demands: Mapping[str, Demand] = MappingProxyType({}),
+        together: int = 1,
     ) -> None:
         self.block, self.keep, self.audit, self.timeout = block, keep, audit, timeout
-        self.demands = demands
+        self.demands, self.together = demands, together
         self.by_pair: list[PairCells] = []
         self.attempts: list[NDArray[np.int64] | None] = []
         cuts: list[NDArray[np.int64]] = []
+        groups: dict[Hashable, int] = {}
         listed = [pair_cells for pair_cells in by_pair if len(pair_cells)]
         before = [None] * len(listed) if attempts is None else [some for some in attempts if len(some)]
         for pair_cells, played in zip(listed, before, strict=True):
@@ -185,11 +193,14 @@ class Tasks(Sequence[Task]):
             first = np.flatnonzero(np.diff(number[order], prepend=-1))
             ends = np.append(first[1:], len(order))
             which = np.full(len(first), len(self.by_pair))
-            cuts.append(np.stack([number[order][first], which, first, ends]))
+            group = groups.setdefault(self._shared(pair_cells), len(groups))
+            cuts.append(np.stack([number[order][first], np.full_like(which, group), which, first, ends]))
             self.by_pair.append(pair_cells.only(order))
             self.attempts.append(None if played is None else played[order])
-        found = np.concatenate(cuts, axis=1) if cuts else np.empty((4, 0), dtype=np.int64)
-        self._cuts = found[1:, np.lexsort((found[1], found[0]))]
+        found = np.concatenate(cuts, axis=1) if cuts else np.empty((5, 0), dtype=np.int64)
+        found = found[:, np.lexsort((found[2], found[1], found[0]))]
+        self._cuts = found[2:]
+        self._starts = self._first_cuts(found)
         self.sources: dict[tuple[str, str], str] = {}
         for pair in (pair_cells.pair for pair_cells in self.by_pair):
             names = pair.problem.name, pair.algorithm.name
@@ -197,8 +208,25 @@ class Tasks(Sequence[Task]):
                 refuse_edits(*names)
                 self.sources[names] = source_hash(*names)
 
+    def _shared(self, pair_cells: PairCells) -> Hashable:
+        """What pairs have in common that may play in one block."""
+        pair = pair_cells.pair
+        if self.together == 1 or self.audit:
+            return pair.title, pair_cells.horizon
+        return pair_cells.horizon, self.demands.get(pair.algorithm.title, ONE), *share_block(pair)
+
+    def _first_cuts(self, cuts: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Return where each task begins among the sorted cuts, and their number at the end."""
+        starts, cells, last = [], 0, (-1, -1)
+        for i, (number, group, _, first, end) in enumerate(cuts.T.tolist()):
+            if (number, group) != last or cells + end - first > self.together:
+                starts.append(i)
+                cells, last = 0, (number, group)
+            cells += end - first
+        return np.array([*starts, cuts.shape[1]], dtype=np.int64)
+
     def __len__(self) -> int:
-        return self._cuts.shape[1]
+        return len(self._starts) - 1
 
     @overload
     def __getitem__(self, index: int) -> Task: ...
@@ -207,21 +235,25 @@ class Tasks(Sequence[Task]):
     def __getitem__(self, index: int | slice) -> Task | list[Task]:
         if isinstance(index, slice):
             return [self[i] for i in range(*index.indices(len(self)))]
-        return self._task(*self._cuts[:, range(len(self))[index]].tolist())
+        index = range(len(self))[index]
+        return self._task(self._cuts[:, self._starts[index] : self._starts[index + 1]])
 
-    def _task(self, which: int, first: int, end: int) -> Task:
-        pair_cells, attempts = self.by_pair[which], self.attempts[which]
-        cells = tuple(pair_cells.cell(i) for i in range(first, end))
-        attempt = 1 if attempts is None else 1 + int(attempts[first:end].max())
+    def _task(self, cuts: NDArray[np.int64]) -> Task:
+        cells: list[Cell] = []
+        attempt = 1
+        for which, first, end in cuts.T.tolist():
+            pair_cells, attempts = self.by_pair[which], self.attempts[which]
+            cells += [pair_cells.cell(i) for i in range(first, end)]
+            attempt = attempt if attempts is None else max(attempt, 1 + int(attempts[first:end].max()))
         pair = pair_cells.pair
         made_of = self.sources[pair.problem.name, pair.algorithm.name], libraries(pair.algorithm.name)
         wanted = self.demands.get(pair.algorithm.title, ONE)
-        return Task(pair, cells, self.keep, *made_of, attempt, self.audit, self.timeout, demand=wanted)
+        return Task(tuple(cells), self.keep, *made_of, attempt, self.audit, self.timeout, demand=wanted)
 
     def of_pairs(self) -> list[Task]:
-        """The first task of every pair."""
+        """The first cells of every pair as a task."""
         _, first = np.unique(self._cuts[0], return_index=True)
-        return [self[i] for i in first.tolist()]
+        return [self._task(self._cuts[:, [i]]) for i in first.tolist()]
 
     def without(self, found: PublishedCells) -> Tasks:
         """Those of the cells that are not published yet, at least not of this attempt."""
@@ -232,7 +264,7 @@ class Tasks(Sequence[Task]):
             play = (rows == ABSENT) | (found.attempt[rows] <= before)
             by_pair.append(pair_cells.only(play))
             attempts.append(before[play])
-        return Tasks(by_pair, self.block, self.keep, attempts, self.audit, self.timeout, self.demands)
+        return Tasks(by_pair, self.block, self.keep, attempts, self.audit, self.timeout, self.demands, self.together)
 
     @property
     def rounds(self) -> int:

@@ -164,6 +164,10 @@ def plan(
     call = invocation(list(command))
     limit = blocks.memory_limit(loaded, None if address is not None else cpus or usable_cpus())
     notes = pending_notes({pair.algorithm.title: pair.algorithm for pair in grid.pairs}.values())
+    workers = CLUSTER_CPUS if address is not None else cpus or usable_cpus()
+    slow = any(isinstance(p, Simulator) and p.known.seconds > SLOW_SIMULATION for p in loaded.problems.values())
+    least = 1 if slow else blocks.MIN_BLOCK
+    together = min(blocks.block_size(1, len(grid.cells), workers, least, grid.horizon), limit)
     if Manifest.exists(folder):
         record = Manifest.read(folder).add_call(grid, loaded, call, str(folder))
     elif folder.names("cells"):
@@ -171,17 +175,17 @@ def plan(
         record = rebuild_manifest(folder).add_call(grid, loaded, call, str(folder))
     else:
         refuse_foreign_folder(folder)
-        workers = CLUSTER_CPUS if address is not None else cpus or usable_cpus()
-        slow = any(isinstance(p, Simulator) and p.known.seconds > SLOW_SIMULATION for p in loaded.problems.values())
-        least = 1 if slow else blocks.MIN_BLOCK
-        size = block or min(blocks.block_size(len(grid.pairs), len(grid.seeds), workers, least), limit)
+        size = block or min(together, len(grid.seeds))
         record = Manifest(loaded.name, loaded.about, loaded.keep, size, (grid,), (call,), loaded.audit)
     if block and block != record.block:
         each = count_noun(record.block, "seed")
         notes += (f"this run plays {each} per task, as it began; for another --block, give a new --out",)
     found = read_published(folder, [*COLUMNS, "seconds"])
     by_pair, attempts, stale = blocks.cells_to_play(grid, found, again)
-    tasks = blocks.Tasks(by_pair, record.block, record.keep, attempts, record.audit, loaded.timeout, loaded.demands)
+    tasks = blocks.Tasks(
+        by_pair, record.block, record.keep, attempts, record.audit, loaded.timeout, loaded.demands,
+        together=block or together,
+    )  # fmt: skip
     done = len(grid.cells) - len(tasks.cells)
     return Plan(
         loaded, folder, record, tasks, done, stale, notes, frozenset(found.tasks), simulations,

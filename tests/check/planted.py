@@ -263,6 +263,17 @@ class Averaging(InParts):
         self.prices = self.prices + feedback.g.mean(axis=0)
 
 
+@dataclass(kw_only=True)
+class OneForAll(InParts):
+    """Says that its slack may vary within a block, and uses the largest one for all replicates."""
+
+    slack: float = param(1.0, "slack of g", above=0.0, varies=True)
+
+    def parts(self, belief):
+        f, g, price = super().parts(belief)
+        return Parts(f, g + np.max(self.slack), price)
+
+
 class Flat(InParts):
     """Sums over the wrong axis."""
 

@@ -26,6 +26,10 @@ FAULTS = {
     "Kinked": ("kinks are parts", "score() has a kink"),
     "Undecorated": ("can be made", "Undecorated is not a dataclass; decorate it with @dataclass(kw_only=True)"),
     "Averaging": ("same bits in any block", "differs from itself among 4 in self.prices at the end"),
+    "OneForAll": (
+        "parameters vary in a block",
+        "with two values of slack in one block it differs from itself alone in",
+    ),
     "Counting": ("pure scores", "asked twice in round 1, the score gives two answers"),
     "Slow": ("growth with rounds as cost says", "where cost says O(1)"),
     "Beaten": ("optimum not beaten", "f = 1.41421"),

@@ -58,7 +58,7 @@ def make(
     for key, pair in pairs.items():
         lost = set((failed or {}).get(key, ()))
         source = source_hash("rkhs-1d", PLAYER)
-        task = Task(pair, tuple(Cell(pair, horizon, seed) for seed in seeds), None, source, libraries())
+        task = Task(tuple(Cell(pair, horizon, seed) for seed in seeds), None, source, libraries())
         write_rounds(at, task, (rounds or {}).get(key), lost)
         rows = []
         for i, cell in enumerate(task.cells):

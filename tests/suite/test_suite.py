@@ -270,6 +270,8 @@ def test_blocks():
     assert blocks.block_size(pairs=5, seeds=50, cpus=64) == 10
     assert blocks.block_size(pairs=5, seeds=3, cpus=2) == 3
     assert blocks.block_size(pairs=5, seeds=1000, cpus=2) == 100
+    assert blocks.block_size(pairs=5, seeds=1000, cpus=2, horizon=50) == 200
+    assert blocks.block_size(pairs=5, seeds=9999, cpus=2, horizon=1) == 1000
 
 
 def test_tasks_are_seed_first_and_stable(write_suite):
@@ -305,7 +307,7 @@ def test_what_only_leaves_out_need_not_be_playable(write_suite, tmp_path, monkey
     assert len(box.pairs) == 3
 
 
-@pytest.mark.parametrize(("task", "most"), [("rkhs-1d", 100), ("feasible-pocket: {candidates: 64}", 50)])
+@pytest.mark.parametrize(("task", "most"), [("rkhs-1d", 1000), ("feasible-pocket: {candidates: 64}", 50)])
 def test_blocks_of_boxes_are_smaller(write_suite, task, most):
     text = f"suite: s\nhorizon: 10\nseeds: 1000\nproblems:\n  - {task}\nalgorithms: [ckb-ucb]\n"
     assert blocks.memory_limit(load(write_suite(text)), 1) == most

@@ -68,7 +68,7 @@ def test_pieces_by_time_and_place_in_the_sweep(first, seconds, slots, waiting, p
 
 def test_a_pair_that_is_not_known_goes_by_its_names(write_suite, tmp_path):
     text = "suite: t\nhorizon: 100\nseeds: 4\nproblems: [rkhs-1d]\nalgorithms:\n  - random\n  - ckb-ts\n"
-    text += "  - ckb-ucb: {V: {sweep: [1.0, 2.0]}}\n"
+    text += "  - ckb-rand: {law: uniform, points: {sweep: [10, 20]}}\n"
     todo = plan(write_suite(text), out=tmp_path / "r", cpus=1)
     _, ts, one, other = todo.tasks
     pace = Pace(todo.suite.problems)

@@ -1,0 +1,93 @@
+"""Cells of several pairs play in one block where they may: their bits are those of a cell alone."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import pytest
+
+import cbobench
+from cbobench.algorithms import ALGORITHMS
+from cbobench.algorithms.ckb import CKBUCB
+from cbobench.check.methods import parameters_vary_within_a_block
+from cbobench.check.trial import trials
+from cbobench.params import build_block, params_of, shared_values
+from cbobench.sweep.run import plan
+from tests.helpers import assert_same_rows
+
+SUITE = """\
+suite: variants
+horizon: 40
+seeds: 3
+problems: [rkhs-1d, {rkhs-1d: {h: 0.25}}]
+algorithms:
+  - ckb-ucb: {beta_scale: {sweep: [0.1, 0.2, 0.4]}, V: {sweep: [theory, 3.0, 5.0]}}
+  - ckb-rand: {beta_scale: {sweep: [0.1, 0.2]}, law: {sweep: [normal, uniform]}}
+  - random
+"""
+
+
+def test_pairs_that_may_share_a_block_do(write_suite, tmp_path):
+    tasks = plan(write_suite(SUITE), out=tmp_path / "r", cpus=1).tasks
+    cells = {}
+    for task in tasks:
+        cells.setdefault(task.pair.problem.title, []).append(len(task.cells))
+        assert len({shared(cell) for cell in task.cells}) == 1
+    # V: theory, and V: a number; two laws; random
+    assert [sorted(sizes) for sizes in cells.values()] == [[3, 6, 6, 9, 18]] * 2
+    alone = plan(write_suite(SUITE), out=tmp_path / "r", cpus=1, block=1).tasks
+    assert {len(task.cells) for task in alone} == {1}
+
+
+def shared(cell):
+    found = shared_values(ALGORITHMS.get(cell.pair.algorithm.name), cell.pair.algorithm.settings)
+    return cell.pair.problem.title, cell.pair.algorithm.name, str(found)
+
+
+@pytest.mark.parametrize("cpus", [0, pytest.param(2, marks=pytest.mark.slow)])
+def test_the_bits_are_those_of_a_cell_alone(write_suite, tmp_path, cpus):
+    cbobench.run(write_suite(SUITE), out=tmp_path / "together", cpus=cpus)
+    cbobench.run(write_suite(SUITE), out=tmp_path / "alone", cpus=0, block=1)
+    assert len(cbobench.load_cells(tmp_path / "together")) == 2 * (9 + 4 + 1) * 3
+    assert_same_rows(tmp_path / "together", tmp_path / "alone")
+
+
+def test_an_audit_is_of_one_pair(write_suite, tmp_path):
+    tasks = plan(write_suite(SUITE + "audit: true\n"), out=tmp_path / "r", cpus=1).tasks
+    assert all(len({cell.pair.title for cell in task.cells}) == 1 for task in tasks)
+
+
+@dataclass(kw_only=True)
+class Fails(CKBUCB):
+    """Fails where its slack is large."""
+
+    def ask(self, t):
+        if t == 3 and np.max(self.slack) > 0.5:
+            raise ValueError("too slack")
+        return super().ask(t)
+
+
+def test_a_cell_that_fails_leaves_the_others_of_its_block(write_suite, tmp_path):
+    text = "suite: t\nhorizon: 5\nseeds: 2\nproblems: [rkhs-1d]\nalgorithms:\n"
+    text += f"  - {__name__}:Fails: {{slack: {{sweep: [0.1, 0.9]}}}}\n"
+    out = cbobench.run(write_suite(text), out=tmp_path / "r", cpus=0)
+    assert (out.tasks, out.failed) == (1, 2)
+    assert [error.partition(": ")[0] for error in out.errors] == [
+        f"rkhs-1d / {__name__}:Fails[slack=0.9] seed {seed}" for seed in (0, 1)
+    ]
+    good = cbobench.load_cells(out)
+    assert sorted(good[good["status"] == "ok"]["algorithm"]) == [f"{__name__}:Fails[slack=0.1]"] * 2
+
+
+def test_only_parameters_that_differ_become_arrays():
+    made = build_block(CKBUCB, [{"slack": 0.1, "V": 2.0}, {"slack": 0.2, "V": 2.0}])
+    assert made.slack.tolist() == [[0.1], [0.2]]
+    assert made.V == 2.0
+
+
+@pytest.mark.parametrize("name", [n for n in ALGORITHMS.names() if any(p.varies for p in params_of(ALGORITHMS.get(n)))])
+def test_parameters_that_may_vary_change_no_bit(name):
+    for trial in trials(ALGORITHMS.get(name), name, {}):
+        if trial.place in ("a finite set", "a box"):
+            assert [str(finding) for finding in parameters_vary_within_a_block(trial)] == []
