@@ -259,7 +259,7 @@ def build_block(cls: type[T], given: Sequence[Mapping[str, Any]]) -> T:
 
     Parameters in which they differ are arrays (S, 1).
     """
-    each = {id(some): build(cls, some) for some in given}
+    each = {which: build(cls, some) for which, some in {id(some): some for some in given}.items()}
     replicates = [each[id(some)] for some in given]
     made = replicates[0]
     for f in _fields(cls).values():

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import resource
 from collections.abc import Hashable, Sequence
 from typing import TYPE_CHECKING, Any
@@ -14,10 +15,12 @@ from cbobench import params
 from cbobench.algorithms import ALGORITHMS
 from cbobench.algorithms.base import NONE
 from cbobench.metrics import METRICS
-from cbobench.play.play import Chunk, Play
-from cbobench.problems.base import Problem
+from cbobench.play.play import Chunk, Play, draw_instances
+from cbobench.problems.base import Drawn, Instances, Problem
 from cbobench.results.schema import rounds_schema
 from cbobench.suite.variants import INITIAL, PARALLEL, canonical
+
+MOST_KEPT = 2**24  # bytes of instances that are kept for the next block
 
 if TYPE_CHECKING:
     from cbobench.suite.cells import Cell, Pair
@@ -39,9 +42,28 @@ def start(problem: Problem, cells: Sequence[Cell], horizon: int, keep: int | Non
     seeds = [cell.seed for cell in cells]
     rows = RoundRows(cells, horizon, keep)
     names = (pair.problem.name, pair.algorithm.name)
+    instances = _draw_once(problem, names[0], seeds)
     first, parallel = (pair.algorithm.values.get(key) for key in (INITIAL, PARALLEL))
-    play = Play(problem, names[0], algorithm, names[1], seeds, horizon, rows.kept.tolist(), first, parallel)
+    play = Play(problem, names[0], algorithm, names[1], seeds, horizon, rows.kept.tolist(), first, parallel, instances)
     return play, rows
+
+
+_last_drawn: tuple[Problem, str, list[int], Instances] | None = None
+
+
+def _draw_once(problem: Problem, name: str, seeds: list[int]) -> Drawn:
+    """Return the instances of some seeds, the last ones again where they are the same: all algorithms play them.
+
+    What is kept is never played, because an algorithm may change the arrays that it is given.
+    """
+    global _last_drawn
+    if _last_drawn is not None and _last_drawn[0] is problem and _last_drawn[1:3] == (name, seeds):
+        return copy.deepcopy(_last_drawn[3])
+    drawn = draw_instances(problem, name, seeds)
+    if type(drawn) is Instances and drawn.functions.nbytes <= MOST_KEPT:
+        drawn.stars(1, 1)  # computed once, too
+        _last_drawn = problem, name, seeds, copy.deepcopy(drawn)
+    return drawn
 
 
 def share_block(pair: Pair) -> tuple[Hashable, ...]:
@@ -59,7 +81,7 @@ def summaries(play: Play) -> list[dict[str, Any]]:
     declared, hits = play.algorithm.declared_infeasible, play.algorithm.cap_hits
     positive, binds = play.positive_dual, instances.binds
     failed = getattr(play.channel, "failed", None)
-    recommended = _describe_recommendations(play)
+    recommended, stars = _describe_recommendations(play), metrics.stars
     memory = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
     result = []
     for s in range(replicates):
@@ -67,8 +89,8 @@ def summaries(play: Play) -> list[dict[str, Any]]:
         first = int(metrics.first_feasible[s])
         row |= {
             "status": "ok",
-            "f_star": _known(metrics.stars[0, s]),
-            "f_plus": _known(metrics.stars[1, s]),
+            "f_star": _known(stars[0, s]),
+            "f_plus": _known(stars[1, s]),
             "first_feasible": first if first > 0 else None,
             "longest_streak": int(metrics.longest_streak[s]),
             "positive_dual": None if positive is None else float(positive[s]),

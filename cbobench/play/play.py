@@ -65,6 +65,7 @@ class Play:
         asked: rounds after which the algorithm is asked for a recommendation, besides the last one.
         initial: rounds of the initial design by its name, {"sobol": 10}; its actions are the same for every method.
         parallel: evaluations under way at once: {"points": 4, "as": "asynchronous"}, or "batch" (see `UnderWay`).
+        instances: of the seeds (see `draw_instances`), if they are drawn already.
     """
 
     def __init__(
@@ -78,12 +79,12 @@ class Play:
         asked: Iterable[int] = (),
         initial: Mapping[DesignName, int] | None = None,
         parallel: Mapping[str, Any] | None = None,
+        instances: Drawn | None = None,
     ) -> None:
         self.horizon = horizon
         self.problem = problem
         self.algorithm = algorithm
-        self.instances: Drawn = problem.draw([generator("instance", problem_key, seed) for seed in seeds])
-        check_drawn(self.instances, problem.actions, len(seeds), problem.constraints)
+        self.instances = draw_instances(problem, problem_key, seeds) if instances is None else instances
         feedback = Streams([("feedback", problem_key, seed) for seed in seeds])
         own = Streams([("algorithm", problem_key, algorithm_key, seed) for seed in seeds])
         self.channel = problem.feedback(self.instances, feedback)
@@ -166,6 +167,13 @@ class Play:
         metrics = self.metrics.add(actions, recommended)
         observed_f = self.metrics.reported(observed_f)
         return Chunk(first, actions, observed_f, observed_g, duals if has_duals else None, metrics)
+
+
+def draw_instances(problem: Problem, problem_key: str, seeds: Sequence[int]) -> Drawn:
+    """Return the instances of some seeds, checked; `problem_key` as of `Play`."""
+    drawn = problem.draw([generator("instance", problem_key, seed) for seed in seeds])
+    check_drawn(drawn, problem.actions, len(seeds), problem.constraints)
+    return drawn
 
 
 def _check_actions(chosen: Actions, allowed: Finite | Box, actions: Actions) -> None:

@@ -13,6 +13,7 @@ from cbobench.algorithms.ckb import CKBUCB
 from cbobench.check.methods import parameters_vary_within_a_block
 from cbobench.check.trial import trials
 from cbobench.params import build_block, params_of, shared_values
+from cbobench.problems.rkhs import RKHS1D
 from cbobench.sweep.run import plan
 from tests.helpers import assert_same_rows
 
@@ -91,3 +92,28 @@ def test_parameters_that_may_vary_change_no_bit(name):
     for trial in trials(ALGORITHMS.get(name), name, {}):
         if trial.place in ("a finite set", "a box"):
             assert [str(finding) for finding in parameters_vary_within_a_block(trial)] == []
+
+
+def test_instances_are_drawn_once_for_all_algorithms(write_suite, tmp_path, monkeypatch):
+    text = "suite: t\nhorizon: 5\nseeds: 3\nproblems: [rkhs-1d]\nalgorithms:\n"
+    text += f"  - random\n  - ckb-ucb\n  - {__name__}:Spoils\n  - igp-ucb\n"
+    drawn, draw = [], RKHS1D.draw
+
+    def count(self, generators):
+        drawn.append(len(generators))
+        return draw(self, generators)
+
+    monkeypatch.setattr(RKHS1D, "draw", count)
+    cbobench.run(write_suite(text), out=tmp_path / "r", cpus=0)
+    assert drawn.count(3) == 1
+    alone = cbobench.run(write_suite(text), out=tmp_path / "alone", cpus=0, block=1)
+    assert_same_rows(tmp_path / "r", alone)
+
+
+@dataclass(kw_only=True)
+class Spoils(CKBUCB):
+    """Changes what it is given, which is its own."""
+
+    def start(self, setting):
+        setting.norm[:] *= 3
+        super().start(setting)
