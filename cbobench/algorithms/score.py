@@ -72,7 +72,6 @@ class ScoreAlgorithm(Algorithm):
     setting: Setting = state()
     posterior: Posterior = state()
     chosen: Actions = state()
-    achieved: Array = state()
 
     cost = "O(nr + r²); rough box O(tM + t²)"
     models_constraints: ClassVar[bool] = True
@@ -220,15 +219,22 @@ class ScoreAlgorithm(Algorithm):
         self.begin(t, self.belief)
         last = None if self.played == 0 else self.chosen
         if self.box is not None:
-            self.chosen, self.achieved = self.maximise(t, self.box, last)
+            self.chosen, self._achieved = self.maximise(t, self.box, last)
         else:
             score = check_shape(self.score(self.belief), self.belief.f.mean.shape)
             self.chosen = break_ties(score, self.ties.at(t))
-            self.achieved = score[np.arange(len(score)), self.chosen]
+            self._scores = score
         again = self.keeps()
         if again is not None and last is not None:
             self.chosen = np.where(again if self.box is None else again[:, None], last, self.chosen)
         return self.chosen if self.box is None else self.box.scale(np.asarray(self.chosen, dtype=np.float64))
+
+    @property
+    def achieved(self) -> Array:
+        """Return the scores of the round's chosen actions, (S,)."""
+        if self.box is not None:
+            return self._achieved
+        return np.asarray(self._scores[np.arange(len(self._scores)), self.chosen])
 
     def maximise(self, t: int, box: Box, also: Array | None) -> tuple[Array, Array]:
         """Return the best-scored points of the unit cube, (S, d), and their scores: the best candidates, polished.

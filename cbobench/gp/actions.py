@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from functools import cached_property
+from functools import cache, cached_property
 from typing import Any
 
 import numpy as np
@@ -237,6 +237,12 @@ class Scattered(Finite):
         return rows.T
 
 
+@cache
+def _row_starts(replicates: int, n: int) -> NDArray[np.intp]:
+    """Return where each row of an array (replicates, n) begins in its flat form."""
+    return n * np.arange(replicates)
+
+
 def break_ties(score: Array, coin: NDArray[np.float64]) -> NDArray[np.intp]:
     """Return the best action of every replicate, ties broken at random.
 
@@ -251,10 +257,10 @@ def break_ties(score: Array, coin: NDArray[np.float64]) -> NDArray[np.intp]:
         CellFailure: a score is not a number, or every score of a replicate is minus infinity.
     """
     replicates, n = score.shape
-    rows = n * np.arange(replicates)
+    rows = _row_starts(replicates, n)
     best = score.argmax(axis=1)  # in a row with a NaN, its position
     top = score.take(rows + best)
-    if not (top > -np.inf).all():
+    if not top.min() > -np.inf:  # a NaN is not
         s = int((~(top > -np.inf)).argmax())
         problem = "is not a number" if np.isnan(top[s]) else "is minus infinity everywhere: no action is allowed"
         raise CellFailure(f"the score of replicate {s} {problem}")

@@ -120,11 +120,11 @@ class Play:
         actions: Actions = np.empty((rounds, replicates), dtype=np.intp)
         if isinstance(allowed, Box):
             actions = np.empty((rounds, replicates, allowed.d))
-        observed_f = np.empty((rounds, replicates))
-        observed_g = np.empty((rounds, replicates, m))
-        duals = np.empty((rounds, replicates, m))
+        observed_f, observed_g = np.zeros((rounds, replicates)), np.zeros((rounds, replicates, m))
+        duals = np.zeros((rounds, replicates, m))
         has_duals = False
         arrivals: list[Arrivals | None] = []
+        given_later = False
         answers: dict[int, Actions | None] = {}
         started = time.thread_time()
         try:
@@ -143,6 +143,7 @@ class Play:
                 _check_feedback(feedback, replicates, m)
                 observed_f[i] = feedback.f
                 observed_g[i] = feedback.g
+                given_later = given_later or feedback.arrivals is not None
                 if self.late is not None:
                     feedback = self.late.after(t, feedback)
                 arrivals.append(feedback.arrivals)
@@ -154,11 +155,14 @@ class Play:
                     has_duals = True
                 if t in self.recommendations.rounds:
                     answers[i] = algorithm.recommend(t)
-        except CellFailure as error:
-            raise CellFailure(f"round {t}: {error}") from error
         except BaseException as error:  # a user's algorithm or channel may raise any error
+            if isinstance(error, Exception):
+                _check_finite(first, None if given_later else (observed_f, observed_g), duals)  # perhaps its cause
+            if isinstance(error, CellFailure):
+                raise CellFailure(f"round {t}: {error}") from error
             error.add_note(f"round {t}")
             raise
+        _check_finite(first, None if given_later else (observed_f, observed_g), duals)
         self.seconds += time.thread_time() - started
         if has_duals:
             positive = (duals > 0).any(axis=2).sum(axis=0)
@@ -186,6 +190,8 @@ def _check_actions(chosen: Actions, allowed: Finite | Box, actions: Actions) -> 
     if isinstance(allowed, Box):
         inside = ((chosen >= allowed.low) & (chosen <= allowed.high)).all(axis=1)
         where = f"not in the box from {allowed.low.tolist()} to {allowed.high.tolist()}"
+    elif chosen.dtype == np.intp and chosen.view(np.uintp).max() < allowed.n:  # a negative index is larger than any n
+        return
     else:
         inside = (chosen >= 0) & (chosen < allowed.n)
         where = f"no index of the set; it must give 0 to {allowed.n - 1}"
@@ -195,18 +201,12 @@ def _check_actions(chosen: Actions, allowed: Finite | Box, actions: Actions) -> 
 
 
 def _check_feedback(feedback: Feedback, replicates: int, m: int) -> None:
-    """Refuse observations of other shapes, and non-finite ones that are given now."""
+    """Refuse observations of other shapes, and arrivals that are not finite."""
     f, g, arrivals = feedback.f, feedback.g, feedback.arrivals
     if f.shape != (replicates,) or g.shape != (replicates, m):
         shapes = f"f {f.shape} and g {g.shape}"
         raise CellFailure(f"feedback has shapes {shapes}; they must be {(replicates,)} and {(replicates, m)}")
-    if arrivals is None:
-        finite = np.isfinite(f) & np.isfinite(g).all(axis=1)
-        if not finite.all():
-            s = int(finite.argmin())
-            values = ", ".join(f"{value:g}" for value in (f[s], *g[s]))
-            raise CellFailure(f"an observation of replicate {s} is not a number: (f, g) = ({values})")
-    elif not np.isfinite(arrivals.value).all():
+    if arrivals is not None and not np.isfinite(arrivals.value).all():
         k = int(np.isfinite(arrivals.value).argmin())
         what = f"the observation of round {arrivals.round[k]} that arrives for replicate {arrivals.replicate[k]}"
         raise CellFailure(f"{what} is not a number: {arrivals.value[k]:g}")
@@ -215,6 +215,22 @@ def _check_feedback(feedback: Feedback, replicates: int, m: int) -> None:
 def _check_duals(duals: Array, replicates: int, m: int) -> None:
     if np.shape(duals) != (replicates, m):
         raise CellFailure(f"duals has shape {np.shape(duals)}; it must be {(replicates, m)}")
-    if not np.isfinite(duals).all():
-        s = int(np.isfinite(duals).all(axis=1).argmin())
-        raise CellFailure(f"the dual variable of replicate {s} is not finite")
+
+
+def _check_finite(first: int, observed: tuple[Array, Array] | None, duals: Array) -> None:
+    """Refuse observations and dual variables of a chunk that are not finite; rounds to come are 0.
+
+    Args:
+        first: round of the chunk.
+        observed: f (rounds, S) and g (rounds, S, m); None if they are given later.
+        duals: (rounds, S, m).
+    """
+    known = np.zeros((*duals.shape[:2], 0)) if observed is None else np.dstack([observed[0], observed[1]])
+    good = np.stack([np.isfinite(values).all(axis=2) for values in (known, duals)], axis=1)  # (rounds, 2, S)
+    if good.all():
+        return
+    i, what, s = (int(k) for k in np.argwhere(~good)[0])
+    if what == 0:
+        values = ", ".join(f"{value:g}" for value in known[i, s])
+        raise CellFailure(f"round {first + i}: an observation of replicate {s} is not a number: (f, g) = ({values})")
+    raise CellFailure(f"round {first + i}: the dual variable of replicate {s} is not finite")
