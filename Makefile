@@ -7,7 +7,7 @@ RUN    ?= runs/quickstart
 WORKERS ?= auto
 PYTEST  = OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n $(WORKERS) --maxprocesses 8 --dist loadgroup
 
-.PHONY: demo test test-long fast browser-test lint hooks bench chaos scale maximiser paper-figures claims maps literature reference pages site wheel dist wheel-test lowest clean
+.PHONY: demo test test-long fast browser-test lint hooks bench bench-compare chaos scale maximiser paper-figures claims maps literature reference pages site wheel dist wheel-test lowest clean
 
 demo: .make/install  ## play the quickstart suite, print its table, draw its figures
 	$(BIN)/cbobench run quickstart --out $(RUN)
@@ -37,8 +37,11 @@ browser-test: .make/test  ## the page of `cbobench report` in Chromium (on the p
 	$(BIN)/pip install --quiet --disable-pip-version-check -e ".[browsertest]"
 	$(PYTEST) tests/page $(ARGS)
 
-bench: .make/test  ## µs per seed-round against the bare-NumPy floor (ARGS=--quick for the main case only)
+bench: .make/test  ## measure what people wait for, into build/bench (ARGS="--only dispatch tiny --repeats 3")
 	$(BIN)/python benchmarks/bench.py $(ARGS)
+
+bench-compare: .make/test  ## the same here and at the commit BASE in turns, with ratios and their intervals
+	$(BIN)/python benchmarks/bench.py --base $(BASE) $(ARGS)
 
 scale: .make/test  ## a million cells through plan and scheduler on 1, 100 and 10,000 virtual CPUs with faults
 	$(BIN)/python benchmarks/scale.py $(ARGS)

@@ -1,0 +1,316 @@
+"""What `benchmarks/bench.py` measures: each case gives figures by name, with the unit at the end of the name.
+
+    PYTHONPATH=TREE python benchmarks/cases.py CASE
+
+Two commits are compared by the same cases, so a case uses only what both have: commands, and `Play`.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+import warnings
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+import cbobench
+from cbobench import params
+from cbobench.algorithms import ALGORITHMS
+from cbobench.gp.posteriors.features import Outer
+from cbobench.play.play import Play
+from cbobench.problems import PROBLEMS
+from cbobench.problems.base import Problem
+from cbobench.problems.data import DataFolder
+
+Figures = dict[str, float]
+LONGEST = 100.0  # seconds after which a command is ended
+TINY = """{suite: tiny, horizon: 10, seeds: %d, record: all, problems: [rkhs-1d],
+algorithms: [ckb-ucb, ckb-rand, igp-ucb, random]}"""
+VARIANTS = """{suite: variants, horizon: 1000, seeds: 10, problems: [rkhs-1d],
+algorithms: [{ckb-ucb: {beta_scale: {sweep: %s}}}]}"""
+BIG = """{suite: big, horizon: 10000, seeds: 50, record: all, shared: {beta_scale: 0.2}, problems: [rkhs-1d],
+algorithms: [ckb-ucb, ckb-ts, ckb-rand, igp-ucb, sgp-ucb]}"""
+LARGE = """{suite: large, horizon: 20, seeds: %d, problems: [{rkhs: {n: %d, d: 2, lengthscale: 0.2}}],
+algorithms: [ckb-ucb]}"""
+
+
+def make_problem(name: str, **values: object) -> Problem:
+    made: Problem = params.build(PROBLEMS.get(name), values)
+    made.prepare(DataFolder())
+    return made
+
+
+def play(task: Problem, name: str, replicates: int, horizon: int, **values: object) -> Play:
+    """Play an algorithm to its end, everything included but Parquet."""
+    algorithm = params.build(ALGORITHMS.get(name), values)
+    cells = Play(task, "bench", algorithm, name, range(replicates), horizon)
+    for _ in cells:
+        pass
+    return cells
+
+
+def seconds(call: Callable[..., object], *args: Any, **options: Any) -> float:
+    """CPU seconds of a call."""
+    start = time.process_time()
+    call(*args, **options)
+    return time.process_time() - start
+
+
+def floor(features: np.ndarray, s: int, rounds: int) -> None:
+    """Everything that CKB-UCB has to compute, in plain NumPy over preallocated arrays.
+
+    Rank-one update of the r x r matrix, covariance column, means of f and g, variance, standard deviation, both bounds,
+    truncation, score, argmax, dual step and the noisy feedback, each in the best form that we know. No random ties,
+    dual history, metrics, contract or checks.
+    """
+    n, r = features.shape
+    lam, root = 1.0 + 2 / rounds, np.sqrt(1.0 + 2 / rounds)
+    by_rank = np.ascontiguousarray(features.T)
+    rng = np.random.default_rng(0)
+    noise, truth = rng.standard_normal((rounds, s, 2)), rng.standard_normal((s, 2, n)).reshape(-1)
+    offsets, rows = n * np.arange(2 * s).reshape(s, 2), n * np.arange(s)
+    outer_factor, outer_mean = Outer(s, r, r), Outer(s, 2, n)
+    factor, mean = np.tile(np.eye(r), (s, 1, 1)), np.zeros((s, 2, n))
+    variance, dual = np.ones((s, n)), np.zeros((s, 1))
+    f, g, sd = np.empty((s, n)), np.empty((s, n)), np.empty((s, n))
+    for t in range(rounds):
+        np.sqrt(variance, out=sd)
+        np.multiply(sd, 2.0, out=f)
+        np.subtract(mean[:, 1], f, out=g)
+        np.add(f, mean[:, 0], out=f)
+        for bounded in (f, g):
+            np.minimum(bounded, 3.0, out=bounded)
+            np.maximum(bounded, -3.0, out=bounded)
+        played_g = g.reshape(-1)
+        np.multiply(g, dual, out=sd)
+        np.subtract(f, sd, out=f)
+        actions = f.argmax(axis=1)
+        dual = np.maximum(dual + 0.01 * played_g.take(rows + actions)[:, None], 0)
+        values = noise[t] + truth.take(offsets + actions[:, None])
+        u = np.matmul(features.take(actions, axis=0)[:, None], factor)
+        square = np.matmul(u, u.transpose(0, 2, 1))[:, 0]
+        total = np.sqrt(lam + square)
+        lu = np.matmul(factor, u.transpose(0, 2, 1))[:, :, 0]
+        lu /= total
+        column = np.matmul(lu[:, None], by_rank)[:, 0]
+        mean += outer_mean((values - mean.reshape(-1).take(offsets + actions[:, None])) / total, column)
+        column *= column
+        variance -= column
+        np.maximum(variance, 1e-14, out=variance)
+        factor -= outer_factor(lu, u[:, 0] / (total + root))
+
+
+def run_command(*words: object, longest: float = LONGEST) -> tuple[float, float, float]:
+    """Wall seconds, CPU seconds and peak memory (MB) of a cbobench command, its workers included.
+
+    Raises:
+        RuntimeError: it fails, or takes too long.
+    """
+    start = time.perf_counter()
+    process = subprocess.Popen(
+        [sys.executable, "-m", "cbobench", *map(str, words)], cwd=tempfile.gettempdir(),  # a tree here would come first
+        stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
+    )  # fmt: skip
+    while True:
+        ended, status, usage = os.wait4(process.pid, os.WNOHANG)
+        taken = time.perf_counter() - start
+        if ended:
+            break
+        if taken > longest:
+            process.kill()
+            process.wait()
+            raise RuntimeError(f"no result in {longest:g} s")
+        time.sleep(0.01)
+    if os.waitstatus_to_exitcode(status):
+        raise RuntimeError(f"{' '.join(map(str, words))} ended with {os.waitstatus_to_exitcode(status)}")
+    return taken, usage.ru_utime + usage.ru_stime, usage.ru_maxrss / 1024
+
+
+class Sweep:
+    """A suite played into a folder: its wall and CPU seconds, memory, and the seconds of its cells."""
+
+    def __init__(self, folder: Path, suite: str, *options: object, longest: float = LONGEST) -> None:
+        self.run = folder / "run"
+        name = suite
+        if suite.startswith("{"):
+            name = str(folder / "suite.yaml")
+            Path(name).write_text(suite)
+        self.wall, self.cpu, self.memory = run_command("run", name, "--out", self.run, *options, longest=longest)
+        self.cells = float(cbobench.load_cells(self.run)["seconds"].sum())
+
+
+# The cases ------------------------------------------------------------------------------------------------------------
+
+
+def dispatch(folder: Path) -> Figures:
+    """A round of ckb-ucb on 100 actions against the same algebra in bare NumPy."""
+    task = make_problem("rkhs", n=100, constraint="threshold")
+    features, found = task.actions.features, Figures()  # type: ignore[union-attr]
+    for s, rounds in ((50, 1000), (10, 2000), (1, 4000)):
+        ours, bare = [], []
+        for _ in range(3):
+            bare.append(seconds(floor, features, s, rounds))
+            ours.append(seconds(play, task, "ckb-ucb", s, rounds, beta_scale=0.2))
+        mine, least = statistics.median(ours), statistics.median(bare)
+        found |= {
+            f"S = {s}, µs per seed-round": 1e6 * mine / (s * rounds),
+            f"S = {s}, bare NumPy, µs per seed-round": 1e6 * least / (s * rounds),
+            f"S = {s}, over bare NumPy, ratio": mine / least,
+        }
+    return found
+
+
+def variants(folder: Path) -> Figures:
+    """Twenty widths of one algorithm, ten seeds each."""
+    sweep = Sweep(folder, VARIANTS % [round(0.02 * i, 2) for i in range(1, 21)], "--cpus", 0)
+    return {
+        "play, µs per seed-round": 1e6 * sweep.cells / 200_000,
+        "whole, µs per seed-round": 1e6 * sweep.cpu / 200_000,
+    }
+
+
+def tiny(folder: Path) -> Figures:
+    """Twenty thousand cells of ten rounds."""
+    sweep = Sweep(folder, TINY % 5000, "--cpus", 0)
+    return {"play, ms per cell": 1e3 * sweep.cells / 20_000, "whole, ms per cell": 1e3 * sweep.cpu / 20_000}
+
+
+def small_tasks(folder: Path) -> Figures:
+    """What a task of one tiny cell costs: four hundred more of them."""
+    few, many = (folder / name for name in ("few", "many"))
+    few.mkdir()
+    many.mkdir()
+    least, most = (Sweep(place, TINY % n, "--cpus", 0, "--block", 1).cpu for place, n in ((few, 100), (many, 200)))
+    return {"CPU, ms per task": 1e3 * (most - least) / 400}
+
+
+def quickstart(folder: Path) -> Figures:
+    """The demo, table included."""
+    sweep = Sweep(folder, "quickstart", "--cpus", 0)
+    return {"CPU, s": sweep.cpu, "CPU over cells', ratio": sweep.cpu / sweep.cells}
+
+
+def big(folder: Path) -> Figures:
+    """2.5 million recorded rows: play on two workers, table, figures."""
+    sweep = Sweep(folder, BIG, "--cpus", 2, longest=900.0)
+    size = sum(file.stat().st_size for file in (sweep.run / "rounds").iterdir())
+    figures, compare = (
+        run_command("figures", sweep.run, longest=900.0),
+        run_command("compare", sweep.run, longest=900.0),
+    )
+    return {
+        "CPU over cells', ratio": sweep.cpu / sweep.cells,
+        "rows, bytes each": size / 2.5e6,
+        "figures, s": figures[0], "figures, CPU s": figures[1], "compare, s": compare[0],
+    }  # fmt: skip
+
+
+def large(folder: Path) -> Figures:
+    """Many actions, one seed and ten."""
+    found: Figures = {}
+    for n in (10_000, 30_000, 100_000):
+        for s in (1, 10):
+            place = folder / f"{n}-{s}"
+            place.mkdir()
+            try:
+                sweep = Sweep(place, LARGE % (s, n), "--cpus", 0)
+            except RuntimeError:
+                found |= {f"n = {n:,}, S = {s}, s": LONGEST}
+            else:
+                found |= {f"n = {n:,}, S = {s}, s": sweep.wall, f"n = {n:,}, S = {s}, MB": sweep.memory}
+    return found
+
+
+def boxes(folder: Path) -> Figures:
+    """A round on a box, one seed."""
+    found = {}
+    for task, name, rounds in (("speed-reducer", "cei", 60), ("feasible-pocket", "ckb-ucb", 200)):
+        made = make_problem(task)
+        found[f"{name} on {task}, ms per round"] = 1e3 * seconds(play, made, name, 1, rounds) / rounds  # type: ignore[misc]
+    return found
+
+
+def methods(folder: Path) -> Figures:
+    """Every algorithm for finite sets, ten seeds, 200 rounds."""
+    task = make_problem("rkhs", n=100, constraint="threshold", full_information=True)
+    names = [name for name in ALGORITHMS.names() if not ALGORITHMS.get(name).libraries]
+    return {f"{name}, µs per seed-round": 1e6 * seconds(play, task, name, 10, 200) / 2000 for name in names}
+
+
+def recommending(folder: Path) -> Figures:
+    """What asking for a recommendation after every tenth round adds."""
+    task, spent = make_problem("rkhs"), {}
+    for every in (1000, 10):
+        cells = Play(
+            task,
+            "bench",
+            params.build(ALGORITHMS.get("ckb-ucb"), {}),
+            "ckb-ucb",
+            range(50),
+            1000,
+            range(every, 1000, every),
+        )
+        spent[every] = seconds(list, cells)
+    return {"every tenth round, ratio": spent[10] / spent[1000]}
+
+
+def long_horizon(folder: Path) -> Figures:
+    """The last thousand of 30,000 rounds against the first."""
+    cells = Play(
+        make_problem("rkhs", n=100), "bench", params.build(ALGORITHMS.get("ckb-ucb"), {}), "long", range(50), 30_000
+    )
+    spent = np.diff([0.0, *(cells.seconds for _ in cells)])
+    return {"last over first thousand rounds, ratio": spent[-5:].mean() / spent[:5].mean()}
+
+
+def refit(folder: Path) -> Figures:
+    """The same work with scikit-learn's GP, refitted each round on 200 observations."""
+    from sklearn.gaussian_process import GaussianProcessRegressor
+    from sklearn.gaussian_process.kernels import RBF
+
+    rng, grid = np.random.default_rng(0), np.linspace(0, 1, 100)[:, None]
+    x, y = grid[rng.integers(0, 100, 200)], rng.standard_normal((200, 2))
+
+    def fit() -> None:
+        for j in range(2):
+            gp = GaussianProcessRegressor(RBF(0.2), alpha=1.0, optimizer=None).fit(x, y[:, j])
+            gp.predict(grid, return_std=True)
+
+    return {"scikit-learn, µs per round": 1e6 * statistics.median(seconds(fit) for _ in range(5))}
+
+
+CASES = (
+    dispatch,
+    variants,
+    tiny,
+    small_tasks,
+    quickstart,
+    big,
+    large,
+    boxes,
+    methods,
+    recommending,
+    long_horizon,
+    refit,
+)
+
+
+def main() -> None:
+    """Measure one case; print its figures and where cbobench was imported from as JSON."""
+    warnings.filterwarnings("ignore")
+    case = {case.__name__: case for case in CASES}[sys.argv[1]]
+    with tempfile.TemporaryDirectory() as folder:
+        figures = case(Path(folder))
+    print(json.dumps({"tree": str(Path(cbobench.__file__).parents[1]), "figures": figures}))
+
+
+if __name__ == "__main__":
+    main()

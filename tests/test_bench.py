@@ -1,0 +1,74 @@
+"""The benchmark measures two trees in turns, says what failed, and writes what it printed."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+
+import pytest
+
+BENCHMARKS = Path(__file__).resolve().parents[1] / "benchmarks"
+
+
+@pytest.fixture
+def bench(monkeypatch):
+    monkeypatch.syspath_prepend(str(BENCHMARKS))
+    import bench
+
+    return bench
+
+
+def test_the_cases_are_those_that_exist(bench):
+    import cases
+
+    assert tuple(case.__name__ for case in cases.CASES) == bench.CASES
+
+
+def test_trees_take_turns(bench):
+    asked = []
+
+    def measure(case, tree):
+        asked.append(tree)
+        return {"s": float(len(asked))}
+
+    taken, failed = bench.take_turns("tiny", {"base": "a", "here": "b"}, 3, measure)
+    assert asked == ["a", "b"] * 3
+    assert taken == {"base": {"s": [1.0, 3.0, 5.0]}, "here": {"s": [2.0, 4.0, 6.0]}}
+    assert not failed
+
+
+def test_a_case_that_fails_is_said(bench):
+    def measure(case, tree):
+        if tree == "a":
+            raise RuntimeError("no such option")
+        return {"s": 1.0}
+
+    taken, failed = bench.take_turns("tiny", {"base": "a", "here": "b"}, 2, measure)
+    assert failed == {"base": "no such option"}
+    first, second = bench.lines("tiny", taken, failed)
+    assert first.split() == ["tiny", "base", "failed:", "no", "such", "option"]
+    assert "here" in second
+
+
+def test_the_ratio_and_its_interval(bench):
+    ratio, low, high = bench.ratio_interval([1.0, 1.1, 0.9, 1.0, 1.05], [2.0, 2.2, 1.8, 2.1, 1.9])
+    assert ratio == 0.5
+    assert 0.4 < low < 0.5 < high < 0.6
+    assert bench.ratio_interval([3.0], [1.5]) == (2.0, 2.0, 2.0)
+
+
+def test_a_tree_is_measured_with_its_own_code(bench, tmp_path):
+    with pytest.raises(RuntimeError, match=r"cbobench was imported from .*, not from|No module named"):
+        bench.measure("refit", tmp_path)
+
+
+def test_what_is_printed_is_written(bench, tmp_path, monkeypatch, capsys):
+    monkeypatch.setattr(bench.take_turns, "__defaults__", (lambda case, tree: {"s": 2.0},))
+    monkeypatch.setattr(bench, "_git", lambda *words: "1234567")
+    monkeypatch.setattr(sys, "argv", ["bench", "--only", "tiny", "--repeats", "2", "--out", str(tmp_path / "b.json")])
+    bench.main()
+    found = json.loads((tmp_path / "b.json").read_text())
+    assert found["cases"] == {"tiny": {"figures": {"here": {"s": [2.0, 2.0]}}, "failed": {}}}
+    assert {"at", "cpu", "python", "numpy", "commit", "dirty"} <= {*found}
+    assert "tiny" in capsys.readouterr().out
