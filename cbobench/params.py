@@ -92,6 +92,12 @@ def _fields(cls: type) -> dict[str, Field[Any]]:
     return {f.metadata.get("called") or f.name: f for f in dataclasses.fields(cls) if f.init}
 
 
+@functools.cache
+def _hints(cls: Any) -> dict[str, Any]:
+    """Return the types of a class's fields; Python compiles each of them again at every call."""
+    return typing.get_type_hints(cls)
+
+
 def _default(f: Field[Any]) -> Any:
     return f.default_factory() if f.default_factory is not MISSING else f.default
 
@@ -99,7 +105,7 @@ def _default(f: Field[Any]) -> Any:
 def params_of(cls: type) -> list[Param]:
     """Return every parameter of a problem or algorithm class, in order of declaration."""
     _refuse_undeclared(cls, "")
-    hints = typing.get_type_hints(cls)
+    hints = _hints(cls)
     return [
         Param(n, describe(hints[f.name]), _default(f), f.metadata.get("about", ""), f.metadata.get("varies", False))
         for n, f in _fields(cls).items()
@@ -182,7 +188,7 @@ def resolve(cls: type, given: Mapping[str, Any], *, where: str = "") -> dict[str
             message.
     """
     fields = _fields(cls)
-    hints = typing.get_type_hints(cls)
+    hints = _hints(cls)
     for name in given:
         if name not in fields:
             raise unknown("parameter", name, fields, where=where)
@@ -209,12 +215,18 @@ def identity(cls: type, values: Mapping[str, Any]) -> dict[str, Any]:
     return {name: value for name, value in values.items() if name not in quiet or value != quiet[name]}
 
 
+_finished: set[type] = set()
+
+
 def refuse_unfinished(cls: type, *, where: str = "") -> None:
     """Raise `Misuse` for a class that lacks a method, is no dataclass, or has a parameter without a default."""
+    if cls in _finished:
+        return
     for name in dir(cls):
         if getattr(method := inspect.getattr_static(cls, name), "required", False):
             raise Misuse(f"{where}{_is_unwritten(cls, method)}")
     _refuse_undeclared(cls, where)
+    _finished.add(cls)
 
 
 def _refuse_undeclared(cls: type, where: str) -> None:
