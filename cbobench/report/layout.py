@@ -58,7 +58,7 @@ def finish(image: Any, axes: Sequence[Any], panels: Sequence[AnyPanel], size: Si
                 line = axis.axvline if letter == "x" else axis.axhline
                 line(0, color="0.6", linewidth=0.6, zorder=0.2, gid="zero")
     _legend(image, axes, size)
-    image.draw_without_rendering()
+    image.get_layout_engine().execute(image)
     for axis in axes:
         room = axis.get_window_extent()
         _break_text(axis.yaxis.label, room.height, "height")
@@ -67,10 +67,16 @@ def finish(image: Any, axes: Sequence[Any], panels: Sequence[AnyPanel], size: Si
 
 
 def save(image: Any, paths: Sequence[Path], dpi: int, words: str, facts: Mapping[str, str]) -> None:
-    """Write an image as PDF, PNG and SVG, with its caption and other facts as metadata, and no time stamp."""
+    """Write an image as PDF, PNG and SVG, with its caption and other facts as metadata, and no time stamp.
+
+    It is laid out once for all files, at the PNG's resolution.
+    """
     import matplotlib as mpl
 
     subject = " ".join(words.splitlines())
+    image.set_dpi(dpi)
+    image.get_layout_engine().execute(image)
+    image.set_layout_engine(None)  # else it would be laid out for every file, and drawn twice
     for path in paths:
         empty, about = {".pdf": ("CreationDate", "Subject"), ".png": ("Software", "Description"),
                         ".svg": ("Date", "Description")}[path.suffix]  # fmt: skip

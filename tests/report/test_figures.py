@@ -9,6 +9,7 @@ import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
 import pytest
+from matplotlib.layout_engine import ConstrainedLayoutEngine
 from matplotlib.text import Text
 from PIL import Image
 
@@ -146,6 +147,20 @@ def test_files_have_the_printed_width(run, tmp_path, monkeypatch):
         assert image.width == 2025, "one with many curves, too"
     with pytest.raises(Misuse, match="unknown size 'tripel'; allowed: double, single, slide"):
         draw(run, figures()["one"], tmp_path, "tripel")
+
+
+def test_files_are_laid_out_together_and_drawn_once(run, tmp_path, monkeypatch):
+    calls = []
+
+    def count(owner, name):
+        plain = getattr(owner, name)
+        monkeypatch.setattr(owner, name, lambda *given: calls.append(name) or plain(*given))
+
+    count(ConstrainedLayoutEngine, "execute")
+    count(mpl.figure.Figure, "draw")
+    paths = draw(run, figures()["three"], tmp_path, svg=True)
+    assert [path.suffix for path in paths[:3]] == [".pdf", ".png", ".svg"]
+    assert calls == ["execute"] * 2 + ["draw"] * 3  # the first to see which labels must be broken
 
 
 @pytest.mark.parametrize(("width", "inches"), [("3.25in", 3.25), ("12cm", 12 / 2.54), ("505.89pt", 7.0)])
