@@ -13,6 +13,7 @@ import pandas as pd
 from cbobench.report.load import Run
 from cbobench.results.manifest import as_words
 
+KEY = ("problem", "algorithm", "horizon")  # what the cells of a group share
 WORDS = {True: "binds", False: "does not bind"}
 Where = Any
 """A run: opened, or its folder as a path or URI, or what `cbobench.run` returned."""
@@ -33,7 +34,7 @@ class Group:
         asked: seeds of the cells asked for.
         failures, outdated, unknown: seeds whose cells failed, are stale, or are unchecked (no code is at hand to tell
             whether they are stale).
-        good: rows of the cells that are ok, by seed.
+        good: rows of the cells that are ok, by seed; all who ask for the group share them.
         binds: where the group holds only the seeds in which the constraint binds, or does not: which of the two.
     """
 
@@ -103,8 +104,7 @@ def find_groups(
     known = _found.setdefault(run, {})
     if only not in known:
         known[only] = _group_cells(run, only)
-    wanted = [group for group in known[only] if problems is None or group.problem in problems]
-    found = [replace(group, good=group.good.copy(deep=False)) for group in wanted]  # callers add columns
+    found = [group for group in known[only] if problems is None or group.problem in problems]
     if by == "binds":
         return _split_by_binding(found)
     if by == "algorithm":
@@ -123,16 +123,19 @@ def _group_cells(run: Run, only: str | None) -> list[Group]:
     for pair_cells in (run.record if only is None else run.record.only(only)).cells.by_pair:
         key = pair_cells.pair.problem.title, pair_cells.pair.algorithm.title, pair_cells.horizon
         asked.setdefault(key, {}).update(zip(as_words(pair_cells.ids), map(int, pair_cells.seeds), strict=True))
-    parts = dict(list(run.cells.groupby(["problem", "algorithm", "horizon"], sort=False)))
+    good, failed = (
+        run.cells[run.cells["status"] == status].set_index("seed").sort_index() for status in ("ok", "failed")
+    )
+    good["us_per_round"] = 1e6 * good["seconds_per_round"]
+    parts, failing = (dict(list(cells.groupby([*KEY], sort=False))) for cells in (good, failed))
     found = []
-    for (problem, algorithm, horizon), seeds in asked.items():
-        cells = parts.get((problem, algorithm, horizon), run.cells.iloc[:0])
-        good = cells[cells["status"] == "ok"].set_index("seed").sort_index()
-        good["us_per_round"] = 1e6 * good["seconds_per_round"]
-        failures = frozenset(cells.loc[cells["status"] == "failed", "seed"])
+    for key, seeds in asked.items():
+        problem, algorithm, horizon = key
+        failures = frozenset(failing[key].index) if key in failing else frozenset()
         outdated, unknown = (frozenset(seeds[i] for i in some & seeds.keys()) for some in (run.stale, run.unchecked))
         names = problem, algorithm, labels[0][problem], labels[1][algorithm]
-        found.append(Group(*names, horizon, frozenset(seeds.values()), failures, outdated, unknown, good))
+        mine = parts.get(key, good.iloc[:0])
+        found.append(Group(*names, horizon, frozenset(seeds.values()), failures, outdated, unknown, mine))
     return found
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 import numpy as np
@@ -153,8 +153,8 @@ def rounds_to_target(target: float) -> Quantity:
     return Quantity("rounds_to_target", f"t(r ≤ {target:g})", label, bounds=(1, None), whole=True, censored=True)
 
 
-def add_rounds_to_target(run: Run, found: list[Group], target: float) -> None:
-    """Give the cells of some groups a column `rounds_to_target`, NaN where the target was not reached.
+def add_rounds_to_target(run: Run, found: list[Group], target: float) -> list[Group]:
+    """The groups, their cells with a column `rounds_to_target`, NaN where the target was not reached.
 
     Memory grows with the cells, and not with what was recorded.
 
@@ -166,8 +166,10 @@ def add_rounds_to_target(run: Run, found: list[Group], target: float) -> None:
         raise Misuse(f"target is {show(target)}; simple regret is never negative: give 0 or more, in the units of f")
     goals = {cell: np.array([float(target)]) for group in found for cell in group.good["cell"]}
     first = find_first_rounds(run, goals)
-    for group in found:
-        group.good["rounds_to_target"] = [first[cell][0] for cell in group.good["cell"]]
+    return [
+        replace(group, good=group.good.assign(rounds_to_target=[first[cell][0] for cell in group.good["cell"]]))
+        for group in found
+    ]
 
 
 def find_first_rounds(run: Run, goals: Mapping[str, Array]) -> dict[str, Array]:

@@ -84,7 +84,7 @@ def select_groups(run: Run, only: str | None, by: str, target: float | None) -> 
         raise unknown("order", by, ("problem", "algorithm", "binds"))
     found, shown = find_groups(run, only, by), [*quantities().values()]
     if target is not None:
-        add_rounds_to_target(run, found, target)
+        found = add_rounds_to_target(run, found, target)
         shown.insert(1, rounds_to_target(target))
     return found, shown
 

@@ -21,5 +21,6 @@ def test_the_groups_of_a_run_are_made_once(tmp_path, monkeypatch):
     cbobench.compare(run, target=1.0)
     assert "rounds_to_target" not in groups.find_groups(run)[0].good
     assert made == [None]
+    assert groups.find_groups(run)[0] is groups.find_groups(run, problems=["rkhs-1d"])[0], "nor are they copied"
     groups.find_groups(run.only("*"))
     assert len(made) == 2
