@@ -128,11 +128,11 @@ def _compare_cells(row: dict[str, Any], old: Group, new: Group, shown: list[Quan
             continue
         ordered = [quantity.sortable(some) for some in values]
         middle = [restore_infinite(float(np.median(some))) if len(some) else np.nan for some in ordered]
-        found = difference(new.good, old.good, quantity)
+        found = difference(new, old, quantity)
         if found["n"] == 0:
             rows.append(one | {"verdict": "not comparable", "reason": "no seed in which both are defined"})
             continue
-        both = pair_by_seed(new.good, old.good, quantity)
+        both = pair_by_seed(new, old, quantity)
         apart = quantity.sign * (both.ordered_a - both.ordered_b)
         rows.append(one | {"before": middle[0], "after": middle[1], "apart": apart, **found})
     return rows

@@ -4,14 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Set
 from dataclasses import dataclass, replace
+from functools import cached_property
 from operator import attrgetter
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from weakref import WeakKeyDictionary
 
 import pandas as pd
 
 from cbobench.report.load import Run
 from cbobench.results.manifest import as_words
+
+if TYPE_CHECKING:
+    from cbobench.report.quantities import Array, Quantity
 
 KEY = ("problem", "algorithm", "horizon")  # what the cells of a group share
 WORDS = {True: "binds", False: "does not bind"}
@@ -49,6 +53,16 @@ class Group:
     unknown: frozenset[int]
     good: pd.DataFrame
     binds: bool | None = None
+
+    def values(self, quantity: Quantity) -> Array:
+        """A quantity of the good cells, (n,), NaN where undefined; taken from the frame once."""
+        if quantity.name not in self._values:
+            self._values[quantity.name] = quantity.of(self.good)
+        return self._values[quantity.name]
+
+    @cached_property
+    def _values(self) -> dict[str, Array]:
+        return {}
 
     @property
     def unmeasured(self) -> bool:

@@ -49,10 +49,10 @@ class Pairing:
     never: NDArray[np.bool_]
 
 
-def pair_by_seed(one: pd.DataFrame, other: pd.DataFrame, quantity: Quantity) -> Pairing:
+def pair_by_seed(one: Group, other: Group, quantity: Quantity) -> Pairing:
     """The values of two groups' good cells by common seed."""
-    seeds = one.index.intersection(other.index)
-    a, b = (quantity.of(frame)[frame.index.get_indexer(seeds)] for frame in (one, other))
+    _, rows, others = np.intersect1d(one.good.index, other.good.index, assume_unique=True, return_indices=True)
+    a, b = one.values(quantity)[rows], other.values(quantity)[others]
     both = ~(np.isnan(a) | np.isnan(b))
     values = np.concatenate([a, b])
     values = values[~np.isnan(values)]
@@ -64,7 +64,7 @@ def pair_by_seed(one: pd.DataFrame, other: pd.DataFrame, quantity: Quantity) -> 
     return Pairing(a[both], b[both], np.where(np.isnan(a), never, a), np.where(np.isnan(b), never, b), ~both)
 
 
-def pair_difference(one: pd.DataFrame, other: pd.DataFrame, quantity: Quantity) -> dict[str, Any]:
+def pair_difference(one: Group, other: Group, quantity: Quantity) -> dict[str, Any]:
     """The fields of `Difference` for one - other, and `defined`: in how many of the n seeds both are.
 
     Where a seed of one never got there, it has lost: median, test, effect and wins count it (the median may then be
@@ -89,11 +89,11 @@ def find_best(some: list[Group], quantity: Quantity) -> Group | None:
     By the seeds that all have, so that nothing is best for having failed in the hard ones; by its own seeds where there
     are no such.
     """
-    held = [group.good.index for group in some if np.isfinite(quantity.of(group.good)).any()]
+    held = [group.good.index for group in some if np.isfinite(group.values(quantity)).any()]
     common = reduce(pd.Index.intersection, held) if held else pd.Index([])
     scores = []
     for position, group in enumerate(some):
-        values, rows = quantity.of(group.good), group.good.index.get_indexer(common)
+        values, rows = group.values(quantity), group.good.index.get_indexer(common)
         values = values[rows] if len(common) and (rows >= 0).all() else values
         ordered, defined = quantity.sortable(values), values[~np.isnan(values)]
         if len(defined):
@@ -125,9 +125,9 @@ def mark_best(found: list[Group], shown: list[Quantity]) -> BestMarks:
         for some in group_by_arena(found) if quantity.better else ():
             first = find_best(some, quantity)
             for group in some if first is not None else ():
-                if group is first or first is None or not np.isfinite(quantity.of(group.good)).any():
+                if group is first or first is None or not np.isfinite(group.values(quantity)).any():
                     continue
-                pairing = pair_by_seed(group.good, first.good, quantity)
+                pairing = pair_by_seed(group, first, quantity)
                 n = len(pairing.ordered_a)
                 p, effect = signed_rank(quantity.sign * (pairing.ordered_a - pairing.ordered_b)) if n else (np.nan, 0.0)
                 tests.append((first, group, p, effect < 0, n))
@@ -176,7 +176,7 @@ def differences(run: Run, found: list[Group], shown: list[Quantity], against: st
                     "against": other.algorithm, "against_label": other.algorithm_label,
                     "expected": max(group.expected, other.expected),
                 }  # fmt: skip
-                rows.append(row | pair_difference(group.good, other.good, quantity))
+                rows.append(row | pair_difference(group, other, quantity))
     frame = pd.DataFrame(rows)
     if rows:
         frame["p_holm"] = frame.groupby("metric", sort=False)["p"].transform(lambda p: holm(p.to_numpy()))

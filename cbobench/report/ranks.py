@@ -89,7 +89,7 @@ def _problem_medians(found: list[Group], titles: list[str], quantity: Quantity) 
 
 def _median_of_seeds(group: Group, quantity: Quantity) -> float:
     """Over the good and the failed seeds; NaN without a good one that has a value."""
-    values = quantity.sortable(quantity.of(group.good))
+    values = quantity.sortable(group.values(quantity))
     median = np.median([*values, *[-quantity.sign * UNREACHED] * group.failed]) if len(values) else np.nan
     # halfway between a value and UNREACHED counts as unreached
     return float(median if is_reached(median) else np.sign(median) * UNREACHED)

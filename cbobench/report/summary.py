@@ -108,7 +108,7 @@ def summarise_groups(found: list[Group], shown: list[Quantity]) -> pd.DataFrame:
         binds = group.good.get("binds", pd.Series(dtype=bool)).dropna()
         row |= {"binds": int(binds.sum()), "binds_known": len(binds)}
         for quantity in shown:
-            some = statistics(quantity, quantity.of(group.good))
+            some = statistics(quantity, group.values(quantity))
             row[quantity.name] = some.pop("mean")
             row |= {f"{quantity.name}_{name}": value for name, value in some.items()}
         rows.append(row)

@@ -6,6 +6,7 @@ import cbobench
 from cbobench.report import groups
 from cbobench.report.figures import Figure, Profile, draw
 from cbobench.report.load import Run
+from cbobench.report.quantities import Quantity
 from tests.helpers import swept
 
 SUITE = "suite: g\nhorizon: 10\nseeds: 2\nproblems: [rkhs-1d]\nalgorithms: [random, oracle]\n"
@@ -24,3 +25,13 @@ def test_the_groups_of_a_run_are_made_once(tmp_path, monkeypatch):
     assert groups.find_groups(run)[0] is groups.find_groups(run, problems=["rkhs-1d"])[0], "nor are they copied"
     groups.find_groups(run.only("*"))
     assert len(made) == 2
+
+
+def test_tables_take_the_values_of_a_group_from_its_frame_once(tmp_path, monkeypatch):
+    taken, plain = [], Quantity.of
+    monkeypatch.setattr(Quantity, "of", lambda self, cells: taken.append((self.name, id(cells))) or plain(self, cells))
+    run = Run(swept(tmp_path, SUITE))
+    for asked in ({}, {"best": True}, {"against": "oracle"}):
+        cbobench.compare(run, **asked)
+    assert taken
+    assert len(taken) == len(set(taken))
