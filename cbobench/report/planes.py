@@ -109,7 +109,8 @@ class Plane:
             row |= {"expected": expected[title], "stale": stale(run, self.problem, title)}
             for name, metric in self.centres.items():
                 quantity = quantities()[metric]
-                found = statistics(quantity, quantity.of(good) / (run.horizon_of(self.problem) if self.average else 1))
+                values = quantity.of(good) / (run.horizon_of(self.problem) if self.average else 1)
+                (found,) = statistics(quantity, [values])
                 row |= {name + end: found[(word + end).removeprefix("_") or "mean"] for end in ENDS}
                 row[f"{name}_defined"] = found["defined"]
             rows.append(row)

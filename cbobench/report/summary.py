@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -92,7 +93,8 @@ def select_groups(run: Run, only: str | None, by: str, target: float | None) -> 
 def summarise_groups(found: list[Group], shown: list[Quantity]) -> pd.DataFrame:
     """One row per group with the statistics of some quantities (see `summary`)."""
     rows = []
-    for group in found:
+    columns = {q.name: statistics(q, [group.values(q) for group in found]) for q in shown}
+    for position, group in enumerate(found):
         row: dict[str, Any] = {
             "problem": group.problem,
             "algorithm": group.algorithm,
@@ -107,29 +109,37 @@ def summarise_groups(found: list[Group], shown: list[Quantity]) -> pd.DataFrame:
         }
         binds = group.good.get("binds", pd.Series(dtype=bool)).dropna()
         row |= {"binds": int(binds.sum()), "binds_known": len(binds)}
-        for quantity in shown:
-            some = statistics(quantity, group.values(quantity))
-            row[quantity.name] = some.pop("mean")
-            row |= {f"{quantity.name}_{name}": value for name, value in some.items()}
+        for name, column in columns.items():
+            row[name] = column[position].pop("mean")
+            row |= {f"{name}_{word}": value for word, value in column[position].items()}
         rows.append(row)
     return pd.DataFrame(rows)
 
 
-def statistics(quantity: Quantity, values: Array) -> dict[str, Any]:
-    """The `STATISTICS` of one quantity over seeds, (n,), by name; nothing of them is outside its bounds."""
-    defined, ordered = values[~np.isnan(values)], quantity.sortable(values)  # these two differ where it is censored
-    result: dict[str, Any] = dict.fromkeys(STATISTICS, np.nan)
-    result |= {"carried": is_carried_by_few(defined), "defined": len(defined)}
-    if len(defined):
-        q25, median, q75 = np.quantile(ordered, [0.25, 0.5, 0.75])
-        result |= {"mean": defined.mean(), "median": restore_infinite(float(median))}
-    if len(defined) and not quantity.shared:
-        low, high = interval(defined, "mean", bounds=quantity.bounds)
-        result |= {"low": float(low), "high": float(high)}
-        low, high = interval(ordered, "median")
-        found = {"median_low": low, "median_high": high, "q25": q25, "q75": q75}
-        # between a value and UNREACHED there is no half: where half of the seeds have none, there is no finite median
-        result |= {name: restore_infinite(float(value)) for name, value in found.items()}
+def statistics(quantity: Quantity, samples: Sequence[Array]) -> list[dict[str, Any]]:
+    """The `STATISTICS` of one quantity over the seeds of each sample, (n,), by name; nothing is outside its bounds.
+
+    Samples of as many values are computed together; no number of one depends on another.
+    """
+    result = [dict.fromkeys(STATISTICS, np.nan) | {"carried": False, "defined": 0} for _ in samples]
+    known = [(values[~np.isnan(values)], quantity.sortable(values)) for values in samples]
+    alike: dict[tuple[int, int], list[int]] = {}
+    for i, (some, sortable) in enumerate(known):
+        if len(some):
+            alike.setdefault((len(some), len(sortable)), []).append(i)  # these two differ where it is censored
+    for positions in alike.values():
+        defined, ordered = (np.stack([known[i][which] for i in positions]) for which in (0, 1))
+        q25, median, q75 = np.quantile(ordered, [0.25, 0.5, 0.75], axis=1)
+        found, ends = {"mean": defined.mean(axis=1)}, {"median": median}
+        if not quantity.shared:
+            found["low"], found["high"] = interval(defined, "mean", axis=1, bounds=quantity.bounds)
+            low, high = interval(ordered, "median", axis=1)
+            ends |= {"median_low": low, "median_high": high, "q25": q25, "q75": q75}
+        for k, i in enumerate(positions):
+            result[i] |= {name: float(column[k]) for name, column in found.items()}
+            # between a value and UNREACHED there is no half: where half of the seeds have none, no median is finite
+            result[i] |= {name: restore_infinite(float(column[k])) for name, column in ends.items()}
+            result[i] |= {"carried": is_carried_by_few(defined[k]), "defined": len(defined[k])}
     return result
 
 

@@ -20,9 +20,22 @@ def test_quartiles_are_those_of_tables():
     for quantity in (quantities()["simple_regret"], quantities()["reward"]):
         for row in values if quantity.censored else np.nan_to_num(values):
             middle, low, high = (part[0] for part in centre(row[None], quantity.name, "median"))
-            known = statistics(quantity, row)
+            (known,) = statistics(quantity, [row])
             for mine, name in ((middle, "median"), (low, "q25"), (high, "q75")):
                 assert mine == known[name] or (np.isnan(mine) and not np.isfinite(known[name]))
+
+
+def test_no_statistic_of_a_sample_depends_on_another_sample():
+    gen = np.random.default_rng(1)
+    for quantity in quantities().values():
+        samples = [gen.lognormal(size=n) for n in (0, 1, 2, 5, 9, 150) for _ in range(8)]
+        for values in samples:
+            values[gen.random(len(values)) < 0.2 * gen.integers(6)] = np.nan
+        together, alone = statistics(quantity, samples), [statistics(quantity, [values])[0] for values in samples]
+        assert repr(together) == repr(alone), "to the last bit"
+        for found, values in zip(together, samples, strict=True):
+            assert found["defined"] == (~np.isnan(values)).sum()
+            assert found["defined"] == 0 or found["mean"] == pytest.approx(np.nanmean(values))
 
 
 def test_captions_say_which_curves_are_undefined_and_why(tmp_path):
