@@ -246,31 +246,34 @@ class FittedPosterior:
         if c == 0:
             jet.mean[..., 0], jet.variance[..., 0] = self.centre[..., None], self.amplitude[..., None] ** 2
             return jet
-        of = np.nonzero(wanted)[0]
-        first = np.searchsorted(of, np.arange(replicates + 1))
-        for j in range(self.functions if len(of) else 0):
-            lengths, root = self.lengthscales[:, j], self.root[:, j, :c, :c]
-            weights = np.matmul(self.u[:, j, None, :c], root)
+        if not wanted.any():
+            return jet
+        # Functions are replicates of their own to `models_at`: every replicate's points, function by function.
+        every = np.broadcast_to(wanted[:, None], shape[:3])
+        s, j, i = np.nonzero(every)
+        first = self.functions * np.concatenate([[0], wanted.sum(axis=1).cumsum()])
+        root = self.root[:, :, :c, :c]
+        weights = np.matmul(self.u[:, :, None, :c], root).reshape(-1, 1, c)
 
-            def explain(rows: Array, root: Array = root) -> tuple[Array, Array]:
-                moved, explained = np.empty_like(rows[:, 0]), np.empty((len(rows), 1 + d, 1 + d))
-                for s in range(replicates):  # as many rows as are its own, so that it has the same bits in any block
-                    some = slice(first[s], first[s + 1])
-                    if len(rows[some]):
-                        white = times(rows[some].reshape(-1, c), root[s].T).reshape(rows[some].shape)
-                        moved[some] = times(white[:, 0], root[s])
-                        explained[some] = np.matmul(white, white.swapaxes(1, 2))
-                return moved, explained
+        def explain(rows: Array) -> tuple[Array, Array]:
+            moved, explained = np.empty_like(rows[:, 0]), np.empty((len(rows), 1 + d, 1 + d))
+            for own, start, end in zip(root, first[:-1], first[1:], strict=True):
+                if start < end:  # as many rows as are its own, so that a replicate has the same bits in any block
+                    some = rows[start:end].reshape(self.functions, -1, c)
+                    white = times(some, own.swapaxes(1, 2)).reshape(self.functions, -1, 1 + d, c)
+                    moved[start:end] = times(white[:, :, 0], own).reshape(-1, c)
+                    explained[start:end] = np.matmul(white, white.swapaxes(2, 3)).reshape(-1, 1 + d, 1 + d)
+            return moved, explained
 
-            mean, unit = models_at(
-                points[wanted] / lengths[of], of, UNIT, self.points / lengths[:, None], weights, explain
-            )
-            per = np.concatenate([np.ones((len(of), 1)), 1 / lengths[of]], axis=1)
-            bends = 1 / (lengths[of][:, layout.rows] * lengths[of][:, layout.columns])
-            scale = np.concatenate([per, bends], axis=1) * self.amplitude[of, j, None]
-            found = mean[:, 0] * scale
-            found[:, 0] += self.centre[of, j]
-            jet.mean[:, j][wanted], jet.variance[:, j][wanted] = found, unit * scale * self.amplitude[of, j, None]
+        observed = self._scaled(self.points).reshape(-1, c, d)
+        lengths, amplitude = self.lengthscales[s, j], self.amplitude[s, j, None]
+        mean, unit = models_at(points[s, i] / lengths, self.functions * s + j, UNIT, observed, weights, explain)
+        per = np.concatenate([np.ones((len(s), 1)), 1 / lengths], axis=1)
+        bends = 1 / (lengths[:, layout.rows] * lengths[:, layout.columns])
+        scale = np.concatenate([per, bends], axis=1) * amplitude
+        found = mean[:, 0] * scale
+        found[:, 0] += self.centre[s, j]
+        jet.mean[every], jet.variance[every] = found, unit * scale * amplitude
         return jet
 
     def covariances(self, replicate: int, function: int, some: NDArray[np.intp]) -> Array:

@@ -206,17 +206,22 @@ def models_at(
     """
     q, d = points.shape
     layout = taylor(d)
-    delta = points[:, :, None] - observed.swapaxes(1, 2)[of]  # (q, d, c)
-    k, k1, k2 = kernel.slopes(squared_lengths(delta.swapaxes(1, 2)))
+    delta = np.empty((d, q, observed.shape[1]))  # coordinate by coordinate: whole planes, which are contiguous
+    np.subtract(points.T[:, :, None], observed[of].transpose(2, 0, 1), out=delta)
+    k, k1, k2 = kernel.slopes(squared_lengths(np.moveaxis(delta, 0, -1)))
     rows = np.empty((q, 1 + d, delta.shape[2]))  # k and its slope
     rows[:, 0] = k
-    np.multiply(2 * k1[:, None], delta, out=rows[:, 1:])
+    twice = 2 * k1
+    np.multiply(twice[:, None], delta.swapaxes(0, 1), out=rows[:, 1:])
     moved, explained = explain(rows)
     # d²k(x, x_i)/dx² = 4 k'' δ δᵀ + 2 k' I, in the bends of the means and of k (K + λI)⁻¹ k.
     both = np.concatenate([weights[of], moved[:, None]], axis=1)
-    products = (4 * k2)[:, None] * delta[:, layout.rows] * delta[:, layout.columns]
-    products[:, layout.rows == layout.columns] += (2 * k1)[:, None]
-    bends = np.matmul(both, products.swapaxes(1, 2))  # (q, p + 1, n - 1 - d)
+    products, end, k2 = np.empty((len(layout.rows), *k.shape)), 0, 4 * k2
+    for i in range(d):  # pairs (i, i), ..., (i, d - 1)
+        first, end = end, end + d - i
+        np.multiply(k2 * delta[i], delta[i:], out=products[first:end])
+        products[first] += twice
+    bends = np.matmul(both, products.transpose(1, 2, 0))  # (q, p + 1, n - 1 - d)
     means = np.concatenate([np.matmul(both[:, :-1], rows.swapaxes(1, 2)), bends[:, :-1]], axis=2)
     variances = np.empty((q, means.shape[2]))
     variances[:, 0] = 1 - explained[:, 0, 0]
@@ -232,5 +237,7 @@ def interpolate_jet(mesh: Mesh, mean: Array, variance: Array, points: Array) -> 
 
 
 def times(rows: Array, matrix: Array) -> Array:
-    """Return rows (k, c) times a matrix (c, c); few rows one by one, which is faster than one BLAS call."""
-    return np.matmul(rows[:, None], matrix)[:, 0] if len(rows) <= FEW else np.matmul(rows, matrix)
+    """Return rows (..., k, c) times a matrix (..., c, c); few rows one by one, which is faster than one BLAS call."""
+    if rows.shape[-2] > FEW:
+        return np.matmul(rows, matrix)
+    return np.matmul(rows[..., None, :], matrix[..., None, :, :])[..., 0, :]
