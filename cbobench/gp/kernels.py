@@ -26,6 +26,7 @@ class Kernel(Protocol):
 
 
 AT_ONCE = 2**18  # pairs of points per batch, so that intermediate arrays stay small
+IN_CACHE = 2**14  # pairs up to which several matrices are computed at once, and not one by one
 
 
 def distances(left: Array, right: Array) -> Array:
@@ -230,7 +231,11 @@ def pivoted_cholesky(
 
 def covariances(kernel: SquaredExponential | Matern, left: Array, right: Array) -> Array:
     """Return covariances of points (..., a, d) with others (..., b, d), in units of lengthscales: (..., a, b)."""
-    squared = np.square(left[..., :, None, 0] - right[..., None, :, 0])
-    for i in range(1, left.shape[-1]):  # one coordinate at a time, to save memory
-        squared += np.square(left[..., :, None, i] - right[..., None, :, i])
-    return kernel.profile(squared)
+    found = np.empty((*left.shape[:-1], right.shape[-2]))
+    for one in np.ndindex(found.shape[:-2]) if found.size > IN_CACHE else [()]:
+        a, b = left[one], right[one]
+        squared = np.square(a[..., :, None, 0] - b[..., None, :, 0])
+        for i in range(1, a.shape[-1]):  # one coordinate at a time, to save memory
+            squared += np.square(a[..., :, None, i] - b[..., None, :, i])
+        found[one] = kernel.profile(squared)
+    return found
