@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import math
 import os
 import platform
 import statistics
@@ -31,6 +32,7 @@ CASES = (
     *("methods", "recommending", "long_horizon", "refit"),
 )
 DRAWS = 2000  # of the bootstrap
+FEWEST = 5  # measurements of an interval: of 3, it covers the ratio in 90 % of the cases, of 1 never
 ENVIRONMENT = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "1")
 Measure = Callable[[str, Path], dict[str, float]]
 Taken = dict[str, dict[str, list[float]]]  # by tree and figure
@@ -48,7 +50,7 @@ def measure(case: str, tree: Path) -> dict[str, float]:
     )
     if done.returncode:
         raise RuntimeError(done.stderr.strip().splitlines()[-1] if done.stderr.strip() else "no message")
-    found = json.loads(done.stdout)
+    found = json.loads(done.stdout.splitlines()[-1])
     if Path(found["tree"]) != tree:
         raise RuntimeError(f"cbobench was imported from {found['tree']}, not from {tree}")
     return {name: float(value) for name, value in found["figures"].items()}
@@ -75,7 +77,9 @@ def take_turns(
 
 
 def ratio_interval(here: Sequence[float], base: Sequence[float]) -> tuple[float, float, float]:
-    """Return the ratio of the medians, and its 95 % interval by the bootstrap."""
+    """Return the ratio of the medians, and its 95 % interval by the bootstrap; NaN below `FEWEST` measurements."""
+    if min(len(here), len(base)) < FEWEST:
+        return statistics.median(here) / statistics.median(base), math.nan, math.nan
     rng = np.random.default_rng(0)
     one, other = (np.median(rng.choice(np.asarray(v), (DRAWS, len(v))), axis=1) for v in (here, base))
     low, high = np.quantile(one / other, [0.025, 0.975])
@@ -117,7 +121,7 @@ def lines(case: str, taken: Taken, failed: dict[str, str]) -> Iterator[str]:
         text = f"{case:14} {figure:48}" + "".join(f" {tree} {statistics.median(v):10.4g}" for tree, v in known.items())
         if len(known) == 2:
             ratio, low, high = ratio_interval(known["here"], known["base"])
-            text += f"  here/base {ratio:.2f} [{low:.2f}, {high:.2f}]"
+            text += f"  here/base {ratio:.2f}" + ("" if math.isnan(low) else f" [{low:.2f}, {high:.2f}]")
         yield text
 
 
@@ -125,7 +129,7 @@ def main() -> None:
     """Print the figures; write them as JSON."""
     options = argparse.ArgumentParser()
     options.add_argument("--only", nargs="*", choices=CASES, default=CASES, help="cases")
-    options.add_argument("--repeats", type=int, default=3, help="measurements of each tree")
+    options.add_argument("--repeats", type=int, default=FEWEST, help="measurements of each tree")
     options.add_argument("--base", help="a commit to compare with")
     options.add_argument("--out", type=Path, help="the JSON file")
     given = options.parse_args()

@@ -108,29 +108,35 @@ def floor(features: np.ndarray, s: int, rounds: int) -> None:
         factor -= outer_factor(lu, u[:, 0] / (total + root))
 
 
+class TimedOut(RuntimeError):
+    """A command took too long."""
+
+
 def run_command(*words: object, longest: float = LONGEST) -> tuple[float, float, float]:
     """Wall seconds, CPU seconds and peak memory (MB) of a cbobench command, its workers included.
 
     Raises:
-        RuntimeError: it fails, or takes too long.
+        RuntimeError: it fails; the message is its last line. TimedOut: it takes too long.
     """
     start = time.perf_counter()
-    process = subprocess.Popen(
-        [sys.executable, "-m", "cbobench", *map(str, words)], cwd=tempfile.gettempdir(),  # a tree here would come first
-        stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
-    )  # fmt: skip
-    while True:
-        ended, status, usage = os.wait4(process.pid, os.WNOHANG)
-        taken = time.perf_counter() - start
-        if ended:
-            break
-        if taken > longest:
-            process.kill()
-            process.wait()
-            raise RuntimeError(f"no result in {longest:g} s")
-        time.sleep(0.01)
-    if os.waitstatus_to_exitcode(status):
-        raise RuntimeError(f"{' '.join(map(str, words))} ended with {os.waitstatus_to_exitcode(status)}")
+    with tempfile.TemporaryFile("w+") as said:
+        process = subprocess.Popen(
+            [sys.executable, "-m", "cbobench", *map(str, words)], cwd=tempfile.gettempdir(),  # a tree would come first
+            stdout=subprocess.DEVNULL, stderr=said,
+        )  # fmt: skip
+        while True:
+            ended, status, usage = os.wait4(process.pid, os.WNOHANG)
+            taken = time.perf_counter() - start
+            if ended:
+                break
+            if taken > longest:
+                process.kill()
+                process.wait()
+                raise TimedOut(f"no result in {longest:g} s")
+            time.sleep(0.01)
+        if os.waitstatus_to_exitcode(status):
+            said.seek(0)
+            raise RuntimeError((said.read().strip().splitlines() or ["no message"])[-1])
     return taken, usage.ru_utime + usage.ru_stime, usage.ru_maxrss / 1024
 
 
@@ -222,7 +228,7 @@ def large(folder: Path) -> Figures:
             place.mkdir()
             try:
                 sweep = Sweep(place, LARGE % (s, n), "--cpus", 0)
-            except RuntimeError:
+            except TimedOut:
                 found |= {f"n = {n:,}, S = {s}, s": LONGEST}
             else:
                 found |= {f"n = {n:,}, S = {s}, s": sweep.wall, f"n = {n:,}, S = {s}, MB": sweep.memory}

@@ -6,6 +6,7 @@ import json
 import sys
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 BENCHMARKS = Path(__file__).resolve().parents[1] / "benchmarks"
@@ -55,11 +56,13 @@ def test_the_ratio_and_its_interval(bench):
     ratio, low, high = bench.ratio_interval([1.0, 1.1, 0.9, 1.0, 1.05], [2.0, 2.2, 1.8, 2.1, 1.9])
     assert ratio == 0.5
     assert 0.4 < low < 0.5 < high < 0.6
-    assert bench.ratio_interval([3.0], [1.5]) == (2.0, 2.0, 2.0)
+    ratio, low, _ = bench.ratio_interval([3.0], [1.5])
+    assert ratio == 2.0
+    assert np.isnan(low), "too few for an interval"
 
 
 def test_a_tree_is_measured_with_its_own_code(bench, tmp_path):
-    with pytest.raises(RuntimeError, match=r"cbobench was imported from .*, not from|No module named"):
+    with pytest.raises(RuntimeError, match=r"cbobench was imported from .*, not from"):
         bench.measure("refit", tmp_path)
 
 

@@ -14,10 +14,10 @@ from numpy.typing import NDArray
 
 from cbobench.errors import DamagedRun, unknown, words_of
 from cbobench.results.bundle import open_run
-from cbobench.results.derived import cell_codes
 from cbobench.results.folder import retry_if_gone
 from cbobench.results.manifest import Manifest, Pair, What, as_numbers, as_words
-from cbobench.results.query import ABSENT, cell_positions, read_published, select_cells, sort_by_cell
+from cbobench.results.query import ABSENT, cell_positions, read_published, sort_by_cell
+from cbobench.results.rounds import cell_codes
 from cbobench.results.schema import schema
 from cbobench.results.staleness import Freshness
 
@@ -224,8 +224,7 @@ class Run:
         order = {cell: position for position, cell in enumerate(self.cells["cell"])}
         parts: list[tuple[int, pa.Table]] = []
         for task, some in tasks.items():
-            files = self.folder.row_groups("rounds", task, wanted)
-            parts += sort_by_cell(pa.concat_tables(select_cells(part, some) for part in files), order)
+            parts += sort_by_cell(pa.concat_tables(self.folder.row_groups("rounds", task, wanted, some)), order)
         empty = self.folder.schema("rounds").empty_table().select(wanted or names)
         joined = pa.concat_tables([table for _, table in sorted(parts, key=lambda part: part[0])] or [empty])
         parts.clear()
@@ -365,8 +364,8 @@ def recorded_rounds(run: Run, problem: str, algorithm: str) -> NDArray[np.int64]
     cells = run.good(problem, algorithm)["cell"]
     found = [np.empty(0, dtype=np.int64)]
     for task, some in [*run.played.by_task(cells).items()][:1]:  # the same for all cells of a horizon
-        parts = run.folder.row_groups("rounds", task, ["cell", "t"])
-        found += [select_cells(part, [*some][:1])["t"].to_numpy() for part in parts]
+        parts = run.folder.row_groups("rounds", task, ["cell", "t"], [*some][:1])
+        found += [part["t"].to_numpy() for part in parts]
     return np.unique(np.concatenate(found))
 
 
@@ -390,7 +389,7 @@ def read_values(
     found, rows_read = np.empty((len(metrics), len(t), len(order))), 0
     for task, some in run.played.by_task(order).items():
         mine = {cell: order[cell] for cell in some}
-        for part in run.folder.row_groups("rounds", task, ["cell", "t", *metrics]):
+        for part in run.folder.row_groups("rounds", task, ["cell", "t", *metrics], some):
             column, when = cell_positions(part, mine), part["t"].to_numpy()
             wanted = (column >= 0) & np.isin(when, t)
             row, column = np.searchsorted(t, when[wanted]), column[wanted]

@@ -11,7 +11,7 @@ import hashlib
 import io
 import json
 import zipfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from functools import cached_property
 from pathlib import Path
 from typing import Any, NoReturn
@@ -166,8 +166,10 @@ class Bundle(RunFolder):
         tables = [] if columns == [] else list(self.row_groups(kind, task, columns))
         return {}, pa.concat_tables(tables) if tables else self.schema(kind).empty_table()
 
-    def row_groups(self, kind: str, task: str, columns: list[str] | None = None) -> Iterator[pa.Table]:
-        """Yield the row groups of a table. A metric that is newer than the file is null."""
+    def row_groups(
+        self, kind: str, task: str, columns: list[str] | None = None, cells: Sequence[str] | None = None
+    ) -> Iterator[pa.Table]:
+        """Yield the row groups of a table, of some cells or of all. A metric that is newer than the file is null."""
         known = self.schema(kind)
         wanted = [field for field in known if columns is None or field.name in columns]
         try:
@@ -176,7 +178,7 @@ class Bundle(RunFolder):
             strange = [f.name for f in known if types.get(f.name, f.type) not in (f.type, _CODED)]
             if strange or set(known.names) - set(types) - set(METRICS) - ADDED_COLUMNS:
                 raise DamagedRun(f"{self} has other columns in {FILES[kind]} than cbobench writes; {REMEDY}")
-            for part in read_row_groups(file, wanted):
+            for part in read_row_groups(file, wanted, cells):
                 self._check(kind, part)
                 yield part
         except (pa.ArrowException, OSError, UnicodeDecodeError, KeyError) as error:

@@ -29,7 +29,7 @@ from cbobench.errors import CbobenchError, DamagedRun, Misuse, show
 from cbobench.results.folder import SHARD, RunFolder
 from cbobench.results.lease import Lease, read_drivers, refuse_played
 from cbobench.results.manifest import CALLS, Manifest
-from cbobench.results.query import COLUMNS, PublishedCells, read_published, select_cells
+from cbobench.results.query import COLUMNS, PublishedCells, read_published
 from cbobench.results.schema import TableWriter, make_footer, rounds_schema, schema
 from cbobench.suite.cells import Cells, as_words
 from cbobench.words import count_noun
@@ -164,7 +164,7 @@ def _count(folder: RunFolder, task: str, good: list[str], whole: dict[str, Any])
     """Count the recorded rounds of some cells of a file."""
     if len(good) == len(whole["cells"]):
         return int(whole["rows"])
-    return sum(len(select_cells(part, good)) for part in folder.row_groups("rounds", task, ["cell"]))
+    return sum(map(len, folder.row_groups("rounds", task, ["cell"], good)))
 
 
 def _merge(folder: RunFolder, shard: _Shard, block: int, before: Iterable[str] | None = None) -> None:
@@ -224,8 +224,8 @@ def _parts(folder: RunFolder, shard: _Shard, kind: str, audited: set[str]) -> It
     for one in shard.members:
         ids = one.good if kind == "rounds" else one.cells
         if ids and (kind != "audit" or one.task in audited):
-            for part in folder.row_groups(kind, one.task):
-                yield select_cells(part, ids).cast(schema(kind))
+            for part in folder.row_groups(kind, one.task, cells=ids):
+                yield part.cast(schema(kind))
 
 
 def _write(

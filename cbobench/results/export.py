@@ -22,7 +22,7 @@ from cbobench.metrics import METRICS
 from cbobench.results.bundle import ABOUT, FILES, IMPROVED, LEFT_OUT, SUFFIX, VERSION, Bundle, bundle_schema, open_run
 from cbobench.results.folder import RunFolder
 from cbobench.results.manifest import FILE, Manifest
-from cbobench.results.query import ABSENT, PublishedCells, cell_positions, read_published, select_cells
+from cbobench.results.query import ABSENT, PublishedCells, cell_positions, read_published
 from cbobench.results.schema import DICTIONARY
 from cbobench.suite.cells import Grid
 from cbobench.suite.variants import Variant
@@ -161,18 +161,16 @@ def _curves_and_improvements(
     recorded: dict[int, NDArray[np.int64]] = {}
     for horizon in np.unique(horizons).tolist():
         cell = ids[int(np.argmax(horizons == horizon))]
-        parts = [select_cells(part, [cell])["t"].to_numpy() for part in folder.row_groups("rounds", of[cell], _AT)]
+        parts = [part["t"].to_numpy() for part in folder.row_groups("rounds", of[cell], _AT, [cell])]
         recorded[horizon] = select_fixed_rounds(np.unique(np.concatenate(parts)))
     names = [field.name for field in bundle_schema("rounds") if field.name in METRICS]
     kept: list[pa.Table] = []
     steps: list[pa.Table] = []
     for task, some in tasks.items():
         mine = {cell: position[cell] for cell in some}
-        for part in folder.row_groups("rounds", task, [*_AT, *names]):
+        for part in folder.row_groups("rounds", task, [*_AT, *names], some):
             row = cell_positions(part, mine)
-            wanted = row >= 0
-            row, part = row[wanted], part.filter(pa.array(wanted)).drop_columns(["cell"])
-            part = part.append_column("row", pa.array(row))
+            part = part.drop_columns(["cell"]).append_column("row", pa.array(row))
             t, fixed = part["t"].to_numpy(), np.zeros(len(row), dtype=bool)
             for horizon, rounds in recorded.items():
                 fixed |= (horizons[row] == horizon) & np.isin(t, rounds)

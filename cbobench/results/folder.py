@@ -21,7 +21,7 @@ import pyarrow.parquet as pq
 
 from cbobench.errors import DamagedRun, Misuse, mask_secrets, nearest, one_line, printable, show
 from cbobench.metrics import REWARD_STEPS
-from cbobench.results.derived import SOURCES, RewardSums
+from cbobench.results.rounds import SOURCES, RewardSums, select_cells
 from cbobench.results.schema import FOOTER, digest_matches, refuse_version, required_columns, schema
 from cbobench.results.store import AtomicFile, RetryingReader, first_line, retry, store_failure, writing
 
@@ -271,19 +271,21 @@ class RunFolder:
         """
         return _concatenate(list(self.row_groups(kind, task, columns)), kind, columns)
 
-    def row_groups(self, kind: str, task: str, columns: list[str] | None = None) -> Iterator[pa.Table]:
-        """Yield the rows one row group at a time, so that memory does not grow with the file.
+    def row_groups(
+        self, kind: str, task: str, columns: list[str] | None = None, cells: Sequence[str] | None = None
+    ) -> Iterator[pa.Table]:
+        """Yield the rows of some cells, or of all, one row group at a time: memory does not grow with the file.
 
         If a shard has replaced the file since it was listed, yield the shard's rows, which include the file's.
         """
         try:
             with self._parquet(kind, task, read_dictionary=["cell"]) as (_, file):
-                yield from read_row_groups(file, _select_columns(kind, columns))
+                yield from read_row_groups(file, _select_columns(kind, columns), cells)
         except FileGone:
             shard = self.replacements().get(task)
             if shard is None:
                 raise
-            yield from self.row_groups(kind, shard, columns)
+            yield from self.row_groups(kind, shard, columns, cells)
 
     def digest_matches(self, kind: str, task: str) -> bool:
         """Return whether a published file has its original bytes."""
@@ -299,15 +301,22 @@ def _concatenate(tables: list[pa.Table], kind: str, columns: list[str] | None) -
     return pa.concat_tables(tables) if tables else pa.schema(_select_columns(kind, columns)).empty_table()
 
 
-def read_row_groups(file: pq.ParquetFile, wanted: list[pa.Field]) -> Iterator[pa.Table]:
-    """Yield some columns of each row group of a file; missing columns are derived (`results.derived`), or null."""
+def read_row_groups(
+    file: pq.ParquetFile, wanted: list[pa.Field], cells: Sequence[str] | None = None
+) -> Iterator[pa.Table]:
+    """Yield some columns of each row group of a file, of some cells or of all.
+
+    Missing columns are computed (`results.rounds`), or null.
+    """
     names = [field.name for field in wanted]
     held = set(file.schema_arrow.names)
     sums = RewardSums([name for name in names if name in REWARD_STEPS and name not in held and "f_star" in held])
-    read = [*names, *(name for name in SOURCES if sums.names and name not in names)]
+    needed = SOURCES if sums.names else ("cell",) if cells is not None else ()
+    read = [*names, *(name for name in needed if name not in names)]
     for number in range(file.num_row_groups):
         part = file.read_row_group(number, read, use_threads=file.metadata.num_rows > SMALL)
         part.validate(full=True)
+        part = part if cells is None else select_cells(part, cells)
         part = sums.add_to(part) if sums.names else part
         found = set(part.column_names)
         yield pa.table([part[f.name] if f.name in found else pa.nulls(len(part), f.type) for f in wanted], names=names)

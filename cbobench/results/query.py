@@ -18,10 +18,10 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from cbobench.errors import DamagedRun
-from cbobench.results.derived import cell_codes
 from cbobench.results.folder import REPAIR, SHARD, FileGone, RunFolder, TruncatedFile, retry_if_gone
 from cbobench.results.manifest import ABSENT as ABSENT
 from cbobench.results.manifest import Manifest, locate
+from cbobench.results.rounds import cell_codes
 from cbobench.results.schema import schema
 from cbobench.results.staleness import Freshness
 from cbobench.suite.cells import Cell, Cells, PairCells, as_numbers
@@ -250,13 +250,6 @@ class FailureCounts:
     def examples(self) -> list[str]:
         """Return the first failure of each of the commonest kinds."""
         return [self.first[kind] for kind, _ in self.counts.most_common(SHOWN)]
-
-
-def select_cells(table: pa.Table, cells: list[str]) -> pa.Table:
-    """Return the rows of some cells."""
-    codes = cell_codes(table)
-    kept = np.isin(codes.dictionary.to_numpy(zero_copy_only=False), cells)
-    return table if kept.all() else table.filter(pa.array(kept[codes.indices.to_numpy()]))
 
 
 def sort_by_cell(table: pa.Table, order: dict[str, int]) -> list[tuple[int, pa.Table]]:

@@ -90,7 +90,7 @@ def required_columns(kind: str) -> set[str]:
 
 
 def rounds_schema(complete: bool) -> pa.Schema:
-    """Return the columns that a file of rounds holds; one with every round leaves out what `results.derived` adds."""
+    """Return the columns that a file of rounds holds; one with every round leaves out what `results.rounds` adds."""
     return pa.schema([field for field in schema("rounds") if not (complete and field.name in REWARD_STEPS)])
 
 

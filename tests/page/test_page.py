@@ -234,7 +234,7 @@ def test_what_is_wrong_is_one_line_and_leaves_nothing(run, tmp_path, capsys, mon
     for path in (*empty.glob("cells/*"), *empty.glob("rounds/*")):
         path.unlink()
     made(odd)
-    (odd / "run.json").write_text((odd / "run.json").read_text().replace('"schema": 4', '"schema": 3', 1))
+    (odd / "run.json").write_text((odd / "run.json").read_text().replace('"schema": 5', '"schema": 3', 1))
     damaged = made(tmp_path / "damaged")
     rounds = sorted(damaged.glob("rounds/*"))[0]
     rounds.write_bytes(rounds.read_bytes()[:200])

@@ -1,4 +1,4 @@
-"""Sums over rewards that a file of rounds does not hold, computed when it is read.
+"""Rows of rounds: those of some cells, and the sums over rewards that a file does not hold.
 
 Regret, R₊, [R]⁺ and the cumulative reward follow from f, f* and f⁺ of all rounds. They would be more than half of a
 file, because sums of real numbers do not compress. Readers get them bit by bit as they were during the play: the same
@@ -63,6 +63,13 @@ class RewardSums:
         for name, total in zip(self.names, sums, strict=True):
             part = part.append_column(name, pa.array(total, from_pandas=True))
         return part
+
+
+def select_cells(table: pa.Table, cells: Sequence[str]) -> pa.Table:
+    """Return the rows of some cells."""
+    codes = cell_codes(table)
+    kept = np.isin(codes.dictionary.to_numpy(zero_copy_only=False), cells)
+    return table if kept.all() else table.filter(pa.array(kept[codes.indices.to_numpy()]))
 
 
 def cell_codes(table: pa.Table) -> pa.DictionaryArray:
