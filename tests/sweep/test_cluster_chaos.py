@@ -60,7 +60,7 @@ def test_what_is_lost_doubled_or_changed_is_found(check, pair):
     assert check.differences(well, run) != []
 
 
-@pytest.mark.parametrize("name", ["regret", "observed_g", "action"])
+@pytest.mark.parametrize("name", ["violation", "observed_g", "action"])
 def test_one_bit_is_found(check, pair, name):
     well, run = pair
     path = sorted((run / "rounds").glob("*.parquet"))[0]
