@@ -251,9 +251,9 @@ class Tasks(Sequence[Task]):
         return Task(tuple(cells), self.keep, *made_of, attempt, self.audit, self.timeout, demand=wanted)
 
     def of_pairs(self) -> list[Task]:
-        """The first cells of every pair as a task."""
+        """The tasks with the first cells of every pair, each once."""
         _, first = np.unique(self._cuts[0], return_index=True)
-        return [self._task(self._cuts[:, [i]]) for i in first.tolist()]
+        return [self[i] for i in np.unique(np.searchsorted(self._starts, first, side="right") - 1).tolist()]
 
     def without(self, found: PublishedCells) -> Tasks:
         """Those of the cells that are not published yet, at least not of this attempt."""

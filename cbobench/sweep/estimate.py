@@ -186,7 +186,8 @@ def try_pairs(todo: Plan, say: Callable[[str], None] = lambda text: None) -> tup
             slow.add(task.pair.algorithm.name)
         else:
             least = _simulation_seconds(todo.suite.problems[task.pair.problem.title])
-            found[task.pair.title] = trial._replace(per_round=max(least, trial.per_round))
+            trial = trial._replace(per_round=max(least, trial.per_round))
+            found = {cell.pair.title: trial for cell in task.cells} | found
     of: dict[tuple[str, ...], list[Trial]] = defaultdict(list)
     by_pair = todo.tasks.by_pair
     for pair_cells in by_pair:

@@ -201,8 +201,8 @@ class Scheduler:
     def cells_in_play(self) -> dict[str, list[int]]:
         """Submitted cells by a hash of pair and horizon: [count, finished seed-rounds]."""
         found: dict[str, list[int]] = {}
-        for task in [*self.executor.pending]:
-            found.setdefault(pair_id(task.pair, task.horizon), [0, 0])[0] += len(task.cells)
+        for cell in [cell for task in [*self.executor.pending] for cell in task.cells]:
+            found.setdefault(pair_id(cell.pair, cell.horizon), [0, 0])[0] += 1
         return found
 
     def _submit(self) -> None:
@@ -297,7 +297,7 @@ class OverdueTasks:
         """An answer has come."""
         self.last, self.say = time.monotonic(), NOTE_SECONDS
         if isinstance(answer, Receipt) and answer.seconds is not None:
-            key = task.pair.key
+            key = _names(task)
             self.longest[key] = max(self.longest.get(key, 0.0), answer.seconds)
 
     def look(self, pending: Collection[Task]) -> Iterator[tuple[Task, Receipt | None]]:
@@ -332,8 +332,13 @@ class OverdueTasks:
 
     def _is_overdue(self, task: Task, now: float) -> bool:
         """Whether the time since the last answer is far longer than the pair's tasks took."""
-        longest = self.longest.get(task.pair.key)
+        longest = self.longest.get(_names(task))
         return longest is not None and now - self.last > max(OVERDUE_SECONDS, OVERDUE_FACTOR * longest)
+
+
+def _names(task: Task) -> tuple[str, str]:
+    """What the tasks of a problem and an algorithm share, which may be of several pairs."""
+    return task.pair.problem.title, task.pair.algorithm.name
 
 
 def _list_names(tasks: list[Task]) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -14,7 +15,9 @@ from cbobench.check.methods import parameters_vary_within_a_block
 from cbobench.check.trial import trials
 from cbobench.params import build_block, params_of, shared_values
 from cbobench.problems.rkhs import RKHS1D
+from cbobench.sweep.estimate import try_pairs
 from cbobench.sweep.run import plan
+from cbobench.sweep.scheduler import Scheduler
 from tests.helpers import assert_same_rows
 
 SUITE = """\
@@ -117,3 +120,16 @@ class Spoils(CKBUCB):
     def start(self, setting):
         setting.norm[:] *= 3
         super().start(setting)
+
+
+def test_what_is_in_play_is_told_by_pair(write_suite, tmp_path):
+    todo = plan(write_suite(SUITE), out=tmp_path / "r", cpus=1)
+    told = Scheduler.cells_in_play(SimpleNamespace(executor=SimpleNamespace(pending=list(todo.tasks))))
+    assert sorted(told.values()) == [[3, 0]] * len(todo.suite.grid.pairs)
+
+
+def test_a_block_is_tried_once_for_all_its_pairs(write_suite, tmp_path):
+    todo = plan(write_suite(SUITE), out=tmp_path / "r", cpus=1)
+    found, known = try_pairs(todo)
+    assert known == len(todo.suite.grid.pairs) == len(found)
+    assert len(todo.tasks.of_pairs()) == len(todo.tasks) == 10

@@ -51,7 +51,9 @@ def test_resources_are_no_part_of_a_cell(write_suite, make, tmp_path):
     done = plan(make("{cpus: 2, memory: 10MB}"), out=tmp_path / "plain", cpus=2)
     assert (done.done, done.stale, len(done.tasks)) == (12, 0, 0)
     with_them = plan(make("{cpus: 2, memory: 10MB}"), out=tmp_path / "r", cpus=2)
-    wanted = {task.pair.title: (task.demand.cpus, task.demand.memory) for task in with_them.tasks.of_pairs()}
+    wanted = {
+        cell.pair.title: (task.demand.cpus, task.demand.memory) for task in with_them.tasks for cell in task.cells
+    }
     assert sorted(wanted.values()) == [(1, 0), (2, 10**7), (2, 10**7)]
 
 
