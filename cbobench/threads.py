@@ -10,7 +10,11 @@ import sys
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import NoReturn
+from functools import lru_cache
+from typing import TYPE_CHECKING, NoReturn
+
+if TYPE_CHECKING:
+    from threadpoolctl import ThreadpoolController
 
 THREAD_VARIABLES = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
 
@@ -24,10 +28,16 @@ def pin_threads() -> None:
 @contextmanager
 def single_thread() -> Iterator[None]:
     """Use one BLAS thread inside the block, whatever the environment said when NumPy was imported."""
-    from threadpoolctl import threadpool_limits
-
-    with threadpool_limits(1):
+    with _find_libraries(len(sys.modules)).limit(limits=1):
         yield
+
+
+@lru_cache(maxsize=1)
+def _find_libraries(modules: int) -> ThreadpoolController:
+    """Find the libraries that run threads in this process, which takes a millisecond; again once more is imported."""
+    from threadpoolctl import ThreadpoolController
+
+    return ThreadpoolController()
 
 
 def has_lingering_threads() -> bool:
