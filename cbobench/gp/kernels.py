@@ -26,7 +26,7 @@ class Kernel(Protocol):
 
 
 AT_ONCE = 2**18  # pairs of points per batch, so that intermediate arrays stay small
-IN_CACHE = 2**14  # pairs up to which several matrices are computed at once, and not one by one
+IN_CACHE = 2**14  # pairs of points per batch, so that they stay in a core's cache
 
 
 def distances(left: Array, right: Array) -> Array:
@@ -36,10 +36,21 @@ def distances(left: Array, right: Array) -> Array:
 
 def of_distances(left: Array, right: Array, profile: Callable[[Array], Array]) -> Array:
     """Return a function of the Euclidean distances of rows, shape (a, b), a few rows at a time."""
-    found, step = np.empty((len(left), len(right))), max(1, AT_ONCE // max(1, len(right)))
+    found, step = np.empty((len(left), len(right))), max(1, IN_CACHE // max(1, len(right)))
     for i in range(0, len(left), step):
-        found[i : i + step] = profile(np.sqrt(((left[i : i + step, None, :] - right[None, :, :]) ** 2).sum(axis=2)))
+        found[i : i + step] = profile(np.sqrt(_squared_distances(left[i : i + step], right)))
     return found
+
+
+def _squared_distances(left: Array, right: Array) -> Array:
+    """Return squared Euclidean distances of rows, shape (a, b)."""
+    d = left.shape[1]
+    if d >= 8:  # so many numbers NumPy's sum adds in another order
+        return np.asarray(((left[:, None, :] - right[None, :, :]) ** 2).sum(axis=2))
+    total = np.zeros((len(left), len(right)))
+    for j in range(d):
+        total += (left[:, None, j] - right[None, :, j]) ** 2
+    return total
 
 
 def squared_lengths(delta: Array) -> Array:

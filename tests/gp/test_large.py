@@ -126,9 +126,16 @@ def test_features_serve_every_horizon():
 def test_rows_at_a_time_have_the_bits_of_all_at_once(monkeypatch):
     for name in ("se", "matern12", "matern32", "matern52"):
         whole = kernel(name, 0.2)(POINTS, POINTS[:77])
-        monkeypatch.setattr(kernels, "AT_ONCE", 500)
+        monkeypatch.setattr(kernels, "IN_CACHE", 500)
         np.testing.assert_array_equal(kernel(name, 0.2)(POINTS, POINTS[:77]), whole)
         monkeypatch.undo()
+
+
+@pytest.mark.parametrize("d", [0, 1, 2, 3, 7, 8, 9, 17])
+def test_distances_have_the_bits_of_a_sum_over_coordinates(d):
+    points = np.random.default_rng(d).standard_normal((40, d))
+    apart = ((points[:, None] - points) ** 2).sum(axis=2)
+    np.testing.assert_array_equal(kernels.distances(points, points), np.sqrt(apart))
 
 
 @pytest.mark.parametrize("seed", range(20))
