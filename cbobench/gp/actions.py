@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cbobench.errors import CellFailure, Misuse
-from cbobench.gp.kernels import Array, Kernel, distances, pivoted_cholesky
+from cbobench.gp.kernels import Array, Kernel, combine_features, distances, pivoted_cholesky
 
 LARGEST = 10_000  # largest n for matrices (n, n), 0.8 GB each
 MOST_FEATURES = 2**26  # largest size of Phi of a set without a matrix, 0.5 GB
@@ -220,7 +220,7 @@ class Scattered(Finite):
 
     def combine(self, weights: Array) -> Array:
         inner = np.matmul(weights[:, None, :], self.features)
-        return np.matmul(inner, self.features.T)[:, 0]
+        return combine_features(inner[:, 0], self.features.T)
 
     def rank_is_at_most(self, most: int) -> bool:
         return self.features.shape[1] <= most

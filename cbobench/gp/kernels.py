@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Literal, Protocol
 
@@ -238,6 +238,26 @@ def pivoted_cholesky(
         np.maximum(left, 0.0, out=left)
         r += 1
     return rows[:r]
+
+
+COLUMNS = 2**11  # actions per batch, so that their features stay in a core's cache for all weights
+
+
+def combine_features(weights: Array, rows: Array) -> Array:
+    """Return Σ_i a_i φ_i at all actions, (..., n), for weights a (..., r) and features by rank, Phi^T (r, n).
+
+    One product each, so that no bit depends on the other weights; the features are read once for all of them.
+    """
+    found = np.empty((*weights.shape[:-1], 1, rows.shape[1]))
+    for some in batches(rows.shape[1], COLUMNS):
+        np.matmul(weights[..., None, :], rows[:, some], out=found[..., some])
+    return found[..., 0, :]
+
+
+def batches(n: int, size: int) -> Iterator[slice]:
+    """Yield batches of n columns. The last takes what is left over: BLAS multiplies a few columns in another order."""
+    for i in range(0, max(1, n - size + 1), size):
+        yield slice(i, i + size if i + 2 * size <= n else n)
 
 
 def covariances(kernel: SquaredExponential | Matern, left: Array, right: Array) -> Array:

@@ -138,6 +138,16 @@ def test_distances_have_the_bits_of_a_sum_over_coordinates(d):
     np.testing.assert_array_equal(kernels.distances(points, points), np.sqrt(apart))
 
 
+@pytest.mark.parametrize("n", [1, 2, 99, 100, 101, 102, 203, 301])
+def test_a_few_actions_at_a_time_have_the_bits_of_all_at_once(monkeypatch, n):
+    monkeypatch.setattr(kernels, "COLUMNS", 100)
+    gen = np.random.default_rng(n)
+    weights, rows = gen.standard_normal((3, 2, 37)), gen.standard_normal((37, n))
+    found = kernels.combine_features(weights, rows)
+    np.testing.assert_array_equal(found, np.matmul(weights[:, :, None], rows)[:, :, 0])
+    np.testing.assert_array_equal(kernels.combine_features(weights[1:2, 0], rows), found[1:2, 0])
+
+
 @pytest.mark.parametrize("seed", range(20))
 def test_the_best_mixture_of_a_large_set_is_on_the_hull(monkeypatch, seed):
     gen = np.random.default_rng(seed)

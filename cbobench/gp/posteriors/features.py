@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 
 from cbobench.errors import CellFailure
 from cbobench.gp.box import Box
-from cbobench.gp.kernels import Array
+from cbobench.gp.kernels import Array, combine_features
 from cbobench.gp.posteriors.base import VARIANCE_FLOOR, Jet, Mask, SharedPosterior
 from cbobench.gp.posteriors.slots import interpolate_jet
 
@@ -131,7 +131,7 @@ class FeaturePosterior(SharedPosterior):
 
     def _spread(self, weights: Array) -> Array:
         """Return values at all actions, (S, n), from weights of the features (S, r)."""
-        return np.matmul(weights[:, None, :], self.by_rank)[:, 0]
+        return combine_features(weights, self.by_rank)
 
     def _mean_at(self, actions: NDArray[Any]) -> Array:
         """Return means (S, p) at one action per replicate."""
@@ -139,8 +139,8 @@ class FeaturePosterior(SharedPosterior):
 
     def paths(self, z: Array, first: int = 0) -> Array:
         """Return Phi L z. All functions share a covariance, so `first` makes no difference."""
-        lz = np.matmul(z[:, :, None, :], self.factor.transpose(0, 2, 1)[:, None])
-        return np.matmul(lz, self.by_rank)[:, :, 0]
+        lz = np.matmul(z[:, :, None, :], self.factor.transpose(0, 2, 1)[:, None])[:, :, 0]
+        return combine_features(lz, self.by_rank)
 
     def covariances(self, replicate: int, function: int, some: NDArray[np.intp]) -> Array:
         roots = np.matmul(self.features[some], self.factor[replicate])
