@@ -9,9 +9,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cbobench.errors import CellFailure, Misuse
-from cbobench.gp.kernels import Array, Kernel, combine_features, distances, pivoted_cholesky
+from cbobench.gp.kernels import Array, Kernel, Linear, batches, combine_features, distances, pivoted_cholesky
 
 LARGEST = 10_000  # largest n for matrices (n, n), 0.8 GB each
+SECTIONS = 64  # columns of a matrix that is not formed, computed at a time
+KEPT = 1_000  # largest n of a matrix that is formed before something asks for it
 MOST_FEATURES = 2**26  # largest size of Phi of a set without a matrix, 0.5 GB
 LARGEST_RANK = 1024  # largest number of its columns, which cost O(n r²)
 
@@ -52,7 +54,7 @@ class Finite:
         names: tuple[str, ...] | None = None,
         points: Array | None = None,
     ) -> Finite:
-        """Return actions under a kernel of coordinates; beyond `LARGEST` actions, without forming their covariance.
+        """Return actions under a kernel of coordinates; of more than `KEPT`, without forming their covariance.
 
         Args:
             where: the kernel's inputs, (n, d).
@@ -60,6 +62,8 @@ class Finite:
         """
         points = where if points is None else points
         if len(where) > LARGEST:
+            return Large(where, kernel, points, kernel_name, names)
+        if len(where) > KEPT and not isinstance(kernel, Linear):  # whose rows have other bits than its matrix
             return Scattered(where, kernel, points, kernel_name, names)
         return Finite(kernel(where, where), points, kernel_name, names)
 
@@ -180,15 +184,12 @@ class Finite:
 
 
 class Scattered(Finite):
-    """A large set: features come from coordinates, and no matrix (n, n) is formed.
+    """A set whose covariances are computed from coordinates; a matrix (n, n) is formed only if something asks for it.
 
     Args:
         where: the kernel's inputs, (n, d).
         kernel: the kernel of these.
         points, kernel_name, names: as of `Finite`.
-
-    Raises:
-        Misuse: the kernel has too many features on these points (`features`, `rank_is_at_most`).
     """
 
     def __init__(
@@ -198,10 +199,9 @@ class Scattered(Finite):
         self.kernel = kernel
         self.where = where
 
-    @property
-    def covariance(self) -> Array:
-        size = f"{8e-9 * self.n**2:.0f} GB for {self.n:,} actions"
-        raise CellFailure(f"something asked for all pairs of actions, {size}; allowed: {LARGEST:,} actions")
+    @cached_property
+    def covariance(self) -> Array:  # type: ignore[override]
+        return self.kernel(self.where, self.where)
 
     @property
     def n(self) -> int:
@@ -217,6 +217,29 @@ class Scattered(Finite):
 
     def between(self, left: NDArray[np.intp], right: NDArray[np.intp]) -> Array:
         return self.kernel(self.where[left], self.where[right])
+
+    def combine(self, weights: Array) -> Array:
+        found = np.empty((len(weights), 1, self.n))
+        for some in batches(self.n, SECTIONS):
+            np.matmul(weights[:, None], self.kernel(self.where, self.where[some]), out=found[..., some])
+        return found[:, 0]
+
+    def _find(self, most: int | None) -> Array | None:
+        rows = pivoted_cholesky(self.prior, lambda i: self.rows(np.array([i]))[0], most)
+        return None if rows is None else np.ascontiguousarray(rows.T)
+
+
+class Large(Scattered):
+    """A set of more than `LARGEST` actions: all is done with its features, and no matrix (n, n) is formed.
+
+    Raises:
+        Misuse: the kernel has too many features on these points (`features`, `rank_is_at_most`).
+    """
+
+    @property
+    def covariance(self) -> Array:  # type: ignore[override]
+        size = f"{8e-9 * self.n**2:.0f} GB for {self.n:,} actions"
+        raise CellFailure(f"something asked for all pairs of actions, {size}; allowed: {LARGEST:,} actions")
 
     def combine(self, weights: Array) -> Array:
         inner = np.matmul(weights[:, None, :], self.features)

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from cbobench.errors import CellFailure, Misuse
 from cbobench.gp import kernels
-from cbobench.gp.actions import Finite, Scattered
+from cbobench.gp.actions import Finite, Large
 from cbobench.gp.box import Box, sobol
 from cbobench.gp.kernels import Array, Matern, SquaredExponential, StationaryName
 from cbobench.params import param
@@ -28,6 +28,7 @@ from cbobench.problems.optimum import Optimum, search
 from cbobench.rng import generator
 
 MAX_REDRAWS = 1000
+AHEAD = 2**22  # values of draws of which some may not be needed
 
 
 @dataclass(kw_only=True)
@@ -73,7 +74,7 @@ class RandomRKHS(FeedbackModel):
         return Finite.at(points, kernels.kernel(name, lengthscale), name)
 
     def prepare(self, data: DataFolder) -> None:
-        if isinstance(self.actions, Scattered):
+        if isinstance(self.actions, Large):
             assert self.actions.features is not None  # raises where there are too many
 
     @property
@@ -84,8 +85,7 @@ class RandomRKHS(FeedbackModel):
         if self.instance != "fresh":
             number = 0 if self.instance == "fixed" else int(self.instance)
             generators = [generator(self.name, "fixed", number) for _ in generators]
-        drawn = [self._draw_one(gen) for gen in generators]
-        f, g, norm, redraws = (np.stack(part) for part in zip(*drawn, strict=True))
+        f, g, norm, redraws = (np.stack(part) for part in zip(*self._draw_all(generators), strict=True))
         values = np.concatenate([f[:, None], g], axis=1)
         spread = values.max(axis=2) - values.min(axis=2)
         noise = np.sqrt(self.noise_share * spread) if self.noise is None else np.full_like(spread, self.noise)
@@ -96,28 +96,48 @@ class RandomRKHS(FeedbackModel):
         g = instances.g
         return lambda points: g
 
-    def _draw_one(self, gen: np.random.Generator) -> tuple[Array, Array, Array, int]:
-        for redraws in range(MAX_REDRAWS):
-            weights = self._weights(gen)
-            values = self.actions.combine(weights)
-            norms = np.sqrt((values * weights).sum(axis=1))  # sqrt(a^T K a)
-            if self.scaled == "min-max":
-                low, high = values.min(axis=1, keepdims=True), values.max(axis=1, keepdims=True)
-                values = (values - low) / (high - low)
-                norms = np.array([self.actions.norm(one) for one in values])
-            elif self.scaled:
-                unit = np.abs(values).max(axis=1)
-                values, norms = values / unit[:, None], norms / unit
-            f = values[0]
-            if self.constraint == "threshold":
-                bound = {"norm": norms[0], "sup": np.abs(f).max(), "max": f.max()}[self.h_of]
-                g = self.h * bound - f[None, :]
-                norms = np.array([norms[0], self.actions.norm(g[0])])
-            else:
-                g = values[1:]
-            if (self.settle(g) <= 0).all(axis=0).any():
-                return f, g, norms, redraws
-        raise CellFailure(f"no feasible instance in {MAX_REDRAWS} draws; lower h or draw fewer constraints")
+    def _draw_all(self, generators: Sequence[np.random.Generator]) -> list[tuple[Array, Array, Array, int]]:
+        """f (n,), g (m, n), norms (1 + m,) and redraws for each generator.
+
+        One draw each, then one more, two, four, ... for those without a feasible action: all values of a large set are
+        computed together.
+        """
+        found: dict[int, tuple[Array, Array, Array, int]] = {}
+        tried = 0
+        while tried < MAX_REDRAWS and len(found) < len(generators):
+            left = [s for s in range(len(generators)) if s not in found]
+            fitting = AHEAD // (len(left) * (1 + self.constraints) * self.actions.n)
+            count = min(max(1, min(tried, fitting)), MAX_REDRAWS - tried)
+            weights = np.stack([self._weights(generators[s]) for s in left for _ in range(count)])
+            values = self.actions.combine(weights.reshape(-1, self.actions.n)).reshape(weights.shape)
+            for i, (a, h) in enumerate(zip(weights, values, strict=True)):
+                s, redraws = left[i // count], tried + i % count
+                drawn = None if s in found else self._feasible(a, h)
+                if drawn is not None:
+                    found[s] = *drawn, redraws
+            tried += count
+        if len(found) < len(generators):
+            raise CellFailure(f"no feasible instance in {MAX_REDRAWS} draws; lower h or draw fewer constraints")
+        return [found[s] for s in range(len(generators))]
+
+    def _feasible(self, weights: Array, values: Array) -> tuple[Array, Array, Array] | None:
+        """f, g and norms of a draw from its weights and values, both (functions, n); None if no action is feasible."""
+        norms = np.sqrt((values * weights).sum(axis=1))  # sqrt(a^T K a)
+        if self.scaled == "min-max":
+            low, high = values.min(axis=1, keepdims=True), values.max(axis=1, keepdims=True)
+            values = (values - low) / (high - low)
+            norms = np.array([self.actions.norm(one) for one in values])
+        elif self.scaled:
+            unit = np.abs(values).max(axis=1)
+            values, norms = values / unit[:, None], norms / unit
+        f = values[0]
+        if self.constraint == "threshold":
+            bound = {"norm": norms[0], "sup": np.abs(f).max(), "max": f.max()}[self.h_of]
+            g = self.h * bound - f[None, :]
+            norms = np.array([norms[0], self.actions.norm(g[0])])
+        else:
+            g = values[1:]
+        return (f, g, norms) if (self.settle(g) <= 0).all(axis=0).any() else None
 
     def _weights(self, gen: np.random.Generator) -> Array:
         """The a_i of every function at the points of the grid, (functions, n); a point drawn twice has two."""

@@ -10,10 +10,11 @@ import pytest
 import cbobench
 from cbobench.errors import CellFailure, Misuse
 from cbobench.gp import actions, kernels
-from cbobench.gp.actions import LARGEST, Finite, Scattered
+from cbobench.gp.actions import LARGEST, Finite, Large, Scattered
 from cbobench.gp.kernels import kernel
 from cbobench.gp.posteriors import choice
-from cbobench.problems import instances
+from cbobench.problems import instances, rkhs
+from cbobench.threads import single_thread
 from tests.helpers import make, play, problem
 
 POINTS = np.random.default_rng(3).random((300, 2))
@@ -22,7 +23,7 @@ POINTS = np.random.default_rng(3).random((300, 2))
 def both(name="se", lengthscale=0.3):
     """The same set with and without its matrix."""
     k = kernel(name, lengthscale)
-    return Finite(k(POINTS, POINTS), POINTS, name), Scattered(POINTS, k, POINTS, name, None)
+    return Finite(k(POINTS, POINTS), POINTS, name), Large(POINTS, k, POINTS, name, None)
 
 
 @pytest.mark.parametrize("name", ["se", "linear"])
@@ -48,7 +49,7 @@ def test_methods_play_the_same_without_the_matrix(monkeypatch, method):
     with_matrix, _ = play(problem("rkhs", **settings), make(method), seeds=2, horizon=60)
     monkeypatch.setattr(actions, "LARGEST", 199)
     task = problem("rkhs", **settings)
-    assert isinstance(task.actions, Scattered)
+    assert isinstance(task.actions, Large)
     without, _ = play(task, make(method), seeds=2, horizon=60)
     np.testing.assert_allclose(without.metrics.final["regret"], with_matrix.metrics.final["regret"], rtol=1e-6)
 
@@ -64,6 +65,39 @@ def test_no_matrix_of_all_pairs_is_formed():
     assert peak < 8 * n**2 / 5, "Phi alone is n x 1024 numbers at most, of which 20 columns are touched"
     with pytest.raises(CellFailure, match="all pairs of actions"):
         _ = played.problem.actions.covariance
+
+
+@pytest.mark.parametrize("n", [1001, 1090, 1091])
+def test_products_with_a_matrix_that_is_not_formed_have_its_bits(n):
+    points, k = np.random.default_rng(n).random((n, 2)), kernel("matern52", 0.3)
+    some = Finite.at(points, k)
+    assert isinstance(some, Scattered)
+    matrix, weights = k(points, points), np.random.default_rng(0).uniform(-1, 1, (3, n))
+    with single_thread():  # as in a sweep
+        np.testing.assert_array_equal(some.combine(weights), np.matmul(weights[:, None], matrix)[:, 0])
+    np.testing.assert_array_equal(some.rows(np.array([5, n - 1])), matrix[[5, n - 1]])
+    assert "covariance" not in vars(some)
+    np.testing.assert_array_equal(some.covariance, matrix)
+
+
+def test_medium_sets_are_played_without_their_matrix():
+    played, _ = play(problem("rkhs", n=1500, d=2), make("ckb-ucb"), seeds=2, horizon=5)
+    assert "covariance" not in vars(played.problem.actions)
+
+
+@pytest.mark.parametrize("ahead", [2**22, 0])
+def test_draws_ahead_are_those_one_at_a_time(monkeypatch, ahead):
+    monkeypatch.setattr(rkhs, "AHEAD", ahead)
+    task = problem("rkhs", n=100, m=6)
+    found = task.draw([np.random.default_rng(s) for s in range(5)])
+    assert found.redraws.max() > 4
+    for s in range(5):
+        gen = np.random.default_rng(s)
+        for redraws in range(found.redraws[s] + 1):
+            f, *g = gen.uniform(-1, 1, (7, 100)) @ task.actions.covariance
+            assert (np.array(g) <= 0).all(axis=0).any() == (redraws == found.redraws[s])
+        np.testing.assert_allclose(found.f[s], f, atol=1e-10)
+        np.testing.assert_allclose(found.g[s], g, atol=1e-10)
 
 
 def suite(tmp_path, problem, *algorithms):
@@ -143,9 +177,10 @@ def test_a_few_actions_at_a_time_have_the_bits_of_all_at_once(monkeypatch, n):
     monkeypatch.setattr(kernels, "COLUMNS", 100)
     gen = np.random.default_rng(n)
     weights, rows = gen.standard_normal((3, 2, 37)), gen.standard_normal((37, n))
-    found = kernels.combine_features(weights, rows)
-    np.testing.assert_array_equal(found, np.matmul(weights[:, :, None], rows)[:, :, 0])
-    np.testing.assert_array_equal(kernels.combine_features(weights[1:2, 0], rows), found[1:2, 0])
+    with single_thread():
+        found = kernels.combine_features(weights, rows)
+        np.testing.assert_array_equal(found, np.matmul(weights[:, :, None], rows)[:, :, 0])
+        np.testing.assert_array_equal(kernels.combine_features(weights[1:2, 0], rows), found[1:2, 0])
 
 
 @pytest.mark.parametrize("seed", range(20))

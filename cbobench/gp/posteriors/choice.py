@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from typing import Literal
 
-from cbobench.gp.actions import LARGEST_RANK, Finite, Scattered
+from cbobench.gp.actions import LARGEST_RANK, Finite, Large
 from cbobench.gp.box import Box
 from cbobench.gp.posteriors.base import SharedPosterior
 from cbobench.gp.posteriors.factor import SMALL
@@ -25,7 +25,7 @@ def in_features(actions: Finite | Box, horizon: int) -> bool:
     """
     if isinstance(actions, Box):
         return False
-    if isinstance(actions, Scattered):  # one Phi for all replicates, whatever T is
+    if isinstance(actions, Large):  # one Phi for all replicates, whatever T is
         return True
     n, T = actions.n, horizon
     return T * (T + n) > LARGEST_MEMORY or actions.rank_is_at_most(largest_rank(n, T))
@@ -95,6 +95,6 @@ def replicate_memory(
 
 def shared_memory(actions: Finite | Box) -> int:
     """Return the bytes that all replicates share: a matrix (n, n), or the features of a set that has none."""
-    if isinstance(actions, Scattered):
+    if isinstance(actions, Large):
         return 2 * actions.features.nbytes
     return 8 * actions.n**2 if isinstance(actions, Finite) else 0
