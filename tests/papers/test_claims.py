@@ -48,9 +48,9 @@ def rewrite(run, algorithm, values, status="ok"):
             seeds = table["seed"].to_numpy()
             rounds = table["t"].to_numpy() if kind == "rounds" else np.full(len(seeds), T[-1])
             for name, f in values.items():
-                column = table.schema.get_field_index(name)
                 made = np.array([f(int(s), int(t)) for s, t in zip(seeds, rounds, strict=True)], dtype=np.float64)
-                table = table.set_column(column, table.schema.field(name), [made])
+                held = [name] if name in table.column_names else []  # else readers would compute it
+                table = table.drop_columns(held).append_column(name, [made])
             if kind == "cells":
                 column = table.schema.get_field_index("status")
                 words = [[status if s < SEEDS // 2 or status == "ok" else "ok" for s in seeds]]
