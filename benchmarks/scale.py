@@ -3,9 +3,9 @@
     python benchmarks/scale.py [--cells 1000000] [--cpus 1 100 10000] [--seconds 10] [--lost 2000] [--crashes 1e-4]
 
 `plan`, `Scheduler` and `RayClient` are those of a sweep; only Ray is a stub that plays nothing, in virtual time. The
-driver's own work counts in it as it is measured here, and so do the calls of Ray, at what they were measured to cost:
-0.45 ms for a task's way there and back, 0.4 µs per task in flight for a look at all of them. Each size runs in a
-process of its own, whose largest memory is told. Columns:
+driver's own work counts in it as it is measured here, and so does what Ray's process was measured to take for a task's
+way there and back, 0.6 ms (`make cluster-bench`). Each size runs in a process of its own, whose largest memory is told.
+Columns:
 
 - `tasks`, `again`: tasks of the plan, and how many more were played because a machine was lost or a worker crashed;
 - `plan`: seconds of this CPU; `driver`: the same for handing out, and `MB` the most memory of both;
@@ -23,7 +23,8 @@ import sys
 import tempfile
 import time
 from collections import deque
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Iterator, Mapping
+from concurrent.futures import Future
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -33,12 +34,13 @@ import numpy as np
 from cbobench.play.task import Receipt, Task
 from cbobench.problems.base import Problem
 from cbobench.results.folder import RunFolder
+from cbobench.suite.settings import Demand
 from cbobench.sweep.blocks import Pace
-from cbobench.sweep.ray_executor import RayClient, SweepMetrics, in_flight
+from cbobench.sweep.ray_executor import RayClient, RayExecutor, SweepMetrics
 from cbobench.sweep.run import plan
 from cbobench.sweep.scheduler import Scheduler
 
-TASK, LOOK = 0.45e-3, 0.4e-6  # seconds of the driver per task, and per task in flight when it looks at them
+TASK = 0.6e-3  # seconds of the driver per task
 MACHINE = 50  # CPUs
 GONE = 60.0  # seconds until a lost machine is replaced
 CHUNKS = 50  # tasks per CPU at least: the last ones leave CPUs idle
@@ -69,6 +71,14 @@ class NoMeter:
     inc = set
 
 
+class VirtualFuture(Future[Any]):
+    """What becomes of a task, and Ray's reference to it."""
+
+    def future(self) -> VirtualFuture:
+        """As Ray's references."""
+        return self
+
+
 class VirtualRay:
     """What `RayClient` needs of Ray, in virtual time.
 
@@ -90,8 +100,7 @@ class VirtualRay:
         self.next_loss = self.draws.exponential(lost, size=-(-cpus // MACHINE)) if lost else np.full(cpus, np.inf)
         self.lost = lost
         self.ends: list[tuple[float, int]] = []
-        self.ended: deque[int] = deque()
-        self.fates: dict[int, tuple[Task, str]] = {}
+        self.fates: dict[int, tuple[VirtualFuture, Task, str]] = {}
         self.now = self.useful = self.gone = self.last = 0.0
         self.submitted = 0
         self.mark = time.process_time()
@@ -107,7 +116,7 @@ class VirtualRay:
         self._driver(TASK)
         return {"CPU": float(self.cpus)}
 
-    def remote(self, problem: Any, folders: Any, place: Any, task: Task, folder: Any) -> int:
+    def remote(self, problem: Any, task: Task) -> VirtualFuture:
         """Give a task to the CPU that is free first."""
         self._driver(TASK)
         self.submitted += 1
@@ -127,56 +136,49 @@ class VirtualRay:
         self.last = max(self.last, end)
         heapq.heappush(self.free, (end + (GONE if fate == "lost" else 0.0), cpu))
         heapq.heappush(self.ends, (end, self.submitted))
-        self.fates[self.submitted] = task, fate
-        return self.submitted
+        future = VirtualFuture()
+        self.fates[self.submitted] = future, task, fate
+        return future
 
-    def wait(
-        self, references: Sequence[int], num_returns: int, timeout: float, fetch_local: bool
-    ) -> tuple[list[int], list[int]]:
+    def end_some(self, seconds: float) -> Iterator[VirtualFuture]:
         """Those that have ended; if none has, time passes until one does."""
-        self._driver(LOOK * len(references))
-        if timeout and not self.ended and self.ends:
-            self.now = max(self.now, min(self.ends[0][0], self.now + timeout))
+        self._driver()
+        if self.ends:
+            self.now = max(self.now, min(self.ends[0][0], self.now + seconds))
         while self.ends and self.ends[0][0] <= self.now:
-            self.ended.append(heapq.heappop(self.ends)[1])
-        found = [self.ended[i] for i in range(min(num_returns, len(self.ended)))]
-        return found, []
-
-    def get(self, reference: int) -> Receipt:
-        """What became of a task."""
-        self.ended.popleft()
-        task, fate = self.fates.pop(reference)
-        if fate == "done":
-            return Receipt(task.name, len(task.cells), 0, task.rounds, ())
-        raise NodeDiedError if fate == "lost" else WorkerCrashedError
+            future, task, fate = self.fates.pop(heapq.heappop(self.ends)[1])
+            if fate == "done":
+                future.set_result(Receipt(task.name, len(task.cells), 0, task.rounds, ()))
+            else:
+                future.set_exception(NodeDiedError() if fate == "lost" else WorkerCrashedError())
+            yield future
 
 
-class VirtualExecutor(RayClient):
-    """The executor on such a Ray, without the process between."""
+class VirtualExecutor(RayExecutor):
+    """The executor on such a Ray; it stands for the process of Ray, and for the link to it."""
 
     def __init__(self, ray: VirtualRay, folder: RunFolder, problems: Mapping[str, Problem]) -> None:
-        self.ray, self.remote, self.problems, self.folder = ray, ray, dict.fromkeys(problems), folder
-        self.flight: dict[Any, Task] = {}
-        self.folders, self.place = (), None
-        self.metrics = SweepMetrics(SimpleNamespace(Counter=NoMeter, Gauge=NoMeter), "run")
+        self.folder, self.cpus, self.address, self.slots = folder, None, "virtual", ray.cpus
+        self.flight, self.child = {}, SimpleNamespace(link=self)
+        self.client = RayClient.__new__(RayClient)
+        self.client.ray = self.client.remote = ray
+        self.client.problems, self.client.flight, self.client.when_ended = problems, {}, lambda future: None
+        self.client.metrics = SweepMetrics(SimpleNamespace(Counter=NoMeter, Gauge=NoMeter), "run")
+        self.ended: deque[VirtualFuture] = deque()
 
-    @property
-    def slots(self) -> int:
-        """CPUs of the cluster."""
-        return self.cpus()
+    def send(self, message: tuple[str, str, Demand, bytes]) -> None:
+        """What the driver says; the task need not be unpickled where it is known."""
+        self.client.submit(*message[:3], self.flight[message[0]])
 
-    @property
-    def pending(self) -> Collection[Task]:
-        """What is in flight."""
-        return self.flight.values()
+    def poll(self, seconds: float) -> bool:
+        """Whether a task has ended."""
+        if not self.ended:
+            self.ended.extend(self.client.ray.end_some(seconds))
+        return bool(self.ended)
 
-    def room(self) -> int:
-        """As on a cluster with an address."""
-        return in_flight(self.ray.cpus, None, "virtual") - len(self.flight)
-
-    def accepts(self, task: Task) -> bool:
-        """Every CPU takes every task."""
-        return True
+    def recv(self) -> tuple[str, Any]:
+        """A task's name and answer."""
+        return self.client.collect(self.ended.popleft())
 
 
 def measure(cells: int, cpus: int, seconds: float, lost: float, crashes: float) -> str:

@@ -4,6 +4,9 @@ Ray runs in a process of its own (`serve_ray`). It ends the program that joined 
 program's signal handlers, and prints what it likes; there it has no terminal, no signal reaches it, and the driver
 (`RayExecutor`) sees a socket that closes.
 
+A task passes through that process pickled, and what all tasks share is sent once. Nothing is polled: Ray's futures put
+themselves into the queue that the driver's messages come in, so that a process that waits costs no CPU time.
+
 The number of tasks in flight is bounded, and the driver holds receipts, never data. Ray's own retries are off, because
 a lost node and a crashed worker can only be told apart without them (the scheduler decides what follows).
 """
@@ -17,7 +20,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Collection, Iterator, Mapping
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
 from math import inf
 from pathlib import Path, PurePosixPath
@@ -48,7 +51,6 @@ from cbobench.words import count_noun
 IN_FLIGHT = 256  # at least, on a cluster: Ray's autoscaler sees demand in tasks that wait
 IN_FLIGHT_PER_CPU = 2
 MAX_IN_FLIGHT = 10_000
-POLL_SECONDS = 0.02  # seconds for which the process of Ray listens to Ray alone
 CHECK_SECONDS = 2.0  # seconds between two looks at how large a cluster is, and whether its head is alive
 SHUTDOWN_SECONDS = 20.0  # seconds in which Ray shuts down
 NODE_CHECK_SECONDS = 2.0  # between two calls of every node
@@ -110,7 +112,7 @@ class RayExecutor:
 
     def submit(self, task: Task) -> None:
         self.flight[task.name] = task
-        self._send(task)
+        self._send((task.name, task.pair.problem.title, task.demand, pickle.dumps(task)))
 
     def collect(self, seconds: float) -> Iterator[tuple[Task, Answer]]:
         while self.child.link.poll(seconds):
@@ -119,7 +121,7 @@ class RayExecutor:
                 name, answer = message
                 task = self.flight.pop(name, None)
                 if task is not None:
-                    yield task, answer
+                    yield task, explain_crash(self.folder, task, answer) if isinstance(answer, str) else answer
             else:
                 self._handle(message)
             seconds = 0.0
@@ -182,7 +184,7 @@ def serve_ray(link: Any) -> None:
 
     problems, folder, cpus, address, code = inbox.get()
     try:
-        client = RayClient(problems, folder, cpus, address, code, send)
+        client = RayClient(problems, folder, cpus, address, code, send, inbox.put)
         ignore_signals()  # once more: Ray takes SIGTERM for itself
         send(client.cpus())
         nodes = None if address is None else NodeWatch(client.places(), send)
@@ -199,26 +201,22 @@ def serve_ray(link: Any) -> None:
 
 def _pass_on(client: RayClient, send: Callable[[Any], None], inbox: Any, nodes: NodeWatch | None) -> None:
     looked, known = time.monotonic(), client.cpus()
-    tasks: dict[str, Task] = {}
     while True:
         with suppress(Empty):
-            message = inbox.get(timeout=None if not client.flight else 0.0001)
-            while True:
-                if message is None:
-                    client.close()
-                    return
-                if isinstance(message, Task):
-                    tasks[message.name] = message
-                    client.submit(message)
-                elif message in tasks:
-                    client.cancel(tasks.pop(message))
-                message = inbox.get_nowait()
-        for task, answer in client.collect(POLL_SECONDS):
-            tasks.pop(task.name, None)
-            send((task.name, answer))
+            message = inbox.get(timeout=CHECK_SECONDS)
+            if message is None:
+                client.close()
+                return
+            if isinstance(message, tuple):
+                client.submit(*message)
+            elif isinstance(message, str):
+                client.cancel(message)
+            elif message in client.flight:
+                send(client.collect(message))
         if time.monotonic() - looked > CHECK_SECONDS:
             if dead := client.dead():
                 raise ExecutorDied(f"Ray has ended (its {' and '.join(dead)} died)")
+            client.metrics.count_in_flight(len(client.flight))
             looked, now = time.monotonic(), client.cpus()
             if now != known:
                 send(now)
@@ -231,6 +229,12 @@ class RayClient:
     """Submits tasks to Ray and collects them, in the process of Ray.
 
     Arguments and errors are those of `RayExecutor`, but the problems are pickled (see `play_on_ray`).
+
+    Args:
+        when_ended: called, in any thread, with the future of each task that has ended, for `collect`.
+
+    Attributes:
+        flight: names of tasks by their futures.
     """
 
     here = False  # whether Ray runs on this machine alone
@@ -243,16 +247,21 @@ class RayClient:
         address: str | None,
         code: Code | None,
         note: Callable[[str], None],
+        when_ended: Callable[[Future[Any]], None],
     ) -> None:
-        self.folder, self.here = folder, address is None
-        self.flight: dict[Any, Task] = {}
+        self.folder, self.here, self.when_ended = folder, address is None, when_ended
+        self.flight: dict[Future[Any], str] = {}
         self.ray = start_ray(cpus, address, code)
         if code is not None:
             check_nodes(self.ray, folder, code, note)
-        self.place = str(Path.cwd()) if self.here else None
-        self.folders = () if code is None else code.folders
+        place = str(Path.cwd()) if self.here else None
+        folders = () if code is None else code.folders
+
+        def play(problem: bytes, task: bytes) -> Receipt | WorkerCrashed | TooLong:
+            return play_on_ray(problem, task, folders, place, folder)
+
         self.problems = {title: self.ray.put(problem) for title, problem in problems.items()}
-        self.remote = self.ray.remote(play_on_ray).options(max_retries=0, num_cpus=1)
+        self.remote = self.ray.remote(play).options(max_retries=0, num_cpus=1)
         from ray.util import metrics
 
         self.metrics = SweepMetrics(metrics, folder.uri)
@@ -274,11 +283,12 @@ class RayClient:
         """CPUs that there are now, at least 1."""
         return max(1, int(self.ray.cluster_resources().get("CPU", 1)))
 
-    def submit(self, task: Task) -> None:
-        remote = self.remote if task.demand == ONE else self._remote_for(task.demand)
-        problem = self.problems[task.pair.problem.title]
-        self.flight[remote.remote(problem, self.folders, self.place, task, self.folder)] = task
-        self.metrics.count_in_flight(len(self.flight))
+    def submit(self, name: str, problem: str, demand: Demand, task: Any) -> None:
+        """Begin a task of that name, which plays the problem of that title; it goes to the worker as it is given."""
+        remote = self.remote if demand == ONE else self._remote_for(demand)
+        future = remote.remote(self.problems[problem], task).future()
+        self.flight[future] = name
+        future.add_done_callback(self.when_ended)
 
     def _remote_for(self, demand: Demand) -> Any:
         """Runs tasks that need several CPUs, or much memory.
@@ -294,52 +304,45 @@ class RayClient:
         memory = None if self.here else demand.memory or None
         return self.remote.options(max_retries=0, num_cpus=demand.cpus, memory=memory)
 
-    def collect(self, seconds: float) -> Iterator[tuple[Task, Answer]]:
-        errors = self.ray.exceptions
-        if not self.flight:
-            return
-        flight = list(self.flight)
-        ready, _ = self.ray.wait(flight, num_returns=1, timeout=seconds, fetch_local=False)
-        if ready:  # a look at thousands takes milliseconds: all that have ended are taken at once
-            ready, _ = self.ray.wait(flight, num_returns=len(flight), timeout=0, fetch_local=False)
-        for reference in ready:
-            task = self.flight.pop(reference)
-            self.metrics.count_in_flight(len(self.flight))
-            try:
-                answer: Answer = self.ray.get(reference)
-                if isinstance(answer, Receipt):
-                    self.metrics.count_receipt(answer)
-                yield task, answer
-            except (errors.NodeDiedError, errors.ObjectLostError):
-                yield task, NodeLost(elsewhere=not self.here)
-            except (errors.OutOfMemoryError, errors.WorkerCrashedError) as error:
-                memory = isinstance(error, errors.OutOfMemoryError)
-                yield task, explain_crash(self.folder, task, "ran out of memory" if memory else "crashed its worker")
-            except errors.RayTaskError as error:
-                cause = getattr(error, "cause", None) or error
-                if isinstance(cause, CbobenchError):
-                    raise cause from error
-                lines = str(cause).strip().splitlines()  # after a traceback
-                text = f"{type(cause).__name__}: {lines[-1] if lines else describe_error(cause)[0]}"
-                raise CbobenchError(f"task {task.name} could not be carried out: {text}") from error
+    def collect(self, future: Future[Any]) -> tuple[str, Answer | str]:
+        """Return the name of a task that has ended, and its answer, or in words how it lost its worker."""
+        errors, name = self.ray.exceptions, self.flight.pop(future)
+        try:
+            answer: Answer = future.result()
+        except (errors.NodeDiedError, errors.ObjectLostError):
+            return name, NodeLost(elsewhere=not self.here)
+        except errors.OutOfMemoryError:
+            return name, "ran out of memory"
+        except errors.WorkerCrashedError:
+            return name, "crashed its worker"
+        except errors.RayTaskError as error:
+            cause = getattr(error, "cause", None) or error
+            if isinstance(cause, CbobenchError):
+                raise cause from error
+            lines = str(cause).strip().splitlines()  # after a traceback
+            text = f"{type(cause).__name__}: {lines[-1] if lines else describe_error(cause)[0]}"
+            raise CbobenchError(f"task {name} could not be carried out: {text}") from error
+        if isinstance(answer, Receipt):
+            self.metrics.count_receipt(answer)
+        return name, answer
 
-    def cancel(self, task: Task) -> None:
-        for reference in [reference for reference, its in self.flight.items() if its is task]:
-            del self.flight[reference]
-            self.ray.cancel(reference, force=True)
+    def cancel(self, name: str) -> None:
+        for future in [future for future, its in self.flight.items() if its == name]:
+            del self.flight[future]
+            self.ray.cancel(future.object_ref, force=True)  # type: ignore[attr-defined]
 
     def close(self) -> None:
         """Leave Ray, which ends the workers of a driver that leaves; cancelling a task as it ends would abort us."""
         self.ray.shutdown()
-        self.folder.remove_temporary([task.name for task in self.flight.values()])
+        self.folder.remove_temporary([*self.flight.values()])
 
 
 def play_on_ray(
-    problem: bytes, folders: Collection[str], place: str | None, task: Task, folder: RunFolder
+    problem: bytes, task: bytes, folders: Collection[str], place: str | None, folder: RunFolder
 ) -> Receipt | WorkerCrashed | TooLong:
     """Play a task on a worker of Ray. The problem comes pickled, because its class may lie in one of the folders."""
     prepare_worker(folders, place)
-    return play_task_on_worker(pickle.loads(problem), task, folder)  # noqa: S301 - from our own driver
+    return play_task_on_worker(pickle.loads(problem), pickle.loads(task), folder)  # noqa: S301 - from our own driver
 
 
 class NodeWatch:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import signal
 import sys
+from concurrent.futures import Future
 from types import SimpleNamespace
 from unittest.mock import Mock
 
@@ -215,26 +216,29 @@ def test_ray_tells_lost_nodes_from_crashes_and_refusals(small_suite, tmp_path):
         Errors.OutOfMemoryError(), Errors.RayTaskError("traceback\nKeyError: 'x'"), refused,
     ]  # fmt: skip
 
-    def get(reference):
-        if isinstance(answers[reference], Exception):
-            raise answers[reference]
-        return answers[reference]
+    def begin(problem, packed):
+        assert (problem, packed) == ("put", b"task")
+        future = Future()
+        answer = answers.pop(0)
+        future.set_exception(answer) if isinstance(answer, Exception) else future.set_result(answer)
+        return Mock(future=lambda: future)
 
-    client = RayClient.__new__(RayClient)
-    client.folder, client.metrics = todo.folder, Mock()
-    client.ray = Mock(exceptions=Errors, get=get, wait=lambda references, **options: (references[:1], references[1:]))
-    client.flight = dict.fromkeys(range(len(answers)), task)
-    told = [next(iter(client.collect(0.1)))[1] for _ in answers[:5]]
-    assert told == [
-        receipt,
-        NodeLost(),
-        NodeLost(),
-        WorkerCrashed("crashed its worker"),
-        WorkerCrashed("ran out of memory"),
+    client, ended = RayClient.__new__(RayClient), []
+    client.ray, client.remote, client.metrics = Mock(exceptions=Errors), Mock(remote=begin), Mock()
+    client.here, client.problems, client.flight, client.when_ended = False, {"p": "put"}, {}, ended.append
+    for i in range(len(answers)):
+        client.submit(f"task {i}", "p", task.demand, b"task")
+    assert [client.collect(future) for future in ended[:5]] == [
+        ("task 0", receipt),
+        ("task 1", NodeLost()),
+        ("task 2", NodeLost()),
+        ("task 3", "crashed its worker"),
+        ("task 4", "ran out of memory"),
     ]
-    for words in (r"could not be carried out: e: KeyError: 'x'", "^other code$"):
+    for future, words in zip(ended[5:], (r"could not be carried out: e: KeyError: 'x'", "^other code$"), strict=True):
         with pytest.raises(CbobenchError, match=words):
-            list(client.collect(0.1))
+            client.collect(future)
+    assert not client.flight
 
 
 def test_the_longest_of_the_last_tasks_goes_first(small_suite, tmp_path):
