@@ -21,6 +21,10 @@ from cbobench.threads import pin_threads
 
 OBJECT_STORE = 256 * 2**20  # problems are small; results do not pass through it
 
+# Milliseconds for which the driver hands a worker one task after the other. Then it asks for a worker anew, which takes
+# some hundredths of a second, and other drivers have their turn. Ray's own 500 are less than most tasks take.
+LEASE = 10_000
+
 
 def import_ray(address: str | None) -> Any:
     """Import Ray; before it reads its settings, turn usage reports off and tokens on.
@@ -31,6 +35,7 @@ def import_ray(address: str | None) -> Any:
     """
     pin_threads()
     os.environ["RAY_USAGE_STATS_ENABLED"] = "0"
+    os.environ.setdefault("RAY_worker_lease_timeout_milliseconds", str(LEASE))
     # One notice per worker about a default that does not concern tasks on CPUs.
     os.environ.setdefault("RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO", "0")
     if "ray" not in sys.modules and "RAY_AUTH_MODE" not in os.environ and (address is None or _has_token()):
