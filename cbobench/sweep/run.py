@@ -236,7 +236,9 @@ def execute(
         journal.record_end(outcome)
         when_played(outcome)
 
-    receipts: list[Receipt] = []
+    told: list[str] = []  # names of the tasks that are said to be done
+    errors: list[str] = []
+    played = failed = 0
     stopped, limit = False, Budget(budget)
     scheduler: Scheduler | None = None
     folder = todo.folder
@@ -244,13 +246,10 @@ def execute(
         note(text)
 
     def outcome() -> Outcome:
-        errors = tuple(error for receipt in receipts for error in receipt.errors)
-        failed = sum(receipt.failed for receipt in receipts)
-        count = sum(receipt.ok for receipt in receipts) + failed
-        published = folder.published_tasks() if receipts else set()
-        absent = tuple(receipt.task for receipt in receipts if receipt.task not in published)
+        published = folder.published_tasks() if told else set()
+        absent = tuple(name for name in told if name not in published)
         spent = scheduler is not None and scheduler.spent
-        return Outcome(folder, todo.cells, count, failed, errors, stopped, len(receipts), absent, spent)
+        return Outcome(folder, todo.cells, played, failed, tuple(errors), stopped, len(told), absent, spent)
 
     if not todo.tasks:
         _write_record(todo, new_call_id())
@@ -278,7 +277,10 @@ def execute(
                 lease.report_progress(lambda: counter.report() | {"playing": in_play()})
             _write_record(todo, lease.id)
             for receipt in () if scheduler is None else scheduler.play():
-                receipts.append(receipt)
+                told.append(receipt.task)
+                errors += receipt.errors
+                failed += receipt.failed
+                played += receipt.ok + receipt.failed
                 counter.add(receipt)
                 journal.record_receipt(receipt)
                 on_receipt(receipt)
