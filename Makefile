@@ -7,7 +7,7 @@ RUN    ?= runs/quickstart
 WORKERS ?= auto
 PYTEST  = OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n $(WORKERS) --maxprocesses 8 --dist loadgroup
 
-.PHONY: demo test test-long fast browser-test lint hooks bench bench-compare chaos scale maximiser paper-figures claims maps literature reference pages site wheel dist wheel-test lowest clean
+.PHONY: demo test test-long fast browser-test lint hooks bench bench-compare chaos scale cluster-bench maximiser paper-figures claims maps literature reference pages site wheel dist wheel-test lowest clean
 
 demo: .make/install  ## play the quickstart suite, print its table, draw its figures
 	$(BIN)/cbobench run quickstart --out $(RUN)
@@ -45,6 +45,9 @@ bench-compare: .make/test  ## the same here and at the commit BASE in turns, wit
 
 scale: .make/test  ## a million cells through plan and scheduler on 1, 100 and 10,000 virtual CPUs with faults
 	$(BIN)/python benchmarks/scale.py $(ARGS)
+
+cluster-bench: .make/test  ## how busy 1, 2, 4 and 8 Ray nodes of this host are kept, and what the driver takes, into build/bench
+	$(BIN)/python benchmarks/cluster.py $(ARGS)
 
 # The long form: make chaos ARGS="--faults 300 --seconds 7200 --only poison storm nodes disk hosts bucket"
 chaos: .make/test  ## play a suite under 60 faults (killed workers, drivers and nodes, full disks), compare bit by bit
