@@ -1,14 +1,18 @@
 """Writes what pages say of methods, problems and suites: python docs/tables.py (or: make pages).
 
 Tables stand between `<!-- NAME -->` and `<!-- end -->`: those of `cbobench list`, what the command line can do, and in
-which_method.md what methods need, know and can play, taken from their classes.
+which_method.md what methods need, know and can play, taken from their classes. Those of clusters.md are computed from
+cluster.json and speed.json, which `make cluster-bench ARGS="--out docs/cluster.json"` and `make bench ARGS="--only
+dispatch boxes --out docs/speed.json"` write.
 """
 
 from __future__ import annotations
 
 import contextlib
 import io
+import json
 import re
+import statistics
 import tempfile
 from collections.abc import Callable
 from functools import cache
@@ -24,9 +28,11 @@ from cbobench.problems import PROBLEMS
 from cbobench.problems.base import Problem
 from cbobench.problems.data import DataFolder
 from cbobench.problems.simulator import Simulator
+from cbobench.sweep.blocks import TASK_SECONDS
+from cbobench.words import count_noun
 
 HERE = Path(__file__).parent
-PAGES = ("methods.md", "problems.md", "suites.md", "which_method.md", "commands.md")
+PAGES = ("methods.md", "problems.md", "suites.md", "which_method.md", "commands.md", "clusters.md")
 CONFIGURATIONS = {
     "layout": "configurations", "rows": "c.csv", "inputs": ["a"], "objective": "f",
     "constraints": {"g": {"at_most": 1}},
@@ -42,6 +48,12 @@ KINDS: dict[str, tuple[str, dict[str, Any]]] = {
     "simulator with `best_known`": ("simulator", {"best_known": (0.5,)}),
 }
 MOST = 6  # methods in a cell
+# Sweeps of the page on clusters: words, case and figure of benchmarks/cases.py, its µs, cells, rounds.
+SWEEPS = (
+    ("`ckb-ucb`, 100 actions", "dispatch", "S = 50, µs per seed-round", 1.0, 1_000_000, 10_000),
+    ("`cei` on `speed-reducer`, seed by seed", "boxes", "cei on speed-reducer, ms per round", 1e3, 100_000, 200),
+)
+CPUS, MACHINES = 16, (1, 4, 16)  # of a machine; machines
 WHERE = {
     "kernel": "with the problem: a table's covariance, or `kernel` and `lengthscale`; or fitted (`kernel: fit`)",
     "λ": "`lam` of the method",
@@ -147,6 +159,52 @@ def told() -> str:
     return rows(["fact", "where it is said", "methods that must be told"], body)
 
 
+def driver(row: dict[str, float]) -> float:
+    """CPUs that the driver takes while tasks are played."""
+    return row["cpus"] * row["cpu"] / (1e3 * row["sleep"] + row["lost"])
+
+
+def efficiency() -> str:
+    """Measured: how busy nodes are kept, what a task loses, and what the driver takes."""
+    found = json.loads((HERE / "cluster.json").read_text(encoding="utf-8"))
+    head = ["nodes", "task", "tasks", "start", "efficiency", "lost per task", "driver", "its memory"]
+    body = [
+        [
+            str(row["cpus"]), f"{row['sleep']:g} s", str(row["tasks"]), f"{row['start']:.0f} s", f"{row['busy']:.2f}",
+            f"{row['lost']:.0f} ms", f"{100 * driver(row):.1f} %", f"{row['memory']:.0f} MB",
+        ]
+        for row in found["rows"]
+    ]  # fmt: skip
+    return f"{rows(head, body)}\n\nMeasured on {found['at'][:10]}; {found['cpus']} CPUs, {found['cpu']}."
+
+
+def sweeps() -> str:
+    """Extrapolated: how long two sweeps take on how many machines."""
+    found = json.loads((HERE / "speed.json").read_text(encoding="utf-8"))
+    measured = json.loads((HERE / "cluster.json").read_text(encoding="utf-8"))["rows"]
+    lost = max(row["lost"] for row in measured) / 1e3
+    share = TASK_SECONDS / (TASK_SECONDS + lost)
+    body = []
+    for words, case, figure, micro, cells, horizon in SWEEPS:
+        each = micro * statistics.median(found["cases"][case]["figures"]["here"][figure])
+        hours = cells * horizon * each / 3.6e9
+        times = [hours / (machines * CPUS * share) for machines in MACHINES]
+        body.append([words, f"{cells:,}", f"{horizon:,}", *map(duration, (each / 3.6e9, hours, *times))])
+    head = ["sweep", "cells", "rounds", "seed-round", "one CPU", *(count_noun(n, "machine") for n in MACHINES)]
+    return (
+        f"{rows(head, body)}\n\nMachines of {CPUS} CPUs; efficiency {share:.3f} (tasks of {TASK_SECONDS:.0f} s lose "
+        f"{1e3 * lost:.0f} ms, the most above).\nSeed-rounds measured on {found['at'][:10]}; {found['cpu']}."
+    )
+
+
+def duration(hours: float) -> str:
+    """Hours in the unit that reads best, with two digits or more."""
+    units = {"h": 1, "min": 1 / 60, "s": 1 / 3600, "ms": 1 / 3.6e6, "µs": 1 / 3.6e9}
+    unit = next(name for name, size in units.items() if hours >= size or name == "µs")
+    value = hours / units[unit]
+    return f"{value:.1f} {unit}" if value < 10 else f"{value:,.0f} {unit}"
+
+
 def unexplained() -> set[str]:
     """Facts that a method must be told and of which the page says nothing, or the reverse."""
     return {k.split(" (")[0] for name in ALGORITHMS.names() for k in ALGORITHMS.get(name).knows} ^ set(WHERE)
@@ -155,6 +213,7 @@ def unexplained() -> set[str]:
 TABLES: dict[str, Callable[[], str]] = {
     **{what: (lambda what=what: listed(what)) for what in ("algorithms", "problems")},  # type: ignore[misc]
     "suites": suites, "offers": offered, "playable": playable, "told": told, "commands": commands,
+    "efficiency": efficiency, "sweeps": sweeps,
 }  # fmt: skip
 
 
