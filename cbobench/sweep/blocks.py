@@ -217,13 +217,12 @@ class Tasks(Sequence[Task]):
 
     def _first_cuts(self, cuts: NDArray[np.int64]) -> NDArray[np.int64]:
         """Return where each task begins among the sorted cuts, and their number at the end."""
-        starts, cells, last = [], 0, (-1, -1)
-        for i, (number, group, _, first, end) in enumerate(cuts.T.tolist()):
-            if (number, group) != last or cells + end - first > self.together:
-                starts.append(i)
-                cells, last = 0, (number, group)
-            cells += end - first
-        return np.array([*starts, cuts.shape[1]], dtype=np.int64)
+        sizes, starts, cells = cuts[4] - cuts[3], np.ones(cuts.shape[1] + 1, dtype=bool), 0
+        starts[1:-1] = (np.diff(cuts[:2], axis=1) != 0).any(axis=0)
+        for i, size in enumerate(sizes) if self.together > 1 else ():  # of an array: a list of a million is large
+            starts[i] |= cells + size > self.together
+            cells = size if starts[i] else cells + size
+        return np.flatnonzero(starts)
 
     def __len__(self) -> int:
         return len(self._starts) - 1
