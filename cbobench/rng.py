@@ -14,13 +14,14 @@ from collections.abc import Callable, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
+_as_json = json.JSONEncoder(separators=(",", ":")).encode
 Part = str | int
 Sampler = Callable[[np.random.Generator, tuple[int, ...]], NDArray[np.float64]]
 
 
 def generator(*parts: Part) -> np.random.Generator:
     """Return a NumPy generator whose stream is fixed by the named parts, on every machine."""
-    digest = hashlib.sha256(json.dumps(parts, separators=(",", ":")).encode()).digest()
+    digest = hashlib.sha256(_as_json(parts).encode()).digest()
     return np.random.default_rng(np.random.SeedSequence(int.from_bytes(digest, "big")))
 
 

@@ -15,7 +15,7 @@ from cbobench.algorithms.base import NONE, Algorithm, Setting
 from cbobench.algorithms.fitting import KernelChoice, check_fit, is_fitted
 from cbobench.errors import Misuse
 from cbobench.gp.actions import break_ties
-from cbobench.gp.beliefs import AtPlayed, Belief, FunctionBelief
+from cbobench.gp.beliefs import Belief, BeliefAtPlayed, FunctionBelief
 from cbobench.gp.box import Box
 from cbobench.gp.kernels import Array
 from cbobench.gp.maximise import Starts, polish
@@ -166,7 +166,8 @@ class ScoreAlgorithm(Algorithm):
             self.observed: list[Array] = []
         self.ties = Draws(setting.streams.role("ties"), uniform)
         if self.box is None:
-            self.at_played = AtPlayed(setting.replicates, setting.constraints, setting.finite.n)
+            s, m, n = setting.replicates, setting.constraints, setting.finite.n
+            self.row_starts, self.stack_starts = n * np.arange(s), n * np.arange(s * m).reshape(s, m)
         functions = 1 + setting.constraints if self.models_constraints else 1
         if self.fits:
             actions = self.box or setting.actions
@@ -299,7 +300,7 @@ class ScoreAlgorithm(Algorithm):
     def _at_chosen(self) -> Belief:
         """Return the round's belief at the played action, k = 1."""
         if self.box is None:
-            return self.at_played(self.belief, self.chosen)
+            return BeliefAtPlayed(self.belief, self.chosen, self.row_starts, self.stack_starts)
         points = self.chosen[:, None]
         return self.view(*self.posterior.at(points), points)
 

@@ -103,7 +103,7 @@ class Finite:
 
     def between(self, left: NDArray[np.intp], right: NDArray[np.intp]) -> Array:
         """Return k(x, x') of some actions, (a,), with others, (b,): (a, b)."""
-        return self._given[np.ix_(left, right)]
+        return self._given[left[:, None], right]
 
     def combine(self, weights: Array) -> Array:
         """Return Σ_i a_i k(., x_i) at all actions, for q weight vectors a (q, n), one product each: (q, n)."""

@@ -53,27 +53,47 @@ class Belief:
     @property
     def constraint(self) -> FunctionBelief:
         """`g`, for algorithms that always model it."""
-        assert self.g is not None
-        return self.g
+        g = self.g
+        assert g is not None
+        return g
 
 
-class AtPlayed:
-    """Restricts a belief over all n actions to the played one (k = 1); holds the index arithmetic."""
+class BeliefAtPlayed(Belief):
+    """A belief over all n actions, at one played action per replicate: f arrays (S, 1), g arrays (S, m, 1).
 
-    def __init__(self, replicates: int, constraints: int, n: int) -> None:
-        self.rows = n * np.arange(replicates)
-        self.stacks = n * np.arange(replicates * constraints).reshape(replicates, constraints)
+    Each is taken when it is read, because most methods read one of them in a round.
 
-    def __call__(self, belief: Belief, actions: NDArray[np.intp]) -> Belief:
-        """Return the belief at one action per replicate: f arrays (S, 1), g arrays (S, m, 1)."""
-        row = (self.rows + actions)[:, None]
-        f = _take(belief.f, row, row)
-        stack = (self.stacks + actions[:, None])[:, :, None]
-        shown = None if belief.shown is None else _flat(belief.shown).take(stack)
-        if belief.g is None:
-            return Belief(f, None, shown)
-        shared = belief.g.deviation.shape[1] == 1  # one covariance for all constraints
-        return Belief(f, _take(belief.g, stack, row[:, :, None] if shared else stack), shown)
+    Args:
+        belief: over all actions.
+        actions: (S,).
+        rows, stacks: where the actions of every replicate, (S,), and of every constraint, (S, m), begin in flat arrays.
+    """
+
+    __slots__ = ("actions", "belief", "rows", "stacks")
+
+    def __init__(
+        self, belief: Belief, actions: NDArray[np.intp], rows: NDArray[np.intp], stacks: NDArray[np.intp]
+    ) -> None:
+        self.belief, self.actions, self.rows, self.stacks = belief, actions, rows, stacks
+
+    @property
+    def f(self) -> FunctionBelief:  # type: ignore[override]  # nobody assigns it
+        row = (self.rows + self.actions)[:, None]
+        return _take(self.belief.f, row, row)
+
+    @property
+    def g(self) -> FunctionBelief | None:  # type: ignore[override]
+        whole = self.belief.g
+        if whole is None:
+            return None
+        stack = (self.stacks + self.actions[:, None])[:, :, None]
+        shared = whole.deviation.shape[1] == 1  # one covariance for all constraints
+        return _take(whole, stack, (self.rows + self.actions)[:, None, None] if shared else stack)
+
+    @property
+    def shown(self) -> Array | None:  # type: ignore[override]
+        whole = self.belief.shown
+        return None if whole is None else _flat(whole).take((self.stacks + self.actions[:, None])[:, :, None])
 
 
 def _take(function: FunctionBelief, index: NDArray[np.intp], deviation_index: NDArray[np.intp]) -> FunctionBelief:

@@ -248,8 +248,11 @@ def combine_features(weights: Array, rows: Array) -> Array:
 
     One product each, so that no bit depends on the other weights; the features are read once for all of them.
     """
-    found = np.empty((*weights.shape[:-1], 1, rows.shape[1]))
-    for some in batches(rows.shape[1], COLUMNS):
+    n = rows.shape[1]
+    if n < 2 * COLUMNS:  # one batch
+        return np.matmul(weights[..., None, :], rows)[..., 0, :]
+    found = np.empty((*weights.shape[:-1], 1, n))
+    for some in batches(n, COLUMNS):
         np.matmul(weights[..., None, :], rows[:, some], out=found[..., some])
     return found[..., 0, :]
 

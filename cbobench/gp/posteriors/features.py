@@ -14,6 +14,7 @@ Every product is a stacked `np.matmul`, one matrix-vector product per replicate,
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
@@ -85,7 +86,7 @@ class FeaturePosterior(SharedPosterior):
         if lam is not None:
             if not lam >= EXACT_FROM:
                 raise CellFailure(f"λ = {lam:.3g} is lost in feature space; allowed: {EXACT_FROM:g} and more")
-            self.lam = lam
+            self.lam, self._root = lam, math.sqrt(lam)
         self.mean = np.zeros((self.replicates, self.functions, n))
         self.variance = np.tile(self.prior, (self.replicates, 1))
         self.gain = np.zeros(self.replicates)
@@ -114,7 +115,7 @@ class FeaturePosterior(SharedPosterior):
         column *= column
         self.variance -= column
         np.maximum(self.variance, VARIANCE_FLOOR, out=self.variance)
-        self.factor -= self._outer_factor(lu, u[:, 0] / (total + np.sqrt(self.lam)))
+        self.factor -= self._outer_factor(lu, u[:, 0] / (total + self._root))
         self.gain += gained
 
     def reveal(self, replicate: int, t: int, action: Any, function: int, value: float) -> None:
