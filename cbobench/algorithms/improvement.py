@@ -11,19 +11,15 @@ from cbobench.algorithms import ALGORITHMS
 from cbobench.algorithms.fitting import OnBoxes, holds
 from cbobench.algorithms.score import PENDING, Pending, ScoreAlgorithm
 from cbobench.gp.beliefs import Belief, FunctionBelief
-from cbobench.gp.box import Box, sobol
 from cbobench.gp.kernels import Array
 from cbobench.gp.posteriors.base import Posterior
 from cbobench.gp.posteriors.choice import Kind
 from cbobench.gp.posteriors.separate import OwnNoise
 from cbobench.gp.recommend import Goal
 from cbobench.gp.single import Noise, RunningScale, bilog, noise_variance, own_noise, true_noise
-from cbobench.gp.sqp import pick
 from cbobench.params import param, state
 from cbobench.problems.base import Actions, Feedback
 
-CLOUD = 128  # points around an incumbent at each distance in `SIDES`, in units of the cube
-SIDES = (0.3, 0.1, 0.03, 0.01, 0.003, 0.001)
 FAR = -1e3  # below it 1 - |z| M(|z|), M the Mills ratio, is 1/z² to six digits, and rounding would spoil it
 
 
@@ -44,6 +40,7 @@ class ConstrainedEI(ScoreAlgorithm):
     knows = ("kernel", "λ", "T (if λ is theory)", "R (if λ is true)")
     needs = frozenset({"feedback at once"})
     late = True
+    narrow = True
 
     pending: Pending = param("ignore", PENDING, quiet=True)
 
@@ -136,23 +133,6 @@ class ConstrainedEI(ScoreAlgorithm):
         likely = log_feasibility(belief.constraint)
         value = np.where((likely >= np.log1p(-self.delta)) & seen, belief.f.mean, -np.inf)
         self.incumbent = value.max(axis=1)
-        found = np.isfinite(self.incumbent)
-        self.nearest = np.where(
-            found, value.argmax(axis=1), likely.argmax(axis=1)
-        )  # on a box: an index into the observations
-
-    def maximise(self, t: int, box: Box, also: Array | None) -> tuple[Array, Array]:
-        """With fitted models, also climb from around the incumbent (or the likeliest action), at several distances."""
-        if also is not None and self.fits and self.told > 0:
-            centre = self.posterior.observations()[np.arange(len(also)), self.nearest]
-            around = 2 * sobol(box.d, CLOUD) - 1
-            clouds = [np.clip(centre[:, None] + side * around, 0.0, 1.0) for side in SIDES]
-            points = np.stack(clouds, axis=1)  # (S, sides, CLOUD, d)
-            flat = points.reshape(len(points), -1, box.d)
-            value = self.score(self.view(*self.posterior.at(flat), flat)).reshape(points.shape[:3])
-            best = pick(flat, CLOUD * np.arange(len(SIDES)) + value.argmax(axis=2))
-            also = np.concatenate([also[:, None], centre[:, None], best], axis=1)
-        return super().maximise(t, box, also)
 
     def score(self, belief: Belief) -> Array:
         found = np.isfinite(self.incumbent)

@@ -15,7 +15,7 @@ from cbobench.algorithms.base import NONE, Algorithm, Setting
 from cbobench.algorithms.fitting import KernelChoice, check_fit, is_fitted
 from cbobench.errors import Misuse
 from cbobench.gp.actions import break_ties
-from cbobench.gp.beliefs import Belief, BeliefAtPlayed, FunctionBelief
+from cbobench.gp.beliefs import AtPlayed, Belief, FunctionBelief
 from cbobench.gp.box import Box
 from cbobench.gp.kernels import Array
 from cbobench.gp.maximise import Starts, polish
@@ -62,6 +62,8 @@ class ScoreAlgorithm(Algorithm):
     Class attributes:
         models_constraints: whether g is modelled, or f alone.
         looks_back: whether `learn` wants the belief at the played action.
+        narrow: whether maxima of the score on a box may be narrower than the spacing of its candidates, as those of a
+            product of probabilities are.
 
     A subclass that refuses delays, or has a rule of its own for them, makes `pending` a class variable.
     """
@@ -76,6 +78,7 @@ class ScoreAlgorithm(Algorithm):
     cost = "O(nr + r²); rough box O(tM + t²)"
     models_constraints: ClassVar[bool] = True
     looks_back: ClassVar[bool] = True
+    narrow: ClassVar[bool] = False
 
     def check(self, problem: Problem) -> None:
         if type(self).score is ScoreAlgorithm.score and type(self).parts is ScoreAlgorithm.parts:
@@ -162,12 +165,11 @@ class ScoreAlgorithm(Algorithm):
         if self.fits and self.box is not None:
             self.box = replace(self.box, kernel_name="matern52", meshed=False)
         if self.box is not None:
-            self.starts = Starts(self.box)
+            self.starts = Starts(self.box, self.narrow)
             self.observed: list[Array] = []
         self.ties = Draws(setting.streams.role("ties"), uniform)
         if self.box is None:
-            s, m, n = setting.replicates, setting.constraints, setting.finite.n
-            self.row_starts, self.stack_starts = n * np.arange(s), n * np.arange(s * m).reshape(s, m)
+            self.at_played = AtPlayed(setting.replicates, setting.constraints, setting.finite.n)
         functions = 1 + setting.constraints if self.models_constraints else 1
         if self.fits:
             actions = self.box or setting.actions
@@ -241,7 +243,7 @@ class ScoreAlgorithm(Algorithm):
         """Return the best-scored points of the unit cube, (S, d), and their scores: the best candidates, polished.
 
         Args:
-            also: further points (S, d) or (S, q, d) to climb from; None while the prior is stationary, a tie of all.
+            also: further points (S, d) to climb from; None while the prior is stationary, a tie of all.
         """
         parts, coin = self.parts(self.belief).kinks(), self.ties.at(t)
         total = check_shape(parts.total(), self.belief.f.mean.shape)
@@ -253,7 +255,7 @@ class ScoreAlgorithm(Algorithm):
         candidate = np.where(flat[:, None], anywhere, candidate)
         if also is None:
             return candidate, achieved
-        also = also[:, None] if also.ndim == 2 else also
+        also = also[:, None]
 
         def scorer(mean: Array, variance: Array, points: Array) -> Parts:
             return self.parts(self.view(mean, variance, points)).kinks()
@@ -261,11 +263,11 @@ class ScoreAlgorithm(Algorithm):
         def at(points: Array) -> Parts:
             return scorer(*self.posterior.at(points), points)
 
-        observed = np.stack(self.observed, axis=1) if self.starts.rough else also
+        observed = np.stack(self.observed, axis=1) if self.starts.narrow else also
         start = np.concatenate([also, self.starts(parts, at, observed)], axis=1)
-        points, values = polish(scorer, self.posterior.jet, start, box.spacing, self.starts.rough)
+        points, values = polish(scorer, self.posterior.jet, start, box.spacing, self.starts.narrow)
         self.starts.ended = points
-        if self.starts.rough:
+        if self.starts.cusps:
             again = self.starts.around(points[rows, values.argmax(axis=1)], at)
             more, reached = polish(scorer, self.posterior.jet, again, box.spacing, True)
             points, values = np.concatenate([points, more], axis=1), np.concatenate([values, reached], axis=1)
@@ -293,14 +295,14 @@ class ScoreAlgorithm(Algorithm):
 
     def _remember(self, t: int, feedback: Feedback) -> None:
         self.condition(t, feedback)
-        if self.box is not None and self.starts.rough:
+        if self.box is not None and self.starts.narrow:
             self.observed.append(self.chosen)
         self.played += 1
 
     def _at_chosen(self) -> Belief:
         """Return the round's belief at the played action, k = 1."""
         if self.box is None:
-            return BeliefAtPlayed(self.belief, self.chosen, self.row_starts, self.stack_starts)
+            return self.at_played(self.belief, self.chosen)
         points = self.chosen[:, None]
         return self.view(*self.posterior.at(points), points)
 

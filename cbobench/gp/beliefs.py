@@ -58,42 +58,47 @@ class Belief:
         return g
 
 
-class BeliefAtPlayed(Belief):
-    """A belief over all n actions, at one played action per replicate: f arrays (S, 1), g arrays (S, m, 1).
+class AtPlayed:
+    """Restricts a belief over all n actions to the played one (k = 1); holds where each row begins in flat arrays."""
 
-    Each is taken when it is read, because most methods read one of them in a round.
+    def __init__(self, replicates: int, constraints: int, n: int) -> None:
+        self.rows = n * np.arange(replicates)
+        self.stacks = n * np.arange(replicates * constraints).reshape(replicates, constraints)
+
+    def __call__(self, belief: Belief, actions: NDArray[np.intp]) -> Belief:
+        """Return the belief at one action per replicate: f arrays (S, 1), g arrays (S, m, 1)."""
+        return BeliefAtPlayed(belief, self.rows + actions, self.stacks + actions[:, None])
+
+
+class BeliefAtPlayed(Belief):
+    """A belief at one action per replicate; each part is taken when it is read, because most methods read one.
 
     Args:
         belief: over all actions.
-        actions: (S,).
-        rows, stacks: where the actions of every replicate, (S,), and of every constraint, (S, m), begin in flat arrays.
+        row, stack: positions of the actions in flat arrays, of every replicate (S,) and of every constraint (S, m).
     """
 
-    __slots__ = ("actions", "belief", "rows", "stacks")
+    __slots__ = ("belief", "row", "stack")
 
-    def __init__(
-        self, belief: Belief, actions: NDArray[np.intp], rows: NDArray[np.intp], stacks: NDArray[np.intp]
-    ) -> None:
-        self.belief, self.actions, self.rows, self.stacks = belief, actions, rows, stacks
+    def __init__(self, belief: Belief, row: NDArray[np.intp], stack: NDArray[np.intp]) -> None:
+        self.belief, self.row, self.stack = belief, row, stack
 
     @property
     def f(self) -> FunctionBelief:  # type: ignore[override]  # nobody assigns it
-        row = (self.rows + self.actions)[:, None]
-        return _take(self.belief.f, row, row)
+        return _take(self.belief.f, self.row[:, None], self.row[:, None])
 
     @property
     def g(self) -> FunctionBelief | None:  # type: ignore[override]
-        whole = self.belief.g
+        whole, stack = self.belief.g, self.stack[:, :, None]
         if whole is None:
             return None
-        stack = (self.stacks + self.actions[:, None])[:, :, None]
         shared = whole.deviation.shape[1] == 1  # one covariance for all constraints
-        return _take(whole, stack, (self.rows + self.actions)[:, None, None] if shared else stack)
+        return _take(whole, stack, self.row[:, None, None] if shared else stack)
 
     @property
     def shown(self) -> Array | None:  # type: ignore[override]
         whole = self.belief.shown
-        return None if whole is None else _flat(whole).take((self.stacks + self.actions[:, None])[:, :, None])
+        return None if whole is None else _flat(whole).take(self.stack[:, :, None])
 
 
 def _take(function: FunctionBelief, index: NDArray[np.intp], deviation_index: NDArray[np.intp]) -> FunctionBelief:

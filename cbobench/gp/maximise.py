@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 
 import numpy as np
@@ -26,12 +26,14 @@ from cbobench.gp.kernels import Array
 from cbobench.gp.parts import Parts
 from cbobench.gp.posteriors.base import VARIANCE_FLOOR, Jet, Mask
 from cbobench.gp.sqp import BESIDE, Climbs, best_step, may_kinks_meet, neighbours, pick, rank_values
-from cbobench.gp.taylor import Taylor, taylor
+from cbobench.gp.taylor import STEP, Taylor, taylor
 
 STEPS = 24  # largest number of steps
 MEMORY = 8  # steps whose values are remembered
 PATIENCE = 3  # steps without a gain before going back: a good step along a kink may look worse at first
 TOLERANCE = 1e-6  # a shorter step ends a climb, in units of the cube; its error in the score is of second order
+FINEST = 1e-8  # the same for narrow maxima
+SHARE = 1e-3  # of the distance over which a belief changes: steps of differences for narrow maxima
 # So near to a better climb another one ends, in units of the first steps; and to one that has ended, at most so near.
 NEAR, NEAR_ENDED, NEAREST = 0.03, 0.25, 0.01
 LOWEST = -1e300  # value of a climb that is not made
@@ -50,23 +52,27 @@ class Pace:
         split: the step after which, on kinks, climbs start next to the best one: maxima on a kink may lie close
             together.
         gains, over: a climb ends if this multiple of its gain over the last steps would not bring it to the best one.
+        fine: whether the score may change over shorter distances than beliefs do on most of the box.
     """
 
     field: dict[int, int]
     split: int
     gains: float
     over: int
+    fine: bool = False
 
 
 FAST = Pace({1: 12, 2: 8, 3: 5, 8: 5, 12: 3}, 3, 10.0, 5)
 SMOOTH = Pace({1: 8, 2: 5, 4: 4, 8: 3}, 99, 10.0, 4)
 SLOW = Pace({3: 12, 6: 8, 9: 5, 12: 3}, 99, 10.0, 6)
-THOROUGH = Pace({4: 64, 8: 32, 12: 16, 18: 8}, 10, 10.0, 6)  # kinks in three dimensions or more, cusps
+THOROUGH = Pace({4: 64, 8: 32, 12: 16, 18: 8}, 10, 10.0, 6)  # kinks in three dimensions or more
+NARROW = Pace({4: 32, 8: 16, 12: 8}, 99, 10.0, 6, fine=True)  # products of probabilities
+CUSPED = replace(THOROUGH, fine=True)  # cusps
 MEETING = Pace({3: 128, 6: 64, 9: 32, 14: 16}, 9, 10.0, 6)  # kinks that may meet there
 
 
 def polish(
-    score: Scorer, jet: Callable[[Array, Mask], Jet], points: Array, radius: float, rough: bool = False
+    score: Scorer, jet: Callable[[Array, Mask], Jet], points: Array, radius: float, narrow: bool = False
 ) -> tuple[Array, Array]:
     """Climb from every point to a local maximum.
 
@@ -76,17 +82,19 @@ def polish(
             them.
         points: starts, (S, q, d).
         radius: the longest first step, in units of the cube.
-        rough: whether beliefs have cusps, so that it takes longer to tell which climb is the best.
+        narrow: whether maxima are narrow (see `Starts`), so that it takes longer to tell which climb is the best.
 
     Returns:
         The best points found, (S, at most q, d), and their scores, never worse than the starts. Their number is fixed
         beforehand, so that no replicate depends on those beside it.
     """
     layout = taylor(points.shape[2])
-    climbs, price = _begin(score, jet, points, layout, radius)
+    climbs, price = _begin(score, jet, points, layout, radius, narrow)
     m = price.shape[1]
     small, large = (FAST, THOROUGH) if m else (SMOOTH, SLOW)
-    pace = MEETING if may_kinks_meet(m, layout.d) else THOROUGH if rough else large if layout.d > 2 else small
+    if narrow:
+        small = large = CUSPED if m else NARROW
+    pace = MEETING if may_kinks_meet(m, layout.d) else large if layout.d > 2 else small
     for taken in range(STEPS):
         if taken in pace.field and pace.field[taken] < climbs.value.shape[1]:
             follows = _follows(climbs, radius)
@@ -94,20 +102,20 @@ def polish(
             climbs = climbs.thinned(rank_values(np.where(follows, -np.inf, climbs.value))[:, : pace.field[taken]])
         if taken == pace.split and m:
             best = climbs.best[np.arange(len(points)), climbs.value.argmax(axis=1)]
-            climbs = climbs.joined(_begin(score, jet, neighbours(best, BESIDE * radius), layout, radius)[0])
+            climbs = climbs.joined(_begin(score, jet, neighbours(best, BESIDE * radius), layout, radius, pace.fine)[0])
         if not climbs.done.all():  # otherwise the field still thins out: the result depends on no other replicate
             _step(climbs, score, jet, price, layout, taken, radius, pace)
     return climbs.best, climbs.value
 
 
 def _begin(
-    score: Scorer, jet: Callable[[Array, Mask], Jet], points: Array, layout: Taylor, radius: float
+    score: Scorer, jet: Callable[[Array, Mask], Jet], points: Array, layout: Taylor, radius: float, fine: bool
 ) -> tuple[Climbs, Array]:
     """Return climbs from points (S, q, d), and the prices of the score, (S, m)."""
     order = np.arange(points.shape[1])
     same = (points[:, :, None] == points[:, None]).all(axis=3) & (order < order[:, None])
     once = ~same.any(axis=2)
-    value, models, price = _model(score, jet(points, once), points, layout)
+    value, models, price = _model(score, jet(points, once), points, layout, fine)
     value = np.where(once, value, LOWEST)
     return Climbs(
         points=points,
@@ -140,7 +148,7 @@ def _step(
     step, found = best_step(climbs, price, layout, back)
     climbs.multipliers = np.where(back[..., None], climbs.multipliers, found)
     climbs.points = np.minimum(np.maximum(climbs.points + step, 0.0), 1.0)
-    reached, climbs.models, _ = _model(score, jet(climbs.points, going), climbs.points, layout)
+    reached, climbs.models, _ = _model(score, jet(climbs.points, going), climbs.points, layout, pace.fine)
     better = (reached > climbs.value) & going
     climbs.length = np.where(back, climbs.length, np.abs(step).max(axis=2))
     grown = np.minimum(2 * climbs.reach, radius)
@@ -159,7 +167,7 @@ def _step(
         climbs.models = np.where(lost[..., None, None], climbs.at_best, climbs.models)
         climbs.patience = np.where(lost, 0, climbs.patience)
     climbs.earlier[..., taken % MEMORY] = climbs.value
-    climbs.done |= climbs.length < TOLERANCE
+    climbs.done |= climbs.length < (FINEST if pace.fine else TOLERANCE)
     if taken >= pace.over:
         gain = pace.gains * (climbs.value - climbs.earlier[..., (taken - pace.over) % MEMORY])
         hopeless = climbs.value + gain < climbs.value.max(axis=1, keepdims=True)
@@ -176,15 +184,19 @@ def _follows(climbs: Climbs, radius: float) -> Mask:
     return np.asarray((better & close).any(axis=2))
 
 
-def _model(score: Scorer, here: Jet, points: Array, layout: Taylor) -> tuple[Array, Array, Array]:
+def _model(score: Scorer, here: Jet, points: Array, layout: Taylor, fine: bool) -> tuple[Array, Array, Array]:
     """Return the score at the points, (S, q), models of its parts (S, q, 1 + m, n), and prices (S, m).
 
     Derivatives of the score in terms of beliefs are differences of the beliefs' models.
     """
     replicates, q, d = points.shape
-    n = len(layout.steps)
+    n, steps = len(layout.steps), layout.steps
+    if fine:
+        share = _share_of_steps(here, d)
+        steps, powers = share[..., None, None] * steps, share[..., None] ** layout.orders
+        here = Jet(*(one * (powers if one.ndim == 3 else powers[:, None]) for one in (here.mean, here.variance)))
     mean, variance = np.matmul(here.mean, layout.values), np.matmul(here.variance, layout.values)
-    around = (points[:, :, None] + layout.steps).reshape(replicates, q * n, d)
+    around = (points[:, :, None] + steps).reshape(replicates, q * n, d)
     variance = np.maximum(variance, VARIANCE_FLOOR).reshape(*variance.shape[:-2], q * n)
     parts = score(mean.reshape(replicates, -1, q * n), variance, around)
     m = parts.kinked.shape[1]
@@ -195,7 +207,21 @@ def _model(score: Scorer, here: Jet, points: Array, layout: Taylor) -> tuple[Arr
     value = values[:, :, 0, 0]
     if m:
         value = value - (price[:, None] * np.maximum(values[:, :, 1:, 0], 0.0)).sum(axis=2)
-    return value, np.matmul(values, layout.models), price
+    models = np.matmul(values, layout.models)
+    return value, models / powers[:, :, None] if fine else models, price
+
+
+def _share_of_steps(here: Jet, d: int) -> Array:
+    """Return which share of the usual steps differences should take at q points, (S, q), at most 1.
+
+    Near an observation a mean changes by a deviation, and a variance by itself, within a short distance. A step is
+    `SHARE` of it, for the steepest mean and the smallest deviation of all functions.
+    """
+    variance = here.variance if here.variance.ndim == 4 else here.variance[:, None]
+    level, slopes = np.maximum(variance[..., :1], VARIANCE_FLOOR), slice(1, 1 + d)
+    of_means = np.abs(here.mean[..., slopes]).max(axis=(1, 3)) / np.sqrt(level.min(axis=(1, 3)))
+    of_variances = (np.abs(variance[..., slopes]) / level).max(axis=(1, 3))
+    return np.asarray(1 / np.maximum(1.0, np.maximum(of_means, of_variances) * (STEP / SHARE)))
 
 
 PEAKS = 8  # peaks of every form of the score in two or more dimensions, half as many in one
@@ -204,13 +230,12 @@ NEIGHBOURS = 20  # largest number of neighbours of a candidate
 ASIDE = 1.5  # a peak this near to a side, in units of the spacing, is moved onto it
 FEW = 4  # up to this dimension all combinations of sides are tried
 CLOUD = 32  # points around one centre
+AROUND = 2048  # points around all observations at each of two distances, and beside them along the axes
 FRESH = 128  # starts anywhere per round, if many kinks may meet in three or more dimensions
 EVERYWHERE = 2**15  # points from which these are taken in turn
 BEYOND = 256  # points of a larger box, moved onto the sides of this one
-APART, CLOSE = (
-    0.6,
-    0.1,
-)  # distance between starts from clouds in units of the spacing: anywhere, and near the best point
+# Distances between starts in units of the spacing: anywhere, within a narrow basin, and near the best point.
+APART, WITHIN, CLOSE = 0.6, 0.03, 0.1
 
 
 class Starts:
@@ -222,15 +247,18 @@ class Starts:
     peaks are also moved onto sides and corners. For a smooth score on such candidates, the best ones that are no
     neighbours are taken, and points beside the best.
 
-    If basins are narrower than the spacing (cusps, or many kinks in three dimensions), a found basin is kept: climbs
-    also start where those of the last round ended. If kinks meet, some climbs start anywhere, elsewhere in every round.
+    If basins are narrower than the spacing (cusps, products of probabilities, or many kinks in three dimensions), a
+    found basin is kept: climbs also start where those of the last round ended. If kinks meet, some climbs start
+    anywhere, elsewhere in every round. Narrow maxima are looked for around all observations, and beside them along the
+    axes, because a product of probabilities is often a ridge along which one input is free.
     """
 
-    def __init__(self, box: Box) -> None:
+    def __init__(self, box: Box, narrow: bool = False) -> None:
         self.candidates, self.mesh, self.spacing = box.candidates, box.mesh, box.spacing
         size, d = self.candidates.shape
         self.count = PEAKS if d > 1 else PEAKS // 2
-        self.rough = box.kernel_name == "matern12"  # cusps at observed points make basins narrower than the spacing
+        self.cusps = box.kernel_name == "matern12"  # at observed points
+        self.narrow = narrow or self.cusps
         self.ended: Array | None = None
         self.round = 0
         if self.mesh is not None:
@@ -248,7 +276,7 @@ class Starts:
         Args:
             parts: the score at the candidates.
             at: the score at points (S, k, d).
-            observed: further points (S, e, d) to try if the score has cusps.
+            observed: the observations (S, e, d), around which narrow maxima are looked for.
         """
         replicates, m = parts.kinked.shape[:2]
         forms = [parts.total()]
@@ -269,16 +297,22 @@ class Starts:
             found += self._sides(parts.kinked - lowest, peaks, which, at)
         # Between two observations next to the best one there may be a better one.
         found.append(neighbours(peaks[:, 0], BESIDE * self.spacing))
-        if self.rough:
-            sides = _on_sides(d)
-            everywhere = np.broadcast_to(sides, (replicates, *sides.shape))
-            tried = np.concatenate([observed, self._clouds(peaks, 1.5 * self.spacing), everywhere], axis=1)
-            found.append(pick(tried, _spread(tried, at(tried).total(), 4 * count, APART * self.spacing)))
+        if self.narrow:
+            sides, each = _on_sides(d), min(CLOUD, max(1, AROUND // observed.shape[1]))
+            clouds = [self._clouds(observed, side * self.spacing, each) for side in (1.5, 0.3)]
+            clouds += [
+                self._clouds(peaks, 1.5 * self.spacing),
+                _lines(observed, max(1, AROUND // (d * observed.shape[1]))),
+            ]
+            tried = np.concatenate([observed, *clouds, np.broadcast_to(sides, (replicates, *sides.shape))], axis=1)
+            value = at(tried).total()
+            for apart in (APART, WITHIN):
+                found.append(pick(tried, _spread(tried, value, 2 * count, apart * self.spacing)))
         if many:
             self.round += 1
             anywhere = _everywhere(d)[np.arange(self.round * FRESH, (self.round + 1) * FRESH) % EVERYWHERE]
             found.append(np.broadcast_to(anywhere, (replicates, FRESH, d)))
-        if self.ended is not None and (many or self.rough):
+        if self.ended is not None and (many or self.narrow):
             found.append(self.ended)
         return np.concatenate(found, axis=1)
 
@@ -333,10 +367,10 @@ class Starts:
         everywhere = np.broadcast_to(self.candidates, (len(form), *self.candidates.shape))
         return _spread(everywhere, form, count, 2 * self.spacing)
 
-    def _clouds(self, centres: Array, side: float) -> Array:
+    def _clouds(self, centres: Array, side: float, each: int = CLOUD) -> Array:
         """Points (S, k, d) within `side` of the centres, along every axis."""
         replicates, _, d = centres.shape
-        around = centres[:, :, None] + side * (2 * sobol(d, CLOUD) - 1)
+        around = centres[:, :, None] + side * (2 * sobol(d, CLOUD)[:each] - 1)
         return np.clip(around.reshape(replicates, -1, d), 0.0, 1.0)
 
 
@@ -352,6 +386,15 @@ def _on_sides(d: int) -> Array:
     some = moved[((moved == 0) | (moved == 1)).any(axis=1)]
     corners = np.array(list(itertools.product((0.0, 1.0), repeat=d if d <= FEW else 0))).reshape(-1, d)
     return np.concatenate([some, corners])
+
+
+def _lines(points: Array, each: int) -> Array:
+    """Return points that differ from given ones (S, e, d) in a single coordinate, (S, e d each, d)."""
+    replicates, count, d = points.shape
+    moved = np.tile(points[:, :, None, None], (1, 1, d, min(each, CLOUD), 1))
+    for axis in range(d):
+        moved[:, :, axis, :, axis] = sobol(1, CLOUD)[:each, 0]
+    return moved.reshape(replicates, -1, d)
 
 
 def _spread(points: Array, values: Array, count: int, apart: float) -> NDArray[np.intp]:

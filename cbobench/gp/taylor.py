@@ -25,6 +25,7 @@ class Taylor:
         values: models times this matrix are values at the points, (n, n).
         models: values at the points times this one are models, by differences, (n, n).
         rows, columns: of the second derivatives in their matrix, (n - 1 - d,) each.
+        orders: of the derivatives in a model, (n,): 0, 1 or 2.
         square: positions in a model of the matrix of second derivatives, (d, d).
     """
 
@@ -35,6 +36,7 @@ class Taylor:
     rows: NDArray[np.intp]
     columns: NDArray[np.intp]
     square: NDArray[np.intp]
+    orders: NDArray[np.intp]
 
     def slopes(self, models: Array) -> Array:
         """(..., n) to (..., d)."""
@@ -54,8 +56,10 @@ def taylor(d: int) -> Taylor:
     rows, columns = np.triu_indices(d)
     bends = steps[:, rows] * steps[:, columns] * np.where(rows == columns, 0.5, 1.0)
     units = np.concatenate([np.ones((len(steps), 1)), steps, bends], axis=1)  # values = units @ model, for steps of 1
-    scale = STEP ** np.repeat([0.0, 1.0, 2.0], [1, d, len(rows)])
+    orders = np.repeat([0, 1, 2], [1, d, len(rows)])
+    scale = STEP ** orders.astype(np.float64)
     square = np.zeros((d, d), dtype=np.intp)
     square[rows, columns] = square[columns, rows] = 1 + d + np.arange(len(rows))
     inverse = np.round(2 * np.linalg.inv(units)) / 2  # differences: whole and half numbers
-    return Taylor(d, STEP * steps, (units * scale).T.copy(), (inverse / scale[:, None]).T.copy(), rows, columns, square)
+    values, models = (units * scale).T.copy(), (inverse / scale[:, None]).T.copy()
+    return Taylor(d, STEP * steps, values, models, rows, columns, square, orders)

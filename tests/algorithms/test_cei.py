@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+import importlib.util
+from pathlib import Path
+
 import numpy as np
 import pytest
 
 from cbobench.algorithms.improvement import FAR, log_expected_improvement
+from cbobench.gp import maximise
 from cbobench.gp.beliefs import Belief, FunctionBelief
 from cbobench.problems.base import Feedback
 from tests.algorithms.easy import bowl
 from tests.helpers import make, play, problem, setting
 
 ONE = np.ones((1, 1))
+BENCHMARK = Path(__file__).parents[2] / "benchmarks" / "maximiser.py"
 
 
 def belief(f, f_deviation, g, g_deviation):
@@ -96,3 +101,20 @@ def test_incumbent_is_read_at_the_played_points(grid, kernel):
 def test_with_fitted_models_it_finds_the_optimum_of_a_box(name, rounds):
     play_, _ = play(problem("gramacy", noise_f=0.0, noise_g=0.0), make(name), seeds=3, horizon=rounds)
     assert np.median(play_.metrics.final["simple_regret"]) < 0.003
+
+
+@pytest.mark.slow
+def test_it_plays_the_maximum_of_its_score(monkeypatch):
+    """Against a search that shares nothing with the maximiser, which misses more with long steps and fewer starts."""
+    spec = importlib.util.spec_from_file_location("measure_maximiser", BENCHMARK)
+    benchmark = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(benchmark)
+    setting = benchmark.SETTINGS["pressure-vessel, cei"]
+
+    def missed():
+        return int((benchmark.measure(setting, rounds=8, seeds=2)[0] > benchmark.NATS).sum())
+
+    assert missed() <= 1
+    monkeypatch.setattr(maximise, "SHARE", 1e9)
+    monkeypatch.setattr(maximise, "AROUND", 1)
+    assert missed() >= 3

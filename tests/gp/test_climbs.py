@@ -9,6 +9,7 @@ from cbobench.gp import maximise
 from cbobench.gp.box import Box
 from cbobench.gp.maximise import Starts
 from cbobench.gp.parts import Parts
+from cbobench.gp.posteriors.base import Jet
 from cbobench.gp.posteriors.features import InterpolatedPosterior
 from cbobench.gp.posteriors.observations import ObservationPosterior
 from cbobench.gp.sqp import Climbs, best_step
@@ -33,6 +34,28 @@ def test_a_quadratic_is_reproduced(d):
     np.testing.assert_allclose(model @ layout.values, around, rtol=0, atol=1e-15 * 8)
     np.testing.assert_allclose(layout.values @ layout.models, np.eye(len(model)), atol=1e-9)
     np.testing.assert_allclose(around @ layout.models, model, rtol=0, atol=1e-6)  # rounding over the squared step
+
+
+def test_differences_follow_a_score_that_changes_within_a_millionth_of_a_side():
+    """Of log P(g <= 0) next to an observation: by hand, and missed by steps of the usual length."""
+    from scipy.special import log_ndtr
+    from scipy.stats import norm
+
+    slope, deviation, z, layout = np.array([1.0, -0.5]), 1e-6, 0.7, taylor(2)
+    model = np.concatenate([[z * deviation], slope, np.zeros(3)])
+    here = Jet(model[None, None, None], np.array([[[deviation**2, 0, 0, 0, 0, 0]]]))
+
+    def score(mean, variance, points):
+        return Parts.of(log_ndtr(-mean[:, 0] / np.sqrt(variance)))
+
+    rate = norm.pdf(z) / norm.sf(z)
+    bend = -(rate**2 - z * rate) * np.outer(slope, slope) / deviation**2
+    expected = np.concatenate([[norm.logsf(z)], -rate * slope / deviation, bend[layout.rows, layout.columns]])
+    found = {
+        fine: maximise._model(score, here, np.full((1, 1, 2), 0.5), layout, fine)[1][0, 0, 0] for fine in (True, False)
+    }
+    np.testing.assert_allclose(found[True], expected, rtol=2e-3)
+    assert (np.abs(found[False] / expected - 1)[1:3] > 0.5).all()
 
 
 # The subproblem -----------------------------------------------------------------------------------------------------
