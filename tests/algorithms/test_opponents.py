@@ -13,6 +13,7 @@ import pytest
 
 from cbobench.algorithms import ALGORITHMS
 from cbobench.errors import Misuse
+from cbobench.gp.box import scrambled_sobol
 from cbobench.opponents.library import LibraryMethod
 from cbobench.suite.load import load
 from tests.algorithms.easy import bowl, on_box, started
@@ -22,6 +23,7 @@ from tests.helpers import actions, entry, make, play, problem
 OPPONENTS = [n for n in ALGORITHMS.names() if issubclass(ALGORITHMS.get(n), LibraryMethod)]
 LIGHT = ["optuna-tpe", "pymoo-ga", "cma-es"]
 TORCH = ["botorch-cei", "botorch-scbo", "botorch-ucb-penalty"]
+DESIGN = np.array([[0.7, 0.2], [0.45, 0.5], [0.2, 0.9]])  # the second is the best: the first violates g
 
 
 def observed(x):
@@ -145,22 +147,58 @@ def test_pycma_plays_what_it_plays_alone():
     np.testing.assert_array_equal(mine, seen[:30])
 
 
+@pytest.mark.parametrize(("name", "solver", "options"), [("cobyla", "COBYLA", {"rhobeg": 0.2})])
+def test_scipy_plays_what_it_plays_alone(name, solver, options):
+    """From the best point of the design, whose value is known, then from Sobol points."""
+    from scipy.optimize import minimize
+
+    run = started(name, on_box(2))
+    for t, x in enumerate(DESIGN, start=1):
+        run.observe_one(t, x, *observed(x))
+    mine = steps(run, 80)
+    starts = [DESIGN[1], *scrambled_sobol(2, run.given.setting.streams.role("ask and tell")[0]).random(8)]
+    seen, runs = [], 0
+    while len(seen) < 80:
+        points = [starts[0]] if runs == 0 else []
+
+        def look(x, points=points):
+            if not any(np.array_equal(x, point) for point in points):
+                points.append(x.copy())
+            return observed(np.clip(x, 0, 1))
+
+        feasible = {"type": "ineq", "fun": lambda x: -look(x)[1]}
+        minimize(
+            lambda x: -look(x)[0], starts[runs], method=solver, bounds=[(0, 1)] * 2, constraints=feasible,
+            options=options,
+        )  # fmt: skip
+        seen += points[1:] if runs == 0 else points
+        runs += 1
+    assert runs >= 3
+    np.testing.assert_array_equal(mine, np.clip(seen[:80], 0, 1))
+
+
+@pytest.mark.parametrize("name", ["cobyla"])
+def test_a_local_optimiser_needs_a_box(name):
+    make(name).check(problem("gramacy"))
+    with pytest.raises(Misuse, match="the actions are a finite set"):
+        make(name).check(problem("gramacy", grid=5))
+
+
 def test_what_was_observed_before_is_used():
     """TPE has it as trials, the genetic algorithm as individuals, CMA-ES begins at the best of it."""
     pytest.importorskip("cma", reason="pip install 'cbobench[cma]'")
-    design = np.array([[0.7, 0.2], [0.45, 0.5], [0.2, 0.9]])
     found = {}
     for name in LIGHT:
         run = found[name] = started(name, on_box(2))
-        for t, x in enumerate(design, start=1):
+        for t, x in enumerate(DESIGN, start=1):
             run.observe_one(t, x, *observed(x))
     trials = found["optuna-tpe"].own.study.trials
-    np.testing.assert_array_equal([[*trial.params.values()] for trial in trials], design)
+    np.testing.assert_array_equal([[*trial.params.values()] for trial in trials], DESIGN)
     assert [trial.constraints["g1"] <= 0 for trial in trials] == [False, True, True]
     population = found["pymoo-ga"].own
-    np.testing.assert_array_equal([one.X for one in population.population[:3]], design)
+    np.testing.assert_array_equal([one.X for one in population.population[:3]], DESIGN)
     assert population.evaluated == 3
-    np.testing.assert_allclose(found["cma-es"].own.strategy.mean, design[1], atol=1e-12)
+    np.testing.assert_allclose(found["cma-es"].own.strategy.mean, DESIGN[1], atol=1e-12)
 
 
 @pytest.mark.slow

@@ -1,0 +1,119 @@
+"""Opponents from SciPy (Virtanen et al. 2020): its constrained local optimisers, started again and again."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+
+from cbobench.algorithms import ALGORITHMS
+from cbobench.algorithms.asktell import AskTell, Given
+from cbobench.algorithms.references import SobolSequence
+from cbobench.errors import Misuse
+from cbobench.gp.actions import Finite
+from cbobench.gp.kernels import Array
+from cbobench.opponents.library import GivenCube, silence_library
+from cbobench.params import param, required
+from cbobench.problems.base import Problem
+
+
+class Unknown(Exception):
+    """A run asks for a point (d,) that was not evaluated."""
+
+
+class Restarts:
+    """SciPy's `minimize` as ask and tell: a run is repeated from its start until it asks for a point without a value.
+
+    It calls functions, which have nothing to return before a round is over. Its steps depend on their values alone, so
+    with those known so far it comes to the same point again.
+    """
+
+    def __init__(self, given: Given, method: LocalMethod) -> None:
+        self.cube, self.method = GivenCube(given), method
+        self.sobol = SobolSequence(given.d, given.generator)
+        self.best: tuple[float, float] = (np.inf, np.inf)
+        self.known: dict[bytes, tuple[float, Array]] = {}
+        self.start: Array | None = None
+
+    def ask(self) -> Array:
+        while True:
+            if self.start is None:
+                self.start, self.known = self.sobol.next(), {}
+            try:
+                self._run(self.start)
+            except Unknown as met:
+                self.asked: Array = met.args[0]
+                return self.cube.action(self.asked)
+            self.start = None
+
+    def tell(self, x: Array, f: float, g: Array) -> None:
+        self.known[self.asked.tobytes()] = f, g
+
+    def observe(self, x: Array, f: float, g: Array) -> None:
+        """Start at the best of the points that were not asked for; its values are known."""
+        key = float(np.maximum(g, 0.0).sum()), -f
+        if key < self.best:
+            self.best, self.start = key, self.cube.unit(x)
+            self.known = {self.start.tobytes(): (f, g)}
+
+    def _run(self, start: Array) -> None:
+        from scipy.optimize import minimize  # imported late: SciPy takes long to load
+
+        def look(x: Any) -> tuple[float, Array]:
+            point = np.array(x, dtype=np.float64)
+            if point.tobytes() not in self.known:
+                raise Unknown(point)
+            return self.known[point.tobytes()]
+
+        solver, options, bounds = self.method.solver, self.method.options(), [(0.0, 1.0)] * len(start)
+        constraints = {"type": "ineq", "fun": lambda x: -look(x)[1]}  # SciPy's are feasible if >= 0
+        with silence_library():
+            minimize(lambda x: -look(x)[0], start, (), solver, bounds=bounds, constraints=constraints, options=options)
+
+
+@dataclass(kw_only=True)
+class LocalMethod(AskTell):
+    """Base of SciPy's local optimisers on a box.
+
+    The first run starts at the best point of a suite's initial design, if there is one; whenever a run ends, the next
+    one starts at a new point of a scrambled Sobol sequence and knows nothing of the runs before. f and every g_j are
+    observed at once, and a point that a run asks for again has the value that it had.
+
+    Class attributes:
+        solver: SciPy's name of it.
+    """
+
+    solver: ClassVar[str]
+
+    def check(self, problem: Problem) -> None:
+        if isinstance(problem.actions, Finite):
+            raise Misuse("the actions are a finite set; a local optimiser moves on a box: remove the method")
+
+    @required
+    def options(self) -> dict[str, float]:
+        """Return SciPy's options."""
+        raise NotImplementedError
+
+    def optimiser(self, given: Given) -> Restarts:
+        return Restarts(given, self)
+
+
+@ALGORITHMS.register("cobyla")
+@dataclass(kw_only=True)
+class Cobyla(LocalMethod):
+    """COBYLA: the best point of linear models of f and every g_j, through d + 1 points, in a shrinking trust region.
+
+    To it the walls are constraints, over which it may step: then the nearest point of the box is played, and its
+    observation is assigned to the point as it was asked.
+    """
+
+    source = "Powell (1994); SciPy"
+    about = "local search by linear models of f and every constraint (SciPy's COBYLA), with restarts"
+    cost = "O(t d²), with Python's overhead: a run is repeated every round"
+    solver = "COBYLA"
+
+    step: float = param(0.2, "first radius, in units of the sides (rhobeg; SciPy: 1, all of the box)", above=0.0)
+
+    def options(self) -> dict[str, float]:
+        return {"rhobeg": self.step}
