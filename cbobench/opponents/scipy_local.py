@@ -117,3 +117,24 @@ class Cobyla(LocalMethod):
 
     def options(self) -> dict[str, float]:
         return {"rhobeg": self.step}
+
+
+@ALGORITHMS.register("slsqp")
+@dataclass(kw_only=True)
+class SLSQP(LocalMethod):
+    """SLSQP: sequential quadratic programming, with gradients from finite differences, d evaluations for each.
+
+    A difference is of observations as they are: noise that is larger than f changes over it makes the gradient noise.
+    A run often meets active constraints from outside, and ends where they are violated by rounding or a little more: on
+    a problem without a feasibility tolerance such points are infeasible.
+    """
+
+    source = "Kraft (1988); SciPy"
+    about = "sequential quadratic programming with finite differences (SciPy's SLSQP), with restarts"
+    cost = "O(t d²): a run is repeated every round"
+    solver = "SLSQP"
+
+    step: float = param(2.0**-26, "of a finite difference, in units of the sides (eps; SciPy's)", above=0.0)
+
+    def options(self) -> dict[str, float]:
+        return {"eps": self.step}

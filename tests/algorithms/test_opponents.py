@@ -147,7 +147,7 @@ def test_pycma_plays_what_it_plays_alone():
     np.testing.assert_array_equal(mine, seen[:30])
 
 
-@pytest.mark.parametrize(("name", "solver", "options"), [("cobyla", "COBYLA", {"rhobeg": 0.2})])
+@pytest.mark.parametrize(("name", "solver", "options"), [("cobyla", "COBYLA", {"rhobeg": 0.2}), ("slsqp", "SLSQP", {})])
 def test_scipy_plays_what_it_plays_alone(name, solver, options):
     """From the best point of the design, whose value is known, then from Sobol points."""
     from scipy.optimize import minimize
@@ -175,9 +175,11 @@ def test_scipy_plays_what_it_plays_alone(name, solver, options):
         runs += 1
     assert runs >= 3
     np.testing.assert_array_equal(mine, np.clip(seen[:80], 0, 1))
+    if name == "slsqp":  # its gradients of f and g together take d evaluations
+        np.testing.assert_allclose(mine[:2] - DESIGN[1], 2.0**-26 * np.eye(2), atol=1e-15)
 
 
-@pytest.mark.parametrize("name", ["cobyla"])
+@pytest.mark.parametrize("name", ["cobyla", "slsqp"])
 def test_a_local_optimiser_needs_a_box(name):
     make(name).check(problem("gramacy"))
     with pytest.raises(Misuse, match="the actions are a finite set"):
