@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -12,7 +12,7 @@ from cbobench.algorithms import ALGORITHMS
 from cbobench.algorithms.asktell import Given
 from cbobench.gp.kernels import Array
 from cbobench.opponents.library import GivenCube, LibraryMethod, silence_library
-from cbobench.params import param
+from cbobench.params import param, required
 from cbobench.problems.inputs import InputSpace, InputType
 
 
@@ -51,24 +51,20 @@ class TypedCube:
 class Generations:
     """A population of pymoo's, evaluated one individual per round; after the last one a generation is over."""
 
-    def __init__(self, given: Given, method: PymooGA) -> None:
-        space = getattr(given.setting.actions, "space", None)
+    def __init__(self, given: Given, method: PymooMethod) -> None:
+        space = getattr(given.setting.actions, "space", None) if method.mixed else None
         typed = None if space is None else TypedCube(space)
         self.cube: GivenCube | TypedCube = typed or GivenCube(given)
         with silence_library():
-            from pymoo.algorithms.soo.nonconvex.ga import GA
-            from pymoo.core.mixed import MixedVariableGA
             from pymoo.core.problem import Problem
             from pymoo.core.termination import NoTermination
 
-            sizes = {"pop_size": method.population, "n_offsprings": method.offspring}
             if typed is None:
                 problem = Problem(n_var=given.d, n_obj=1, n_ieq_constr=given.m, xl=0.0, xu=1.0)
-                self.ga = GA(**sizes)
             else:
                 problem = Problem(vars=typed.variables(), n_obj=1, n_ieq_constr=given.m)
-                self.ga = MixedVariableGA(**sizes)
-            self.ga.setup(problem, termination=NoTermination(), seed=given.seed, verbose=False)
+            self.algorithm = method.algorithm(typed is not None)
+            self.algorithm.setup(problem, termination=NoTermination(), seed=given.seed, verbose=False)
         self.population: Any = []
         self.evaluated = 0
 
@@ -76,8 +72,8 @@ class Generations:
         if self.evaluated == len(self.population):
             with silence_library():
                 if self.evaluated:
-                    self.ga.tell(infills=self.population)
-                self.population, self.evaluated = self.ga.ask(), 0
+                    self.algorithm.tell(infills=self.population)
+                self.population, self.evaluated = self.algorithm.ask(), 0
         return self.cube.action(self.population[self.evaluated].X)
 
     def tell(self, x: Any, f: float, g: Array) -> None:
@@ -92,24 +88,50 @@ class Generations:
         self.tell(x, f, g)
 
 
-@ALGORITHMS.register("pymoo-ga")
 @dataclass(kw_only=True)
-class PymooGA(LibraryMethod):
-    """pymoo's genetic algorithm with its default operators, for constraints as in Deb (2000).
+class PymooMethod(LibraryMethod):
+    """Base of pymoo's algorithms for one objective.
 
-    Feasible individuals are fitter than others, which are ranked by total violation. The population is smaller than
-    pymoo's 100, which would be random search over the horizons of this field. On a finite set the nearest action is
-    played, and becomes the individual. Typed inputs keep their types (`MixedVariableGA`).
+    The population is smaller than pymoo's 100, which would be random search over the horizons of this field. On a
+    finite set the nearest action is played, and becomes the individual.
+
+    Class attributes:
+        mixed: whether typed inputs keep their types.
     """
 
-    source = "pymoo (Blank & Deb 2020); Deb (2000)"
-    about = "genetic algorithm of the pymoo library, feasible ones first"
+    mixed: ClassVar[bool]
     cost = "O(d)"
     extra = "pymoo"
     libraries = ("pymoo",)
 
     population: int = param(20, "size of the population (pop_size; pymoo: 100)", at_least=2)
-    offspring: int = param(10, "individuals per generation (n_offsprings; pymoo: the population)", at_least=1)
+
+    @required
+    def algorithm(self, typed: bool) -> Any:
+        """Return pymoo's algorithm, for mixed variables if inputs are typed."""
+        raise NotImplementedError
 
     def optimiser(self, given: Given) -> Generations:
         return Generations(given, self)
+
+
+@ALGORITHMS.register("pymoo-ga")
+@dataclass(kw_only=True)
+class PymooGA(PymooMethod):
+    """pymoo's genetic algorithm with its default operators, for constraints as in Deb (2000).
+
+    Feasible individuals are fitter than others, which are ranked by total violation. Typed inputs keep their types
+    (`MixedVariableGA`).
+    """
+
+    source = "pymoo (Blank & Deb 2020); Deb (2000)"
+    about = "genetic algorithm of the pymoo library, feasible ones first"
+    mixed = True
+
+    offspring: int = param(10, "individuals per generation (n_offsprings; pymoo: the population)", at_least=1)
+
+    def algorithm(self, typed: bool) -> Any:
+        from pymoo.algorithms.soo.nonconvex.ga import GA
+        from pymoo.core.mixed import MixedVariableGA
+
+        return (MixedVariableGA if typed else GA)(pop_size=self.population, n_offsprings=self.offspring)

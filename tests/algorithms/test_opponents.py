@@ -21,7 +21,7 @@ from tests.conftest import ROOT
 from tests.helpers import actions, entry, make, play, problem
 
 OPPONENTS = [n for n in ALGORITHMS.names() if issubclass(ALGORITHMS.get(n), LibraryMethod)]
-LIGHT = ["optuna-tpe", "pymoo-ga", "cma-es"]
+LIGHT = ["optuna-tpe", "pymoo-ga", "pymoo-de", "cma-es"]
 TORCH = ["botorch-cei", "botorch-scbo", "botorch-ucb-penalty"]
 DESIGN = np.array([[0.7, 0.2], [0.45, 0.5], [0.2, 0.9]])  # the second is the best: the first violates g
 
@@ -107,8 +107,10 @@ def test_optuna_plays_what_it_plays_alone():
     np.testing.assert_array_equal(mine, [[*trial.params.values()] for trial in study.trials])
 
 
-def test_pymoo_plays_what_it_plays_alone():
+@pytest.mark.parametrize("name", ["pymoo-ga", "pymoo-de"])
+def test_pymoo_plays_what_it_plays_alone(name):
     pytest.importorskip("pymoo", reason="pip install 'cbobench[pymoo]'")
+    from pymoo.algorithms.soo.nonconvex.de import DE
     from pymoo.algorithms.soo.nonconvex.ga import GA
     from pymoo.core.problem import ElementwiseProblem
     from pymoo.optimize import minimize
@@ -124,9 +126,13 @@ def test_pymoo_plays_what_it_plays_alone():
             f, g = observed(x)
             out["F"], out["G"] = [-f], g
 
-    run = started("pymoo-ga", on_box(2), population=8, offspring=4)
-    mine = steps(run, 24)
-    minimize(Plain(), GA(pop_size=8, n_offsprings=4), ("n_eval", 24), seed=run.given.seed)
+    settings, plain = {
+        "pymoo-ga": ({"offspring": 4}, GA(pop_size=8, n_offsprings=4)),
+        "pymoo-de": ({}, DE(pop_size=8)),
+    }[name]
+    run = started(name, on_box(2), population=8, **settings)
+    mine = steps(run, 48)
+    minimize(Plain(), plain, ("n_eval", 48), seed=run.given.seed)
     np.testing.assert_array_equal(mine, seen)
 
 
@@ -187,7 +193,7 @@ def test_a_local_optimiser_needs_a_box(name):
 
 
 def test_what_was_observed_before_is_used():
-    """TPE has it as trials, the genetic algorithm as individuals, CMA-ES begins at the best of it."""
+    """TPE has it as trials, pymoo as individuals, CMA-ES begins at the best of it."""
     pytest.importorskip("cma", reason="pip install 'cbobench[cma]'")
     found = {}
     for name in LIGHT:
@@ -197,9 +203,10 @@ def test_what_was_observed_before_is_used():
     trials = found["optuna-tpe"].own.study.trials
     np.testing.assert_array_equal([[*trial.params.values()] for trial in trials], DESIGN)
     assert [trial.constraints["g1"] <= 0 for trial in trials] == [False, True, True]
-    population = found["pymoo-ga"].own
-    np.testing.assert_array_equal([one.X for one in population.population[:3]], DESIGN)
-    assert population.evaluated == 3
+    for name in ("pymoo-ga", "pymoo-de"):
+        population = found[name].own
+        np.testing.assert_array_equal([one.X for one in population.population[:3]], DESIGN)
+        assert population.evaluated == 3
     np.testing.assert_allclose(found["cma-es"].own.strategy.mean, DESIGN[1], atol=1e-12)
 
 

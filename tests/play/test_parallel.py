@@ -162,7 +162,17 @@ def test_every_method_plays_on_or_says_why_not():
                 make(name).check_late(BOX)
         else:
             make(name).check_late(BOX)
-    assert refused == {"admmbo", "bandit-oco", "cma-es", "cobyla", "pymoo-ga", "rpol-sw", "scgp-ucb", "slsqp"}
+    assert refused == {
+        "admmbo",
+        "bandit-oco",
+        "cma-es",
+        "cobyla",
+        "pymoo-de",
+        "pymoo-ga",
+        "rpol-sw",
+        "scgp-ucb",
+        "slsqp",
+    }
     with pytest.raises(Misuse, match="kernel is fit"):
         make("rpol-censored", kernel="fit").check_late(BOX)
     with pytest.raises(Misuse, match="delays of its own"):
