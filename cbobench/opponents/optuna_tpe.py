@@ -9,23 +9,17 @@ from cbobench.algorithms import ALGORITHMS
 from cbobench.algorithms.asktell import Given
 from cbobench.gp.kernels import Array
 from cbobench.opponents.library import GivenCube, LibraryMethod, silence_library
-from cbobench.params import param
+from cbobench.params import param, required
 
 
 class Study:
-    def __init__(self, given: Given, method: OptunaTPE) -> None:
+    def __init__(self, given: Given, method: OptunaMethod) -> None:
         self.cube = GivenCube(given)
         with silence_library():
             import optuna
 
             optuna.logging.set_verbosity(optuna.logging.ERROR)
-            sampler = optuna.samplers.TPESampler(
-                n_startup_trials=method.startup,
-                n_ei_candidates=method.candidates,
-                seed=given.seed,
-                constant_liar=given.parallel > 1,
-            )
-            self.study = optuna.create_study(direction="maximize", sampler=sampler)
+            self.study = optuna.create_study(direction="maximize", sampler=method.sampler(given))
         self.space, kinds = getattr(given.setting.actions, "space", None), optuna.distributions
         self.told = optuna.trial.create_trial
         if self.space is None:
@@ -70,19 +64,36 @@ def constraints(g: Array) -> dict[str, float]:
     return {f"g{j}": value for j, value in enumerate(g.tolist(), start=1)}
 
 
+@dataclass(kw_only=True)
+class OptunaMethod(LibraryMethod):
+    """Base of Optuna's samplers for one objective with constraints.
+
+    Coordinates are floats in [0, 1]; typed inputs keep their types. On a finite set the nearest action is played, and
+    its observation is assigned to the proposed point.
+    """
+
+    late = True
+
+    startup: int = param(10, "random points first (n_startup_trials)", at_least=1)
+
+    @required
+    def sampler(self, given: Given) -> Any:
+        """Return Optuna's sampler of one run."""
+        raise NotImplementedError
+
+    def optimiser(self, given: Given) -> Study:
+        return Study(given, self)
+
+
 @ALGORITHMS.register("optuna-tpe")
 @dataclass(kw_only=True)
-class OptunaTPE(LibraryMethod):
+class OptunaTPE(OptunaMethod):
     """Optuna's tree-structured Parzen estimator with constraints: its default sampler for one objective.
 
     It estimates two densities of points, of the better ones and of the others, draws some points from the first and
     plays the one with the largest ratio. Feasible points are better than others, which are ranked by total violation.
-    Coordinates are floats in [0, 1]; typed inputs keep their types. On a finite set the nearest action is played, and
-    its observation is assigned to the proposed point. With several evaluations under way, the library's constant liar
-    counts them among the worse points.
+    With several evaluations under way, the library's constant liar counts them among the worse points.
     """
-
-    late = True
 
     source = "Optuna (Akiba et al. 2019), TPESampler"
     about = "tree-structured Parzen estimator of the Optuna library, with constraints"
@@ -90,8 +101,14 @@ class OptunaTPE(LibraryMethod):
     extra = "optuna"
     libraries = ("optuna",)
 
-    startup: int = param(10, "random points first (n_startup_trials)", at_least=1)
     candidates: int = param(24, "points drawn per round (n_ei_candidates)", at_least=1)
 
-    def optimiser(self, given: Given) -> Study:
-        return Study(given, self)
+    def sampler(self, given: Given) -> Any:
+        from optuna.samplers import TPESampler
+
+        return TPESampler(
+            n_startup_trials=self.startup,
+            n_ei_candidates=self.candidates,
+            seed=given.seed,
+            constant_liar=given.parallel > 1,
+        )

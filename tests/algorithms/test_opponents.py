@@ -1,6 +1,6 @@
 """Opponents from other libraries: what is said where one is missing, and that what is played is the library's doing.
 
-PyTorch is too large for CI: tests of BoTorch's methods are skipped where it is not installed.
+PyTorch is too large for CI: tests of methods that need it are skipped where it is not installed.
 """
 
 from __future__ import annotations
@@ -22,7 +22,8 @@ from tests.helpers import actions, entry, make, play, problem
 
 OPPONENTS = [n for n in ALGORITHMS.names() if issubclass(ALGORITHMS.get(n), LibraryMethod)]
 LIGHT = ["optuna-tpe", "pymoo-ga", "pymoo-de", "cma-es"]
-TORCH = ["botorch-cei", "botorch-scbo", "botorch-ucb-penalty"]
+BOTORCH = ["botorch-cei", "botorch-scbo", "botorch-ucb-penalty"]
+TORCH = [*BOTORCH, "optuna-gp"]
 DESIGN = np.array([[0.7, 0.2], [0.45, 0.5], [0.2, 0.9]])  # the second is the best: the first violates g
 
 
@@ -89,13 +90,14 @@ def test_sobol_is_spread_evenly_and_another_scrambling_for_each_seed():
     assert not np.array_equal(points[:, 0], points[:, 1])
 
 
-def test_optuna_plays_what_it_plays_alone():
-    optuna = pytest.importorskip("optuna", reason="pip install 'cbobench[optuna]'")
-    run = started("optuna-tpe", on_box(2), startup=5)
+@pytest.mark.parametrize(("name", "sampler"), [entry("optuna-tpe", "TPESampler"), entry("optuna-gp", "GPSampler")])
+def test_optuna_plays_what_it_plays_alone(name, sampler):
+    import optuna
+
+    run = started(name, on_box(2), startup=5)
     mine = steps(run, 25)
-    study = optuna.create_study(
-        direction="maximize", sampler=optuna.samplers.TPESampler(n_startup_trials=5, seed=run.given.seed)
-    )
+    alone = getattr(optuna.samplers, sampler)(n_startup_trials=5, seed=run.given.seed)
+    study = optuna.create_study(direction="maximize", sampler=alone)
 
     def objective(trial):
         x = np.array([trial.suggest_float("a", 0, 1), trial.suggest_float("b", 0, 1)])
@@ -211,7 +213,7 @@ def test_what_was_observed_before_is_used():
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", [*map(entry, TORCH)])
+@pytest.mark.parametrize("name", [*map(entry, BOTORCH)])
 def test_botorch_solves_an_easy_problem_and_leaves_pytorch_as_it_was(name):
     import torch
 
