@@ -143,10 +143,14 @@ class SCBO(OneRun):
         """Return the played point at the centre of the region."""
         return best_of(self.model.played_means)
 
+    def _bounds(self, middle: Array) -> tuple[Array, Array]:
+        """Return the corners (d,) of the trust region about a point (d,) of the unit cube."""
+        return np.maximum(middle - self.side / 2, 0.0), np.minimum(middle + self.side / 2, 1.0)
+
     def _region(self, centre: NDArray[Any]) -> NDArray[Any]:
         """Return candidates in the trust region about a played point, (q, d) of a box or (q,) of a finite set."""
         middle = self.model.units(centre)[0]
-        low, high = np.maximum(middle - self.side / 2, 0.0), np.minimum(middle + self.side / 2, 1.0)
+        low, high = self._bounds(middle)
         units = self.model.cube.units
         if units is not None:
             inside = np.flatnonzero(((units >= low) & (units <= high)).all(axis=1))

@@ -97,8 +97,8 @@ def ask(task, algorithm, seeds, horizon):
     return cells, algorithm.recommend(horizon)
 
 
-# Methods without a model of f and every g_j over all actions: scbo's is of a region, and begins anew with the next one.
-BY_INCUMBENT = {"igp-ucb", "gp-ts", "scgp-ucb", "penalty-noiseless", "scbo", "bandit-oco", "random"}
+# Methods without a model of f and every g_j over all actions: a trust region's begins anew with the next one.
+BY_INCUMBENT = {"igp-ucb", "gp-ts", "scgp-ucb", "penalty-noiseless", "scbo", "furbo", "bandit-oco", "random"}
 
 
 @pytest.mark.parametrize(("name", "settings"), [*learners({}), ("fixed-penalty", {"form": "exponential"})])
