@@ -14,7 +14,7 @@ from cbobench.suite import yamlio
 from cbobench.suite.cells import Grid, Pair, Suite
 from cbobench.suite.checks import check_pairs, check_shared, check_unique
 from cbobench.suite.entries import Keep, Where, algorithm_variants, entries, problem_variants
-from cbobench.suite.settings import ONE, apply_settings, check_initial, parse_initial, parse_parallel
+from cbobench.suite.settings import ONE, SPREAD, apply_settings, check_initial, parse_initial, parse_parallel
 from cbobench.suite.yamlio import (
     MAX_CELLS,
     MAX_HORIZON,
@@ -92,9 +92,10 @@ def load(
         {key: sum(entry.count for entry in some) for key, some in asked.items()}, MAX_PAIRS, "pairs", f"{path}: "
     )
     beside = [path.parent, Path()]
-    made = [(v, e.demand) for e in asked["algorithms"] for v in algorithm_variants(e, at, shared, imports, beside)]
     initial = parse_initial(content["initial"], T, at(content.lines["initial"])) if "initial" in content else {}
     parallel = parse_parallel(content["parallel"], T, at(content.lines["parallel"])) if "parallel" in content else {}
+    common = (SPREAD if parallel else {}) | dict(shared)
+    made = [(v, e.demand) for e in asked["algorithms"] for v in algorithm_variants(e, at, common, imports, beside)]
     made = [(apply_settings(variant, initial, parallel), wanted) for variant, wanted in made]
     skip = content.get("skip")
     if skip not in (None, "unplayable"):

@@ -25,6 +25,7 @@ from cbobench.problems.base import Problem
 from cbobench.suite.variants import INITIAL, PARALLEL, Variant
 
 WAYS = ("asynchronous", "batch")
+SPREAD = {"pending": "variance"}  # unless a suite says otherwise: methods that ignore what is under way repeat a point
 
 
 def parse_parallel(given: Any, horizon: int, where: str) -> dict[str, Any]:

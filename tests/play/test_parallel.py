@@ -223,6 +223,17 @@ def test_it_is_part_of_a_cell_and_one_is_none(suite):
     assert said == load(path).grid.cells[0].id, "a default of which a cell's id does not tell"
 
 
+def test_pending_points_count_unless_a_suite_says_otherwise(suite):
+    path, told = suite(), {}
+    text = path.read_text().replace("cei: {pending: variance}", "cei")
+    for shared in ("", "shared: {pending: ignore}\n"):
+        path.write_text(text + shared)
+        told[shared] = [pair.algorithm.settings.get("pending") for pair in load(path).grid.pairs]
+    assert list(told.values()) == [["variance", "variance", None], ["ignore", "ignore", None]]
+    path.write_text(text.replace("cei", "cei: {pending: ignore}").replace("parallel: 3\n", ""))
+    assert [pair.algorithm.settings.get("pending") for pair in load(path).grid.pairs] == ["ignore", "ignore", None]
+
+
 @pytest.mark.parametrize(
     ("given", "said"),
     [
