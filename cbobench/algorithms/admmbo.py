@@ -143,7 +143,7 @@ class ADMMBO(OneRun):
 
     def recommend_one(self, t: int) -> Any:
         model = self.model
-        return model.action(recommend_in_run(model.at, model.actions, model.played))
+        return model.action(recommend_in_run(model, model.actions, model.played))
 
     # The two steps --------------------------------------------------------------------------------------------------
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import lru_cache
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -41,25 +41,33 @@ def recommend_action(
     return box.scale(likely_best_point(goal, posterior, box, seen and box.mesh is None))
 
 
-def recommend_in_run(
-    moments: Callable[[NDArray[Any]], tuple[Array, Array]], actions: Finite | Box, played: NDArray[Any]
-) -> NDArray[Any]:
+class RunMoments(Protocol):
+    """Means and deviations (1 + m, q) of f and every g_j in one run."""
+
+    def at(self, where: NDArray[Any]) -> tuple[Array, Array]:
+        """Return them at indices (q,), or at points (q, d) of a box's cube."""
+        ...
+
+    def at_candidates(self) -> tuple[Array, Array]:
+        """Return them at all actions of a finite set, or at a box's candidates."""
+        ...
+
+
+def recommend_in_run(model: RunMoments, actions: Finite | Box, played: NDArray[Any]) -> NDArray[Any]:
     """Return the recommendation of a model of one run: an action of a finite set (1,), or a point of a box's cube (1,
     d).
 
     Args:
-        moments: returns means and deviations (1 + m, q) of f and every g_j, at indices (q,) or points of the cube (q,
-            d).
         played: points of a box to consider beside its candidates and points around the best.
     """
 
-    def best_of(where: NDArray[Any]) -> NDArray[Any]:
-        mean, deviation = moments(where)
+    def best_of(where: NDArray[Any], *known: tuple[Array, Array]) -> NDArray[Any]:
+        mean, deviation = (np.concatenate(some, axis=1) for some in zip(*(known or [model.at(where)]), strict=True))
         return np.asarray(where[likely_best((mean[None, 0], mean[None, 1:], deviation[None, 1:] ** 2))])
 
     if isinstance(actions, Finite):
-        return best_of(np.arange(actions.n))
-    found = best_of(np.concatenate([actions.candidates, played]))
+        return best_of(np.arange(actions.n), model.at_candidates())
+    found = best_of(np.concatenate([actions.candidates, played]), model.at_candidates(), model.at(played))
     for radius in (actions.spacing, actions.spacing / ZOOM, actions.spacing / ZOOM**2):
         found = best_of(np.clip(found + radius * _steps(actions.d), 0.0, 1.0))
     return found

@@ -11,7 +11,6 @@ posterior of its own, which is recomputed when s changes.
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any, Literal
 
 import numpy as np
@@ -247,14 +246,11 @@ class RunModel(RunData):
             self.fitted.reset()
             return
         p = len(self.observed)
-        actions = self.actions
-        if isinstance(actions, Box):
-            actions = replace(actions, size=1, meshed=False)  # a box's candidates are not used
         if self.own:
-            self.posterior = own_noise(actions, 1.0, 1, p, self.slots)
+            self.posterior = own_noise(self.actions, 1.0, 1, p, self.slots)
         else:
             assert isinstance(self.noise, float)
-            self.posterior = ObservationPosterior(actions, self.noise, 1, p + 1, self.slots)
+            self.posterior = ObservationPosterior(self.actions, self.noise, 1, p + 1, self.slots)
 
     def tell(self, where: NDArray[Any], values: Array) -> None:
         super().tell(where, values)
@@ -271,6 +267,12 @@ class RunModel(RunData):
     def at_played(self) -> tuple[Array, Array]:
         """Return means and deviations (p, c) at the observed actions."""
         return self._moments(*self.posterior.at_observations()[:2])
+
+    def at_candidates(self) -> tuple[Array, Array]:
+        """Return means and deviations (p, M) at all actions of a finite set, or at a box's candidates."""
+        if self.fitted and isinstance(self.actions, Box):  # which keeps none
+            return self.at(self.actions.candidates)
+        return self._moments(self.posterior.mean, self.posterior.variance)
 
     def _moments(self, mean: Array, variance: Array) -> tuple[Array, Array]:
         means, deviations = (mean, np.sqrt(variance)) if self.fitted else self.scale.moments(mean, variance)
