@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
+import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, replace
@@ -93,16 +94,28 @@ def _entry(name: str, settings: yamlio.Located, label: str | None, line: int, at
         if key in ("label", "resources"):
             continue
         swept = isinstance(value, Mapping) and "sweep" in value
-        if swept and (list(value) != ["sweep"] or not isinstance(value["sweep"], list) or not value["sweep"]):
-            place = at(settings.lines[key])
-            raise Misuse(f"{place}{key} is {show(value)}; allowed: a value, or {{sweep: [values]}}")
-        axes[key] = params.plain(value["sweep"] if swept else [value])
+        values = _swept(value["sweep"]) if swept else [value]
+        if swept and (list(value) != ["sweep"] or not values):
+            allowed = "a value, {sweep: [values]}, or whole numbers as {sweep: 1-54}"
+            raise Misuse(f"{at(settings.lines[key])}{key} is {show(value)}; allowed: {allowed}")
+        axes[key] = params.plain(values)
         if swept:
             swept_keys.add(key)
     counts = {key: len(values) for key, values in axes.items()}
     refuse_product(counts, MAX_VARIANTS, f"variants of {show(name)}", at(line))
     wanted = parse_resources(settings.get("resources"), at(settings.lines.get("resources", line)))
     return Entry(name, axes, frozenset(swept_keys), label, line, wanted)
+
+
+def _swept(given: Any) -> Sequence[Any]:
+    """The values of a sweep: a list, or the whole numbers from the first to the last of "1-54"; none if it is neither.
+
+    A range may be far too long to be listed: it gives at most one value more than an entry may have variants.
+    """
+    if isinstance(given, str) and (ends := re.fullmatch(r"(\d{1,18}) *- *(\d{1,18})", given, re.ASCII)):
+        first, last = map(int, ends.groups())
+        return [*range(first, min(last, first + MAX_VARIANTS) + 1)]
+    return given if isinstance(given, list) else []
 
 
 def problem_variants(

@@ -43,6 +43,10 @@ WRONG = {
         ("{h: 0.25}", "{" + ", ".join(f"{axis}: {SWEEP}" for axis in AXES) + "}"),
         r"suite.yaml:5: 100 h x 100 lengthscale x .* = 10,000,000,000 variants of 'rkhs-1d'; allowed: 10,000",
     ),
+    "a range of 10^17": (
+        ("{h: 0.25}", "{instance: {sweep: 1-99999999999999999}}"),
+        r"suite.yaml:5: 10,001 instance = 10,001 variants of 'rkhs-1d'; allowed: 10,000",
+    ),
     "pairs": (
         ("0.25}\nalgorithms:\n", f"{SWEEP}, B: {SWEEP}}}\nalgorithms:\n  - ckb-rand: {{beta_scale: {SWEEP}}}\n"),
         "10,000 problems x 101 algorithms = 1,010,000 pairs; allowed: 100,000",

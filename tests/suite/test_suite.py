@@ -80,7 +80,14 @@ WRONG = [
     ),
     (("{h: 0.25}", "5"), "parameters of 'rkhs-1d' must be a mapping, not 5"),
     (("[0.2, 1.0]", "[0.2, 0.2]"), "stands twice"),
-    (("[0.2, 1.0]", "[]"), "allowed: a value, or {sweep:"),
+    (("[0.2, 1.0]", "[]"), r"allowed: a value, {sweep: \[values\]}, or whole numbers as {sweep: 1-54}"),
+    (("[0.2, 1.0]", "3-1"), "beta_scale is {'sweep': '3-1'}; allowed: a value, {sweep:"),
+    (("[0.2, 1.0]", "-1-3"), "{'sweep': '-1-3'}; allowed: a value, {sweep:"),
+    (("[0.2, 1.0]", "1-3 5"), "{'sweep': '1-3 5'}; allowed: a value, {sweep:"),
+    (("[0.2, 1.0]", "0.5-3"), "{'sweep': '0.5-3'}; allowed: a value, {sweep:"),
+    (("[0.2, 1.0]", "١-٣"), "allowed: a value, {sweep:"),
+    (("[0.2, 1.0]", "[1-3]"), "beta_scale is '1-3'; allowed: number"),
+    (("[0.2, 1.0]", "{sweep: 1-3}"), "allowed: a value, {sweep:"),
     (("  - ckb-ucb\n", "  - ckb-ucb\n  - ckb-ucb\n"), "'ckb-ucb' stands twice"),
     (
         ("  - ckb-ucb\n", "  - ckb-ucb\n  - ckb-ucb: {label: mine}\n"),
@@ -143,6 +150,16 @@ def test_no_problem_is_prepared_for_a_suite_with_a_wrong_key(write_suite, line):
     with pytest.raises(Misuse, match=f"suite.yaml:4: {line.partition(':')[0]} is"):
         load(write_suite(GOOD.replace("seeds: 3", f"seeds: 3\n{line}")), say=said.append)
     assert said == []
+
+
+@pytest.mark.parametrize(("given", "instances"), [("3-5", [3, 4, 5]), ("7-7", [7]), ("09 - 10", [9, 10])])
+def test_a_sweep_over_a_range_of_whole_numbers(write_suite, given, instances):
+    swept, listed = (
+        load(write_suite(GOOD.replace("{h: 0.25}", f"{{instance: {{sweep: {values}}}}}"))).grid.problems
+        for values in (given, instances)
+    )
+    assert [variant.values["instance"] for variant in swept] == instances
+    assert [variant.key for variant in swept] == [variant.key for variant in listed]
 
 
 def test_imports_can_be_refused(write_suite):
