@@ -48,7 +48,8 @@ PAIRS = [entry(a, p, s) for p, s, made in MADE for a in ALGORITHMS.names() if AL
 
 
 def test_every_problem_has_an_example():
-    assert set(PROBLEMS.names()) - set(EXAMPLES) == {"table"}  # which needs a file, see tests/problems/test_data.py
+    missing = {"table", "coco"}  # which need a file and a package, see test_data.py and test_coco.py in tests/problems/
+    assert set(PROBLEMS.names()) - set(EXAMPLES) == missing
 
 
 def check_alone_as_in_a_block(made, name, horizon=10):

@@ -210,6 +210,7 @@ def test_tables_are_known_by_content_not_by_path(write_suite, tmp_path):
 SHIPPED = {
     "quickstart": (5, 10, 500),
     "literature_small": (27, 5, 50),
+    "coco_constrained": (5, 2, 60),
     "literature_full": (30, 20, 60),
     "guo_zhu_liu_2022_classical": (3, 20, 500),
     "guo_zhu_liu_2022_classical_fit": (9, 20, 500),
@@ -267,6 +268,8 @@ def test_shipped_suites_load(name, request):
     recorded = any(word in name for word in ("_light", "_stocks"))
     only = "gramacy" if name == "literature_full" else None  # literature_small prepares the other problems
     data = request.getfixturevalue("original_data") if recorded else None
+    if name.startswith("coco_"):
+        pytest.importorskip("cocoex", reason="pip install 'cbobench[coco]'")
     suite = load(resources.suites()[name], data=data, only=only)
     grid = suite.grid
     assert (len(grid.algorithms), len(grid.seeds), grid.horizon) == SHIPPED[name]

@@ -1,0 +1,193 @@
+"""COCO's constrained suite: values, optimum and errors, held against COCO's package itself."""
+
+from __future__ import annotations
+
+import pickle
+import subprocess
+import sys
+from concurrent.futures import ThreadPoolExecutor
+from itertools import product
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from cbobench.cli import main
+from cbobench.errors import Misuse
+from cbobench.problems import coco as module
+from cbobench.problems.coco import Coco, best_point, open_function
+from cbobench.problems.optimum import search
+from tests.algorithms.test_contract import check_alone_as_in_a_block
+from tests.helpers import problem
+
+REASON = "pip install 'cbobench[coco]'"
+ROOT = Path(__file__).parents[2]
+SOME = [(1, 2, 1), (9, 5, 2), (21, 3, 4), (30, 10, 15), (54, 20, 3)]  # function, dimension, instance
+RECORDED = {  # of version 2.8.2 at the points from (-4, ..., -4) to (4, ..., 4): f, least and largest g; and f*, m
+    SOME[0]: (-1443.630272, 4465.040510354505, 4465.040510354505, -1030.3193472, 1),
+    SOME[1]: (-3321.6859106211136, -3763.724338945636, 58574.807196775924, -500.49182671605405, 9),
+    SOME[2]: (-160.6531895245702, -304872.88581671636, 150382.52065940306, -9.37729071173956, 9),
+    SOME[3]: (-6052.770259876315, -380000.03358641133, 87404.79961085574, -2180.955903147542, 54),
+    SOME[4]: (-7423.865323913853, -503801.40412588115, 408603.96948406566, 2249.1000000000004, 99),
+}
+some = pytest.mark.parametrize("triple", SOME)
+
+
+@pytest.fixture
+def cocoex():
+    return pytest.importorskip("cocoex", reason=REASON)
+
+
+def opened(triple):
+    return Coco(**dict(zip(("function", "dimension", "instance"), triple, strict=True)))
+
+
+def points(d, count=50):
+    return np.random.default_rng(d).uniform(-5, 5, (count, d))
+
+
+def fresh(cocoex, triple):
+    """The function from the whole suite, which nobody has evaluated."""
+    return cocoex.Suite("bbob-constrained", "", "").get_problem_by_function_dimension_instance(*triple)
+
+
+@some
+def test_values_are_those_of_coco(cocoex, triple):
+    task, direct = opened(triple), fresh(cocoex, triple)
+    x = points(triple[1])
+    values = task.formula(x)
+    np.testing.assert_array_equal(values, [[-direct(one), *direct.constraint(one)] for one in x])
+    np.testing.assert_array_equal(task.formula(x.reshape(5, 10, -1)), values.reshape(5, 10, -1))
+    np.testing.assert_array_equal([task.low, task.high], [direct.lower_bounds, direct.upper_bounds])
+    assert task.constraints == direct.number_of_constraints == values.shape[1] - 1
+
+
+@some
+def test_values_are_those_of_the_version_that_was_recorded(cocoex, triple):
+    task = opened(triple)
+    f, *g = task.formula(np.linspace(-4, 4, triple[1])).tolist()
+    np.testing.assert_allclose((f, min(g), max(g), task.reference.f, len(g)), RECORDED[triple], rtol=1e-12)
+
+
+@some
+def test_values_depend_on_the_point_alone(cocoex, triple):
+    task, x = opened(triple), points(triple[1])
+    values = task.formula(x)
+    np.testing.assert_array_equal(task.formula(x[::-1])[::-1], values)
+    with ThreadPoolExecutor(4) as pool:
+        for part in pool.map(task.formula, [x] * 20):
+            np.testing.assert_array_equal(part, values)
+    open_function.cache_clear()
+    np.testing.assert_array_equal(task.formula(x), values)
+    again = pickle.loads(pickle.dumps(task))  # noqa: S301 - what has just been pickled
+    np.testing.assert_array_equal(again.formula(x), values)
+
+
+def test_another_process_gives_the_same_bits_and_no_file_is_written(cocoex, tmp_path):
+    task = problem("coco", function=54, dimension=10)
+    values = task.formula(points(10))
+    (tmp_path / "in").write_bytes(pickle.dumps((task, points(10))))
+    code = "import pickle; task, x = pickle.load(open('in', 'rb')); print(task.formula(x).tobytes().hex())"
+    words, path = [sys.executable, "-c", code], {"PYTHONPATH": str(ROOT)}
+    found = subprocess.run(words, check=True, cwd=tmp_path, env=path, capture_output=True, text=True, timeout=120)
+    assert found.stdout.strip() == values.tobytes().hex()
+    assert [file.name for file in tmp_path.iterdir()] == ["in"]
+
+
+@pytest.mark.parametrize("triple", [*product(range(1, 55), [2, 10], [1]), *SOME])
+def test_the_optimum_is_that_of_coco(cocoex, triple, tmp_path, monkeypatch):
+    """COCO says that the final target, within 1e-8 of its best value, is hit there, and not beside it."""
+    monkeypatch.chdir(tmp_path)
+    task, direct = opened(triple), open_function(*triple)
+    known = task.reference
+    best = np.array(known.x)
+    values = task.formula(best)
+    assert values[0] == known.f
+    assert (values[1:] <= 0).all(), "without a tolerance"
+    assert not any(tmp_path.iterdir())
+    direct._best_parameter("print")
+    np.testing.assert_allclose(np.loadtxt("._bbob_problem_best_parameter.txt"), best, atol=1e-15)
+    suite = cocoex.Suite("bbob-constrained", "", f"dimensions: {triple[1]} function_indices: {triple[0]}")
+    unused = suite.get_problem_by_function_dimension_instance(*triple)
+    unused(best + 1e-2 * (unused.initial_solution - best))
+    assert not unused.final_target_hit
+    unused(best)
+    assert unused.final_target_hit
+    active = [1, 2, 6, 6 + triple[1] // 2, 6 + triple[1], 6 + 3 * triple[1]][(triple[0] - 1) % 6]
+    assert ((values[1:] > -1e-9).sum(), task.m) == (active, active + active // 2)
+
+
+@pytest.mark.parametrize("function", range(1, 55))
+def test_no_feasible_point_is_better_but_infeasible_ones_are(cocoex, function):
+    task = Coco(function=function, dimension=2, instance=1 + function % 15)
+    best = np.array(task.reference.x)
+    gen = np.random.default_rng(function)
+    near = best + gen.normal(size=(1000, 2)) * 10.0 ** gen.uniform(-6, 0, (1000, 1))
+    values = task.formula(np.clip([*near, *points(2, 2000)], -5, 5))
+    feasible = (values[:, 1:] <= 0).all(axis=1)
+    assert 0 < feasible.sum() < len(values)
+    assert values[feasible, 0].max() <= task.reference.f
+    assert values[:, 0].max() > task.reference.f + 1e-6, "the constraints bind"
+
+
+def test_a_search_finds_the_stated_optimum(cocoex):
+    for function in (2, 14):
+        task = Coco(function=function, dimension=2)
+        assert search(task.formula, task.box, starts=8, power=12).values[0] == pytest.approx(task.reference.f, abs=1e-4)
+
+
+@pytest.mark.parametrize("settings", [{}, {"function": 45, "dimension": 5}, {"grid": 30}, {"scaled": True}])
+def test_it_plays_the_same_alone_as_in_a_block(cocoex, settings):
+    check_alone_as_in_a_block(problem("coco", **settings), "random", 20)
+
+
+def test_regret_is_against_the_optimum_of_coco(cocoex):
+    task = problem("coco", function=20, dimension=3, instance=2)
+    drawn = task.draw([np.random.default_rng(0)])
+    best = best_point(20, 3, 2)
+    np.testing.assert_array_equal(drawn.best(1), [best])
+    assert drawn.stars(1, 1)[0] == [[-fresh(cocoex, (20, 3, 2))(best)]]
+    assert not drawn.noise.any()
+    assert task.identity() == {"coco-experiment": cocoex.__version__}
+    with pytest.raises(Misuse, match="no feasible action on a grid of 2 points"):
+        problem("coco", function=4, grid=2)
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"function": 55}, "function is 55; it must be at most 54"),
+        ({"function": 0}, "function is 0; it must be at least 1"),
+        ({"instance": 16}, "instance is 16; it must be at most 15"),
+        ({"dimension": 4}, r"dimension is 4; allowed: 2 \| 3 \| 5 \| 10 \| 20 \| 40"),
+        ({"instanse": 1}, "unknown parameter 'instanse'; did you mean 'instance'"),
+    ],
+)
+def test_what_coco_does_not_have_is_refused(settings, message):
+    with pytest.raises(Misuse, match=message):
+        problem("coco", **settings)
+
+
+def test_without_coco_it_says_what_to_install(monkeypatch):
+    monkeypatch.setattr(module, "find_spec", lambda name: None)
+    with pytest.raises(
+        Misuse, match=r"the package coco-experiment is not installed here; pip install 'cbobench\[coco\]'"
+    ):
+        problem("coco")
+
+
+def test_to_list_problems_needs_no_coco():
+    code = (
+        "import sys; sys.modules['cocoex'] = None; from cbobench.cli import main; sys.exit(main(['list', 'problems']))"
+    )
+    found = subprocess.run(
+        [sys.executable, "-c", code], check=True, cwd=ROOT, capture_output=True, text=True, timeout=120
+    )
+    assert "coco" in found.stdout
+
+
+def test_suites_sweep_it(cocoex, tmp_path, capsys):
+    entry = "coco: {function: {sweep: 5-7}, dimension: {sweep: [2, 10]}, instance: {sweep: 1-3}}"
+    (tmp_path / "s.yaml").write_text(f"suite: s\nhorizon: 5\nseeds: 1\nproblems: [{entry}]\nalgorithms: [random]\n")
+    assert main(["run", str(tmp_path / "s.yaml"), "--out", str(tmp_path / "run"), "--engine", "inline"]) == 0
+    assert "coco[dimension=10,function=7,instance=3]" in capsys.readouterr().out
