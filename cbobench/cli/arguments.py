@@ -174,6 +174,9 @@ def make_parser() -> Parser:
     compare.add_argument("--against", metavar="NAME", action=Once, help="paired differences to this algorithm")
     compare.add_argument("--ranks", action="store_true", help="average ranks over problems by the median")
     compare.add_argument("--profile", action="store_true", help="shares of seeds that come near f*, and by which round")
+    compare.add_argument(
+        "--absolute", action="store_true", help="of profiles: COCO's targets, 100 to 1e-6, in units of f"
+    )
     compare.add_argument("--means", action="store_true", help="every metric with its mean, however wide, also in LaTeX")
     compare.add_argument("--only-changed", action="store_true", help="of two runs, only rows that changed")
     compare.add_argument("--factor", type=number, default=1.0, metavar="F", help="of two runs, only changes beyond F")

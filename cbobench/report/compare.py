@@ -84,6 +84,7 @@ def compare(
     against: str | None = None,
     ranks: bool = False,
     profile: bool = False,
+    absolute: bool = False,
     means: bool = False,
     only_changed: bool = False,
     factor: float = 1.0,
@@ -101,6 +102,7 @@ def compare(
         against: the same to this algorithm.
         ranks: average ranks over problems by the median, with the critical difference.
         profile: shares of seeds, and of (problem, target) pairs by round, that come within a precision of f*.
+        absolute: with the targets of COCO's constrained suite in `profile`, from 100 to 1e-6 in units of f.
         means: show every column however wide, also in LaTeX, which by default has headline metrics without means.
         only_changed, factor: of two runs, only rows that changed, and by more than this factor.
 
@@ -126,6 +128,8 @@ def compare(
         raise Misuse("target and by are about one run; leave them out, or give no second run")
     if (ranks or profile) and by != "problem":
         raise Misuse("ranks and profiles have one row per algorithm over all problems; leave by out")
+    if absolute and not profile:
+        raise Misuse("absolute is about the targets of profiles; ask for profile too, or leave it out")
     if profile and (metric or target is not None):
         raise Misuse("profiles are of simple regret against targets of their own; leave metric and target out")
     one = open_run(run)
@@ -151,7 +155,7 @@ def compare(
     elif ranks:
         made = Comparison(*rank_algorithms(found, main, title))
     elif profile:
-        made = Comparison(*profile_algorithms(one, found, title))
+        made = Comparison(*profile_algorithms(one, found, title, absolute))
     else:
         frame = summarise_groups(found, every)
         table = tabulate_summary(title, found, frame, shown, main, named=metric is not None, by=by)

@@ -24,6 +24,10 @@ from cbobench.stats import profiles
 
 PRECISIONS = (1.0, 0.1, 0.01, 0.001)
 """Targets of simple regret in units of |f*| (of 1 where f* is 0), stored with every cell."""
+COCO_TARGETS = tuple(10 ** (k / 5) for k in range(10, -31, -1))
+"""Targets of simple regret in units of f, of COCO's data profiles of its constrained suite: from 100 to 1e-6."""
+COCO_PRECISIONS = (10.0, 0.1, 1e-4, 1e-6)
+"""Those of which COCO shows runtimes one by one."""
 SHARES = (0.01, 0.1, 0.25, 0.5, 1.0)
 """When tables look, in shares of the horizon."""
 RATIOS = (*(unit * 10 ** (k / 20) for unit in (1e-4, 1e-3, 1e-2, 1e-1, 1.0) for k in range(20)), 10.0)
@@ -32,41 +36,50 @@ POINTS = 200
 """How many points the curve of a data profile has at most, beside `SHARES`."""
 
 
-def performance(found: Sequence[Group], ratios: Sequence[float]) -> dict[str, Array]:
-    """Shares of the cells of each algorithm (by title) whose final simple regret is at most each ratio times |f*|."""
+def performance(found: Sequence[Group], ratios: Sequence[float], absolute: bool = False) -> dict[str, Array]:
+    """Shares of the cells of each algorithm (by title) whose final simple regret is at most each ratio times |f*|.
+
+    Args:
+        absolute: times 1 instead.
+    """
     result = {}
     for algorithm, mine in group_by(found, "algorithm").items():
         absent = _absent(mine)
         regret = np.concatenate([*(g.good[SIMPLE_REGRET].to_numpy(float) for g in mine), np.full(absent, np.nan)])
-        scale = np.concatenate([*(_scale(g) for g in mine), np.ones(absent)])
+        scale = np.concatenate([*(_scale(g, absolute) for g in mine), np.ones(absent)])
         result[algorithm] = profiles.performance_profile(regret, scale, ratios)[0]
     return result
 
 
-def share_solved(run: Run, found: Sequence[Group], shares: Iterable[float]) -> dict[str, Array]:
+def share_solved(run: Run, found: Sequence[Group], shares: Iterable[float], absolute: bool = False) -> dict[str, Array]:
     """Shares of the (cell, target) pairs of each algorithm (by title) that are solved by each share of the horizon.
 
-    Targets are `PRECISIONS`; a pair is solved at the first recorded round with such a simple regret.
+    A pair is solved at the first recorded round with such a simple regret.
+
+    Args:
+        absolute: targets are `COCO_TARGETS` instead of `PRECISIONS` times |f*|.
     """
-    at = np.array([*shares])
+    at, targets = np.array([*shares]), np.array(COCO_TARGETS if absolute else PRECISIONS)
     goals = {
-        cell: np.array(PRECISIONS) * scale
+        cell: targets * scale
         for group in found
-        for cell, scale in zip(group.good["cell"], _scale(group), strict=True)
+        for cell, scale in zip(group.good["cell"], _scale(group, absolute), strict=True)
     }
-    first = _first.setdefault(run, {})
+    first = _first.setdefault(run, ({}, {}))[absolute]
     if missing := {cell: goal for cell, goal in goals.items() if cell not in first}:
         first |= find_first_rounds(run, missing)
     result = {}
     for algorithm, mine in group_by(found, "algorithm").items():
         when = [first[cell] / group.horizon for group in mine for cell in group.good["cell"]]
-        never = [np.full(len(PRECISIONS), np.nan)] * _absent(mine)
+        never = [np.full(len(targets), np.nan)] * _absent(mine)
         result[algorithm] = profiles.data_profile([*when, *never], at)
     return result
 
 
-_first: WeakKeyDictionary[Run, dict[str, Array]] = WeakKeyDictionary()
-"""The first rounds that `share_solved` has found in open runs: a page asks for its table and for its curves."""
+_first: WeakKeyDictionary[Run, tuple[dict[str, Array], dict[str, Array]]] = WeakKeyDictionary()
+"""The first rounds that `share_solved` has found in open runs, to relative and to absolute targets.
+
+A page asks for its table and for its curves."""
 
 
 def check_regret_known(run: Run, found: Sequence[Group]) -> None:
@@ -84,10 +97,10 @@ def _absent(mine: Sequence[Group]) -> int:
     return sum(group.expected - len(group.good) for group in mine)
 
 
-def _scale(group: Group) -> Array:
-    """|f*| of each cell, and 1 where it is 0."""
+def _scale(group: Group, absolute: bool) -> Array:
+    """|f*| of each cell, and 1 where it is 0, or everywhere."""
     size = np.abs(group.good["f_star"].to_numpy(float))
-    return np.asarray(np.where(size > 0, size, 1.0))
+    return np.asarray(np.where((size > 0) & (not absolute), size, 1.0))
 
 
 @dataclass(frozen=True)

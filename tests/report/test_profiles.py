@@ -59,6 +59,27 @@ def test_profiles_by_hand(run):
     assert frame["share"].between(0, 1).all()
 
 
+def test_absolute_targets_are_those_of_coco(tmp_path):
+    """41 from 100 to 1e-6, five per decade; f* is not 1, which only relative targets look at."""
+    values = {"A": [NAN, 100.0, 10.0, 1.0, 0.1, 0.1, 9e-5], "B": [NAN, NAN, 101.0, 101.0, 101.0, 101.0, 1e-6]}
+    cells = {("P", name): {"simple_regret": [values[name][-1]], "f_star": [-50.0]} for name in values}
+    rounds = {("P", name): {"t": T, "simple_regret": [values[name]]} for name in values}
+    some = Run(make(tmp_path / "run", cells, seeds=[0], rounds=rounds))
+    made = cbobench.compare(some, profile=True, absolute=True)
+    frame = made.frame.set_index("algorithm_label")
+    assert frame.filter(like="within_").to_dict("list") == {
+        "within_10": [1, 1], "within_0.1": [1, 1], "within_0.0001": [1, 1], "within_1e-06": [0, 1]
+    }  # fmt: skip
+    solved = frame.filter(like="solved_by_").loc["A"].tolist()
+    assert solved == [0, pytest.approx(11 / 41), pytest.approx(16 / 41), pytest.approx(16 / 41), pytest.approx(31 / 41)]
+    assert frame["solved_by_1"]["B"] == 1
+    assert "targets COCO's 41 from 100 to 1e-06, in units of f" in " ".join(str(made).split())
+    relative = cbobench.compare(some, profile=True).frame.set_index("algorithm_label")
+    assert relative["solved_by_0.1"]["A"] == 0.5, "1 is within 50 and 5; the rounds of other targets are not reused"
+    with pytest.raises(Misuse, match="absolute is about the targets of profiles; ask for profile too"):
+        cbobench.compare(some, absolute=True)
+
+
 def test_curves_are_steps_that_grow(run):
     assert set(PRECISIONS) <= set(RATIOS)
     assert (np.diff(RATIOS) > 0).all()
