@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +21,7 @@ from cbobench.gp.actions import Finite
 from cbobench.play.play import Chunk, Play
 from cbobench.problems import PROBLEMS
 from cbobench.problems.base import Problem
+from cbobench.problems.box import BoxProblem
 from cbobench.problems.data import DataFolder
 from cbobench.results.manifest import DIGEST, FILE, content_digest
 from cbobench.rng import Streams
@@ -72,6 +74,13 @@ def learners(*more: Any) -> list[Any]:
         one if name in SAMPLE else pytest.param(*one.values, marks=[*one.marks, pytest.mark.long])
         for name, one in every.items()
     ]
+
+
+def on_boxes() -> list[Any]:
+    """The problems on boxes, arguments of a test; COCO's is skipped where its package is not installed."""
+    names = [name for name in PROBLEMS.names() if issubclass(PROBLEMS.get(name), BoxProblem)]
+    missing = pytest.mark.skip(reason="pip install 'cbobench[coco]'") if find_spec("cocoex") is None else ()
+    return [pytest.param(name, marks=missing if name == "coco" else ()) for name in names]
 
 
 def problem(name: str, **settings: Any) -> Problem:

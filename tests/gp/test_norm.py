@@ -8,11 +8,8 @@ import pytest
 from cbobench.algorithms.optimistic import read_bound
 from cbobench.errors import CellFailure
 from cbobench.gp.box import Box
-from cbobench.problems import PROBLEMS
-from cbobench.problems.box import BoxProblem
-from tests.helpers import make, play, problem
+from tests.helpers import make, on_boxes, play, problem
 
-BOXES = [name for name in PROBLEMS.names() if issubclass(PROBLEMS.get(name), BoxProblem)]
 CENTRES = np.random.default_rng(0).random((6, 2))
 
 
@@ -59,7 +56,7 @@ def test_a_norm_scales_with_its_function():
     assert once.shape == (2,)
 
 
-@pytest.mark.parametrize("name", BOXES)
+@pytest.mark.parametrize("name", on_boxes())
 def test_every_problem_on_a_box_has_norms_as_it_comes(name):
     assert np.isfinite(problem(name).known_instance().norm).all()
 

@@ -7,16 +7,14 @@ import pytest
 
 from cbobench.params import build
 from cbobench.problems import PROBLEMS
-from cbobench.problems.box import BoxProblem
 from cbobench.problems.optimum import search
 from tests.algorithms.easy import Bowl
-from tests.helpers import problem
+from tests.helpers import on_boxes, problem
 
-BOXES = [name for name in PROBLEMS.names() if issubclass(PROBLEMS.get(name), BoxProblem)]
 GENERATORS = [np.random.default_rng(s) for s in range(3)]
 
 
-@pytest.mark.parametrize("name", BOXES)
+@pytest.mark.parametrize("name", on_boxes())
 def test_what_is_stated_of_a_box_is_found_again(name):
     task = build(PROBLEMS.get(name), {})
     for formula, known in task.stated():
