@@ -64,9 +64,9 @@ class Coco(BoxProblem):
 
     The values are COCO's to the last bit, in its units and without noise, on its box [-5, 5]^d. Functions 1 to 6 have
     the sphere as objective; each next six the ellipsoid, the linear slope, the rotated ellipsoid, discus, bent cigar,
-    different powers, Rastrigin and the rotated Rastrigin. Within six the number of constraints grows; 1, 2, 6,
-    6 + ⌊d/2⌋, 6 + d and 6 + 3d of them are active at the optimum, and half as many are not. All are linear, and bent by
-    the objective's own transformations.
+    different powers, Rastrigin and the rotated Rastrigin. Within six the number of constraints grows: 1, 2, 6,
+    6 + d // 2, 6 + d and 6 + 3d of them are active at the optimum, and half as many are not. All are linear, and bent
+    by the objective's own transformations.
 
     Feasible is, as in COCO, where every g_j <= 0, without tolerance. COCO builds each function around its optimum: the
     conditions of Karush, Kuhn and Tucker hold there, which suffices for pseudoconvex objectives; Rastrigin's
