@@ -225,6 +225,17 @@ def test_botorch_solves_an_easy_problem_and_leaves_pytorch_as_it_was(name):
     assert (torch.get_num_threads(), torch.are_deterministic_algorithms_enabled()) == before[1:]
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize(("name", "settings"), [entry("botorch-cei", {"bilog": True, "noise": "tiny"})])
+def test_variants_of_botorch_are_other_models_of_the_same_data(name, settings):
+    played = [
+        actions(play(bowl(noise_f=0.0, noise_g=0.0), make(name, initial=5, **some), seeds=1, horizon=9)[1])
+        for some in ({}, settings, {"models": "default"})
+    ]
+    np.testing.assert_array_equal(played[0][:5], played[1][:5])
+    assert not any(np.array_equal(played[i][5:], played[j][5:]) for i, j in ((0, 1), (0, 2), (1, 2)))
+
+
 @pytest.mark.parametrize("name", [entry("botorch-scbo")])
 def test_the_trust_region_follows_the_tutorial(name):
     """By hand: the initial points do not count, ten successes double the side, max(4, d) failures halve it."""
