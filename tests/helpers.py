@@ -76,9 +76,10 @@ def learners(*more: Any) -> list[Any]:
     ]
 
 
-def on_boxes() -> list[Any]:
-    """The problems on boxes, arguments of a test; COCO's is skipped where its package is not installed."""
-    names = [name for name in PROBLEMS.names() if issubclass(PROBLEMS.get(name), BoxProblem)]
+def on_boxes(*but: type) -> list[Any]:
+    """The problems on boxes but some classes, arguments of a test; COCO's is skipped where its package is missing."""
+    known = {name: PROBLEMS.get(name) for name in PROBLEMS.names()}
+    names = [name for name, cls in known.items() if issubclass(cls, BoxProblem) and not issubclass(cls, but)]
     missing = pytest.mark.skip(reason="pip install 'cbobench[coco]'") if find_spec("cocoex") is None else ()
     return [pytest.param(name, marks=missing if name == "coco" else ()) for name in names]
 

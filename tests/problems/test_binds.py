@@ -7,6 +7,7 @@ import pytest
 
 from cbobench.params import build
 from cbobench.problems import PROBLEMS
+from cbobench.problems.high_dimensional import HighDimensional
 from cbobench.problems.optimum import search
 from tests.algorithms.easy import Bowl
 from tests.helpers import on_boxes, problem
@@ -14,7 +15,7 @@ from tests.helpers import on_boxes, problem
 GENERATORS = [np.random.default_rng(s) for s in range(3)]
 
 
-@pytest.mark.parametrize("name", on_boxes())
+@pytest.mark.parametrize("name", on_boxes(HighDimensional))
 def test_what_is_stated_of_a_box_is_found_again(name):
     task = build(PROBLEMS.get(name), {})
     for formula, known in task.stated():

@@ -14,6 +14,8 @@ from scipy.stats import qmc
 from cbobench.params import build
 from cbobench.problems import PROBLEMS
 from cbobench.problems.box import BoxProblem, Formula, Reference
+from cbobench.problems.coco import Coco
+from cbobench.problems.high_dimensional import HighDimensional
 from cbobench.problems.literature import PublishedProblem
 from cbobench.problems.pocket import DRIFT, pocket
 from tests.helpers import make, play, problem
@@ -53,7 +55,9 @@ def phase(k: int) -> Case:
     return Case(lambda x: pocket(x, shifts, level), np.zeros(2), np.full(2, 6.0), found)
 
 
-BOXES = [n for n in PROBLEMS.names() if issubclass(PROBLEMS.get(n), BoxProblem) and n != "coco"]  # see test_coco.py
+# Those in many dimensions: test_high_dimensional.py. COCO's: test_coco.py.
+ELSEWHERE = (HighDimensional, Coco)
+BOXES = [n for n in PROBLEMS.names() if issubclass(c := PROBLEMS.get(n), BoxProblem) and not issubclass(c, ELSEWHERE)]
 CASES = {n: published(n) for n in BOXES} | {f"feasible-pocket-drift, phase {k + 1}": phase(k) for k in range(3)}
 LITERATURE = [n for n in BOXES if issubclass(PROBLEMS.get(n), PublishedProblem)]
 every_case = pytest.mark.parametrize("name", CASES)

@@ -1,0 +1,168 @@
+"""Derives the best known points of the problems in many dimensions: CMA-ES with a penalty, then multistart SLSQP.
+
+Takes minutes to an hour for each problem, so pytest runs it with a small budget only:
+
+    OMP_NUM_THREADS=1 python -m tests.problems.derive_high_dimensional keane-30 --evaluations 300000 --starts 200
+
+Prints f and the point, rounded to ten digits and feasible to the last bit.
+"""
+
+from __future__ import annotations
+
+import argparse
+import warnings
+from collections.abc import Callable, Iterable
+
+import numpy as np
+from scipy.optimize import minimize
+
+from cbobench.params import build
+from cbobench.problems import PROBLEMS
+from cbobench.problems.box import BoxProblem
+
+Array = np.ndarray
+STEP = 1e-4  # of a side
+DIGITS = 10  # of a stored coordinate
+
+
+def evaluate(task: BoxProblem, u: Array) -> Array:
+    """Values (..., 1 + m) at points (..., d) of the unit cube."""
+    return task.formula(task.box.scale(u))
+
+
+def slopes(task: BoxProblem, u: Array) -> Array:
+    """Derivatives (1 + m, d) at a point of the unit cube: differences of fourth order, moved inside near a side."""
+    centre = np.clip(u, 2 * STEP, 1 - 2 * STEP)
+    steps = STEP * np.eye(len(u))
+    values = evaluate(task, np.stack([centre + k * steps for k in (-2, -1, 1, 2)]))
+    return (np.array([1.0, -8.0, 8.0, -1.0]) @ values.reshape(4, -1)).reshape(len(u), -1).T / (12 * STEP)
+
+
+def local(task: BoxProblem, u: Array, rounds: int = 2, iterations: int = 300) -> Array | None:
+    """Where SLSQP ends from u, if that is feasible to 1e-9 of a constraint's slope."""
+    for _ in range(rounds):
+        steep = np.linalg.norm(slopes(task, u), axis=1)
+        unit = np.where(steep > 0, steep, 1.0)
+        with warnings.catch_warnings(), np.errstate(all="ignore"):
+            warnings.simplefilter("ignore")
+            found = minimize(
+                lambda v, unit=unit: -evaluate(task, v)[0] / unit[0],
+                u,
+                jac=lambda v, unit=unit: -slopes(task, v)[0] / unit[0],
+                bounds=[(0.0, 1.0)] * len(u),
+                constraints={
+                    "type": "ineq",
+                    "fun": lambda v, unit=unit: -evaluate(task, v)[1:] / unit[1:],
+                    "jac": lambda v, unit=unit: -slopes(task, v)[1:] / unit[1:, None],
+                },
+                method="SLSQP",
+                options={"maxiter": iterations, "ftol": 1e-13},
+            )
+        if not np.isfinite(found.x).all():
+            return None
+        u = np.clip(found.x, 0.0, 1.0)
+    over = (evaluate(task, u)[1:] / unit[1:]).max()
+    return u if over <= 1e-9 else None
+
+
+def evolve(task: BoxProblem, start: Array, evaluations: int, seed: int) -> Array:
+    """The point of the unit cube that CMA-ES ends at, with the sum of relative violations as penalty."""
+    import cma
+
+    values = evaluate(task, np.random.default_rng(seed).random((4096, len(start))))
+    spread = values.std(axis=0) + 1e-12
+    given = {"bounds": [0, 1], "maxfevals": evaluations, "seed": seed, "verbose": -9, "CMA_diagonal": 0}
+    search = cma.CMAEvolutionStrategy(start, 0.2, given)
+    while not search.stop():
+        points = search.ask()
+        found = evaluate(task, np.array(points))
+        search.tell(points, list(100 * np.maximum(found[:, 1:] / spread[1:], 0).sum(axis=1) - found[:, 0] / spread[0]))
+    return np.asarray(search.result.xbest)
+
+
+def bumps(d: int) -> list[Array]:
+    """Points of the unit cube near multiples of π in [0, 10], falling from 2π over π to 0: where Keane's cos⁴ is 1."""
+    levels = (np.linspace(0.63, 0.62, d), np.linspace(0.318, 0.29, d), np.linspace(0.05, 0.044, d))
+    return [
+        np.concatenate([levels[0][:first], levels[1][first:second], levels[2][second:]])
+        for first in range(4)
+        for second in range(max(1, first), d)
+    ]
+
+
+def perturb(u: Array, gen: np.random.Generator) -> Array:
+    """A point near u: noise on all coordinates, on a few, or two of them exchanged."""
+    moved, kind = u.copy(), gen.integers(3)
+    if kind == 0:
+        moved += gen.normal(0, 0.03, len(u))
+    elif kind == 1:
+        some = gen.permutation(len(u))[: gen.integers(1, 4)]
+        moved[some] = gen.random(len(some))
+    else:
+        i, j = gen.permutation(len(u))[:2]
+        moved[[i, j]] = moved[[j, i]]
+    return np.clip(moved, 0.0, 1.0)
+
+
+def derive(
+    task: BoxProblem, begun: Iterable[Array], hops: int, seed: int, says: Callable[[str], None] = lambda line: None
+) -> Array | None:
+    """The best end of local searches from some points of the unit cube, and from perturbations of the best one."""
+    gen, best, f = np.random.default_rng(seed), None, -np.inf
+    for number, start in enumerate(begun):
+        end = local(task, start)
+        if end is not None and evaluate(task, end)[0] > f:
+            best, f = end, float(evaluate(task, end)[0])
+            says(f"start {number}: {f:.10g}")
+    for number in range(hops if best is not None else 0):
+        end = local(task, perturb(best, gen))
+        if end is not None and evaluate(task, end)[0] > f + 1e-12:
+            best, f = end, float(evaluate(task, end)[0])
+            says(f"hop {number}: {f:.10g}")
+    return best
+
+
+def rounded(task: BoxProblem, u: Array) -> Array:
+    """The point of the box with coordinates of few digits, feasible to the last bit."""
+    steep = np.linalg.norm(slopes(task, u), axis=1)[1:]
+    for margin in (0.0, *10.0 ** np.arange(-11.0, -5.0, 0.5)):
+        moved = u
+        for _ in range(5):
+            over = evaluate(task, moved)[1:] + margin * steep
+            broken = over > 0
+            if broken.any():
+                free = (moved > 1e-9) & (moved < 1 - 1e-9)
+                towards = np.linalg.lstsq(slopes(task, moved)[1:][broken] * free, over[broken], rcond=None)[0]
+                moved = np.clip(moved - towards * free, 0.0, 1.0)
+        x = np.array([float(f"{v:.{DIGITS}g}") for v in task.box.scale(moved)])
+        if (task.formula(x)[1:] <= 0).all():
+            return x
+    raise SystemExit("no feasible point near the end of the search")
+
+
+def main() -> None:
+    options = argparse.ArgumentParser(description=__doc__)
+    options.add_argument("name")
+    options.add_argument("--evaluations", type=int, default=100_000, help="of every CMA-ES run")
+    options.add_argument("--runs", type=int, default=2, help="CMA-ES runs")
+    options.add_argument("--starts", type=int, default=50, help="local searches from random points")
+    options.add_argument("--hops", type=int, default=200, help="local searches near the best point")
+    options.add_argument("--seed", type=int, default=0)
+    given = options.parse_args()
+    task = build(PROBLEMS.get(given.name), {})
+    assert isinstance(task, BoxProblem)
+    gen = np.random.default_rng(given.seed)
+    begun = [evolve(task, gen.random(task.box.d), given.evaluations, given.seed + 1 + k) for k in range(given.runs)]
+    begun += list(gen.random((given.starts, task.box.d)))
+    begun += bumps(task.box.d) if given.name.startswith("keane") else []
+    if hasattr(task, "reference"):
+        begun.append(task.box.unit(np.array(task.reference.x)))
+    best = derive(task, begun, given.hops, given.seed, lambda line: print(line, flush=True))
+    if best is None:
+        raise SystemExit("no feasible point")
+    x = rounded(task, best)
+    print(f"f = {task.formula(x)[0]!r}\ng = {task.formula(x)[1:].tolist()}\nx = {x.tolist()}")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,176 @@
+"""Problems in many dimensions: formulas against scalar loops and other methods, stored points, their derivation."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+
+from cbobench.errors import Misuse
+from cbobench.params import build
+from cbobench.problems import PROBLEMS
+from cbobench.problems.data import DataFolder
+from cbobench.problems.high_dimensional import HighDimensional
+from tests.helpers import make, play, problem
+from tests.problems import derive_high_dimensional as derivation
+
+NAMES = [n for n in PROBLEMS.names() if issubclass(PROBLEMS.get(n), HighDimensional)]
+ACKLEY = [n for n in NAMES if n.startswith("ackley")]
+KEANE = [n for n in NAMES if n.startswith("keane")]
+PUBLISHED = {"keane-10": 0.747310, "keane-30": 0.82188, "keane-50": 0.83526}  # by many authors, rounded down
+
+
+def made(name):
+    return build(PROBLEMS.get(name), {})
+
+
+def some(task, count=20):
+    return task.box.scale(np.random.default_rng(3).random((count, task.box.d)))
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_the_stored_point_is_feasible_and_has_the_stored_value(name):
+    task = made(name)
+    x = np.array(task.reference.x)
+    assert x.shape == task.box.low.shape
+    assert ((task.box.low <= x) & (x <= task.box.high)).all()
+    values = task.formula(x)
+    assert values.shape == (1 + task.m,)
+    assert values[1:].max() <= 0, "to the last bit"
+    assert values[0] == pytest.approx(task.reference.f, rel=1e-12, abs=1e-15)
+    assert (values[1:] > -1e-6 * (1 + np.abs(task.formula(some(task))[:, 1:]).max(axis=0))).any(), "one is active"
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_wrong_reference_is_refused(name):
+    task = made(name)
+    task.prepare(DataFolder())
+    outside = task.formula(task.box.high)[1:].max() > 0
+    corner = (task.box.high if outside else task.box.low).tolist()
+    wrong = type("Wrong", (type(task),), {"reference": type(task.reference)(tuple(corner), 0.0, 1.0, 0.5, 1.0, "")})
+    with pytest.raises(Misuse, match="the stated reference of Wrong is .*not feasible"):
+        wrong().prepare(DataFolder())
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_what_is_played(name):
+    """Finite at corners too, in units of the spread, and the oracle has no regret."""
+    task = problem(name, candidates=64)
+    assert np.isfinite(task.formula(np.stack([task.box.low, task.box.high, (task.box.low + task.box.high) / 2]))).all()
+    spread = task.scaling[1]
+    assert (np.isfinite(spread) & (spread > 0)).all()
+    drawn = task.known_instance()
+    assert np.isfinite(drawn.norm).all()
+    assert 0 < drawn.slater[0] <= 1
+    cells, _ = play(task, make("oracle"), seeds=2, horizon=5)
+    assert np.abs(cells.metrics.final["regret"]).max() < 1e-9
+    assert cells.metrics.final["violations"].max() == 0
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_whether_constraints_bind(name):
+    """Some infeasible point is better than the reference where it says so; where it denies it, f has a proven bound."""
+    task = made(name)
+    if task.reference.binds:
+        values = task.formula(np.concatenate([some(task), [task.box.low + 0.01 * (task.box.high - task.box.low)]]))
+        better = values[:, 0] > task.reference.f
+        assert better.any()
+        assert (values[better, 1:] > 0).any(axis=1).all()
+    else:
+        assert name in ACKLEY
+
+
+def ackley(x):
+    """The textbook form: no expm1."""
+    d = len(x)
+    cost = 20 + math.e - 20 * math.exp(-0.2 * math.sqrt(sum(v * v for v in x) / d))
+    cost -= math.exp(sum(math.cos(2 * math.pi * v) for v in x) / d)
+    return [-cost, sum(x), math.sqrt(sum(v * v for v in x)) - 5]
+
+
+def keane(x):
+    """As published but for the form of the first constraint, whose sign is that of the published one."""
+    top = abs(sum(math.cos(v) ** 4 for v in x) - 2 * math.prod(math.cos(v) ** 2 for v in x))
+    f = top / math.sqrt(sum(i * v * v for i, v in enumerate(x, 1)))
+    return [f, 0.75 ** (1 / len(x)) - math.prod(x) ** (1 / len(x)), sum(x) - 7.5 * len(x)]
+
+
+@pytest.mark.parametrize("name", ACKLEY + KEANE)
+def test_formulas_by_scalar_loops(name):
+    task, by_hand = made(name), ackley if name in ACKLEY else keane
+    points = some(task)
+    found = task.formula(points)
+    np.testing.assert_allclose(found, [by_hand(x.tolist()) for x in points], rtol=1e-12, atol=1e-12)
+    np.testing.assert_array_equal(task.formula(points[:, ::-1][:, ::-1].T.copy().T), found, "whatever the layout")
+    np.testing.assert_array_equal(task.formula(points[4]), found[4])
+
+
+@pytest.mark.parametrize("name", ACKLEY)
+def test_ackley_in_closed_form(name):
+    """No point is better than the origin, half a ball is feasible, and the diagonal has the largest margin."""
+    task = made(name)
+    d, known = task.box.d, task.reference
+    gen = np.random.default_rng(0)
+    for size in (1e-9, 1e-3, 1.0):
+        near = task.formula(size * gen.uniform(-1, 1, (1000, d)))
+        assert (near[:, 0] < 0).all()
+    s = known.slater / d
+    margins = task.formula(np.full(d, -s))[1:]
+    np.testing.assert_allclose(margins, -known.slater, rtol=1e-12)
+    around = task.formula(np.clip(-s + 0.1 * gen.normal(size=(1000, d)), -5, 10))[:, 1:].max(axis=1)
+    assert (around > -known.slater).all()
+    ball = gen.normal(size=(20_000, d))
+    inside = 5 * ball / np.linalg.norm(ball, axis=1, keepdims=True) * gen.random((20_000, 1)) ** (1 / d)
+    feasible = (task.formula(inside)[:, 1:] <= 0).all(axis=1).mean()
+    volume = 5.0**d  # of a ball, by V_d = 2π / d V_{d-2}
+    for k in range(d, 0, -2):
+        volume *= 2 * math.pi / k
+    assert known.share == pytest.approx(volume / 15.0**d / 2, rel=1e-12)
+    assert feasible == pytest.approx(0.5, abs=0.02)
+
+
+@pytest.mark.parametrize("name", KEANE)
+def test_keanes_bump_and_what_others_found(name):
+    task = made(name)
+    d, known = task.box.d, task.reference
+    assert PUBLISHED[name] <= known.f < PUBLISHED[name] + 2e-5
+    points = np.exp(np.random.default_rng(1).normal(0, 0.3, (1000, d)))
+    product = points.prod(axis=1)
+    values = task.formula(points)
+    np.testing.assert_array_equal(values[:, 1] <= 0, product >= 0.75)
+    assert 100 < (product >= 0.75).sum() < 900
+    half = np.full(d, (0.75 ** (1 / d) + 7.5 * d) / (1 + d))
+    np.testing.assert_allclose(task.formula(half)[1:], -known.slater, rtol=1e-9)
+    assert np.isfinite(task.formula(np.zeros(d))).all()
+    share = (task.formula(some(task, 20_000))[:, 1:] <= 0).all(axis=1).mean()
+    assert share == pytest.approx(known.share, abs=2e-3)
+
+
+@pytest.mark.parametrize("name", [n for n in NAMES if n not in ACKLEY])  # whose optimum is proven, at a kink
+def test_no_local_search_from_the_stored_point_is_better(name):
+    task = made(name)
+    end = derivation.local(task, task.box.unit(np.array(task.reference.x)), rounds=1, iterations=30)
+    assert derivation.evaluate(task, end)[0] == pytest.approx(task.reference.f, rel=1e-7)
+
+
+def test_keanes_reference_is_derived_again():
+    task = made("keane-10")
+    starts = derivation.bumps(10)[:8]
+    best = derivation.derive(task, starts, hops=0, seed=0)
+    x = derivation.rounded(task, best)
+    assert task.formula(x)[1:].max() <= 0
+    assert task.formula(x)[0] == pytest.approx(task.reference.f, rel=1e-8)
+    worse = derivation.derive(task, starts[:3], hops=0, seed=0)  # negative control
+    assert derivation.evaluate(task, worse)[0] < task.reference.f - 1e-3
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("name", ["keane-30", "keane-50"])
+def test_references_are_derived_again(name):
+    task = made(name)
+    starts = derivation.bumps(task.box.d)
+    known = task.box.unit(np.array(task.reference.x))
+    near = sorted(starts, key=lambda u: float(np.abs(u - known).sum()))[:6]
+    best = derivation.derive(task, near, hops=20, seed=0)
+    assert derivation.evaluate(task, best)[0] == pytest.approx(task.reference.f, rel=1e-7)
