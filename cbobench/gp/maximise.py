@@ -300,9 +300,10 @@ class Starts:
         if self.narrow:
             sides, each = _on_sides(d), min(CLOUD, max(1, AROUND // observed.shape[1]))
             clouds = [self._clouds(observed, side * self.spacing, each) for side in (1.5, 0.3)]
+            latest = observed[:, -max(1, AROUND // d) :]  # which bounds the lines in many dimensions
             clouds += [
                 self._clouds(peaks, 1.5 * self.spacing),
-                _lines(observed, max(1, AROUND // (d * observed.shape[1]))),
+                _lines(latest, max(1, AROUND // (d * latest.shape[1]))),
             ]
             tried = np.concatenate([observed, *clouds, np.broadcast_to(sides, (replicates, *sides.shape))], axis=1)
             value = at(tried).total()
