@@ -270,8 +270,9 @@ class RunModel(RunData):
 
     def at_candidates(self) -> tuple[Array, Array]:
         """Return means and deviations (p, M) at all actions of a finite set, or at a box's candidates."""
-        if self.fitted and isinstance(self.actions, Box):  # which keeps none
-            return self.at(self.actions.candidates)
+        if self.fitted:  # which keeps none
+            actions = self.actions
+            return self.at(actions.candidates if isinstance(actions, Box) else np.arange(actions.n))
         return self._moments(self.posterior.mean, self.posterior.variance)
 
     def _moments(self, mean: Array, variance: Array) -> tuple[Array, Array]:
