@@ -10,12 +10,9 @@ import numpy as np
 from cbobench.algorithms import ALGORITHMS
 from cbobench.algorithms.asktell import AskTell, Given
 from cbobench.algorithms.references import SobolSequence
-from cbobench.errors import Misuse
-from cbobench.gp.actions import Finite
 from cbobench.gp.kernels import Array
 from cbobench.opponents.library import GivenCube, silence_library
 from cbobench.params import param, required
-from cbobench.problems.base import Problem
 
 
 class Unknown(Exception):
@@ -78,17 +75,14 @@ class LocalMethod(AskTell):
 
     The first run starts at the best point of a suite's initial design, if there is one; whenever a run ends, the next
     one starts at a new point of a scrambled Sobol sequence and knows nothing of the runs before. f and every g_j are
-    observed at once, and a point that a run asks for again has the value that it had.
+    observed at once, and a point that a run asks for again has the value that it had. On a finite set the nearest
+    action is played, and the point as it was asked keeps what was observed there: differences of SLSQP are then 0.
 
     Class attributes:
         solver: SciPy's name of it.
     """
 
     solver: ClassVar[str]
-
-    def check(self, problem: Problem) -> None:
-        if isinstance(problem.actions, Finite):
-            raise Misuse("the actions are a finite set; a local optimiser moves on a box: remove the method")
 
     @required
     def options(self) -> dict[str, float]:

@@ -188,10 +188,11 @@ def test_scipy_plays_what_it_plays_alone(name, solver, options):
 
 
 @pytest.mark.parametrize("name", ["cobyla", "slsqp"])
-def test_a_local_optimiser_needs_a_box(name):
-    make(name).check(problem("gramacy"))
-    with pytest.raises(Misuse, match="the actions are a finite set"):
-        make(name).check(problem("gramacy", grid=5))
+def test_a_local_optimiser_plays_the_nearest_actions_of_a_finite_set(name):
+    task = bowl(grid=9, noise_f=0.0, noise_g=0.0)
+    played = actions(play(task, make(name), seeds=2, horizon=20)[1])
+    assert played.dtype.kind == "i"
+    assert len(np.unique(played[:, 0])) > 1
 
 
 def test_what_was_observed_before_is_used():
