@@ -142,7 +142,7 @@ PUBLISHED = {
     "admmbo": ("teal", 2, "X"),
     "rpol-ucb": ("rust", 1, "P"), "rpol-censored": ("violet", 2, "s"), "rpol-sw": ("rust", 1, "<"),
     "config": ("sage", 3, "X"), "ckb-restart": ("violet", 2, "D"),
-    "cei": ("teal", 1, ">"), "scbo": ("violet", 2, "<"), "random": ("pink", 4, "p"),
+    "cei": ("teal", 1, ">"), "scbo": ("violet", 2, "<"), "slsqp": ("slate", 1, "s"), "random": ("pink", 4, "p"),
 }  # fmt: skip
 SALT = 7  # the first with which no two shipped names share colour and marker
 
