@@ -12,13 +12,16 @@ from __future__ import annotations
 import argparse
 import warnings
 from collections.abc import Callable, Iterable
+from types import SimpleNamespace
 
 import numpy as np
 from scipy.optimize import minimize
 
+from cbobench.gp.box import Box
 from cbobench.params import build
 from cbobench.problems import PROBLEMS
 from cbobench.problems.box import BoxProblem
+from cbobench.problems.high_dimensional import GOAL, OBSTACLES, START
 
 Array = np.ndarray
 STEP = 1e-4  # of a side
@@ -38,8 +41,22 @@ def slopes(task: BoxProblem, u: Array) -> Array:
     return (np.array([1.0, -8.0, 8.0, -1.0]) @ values.reshape(4, -1)).reshape(len(u), -1).T / (12 * STEP)
 
 
-def local(task: BoxProblem, u: Array, rounds: int = 2, iterations: int = 300) -> Array | None:
-    """Where SLSQP ends from u, if that is feasible to 1e-9 of a constraint's slope."""
+def mend(task: BoxProblem, u: Array, margin: float = 0.0) -> Array:
+    """A point near u where every g_j is at most -margin, in units of its slope, if Newton steps find one."""
+    steep = np.linalg.norm(slopes(task, u), axis=1)[1:]
+    for _ in range(5):
+        over = evaluate(task, u)[1:] + margin * steep
+        broken = over > 0
+        if not broken.any():
+            break
+        free = (u > 1e-9) & (u < 1 - 1e-9)
+        step = np.linalg.lstsq(slopes(task, u)[1:][broken] * free, over[broken], rcond=None)[0]
+        u = np.clip(u - step * free, 0.0, 1.0)
+    return u
+
+
+def local(task: BoxProblem, u: Array, rounds: int = 2, iterations: int = 400) -> Array | None:
+    """Where SLSQP ends from u, if that is feasible to 1e-9 of a constraint's slope after `mend`."""
     for _ in range(rounds):
         steep = np.linalg.norm(slopes(task, u), axis=1)
         unit = np.where(steep > 0, steep, 1.0)
@@ -61,8 +78,8 @@ def local(task: BoxProblem, u: Array, rounds: int = 2, iterations: int = 300) ->
         if not np.isfinite(found.x).all():
             return None
         u = np.clip(found.x, 0.0, 1.0)
-    over = (evaluate(task, u)[1:] / unit[1:]).max()
-    return u if over <= 1e-9 else None
+    u = mend(task, u)
+    return u if (evaluate(task, u)[1:] / unit[1:]).max() <= 1e-9 else None
 
 
 def evolve(task: BoxProblem, start: Array, evaluations: int, seed: int) -> Array:
@@ -88,6 +105,43 @@ def bumps(d: int) -> list[Array]:
         for first in range(4)
         for second in range(max(1, first), d)
     ]
+
+
+def shortest_route(radius: float, gen: np.random.Generator | None = None) -> tuple[float, Array]:
+    """Length and corners (k, 2) of the rover's shortest way round discs of some radius, in a visibility graph.
+
+    Nodes are start, goal, and the corners of polygons with 40 sides that contain the discs; edges meet no disc. With a
+    generator, edges are made longer at random, which gives other routes.
+    """
+    from scipy.sparse.csgraph import dijkstra
+
+    angles = 2 * np.pi * np.arange(40) / 40
+    rim = radius / np.cos(np.pi / 40) * (1 + 1e-9) * np.stack([np.cos(angles), np.sin(angles)], axis=1)
+    nodes = np.concatenate([[START, GOAL], (OBSTACLES[:, None] + rim).reshape(-1, 2)])
+    nodes = nodes[((nodes >= 0) & (nodes <= 1)).all(axis=1)]
+    along = nodes[None] - nodes[:, None]
+    length = np.hypot(along[..., 0], along[..., 1])
+    free = length > 0
+    for centre in OBSTACLES:
+        to = centre - nodes[:, None]
+        share = np.clip((to * along).sum(axis=-1) / np.maximum(length, 1e-12) ** 2, 0, 1)
+        free &= np.linalg.norm(to - share[..., None] * along, axis=-1) >= radius * (1 - 1e-9)
+    weight = np.where(free, length, 0.0)
+    if gen is not None:
+        weight = weight * np.exp(gen.normal(0, 0.3, len(nodes))[:, None])
+    _, before = dijkstra(weight, indices=0, return_predecessors=True)
+    path = [1]
+    while path[-1] != 0:
+        path.append(int(before[path[-1]]))
+    corners = nodes[path[::-1]]
+    return float(np.linalg.norm(np.diff(corners, axis=0), axis=1).sum()), corners
+
+
+def on_route(corners: Array) -> Array:
+    """The rover's 30 control points, equally far apart along a polygon, (60,)."""
+    passed = np.concatenate([[0.0], np.linalg.norm(np.diff(corners, axis=0), axis=1).cumsum()])
+    at = np.linspace(0, passed[-1], 32)[1:-1]
+    return np.stack([np.interp(at, passed, corners[:, k]) for k in range(2)], axis=1).ravel()
 
 
 def perturb(u: Array, gen: np.random.Generator) -> Array:
@@ -122,18 +176,26 @@ def derive(
     return best
 
 
+def margin(task: BoxProblem, begun: Iterable[Array]) -> float:
+    """The largest -max_j g_j that local searches from some points find, in units of the formula."""
+
+    def formula(x: Array) -> Array:  # the level that all g_j keep to is one coordinate more
+        return np.concatenate([-x[..., -1:], task.formula(x[..., :-1])[..., 1:] - x[..., -1:]], axis=-1)
+
+    found = []
+    for u in begun:
+        level = float(evaluate(task, u)[1:].max())
+        box = Box(np.append(task.box.low, level - 2), np.append(task.box.high, level + 1))
+        end = local(SimpleNamespace(box=box, formula=formula), np.append(u, 2 / 3))
+        if end is not None:
+            found.append(-float(evaluate(task, end[:-1])[1:].max()))
+    return max(found)
+
+
 def rounded(task: BoxProblem, u: Array) -> Array:
     """The point of the box with coordinates of few digits, feasible to the last bit."""
-    steep = np.linalg.norm(slopes(task, u), axis=1)[1:]
     for margin in (0.0, *10.0 ** np.arange(-11.0, -5.0, 0.5)):
-        moved = u
-        for _ in range(5):
-            over = evaluate(task, moved)[1:] + margin * steep
-            broken = over > 0
-            if broken.any():
-                free = (moved > 1e-9) & (moved < 1 - 1e-9)
-                towards = np.linalg.lstsq(slopes(task, moved)[1:][broken] * free, over[broken], rcond=None)[0]
-                moved = np.clip(moved - towards * free, 0.0, 1.0)
+        moved = mend(task, u, margin)
         x = np.array([float(f"{v:.{DIGITS}g}") for v in task.box.scale(moved)])
         if (task.formula(x)[1:] <= 0).all():
             return x
@@ -155,13 +217,17 @@ def main() -> None:
     begun = [evolve(task, gen.random(task.box.d), given.evaluations, given.seed + 1 + k) for k in range(given.runs)]
     begun += list(gen.random((given.starts, task.box.d)))
     begun += bumps(task.box.d) if given.name.startswith("keane") else []
+    if given.name == "rover-60":
+        routes = [shortest_route(r, None if k == 0 else gen) for r in (0.08, 0.085) for k in range(given.starts)]
+        begun += [on_route(corners) for _, corners in routes]
     if hasattr(task, "reference"):
         begun.append(task.box.unit(np.array(task.reference.x)))
     best = derive(task, begun, given.hops, given.seed, lambda line: print(line, flush=True))
     if best is None:
         raise SystemExit("no feasible point")
     x = rounded(task, best)
-    print(f"f = {task.formula(x)[0]!r}\ng = {task.formula(x)[1:].tolist()}\nx = {x.tolist()}")
+    f, *g = task.formula(x).tolist()
+    print(f"f = {f!r}\ng = {g}\nx = {x.tolist()}\nmargin = {margin(task, [best])!r}")
 
 
 if __name__ == "__main__":

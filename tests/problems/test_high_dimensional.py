@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 
 import numpy as np
@@ -9,9 +10,9 @@ import pytest
 
 from cbobench.errors import Misuse
 from cbobench.params import build
-from cbobench.problems import PROBLEMS
+from cbobench.problems import PROBLEMS, structures
 from cbobench.problems.data import DataFolder
-from cbobench.problems.high_dimensional import HighDimensional
+from cbobench.problems.high_dimensional import GOAL, OBSTACLES, START, HighDimensional, Rover60
 from tests.helpers import make, play, problem
 from tests.problems import derive_high_dimensional as derivation
 
@@ -73,7 +74,9 @@ def test_whether_constraints_bind(name):
     """Some infeasible point is better than the reference where it says so; where it denies it, f has a proven bound."""
     task = made(name)
     if task.reference.binds:
-        values = task.formula(np.concatenate([some(task), [task.box.low + 0.01 * (task.box.high - task.box.low)]]))
+        straight = np.repeat(np.linspace(0.05, 0.95, 30), 2)  # the rover's way through its obstacles
+        small = task.box.low + 0.01 * (task.box.high - task.box.low)
+        values = task.formula(np.stack([*some(task), straight if name == "rover-60" else small]))
         better = values[:, 0] > task.reference.f
         assert better.any()
         assert (values[better, 1:] > 0).any(axis=1).all()
@@ -102,8 +105,16 @@ def test_formulas_by_scalar_loops(name):
     points = some(task)
     found = task.formula(points)
     np.testing.assert_allclose(found, [by_hand(x.tolist()) for x in points], rtol=1e-12, atol=1e-12)
-    np.testing.assert_array_equal(task.formula(points[:, ::-1][:, ::-1].T.copy().T), found, "whatever the layout")
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_values_do_not_depend_on_other_points_or_the_layout(name):
+    task = made(name)
+    points = some(task)
+    found = task.formula(points)
+    np.testing.assert_array_equal(task.formula(np.asfortranarray(points)), found)
     np.testing.assert_array_equal(task.formula(points[4]), found[4])
+    np.testing.assert_array_equal(task.formula(points[3:5, None])[1, 0], found[4])
 
 
 @pytest.mark.parametrize("name", ACKLEY)
@@ -147,6 +158,86 @@ def test_keanes_bump_and_what_others_found(name):
     assert share == pytest.approx(known.share, abs=2e-3)
 
 
+def test_the_rovers_path_by_scipys_splines():
+    from scipy.interpolate import BSpline
+
+    task = made("rover-60")
+    knots = np.concatenate([np.zeros(3), np.linspace(0, 1, 30), np.ones(3)])
+    for x in [*some(task, 5), np.array(task.reference.x)]:
+        controls = np.concatenate([[START], x.reshape(30, 2), [GOAL]])
+        path = [BSpline(knots, controls, 3)(k / 199) for k in range(200)]
+        f, *g = task.formula(x)
+        assert -f == pytest.approx(sum(math.dist(p, q) for p, q in itertools.pairwise(path)), rel=1e-12)
+        for value, centre in zip(g, OBSTACLES, strict=True):
+            far = [math.dist(p, centre) for p in path]
+            soft = sum(math.exp((min(far) - r) / 0.003) for r in far)
+            assert value == pytest.approx(0.07 - min(far) + 0.003 * math.log(soft), abs=1e-12)
+            assert 0 <= value - (0.07 - min(far)) <= 0.016, "an upper bound of the signed distance"
+
+
+def test_the_rovers_best_known_path_is_as_long_as_the_shortest_way_round_the_discs():
+    """A visibility graph knows all ways. Chords may cut 1e-4 into a disc, and soft distances add up to 0.016."""
+    shortest, _ = derivation.shortest_route(0.069)
+    longest, _ = derivation.shortest_route(0.086)
+    assert shortest == pytest.approx(1.294, abs=1e-3)
+    assert shortest < -Rover60.reference.f < longest < 1.02 * shortest
+    close = np.linalg.norm(OBSTACLES[:, None] - OBSTACLES, axis=-1) + np.eye(15)
+    assert close.min() > 0.14, "no two discs overlap"
+
+
+def stiffness(width, height):
+    """Deflections (3, 62) and moments (3, 62) at the left ends of segments by 63 nodes with two degrees of freedom."""
+    side, whole = structures.LENGTH, np.zeros((126, 126))
+    bending = structures.YOUNG * width * height**3 / 12
+    one = np.array([[12, 6, -12, 6], [6, 4, -6, 2], [-12, -6, 12, -6], [6, 2, -6, 4]])
+    one = one * np.outer([1, side, 1, side], [1, side, 1, side]) / side**3
+    for i in range(62):
+        whole[2 * i : 2 * i + 4, 2 * i : 2 * i + 4] += bending[i] * one
+    free = [k for k in range(126) if k not in (0, 1, 44, 84, 124)]
+    found = []
+    for live in ((1, 1, 1), (1, 0, 1), (0, 1, 0)):
+        force = np.zeros(126)
+        for node in range(1, 62):
+            force[2 * node] = 5 + 20 * live[(node > 22) + (node > 42)]
+        moved = np.zeros(126)
+        moved[free] = np.linalg.solve(whole[np.ix_(free, free)], force[free])
+        ends = [bending[i] * one[1] @ moved[2 * i : 2 * i + 4] for i in range(62)]
+        found.append((moved[2::2], np.append(np.array(ends), 0.0)))
+    return np.array([v for v, _ in found]), np.array([moment for _, moment in found])
+
+
+def test_the_structure_by_a_stiffness_method():
+    task = made("structure-124")
+    for x in [*some(task, 3), np.array(task.reference.x)]:
+        width, height = x[:62], x[62:]
+        sags, moments = stiffness(width, height)
+        g = []
+        for i in range(0, 62, 2):
+            ratios = [
+                6 * moments[c, k + e] / (width[k] * height[k] ** 2) / 160e3
+                for c in range(3)
+                for k in (i, i + 1)
+                for e in (0, 1)
+            ]
+            g.append(np.linalg.norm(ratios, 16) - 1)
+        g += [np.linalg.norm([height[k] / (8 * width[k]) for k in (i, i + 1)], 16) - 1 for i in range(0, 62, 2)]
+        for first, last, span in ((1, 22, 11.0), (23, 42, 10.0), (43, 62, 10.0)):
+            g.append(np.linalg.norm(sags[:, first - 1 : last - 1].ravel() / (span / 300), 16) - 1)
+        np.testing.assert_allclose(task.formula(x)[1:], g, rtol=1e-8, atol=1e-8)
+        assert task.formula(x)[0] == pytest.approx(-sum(0.5 * b * h for b, h in zip(width, height, strict=True)))
+
+
+def test_the_structures_reference_is_derived_again():
+    """From a beam of equal segments; what is active is no corner: some stresses, all slendernesses, two deflections."""
+    task = made("structure-124")
+    end = derivation.local(task, task.box.unit(np.array([0.08] * 62 + [0.6] * 62)), rounds=1)
+    values = derivation.evaluate(task, end)
+    assert values[0] == pytest.approx(task.reference.f, rel=1e-8)
+    active = task.formula(np.array(task.reference.x))[1:] > -1e-6
+    assert (active[:31].sum(), active[31:62].sum(), active[62:].sum()) == (20, 31, 2)
+    assert ((end > 0.01) & (end < 0.99)).all()
+
+
 @pytest.mark.parametrize("name", [n for n in NAMES if n not in ACKLEY])  # whose optimum is proven, at a kink
 def test_no_local_search_from_the_stored_point_is_better(name):
     task = made(name)
@@ -174,3 +265,23 @@ def test_references_are_derived_again(name):
     near = sorted(starts, key=lambda u: float(np.abs(u - known).sum()))[:6]
     best = derivation.derive(task, near, hops=20, seed=0)
     assert derivation.evaluate(task, best)[0] == pytest.approx(task.reference.f, rel=1e-7)
+
+
+@pytest.mark.long
+def test_the_rovers_reference_is_derived_again():
+    task = made("rover-60")
+    _, corners = derivation.shortest_route(0.075)
+    end = derivation.local(task, derivation.on_route(corners))
+    assert derivation.evaluate(task, end)[0] == pytest.approx(task.reference.f, rel=1e-4)
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("name", ["rover-60", "structure-124"])
+def test_margins_are_derived_again(name):
+    task = made(name)
+    known = task.reference.slater
+    if name == "rover-60":
+        starts = [derivation.on_route(derivation.shortest_route(r)[1]) for r in (0.09,)]
+    else:
+        starts = [np.full(124, 0.5)]
+    assert derivation.margin(task, starts) == pytest.approx(known, rel=0.01)
