@@ -53,7 +53,8 @@ class Optimiser(Protocol):
     """One run's optimiser.
 
     Optional methods: `recommend() -> x` (None: nothing yet), which must change nothing, and `observe(x, f, g)` for
-    points of a suite's initial design, which it did not propose (without it, they go to `tell`).
+    points of a suite's initial design, which it did not propose (without it, they go to `tell`). An attribute
+    `failed_fits` counts fits of models that failed; it is recorded.
     """
 
     def ask(self) -> Any:
@@ -204,6 +205,9 @@ class AskTell(OneRun):
         if asked is None:
             return NONE if self.given.n is not None else np.full(self.given.d, np.nan)
         return self._action(asked, "recommend()")
+
+    def failed_fits_one(self) -> int | None:
+        return getattr(self.own, "failed_fits", None)
 
     def _action(self, asked: Any, what: str) -> Any:
         """What was asked as an action: an index of a finite set, or a point (d,) of a box."""

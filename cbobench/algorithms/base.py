@@ -202,6 +202,11 @@ class Algorithm:
         return None
 
     @property
+    def failed_fits(self) -> NDArray[np.intp] | None:
+        """Return how many of a library's fits of models failed, (S,), if it counts them."""
+        return None
+
+    @property
     def declared_infeasible(self) -> NDArray[np.bool_] | None:
         """Return the replicates that have declared their problem infeasible, (S,), if it does such a thing."""
         return None
@@ -240,6 +245,10 @@ class OneRun(Algorithm):
 
     def dual_one(self) -> Array | None:
         """Return the dual variables (m,), if there are any."""
+        return None
+
+    def failed_fits_one(self) -> int | None:
+        """Return how many of a library's fits of models failed, if it counts them."""
         return None
 
     def start(self, setting: Setting) -> None:
@@ -286,3 +295,8 @@ class OneRun(Algorithm):
     def duals(self) -> Array | None:
         each: list[Any] = [run.dual_one() for run in self.runs]
         return None if any(d is None for d in each) else np.stack(each)
+
+    @property
+    def failed_fits(self) -> NDArray[np.intp] | None:
+        each: list[Any] = [run.failed_fits_one() for run in self.runs]
+        return None if None in each else np.array(each, dtype=np.intp)

@@ -48,7 +48,7 @@ def facts(run: Run) -> list[tuple[str, str]]:
         ("Played with", "; ".join(dict.fromkeys(cells["libraries"].dropna()))),
     ]  # fmt: skip
     if failures := describe_failures(found):
-        result.append(("Failures", failures))
+        result.append(("Failures", "; ".join(failures)))
     if mixed := rounding_note(find_cpus(found)):
         result.append(("Note", mixed))
     return [(name, value) for name, value in result if value]

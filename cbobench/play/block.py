@@ -78,7 +78,7 @@ def summaries(play: Play) -> list[dict[str, Any]]:
     """Return a row for every cell of a finished play, by column of the cells table."""
     metrics, instances, replicates = play.metrics, play.instances, play.setting.replicates
     seconds = play.seconds / replicates
-    declared, hits = play.algorithm.declared_infeasible, play.algorithm.cap_hits
+    declared, hits, fits = play.algorithm.declared_infeasible, play.algorithm.cap_hits, play.algorithm.failed_fits
     positive, binds = play.positive_dual, instances.binds
     failed = getattr(play.channel, "failed", None)
     recommended, stars = _describe_recommendations(play), metrics.stars
@@ -97,6 +97,7 @@ def summaries(play: Play) -> list[dict[str, Any]]:
             "binds": None if binds is None else bool(binds[s]),
             "infeasibility_declared": declared is not None and bool(declared[s]),
             "cap_hits": None if hits is None else int(hits[s]),
+            "failed_fits": None if fits is None else int(fits[s]),
             **recommended[s],
             "redraws": int(instances.redraws[s]),
             "failed_evaluations": None if failed is None else int(failed[s]),

@@ -138,9 +138,7 @@ def _notes(run: Run, panels: Sequence[AnyPanel], shown: Shown) -> list[str]:
     if old := sum(len(group.outdated & {*group.good.index}) for group in drawn):
         cells = count_noun(sum(len(group.good) for group in drawn), "cell")
         notes.append(f"Stale: {old:,} of {cells}, played by code that has changed since.")
-    if failures := describe_failures(drawn):
-        notes.append(f"Failed evaluations: {failures}.")
-    notes += [f"{line[0].upper()}{line[1:]}." for line in describe_best(run, drawn)]
+    notes += [f"{line[0].upper()}{line[1:]}." for line in (*describe_failures(drawn), *describe_best(run, drawn))]
     if mixed := rounding_note(find_cpus(drawn)):
         notes.append(f"The cells were {mixed}.")
     return notes

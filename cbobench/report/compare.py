@@ -162,7 +162,7 @@ def compare(
         made = Comparison(frame, replace(table, weights=()) if means else table)
     unplayable = tuple(part.record.unplayable)
     notes += describe_best(one, select_latest(part, found)) if not asked else []
-    notes += [f"failed evaluations: {failures}"] if (failures := describe_failures(found)) else []
+    notes += describe_failures(found)
     notes += [*_describe_variants(one, found), *(f"not played: {line}" for line in unplayable), *_describe_cpus(found)]
     return replace(_add_notes(made, notes), unplayable=unplayable)
 

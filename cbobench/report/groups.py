@@ -178,20 +178,19 @@ def describe_horizons(run: Run, problems: Iterable[str]) -> str:
     return f"T = {listed(shown)}" + (f" ({'; '.join(also)})" if also else "")
 
 
-def describe_failures(found: Iterable[Group]) -> str:
-    """How many evaluations failed in the good cells of some groups; "" where none did."""
-    groups = [group for group in found if "failed_evaluations" in group.good]
+def describe_failures(found: Iterable[Group]) -> list[str]:
+    """How many evaluations, and how many fits of models, failed in the good cells of some groups, where any did."""
+    groups, notes = list(found), []
     several = len({group.problem for group in groups}) > 1
-    counts = [
-        (group, int(failed), group.horizon * len(group.good))
-        for group in groups
-        if (failed := group.good["failed_evaluations"].sum()) > 0
-    ]
-    words = [
-        f"{group.algorithm_label}{f' on {group.problem_label}' if several else ''} {failed:,} of {evaluations:,}"
-        for group, failed, evaluations in counts
-    ]
-    return ", ".join(words)
+    for what, among in (("evaluations", "of {:,}"), ("fits", "in {:,} rounds")):
+        words = [
+            f"{group.algorithm_label}{f' on {group.problem_label}' if several else ''} {int(failed):,} "
+            + among.format(group.horizon * len(group.good))
+            for group in groups
+            if (failed := group.good.get(f"failed_{what}", pd.Series(dtype=float)).sum()) > 0
+        ]
+        notes += [f"failed {what}: {', '.join(words)}"] if words else []
+    return notes
 
 
 def find_cpus(found: Iterable[Group]) -> set[str]:

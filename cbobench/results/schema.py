@@ -21,7 +21,7 @@ COMPRESSION: dict[str, Any] = {"compression": "zstd", "compression_level": 3, "w
 KINDS = ("rounds", "cells", "audit")
 DICTIONARY = ["cell", "problem", "algorithm", "status", "spec", "host", "cpu", "source", "libraries"]
 RECOMMENDED = ("recommended_action", "recommended_x", "recommended_f", "recommended_g")
-ADDED_COLUMNS = {"cpu", "failed_evaluations", "f_star", "f_plus", *RECOMMENDED}
+ADDED_COLUMNS = {"cpu", "failed_evaluations", "failed_fits", "f_star", "f_plus", *RECOMMENDED}
 """Columns that the first files of a readable version do not have: null there, which means unknown."""
 
 _KEYS = [("cell", pa.string()), ("problem", pa.string()), ("algorithm", pa.string()), ("seed", pa.int64())]
@@ -142,6 +142,7 @@ def _schema(kind: str, measured: tuple[str, ...]) -> pa.Schema:
             ("cap_hits", pa.int64()),
             ("redraws", pa.int64()),
             ("failed_evaluations", pa.int64()),
+            ("failed_fits", pa.int64()),
             ("recommended_action", pa.int64()),
             ("recommended_x", _VECTOR),
             ("recommended_f", pa.float64()),

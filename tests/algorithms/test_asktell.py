@@ -13,6 +13,7 @@ from cbobench.algorithms.asktell import AskTell
 from cbobench.algorithms.base import NONE
 from cbobench.errors import CellFailure
 from cbobench.params import build
+from cbobench.play.block import summaries
 from tests.helpers import actions, play, problem
 
 BOX = problem("gardner-1")
@@ -82,6 +83,20 @@ def test_what_is_given_and_told():
     for x, _, g in told:
         np.testing.assert_array_equal(x, low)
         assert g.shape == (1,)
+
+
+def test_failed_fits_are_recorded():
+    @dataclass(kw_only=True)
+    class Fails(AskTell):
+        def optimiser(self, one):
+            own = asking(one.low)[0].optimiser(one)
+            own.failed_fits = 3
+            return own
+
+    counted, _ = play(BOX, build(Fails, {}), seeds=2, horizon=3)
+    assert [row["failed_fits"] for row in summaries(counted)] == [3, 3]
+    uncounted, _ = play(BOX, asking(BOX.actions.low)[0], seeds=1, horizon=3)
+    assert [row["failed_fits"] for row in summaries(uncounted)] == [None]
 
 
 def test_on_a_finite_set_points_are_moved_to_the_nearest_action():

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from types import SimpleNamespace
 
 import numpy as np
 import pandas as pd
@@ -14,6 +15,7 @@ from cbobench.params import build
 from cbobench.problems.data import DataFolder
 from cbobench.problems.failures import FailureRule
 from cbobench.problems.table import UserTable
+from cbobench.report.groups import describe_failures
 from tests.helpers import actions, make, play
 from tests.problems.test_simulator import Noisy, truth
 
@@ -253,6 +255,17 @@ def test_what_tables_refuse(tmp_path):
         table(tmp_path, ROWS, on_failure={"retry": 2})
     with pytest.raises(Misuse, match="on_failure is no parameter of layout: readings"):
         build(UserTable, {"layout": "readings", "rows": "c.csv", "on_failure": "infeasible"})
+
+
+def test_failed_fits_are_said_with_their_rounds():
+    def group(problem, name, **columns):
+        good = pd.DataFrame(columns)
+        return SimpleNamespace(problem=problem, problem_label=problem, algorithm_label=name, horizon=20, good=good)
+
+    one, other = group("p", "a", failed_fits=[2, 0, None]), group("p", "b", failed_fits=[0], failed_evaluations=[3])
+    assert describe_failures([one, other]) == ["failed evaluations: b 3 of 20", "failed fits: a 2 in 60 rounds"]
+    assert describe_failures([one, group("q", "a", cpu=["x"])]) == ["failed fits: a on p 2 in 60 rounds"]
+    assert describe_failures([group("p", "c", failed_fits=[None])]) == []
 
 
 def test_a_sweep_goes_on_and_says_how_often(tmp_path, monkeypatch):
