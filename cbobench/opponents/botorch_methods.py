@@ -2,11 +2,12 @@
 
 What they share. Inputs are scaled to the unit cube; f and every g_j have a Gaussian process each, with standardised
 outputs, fitted anew every round (`fit_gpytorch_mll`), as in BoTorch's tutorials; where that fails, which a tutorial
-would stop at, the parameters stay as they begin. `models` says which: `turbo` is the SCBO tutorial's (Matérn-5/2, a
-lengthscale in [0.005, 4] for each input, noise variance in [1e-8, 1e-3], by maximum likelihood), `default` is
-`SingleTaskGP` as it comes (squared exponential with a prior on each lengthscale, noise variance above 1e-4, by maximum
-a posteriori). A run begins with a scrambled Sobol set. One point is evaluated per round, where tutorials evaluate
-batches.
+would stop at, the parameters stay as they begin, and the failure is counted (`failed_fits`). `models` says which:
+`turbo` is the SCBO tutorial's (Matérn-5/2, a lengthscale in [0.005, 4] for each input, noise variance in [1e-8, 1e-3],
+by maximum likelihood), `default` is `SingleTaskGP` as it comes (squared exponential with a prior on each lengthscale
+that grows with √d, noise variance above 1e-4, by maximum a posteriori). A run begins with a scrambled Sobol set. Points
+are asked for one at a time; those under way are `X_pending`, so that a batch is built greedily, as `optimize_acqf` does
+with `sequential=True`.
 
 Same seed, same bits on one machine: PyTorch's global generator is seeded in every round from the run's stream, and put
 back, and only its deterministic algorithms are allowed. Other versions of PyTorch may play otherwise.
@@ -30,6 +31,7 @@ from cbobench.opponents.library import GivenCube, LibraryMethod, silence_library
 from cbobench.params import param
 
 Models = Literal["turbo", "default"]
+MODELS_ARE = "turbo: as in the SCBO tutorial; default: SingleTaskGP as it comes"
 TINY = 1e-8  # noise variance of play without noise, in units of a function's variance
 
 
@@ -61,6 +63,8 @@ class Opponent:
                 pass
         self.cube, self.method, self.m = GivenCube(given), method, given.m
         self.generator = given.generator
+        self.failed_fits = 0
+        self.under_way: list[Array] = []
         self.begin()
 
     def begin(self) -> None:
@@ -70,6 +74,11 @@ class Opponent:
         self.y: list[Array] = []
 
     def ask(self) -> Array:
+        asked = self._propose()
+        self.under_way.append(self.cube.unit(asked))
+        return asked
+
+    def _propose(self) -> Array:
         if len(self.x) < self.method.initial:
             return self.cube.action(self.sobol.next())
         with seed_torch(int(self.generator.integers(2**31))) as torch:
@@ -78,6 +87,10 @@ class Opponent:
             return self.cube.action(self.next(torch, x, y).reshape(-1).numpy())
 
     def tell(self, x: Array, f: float, g: Array) -> None:
+        del self.under_way[:1]  # results come in the order of the asks
+        self.observe(x, f, g)
+
+    def observe(self, x: Array, f: float, g: Array) -> None:
         self.x.append(self.cube.unit(x))
         self.y.append(np.array([f, *g]))
 
@@ -88,6 +101,21 @@ class Opponent:
             x, y: points (n, d) of the cube and (f, g_1, ..., g_m) observed there (n, 1 + m), as tensors.
         """
         raise NotImplementedError
+
+    def fit(self, x: Any, y: Any) -> Any:
+        """The model of f, or of f and every g_j, observed at points (n, d) of the cube: y (n, 1 + m)."""
+        model, fitted = fit_model(x, y, self.method.models, getattr(self.method, "noise", "fitted") == "tiny")
+        self.failed_fits += not fitted
+        return model
+
+    def monte_carlo(self, torch: Any, objective: Any) -> dict[str, Any]:
+        """What Monte-Carlo acquisition functions take: the objective of samples, points under way, base samples."""
+        from botorch.acquisition.objective import GenericMCObjective
+        from botorch.sampling.normal import SobolQMCNormalSampler
+
+        pending = torch.tensor(np.array(self.under_way), dtype=torch.double) if self.under_way else None
+        sampler = SobolQMCNormalSampler(torch.Size([self.method.samples]), seed=0)
+        return {"objective": GenericMCObjective(objective), "X_pending": pending, "sampler": sampler}
 
     def maximise_acquisition(self, torch: Any, acquisition: Any) -> Any:
         """Where an acquisition function is largest: climbed from restarts on a box, looked up on a finite set."""
@@ -100,8 +128,9 @@ class Opponent:
         return optimize_acqf(acquisition, bounds, q=1, options={"maxiter": 200}, **starts)[0]
 
 
-def fit_model(x: Any, y: Any, models: Models, exact: bool = False) -> Any:
-    """The model of p functions, each with its own parameters, observed at points (n, d) of the cube: y (n, p).
+def fit_model(x: Any, y: Any, models: Models, exact: bool = False) -> tuple[Any, bool]:
+    """The model of p functions, each with its own parameters, observed at points (n, d) of the cube: y (n, p); and
+    whether its fit succeeded.
 
     Args:
         exact: whether the noise variance is not fitted, but `TINY` of each function's own.
@@ -132,20 +161,20 @@ def fit_model(x: Any, y: Any, models: Models, exact: bool = False) -> Any:
         fit_gpytorch_mll(ExactMarginalLogLikelihood(model.likelihood, model))
     except ModelFittingError:
         model.load_state_dict(before)
-        model.eval()
-    return model
+        return model.eval(), False
+    return model, True
 
 
 @dataclass(kw_only=True)
 class BotorchMethod(LibraryMethod):
-    """Base of BoTorch's methods. Of evaluations that are under way they know nothing."""
+    """Base of BoTorch's methods."""
 
     late = True
     extra = "botorch"
     libraries = ("torch", "botorch")
 
     initial: int = param(10, "points of a scrambled Sobol set before there are models", at_least=2)
-    models: Models = param("turbo", "turbo: as in the SCBO tutorial; default: SingleTaskGP as it comes")
+    models: Models = param("turbo", MODELS_ARE)
 
 
 @dataclass(kw_only=True)
@@ -154,20 +183,40 @@ class Climbed(BotorchMethod):
 
     restarts: int = param(10, "points from which the acquisition function is climbed (num_restarts)", at_least=1)
     raw: int = param(512, "points at which it is looked at before (raw_samples)", at_least=2)
+    samples: int = param(128, "Monte-Carlo samples (quasi-random)", at_least=1)
+
+
+def first_output(samples: Any, X: Any = None) -> Any:
+    """f of posterior samples (..., 1 + m) of f and every g_j."""
+    return samples[..., 0]
 
 
 class ExpectedImprovement(Opponent):
-    def next(self, torch: Any, x: Any, y: Any) -> Any:
-        from botorch.acquisition import analytic
+    """Improves on the best observed value among points observed to be feasible, or looks for a feasible point."""
 
-        told = torch.cat([y[:, :1], y[:, 1:].sign() * y[:, 1:].abs().log1p()], dim=1) if self.method.bilog else y
-        model = fit_model(x, told, self.method.models, self.method.noise == "tiny")
-        limits = dict.fromkeys(range(1, 1 + self.m), (None, 0.0))
+    def next(self, torch: Any, x: Any, y: Any) -> Any:
+        from botorch.acquisition import analytic, logei
+
+        model = self.fit(x, self.transform(torch, y))
         feasible = (y[:, 1:] <= 0).all(dim=1)
-        if not feasible.any():
+        best = y[feasible, 0].max() if feasible.any() else None
+        if self.under_way:
+            common = {"constraints": self.constraints()} | self.monte_carlo(torch, first_output)
+            if best is None:
+                return self.maximise_acquisition(torch, logei.qLogProbabilityOfFeasibility(model, **common))
+            return self.maximise_acquisition(torch, logei.qLogExpectedImprovement(model, best, **common))
+        limits = dict.fromkeys(range(1, 1 + self.m), (None, 0.0))
+        if best is None:
             return self.maximise_acquisition(torch, analytic.LogProbabilityOfFeasibility(model, limits))
-        best = y[feasible, 0].max()
         return self.maximise_acquisition(torch, analytic.LogConstrainedExpectedImprovement(model, best, 0, limits))
+
+    def transform(self, torch: Any, y: Any) -> Any:
+        """f as it is and every g_j as the method models it, (n, 1 + m)."""
+        g = y[:, 1:]
+        return torch.cat([y[:, :1], g.sign() * g.abs().log1p()], dim=1) if self.method.bilog else y
+
+    def constraints(self) -> list[Any]:
+        return [lambda samples, j=j: samples[..., j] for j in range(1, 1 + self.m)]
 
 
 @ALGORITHMS.register("botorch-cei")
@@ -176,34 +225,66 @@ class BotorchCEI(Climbed):
     """BoTorch's constrained EI, in logarithms (Ament et al. 2023): E[f(x) - f_best]⁺ Π_j P(g_j(x) <= 0), climbed.
 
     f_best is the best observed value among points observed to be feasible; before there is one, the probability of
-    feasibility is maximised. On a finite set the acquisition function is evaluated at every action.
+    feasibility is maximised. While points are under way, both are Monte-Carlo estimates that count them
+    (`qLogExpectedImprovement`). On a finite set the acquisition function is evaluated at every action. For noisy play
+    see `botorch-nei`.
 
-    The defaults are those of the library's tutorials. `bilog: true` is what SCBO and `cei` here do, and finds more
-    digits where constraints have heavy tails, as those of tension-spring; `noise: tiny` is for play without noise.
+    Constraints are modelled through SCBO's bilog transform, as `cei` here does: it finds more digits where they have
+    heavy tails, as those of tension-spring. `bilog: false` is the library as it comes; `noise: tiny` is for play
+    without noise.
     """
 
     source = "BoTorch (Balandat et al. 2020; Ament et al. 2023)"
     about = "constrained log-EI of the BoTorch library, with models fitted every round"
     cost = "O(m t³) per fit, with PyTorch"
 
-    bilog: bool = param(False, "model sign(g) ln(1 + |g|) in place of g (Eriksson & Poloczek 2021)")
+    models: Models = param("default", MODELS_ARE)
+    bilog: bool = param(True, "model sign(g) ln(1 + |g|) in place of g (Eriksson & Poloczek 2021)")
     noise: Literal["fitted", "tiny"] = param("fitted", "noise variance: fitted, or 1e-8 of each function's variance")
 
     def optimiser(self, given: Given) -> Opponent:
         return ExpectedImprovement(given, self)
 
 
+class NoisyExpectedImprovement(ExpectedImprovement):
+    def next(self, torch: Any, x: Any, y: Any) -> Any:
+        from botorch.acquisition.logei import qLogNoisyExpectedImprovement
+
+        model = self.fit(x, self.transform(torch, y))
+        common = {"constraints": self.constraints()} | self.monte_carlo(torch, first_output)
+        return self.maximise_acquisition(torch, qLogNoisyExpectedImprovement(model, x, **common))
+
+
+@ALGORITHMS.register("botorch-nei")
+@dataclass(kw_only=True)
+class BotorchNEI(Climbed):
+    """BoTorch's noisy constrained EI, in logarithms (Letham et al. 2019; Ament et al. 2023), climbed.
+
+    The improvement is on the best feasible value at the observed points in each posterior sample, not on an observed
+    value (`qLogNoisyExpectedImprovement`, baseline: all observed points). It is the library's method for noisy play and
+    for batches. On a finite set the acquisition function is evaluated at every action.
+    """
+
+    source = "BoTorch (Balandat et al. 2020; Letham et al. 2019; Ament et al. 2023)"
+    about = "noisy constrained log-EI of the BoTorch library, with models fitted every round"
+    cost = "O(m t³) per fit, with PyTorch"
+
+    models: Models = param("default", MODELS_ARE)
+    bilog: bool = param(True, "model sign(g) ln(1 + |g|) in place of g (Eriksson & Poloczek 2021)")
+
+    def optimiser(self, given: Given) -> Opponent:
+        return NoisyExpectedImprovement(given, self)
+
+
 class PenalisedUCB(Opponent):
     def next(self, torch: Any, x: Any, y: Any) -> Any:
         from botorch.acquisition.monte_carlo import qUpperConfidenceBound
-        from botorch.acquisition.objective import GenericMCObjective
-        from botorch.sampling.normal import SobolQMCNormalSampler
 
-        price = self.method.price
-        penalised = GenericMCObjective(lambda s, X=None: s[..., 0] - price * s[..., 1:].clamp_min(0.0).sum(dim=-1))
-        sampler = SobolQMCNormalSampler(torch.Size([self.method.samples]), seed=0)
-        model = fit_model(x, y, self.method.models)
-        return self.maximise_acquisition(torch, qUpperConfidenceBound(model, self.method.beta, sampler, penalised))
+        def penalise(samples: Any, X: Any = None) -> Any:
+            return samples[..., 0] - self.method.price * samples[..., 1:].clamp_min(0.0).sum(dim=-1)
+
+        common = self.monte_carlo(torch, penalise)
+        return self.maximise_acquisition(torch, qUpperConfidenceBound(self.fit(x, y), self.method.beta, **common))
 
 
 @ALGORITHMS.register("botorch-ucb-penalty")
@@ -221,7 +302,6 @@ class BotorchUCBPenalty(Climbed):
 
     beta: float = param(2.0, "β: the bound is μ + √β σ", at_least=0.0)
     price: float = param(10.0, "of a unit of violation, in units of f", at_least=0.0)
-    samples: int = param(128, "Monte-Carlo samples (quasi-random)", at_least=1)
 
     def optimiser(self, given: Given) -> Opponent:
         return PenalisedUCB(given, self)
@@ -261,14 +341,15 @@ class TrustRegion(Opponent):
         from botorch.models import ModelListGP
         from gpytorch.settings import max_cholesky_size
 
-        models = [fit_model(x, y[:, j : j + 1], self.method.models) for j in range(1 + self.m)]
-        violation = y[:, 1:].clamp_min(0.0).sum(dim=1)
-        feasible = violation <= 0
-        key = torch.where(feasible, y[:, 0], -math.inf) if feasible.any() else -violation
-        where = self._candidates(torch, x[key.argmax()])
-        sampling = ConstrainedMaxPosteriorSampling(models[0], ModelListGP(*models[1:]), replacement=False)
-        with torch.no_grad(), max_cholesky_size(math.inf):
-            return sampling(where, num_samples=1)
+        with max_cholesky_size(math.inf):
+            models = [self.fit(x, y[:, j : j + 1]) for j in range(1 + self.m)]
+            violation = y[:, 1:].clamp_min(0.0).sum(dim=1)
+            feasible = violation <= 0
+            key = torch.where(feasible, y[:, 0], -math.inf) if feasible.any() else -violation
+            where = self._candidates(torch, x[key.argmax()])
+            sampling = ConstrainedMaxPosteriorSampling(models[0], ModelListGP(*models[1:]), replacement=False)
+            with torch.no_grad():
+                return sampling(where, num_samples=1)
 
     def _candidates(self, torch: Any, centre: Any) -> Any:
         """Points (k, d) in the region: Sobol's, with some coordinates of the centre where there are more than 20."""

@@ -22,7 +22,7 @@ from tests.helpers import actions, entry, make, play, problem
 
 OPPONENTS = [n for n in ALGORITHMS.names() if issubclass(ALGORITHMS.get(n), LibraryMethod)]
 LIGHT = ["optuna-tpe", "pymoo-ga", "pymoo-de", "cma-es"]
-BOTORCH = ["botorch-cei", "botorch-scbo", "botorch-ucb-penalty"]
+BOTORCH = ["botorch-cei", "botorch-nei", "botorch-scbo", "botorch-ucb-penalty"]
 TORCH = [*BOTORCH, "optuna-gp"]
 DESIGN = np.array([[0.7, 0.2], [0.45, 0.5], [0.2, 0.9]])  # the second is the best: the first violates g
 
@@ -227,14 +227,94 @@ def test_botorch_solves_an_easy_problem_and_leaves_pytorch_as_it_was(name):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("name", "settings"), [entry("botorch-cei", {"bilog": True, "noise": "tiny"})])
+@pytest.mark.parametrize(("name", "settings"), [entry("botorch-cei", {"bilog": False, "noise": "tiny"})])
 def test_variants_of_botorch_are_other_models_of_the_same_data(name, settings):
     played = [
         actions(play(bowl(noise_f=0.0, noise_g=0.0), make(name, initial=5, **some), seeds=1, horizon=9)[1])
-        for some in ({}, settings, {"models": "default"})
+        for some in ({}, settings, {"models": "turbo"})
     ]
     np.testing.assert_array_equal(played[0][:5], played[1][:5])
     assert not any(np.array_equal(played[i][5:], played[j][5:]) for i, j in ((0, 1), (0, 2), (1, 2)))
+
+
+def plain_loop(name, seeds, x, f, g):
+    """The point after the data x (n, 2), f (n,), g (n, 1), from BoTorch's documentation and tutorials alone."""
+    import torch
+    from botorch.acquisition.analytic import LogConstrainedExpectedImprovement
+    from botorch.acquisition.logei import qLogNoisyExpectedImprovement
+    from botorch.acquisition.objective import GenericMCObjective
+    from botorch.fit import fit_gpytorch_mll
+    from botorch.models import SingleTaskGP
+    from botorch.models.transforms import Standardize
+    from botorch.optim import optimize_acqf
+    from botorch.sampling import SobolQMCNormalSampler
+    from gpytorch.mlls import ExactMarginalLogLikelihood
+
+    torch.manual_seed(int(seeds.integers(2**31)))
+    torch.set_num_threads(1)
+    train_x, train_f, train_g = torch.tensor(x), torch.tensor(f)[:, None], torch.tensor(g)
+    train_y = torch.cat([train_f, train_g.sign() * train_g.abs().log1p()], dim=1)
+    model = SingleTaskGP(train_x, train_y, outcome_transform=Standardize(m=2))
+    fit_gpytorch_mll(ExactMarginalLogLikelihood(model.likelihood, model))
+    if name == "botorch-cei":
+        best = train_f[train_g <= 0].max()
+        acquisition = LogConstrainedExpectedImprovement(model, best, objective_index=0, constraints={1: [None, 0.0]})
+    else:
+        acquisition = qLogNoisyExpectedImprovement(
+            model=model, X_baseline=train_x, sampler=SobolQMCNormalSampler(torch.Size([128]), seed=0),
+            objective=GenericMCObjective(lambda Z, X=None: Z[..., 0]), constraints=[lambda Z: Z[..., 1]],
+        )  # fmt: skip
+    cube = torch.tensor([[0.0, 0.0], [1.0, 1.0]], dtype=torch.double)
+    point, _ = optimize_acqf(
+        acquisition, bounds=cube, q=1, num_restarts=10, raw_samples=512, options={"maxiter": 200}
+    )  # fmt: skip
+    return point.detach().numpy()[0]
+
+
+@pytest.mark.slow
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("name", [entry("botorch-cei"), entry("botorch-nei")])
+def test_botorch_plays_what_it_plays_alone(name):
+    run = started(name, on_box(2), initial=4)
+    mine = steps(run, 10)
+    seeds = run.given.setting.streams.role("ask and tell")[0]
+    np.testing.assert_array_equal(mine[:4], scrambled_sobol(2, seeds).random(4))
+    values = [observed(x) for x in mine]
+    f, g = np.array([v[0] for v in values]), np.array([v[1] for v in values])
+    alone = [plain_loop(name, seeds, mine[:t], f[:t], g[:t]) for t in range(4, 10)]
+    np.testing.assert_array_equal(mine[4:], alone)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", [entry("botorch-cei"), entry("botorch-nei"), entry("botorch-ucb-penalty")])
+def test_a_batch_of_botorch_counts_the_points_under_way(name):
+    """The second point of a batch is far from the first, which it would be next to without feedback."""
+    run = started(name, on_box(2), initial=6)
+    steps(run, 8)
+    batch = np.array([run.ask_one(t) for t in range(9, 12)])
+    assert [list(x) for x in run.own.under_way] == batch.tolist()
+    apart = np.linalg.norm(batch[:, None] - batch, axis=2)[np.triu_indices(3, 1)]
+    again = started(name, on_box(2), initial=6)
+    steps(again, 8)
+    blind = []
+    for _ in range(3):
+        blind.append(np.array(again.own.ask()))
+        again.own.under_way.clear()
+    assert apart.min() > 10 * np.linalg.norm(blind[1] - blind[0])
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", [entry("botorch-cei")])
+def test_fits_that_fail_are_counted(name, monkeypatch):
+    import botorch.fit
+    from botorch.exceptions import ModelFittingError
+
+    def fail(mll):
+        raise ModelFittingError("no")
+
+    monkeypatch.setattr(botorch.fit, "fit_gpytorch_mll", fail)
+    cells, _ = play(bowl(), make(name, initial=4), seeds=2, horizon=6)
+    assert cells.algorithm.failed_fits.tolist() == [2, 2]
 
 
 @pytest.mark.parametrize("name", [entry("botorch-scbo")])
