@@ -37,6 +37,7 @@ EXAMPLES = {
     "gramacy": [{"candidates": 64}, {"grid": 15}],
     "hartmann-4": [{"candidates": 64}],
     "pressure-vessel": [{"candidates": 64}],
+    "robust-speed-reducer": [{"candidates": 64}],
     "speed-reducer": [{"candidates": 64}],
     "tension-spring": [{"candidates": 64}],
     "welded-beam": [{"candidates": 64}],
