@@ -7,10 +7,15 @@ import math
 
 import numpy as np
 import pytest
+from sklearn.datasets import load_diabetes
+from sklearn.linear_model import Ridge
+from sklearn.metrics import r2_score
+from sklearn.model_selection import LeaveOneOut, cross_val_predict
+from sklearn.preprocessing import PolynomialFeatures, StandardScaler
 
 from cbobench.errors import Misuse
 from cbobench.params import build
-from cbobench.problems import PROBLEMS, structures
+from cbobench.problems import PROBLEMS, ridge, structures
 from cbobench.problems.data import DataFolder
 from cbobench.problems.high_dimensional import GOAL, OBSTACLES, START, HighDimensional, Rover60
 from tests.helpers import make, play, problem
@@ -76,7 +81,9 @@ def test_whether_constraints_bind(name):
     if task.reference.binds:
         straight = np.repeat(np.linspace(0.05, 0.95, 30), 2)  # the rover's way through its obstacles
         small = task.box.low + 0.01 * (task.box.high - task.box.low)
-        values = task.formula(np.stack([*some(task), straight if name == "rover-60" else small]))
+        spender = {1: -0.4, 2: -0.6, 3: -0.7, 4: 0, 5: 0, 8: -0.4, 9: -1.3, 10: 0, 11: -1, 12: -0.4, 13: -0.7, 16: -1.3}
+        known = {"rover-60": straight, "ridge-20": np.array([spender.get(i, -2.5) for i in range(20)])}
+        values = task.formula(np.stack([*some(task), known.get(name, small)]))
         better = values[:, 0] > task.reference.f
         assert better.any()
         assert (values[better, 1:] > 0).any(axis=1).all()
@@ -238,6 +245,41 @@ def test_the_structures_reference_is_derived_again():
     assert ((end > 0.01) & (end < 0.99)).all()
 
 
+def test_the_ridge_by_scikit_learn():
+    """Leaves out each patient in turn; the trace of its matrix of predictions; what it leaves of a feature alone."""
+    task = made("ridge-20")
+    raw, target = load_diabetes(return_X_y=True, scaled=False)
+    single = StandardScaler().fit_transform(raw)
+    products = PolynomialFeatures(2, interaction_only=True, include_bias=False).fit_transform(single)
+    features, target = StandardScaler().fit_transform(products), (target - target.mean()) / target.std()
+    for x in [*some(task, 2), np.array(task.reference.x)]:
+        w, v = 10 ** x[:10], 10 ** x[10:]
+        design = features * [*w, *(a * b for a, b in itertools.combinations(v, 2))]
+        left_out = cross_val_predict(Ridge(), design, target, cv=LeaveOneOut())
+        freedom = np.trace(Ridge().fit(design, np.eye(442)).predict(design))
+        paid = 0.0
+        for i, price in ((2, 1), (3, 1), *((i, 2) for i in range(4, 10))):
+            one = np.hypot(w[i], v[i]) * single[:, [i]]
+            paid += price * Ridge().fit(one, single[:, i]).predict(one) @ single[:, i] / 442
+        expected = [r2_score(target, left_out), freedom / 10 - 1, paid / 6 - 1]
+        np.testing.assert_allclose(task.formula(x), expected, rtol=1e-9, atol=1e-9)
+
+
+def test_the_ridges_reference_is_derived_again():
+    task = made("ridge-20")
+    known = np.array(task.reference.x)
+    end = derivation.local(task, task.box.unit(np.round(known, 1)), rounds=1, iterations=100)
+    assert derivation.evaluate(task, end)[0] == pytest.approx(task.reference.f, rel=1e-6)
+    assert (task.formula(known)[1:] > -1e-6).all(), "both budgets bind"
+
+
+def test_the_ridge_says_what_to_install(monkeypatch):
+    assert set(made("ridge-20").identity()) == {"diabetes"}
+    monkeypatch.setattr(ridge, "find_spec", lambda name: None)
+    with pytest.raises(Misuse, match=r"ridge-20 needs the data of scikit-learn, .*; pip install 'cbobench\[sklearn\]'"):
+        ridge.diabetes.__wrapped__()
+
+
 @pytest.mark.parametrize("name", [n for n in NAMES if n not in ACKLEY])  # whose optimum is proven, at a kink
 def test_no_local_search_from_the_stored_point_is_better(name):
     task = made(name)
@@ -276,12 +318,12 @@ def test_the_rovers_reference_is_derived_again():
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("name", ["rover-60", "structure-124"])
+@pytest.mark.parametrize("name", ["rover-60", "structure-124", "ridge-20"])
 def test_margins_are_derived_again(name):
     task = made(name)
     known = task.reference.slater
     if name == "rover-60":
         starts = [derivation.on_route(derivation.shortest_route(r)[1]) for r in (0.09,)]
     else:
-        starts = [np.full(124, 0.5)]
+        starts = [np.full(task.box.d, 0.5)]
     assert derivation.margin(task, starts) == pytest.approx(known, rel=0.01)
