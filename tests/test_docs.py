@@ -1,23 +1,16 @@
 """The pages: their code runs as it stands, what it prints is what they say, links lead somewhere, tables are current.
 
-A page's blocks are taken in order, in one fresh folder. A `bash` block runs; a `python` or `yaml` block whose first
-line is `# NAME` is saved under that name, any other `python` block runs; a `text` block is what the block before it
-printed (its words; numbers differ from machine to machine).
-A section that installs an extra is a play of its own, and skipped where the extra is not there.
+What plays the pages is `docs/printed.py`, which says what the kinds of blocks mean.
 """
 
 from __future__ import annotations
 
-import importlib
-import importlib.util
-import os
 import re
 import shlex
-import subprocess
-import sys
 from pathlib import Path
 
 import names
+import printed
 import pytest
 import tables
 
@@ -31,106 +24,38 @@ from tests.conftest import ROOT
 FIRST = ["README.md", "docs/bundles.md"]
 OTHERS = [f"docs/{name}.md" for name in ("tutorial", "report", "reading", "suites", "own_method", "own_problem")]
 TEXTS = sorted(path.relative_to(ROOT).as_posix() for path in [*ROOT.glob("*.md"), *(ROOT / "docs").glob("*.md")])
-BLOCK = re.compile(r"^```(\w*)\n(.*?)^```$", flags=re.M | re.S)
-EXTRA = re.compile(r'pip install "cbobench\[(\w+)\]"')
-MODULES = {"page": "plotly"}  # of extras that are called otherwise than what they install
-NOT_HERE = re.compile(r"^(pip install|python3? -m venv|\. \S+/activate|cd |make )")
-SECONDS = 300
-
-
-def sections(text: str) -> list[str]:
-    return re.split(r"^(?=## )", text, flags=re.M)
-
-
-def lacks(part: str) -> str:
-    """The extra that a part of a page needs and that is not installed."""
-    found = EXTRA.search(part)
-    return (
-        found.group(1)
-        if found and importlib.util.find_spec(MODULES.get(found.group(1), found.group(1))) is None
-        else ""
-    )
-
-
-def words(line: str) -> list[str]:
-    """The words of a line: numbers differ from machine to machine, and so do widths."""
-    return re.findall(r"[^\W\d_]{2,}", line)
-
-
-def lacking(said: str, seen: str) -> str:
-    """The first line that a page says is printed and that is not, in this order; a line … stands for any."""
-    printed = [words(line) for line in seen.splitlines()]
-    for line in filter(words, said.splitlines()):
-        wanted = words(line)
-        places = [i for i, have in enumerate(printed) if have[: len(wanted)] == wanted or have == wanted]
-        if not places:
-            return line
-        printed = printed[places[0] + 1 :]
-    return ""
-
-
-def environment() -> dict[str, str]:
-    path = os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])
-    home = str(Path(cbobench.__file__).parents[1])
-    return {**os.environ, "PATH": path, "PYTHONPATH": home, "COLUMNS": "100", "OMP_NUM_THREADS": "1"}
-
-
-def run(language: str, code: str, folder: Path) -> str:
-    """What a block prints."""
-    if language == "bash":
-        here = "\n".join(line for line in code.splitlines() if not NOT_HERE.match(line))
-        call = ["bash", "-euo", "pipefail", "-c", here]
-    else:
-        call = [sys.executable, "-c", code]
-    done = subprocess.run(call, cwd=folder, env=environment(), capture_output=True, text=True, timeout=SECONDS)
-    assert done.returncode == 0, f"{code}\n{done.stdout}\n{done.stderr}"
-    return done.stdout + done.stderr
-
-
-def play(text: str, folder: Path) -> int:
-    """Plays a text's blocks; how many."""
-    seen, blocks = "", BLOCK.findall(text)
-    for language, code in blocks:
-        name = re.match(r"# ([\w/.-]+\.\w+)\n", code)
-        if language in ("python", "yaml") and name:
-            (folder / name.group(1)).write_text(code, encoding="utf-8")
-        elif language in ("python", "bash"):
-            seen = run(language, code, folder)
-        elif language == "text":
-            missing = lacking(code, seen)
-            assert not missing, f"the page says that this is printed:\n{missing}\nbut there was\n{seen}"
-        else:
-            assert not language, f"a block in {language or 'no language'} without a file name is not run:\n{code}"
-    return len(blocks)
+BLOCK = printed.BLOCK
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("page", [*FIRST, *(pytest.param(page, marks=pytest.mark.long) for page in OTHERS)])
-def test_the_code_of_a_page_runs(page, tmp_path):
-    parts = sections((ROOT / page).read_text(encoding="utf-8"))
-    assert play("".join(part for part in parts if not lacks(part)), tmp_path)
-    if missing := [extra for part in parts if (extra := lacks(part))]:
+def test_the_code_of_a_page_runs_and_prints_what_the_page_shows(page, tmp_path):
+    text = (ROOT / page).read_text(encoding="utf-8")
+    for block, output in printed.play(printed.playable(text), tmp_path):
+        assert not printed.mismatches(block, output), f"{page} is stale: python docs/printed.py {page}"
+    if missing := [extra for section in printed.split_sections(text) if (extra := printed.missing_extra(section))]:
         pytest.skip(f"all of {page} was played but for what needs {', '.join(missing)} (pip install cbobench[…])")
 
 
 def test_no_page_with_code_is_left_out():
-    coded = {page for page in TEXTS if any(language for language, _ in BLOCK.findall((ROOT / page).read_text()))}
-    assert coded == {*FIRST, *OTHERS}
+    assert {path.relative_to(ROOT).as_posix() for path in printed.pages_with_code()} == {*FIRST, *OTHERS}
 
 
 def test_a_page_that_is_wrong_is_found_out(tmp_path):
-    assert lacking("cei   0.3*\n…\nrandom", "cei 12 more\nscbo 2\nrandom 1.2") == ""
-    assert lacking("cei   0.3*\nckb", "cei 12\nscbo 2") == "ckb"
-    assert lacking("scbo\ncei", "cei 12\nscbo 2") == "cei"
-    play("```python\n# a.py\nx = 1\n```\n```bash\nls\n```\n```text\na.py\n```", tmp_path)
-    for wrong in (
-        "```bash\nls nothing\n```",
-        "```python\n1 / 0\n```",
-        "```bash\nls\n```\n```text\nother.py\n```",
-        "```yaml\na: 1\n```",
-    ):
+    table = "cei  0.3 [0.1, 0.5]* 7.4\nscbo 2\nrandom 1.2"
+    assert printed.mismatches("cei 0.3 [0.1, 0.5]* 7.4\n…\nrandom 1.2", table) == []
+    assert printed.mismatches("cei 0.3 [0.1, 0.5]*\nscbo\nrandom", table) == [], "beginnings, and words alone"
+    changed = printed.mismatches("cei 0.3 [0.1, 0.5]* 7.5\nrandom 1.2", table)
+    assert changed == [("cei 0.3 [0.1, 0.5]* 7.5", "cei  0.3 [0.1, 0.5]* 7.4")]
+    assert printed.mismatches("cei 0.3\nckb", table) == [("ckb", None)]
+    assert printed.mismatches("scbo\ncei", table) == [("cei", None)], "in another order"
+    assert printed.mismatches("3 of 4 cells, 0.3 s", "3 of 4 cells, 1.7 s") == [], "times differ"
+    assert printed.mismatches("3 of 4 cells, 0.3 s", "3 of 5 cells, 0.3 s"), "counts do not"
+    assert printed.refresh("cei 0.4\n…\nrandom 1.3", table) == "cei  0.3 [0.1, 0.5]* 7.4\n…\nrandom 1.2"
+    printed.play("```python\n# a.py\nx = 1\n```\n```bash\nls a.py\n```", tmp_path)
+    for wrong in ("```bash\nls nothing\n```", "```python\n1 / 0\n```", "```yaml\na: 1\n```"):
         with pytest.raises(AssertionError):
-            play(wrong, tmp_path)
+            printed.play(wrong, tmp_path)
 
 
 @pytest.mark.parametrize("page", TEXTS)
