@@ -7,7 +7,7 @@ RUN    ?= runs/quickstart
 WORKERS ?= auto
 PYTEST  = OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n $(WORKERS) --maxprocesses 8 --dist loadgroup
 
-.PHONY: demo test test-long fast browser-test lint hooks bench bench-compare chaos scale cluster-bench maximiser paper-figures claims maps literature reference pages site wheel dist wheel-test lowest clean
+.PHONY: demo test test-long fast browser-test lint hooks bench bench-compare chaos scale cluster-bench maximiser paper-figures claims maps literature literature-small reference pages printed site wheel dist wheel-test lowest clean
 
 demo: .make/install  ## play the quickstart suite, print its table, draw its figures
 	$(BIN)/cbobench run quickstart --out $(RUN)
@@ -73,8 +73,11 @@ maps: .make/install  ## play all suites map_*, test the claims over their settin
 
 # RUN_LITERATURE: folders, played apart or not, that are read as one run; the first is played.
 RUN_LITERATURE ?= runs/literature-full
-literature: .make/install  ## play the suite literature_full, write docs/literature.md and the table in README.md (hours)
-	$(BIN)/python docs/literature.py --run $(RUN_LITERATURE)
+literature: .make/install  ## play the suite literature_full, write docs/literature.md (hours)
+	$(BIN)/python docs/literature.py literature_full --run $(RUN_LITERATURE)
+
+literature-small: .make/test  ## play the suite literature_small, write the table in README.md (half an hour)
+	$(BIN)/python docs/literature.py literature_small
 
 reference: .make/install  ## derive the reference of a problem on a box: NAME=gramacy, or module:Class of your own
 	$(BIN)/cbobench reference $(NAME)
@@ -83,6 +86,9 @@ pages: .make/install  ## write what pages take from the code: tables of methods,
 	$(BIN)/python docs/tables.py
 	$(BIN)/python docs/names.py
 	$(BIN)/python docs/architecture.py
+
+printed: .make/test  ## play the code of every page, write what it prints into the page (ARGS=README.md: of one)
+	$(BIN)/python docs/printed.py $(ARGS)
 
 # Pictures are kept in .make/site by what they depend on; ARGS="--pictures cei gramacy": only these.
 site: .make/docs  ## build the documentation site into build/site; warnings and links that lead nowhere are errors

@@ -1,10 +1,12 @@
-"""Plays the suite literature_full, and writes docs/literature.json, docs/literature.md and the table in README.md.
+"""Plays the suites of the literature, and writes the pages that show their results.
 
-python docs/literature.py [--run FOLDER ...] [--no-play] [--render]
+python docs/literature.py [literature_full | literature_small] [--run RUN ...] [--no-play] [--render]
 
-The run is kept and resumed. Of several folders, such as those of opponents that were played elsewhere, the first is
-played and all are read as one run. `--no-play` takes them as they are; `--render` writes the pages from the stored
-findings alone. What is not played yet is missing from the tables, which say n of expected.
+literature_full is stored as docs/literature.json and shown by docs/literature.md. literature_small is exported as
+docs/literature_small.zip and shown by README.md; a test plays a sample of its cells again. A run is kept and resumed.
+Of several folders, such as those of opponents that were played elsewhere, the first is played and all are read as one
+run. `--no-play` takes them as they are; `--render` writes the pages from what is stored. What is not played yet is
+missing from the tables, which say n of expected.
 """
 
 from __future__ import annotations
@@ -30,16 +32,15 @@ from cbobench.report.paired import differences
 from cbobench.report.quantities import quantities
 from cbobench.report.ranks import rank_algorithms
 from cbobench.report.summary import summarise_groups
-from cbobench.resources import find_suite
-from cbobench.suite import yamlio
-from cbobench.suite.entries import Where, algorithm_variants, entries
+from cbobench.results.export import export
 from cbobench.words import count_noun
 
 STORED = Path(__file__).with_name("literature.json")
-SUITE = "literature_full"
+BUNDLE = Path(__file__).with_name("literature_small.zip")
+FULL, SMALL = "literature_full", "literature_small"
 OURS, THEIRS = ("cei", "scbo"), ("botorch-cei", "botorch-scbo")
 REGRET = quantities()["simple_regret"]
-SHOWN = [REGRET, *(quantities()[name] for name in ("recommended_regret", "us_per_round"))]
+QUANTITIES = [REGRET, *(quantities()[name] for name in ("recommended_regret", "us_per_round"))]
 
 
 def run_of(folders: Sequence[Path], into: Path) -> Run:
@@ -53,16 +54,16 @@ def run_of(folders: Sequence[Path], into: Path) -> Run:
     return Run(into)
 
 
-def measured(run: Run) -> pages.Findings:
-    """What the pages say, as it is stored.
+def measured(run: Run, suite: str = FULL) -> pages.Findings:
+    """What the pages say of a run of a suite, as it is stored.
 
     Raises:
         Misuse: cells of several kinds of CPU, whose seconds cannot be compared, or of several variants of a method.
     """
-    found = named_plainly(find_groups(run))
-    if len(kinds := find_cpus(found)) > 1:
+    groups = named_plainly(find_groups(run))
+    if len(kinds := find_cpus(groups)) > 1:
         raise Misuse(f"{run.folder} holds cells of {len(kinds)} kinds of CPU ({', '.join(sorted(kinds))}); give one")
-    rows = summarise_groups(found, SHOWN)
+    rows = summarise_groups(groups, QUANTITIES)
     keep = ["problem", "algorithm", "problem_label", "algorithm_label", "horizon", "n", "expected", "failed"]
     expected = int(rows["expected"].max())
     table = rows[keep].assign(
@@ -73,69 +74,60 @@ def measured(run: Run) -> pages.Findings:
         feasible=rows["recommended_regret_defined"],
         ms_per_round=rows["us_per_round"] / 1000,
         expected=expected,  # opponents that are played apart may be asked for seed by seed
-        stale=[group.stale + group.unchecked for group in found],
     )
-    versus, against = [], [title for word in THEIRS if (title := title_of(run, found, word))]
-    mine = [title for word in OURS if (title := title_of(run, found, word))]
-    some = [group for group in found if group.algorithm in (*mine, *against)]
+    versus, against = [], [title for word in THEIRS if (title := title_of(run, groups, word))]
+    ours = [title for word in OURS if (title := title_of(run, groups, word))]
     for title in against:
-        pairs = [group for group in some if group.algorithm in (*mine, title)]
+        pairs = [group for group in groups if group.algorithm in (*ours, title)]
         versus += records(differences(run, pairs, [REGRET], title).to_dict("records"))
-    everywhere, left_out = ranks(found)
-    lacking = {group.algorithm for group in found if len(group.good) < expected}
+    partial = {group.algorithm for group in groups if len(group.good) < expected}
+    calls = run.record.invocations
+    commits = dict.fromkeys(str(call["commit"])[:7] for call in calls if call.get("commit"))
     return {
-        "table": records(table.to_dict("records")), "missing": missing(found),
-        "ranks": list(everywhere.values()), "left_out": left_out,
-        "whole": list(ranks([group for group in found if group.algorithm not in lacking])[0].values()),
-        "unplayable": run.record.unplayable, "paired": versus, "cpu": next(iter(kinds), "unknown"),
-        "hours": hours(found), "hours_of_opponents": hours([g for g in found if g.algorithm in against]),
-    }  # fmt: skip
+        "suite": suite,
+        "commit": ", ".join(commits) or "unknown",
+        "date": max((str(call["at"])[:10] for call in calls if call.get("at")), default="unknown"),
+        "since": [],
+        "table": records(table.to_dict("records")),
+        "ranks": ranks([group for group in groups if group.algorithm not in partial]),
+        "paired": versus,
+        "cpu": next(iter(kinds), "unknown"),
+        "hours": hours(groups),
+        "hours_of_opponents": hours([group for group in groups if group.algorithm in against]),
+    }
 
 
-def hours(found: list[Group]) -> float:
+def hours(groups: list[Group]) -> float:
     """CPU-hours of all good cells."""
-    return float(f"{sum(float(group.good['seconds'].sum()) for group in found) / 3600:.3g}")
+    return float(f"{sum(float(group.good['seconds'].sum()) for group in groups) / 3600:.3g}")
 
 
-def missing(found: list[Group]) -> list[str]:
-    """The suite's methods of which no cell was played, as the suite labels them."""
-    suite = find_suite(SUITE)
-    content, at = yamlio.read(suite), Where(suite)
-    asked = [
-        algorithm_variants(entry, at, content["shared"], False, ()) for entry in entries(content, "algorithms", at)
-    ]
-    played = {group.algorithm_label for group in found if len(group.good)}
-    return [variant.label for some in asked for variant in some if variant.label not in played]
-
-
-def title_of(run: Run, found: list[Group], word: str) -> str:
+def title_of(run: Run, groups: list[Group], word: str) -> str:
     """The title of the played variant of a method; empty where it is not played yet.
 
     Raises:
         Misuse: several of its variants are played.
     """
     variants = run.record.variants("algorithms")
-    titles = {g.algorithm for g in found if len(g.good) and word in (variants[g.algorithm].name, g.algorithm_label)}
+    titles = {g.algorithm for g in groups if len(g.good) and word in (variants[g.algorithm].name, g.algorithm_label)}
     if len(titles) > 1:
         raise Misuse(f"{run.folder} holds {len(titles)} variants of {word}; allowed: one, that of the suite")
     return next(iter(titles), "")
 
 
-def named_plainly(found: list[Group]) -> list[Group]:
+def named_plainly(groups: list[Group]) -> list[Group]:
     """The groups with methods' labels as the suite has them, where an earlier one of the same label was not played."""
-    plain = {group.algorithm: group.algorithm_label.partition(" (")[0] for group in found if len(group.good)}
-    once = {title for title, label in plain.items() if list(plain.values()).count(label) == 1}
-    return [replace(g, algorithm_label=plain[g.algorithm]) if g.algorithm in once else g for g in found]
+    plain = {group.algorithm: group.algorithm_label.partition(" (")[0] for group in groups if len(group.good)}
+    unique = {title for title, label in plain.items() if list(plain.values()).count(label) == 1}
+    return [replace(g, algorithm_label=plain[g.algorithm]) if g.algorithm in unique else g for g in groups]
 
 
-def ranks(found: list[Group]) -> tuple[dict[str, Any], list[str]]:
-    """The rows of `cbobench compare --ranks` by algorithm, and whom it leaves out."""
+def ranks(groups: list[Group]) -> list[dict[str, Any]]:
+    """The rows of `cbobench compare --ranks` for methods that have every run; none where nothing can be ranked."""
     try:
-        frame = rank_algorithms(found, [REGRET], "")[0]
+        return records(rank_algorithms(groups, [REGRET], "")[0].to_dict("records"))
     except Misuse:
-        return {}, sorted({group.algorithm_label for group in found})
-    rows = {row["algorithm"]: row for row in records(frame.to_dict("records"))}
-    return rows, sorted({group.algorithm_label for group in found if group.algorithm not in rows})
+        return []
 
 
 def records(rows: Iterable[dict[Any, Any]]) -> list[dict[str, Any]]:
@@ -149,29 +141,44 @@ def records(rows: Iterable[dict[Any, Any]]) -> list[dict[str, Any]]:
     return [{str(k): plain(float(v) if isinstance(v, float) else v) for k, v in row.items()} for row in rows]
 
 
-def write(found: pages.Findings) -> None:
-    """Store the findings, and write the page and README's table."""
-    STORED.write_text(json.dumps(found, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
-    pages.write(found)
+def read_stored() -> tuple[pages.Findings, pages.Findings]:
+    """What docs/literature.md and README's table show."""
+    return json.loads(STORED.read_text(encoding="utf-8")), measured(Run(BUNDLE), SMALL)
+
+
+def play(suite: str, runs: Sequence[Path]) -> None:
+    """Play what is missing of a suite into the first of the runs."""
+    # A block of one: a method's seconds per round are those of a run by itself, as an opponent's are.
+    if main(["run", suite, "--out", str(runs[0]), "--block", "1"]) != 0:
+        leave([suite])
+
+
+def store(suite: str, runs: Sequence[Path]) -> None:
+    """Store what the pages show of played runs."""
+    if suite == SMALL:
+        export(runs[0], BUNDLE)
+        return
+    with tempfile.TemporaryDirectory() as folder:
+        findings = measured(run_of(runs, Path(folder)))
+    STORED.write_text(json.dumps(findings, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
 
 
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description="The literature's problems, all methods.")
-    parser.add_argument("--run", type=Path, nargs="+", default=[Path("runs/literature-full")])
+    parser.add_argument("suite", nargs="?", choices=[FULL, SMALL], default=FULL)
+    parser.add_argument("--run", type=Path, nargs="+")
     parser.add_argument("--no-play", action="store_true")
     parser.add_argument("--render", action="store_true")
     options = parser.parse_args()
-    if options.render:
-        findings = json.loads(STORED.read_text(encoding="utf-8"))
-    else:
-        # A block of one: a method's seconds per round are those of a run by itself, as an opponent's are.
-        played = options.no_play or main(["run", SUITE, "--out", str(options.run[0]), "--block", "1"]) == 0
-        if not played:
-            leave([SUITE])
-        try:
-            with tempfile.TemporaryDirectory() as folder:
-                findings = measured(run_of(options.run, Path(folder)))
-        except CbobenchError as error:
-            raise SystemExit(f"literature: {error}") from None
-    write(findings)
-    print(f"{pages.PAGE}: {count_noun(sum(row['n'] for row in findings['table']), 'run')}")
+    played_runs = options.run or [Path("runs") / options.suite.replace("_", "-")]
+    try:
+        if not (options.render or options.no_play):
+            play(options.suite, played_runs)
+        if not options.render:
+            store(options.suite, played_runs)
+        full, small = read_stored()
+    except CbobenchError as error:
+        raise SystemExit(f"literature: {error}") from None
+    pages.write(full, small)
+    for page, findings in ((pages.PAGE, full), (pages.README, small)):
+        print(f"{page}: {count_noun(sum(row['n'] for row in findings['table']), 'run')}")

@@ -1,4 +1,4 @@
-"""docs/literature.md and README's table, from the findings that docs/literature.py has stored."""
+"""docs/literature.md and README's table, from the findings that docs/literature.py has stored or read."""
 
 from __future__ import annotations
 
@@ -12,7 +12,10 @@ from typing import Any
 from cbobench.errors import Misuse
 from cbobench.report.formats import format_number
 from cbobench.report.paired import format_p
+from cbobench.resources import find_suite
 from cbobench.stats.paired import SIGNIFICANT, decidable
+from cbobench.suite import yamlio
+from cbobench.suite.entries import Where, algorithm_variants, entries
 from cbobench.words import count_noun
 
 HERE = Path(__file__).parent
@@ -25,6 +28,8 @@ Findings = dict[str, Any]
 
 INTRODUCTION = """\
 # The methods against the field
+
+**{origin}**{since}
 
 This page compares methods for boxes with those of other libraries. The suite `literature_full` plays {problems} of
 the literature without noise, with {seeds} and {horizon} evaluations each. That horizon is our choice; papers give
@@ -49,9 +54,9 @@ The two sides differ in setup:
 
 - `cei` and `scbo` refit their models each round up to 30 observations, then whenever there are a tenth more. BoTorch's
   methods refit each round.
-- Ours have priors on lengthscales and noise. BoTorch's have bounds and no priors, as in SCBO's tutorial
-  (`models: turbo`).
-- Ours model the bilog transform of constraints, BoTorch's the constraints as they are.
+- Ours have priors on lengthscales and noise, and model the bilog transform of constraints. BoTorch's methods do as
+  their parameters say (`cbobench show botorch-cei`): `models: turbo` has bounds and no priors, as in SCBO's tutorial,
+  and `bilog: false` models the constraints as they are.
 - *Recommended feasible* is of the point that a method recommends in the end: ours by its model, an opponent the best
   that it has evaluated.
 """
@@ -64,8 +69,10 @@ def value(stored: float | str | None) -> float:
 def page(found: Findings) -> str:
     """The page as Markdown."""
     rows = found["table"]
+    since = "".join(f"\n- {change}" for change in found["since"])
     problems = list(dict.fromkeys(row["problem"] for row in rows))
     introduction = INTRODUCTION.format(
+        origin=origin(found), since=f" Since then:\n{since}" if since else "",
         problems=count_noun(len(problems), "problem"), horizon=rows[0]["horizon"], cpu=found["cpu"],
         seeds=count_noun(max(row["expected"] for row in rows), "seed"),
     )  # fmt: skip
@@ -103,45 +110,54 @@ def costs(found: Findings) -> dict[str, float]:
     return result
 
 
+def origin(found: Findings) -> str:
+    """Which code played the numbers, and when."""
+    return f"Played by commit {found['commit']} on {found['date']} (suite `{found['suite']}`)."
+
+
 def overall(found: Findings, most: int | None = None) -> str:
     """Mean ranks and costs of the `most` best methods, or of all, the best first."""
-    rank, whole = ({row["algorithm"]: row for row in found[key]} for key in ("ranks", "whole"))
+    rank = {row["algorithm"]: row for row in found["ranks"]}
     spent, body = costs(found), []
     played = list(dict.fromkeys(row["algorithm"] for row in found["table"] if row["n"]))
     for algorithm in sorted(played, key=lambda a: value(rank[a]["rank"]) if a in rank else math.inf):
-        mine = [row for row in found["table"] if row["algorithm"] == algorithm]
+        rows = [row for row in found["table"] if row["algorithm"] == algorithm]
         body.append(
-            [f"`{mine[0]['algorithm_label']}`", standing(rank.get(algorithm)), standing(whole.get(algorithm)),
-             count(mine), format_number(spent[algorithm]) if algorithm in spent else "–"]
+            [f"`{rows[0]['algorithm_label']}`", standing(rank.get(algorithm)), count(rows),
+             format_number(spent[algorithm]) if algorithm in spent else "–"]
         )  # fmt: skip
-    text = lines(["method", "mean rank", "of whole runs", "runs", "ms per round"], body[:most])
+    text = lines(["method", "mean rank", "runs", "ms per round"], body[:most])
     if len(body) > (most or len(body)):
-        text += f"\nThe best {most} of {len(body)} methods; [all of them](docs/literature.md).\n"
-    for column, some, whom in (
-        ("Mean rank", rank, "have a run on each problem"),
-        ("Of whole runs", whole, "have all runs"),
-    ):
-        if some:
-            one = next(iter(some.values()))
-            apart = format_number(value(one["critical_difference"]))
-            text += (
-                f"\n*{column}* (1 = best): by the median simple regret over {count_noun(one['blocks'], 'problem')}, "
-                f"among the {len(some)} methods that {whom}. A star marks methods that do not differ significantly "
-                f"from the best (critical difference {apart}, Nemenyi, 5 %); so few problems show little.\n"
-            )
-    text += (
-        f"\nAll of it: {format_number(found['hours'])} hours of one core, of which "
-        f"{format_number(found['hours_of_opponents'])} are `botorch-cei` and `botorch-scbo`.\n"
-    )
-    if found["left_out"]:
-        text += f"\nNot ranked, without a cell on some problem: {', '.join(found['left_out'])}.\n"
-    if found["missing"]:
-        text += f"\nOf the suite, but not played: {', '.join(found['missing'])}.\n"
-    text += "".join(f"\nNot playable: {line}.\n" for line in found["unplayable"])
-    if stale := sum(row["stale"] for row in found["table"]):
-        runs = count_noun(sum(row["n"] for row in found["table"]), "run")
-        text += f"\nPlayed by an earlier version of the code: {stale:,} of {runs}.\n"
+        text += f"\nThe best {most} of {len(body)} methods.\n"
+    if rank:
+        first, seeds = found["ranks"][0], max(row["expected"] for row in found["table"])
+        apart = format_number(value(first["critical_difference"]))
+        text += (
+            f"\n*Mean rank* (1 = best): by the median simple regret over {count_noun(first['blocks'], 'problem')}, "
+            f"among the {len(rank)} methods that have all {count_noun(seeds, 'seed')} on each. A star marks methods "
+            f"that do not differ significantly from the best (critical difference {apart}, Nemenyi, 5 %); so few "
+            "problems show little.\n"
+        )
+    text += f"\nAll of it: {format_number(found['hours'])} CPU-hours"
+    if found["hours_of_opponents"]:
+        text += f", of which {format_number(found['hours_of_opponents'])} are `botorch-cei` and `botorch-scbo`"
+    text += ".\n"
+    if missing := not_played(found):
+        text += f"\nIn the suite today, but not played: {', '.join(f'`{label}`' for label in missing)}.\n"
     return text
+
+
+def not_played(found: Findings) -> list[str]:
+    """The methods of the suite, as it is today, of which no cell was played."""
+    suite = find_suite(found["suite"])
+    content, at = yamlio.read(suite), Where(suite)
+    played = {row["algorithm"] for row in found["table"] if row["n"]}
+    variants = [
+        variant
+        for entry in entries(content, "algorithms", at)
+        for variant in algorithm_variants(entry, at, content["shared"], False, ())
+    ]
+    return [variant.label for variant in variants if variant.title not in played]
 
 
 def standing(row: dict[str, Any] | None) -> str:
@@ -230,20 +246,22 @@ def verdicts(found: Findings) -> str:
 
 
 def in_readme(found: Findings, text: str) -> str:
-    """README with its table: mean ranks over the problems and cost, from the same findings.
+    """README with its table of mean ranks and cost.
 
     Raises:
         Misuse: there is no place for it.
     """
-    section = f"<!-- literature -->\n{overall(found, TOP)}<!-- end -->"
+    seeds = max(row["expected"] for row in found["table"])
+    few = f" {seeds} seeds are few: medians have no intervals.\n" if seeds < INTERVAL else "\n"
+    section = f"<!-- literature -->\n{origin(found)}{few}\n{overall(found, TOP)}<!-- end -->"
     new, times = re.subn(r"<!-- literature -->\n.*?<!-- end -->", lambda _: section, text, flags=re.S)
     if times != 1:
         raise Misuse(f"README.md has {times} tables between <!-- literature --> and <!-- end -->; allowed: one")
     return new
 
 
-def write(found: Findings) -> None:
-    """Write the page and README's table."""
-    readme = in_readme(found, README.read_text(encoding="utf-8"))
-    PAGE.write_text(page(found), encoding="utf-8")
+def write(full: Findings, small: Findings) -> None:
+    """Write docs/literature.md and README's table."""
+    readme = in_readme(small, README.read_text(encoding="utf-8"))
+    PAGE.write_text(page(full), encoding="utf-8")
     README.write_text(readme, encoding="utf-8")

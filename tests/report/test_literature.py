@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
-import json
+from glob import escape
+from pathlib import Path
 
 import literature as script
 import literature_page as pages
 import numpy as np
+import pandas as pd
 import pytest
 
 import cbobench
 from cbobench.errors import Misuse
+from cbobench.report.groups import find_groups
 from cbobench.report.load import Run
 from tests.report.made import make
 
@@ -31,12 +34,51 @@ def run(tmp_path):
 
 
 def test_the_pages_are_current():
-    found = json.loads(script.STORED.read_text())
+    full, small = script.read_stored()
     text, readme = pages.PAGE.read_text(), pages.README.read_text()
-    assert pages.page(found) == text, "docs/literature.md is stale: python docs/literature.py --render"
-    assert pages.in_readme(found, readme) == readme, "README.md is stale: python docs/literature.py --render"
-    found["table"][0]["median"] = 123.0
-    assert pages.page(found) != text, "negative control"
+    assert pages.page(full) == text, "docs/literature.md is stale: python docs/literature.py --render"
+    assert pages.in_readme(small, readme) == readme, "README.md is stale: python docs/literature.py --render"
+    full["table"][0]["median"] = 123.0
+    assert pages.page(full) != text, "negative control"
+
+
+def replay(fraction: int, seconds: float, out: Path) -> pd.DataFrame:
+    """Cells of the stored bundle, every `fraction`-th by its id of those that took less than so many seconds, beside
+    the same cells played now."""
+    stored = Run(script.BUNDLE).cells
+    drawn = stored[(stored["cell"].str[:6].map(lambda cell: int(cell, 16)) % fraction == 0)]
+    drawn = drawn[drawn["seconds"] < seconds].set_index("cell")
+    now = []
+    for (problem, algorithm), cells in drawn.groupby(["problem", "algorithm"]):
+        seeds = sorted(int(seed) for seed in cells["seed"])
+        only = f"{escape(problem)}/{escape(algorithm)}"
+        run = cbobench.run(script.SMALL, out=out / str(len(now)), only=only, seeds=seeds, cpus=0)
+        now.append(cbobench.load_cells(run))
+    return drawn.join(pd.concat(now).set_index("cell"), rsuffix="_now")
+
+
+def differing(cells: pd.DataFrame) -> list[str]:
+    """The cells whose regret, violation or recommendation is another one now, to the last bit."""
+    columns = ("regret", "violation_hard", "violations", "simple_regret", "recommended_regret")
+    equal = [
+        (cells[name] == cells[f"{name}_now"]) | (cells[name].isna() & cells[f"{name}_now"].isna()) for name in columns
+    ]
+    return list(cells.index[~np.logical_and.reduce(equal)])
+
+
+def test_a_sample_of_the_cells_behind_the_readme_plays_the_same_today(tmp_path):
+    cells = replay(fraction=90, seconds=0.5, out=tmp_path)
+    assert len(cells) >= 4
+    assert differing(cells) == [], "README's table is not what this code plays: make literature-small"
+    cells.iloc[0, cells.columns.get_loc("simple_regret")] += 1e-9
+    assert differing(cells) == [cells.index[0]], "negative control"
+
+
+@pytest.mark.long
+def test_a_tenth_of_the_cells_behind_the_readme_play_the_same_today(tmp_path):
+    cells = replay(fraction=10, seconds=np.inf, out=tmp_path)
+    assert len(cells) >= 80
+    assert differing(cells) == [], "README's table is not what this code plays: make literature-small"
 
 
 def test_numbers_are_those_of_compare(run):
@@ -46,7 +88,7 @@ def test_numbers_are_those_of_compare(run):
     np.testing.assert_allclose([row["median"] for row in rows], frame["simple_regret_median"], rtol=1e-5)
     assert [(row["n"], row["expected"]) for row in rows] == [(8, 8)] * 9 + [(7, 8)]
     ranks = cbobench.compare(run, ranks=True, metric="simple_regret").frame
-    assert {row["algorithm"]: row["rank"] for row in found["ranks"]} == pytest.approx(
+    assert {row["algorithm"]: row["rank"] for row in script.ranks(find_groups(Run(run)))} == pytest.approx(
         dict(zip(ranks["algorithm"], ranks["rank"], strict=True)), rel=1e-5
     )
     pairs = cbobench.compare(run, against="botorch-cei", metric="simple_regret").frame
@@ -71,14 +113,14 @@ def test_victories_defeats_and_what_is_missing_are_said(run):
         in text
     )
     assert "too few seeds on 0" in text
-    assert "| `random` | 5.000* | – | 15/16 (1 failed) |" in pages.overall(found)
-    assert "by the median simple regret over 2 problems, among the 5 methods that have a run on each problem" in text
-    assert "among the 4 methods that have all runs" in text
+    assert "| `random` | – | 15/16 (1 failed) |" in pages.overall(found)
+    assert "by the median simple regret over 2 problems, among the 4 methods that have all 8 seeds on each" in text
     assert (found["hours"], found["hours_of_opponents"]) == (0.0219, 0.00889), "79 and 32 seconds"
-    assert "All of it: 0.02190 hours of one core, of which 0.008890 are `botorch-cei`" in text
+    assert "All of it: 0.02190 CPU-hours, of which 0.008890 are `botorch-cei`" in text
     assert "| 5/8 |" in text, "recommendations that are feasible"
-    assert "Of the suite, but not played: admmbo, " in text
-    assert "`primal-dual-bo" not in text.partition("Of the suite")[0]
+    assert "In the suite today, but not played: `cei`, `scbo`, `admmbo`, " in text
+    played = found | {"table": [found["table"][0] | {"algorithm": "admmbo"}]}
+    assert pages.not_played(played)[:3] == ["cei", "scbo", "ckb-ucb"]
     readme = "a\n<!-- literature -->\nold\n<!-- end -->\nb"
     assert pages.overall(found) in pages.in_readme(found, readme)
     with pytest.raises(Misuse, match="README.md has 0 tables"):
@@ -125,12 +167,13 @@ def test_few_seeds_and_none_that_found_anything(tmp_path):
     assert "| `sobol` | ∞ |" in text
 
 
-def test_what_is_stale_or_of_another_kind_of_cpu_is_told_or_refused(run, monkeypatch):
-    found = script.measured(Run(run))
-    assert "earlier version" not in pages.page(found)
-    found["table"][0]["stale"] = 8
-    assert "Played by an earlier version of the code: 8 of 79 runs." in pages.page(found)
-    monkeypatch.setattr(script, "find_cpus", lambda found: {"a", "b"})
+def test_the_page_says_who_played_and_refuses_several_kinds_of_cpu(run, monkeypatch):
+    found = script.measured(Run(run)) | {"commit": "abc1234", "date": "2026-01-02", "since": ["All is new."]}
+    start = pages.page(found)[:200]
+    assert (
+        "**Played by commit abc1234 on 2026-01-02 (suite `literature_full`).** Since then:\n\n- All is new.\n" in start
+    )
+    monkeypatch.setattr(script, "find_cpus", lambda groups: {"a", "b"})
     with pytest.raises(Misuse, match=r"cells of 2 kinds of CPU \(a, b\)"):
         script.measured(Run(run))
 
@@ -138,7 +181,7 @@ def test_what_is_stale_or_of_another_kind_of_cpu_is_told_or_refused(run, monkeyp
 def test_without_opponents_the_page_says_so(tmp_path):
     alone = make(tmp_path, {("p", "cei"): {"simple_regret": [0.1] * 8}}, seeds=SEEDS)
     found = script.measured(Run(alone))
-    assert (found["paired"], found["ranks"], found["left_out"]) == ([], [], ["cei"])
+    assert (found["paired"], found["ranks"]) == ([], [])
     assert "Not played yet." in pages.page(found)
 
 
