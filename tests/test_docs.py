@@ -13,6 +13,7 @@ import names
 import printed
 import pytest
 import tables
+from matplotlib.image import imread
 
 import cbobench
 from cbobench import params, resources
@@ -56,6 +57,15 @@ def test_a_page_that_is_wrong_is_found_out(tmp_path):
     for wrong in ("```bash\nls nothing\n```", "```python\n1 / 0\n```", "```yaml\na: 1\n```"):
         with pytest.raises(AssertionError):
             printed.play(wrong, tmp_path)
+
+
+@pytest.mark.slow
+def test_the_first_picture_is_what_the_demo_draws(tmp_path):
+    """Up to the rendering of another version of Matplotlib: a mean difference of 2 of 255 grey levels."""
+    picture, drawn = (imread(path)[..., :3] for path in (printed.PICTURE, printed.draw_picture(tmp_path)))
+    assert picture.shape == drawn.shape
+    assert abs(picture - drawn).mean() < 2 / 255, "docs/quickstart.png is stale: python docs/printed.py --picture"
+    assert abs(picture - drawn[:, ::-1]).mean() > 2 / 255, "negative control"
 
 
 @pytest.mark.parametrize("page", TEXTS)
