@@ -5,13 +5,14 @@ Columns that are not numeric raise errors; none is dropped. Inputs are amounts, 
 
 from __future__ import annotations
 
+import datetime
+import math
 from collections.abc import Collection
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from cbobench.errors import Misuse, one_line, show
+from cbobench.errors import Misuse, show
 from cbobench.gp.kernels import Array
 from cbobench.params import LARGEST
 
@@ -20,35 +21,6 @@ if TYPE_CHECKING:
 
 
 MAX_SCALE_RATIO = 100.0  # columns whose scales differ by more are hardly readings of one thing
-
-
-def read_frame(file: Path, what: str) -> pd.DataFrame:
-    """Reads a CSV or Parquet table. The index of a Parquet file becomes a column.
-
-    Raises:
-        Misuse: missing, unreadable, another format, without a header or without rows.
-    """
-    import pandas as pd
-
-    if not file.is_file():
-        raise Misuse(f"{what} {show(str(file))} does not exist; give the path of a CSV or Parquet file")
-    readers: dict[str, Any] = {".csv": pd.read_csv, ".parquet": pd.read_parquet}
-    if file.suffix.lower() not in readers:
-        raise Misuse(f"{what} {file.name!r} is a {file.suffix or 'nameless'} file; allowed: .csv, .parquet")
-    try:
-        frame = readers[file.suffix.lower()](file)
-    except Exception as error:  # pandas and pyarrow raise many kinds
-        raise Misuse(f"{what} {file.name!r} cannot be read: {one_line(error)}") from error
-    if not (isinstance(frame.index, pd.RangeIndex) and frame.index.name is None):
-        frame = frame.reset_index()
-    names = [str(name) for name in frame.columns]
-    unnamed = [str(i) for i in range(len(names))]  # what pandas writes for columns without names
-    if file.suffix.lower() == ".csv" and names != unnamed and all(_is_number(name) for name in names):
-        raise Misuse(f"{what} {file.name!r} has no header: its first line is numbers; name the columns in it")
-    if frame.empty:
-        raise Misuse(f"{what} {file.name!r} has no rows below its header; give at least one")
-    frame.columns = names
-    return frame
 
 
 def is_numeric(column: pd.Series) -> bool:
@@ -100,22 +72,11 @@ def refuse_unnamed(frame: pd.DataFrame, where: str) -> None:
             raise Misuse(f"{where}: a column has no name (read as {show(name)}), as row numbers have none; {fix}")
 
 
-def read_table(file: Path, what: str, ignore: Collection[str] = ()) -> pd.DataFrame:
-    """Reads a CSV or Parquet table of numbers, without the ignored columns.
-
-    Raises:
-        Misuse: what `read_frame`, `refuse_unnamed` and `numbers` refuse.
-    """
-    frame = read_frame(file, what)
-    frame = frame.drop(columns=[name for name in ignore if name in frame.columns])
-    return numeric(frame, f"{what} {file.name!r}")
-
-
 def numeric(frame: pd.DataFrame, where: str) -> pd.DataFrame:
     """A table of which all columns are numbers.
 
     Raises:
-        Misuse: as `read_table`.
+        Misuse: what `refuse_unnamed` and `numbers` refuse.
     """
     import pandas as pd
 
@@ -151,14 +112,6 @@ def describe_ambiguity(frame: pd.DataFrame) -> str:
     return ""
 
 
-def _is_number(text: str) -> bool:
-    try:
-        float(text)
-    except ValueError:
-        return False
-    return True
-
-
 def coordinates(
     frame: pd.DataFrame, where: str, log: Collection[str], one_hot: Collection[str], amounts: Collection[str]
 ) -> tuple[Array, list[str]]:
@@ -188,8 +141,29 @@ def _text(value: object) -> str:
 
 def categories(column: pd.Series) -> Array:
     """1/√2 in the place of the row's category and 0 elsewhere, (rows, categories): distances are 0 and 1."""
-    levels, which = np.unique(column.astype(str).to_numpy(dtype=str), return_inverse=True)
+    levels, which = np.unique(np.array([str(value) for value in column], dtype=object), return_inverse=True)
     return encode_categories(which, len(levels))
+
+
+def category_values(column: pd.Series, where: str) -> list[Any]:
+    """The categories in a column's rows: text as it stands, numbers and Booleans; dates and infinities as text.
+
+    Raises:
+        Misuse: a blank, or what is no word and no number, such as a list or bytes.
+    """
+    import pandas as pd
+
+    values = column.tolist()
+    for row, value in enumerate(values):
+        place = f"{where}: input {show(column.name)}, row {row + 1}"
+        if (pd.api.types.is_scalar(value) and pd.isna(value)) or not str(value).strip():
+            raise Misuse(f"{place} is blank; write a category there, such as none, or leave the row out")
+        if isinstance(value, datetime.date) or (isinstance(value, float) and math.isinf(value)):
+            values[row] = str(value)
+        elif not isinstance(value, str | int | float):
+            held = f"is {show(value)} ({type(value).__name__}), which is no category"
+            raise Misuse(f"{place} {held}; write text or numbers in its place, or leave the column out of inputs")
+    return values
 
 
 def encode_categories(which: Any, count: int) -> Array:
@@ -203,7 +177,8 @@ def amount(frame: pd.DataFrame, name: str, where: str, log: bool, stated: bool) 
         held = f"holds text, such as {show(str(frame[name].iloc[0]))}, which has no order and no distance"
         fix = f"one_hot: [{name}] makes one coordinate of each category; ignore: [{name}] leaves it out"
         raise Misuse(f"{where}: input {show(name)} {held}; {fix}")
-    values = numbers(frame[[name]], where)[:, 0]
+    fix = f"fill or drop them, or say one_hot: [{name}] if a word such as None is a category there"
+    values = numbers(frame[[name]], where, fix=fix)[:, 0]
     levels = np.unique(values)
     if len(levels) == 1:
         raise Misuse(f"{where}: input {show(name)} is {levels[0]:g} in every row; leave it out with ignore: [{name}]")

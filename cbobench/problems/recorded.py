@@ -11,8 +11,8 @@ from cbobench.errors import Misuse
 from cbobench.gp.kernels import Array
 from cbobench.params import param
 from cbobench.problems import PROBLEMS
-from cbobench.problems.columns import read_table
 from cbobench.problems.data import DATA_SETS, DataFolder
+from cbobench.problems.files import read_table
 from cbobench.problems.readings import Normalise, Table, TabularProblem, normalised_covariance
 from cbobench.rng import generator
 

@@ -26,8 +26,8 @@ from cbobench.params import param
 from cbobench.problems import PROBLEMS
 from cbobench.problems.box import BoxProblem, Reference
 from cbobench.problems.channels import Law, TwoLaws, noise_law
-from cbobench.problems.columns import read_table
 from cbobench.problems.data import sha256
+from cbobench.problems.files import read_table
 from cbobench.problems.readings import Readings, ReadingsProblem, unit_grid
 from cbobench.rng import Draws, Streams
 

@@ -14,10 +14,18 @@ from cbobench.gp.kernels import Array, StationaryName, check_covariance
 from cbobench.params import param, state
 from cbobench.problems import PROBLEMS
 from cbobench.problems.base import Channel, Drawn, Inputs, Problem
-from cbobench.problems.columns import coordinates, numbers, numeric, read_frame, refuse_ambiguous, refuse_unnamed
+from cbobench.problems.columns import (
+    category_values,
+    coordinates,
+    numbers,
+    numeric,
+    refuse_ambiguous,
+    refuse_unnamed,
+)
 from cbobench.problems.configurations import Configurations, Measured, Rule, constraints_of, deviation, objective_of
 from cbobench.problems.data import DataFolder, sha256
 from cbobench.problems.failures import FailureRule
+from cbobench.problems.files import read_frame
 from cbobench.problems.readings import Table, TabularProblem, correlation
 from cbobench.rng import Streams
 
@@ -139,7 +147,7 @@ class UserTable(Problem):
         given = {name: getattr(self, name) for name in ("rows", "mean", "covariance")}
         self.by_name = None
         files = {name: data.resolve(file) for name, file in given.items() if file is not None}
-        frames = {name: read_frame(file, name) for name, file in files.items()}
+        frames = {name: read_frame(file, name, self.one_hot) for name, file in files.items()}
         self.hashes = {name: sha256(file) for name, file in files.items()}
         if self.ignore != "rest":
             known = {column for frame in frames.values() for column in frame.columns}
@@ -184,12 +192,16 @@ class UserTable(Problem):
         return made
 
     def _configurations(self, frames: dict[str, pd.DataFrame], whole: dict[str, str]) -> Problem:
+        import pandas as pd
+
         assert self.objective is not None
         frame, where = frames["rows"], whole["rows"]
         rules = [objective_of(self.objective), *constraints_of(self.limits)]
         self._check_roles(frame, where, rules)
         columns = [rule.column for rule in rules]
-        points, names = coordinates(frame[self.inputs], where, self.log, self.one_hot, self.amounts)
+        words = {name: pd.Series(category_values(frame[name], where), dtype=object) for name in self.one_hot}
+        inputs = frame[self.inputs].assign(**words)
+        points, names = coordinates(inputs, where, self.log, self.one_hot, self.amounts)
         rule = FailureRule.of(self.on_failure, len(rules) - 1)
         if rule.retries or rule.then == "skip":
             raise Misuse(f"on_failure is {show(self.on_failure)}; of a table: fail, infeasible, or {{f: ..., g: ...}}")
@@ -199,7 +211,7 @@ class UserTable(Problem):
             raise Misuse(f"{where}: every row lacks a value of {', '.join(map(show, columns))}; nothing was measured")
         place = {column: i for i, column in enumerate(dict.fromkeys(columns))}
         measured = Measured.of(values[:, [place[column] for column in columns]], points, names)
-        self.by_name = {name: frame[name].iloc[measured.origin].tolist() for name in self.inputs}
+        self.by_name = {name: inputs[name].iloc[measured.origin].tolist() for name in self.inputs}
         matrix = None
         if "covariance" in frames:
             frames = frames | {"covariance": numeric(frames["covariance"], whole["covariance"])}

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pandas as pd
 
 from cbobench.errors import Misuse
 from cbobench.report.compare import Comparison
 from cbobench.report.formats import TextTable, format_number
 from cbobench.report.groups import Where, find_groups, open_run, select_latest
+from cbobench.report.load import to_column
 from cbobench.report.recommended import describe_by, describe_inputs, find_recommendations
 
 NOTE = (
@@ -43,7 +45,10 @@ def best(run: Where, *, top: int = 5, only: str | None = None) -> Comparison:
         raise Misuse(f"{opened.folder} holds no recommendation: no cell is done, or they are of an earlier version")
     found["rank"] = found.groupby("problem", sort=False).cumcount() + 1
     shown = found[found["rank"] <= top]
-    inputs = pd.DataFrame(shown["configuration"].tolist(), index=shown.index)
+    each = shown["configuration"].tolist()
+    names = dict.fromkeys(name for one in each for name in one)
+    inputs = pd.DataFrame({name: to_column([one.get(name, np.nan) for one in each]) for name in names})
+    inputs.index = shown.index
     clashing = {name: f"input {name}" for name in inputs.columns if name in {*found.columns, "rank"}}
     frame = pd.concat(
         [

@@ -305,13 +305,18 @@ def load_rounds(run: str | Path, columns: Iterable[str] | None = None, **filters
     return Run(run).rounds(columns, **filters)
 
 
+def to_column(values: Sequence[Any]) -> pd.Series:
+    """Values of an input as a column; None is one of them, and no missing value."""
+    return pd.Series(values, dtype=object if None in values else None)
+
+
 def _read_input(frame: pd.DataFrame, known: Mapping[str, tuple[int, Any]]) -> pd.Series:
     """An input's values in rows with `problem`, `action` and `x`; empty on problems that do not have it."""
     parts = []
     for title, (position, values) in known.items():
         some = frame[frame["problem"] == title]
         if isinstance(values, list):
-            chosen = pd.Series(values).take(some["action"].to_numpy(dtype=np.intp))
+            chosen = to_column(values).take(some["action"].to_numpy(dtype=np.intp))
             parts.append(pd.Series(chosen.to_numpy(), index=some.index))
         else:
             parts.append(pd.Series([x[position] for x in some["x"]], index=some.index, dtype=np.float64))

@@ -21,7 +21,7 @@ from cbobench.problems.base import Problem
 from cbobench.problems.data import DataFolder
 from cbobench.suite import yamlio
 from cbobench.suite.settings import ONE, Demand, parse_resources
-from cbobench.suite.variants import Variant, short
+from cbobench.suite.variants import Variant, canonical, short
 from cbobench.suite.yamlio import MAX_VARIANTS, refuse_product
 from cbobench.threads import single_thread
 
@@ -139,6 +139,8 @@ def problem_variants(
                 problem.prepare(folder)
                 problem.known_instance()
             fixed, note, inputs = problem.identity(), printable(problem.note()), problem.describe_inputs()
+            _refuse_unwritable(fixed, "identity()")
+            _refuse_unwritable(inputs, "describe_inputs()")
             problem.settle(np.zeros(1))  # refuses an invalid tolerance
             if problem.feasibility_tolerance:
                 fixed |= {"feasibility_tolerance": float(problem.feasibility_tolerance)}
@@ -153,6 +155,15 @@ def problem_variants(
             pairs = None
         result.append((replace(_variant(entry, settings, values, resolved), note=note, inputs=pairs), problem))
     return result
+
+
+def _refuse_unwritable(values: Any, what: str) -> None:
+    """Raises `Misuse` for what a problem says of itself that `run.json` cannot hold, before anything is written."""
+    try:
+        canonical(values)
+    except (TypeError, ValueError) as error:
+        allowed = "text, finite numbers, true, false and None, in lists and mappings by text"
+        raise Misuse(f"{what} gives what a run cannot store ({one_line(error)}); allowed: {allowed}") from error
 
 
 def algorithm_variants(

@@ -1,0 +1,125 @@
+"""Categories of tables: text stands for itself, whatever pandas reads as missing; what is no category is one line."""
+
+from __future__ import annotations
+
+import datetime
+import json
+
+import numpy as np
+import pytest
+
+import cbobench
+from cbobench.cli import main
+from cbobench.errors import Misuse
+from cbobench.problems.simulator import Simulator
+from tests.problems.test_configurations import grid, table
+
+WORDS = ["None", "NA", "null", "nan", "N/A", "inf", "True", "1", "sqrt"]
+CHOICE = {"inputs": ["features", "rate"], "one_hot": ["features"], "ignore": ["width"]}
+SUITE = """\
+suite: mine
+horizon: 12
+seeds: 1
+problems:
+  - table: {layout: configurations, rows: c.csv, inputs: [features, rate], one_hot: [features], ignore: [width],
+            objective: accuracy, constraints: {latency_ms: {at_most: 40}, spare_mb: {at_least: 100}}}
+algorithms: [random]
+"""
+
+
+def chosen(words):
+    return grid(1).assign(features=[words[i % len(words)] for i in range(9)])
+
+
+def test_words_that_pandas_reads_as_missing_are_categories(tmp_path):
+    task = table(tmp_path, chosen(WORDS), **CHOICE)
+    assert task.describe_inputs()["features"] == WORDS
+    assert task.actions.d == len(WORDS) + 1
+    assert task.actions.names[0] == "features = None, rate = 0.001"
+    chosen(WORDS).to_parquet(tmp_path / "c.parquet")
+    also = table(tmp_path, chosen(WORDS), **CHOICE, rows="c.parquet")
+    assert also.describe_inputs()["features"] == WORDS
+    np.testing.assert_array_equal(also.actions.points, task.actions.points)
+
+
+def test_missing_numbers_stay_missing_beside_categories(tmp_path):
+    frame = chosen(WORDS).assign(accuracy=["NA", *grid(1)["accuracy"][1:]])
+    with pytest.raises(Misuse, match=r"1 missing or infinite entries .* column 'accuracy', row 1"):
+        table(tmp_path, frame, **CHOICE)
+    assert table(tmp_path, frame, **CHOICE, on_failure="infeasible").played.measured.failed.sum() == 1
+
+
+def test_codes_dates_and_infinities_are_categories(tmp_path):
+    assert table(tmp_path, chosen([7, 2]), **CHOICE).describe_inputs()["features"] == [7, 2] * 3
+    endless = table(tmp_path, chosen([1, np.inf]), **CHOICE).describe_inputs()["features"]
+    assert endless == [1.0, "inf"] * 3
+    chosen([datetime.date(2024, 1, 2), datetime.date(2024, 1, 3)]).to_parquet(tmp_path / "c.parquet")
+    task = table(tmp_path, **CHOICE, rows="c.parquet")
+    assert task.describe_inputs()["features"][:2] == ["2024-01-02", "2024-01-03"]
+
+
+NO_CATEGORY = {
+    "null": (["sqrt", None], "input 'features', row 2 is blank; write a category there"),
+    "nan": ([0.5, np.nan], "input 'features', row 2 is blank"),
+    "spaces": (["sqrt", "log2", "  "], "input 'features', row 3 is blank"),
+    "empty": (["", "log2"], "input 'features', row 1 is blank"),
+    "truth": ([True, None], "input 'features', row 2 is blank"),
+    "list": ([[1, 2], [3]], r"input 'features', row 1 is .*ndarray.*, which is no category; write text or numbers"),
+    "bytes": ([b"a", b"b"], r"input 'features', row 1 is b'a' \(bytes\), which is no category"),
+    "mapping": ([{"a": 1}, {"a": 2}], r"input 'features', row 1 is .*dict"),
+}
+
+
+@pytest.mark.parametrize("case", NO_CATEGORY)
+def test_what_is_no_category_is_one_line_with_file_column_and_row(tmp_path, case):
+    words, message = NO_CATEGORY[case]
+    chosen(words).to_parquet(tmp_path / "c.parquet")
+    with pytest.raises(Misuse, match=f"rows 'c.parquet': {message}") as caught:
+        table(tmp_path, **CHOICE, rows="c.parquet")
+    assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize("dry", [[], ["--dry-run"]])
+def test_a_blank_in_a_file_is_refused_before_anything_is_written(write_suite, tmp_path, capsys, dry):
+    chosen(["sqrt", "None", None]).to_csv(tmp_path / "c.csv", index=False)
+    assert main(["run", str(write_suite(SUITE)), "--out", str(tmp_path / "out"), "--cpus", "0", *dry]) == 2
+    assert "table: rows 'c.csv': input 'features', row 3 is blank" in capsys.readouterr().err
+    assert not (tmp_path / "out").exists()
+
+
+def test_none_is_played_recorded_and_shown(write_suite, tmp_path, capsys):
+    chosen(["None", "NA", "sqrt"]).to_csv(tmp_path / "c.csv", index=False)
+    assert main(["run", str(write_suite(SUITE)), "--out", str(tmp_path / "out"), "--cpus", "0"]) == 0
+    assert set(cbobench.load_rounds(tmp_path / "out")["features"]) == {"None", "NA", "sqrt"}
+    capsys.readouterr()
+    assert main(["best", str(tmp_path / "out"), "--top", "9"]) == 0
+    assert "features None" in capsys.readouterr().out
+
+
+def test_a_gap_in_an_amount_names_the_way_to_a_category(tmp_path):
+    with pytest.raises(Misuse, match=r"column 'features', row 1; .* say one_hot: \[features\] if a word such as None"):
+        table(tmp_path, chosen(["None", 3, 5]), **CHOICE | {"one_hot": []})
+
+
+class Unwritable(Simulator):
+    """A bowl that describes its inputs by what JSON lacks."""
+
+    source = "a test"
+    about = "inputs that cannot be stored"
+    inputs = {"width": {"int": [1, 9]}}  # noqa: RUF012
+    noisy = False
+
+    def simulate(self, x, gen):
+        return [-float(x["width"]), x["width"] - 5.0]
+
+    def describe_inputs(self):
+        return {"width": [float("nan")] * 9}
+
+
+@pytest.mark.parametrize("dry", [[], ["--dry-run"]])
+def test_what_a_run_cannot_store_is_refused_before_anything_is_written(write_suite, tmp_path, capsys, dry):
+    suite = {"suite": "s", "horizon": 3, "seeds": 1, "problems": [f"{__name__}:Unwritable"], "algorithms": ["random"]}
+    assert main(["run", str(write_suite(json.dumps(suite))), "--out", str(tmp_path / "out"), "--cpus", "0", *dry]) == 2
+    said = capsys.readouterr().err
+    assert "describe_inputs() gives what a run cannot store (ValueError: Out of range float" in said
+    assert not (tmp_path / "out").exists()
