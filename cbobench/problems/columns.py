@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from cbobench.errors import Misuse, show
+from cbobench.errors import Misuse, refuse_strange, show
 from cbobench.gp.kernels import Array
 from cbobench.params import LARGEST
 
@@ -149,7 +149,7 @@ def category_values(column: pd.Series, where: str) -> list[Any]:
     """The categories in a column's rows: text as it stands, numbers and Booleans; dates and infinities as text.
 
     Raises:
-        Misuse: a blank, or what is no word and no number, such as a list or bytes.
+        Misuse: a blank, unprintable text, or what is no word and no number, such as a list or bytes.
     """
     import pandas as pd
 
@@ -160,7 +160,9 @@ def category_values(column: pd.Series, where: str) -> list[Any]:
             raise Misuse(f"{place} is blank; write a category there, such as none, or leave the row out")
         if isinstance(value, datetime.date) or (isinstance(value, float) and math.isinf(value)):
             values[row] = str(value)
-        elif not isinstance(value, str | int | float):
+        elif isinstance(value, str):
+            refuse_strange(value, f"{place},", lines=True)
+        elif not isinstance(value, int | float):
             held = f"is {show(value)} ({type(value).__name__}), which is no category"
             raise Misuse(f"{place} {held}; write text or numbers in its place, or leave the column out of inputs")
     return values

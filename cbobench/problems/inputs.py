@@ -15,14 +15,33 @@ from typing import Any
 
 import numpy as np
 
-from cbobench.errors import Misuse, show, unknown
+from cbobench.errors import Misuse, refuse_strange, show, unknown
 from cbobench.gp.box import sobol
 from cbobench.gp.kernels import Array
+from cbobench.params import LARGEST
 from cbobench.problems.columns import encode_categories
 
 KINDS = ("float", "int", "choice")
 DIGITS = 6  # significant digits of a float, so that a configuration can be printed and typed
+MOST = 2**53  # largest whole number that a float holds, with all below it
 Configuration = dict[str, Any]
+
+
+def _without_numpy(value: Any) -> Any:
+    """Return NumPy's scalars, alone or in a tuple, as Python's."""
+    if type(value) is tuple:
+        return tuple(_without_numpy(one) for one in value)
+    return value.item() if isinstance(value, np.generic) else value
+
+
+def _is_plain(value: Any) -> bool:
+    if isinstance(value, tuple):
+        return all(_is_plain(one) for one in value)
+    return value is None or (isinstance(value, str | int | float) and value == value)
+
+
+def _stored(value: Any) -> Any:
+    return str(value) if isinstance(value, tuple) or (isinstance(value, float) and math.isinf(value)) else value
 
 
 @dataclass(frozen=True)
@@ -62,18 +81,38 @@ class InputType:
         values, log = given[kind], given.get("log", False)
         if not isinstance(values, list | tuple):
             raise Misuse(f"{where}: {kind} is {show(values)}; it must be a list")
+        values = [_without_numpy(value) for value in values]
         if kind == "choice":
-            if len(values) < 2 or len({repr(value) for value in values}) < len(values) or log:
-                raise Misuse(f"{where}: choice is {show(list(values))}; give two or more different values, without log")
+            cls._check_choices(values, where)
+            if log:
+                raise Misuse(f"{where}: choice is {show(values)}; give the values without log")
             return cls(name, kind, 0, len(values) - 1, False, tuple(values))
-        numbers = all(isinstance(v, int | float) and not isinstance(v, bool) and math.isfinite(v) for v in values)
+        numbers = all(isinstance(v, int | float) and not isinstance(v, bool) and abs(v) < LARGEST for v in values)
         if len(values) != 2 or not numbers or not values[0] < values[1]:
-            raise Misuse(f"{where}: {kind} is {show(list(values))}; give two numbers, [low, high], low below high")
-        if kind == "int" and any(v != int(v) for v in values):
-            raise Misuse(f"{where}: int is {show(list(values))}; the ends must be whole numbers")
+            raise Misuse(f"{where}: {kind} is {show(values)}; give two numbers, [low, high], low below high")
+        if kind == "int" and any(v != int(v) or abs(v) > MOST for v in values):
+            raise Misuse(f"{where}: int is {show(values)}; the ends must be whole numbers of at most {MOST:,}")
         if log and values[0] <= 0:
             raise Misuse(f"{where}: log of {values[0]:g} does not exist; begin above 0, or leave log out")
         return cls(name, kind, values[0], values[1], bool(log))
+
+    @staticmethod
+    def _check_choices(values: Sequence[Any], where: str) -> None:
+        """Raises `Misuse` for choices that cannot be compared, stored and read."""
+        for value in values:
+            if not _is_plain(value):
+                allowed = "text, numbers, True, False, None and tuples of them"
+                fix = "name it by a text, and look that up in simulate"
+                raise Misuse(f"{where}: choice holds {show(value)} ({type(value).__name__}); allowed: {allowed}; {fix}")
+            refuse_strange(str(value), f"{where}: choice", lines=True)
+        if len(values) < 2:
+            raise Misuse(
+                f"{where}: choice is {show(values)}; give two or more different values, or leave the input out"
+            )
+        for a, b in itertools.combinations(values, 2):
+            if a == b or str(a) == str(b):
+                why = "are equal" if a == b else "look alike in tables"
+                raise Misuse(f"{where}: choice holds {show(a)} and {show(b)}, which {why}; give different values")
 
     @property
     def count(self) -> int | None:
@@ -154,8 +193,19 @@ class InputSpace:
         return math.prod(one.count or len(self.configurations) + 1 for one in self.types) == len(self.configurations)
 
     def columns(self) -> dict[str, list[Any]]:
-        """Values of every input at all configurations."""
-        return {one.name: [each[one.name] for each in self.configurations] for one in self.types}
+        """Values of every input at all configurations, as a run stores them: tuples and infinities as text."""
+        return {one.name: [_stored(each[one.name]) for each in self.configurations] for one in self.types}
+
+    def code(self, configuration: Mapping[str, Any]) -> Configuration:
+        """Return the values by name, of a category the number of its choice: libraries cast and compare them."""
+        return {
+            one.name: one.choices.index(configuration[one.name]) if one.choices else configuration[one.name]
+            for one in self.types
+        }
+
+    def decode(self, coded: Mapping[str, Any]) -> Configuration:
+        """Return the configuration that `code` gave."""
+        return {one.name: one.choices[int(coded[one.name])] if one.choices else coded[one.name] for one in self.types}
 
     def find(self, given: Any, what: str) -> int:
         """Return the index of a configuration.

@@ -15,7 +15,7 @@ import numpy as np
 
 from cbobench import params
 from cbobench.algorithms import ALGORITHMS
-from cbobench.errors import CbobenchError, Misuse, one_line, printable, show
+from cbobench.errors import CbobenchError, Misuse, one_line, printable, refuse_strange, show
 from cbobench.problems import PROBLEMS
 from cbobench.problems.base import Problem
 from cbobench.problems.data import DataFolder
@@ -159,6 +159,8 @@ def problem_variants(
 
 def _refuse_unwritable(values: Any, what: str) -> None:
     """Raises `Misuse` for what a problem says of itself that `run.json` cannot hold, before anything is written."""
+    for place, text, _ in yamlio.texts(values):
+        refuse_strange(text, f"{what}: {place}", lines=True)
     try:
         canonical(values)
     except (TypeError, ValueError) as error:

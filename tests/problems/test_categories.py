@@ -66,6 +66,7 @@ NO_CATEGORY = {
     "truth": ([True, None], "input 'features', row 2 is blank"),
     "list": ([[1, 2], [3]], r"input 'features', row 1 is .*ndarray.*, which is no category; write text or numbers"),
     "bytes": ([b"a", b"b"], r"input 'features', row 1 is b'a' \(bytes\), which is no category"),
+    "control": (["a", "\x1b[2J"], r"input 'features', row 2, '\\x1b\[2J' holds U\+001B \(control character\)"),
     "mapping": ([{"a": 1}, {"a": 2}], r"input 'features', row 1 is .*dict"),
 }
 
@@ -113,13 +114,21 @@ class Unwritable(Simulator):
         return [-float(x["width"]), x["width"] - 5.0]
 
     def describe_inputs(self):
-        return {"width": [float("nan")] * 9}
+        return SAYS[self.pilot]
 
 
+SAYS = {8: {"width": [float("nan")] * 9}, 9: {"wi\0th": [0] * 9}}
+REFUSED = {
+    8: "describe_inputs() gives what a run cannot store (ValueError: Out of range float",
+    9: r"describe_inputs(): the key 'wi\x00th' holds U+0000 (control character); allowed: printable text",
+}
+
+
+@pytest.mark.parametrize("says", SAYS)
 @pytest.mark.parametrize("dry", [[], ["--dry-run"]])
-def test_what_a_run_cannot_store_is_refused_before_anything_is_written(write_suite, tmp_path, capsys, dry):
-    suite = {"suite": "s", "horizon": 3, "seeds": 1, "problems": [f"{__name__}:Unwritable"], "algorithms": ["random"]}
+def test_what_a_run_cannot_store_is_refused_before_anything_is_written(write_suite, tmp_path, capsys, dry, says):
+    problem = {f"{__name__}:Unwritable": {"pilot": says}}
+    suite = {"suite": "s", "horizon": 3, "seeds": 1, "problems": [problem], "algorithms": ["random"]}
     assert main(["run", str(write_suite(json.dumps(suite))), "--out", str(tmp_path / "out"), "--cpus", "0", *dry]) == 2
-    said = capsys.readouterr().err
-    assert "describe_inputs() gives what a run cannot store (ValueError: Out of range float" in said
+    assert REFUSED[says] in capsys.readouterr().err
     assert not (tmp_path / "out").exists()

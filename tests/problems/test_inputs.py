@@ -116,7 +116,7 @@ WRONG = {
     "ends": ({"a": {"float": [2, 1]}}, r"float is \[2, 1\]; give two numbers, \[low, high\], low below high"),
     "halves": ({"a": {"int": [1.5, 4]}}, "the ends must be whole numbers"),
     "one choice": ({"a": {"choice": ["x"]}}, "give two or more different values"),
-    "twice": ({"a": {"choice": ["x", "x"]}}, "give two or more different values"),
+    "twice": ({"a": {"choice": ["x", "x"]}}, "choice holds 'x' and 'x', which are equal; give different values"),
     "no list": ({"a": {"int": 3}}, "int is 3; it must be a list"),
 }
 
