@@ -26,7 +26,7 @@ class Study:
             self.sides: dict[str, Any] = {f"x{i + 1}": kinds.FloatDistribution(0.0, 1.0) for i in range(given.d)}
         else:
             self.sides = {
-                one.name: kinds.CategoricalDistribution(one.choices)
+                one.name: kinds.CategoricalDistribution(range(len(one.choices)))
                 if one.kind == "choice"
                 else {"float": kinds.FloatDistribution, "int": kinds.IntDistribution}[one.kind](
                     one.low, one.high, log=one.log
@@ -39,7 +39,11 @@ class Study:
         with silence_library():
             self.trials.append(self.study.ask(self.sides))
         params = self.trials[-1].params
-        return self.cube.action([*params.values()]) if self.space is None else self.space.nearest(params)
+        return (
+            self.cube.action([*params.values()])
+            if self.space is None
+            else self.space.nearest(self.space.decode(params))
+        )
 
     def tell(self, x: Array, f: float, g: Array) -> None:
         with silence_library():
@@ -53,7 +57,7 @@ class Study:
         if self.space is None:
             params = dict(zip(self.sides, self.cube.unit(x).tolist(), strict=True))
         else:
-            params = self.space.at(x)
+            params = self.space.code(self.space.at(x))
         with silence_library():
             trial = self.told(value=f, params=params, distributions=self.sides, constraints=constraints(g))
             self.study.add_trial(trial)

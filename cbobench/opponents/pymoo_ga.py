@@ -17,7 +17,11 @@ from cbobench.problems.inputs import InputSpace, InputType
 
 
 class TypedCube:
-    """Configurations of typed inputs as pymoo's mixed variables; one that is scaled by its logarithm is a float."""
+    """Configurations of typed inputs as pymoo's mixed variables.
+
+    One that is scaled by its logarithm is a float. A category is the number of its choice, because pymoo makes an array
+    of the options, in which 0.5 beside text becomes "0.5".
+    """
 
     def __init__(self, space: InputSpace) -> None:
         self.space = space
@@ -28,7 +32,7 @@ class TypedCube:
 
         def variable(one: InputType) -> Any:
             if one.kind == "choice":
-                return Choice(options=[*one.choices])
+                return Choice(options=[*range(len(one.choices))])
             if one.log:
                 return Real(bounds=(math.log(one.low), math.log(one.high)))
             if one.kind == "int":
@@ -40,11 +44,11 @@ class TypedCube:
     def action(self, values: dict[str, Any]) -> int:
         """The nearest configuration that is played."""
         plain = {one.name: math.exp(values[one.name]) if one.log else values[one.name] for one in self.space.types}
-        return self.space.nearest(plain)
+        return self.space.nearest(self.space.decode(plain))
 
     def unit(self, x: Array | int) -> dict[str, Any]:
         """pymoo's values of a configuration, by its coordinates or its index."""
-        values = self.space.configurations[x] if isinstance(x, int) else self.space.at(x)
+        values = self.space.code(self.space.configurations[x] if isinstance(x, int) else self.space.at(x))
         return {one.name: math.log(values[one.name]) if one.log else values[one.name] for one in self.space.types}
 
 

@@ -1,0 +1,135 @@
+"""Choices of typed inputs: what may be one, and that every opponent plays all kinds of them as they are."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import pytest
+
+import cbobench
+from cbobench.algorithms import ALGORITHMS
+from cbobench.errors import Misuse
+from cbobench.opponents.scipy_local import LocalMethod
+from cbobench.params import build
+from cbobench.problems.data import DataFolder
+from cbobench.problems.inputs import InputSpace
+from cbobench.problems.simulator import Simulator
+from tests.algorithms.test_opponents import OPPONENTS
+from tests.helpers import actions, entry, make, play
+
+CHOICES = {
+    "features": ["sqrt", 0.5, None, 2, True],
+    "solver": ["adam", "adamax", "adamax "],
+    "layers": [(50,), (100, 50), ("relu", None)],
+    "limit": [1.5, float("inf")],
+}
+SMALL = {"pymoo-ga": {"population": 6, "offspring": 4}, "pymoo-de": {"population": 6}, "optuna-tpe": {"startup": 6}}
+LOCAL = [name for name in ALGORITHMS.names() if issubclass(ALGORITHMS.get(name), LocalMethod)]
+SEEN = []
+
+
+@dataclass(kw_only=True)
+class Choosy(Simulator):
+    """A value per choice, noise-free; one kind of choice is infeasible."""
+
+    source = "a test"
+    about = "choices of all kinds"
+    inputs = {name: {"choice": values} for name, values in CHOICES.items()} | {"rate": {"float": [0.1, 1.0]}}
+    noisy = False
+
+    def simulate(self, x, gen):
+        SEEN.append(x)
+        places = [CHOICES[name].index(x[name]) for name in CHOICES]
+        return [sum(places) - x["rate"], 0.5 - places[3]]
+
+
+def prepared():
+    made = build(Choosy, {"pilot": 8, "configurations": 200})
+    made.prepare(DataFolder())
+    return made
+
+
+@pytest.mark.parametrize("name", [*map(entry, OPPONENTS), *LOCAL])
+def test_every_opponent_plays_choices_of_all_kinds(name):
+    task = prepared()
+    SEEN.clear()
+    _, chunks = play(task, make(name, **SMALL.get(name, {})), seeds=2, horizon=24)
+    assert len({*actions(chunks).ravel().tolist()}) > (1 if name in LOCAL else 8), "several are played"
+    for x in SEEN:
+        for kind, values in CHOICES.items():
+            assert any(x[kind] == value and type(x[kind]) is type(value) for value in values)
+
+
+def test_choices_come_back_from_a_code_of_numbers():
+    space = InputSpace.of(Choosy.inputs, 200)
+    for index in (0, 90, 199):
+        coded = space.code(space.configurations[index])
+        assert {type(coded[name]) for name in CHOICES} == {int}
+        assert space.decode(coded) == space.configurations[index]
+        assert space.nearest(space.decode(coded)) == index
+
+
+def test_choices_of_all_kinds_are_stored_and_shown(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    suite = {
+        "suite": "s", "horizon": 40, "seeds": 1, "algorithms": ["random"],
+        "problems": [{f"{__name__}:Choosy": {"pilot": 8, "configurations": 200}}],
+    }  # fmt: skip
+    done = cbobench.run(suite, out=tmp_path / "run", cpus=0)
+    rounds = cbobench.load_rounds(done)
+    assert {*rounds["features"]} == {*CHOICES["features"]}
+    assert {*rounds["layers"]} == {"(50,)", "(100, 50)", "('relu', None)"}
+    assert {*rounds["limit"]} == {1.5, "inf"}
+    assert {*cbobench.best(done).frame["limit"]} <= {1.5, "inf"}
+
+
+def test_numbers_of_numpy_are_numbers():
+    given = {
+        "trees": {"int": [np.int64(1), np.int32(4)]},
+        "rate": {"float": [np.float32(0.5), np.float64(1.0)]},
+        "kind": {"choice": [np.int64(3), np.str_("a"), np.bool_(False), (np.int64(5), "b")]},
+    }
+    space = InputSpace.of(given, 50)
+    assert {type(value) for value in space.columns()["trees"]} == {int}
+    assert {type(value) for value in space.columns()["rate"]} == {float}
+    assert [type(value) for value in space.types[2].choices] == [int, str, bool, tuple]
+    assert type(space.types[2].choices[3][0]) is int
+
+
+WRONG = {
+    "one value": (["sqrt"], r"choice is \['sqrt'\]; give two or more different values, or leave the input out"),
+    "no value": ([], r"choice is \[\]; give two or more different values"),
+    "nan": ([0.5, float("nan")], r"choice holds nan \(float\); allowed: text, numbers, True, False, None and tuples"),
+    "nan in a tuple": ([(1.0, float("nan")), (1.0,)], r"choice holds \(1.0, nan\) \(tuple\)"),
+    "list": ([[50], [100, 50]], r"choice holds \[50\] \(list\); .*; name it by a text, and look that up in simulate"),
+    "array": ([np.zeros(2), "a"], r"choice holds array\(\[0., 0.\]\) \(ndarray\)"),
+    "function": ([np.sin, np.cos], r"choice holds <ufunc 'sin'> \(ufunc\)"),
+    "equal": ([1, "a", 1.0], "choice holds 1 and 1.0, which are equal; give different values"),
+    "equal truth": ([True, 1], "choice holds True and 1, which are equal"),
+    "control": (["a", "a\0"], r"choice 'a\\x00' holds U\+0000 \(control character\); allowed: printable text"),
+    "look alike": ([None, "None"], "choice holds None and 'None', which look alike in tables"),
+}
+
+
+@pytest.mark.parametrize("case", WRONG)
+def test_wrong_choices_are_one_line(case):
+    values, message = WRONG[case]
+    with pytest.raises(Misuse, match=f"inputs: 'a': {message}") as caught:
+        InputSpace.of({"a": {"choice": values}}, 10)
+    assert "\n" not in str(caught.value)
+
+
+RANGES = {
+    "infinite": ({"float": [0.0, float("inf")]}, r"float is \[0.0, inf\]; give two numbers, \[low, high\]"),
+    "no number": ({"float": [float("nan"), 1.0]}, "give two numbers"),
+    "too large": ({"int": [0, 10**400]}, "give two numbers"),
+    "beyond a float": ({"int": [0, 2**60]}, "the ends must be whole numbers of at most 9,007,199,254,740,992"),
+}
+
+
+@pytest.mark.parametrize("case", RANGES)
+def test_wrong_ranges_are_one_line(case):
+    given, message = RANGES[case]
+    with pytest.raises(Misuse, match=f"inputs: 'a': .*{message}"):
+        InputSpace.of({"a": given}, 10)
