@@ -41,7 +41,7 @@ def numbers(
     """Columns of numbers as an array (rows, columns).
 
     Args:
-        gaps: whether entries may be missing, which are then NaN.
+        gaps: whether entries may be missing or infinite, which are then NaN.
         fix: what to do about those that may not.
 
     Raises:
@@ -53,12 +53,16 @@ def numbers(
         given = frame[name].astype(str)
         first = next(iter(given[pd.to_numeric(given, errors="coerce").isna()]), given.iloc[0])
         held = f"column {show(name)} holds text, such as {show(first)}"
-        raise Misuse(f"{where}: {held}; make numbers of it, or leave it out with ignore: [{name}]")
-    values = frame.to_numpy(dtype=np.float64)
+        way = "leave blank what failed" if gaps else f"leave it out with ignore: [{name}]"
+        raise Misuse(f"{where}: {held}; make numbers of it, or {way}")
+    values = frame.to_numpy(dtype=np.float64, na_value=np.nan)
+    if gaps:
+        values = np.where(np.isfinite(values), values, np.nan)
     broken = ~(np.abs(values) < LARGEST) & ~(np.isnan(values) & gaps)
     if broken.any():
         row, column = (int(i) for i in np.argwhere(broken)[0])
-        count = f"{int(broken.sum())} missing or infinite entries (or beyond 1e100)"
+        kind = "entries beyond 1e100" if gaps else "missing or infinite entries (or beyond 1e100)"
+        count = f"{int(broken.sum())} {kind}"
         first = f"the first in column {show(frame.columns[column])}, row {row + 1}"
         raise Misuse(f"{where} holds {count}, {first}; {fix}")
     return values

@@ -94,8 +94,8 @@ class UserTable(Problem):
     amounts: list[str] = param([], "inputs whose whole numbers 0, 1, 2, ... are amounts and no codes")
     on_failure: Literal["infeasible", "fail"] | dict[str, Any] = param(
         "fail",
-        "a row without a value: fail (refuses the table), infeasible (a failed measurement: it counts as the worst f "
-        "and g of the table, or as those stated, {f: ..., g: ...})",
+        "a row without a finite value: fail (refuses the table), infeasible (a failed measurement: it counts as the "
+        "worst f and g of the table, or as those stated, {f: ..., g: ...})",
         quiet=True,
     )
     threshold: float = param(0.0, "h of g = -f + h, in the table's units (readings)")
@@ -205,8 +205,9 @@ class UserTable(Problem):
         rule = FailureRule.of(self.on_failure, len(rules) - 1)
         if rule.retries or rule.then == "skip":
             raise Misuse(f"on_failure is {show(self.on_failure)}; of a table: fail, infeasible, or {{f: ..., g: ...}}")
-        fix = "fill or drop them, or say on_failure: infeasible if these measurements failed"
-        values = numbers(frame[list(dict.fromkeys(columns))], where, rule.then == "infeasible", fix)
+        gaps = rule.then == "infeasible"
+        fix = "fill or drop them" + ("" if gaps else ", or say on_failure: infeasible if these measurements failed")
+        values = numbers(frame[list(dict.fromkeys(columns))], where, gaps, fix)
         if np.isnan(values).any(axis=1).all():
             raise Misuse(f"{where}: every row lacks a value of {', '.join(map(show, columns))}; nothing was measured")
         place = {column: i for i, column in enumerate(dict.fromkeys(columns))}

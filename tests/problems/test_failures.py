@@ -232,6 +232,35 @@ def test_rows_without_a_value_are_failed_measurements(tmp_path):
     assert "2 of 6 rows failed" in task.note()
 
 
+@pytest.mark.parametrize("rule", ["infeasible", {"f": 1, "g": 1}])
+@pytest.mark.parametrize("endless", [np.inf, -np.inf])
+def test_an_infinite_value_is_a_failed_measurement_as_a_missing_one(tmp_path, rule, endless):
+    rows = [tuple(endless if value is None else value for value in row) for row in ROWS]
+    task, missing = (table(tmp_path, some, on_failure=rule) for some in (rows, ROWS))
+    one, other = (made.draw([np.random.default_rng(0)]) for made in (task, missing))
+    np.testing.assert_array_equal(one.functions, other.functions)
+    np.testing.assert_array_equal(task.played.measured.failed, missing.played.measured.failed)
+    assert task.note() == missing.note()
+
+
+def test_whole_numbers_with_nulls_in_parquet_are_failed_measurements(tmp_path):
+    frame = pd.DataFrame(ROWS, columns=["a", "f", "g"]).astype({"f": "Int64", "g": "Int64"})
+    frame.to_parquet(tmp_path / "c.parquet")
+    settings = ROLES | {"rows": "c.parquet", "constraints": {"g": {"at_most": 2}}, "on_failure": "infeasible"}
+    task = build(UserTable, settings)
+    task.prepare(DataFolder(base=tmp_path))
+    assert task.played.measured.failed.sum() == 2
+
+
+def test_of_a_table_with_failures_no_way_is_named_that_was_taken(tmp_path):
+    with pytest.raises(Misuse, match=r"1 entries beyond 1e100, the first in column 'g', row 1; fill or drop them$"):
+        table(tmp_path, [(0.0, 1.0, 1e200), *ROWS[1:]], on_failure="infeasible")
+    with pytest.raises(
+        Misuse, match=r"'g' holds text, such as 'late'; make numbers of it, or leave blank what failed$"
+    ):
+        table(tmp_path, [(0.0, 1.0, "late"), *ROWS[1:]], on_failure="infeasible")
+
+
 def test_half_of_the_rows_is_enough(tmp_path):
     rows = [*ROWS[:2], (0.5, 5.0, None), (0.5, 9.0, 1.5), ROWS[-1]]
     drawn = table(tmp_path, rows, on_failure={"f": -1, "g": 7}).draw([np.random.default_rng(0)])
