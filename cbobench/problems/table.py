@@ -58,9 +58,10 @@ class UserTable(Problem):
 
     `layout: configurations`: one row per configuration, columns by role. `inputs` are the coordinates, each scaled to
     [0, 1] (`log`: its logarithm; `one_hot`: categories); `objective` is maximised, `{minimise: loss}` is f = -loss;
-    every constraint `{at_most: b}` is g = value - b, `{at_least: b}` is g = b - value. Rows with equal inputs are the
-    noise of one configuration: a round reads one of them, drawn at random (`noise: gaussian`: normal, with the rows'
-    pooled spread; or stated numbers). Without repetitions there is no noise, unless it is stated.
+    every constraint `{at_most: b}` is g = value - b, `{at_least: b}` is g = b - value; it may be on an input. Rows with
+    equal inputs are the noise of one configuration: a round reads one of them, drawn at random (`noise: gaussian`:
+    normal, with the rows' pooled spread; or stated numbers). Without repetitions there is no noise, unless it is
+    stated.
 
     Every column has a role or stands in `ignore`; a file that could be either is refused without `layout`.
     """
@@ -237,7 +238,7 @@ class UserTable(Problem):
             for name in getattr(self, option):
                 if name not in self.inputs:
                     raise unknown("input", name, self.inputs, where=f"{option}: ")
-        twice = [name for i, name in enumerate(self.inputs) if name in functions or name in self.inputs[:i]]
+        twice = [name for i, name in enumerate(self.inputs) if name == rules[0].column or name in self.inputs[:i]]
         if self.ignore != "rest":
             twice += [name for name in self.ignore if name in functions or name in self.inputs]
         if twice:

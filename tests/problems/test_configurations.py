@@ -83,6 +83,25 @@ def test_one_column_may_be_bounded_on_both_sides(tmp_path):
     np.testing.assert_allclose(drawn.g[0, 0] + drawn.g[0, 1], -20.0)
 
 
+@pytest.mark.parametrize("repeats", [1, 2])
+@pytest.mark.parametrize("axis", [{"log": ["width"]}, {"one_hot": ["width"]}, {"scaled": True}])
+def test_an_input_may_be_bounded(tmp_path, repeats, axis):
+    bounds = {"width": {"at_most": 64}, "latency_ms": {"at_most": 40}}
+    task = table(tmp_path, grid(repeats), constraints=bounds, ignore=["spare_mb"], **{"scaled": False} | axis)
+    drawn, unit = task.known_instance(), task.played.divisor[1]
+    np.testing.assert_allclose(drawn.g[0, 0] * unit, np.repeat(WIDTHS, 3) - 64.0)
+    assert drawn.noise[0, 1] == 0, "an input is as it was set"
+    _, chunks = play(task, make("cei"), seeds=2, horizon=6)
+    np.testing.assert_array_equal(chunks[0].observed_g[..., 0], drawn.g[0, 0][actions(chunks)])
+    assert "width at most 64 in units of" in task.note()
+
+
+def test_a_constraint_on_a_category_of_text_is_refused(tmp_path):
+    frame = grid().assign(width=["small", "mid", "large"] * 6)
+    with pytest.raises(Misuse, match="column 'width' holds text, such as 'small'; make numbers of it"):
+        table(tmp_path, frame, one_hot=["width"], constraints={"width": {"at_most": 3}}, ignore="rest")
+
+
 def test_a_logarithmic_axis_is_even_in_powers(tmp_path):
     points = table(tmp_path, log=["width", "rate"]).actions.points
     np.testing.assert_allclose(np.unique(points[:, 1]), [0, 0.5, 1], atol=1e-12)
@@ -192,6 +211,8 @@ WRONG = {
     "unknown input": ({"inputs": ["width", "rte"]}, "inputs: unknown column 'rte'; did you mean 'rate'"),
     "no role": ({"constraints": {"latency_ms": {"at_most": 40}}}, "no role for column 'spare_mb'; name it in inputs"),
     "two roles": ({"inputs": ["width", "rate", "accuracy"]}, "'accuracy' has two roles"),
+    "an input twice": ({"inputs": ["width", "rate", "width"]}, "'width' has two roles"),
+    "a constraint that is ignored": ({"ignore": ["spare_mb"]}, "'spare_mb' has two roles"),
     "no input": ({"inputs": ...}, "needs inputs; write rows: FILE, inputs:"),
     "no bound": ({"constraints": {"latency_ms": 40}}, r"'latency_ms' is 40; allowed: \{at_most: NUMBER\}"),
     "word as bound": ({"constraints": {"latency_ms": {"at_most": "x"}}}, "at_most is 'x'; it must be a finite number"),
