@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
 
+ASIDE = "take it out of inputs (it then stands in ignore, unless that is rest)"
 MAX_SCALE_RATIO = 100.0  # columns whose scales differ by more are hardly readings of one thing
 
 
@@ -157,8 +158,10 @@ def category_values(column: pd.Series, where: str) -> list[Any]:
     """
     import pandas as pd
 
-    values = column.tolist()
+    values, seen = column.tolist(), set[str]()
     for row, value in enumerate(values):
+        if isinstance(value, str) and value in seen:
+            continue
         place = f"{where}: input {show(column.name)}, row {row + 1}"
         if (pd.api.types.is_scalar(value) and pd.isna(value)) or not str(value).strip():
             raise Misuse(f"{place} is blank; write a category there, such as none, or leave the row out")
@@ -166,9 +169,10 @@ def category_values(column: pd.Series, where: str) -> list[Any]:
             values[row] = str(value)
         elif isinstance(value, str):
             refuse_strange(value, f"{place},", lines=True)
+            seen.add(value)
         elif not isinstance(value, int | float):
             held = f"is {show(value)} ({type(value).__name__}), which is no category"
-            raise Misuse(f"{place} {held}; write text or numbers in its place, or leave the column out of inputs")
+            raise Misuse(f"{place} {held}; write text or numbers in its place, or {ASIDE}")
     return values
 
 
@@ -181,18 +185,20 @@ def amount(frame: pd.DataFrame, name: str, where: str, log: bool, stated: bool) 
     """A column of numbers scaled to [0, 1], (rows, 1)."""
     if not is_numeric(frame[name]):
         held = f"holds text, such as {show(str(frame[name].iloc[0]))}, which has no order and no distance"
-        fix = f"one_hot: [{name}] makes one coordinate of each category; ignore: [{name}] leaves it out"
+        fix = f"one_hot: [{name}] makes one coordinate of each category; or {ASIDE}"
         raise Misuse(f"{where}: input {show(name)} {held}; {fix}")
     fix = f"fill or drop them, or say one_hot: [{name}] if a word such as None is a category there"
     values = numbers(frame[[name]], where, fix=fix)[:, 0]
     levels = np.unique(values)
     if len(levels) == 1:
-        raise Misuse(f"{where}: input {show(name)} is {levels[0]:g} in every row; leave it out with ignore: [{name}]")
+        raise Misuse(f"{where}: input {show(name)} is {levels[0]:g} in every row, which tells nothing; {ASIDE}")
     if not (log or stated) and len(levels) > 2 and np.array_equal(levels, np.arange(len(levels))):
         fix = f"say amounts: [{name}] (0 < 1 < 2) or one_hot: [{name}] (categories without order)"
         raise Misuse(f"{where}: input {show(name)} is 0, 1, ..., {levels[-1]:g}, numbers or codes of categories; {fix}")
     if log:
         if levels[0] <= 0:
-            raise Misuse(f"{where}: input {show(name)} is {levels[0]:g} somewhere, which has no logarithm; see log")
+            raise Misuse(
+                f"{where}: input {show(name)} is {levels[0]:g} somewhere, which has no logarithm; take it out of log"
+            )
         values, levels = np.log(values), np.log(levels)
     return np.asarray((values - levels[0]) / (levels[-1] - levels[0]))[:, None]

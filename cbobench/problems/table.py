@@ -25,7 +25,7 @@ from cbobench.problems.columns import (
 from cbobench.problems.configurations import Configurations, Measured, Rule, constraints_of, deviation, objective_of
 from cbobench.problems.data import DataFolder, sha256
 from cbobench.problems.failures import FailureRule
-from cbobench.problems.files import read_frame
+from cbobench.problems.files import doubt_header, read_frame
 from cbobench.problems.readings import Table, TabularProblem, correlation
 from cbobench.rng import Streams
 
@@ -154,7 +154,7 @@ class UserTable(Problem):
             known = {column for frame in frames.values() for column in frame.columns}
             for name in self.ignore:
                 if name not in known:
-                    raise unknown("column", name, known, where="ignore: ")
+                    raise unknown("column", name, known, where="ignore: ", then=doubt_header(known))
         whole = {name: f"{name} {file.name!r}" for name, file in files.items()}
         if self.arranged == "configurations":
             self.played = self._configurations(frames, whole)
@@ -232,7 +232,9 @@ class UserTable(Problem):
         roles += [("objective", rules[0].column), *(("constraints", name) for name in self.limits)]
         for role, name in roles:
             if name not in frame.columns:
-                raise unknown("column", name, frame.columns, where=f"{where}: {role}: ")
+                raise unknown(
+                    "column", name, frame.columns, where=f"{where}: {role}: ", then=doubt_header(frame.columns)
+                )
         functions = {rule.column for rule in rules}
         for option in ("log", "one_hot", "amounts"):
             for name in getattr(self, option):
