@@ -40,7 +40,7 @@ ALMOST = {
     "equal numbers first": ("0.5,0.5\n0.5,0.7\n", "has no header: its first line is numbers, '0.5,0.5'"),
     "numbers and words": (
         "adam,0.1,0.9\nsgd,0.1,0.8\n",
-        "inputs: unknown column 'width'.*first line holds the number 0.1: if that is no header, write the names above it",
+        "inputs: unknown column 'width'.*first line holds the number 0.1: if that is no header, write the names",
     ),
     "a commented header": (f"# {TEXT}", "inputs: unknown column 'width'; did.* if it is the header, take the # away"),
 }  # fmt: skip
