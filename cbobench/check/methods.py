@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import gc
 import re
-import time
-from collections.abc import Iterator
+import sys
+import tracemalloc
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import replace
 from typing import Any
@@ -20,7 +21,6 @@ from cbobench.check.trial import (
     SEEDS,
     Broken,
     Finding,
-    SharedState,
     Trial,
     difference,
     play_to_arrays,
@@ -35,12 +35,10 @@ from cbobench.problems.base import Actions, Channel, Drawn, Feedback, Problem, S
 from cbobench.problems.box import BoxInstances
 from cbobench.problems.instances import Instances
 
-ROUNDS = 400
-SECONDS = 8.0  # seconds of CPU, after which fewer rounds must do
-FEWEST = 64
-WINDOW = 15
-STEEP = 1.4  # exponent of t that counts as more than linear on a busy machine
-TRIFLE = 1e-4  # seconds per round: smaller growth is ignored
+ROUNDS, EARLY = 96, 24  # rounds whose calls are compared
+WINDOW = 9  # rounds around each, of which the median counts
+STEEP = 1.2  # exponent of t that counts as more than linear
+FEW = 4096  # calls or bytes: what takes less is cheap however it grows
 DECLARED = re.compile(r"[tkc]\s*(?:²|³|\^|\*\*)")
 
 
@@ -60,7 +58,7 @@ def check_documentation(cls: type[Any]) -> Iterator[Finding]:
 def plays(trial: Trial) -> Iterator[Finding]:
     """It plays: actions of the right shape inside the set, finite numbers, no exception."""
     try:
-        trial.play(SEEDS, asked=range(1, trial.horizon, 4))
+        _ = trial.asked_reference
     except Broken as error:
         fix = next((fix for word, fix in FIXES.items() if word in str(error)), "a play must raise nothing")
         yield Finding(f"on {trial.place}, {error}", fix)
@@ -80,22 +78,20 @@ FIXES = {  # advice, by a part of the play's error
 
 def no_global_randomness(trial: Trial) -> Iterator[Finding]:
     """No draw comes from the global generators of np.random, random or torch, whatever their seed."""
-    with seed_global_generators(1) as used:
-        trial.play(SEEDS)
-    if used:
+    if used := trial.reference.used:
         names = " and ".join(sorted(used))
         yield Finding(f"on {trial.place}, it draws from, or seeds, the global generator of {names}", INSTEAD)
 
 
 def repeatable(trial: Trial) -> Iterator[Finding]:
     """The same cells, played again in this process, are equal to the last bit."""
-    state = SharedState(trial.cls)
+    state = trial.state
 
     def replay() -> dict[str, Array]:
         with seed_global_generators(1):
             return trial.play(SEEDS)
 
-    first = replay()
+    first = trial.reference.arrays
     with seed_global_generators(2) as used:
         apart = difference(first, trial.play(SEEDS))
     if changed := state.changed() or (state.causes(lambda: not difference(first, replay())) if apart else []):
@@ -110,17 +106,16 @@ def repeatable(trial: Trial) -> Iterator[Finding]:
 
 def same_in_any_block(trial: Trial) -> Iterator[Finding]:
     """A seed plays the same alone as beside others, to the last bit, and ends with the same attributes."""
-    asked = range(1, trial.horizon, 3)
-    with seed_global_generators(1):
-        whole = trial.play(SEEDS, asked, all_of_them := trial.algorithm())
-    for block in ([3], [2, 0]):
+    asked = range(1, trial.horizon + 1)
+    whole, all_of_them = trial.asked_reference.arrays, trial.asked_reference.algorithm
+    for block in ([2], [1, 0]):
         with seed_global_generators(1):
             part = trial.play(block, asked, some := trial.algorithm())
         mine, theirs = _kept(all_of_them, len(SEEDS)), _kept(some, len(block))
         both = [name for name in mine if name in theirs]
-        whole, part = whole | {name: mine[name] for name in both}, part | {name: theirs[name] for name in both}
+        ends, part = whole | {name: mine[name] for name in both}, part | {name: theirs[name] for name in both}
         for i, seed in enumerate(block):
-            apart = difference(select_replicate(whole, seed), select_replicate(part, i))
+            apart = difference(select_replicate(ends, seed), select_replicate(part, i))
             if apart:
                 beside = "alone" if len(block) == 1 else "beside another one"
                 what = f"on {trial.place}, seed {seed} {beside} differs from itself among {len(SEEDS)} in {apart}"
@@ -136,24 +131,35 @@ NUMBERS = (0.5, 0.8, 2.0, 3.0, 12.0, 40.0)
 
 def parameters_vary_within_a_block(trial: Trial) -> Iterator[Finding]:
     """Cells whose parameters vary as the class allows play the same alone as in one block, to the last bit."""
-    for parameter in params.params_of(trial.cls):
-        pair = _two_settings(trial, parameter) if parameter.varies else []
-        if not pair:
-            continue
-        seeds = [seed for seed in SEEDS[:2] for _ in pair]
-        try:
-            together = trial.play(seeds, algorithm=params.build_block(trial.cls, pair * 2))
-        except Broken as error:
-            apart = f"raises in one block: {error}"
-        else:
-            plays = [replace(trial, settings=given).play([seed]) for seed in SEEDS[:2] for given in pair]
-            found = (difference(alone, select_replicate(together, i)) for i, alone in enumerate(plays))
-            apart = next((f"differs from itself alone in {name}" for name in found if name), "")
-        if apart:
+    pairs = {p.name: pair for p in params.params_of(trial.cls) if p.varies and (pair := _two_settings(trial, p))}
+    if not pairs:
+        return
+    merged = [dict(trial.settings) | {name: pair[i][name] for name, pair in pairs.items()} for i in (0, 1)]
+    try:
+        for settings in merged:
+            params.build(trial.cls, settings)
+        if not _vary_together(trial, merged):
+            return  # all parameters at once: one block in place of one for each
+    except CbobenchError:
+        pass  # values that are allowed one by one, but not beside each other
+    for name, pair in pairs.items():
+        if apart := _vary_together(trial, pair):
             yield Finding(
-                f"on {trial.place}, with two values of {parameter.name} in one block it {apart}",
+                f"on {trial.place}, with two values of {name} in one block it {apart}",
                 "use the parameter as an array (S, 1), or declare it without varies=True",
             )
+
+
+def _vary_together(trial: Trial, pair: list[dict[str, Any]]) -> str:
+    """Return how a block of cells of two settings differs from each of them alone; "" if it does not."""
+    seeds = [seed for seed in SEEDS[:2] for _ in pair]
+    try:
+        together = trial.play(seeds, algorithm=params.build_block(trial.cls, pair * 2))
+    except Broken as error:
+        return f"raises in one block: {error}"
+    plays = [replace(trial, settings=settings).play([seed]) for seed in SEEDS[:2] for settings in pair]
+    differences = (difference(alone, select_replicate(together, i)) for i, alone in enumerate(plays))
+    return next((f"differs from itself alone in {name}" for name in differences if name), "")
 
 
 def _two_settings(trial: Trial, parameter: params.Param) -> list[dict[str, Any]]:
@@ -175,8 +181,7 @@ def _kept(algorithm: Any, replicates: int) -> dict[str, Array]:
 
 def recommending_changes_nothing(trial: Trial) -> Iterator[Finding]:
     """Asking for a recommendation changes no bit of a play."""
-    with seed_global_generators(1):
-        asked, unasked = trial.play(SEEDS, range(1, trial.horizon)), trial.play(SEEDS)
+    asked, unasked = trial.asked_reference.arrays, trial.reference.arrays
     names = ("actions", "observed_f", "observed_g", "duals")
     apart = difference(*({n: play[n] for n in names if n in play} for play in (asked, unasked)))
     if apart:
@@ -198,58 +203,66 @@ def reference_says_so(cls: type[Any]) -> Iterator[Finding]:
 # A round grows as `cost` says ---------------------------------------------------------------------------------------
 
 
-class _Enough(Exception):
-    """The play is long enough."""
-
-
 def grows_as_it_says(trial: Trial) -> Iterator[Finding]:
-    """The time per round at the end is at most linearly longer than at a quarter, unless `cost` says otherwise."""
+    """A late round calls functions, and takes memory for a while, at most linearly more than an early one.
+
+    Unless `cost` says otherwise. Nothing is timed, so that the verdict is the same on any machine: a loop over all
+    observations shows in the calls, a matrix of all pairs in the memory.
+    """
     if DECLARED.search(trial.cls.cost):
         return
-    seconds = _seconds(trial)
-    late, early = len(seconds), len(seconds) // 4
-    if late < FEWEST:
-        what = f"on {trial.place}, {late} rounds of one seed took {SECONDS:g} s"
-        yield Finding(what, f"its growth cannot be seen in so few; say it in cost, such as {trial.cls.__name__}.cost")
-        return
-    first, last = (float(np.median(seconds[end - WINDOW : end])) for end in (early, late))
-    exponent = np.log(last / first) / np.log(late / early)
-    if exponent > STEEP and last - first > TRIFLE:
-        times = f"{1e3 * first:.2g} ms in round {early} and {1e3 * last:.2g} ms in round {late}"
-        what = f"on {trial.place}, a round takes {times}, about t^{exponent:.1f}, where cost says {trial.cls.cost}"
-        yield Finding(what, 'update what each round adds instead of beginning anew, or say so: cost = "O(t²)"')
+    work = _measure_work(trial)
+    for unit, measured in zip(("calls", "bytes"), zip(*work, strict=True), strict=True):
+        first, last = (float(np.median(measured[end - WINDOW : end])) for end in (EARLY, ROUNDS))
+        exponent = np.log(last / max(first, 1.0)) / np.log(ROUNDS / EARLY) if last > FEW else 0.0
+        if exponent > STEEP:
+            counts = f"{first:,.0f} {unit} in round {EARLY} and {last:,.0f} in round {ROUNDS}"
+            what = f"on {trial.place}, a round takes {counts}, about t^{exponent:.1f}, where cost says {trial.cls.cost}"
+            yield Finding(what, 'update what each round adds instead of beginning anew, or say so: cost = "O(t²)"')
+            return
 
 
-def _seconds(trial: Trial) -> list[float]:
-    """Return CPU seconds of every round of one seed, for `ROUNDS` rounds or as many as there is time for."""
+def _measure_work(trial: Trial) -> list[tuple[int, int]]:
+    """Return how many functions `ask` and `tell` call in each of `ROUNDS` rounds of one seed, and the most bytes that
+    they take at once."""
     long = replace(trial, horizon=ROUNDS)
     algorithm = long.algorithm()
     play = Play(long.problem, long.place, algorithm, long.name, SEEDS[:1], long.horizon)
-    found: list[float] = []
-    ask, tell = algorithm.ask, algorithm.tell
+    work: list[tuple[int, int]] = []
 
-    def timed_ask(t: int) -> Any:
-        if sum(found) > SECONDS:
-            raise _Enough
-        began = time.thread_time()
-        chosen = ask(t)
-        found.append(time.thread_time() - began)
-        return chosen
+    def measured(method: Callable[..., Any], begins: bool) -> Callable[..., Any]:
+        def call(*arguments: Any) -> Any:
+            count = 0
 
-    def timed_tell(*told: Any) -> None:
-        began = time.thread_time()
-        tell(*told)
-        found[-1] += time.thread_time() - began
+            def profile(frame: Any, event: str, argument: Any) -> None:
+                nonlocal count
+                count += event in ("call", "c_call")
 
-    algorithm.ask, algorithm.tell = timed_ask, timed_tell
-    with seed_global_generators(1):
-        try:
+            outer, held = sys.getprofile(), tracemalloc.get_traced_memory()[0]
+            tracemalloc.reset_peak()
+            sys.setprofile(profile)
+            try:
+                return method(*arguments)
+            finally:
+                sys.setprofile(outer)
+                taken = tracemalloc.get_traced_memory()[1] - held
+                before = (0, 0) if begins else work.pop()
+                work.append((before[0] + count, max(before[1], taken)))
+
+        return call
+
+    algorithm.ask, algorithm.tell = measured(algorithm.ask, True), measured(algorithm.tell, False)
+    traced = tracemalloc.is_tracing()
+    tracemalloc.start()
+    try:
+        with seed_global_generators(1):
             list(play)
-        except _Enough:
-            pass
-        except Exception as error:  # a user's class may raise any error
-            raise Broken(f"{error} (of {ROUNDS} rounds)") from error
-    return found
+    except Exception as error:  # a user's class may raise any error
+        raise Broken(f"{error} (of {ROUNDS} rounds)") from error
+    finally:
+        if not traced:
+            tracemalloc.stop()
+    return work
 
 
 # What is played depends on what is told, not on f and g without noise -----------------------------------------------
@@ -298,18 +311,19 @@ def no_peeking(trial: Trial) -> Iterator[Finding]:
     shows = "full information of the constraints" in trial.problem.offers()
     if trial.cls.reference or (shows and trial.place == "a box"):  # functions that numbers cannot replace
         return
-    play = Play(trial.problem, trial.place, trial.algorithm(), trial.name, SEEDS, trial.horizon)
-    tape, setting = _Tape(play.channel), play.setting
-    table = None if setting.slopes is None else _Table(setting.slopes)
-    setting = replace(setting, slopes=table)
-    play.channel, play.setting = tape, setting
-    with seed_global_generators(1):
-        first = play_to_arrays(play)["actions"]
-    tape.inner = None
-    if table is not None:
-        table.slopes = None
-    del play
-    gc.collect()
+    with _small_heap():
+        play = Play(trial.problem, trial.place, trial.algorithm(), trial.name, SEEDS, trial.horizon)
+        tape, setting = _Tape(play.channel), play.setting
+        table = None if setting.slopes is None else _Table(setting.slopes)
+        setting = replace(setting, slopes=table)
+        play.channel, play.setting = tape, setting
+        with seed_global_generators(1):
+            first = play_to_arrays(play)["actions"]
+        tape.inner = None
+        if table is not None:
+            table.slopes = None
+        del play
+        gc.collect()
     with _poison_problem(trial.problem), seed_global_generators(1):
         for t, (mine, theirs) in enumerate(zip(first, _again(trial, setting, tape), strict=True), 1):
             seen = ""
@@ -321,6 +335,16 @@ def no_peeking(trial: Trial) -> Iterator[Finding]:
                 fix = "go by what tell() is given and what Setting says; never by instances, formulas or draws"
                 yield Finding(f"on {trial.place}, it peeks: {seen}", fix)
                 return
+
+
+@contextmanager
+def _small_heap() -> Iterator[None]:
+    """Let the garbage collector look at new objects alone: to look at all of a process takes a tenth of a second."""
+    gc.freeze()
+    try:
+        yield
+    finally:
+        gc.unfreeze()
 
 
 def _again(trial: Trial, setting: Setting, tape: _Tape) -> Iterator[Actions | str]:

@@ -90,6 +90,7 @@ def check(
     data: DataFolder | None = None,
     only: Collection[str] = (),
     on_verdict: Callable[[Verdict], None] = lambda verdict: None,
+    short: bool = False,
 ) -> list[Verdict]:
     """Yield the verdicts of all laws on an algorithm or a problem.
 
@@ -99,6 +100,7 @@ def check(
         data: folder of the problem's data sets.
         only: these laws, besides those about building it; none for all.
         on_verdict: called with each verdict at once.
+        short: of an algorithm, without the laws that take a process or many rounds, in fewer rounds and places.
 
     Raises:
         Misuse: no such class, or no such parameter.
@@ -109,7 +111,7 @@ def check(
         params.resolve(cls, given)
     verdicts: list[Verdict] = []
     stopped = False
-    laws = _of_method(cls, name, given) if kind == "algorithm" else _of_problem(cls, name, given, data)
+    laws = _of_method(cls, name, given, short) if kind == "algorithm" else _of_problem(cls, name, given, data)
     for law, subjects, judge in laws:
         if only and law not in {*only, *MAKING}:
             continue
@@ -137,13 +139,13 @@ Laws = Iterator[tuple[str, Iterable[Any], Law]]
 """Laws by name, each with what it is about."""
 
 
-def _of_method(cls: type[Any], name: str, settings: Mapping[str, Any]) -> Laws:
+def _of_method(cls: type[Any], name: str, settings: Mapping[str, Any], short: bool) -> Laws:
     places: list[Trial] = []
     state = SharedState(cls)
 
     def can_be_made(cls: type[Any]) -> Iterator[Finding]:
         refusals: list[str] = []
-        places.extend(trials(cls, name, settings, refusals))
+        places.extend(trials(cls, name, settings, refusals, short))
         if not places:
             needs = f"no problem here offers what it needs ({', '.join(sorted(cls.needs))})"
             yield Finding(refusals[0] if refusals else needs, "" if refusals else "ask for less in needs")
@@ -154,6 +156,8 @@ def _of_method(cls: type[Any], name: str, settings: Mapping[str, Any]) -> Laws:
     yield "one score", [cls], scores.defined_once
     for law, judge in OF_METHODS.items():
         yield law, places, judge
+    if short:
+        return
     yield "same bits in a fresh process", [state], partial(_same_in_a_fresh_process, name, settings)
     yield "growth with rounds as cost says", places[:1], methods.grows_as_it_says
 

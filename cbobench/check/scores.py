@@ -70,7 +70,7 @@ def kinks_are_parts(trial: Trial) -> Iterator[Finding]:
     jumps: list[int] = []
 
     def look(algorithm: Any, t: int, belief: Belief) -> None:
-        for line in range(LINES if t > 2 and not jumps else 0):
+        for line in range(LINES if t > 1 and not jumps else 0):
             coarse, fine = (_jump(algorithm.score(_line(belief, line, steps)), steps) for steps in (COARSE, 4 * COARSE))
             if (fine > np.maximum(0.6 * coarse, SLIGHT)).any():
                 jumps.append(t)

@@ -9,8 +9,9 @@ import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from functools import cache, cached_property
 from types import ModuleType
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -23,7 +24,7 @@ from cbobench.problems import PROBLEMS
 from cbobench.problems.base import Problem
 from cbobench.problems.data import DataFolder
 
-SEEDS = (0, 1, 2, 3)
+SEEDS = (0, 1, 2)
 PLACES: dict[str, dict[str, Any]] = {
     "a finite set": {"name": "rkhs", "d": 2, "n": 36, "m": 2},
     "a box": {"name": "gramacy", "candidates": 64},
@@ -32,6 +33,7 @@ PLACES: dict[str, dict[str, Any]] = {
     "functions that move": {"name": "feasible-pocket-drift", "candidates": 64, "first_change": 4, "second_change": 8},
 }
 ROUNDS = {"a box": 12, "delays": 12, "functions that move": 12}
+SHORT = {"a box": 2}
 INSTEAD = "draw from the streams that it is given (setting.streams, given.generator, a seeded generator made from them)"
 
 
@@ -55,6 +57,14 @@ class Broken(CbobenchError):
     """A play raised an error, so that nothing more can be tested."""
 
 
+class Reference(NamedTuple):
+    """A play as arrays by name, the algorithm after it, and the global generators that it used."""
+
+    arrays: dict[str, Array]
+    algorithm: Any
+    used: set[str]
+
+
 @dataclass(frozen=True)
 class Trial:
     """An algorithm with its parameters on a problem.
@@ -63,6 +73,7 @@ class Trial:
         name: its registered name or import path, which names its streams.
         place: the problem's word, which names its streams.
         horizon: number of rounds.
+        before: what runs share in this process, as it was before the class first played; None if it does not matter.
     """
 
     cls: type[Any]
@@ -71,6 +82,36 @@ class Trial:
     place: str
     horizon: int = 20
     settings: Mapping[str, Any] = field(default_factory=dict)
+    before: SharedState | None = None
+
+    @cached_property
+    def state(self) -> SharedState:
+        """What runs share in this process, as it was before the first play."""
+        return SharedState(self.cls) if self.before is None else self.before
+
+    @cached_property
+    def reference(self) -> Reference:
+        """A play of all seeds that several laws hold other plays against; the global generators begin at 1.
+
+        Raises:
+            Broken: any error.
+        """
+        _ = self.state
+        with seed_global_generators(1) as used:
+            arrays = self.play(SEEDS)
+        return Reference(arrays, None, used)
+
+    @cached_property
+    def asked_reference(self) -> Reference:
+        """The same with a recommendation after each round.
+
+        Raises:
+            Broken: any error.
+        """
+        _, algorithm = self.state, self.algorithm()
+        with seed_global_generators(1) as used:
+            arrays = self.play(SEEDS, range(1, self.horizon + 1), algorithm)
+        return Reference(arrays, algorithm, used)
 
     def algorithm(self) -> Any:
         """A fresh instance."""
@@ -125,15 +166,21 @@ def select_replicate(one: Mapping[str, Array], replicate: int) -> dict[str, Arra
 
 
 def trials(
-    cls: type[Any], name: str, settings: Mapping[str, Any], refusals: list[str] | None = None
+    cls: type[Any], name: str, settings: Mapping[str, Any], refusals: list[str] | None = None, short: bool = False
 ) -> Iterator[Trial]:
-    """Yield an algorithm on every place that it can play; reasons of the others are appended to `refusals`."""
-    algorithm = params.build(cls, settings)
-    for place, given in PLACES.items():
+    """Yield an algorithm on every place that it can play.
+
+    Args:
+        refusals: takes the reasons of the other places.
+        short: fewer rounds, on the first place and on a box.
+    """
+    algorithm, before = params.build(cls, settings), SharedState(cls)
+    places = 0
+    for place in PLACES:
+        if short and places and place != "a box":
+            continue
         full = "full information of the constraints" in cls.needs and place in ("a finite set", "a box")
-        own = {key: value for key, value in given.items() if key != "name"}
-        problem = params.build(PROBLEMS.get(given["name"]), own | ({"full_information": True} if full else {}))
-        problem.prepare(DataFolder())
+        problem = prepare_place(place, full)
         if cls.needs <= problem.offers():
             try:
                 algorithm.check(problem)
@@ -141,7 +188,19 @@ def trials(
                 if refusals is not None:
                     refusals.append(str(error))
                 continue
-            yield Trial(cls, name, problem, place, ROUNDS.get(place, 20), settings)
+            places += 1
+            horizons = (SHORT, 5) if short else (ROUNDS, 20)
+            yield Trial(cls, name, problem, place, horizons[0].get(place, horizons[1]), settings, before)
+
+
+@cache
+def prepare_place(place: str, full_information: bool) -> Problem:
+    """Return the problem of a place, prepared once for all classes that play it."""
+    values = {key: value for key, value in PLACES[place].items() if key != "name"}
+    values |= {"full_information": True} if full_information else {}
+    problem: Problem = params.build(PROBLEMS.get(PLACES[place]["name"]), values)
+    problem.prepare(DataFolder())
+    return problem
 
 
 # What outlives a play ------------------------------------------------------------------------------------------------

@@ -1,4 +1,4 @@
-"""Laws of scores: written once, the same to the bit however they are asked for, and kinked where they have kinks."""
+"""Scores: what the laws of `cbobench.check.scores` catch, truncation by the plain rule, the example of the guide."""
 
 from __future__ import annotations
 
@@ -9,10 +9,8 @@ import numpy as np
 import pytest
 
 import cbobench.algorithms.optimistic
-from cbobench.algorithms import ALGORITHMS
 from cbobench.algorithms.optimistic import Optimistic
 from cbobench.algorithms.references import IGPUCB
-from cbobench.algorithms.score import ScoreAlgorithm
 from cbobench.check import scores
 from cbobench.check.trial import Trial
 from cbobench.errors import Misuse
@@ -21,18 +19,10 @@ from cbobench.params import build
 from tests.conftest import ROOT
 from tests.helpers import actions, make, play, problem
 
-SCORED = [name for name in ALGORITHMS.names() if issubclass(ALGORITHMS.get(name), ScoreAlgorithm)]
-FINITE = {"name": "rkhs-1d", "full_information": True}
-TASKS = {"finite": FINITE, "box": {"name": "feasible-pocket", "candidates": 64, "full_information": True}}
-OFFERS = {where: problem(**task).offers() for where, task in TASKS.items()}
-PLAYABLE = [
-    (name, where) for where, offers in OFFERS.items() for name in SCORED if ALGORITHMS.get(name).needs <= offers
-]
-
-
-@pytest.mark.parametrize("name", SCORED)
-def test_a_score_is_written_once(name):
-    assert not list(scores.defined_once(ALGORITHMS.get(name)))
+TASKS = {
+    "finite": {"name": "rkhs-1d", "full_information": True},
+    "box": {"name": "feasible-pocket", "candidates": 64, "full_information": True},
+}
 
 
 class Twice(IGPUCB):
@@ -44,26 +34,18 @@ def trial(cls, name, where):
     return Trial(cls, name, problem(**TASKS[where]), f"a {where}", horizon=12)
 
 
-@pytest.mark.parametrize(("name", "where"), PLAYABLE)
-def test_every_form_of_a_score_is_the_same_score(name, where):
-    assert not list(scores.pure(trial(ALGORITHMS.get(name), name, where)))
+def test_kinks_are_parts_on_a_box():
+    """The climb meets kinks: a score of parts has kinked parts there."""
+    algorithm, counts = make("ckb-ucb"), []
+    begin = algorithm.begin
 
+    def spy(t, belief):
+        begin(t, belief)
+        counts.append(algorithm.parts(belief).kinks().kinked.shape[1])
 
-@pytest.mark.parametrize("name", [name for name, where in PLAYABLE if where == "box"])
-def test_kinks_are_parts(name):
-    cls = ALGORITHMS.get(name)
-    assert not list(scores.kinks_are_parts(trial(cls, name, "box")))
-    if scores.defined_hooks(cls) == {"parts"}:
-        algorithm, seen = make(name), []
-        begin = algorithm.begin
-
-        def spy(t, belief):
-            begin(t, belief)
-            seen.append(algorithm.parts(belief).kinks().kinked.shape[1])
-
-        algorithm.begin = spy
-        play(problem(**TASKS["box"]), algorithm, horizon=3)
-        assert max(seen) > 0
+    algorithm.begin = spy
+    play(problem(**TASKS["box"]), algorithm, horizon=3)
+    assert max(counts) > 0
 
 
 def test_two_formulas_are_caught():

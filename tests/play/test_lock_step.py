@@ -11,9 +11,7 @@ import pytest
 import cbobench
 from cbobench.algorithms import ALGORITHMS
 from cbobench.algorithms.ckb import CKBUCB
-from cbobench.check.methods import parameters_vary_within_a_block
-from cbobench.check.trial import trials
-from cbobench.params import build_block, params_of, shared_values
+from cbobench.params import build_block, shared_values
 from cbobench.problems.rkhs import RKHS1D
 from cbobench.sweep.estimate import try_pairs
 from cbobench.sweep.run import plan
@@ -88,13 +86,6 @@ def test_only_parameters_that_differ_become_arrays():
     made = build_block(CKBUCB, [{"slack": 0.1, "V": 2.0}, {"slack": 0.2, "V": 2.0}])
     assert made.slack.tolist() == [[0.1], [0.2]]
     assert made.V == 2.0
-
-
-@pytest.mark.parametrize("name", [n for n in ALGORITHMS.names() if any(p.varies for p in params_of(ALGORITHMS.get(n)))])
-def test_parameters_that_may_vary_change_no_bit(name):
-    for trial in trials(ALGORITHMS.get(name), name, {}):
-        if trial.place in ("a finite set", "a box"):
-            assert [str(finding) for finding in parameters_vary_within_a_block(trial)] == []
 
 
 def test_instances_are_drawn_once_for_all_algorithms(write_suite, tmp_path, monkeypatch):
