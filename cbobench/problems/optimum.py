@@ -186,7 +186,7 @@ class Reference:
         x: the best feasible point.
         f: its reward.
         slater: delta = -min_x max_j g_j(x), how strictly the constraints can be satisfied.
-        share: fraction of the box that is feasible, by a Sobol sample.
+        share: fraction of the box that is feasible, to the digits that are stated.
         accuracy: by how much a feasible point may still be better, relative to 1 + |f|.
         how: how it was found.
         binds: whether the best point of the whole box is better, so that the constraints matter; None: not known.

@@ -72,7 +72,7 @@ class Ridge20(HighDimensional):
         x=RIDGE_20,
         f=0.5182005582287716,
         slater=0.8956223,
-        share=0.0047,
+        share=0.00438,
         accuracy=math.inf,
         how="best known: multistart SLSQP; both constraints active; least max g where all weights are least",
         binds=True,
