@@ -35,8 +35,8 @@ class SCBO(OneRun):
     What earlier regions found is not played again. Of the sample no more is drawn than it takes to know the best
     candidate (see `cbobench.gp.thompson`).
     Candidates are a randomly shifted Sobol set in the region of which each coordinate is the centre's with probability
-    1 - min(20/d, 1); on a finite set, the actions inside the region, or the 2d + 1 nearest ones where it holds fewer
-    (ours: on a grid the centre and its neighbours).
+    1 - min(20/d, 1), one at random excepted where all would be; on a finite set, the actions inside the region, or the
+    2d + 1 nearest ones where it holds fewer (ours: on a grid the centre and its neighbours).
 
     On a box models are fitted (Matérn-5/2, a lengthscale per coordinate, outputs standardised) to f and to the bilog
     transform of g. Candidates, L, its bounds, τ_succ and bilog are the paper's. What is not:
@@ -164,7 +164,8 @@ class SCBO(OneRun):
         if d <= PERTURBED:
             return points
         moved = self.generator.random((self.most, d)) < PERTURBED / d
-        moved[np.arange(self.most), self.generator.integers(d, size=self.most)] = True
+        none = np.flatnonzero(~moved.any(axis=1))
+        moved[none, self.generator.integers(d, size=len(none))] = True
         return np.where(moved, points, middle)
 
     def tell_one(self, t: int, action: Any, f: float, g: Array) -> None:

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from scipy.stats import binom, chisquare
 
+from cbobench.algorithms import scbo
 from cbobench.algorithms.scbo import improves
 from cbobench.errors import Misuse
 from tests.algorithms.easy import bowl, on_box, started
@@ -63,6 +65,32 @@ def test_candidates_lie_in_the_region(d):
     moved = (where != 0.1).sum(axis=1)
     assert moved.min() >= 1
     np.testing.assert_allclose(moved.mean(), min(20, d), rtol=0.05)
+
+
+@pytest.mark.parametrize("name", ["scbo", "furbo"])
+@pytest.mark.parametrize(("d", "share"), [(60, 20), (12, 2)])
+def test_as_many_coordinates_leave_the_centre_as_in_the_paper(name, d, share, monkeypatch):
+    """Binomial, and 1 in place of 0: a coordinate is added only where none was drawn, as the authors and BoTorch do."""
+    monkeypatch.setattr(scbo, "PERTURBED", share)
+    run = started(name, on_box(d), candidates=4096, **({"inspectors": 8} if name == "furbo" else {}))
+    moved = run._region(np.full((1, d), 0.5)) != 0.5
+    counts = moved.sum(axis=1)
+    drawn, n = binom(d, share / d).pmf(np.arange(d + 1)), np.arange(d + 1)
+    law = np.array([0.0, drawn[0] + drawn[1], *drawn[2:]])
+    always = drawn * n / d + np.append(0.0, (drawn * (1 - n / d))[:-1])  # the added one was drawn anyway, or was not
+
+    def p(expected):
+        middle = np.flatnonzero(expected * len(counts) > 8)
+        observed = np.bincount(np.clip(counts, middle[0], middle[-1]), minlength=d + 1)[middle]
+        cells = np.array([expected[: middle[0] + 1].sum(), *expected[middle[1:-1]], expected[middle[-1] :].sum()])
+        return chisquare(observed, cells * len(counts)).pvalue
+
+    assert p(law) > 0.001
+    assert p(always) < 1e-12, "negative control: one more in every candidate"
+    assert moved.any(axis=0).all()
+    assert counts.min() >= 1
+    single = moved[counts == 1].sum(axis=0)
+    assert share > 2 or chisquare(single).pvalue > 0.001, "the one that is added is any of them"
 
 
 def test_the_centre_is_judged_by_posterior_means():
