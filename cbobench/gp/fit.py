@@ -3,8 +3,9 @@
 The model is y = c + f(x) + noise, f a GP with covariance s² k(x, x'), k the Matérn-5/2 kernel with a lengthscale for
 every coordinate of the unit cube. Observations are standardised first. A lengthscale's prior is BoTorch's (from 0.12
 on; Hvarfner et al. 2024): LogNormal(√2 + ln(d)/2, √3), not below 0.025. Ours, where BoTorch has s² = 1 and expects more
-noise (LogNormal(-4, 1), not below 1e-4): ln s² is N(0, 1), the noise variance is LogNormal(-9, 3), not below 1e-8. The
-constant c is the one that maximises the likelihood (generalised least squares).
+noise (LogNormal(-4, 1), not below 1e-4): ln s² is N(0, 1), the noise variance is LogNormal(-9, 3), not below 1e-8.
+All variances are in standardised units, so that the floor is 1e-8 of the variance of the observations. The constant c
+is the one that maximises the likelihood (generalised least squares).
 
 A fit looks at no more than `MOST` observations and takes no more than `STEPS` steps; `due` says after which rounds
 there is one. It depends on its own observations, and on the hyperparameters before, alone.

@@ -12,7 +12,7 @@ from sklearn.gaussian_process import GaussianProcessRegressor
 from sklearn.gaussian_process.kernels import ConstantKernel, Matern, WhiteKernel
 
 from cbobench.gp.box import Box
-from cbobench.gp.fit import EVERY, MOST, Fitted, Objective, due, fit
+from cbobench.gp.fit import EVERY, LEAST_NOISE, MOST, Fitted, Objective, due, fit
 from cbobench.gp.posteriors.fitted import FittedPosterior
 from cbobench.gp.posteriors.slots import models_at
 from cbobench.gp.taylor import taylor
@@ -168,6 +168,19 @@ def test_known_noise_is_taken_as_it_is():
     for i in range(12):
         posterior.update(x[i : i + 1], y[i : i + 1, None])
     assert posterior.noise_variance(0, 0) == pytest.approx(0.04)
+
+
+def test_the_floor_of_the_noise_is_in_standardised_units():
+    """Not in units of s²: where a smooth function has a large s², λ is below the floor."""
+    x = np.linspace(0, 1, 12)[:, None]
+    for size in (1e-3, 1.0, 1e3):
+        values = size * x[:, 0] ** 2
+        for known in (None, 0.0):
+            found = fit(x, values, None, known)
+            noise = found.ratio * found.amplitude**2
+            assert noise >= LEAST_NOISE * values.var() * (1 - 1e-9)
+            assert found.ratio < LEAST_NOISE
+        assert noise == pytest.approx(LEAST_NOISE * values.var()), "a known variance of 0 is the floor"
 
 
 def test_values_that_are_all_the_same_or_of_any_size_are_fitted():

@@ -2,8 +2,9 @@
 
 With y' = (y - c)/s, λ the noise variance over s², and K + λI = L Lᵀ of the Matérn-5/2 kernel under a function's own
 lengthscales, mean and variance at x are c + s (L⁻¹ k_x).(L⁻¹ y') and s² (1 - |L⁻¹ k_x|²). L⁻¹ grows by a row with every
-observation, and is computed again when hyperparameters move. Noise variances are not below 1e-8 of a
-function's, so that products with L⁻¹ have digits enough.
+observation, and is computed again when hyperparameters move. Fits are of standardised observations, and there a noise
+variance is not below 1e-8, so that products with L⁻¹ have digits enough: 1e-8 of the variance of the observations, not
+of s², which may be larger (λ is then below 1e-8).
 
 Cost per replicate, function and round: O(c M + c²) for c observations and M candidates; O(c² M + c³) with a fit.
 """
