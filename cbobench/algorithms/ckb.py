@@ -7,6 +7,7 @@ variable: VQ-UCB, of the appendix, and SCGP-UCB, of the preprint, which is shown
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import ClassVar, Literal
 
@@ -28,7 +29,8 @@ class CKB(Optimistic):
     """Algorithm 1: x_t = argmax f̄_t - Σ_j φ_j ḡ_j, then φ_j ← Proj_[0, ρ](φ_j + (ḡ_j(x_t) + ε)/V), φ = 0 at first.
 
     f̄_t and ḡ_j are what the exploration strategies A_f and A_g estimate, truncated to [-B, B] and [-G, G]; subclasses
-    choose the strategies. ρ = 4B/δ and V = G√T/ρ (Theorem 1), ε = 0 but for Section 4.
+    choose the strategies. ρ = 4B/δ and V = G√T/ρ (Theorem 1), ε = 0 but for Section 4. With `anytime`, recommendations
+    rest on the data of all epochs, under the λ of an endless one (ours): the play alone begins anew.
     """
 
     source = "Zhou & Ji (2022) Alg. 1"
@@ -66,6 +68,9 @@ class CKB(Optimistic):
         self.dual = np.zeros((self.setting.replicates, self.setting.constraints))
         step = self.bound_g[:, :, 0] * np.sqrt(horizon) / self.cap if isinstance(self.V, str) else np.asarray(self.V)
         self.inverse_step = np.broadcast_to(step, self.dual.shape)
+
+    def evidence_horizon(self, horizon: int) -> float | None:
+        return math.inf if self.anytime else None
 
     def begin_round(self, t: int) -> None:
         if self.anytime and t & (t - 1) == 0:  # t = 1, 2, 4, ...: an epoch of t rounds begins
@@ -125,7 +130,7 @@ class CKBRestart(CKBUCB):
     def begin_round(self, t: int) -> None:
         super().begin_round(t)
         if t > 1 and (t - 1) % self.period == 0:
-            self.forget()
+            self.forget(stale=True)
 
 
 @ALGORITHMS.register("ckb-ts")

@@ -61,7 +61,7 @@ class ConstrainedEI(ScoreAlgorithm):
 
     incumbent: Array = state()
 
-    def lam_for(self, horizon: int) -> float:
+    def lam_for(self, horizon: float) -> float:
         return noise_variance(self.lam, horizon)
 
     def posterior_kind(self) -> Kind:

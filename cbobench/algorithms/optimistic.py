@@ -153,7 +153,7 @@ class OptimisticReward(ScoreAlgorithm):
             s.actions, s.replicates, functions, s.horizon, self.lam_for(s.horizon), paths=self.joint
         )
 
-    def lam_for(self, horizon: int) -> float:
+    def lam_for(self, horizon: float) -> float:
         return 1 + 2 / horizon if self.lam == "theory" else 1.0 if self.lam == "true" else float(self.lam)
 
     def known_noise(self) -> Array | None:

@@ -146,7 +146,8 @@ class Epochs(Penalised):
 
     Algorithms 2 and 3 average g over the epoch's S rounds, all of which they chose and observed. Here the mean is over
     the costs observed in the epoch, of rounds that the method chose. So the rounds of a suite's initial design do not
-    count, and late costs count in the epoch in which they arrive. Without any, κ stays.
+    count, and late costs count in the epoch in which they arrive. Without any, κ stays. Where epochs forget,
+    recommendations do not.
     """
 
     knows = ("kernel", "λ", "B", "G", "R", "T")
@@ -185,6 +186,9 @@ class Epochs(Penalised):
 
     def events(self) -> int:
         return self.epochs if self.inner == "ucb" else 2 * self.epochs
+
+    def evidence_horizon(self, horizon: int) -> float | None:
+        return None if self.keep or not self.linear() else horizon
 
     def begin_round(self, t: int) -> None:
         if t > 1 and (t - 1) % self.S == 0:

@@ -115,12 +115,14 @@ class RPOLCensored(RPOL):
     def condition(self, t: int, feedback: Feedback) -> None:
         self.history.append(self.chosen)
         if feedback.arrivals is None:
+            self.informed[:] = True
             self.posterior.update(self.chosen, self.targets(feedback))
             return
         self.posterior.update(self.chosen, np.zeros((len(self.chosen), self.posterior.functions)))
         a = feedback.arrivals
         for s, when, j, value in zip(a.replicate.tolist(), a.round.tolist(), a.function.tolist(), a.value, strict=True):
             if t - when <= self.cutoff:
+                self.informed[s] = True
                 self.posterior.reveal(s, when, self.history[when - 1][s], j, float(value))
 
 

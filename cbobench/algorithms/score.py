@@ -95,9 +95,16 @@ class ScoreAlgorithm(Algorithm):
     # What a subclass says -------------------------------------------------------------------------------------------
 
     @required
-    def lam_for(self, horizon: int) -> float:
+    def lam_for(self, horizon: float) -> float:
         """Return λ of the model, for a horizon."""
         raise NotImplementedError
+
+    def evidence_horizon(self, horizon: int) -> float | None:
+        """Return the horizon of λ in a model that recommends and keeps all data; None if the play's model does.
+
+        For a method that begins anew although the functions stay the same: what it forgets is still true of them.
+        """
+        return None
 
     def prepare(self) -> None:
         """Set up the algorithm's own state; `self.setting` and the model exist."""
@@ -171,20 +178,30 @@ class ScoreAlgorithm(Algorithm):
         if self.box is None:
             self.at_played = AtPlayed(setting.replicates, setting.constraints, setting.finite.n)
         functions = 1 + setting.constraints if self.models_constraints else 1
-        if self.fits:
-            actions = self.box or setting.actions
-            self.posterior = FittedPosterior(actions, setting.replicates, functions, self.known_noise())
-        else:
-            self.posterior = self.make_posterior(functions)
+        self.posterior = self._fresh_posterior(functions)
+        self.evidence: Posterior | None = None
+        horizon = self.evidence_horizon(setting.horizon)
+        if horizon is not None:
+            self.evidence = self._fresh_posterior(functions)
+            self.evidence.reset(self.lam_for(horizon))
+        self.informed = np.zeros(setting.replicates, dtype=bool)  # replicates whose recommendation rests on data
+        self.learned = 0  # rounds that it was told whole
         self.ahead: PendingPosterior | None = None
         if setting.parallel > 1 and self.pending == "variance":
             self.posterior = self.ahead = with_pending(self.posterior, lambda: self.cheapest(1))
         self.wait = Wait(setting.replicates, functions)
         self.shown: Shown | None = None
         self.history: list[Actions] = []
+        self.evidence_since = 1
         self.first_own = 1  # the first round whose action this algorithm chooses
         self.begin_schedule(setting.horizon)
         self.prepare()
+
+    def _fresh_posterior(self, functions: int) -> Posterior:
+        if not self.fits:
+            return self.make_posterior(functions)
+        actions = self.box or self.setting.actions
+        return FittedPosterior(actions, self.setting.replicates, functions, self.known_noise())
 
     def make_posterior(self, functions: int) -> Posterior:
         """Return the posterior of this algorithm's functions, one each under delays; λ comes with the schedule."""
@@ -202,9 +219,17 @@ class ScoreAlgorithm(Algorithm):
         self.regulariser = self.lam_for(horizon)
         self.forget(self.regulariser)
 
-    def forget(self, lam: float | None = None) -> None:
-        """Forget all data and pending plays; the schedule continues, with another λ if given."""
+    def forget(self, lam: float | None = None, stale: bool = False) -> None:
+        """Forget all data and pending plays; the schedule continues, with another λ if given.
+
+        Recommendations keep them if they have a model of their own, unless they are stale, as functions move.
+        """
         self.posterior.reset(lam)
+        if stale and self.evidence is not None:
+            self.evidence.reset()
+            self.evidence_since = len(self.history) + 1
+        if stale or self.evidence is None:
+            self.informed[:], self.learned = False, 0
         self.wait.end()
         self.since = len(self.history) + 1
         self.played = self.told = 0  # rounds since then, and those absorbed whole
@@ -309,40 +334,55 @@ class ScoreAlgorithm(Algorithm):
     def condition(self, t: int, feedback: Feedback) -> None:
         """Update the posterior with the feedback of a round."""
         if feedback.arrivals is None:
+            self.informed[:] = True
             self.absorb(self.chosen, feedback)
+            self._keep(self.chosen, feedback)
             return
         self.history.append(self.chosen)
         self.wait.update(t, feedback.arrivals)
         told = credit_to_round(feedback.arrivals, t) if self.pending == "credit-now" else feedback.arrivals
+        first = self.since if self.evidence is None else self.evidence_since
+        self.informed[told.replicate[told.round >= first]] = True
         if self.setting.parallel == 1:
             self.posterior.receive(t, self.history, told, self.since)
+            if self.evidence is not None:
+                self.evidence.receive(t, self.history, told, first)
             return
         if self.ahead is not None:
             self.ahead.play(self.chosen)
         for when, values in replace(feedback, arrivals=told).rounds():
             if when >= self.since:
                 self.absorb(self.history[when - 1], values)
+            if when >= first:
+                self._keep(self.history[when - 1], values)
 
     def absorb(self, played: Actions, feedback: Feedback) -> None:
         """Update the posterior with a whole round: actions (S,), or (S, d) of the cube, and f and g observed there."""
         self.posterior.update(played, self.targets(feedback))
         self.told += 1
 
+    def _keep(self, played: Actions, feedback: Feedback) -> None:
+        """Update the model that recommends with a whole round, if it is another one."""
+        if self.evidence is not None:
+            self.evidence.update(played, self.targets(feedback))
+        self.learned += 1
+
     def recommend(self, t: int) -> Actions | None:
         """Return the best posterior mean of f among actions with P(g_j <= 0) >= 0.95 for every j, or known to be
         feasible.
 
-        Without one, the action whose least probable constraint is the most probable; none before the model has data. It
-        depends on the posterior alone. None, for the incumbent, if f alone is modelled.
+        Without one, the action whose least probable constraint is the most probable; none before the model has data,
+        whatever is pending. It depends on the posterior alone: that of the play, or one of all data (see
+        `evidence_horizon`). None, for the incumbent, if f alone is modelled.
         """
         if not self.models_constraints:
             return None
         sure = self.setting.seed_set if "a safe seed set" in self.needs else None
-        seen = self.told > 0 or not self.setting.delayed
-        found = recommend_action(self.goal, self.posterior, self.box, sure, seen)
+        model = self.posterior if self.evidence is None else self.evidence
+        seen = self.learned > 0 or not self.setting.delayed
+        found = recommend_action(self.goal, model, self.box, sure, seen)
         if self.setting.delayed:
-            ignorant = ~(self.posterior.gain > 0).reshape(len(found), -1).any(axis=1)
-            found[ignorant] = NONE if self.box is None else np.nan
+            found[~self.informed] = NONE if self.box is None else np.nan
         return found
 
 

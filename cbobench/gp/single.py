@@ -31,7 +31,7 @@ AT_ONCE = 2048  # actions
 NOISELESS = 1e-8  # stands for no noise: a smaller λ would be lost in rounding
 
 
-def noise_variance(lam: Noise, horizon: int) -> float:
+def noise_variance(lam: Noise, horizon: float) -> float:
     """Return a noise variance in units of the observations; for `scaled`, in units of the squared amplitudes.
 
     For `true`, return an initial number (see `true_noise`).

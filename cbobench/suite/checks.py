@@ -102,6 +102,7 @@ def memory_of(pair: Pair, problem: Problem, horizon: int) -> int:
     lam = 0.0
     if isinstance(algorithm, ScoreAlgorithm):
         lam = algorithm.lam_for(horizon)
+        apart *= 1 + (algorithm.evidence_horizon(horizon) is not None)
         if algorithm.pending == "variance":
             apart = 2 * apart if count_parallel(pair.algorithm) > 1 else apart + (apart > 1)
     return choice.replicate_memory(problem.actions, horizon, apart, told, kind, lam)

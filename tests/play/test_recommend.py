@@ -233,6 +233,79 @@ def test_before_anything_is_told_nothing_is_recommended():
     np.testing.assert_allclose(oracle["recommended_regret"], 0, atol=1e-9)
 
 
+ASYNCHRONOUS, BATCH = ({"points": 3, "as": way} for way in ("asynchronous", "batch"))
+GRID = {"name": "rkhs", "n": 25, "noise": 0.1}
+BOX = {"name": "feasible-pocket", "candidates": 64}
+
+
+@pytest.mark.parametrize(
+    ("task", "name", "settings", "none"),
+    [
+        (GRID, "ckb-ucb", {"pending": "variance"}, {1, 2}),
+        (GRID, "ckb-ucb", {"pending": "ignore"}, {1, 2}),
+        (BOX, "ckb-ucb", {"pending": "variance"}, {1, 2}),
+        (BOX, "ckb-ts", {"pending": "variance"}, {1, 2}),
+        (BOX, "cei", {"pending": "variance"}, {1, 2}),
+        (GRID, "rpol-censored", {}, {1, 2}),
+        (GRID, "ckb-restart", {"restart": 4, "pending": "variance"}, {1, 2, 5, 6}),
+        (GRID, "ckb-restart", {"restart": 4, "pending": "variance", "anytime": True}, {1, 2, 5, 6}),
+        (GRID, "ckb-ucb", {"anytime": True, "pending": "variance"}, {1, 2}),
+        (GRID, "ckb-ucb", {"anytime": True}, {1, 2}),
+        (GRID, "penalty-noisy", {"S": 4, "keep": False, "pending": "variance"}, {1, 2}),
+    ],
+)
+@pytest.mark.parametrize("parallel", [ASYNCHRONOUS, BATCH])
+def test_pending_points_are_no_data(task, name, settings, none, parallel):
+    """Nothing is recommended before the first feedback, nor right after data that are stale were thrown away."""
+    (chunk,) = play(problem(**task), make(name, **settings), 2, 8, asked=range(1, 8), parallel=parallel)[1]
+    unknown = np.isnan(chunk.metrics.values["recommended_violation"])
+    if parallel is BATCH and 5 in none:
+        none = {1, 2, 5}  # the batch of rounds 4 to 6 is told after round 6
+    assert [set(np.flatnonzero(column) + 1) for column in unknown.T] == [none] * 2
+
+
+def test_under_delays_a_method_that_counts_what_it_played_recommends_nothing_before_data():
+    made = problem("feasible-pocket-delayed", delay=30.0, candidates=64)
+    for name, settings in (("rpol-censored", {}), ("ckb-ucb", {"pending": "variance"})):
+        values = play(made, make(name, **settings), seeds=2, horizon=3, asked=[1, 2])[1][0].metrics.values
+        assert np.isnan(values["recommended_violation"]).all()
+
+
+@pytest.mark.parametrize(
+    ("name", "settings", "lam"),
+    [
+        ("ckb-ucb", {"anytime": True}, 1.0),
+        ("ckb-ts", {"anytime": True}, 1.0),
+        ("ckb-ucb", {"anytime": True, "pending": "variance"}, 1.0),
+        ("penalty-noisy", {"S": 5, "keep": False}, 1 + 2 / 16),
+    ],
+)
+@pytest.mark.parametrize(
+    ("more", "parallel", "told"),
+    [({}, None, 16), ({}, ASYNCHRONOUS, 14), ({}, BATCH, 15), ({"delay": 2.0}, None, None)],
+    ids=["at once", "asynchronous", "batch", "delayed"],
+)
+def test_who_begins_anew_recommends_by_all_data(name, settings, lam, more, parallel, told):
+    """Round 16 is the first of an epoch, of which a model knows one observation or none; the functions are the same."""
+    made = problem(**GRID, **more)
+    algorithm = make(name, **settings)
+    if not algorithm.needs <= made.offers():
+        pytest.skip("needs feedback at once")
+    cells, (chunk,) = play(made, algorithm, seeds=3, horizon=16, parallel=parallel)
+    K, answer = made.actions.covariance, algorithm.recommend(16)
+    mean = algorithm.evidence.mean
+    if told is not None:
+        observed = np.concatenate([chunk.observed_f[..., None], chunk.observed_g], axis=2)[:told]
+        for s in range(3):
+            where = chunk.actions[:told, s]
+            expected = K[:, where] @ np.linalg.solve(K[np.ix_(where, where)] + lam * np.eye(told), observed[:, s])
+            np.testing.assert_allclose(mean[s].T, expected, atol=1e-7)
+    variance = algorithm.evidence.variance
+    of_g = variance[:, 1:] if variance.ndim == 3 else variance[:, None]
+    assert answer.tolist() == likely_best((mean[:, 0], mean[:, 1:], of_g)).tolist()
+    assert (algorithm.evidence.gain > algorithm.posterior.gain).all(), "the play's model begins anew"
+
+
 @pytest.mark.slow
 def test_where_functions_move_a_recommendation_is_judged_by_the_functions_of_its_round():
     made = problem("feasible-pocket-drift", first_change=3, second_change=6)
