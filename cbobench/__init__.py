@@ -16,6 +16,8 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
+from cbobench.arithmetic import set_arithmetic
+
 if TYPE_CHECKING:
     from cbobench.report.best import best as best
     from cbobench.report.compare import compare as compare
@@ -38,6 +40,9 @@ HOMES = {
     "summary": "cbobench.report.summary",
 }
 __all__ = ["__version__", "best", "compare", "export", "load_cells", "load_rounds", "plot", "run", "summary"]
+
+
+set_arithmetic()  # before anything here imports NumPy
 
 
 def __getattr__(name: str) -> Any:

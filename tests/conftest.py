@@ -12,6 +12,9 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+import cbobench as cbobench  # before NumPy, which then computes as every process of cbobench does
+
+# isort: split
 import numpy as np
 import pytest
 

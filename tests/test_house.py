@@ -18,10 +18,10 @@ from tests.conftest import ROOT, is_in_tenth
 
 PACKAGE = Path(cbobench.__file__).parent
 FILES = sorted(p for p in PACKAGE.rglob("*.py") if p.relative_to(PACKAGE).parts[0] not in ("_suites", "_analysis"))
-LEAVES = {"errors", "registry", "rng", "params", "resources", "metrics", "threads", "words", ""}
+LEAVES = {"errors", "registry", "rng", "params", "resources", "metrics", "threads", "words", "arithmetic", ""}
 ALLOWED = {
     "errors": set(), "rng": set(), "metrics": set(), "threads": set(), "words": set(), "registry": {"errors"},
-    "params": {"errors"}, "resources": {"errors"},
+    "params": {"errors"}, "resources": {"errors"}, "arithmetic": {"errors"},
     "stats": {"errors", "rng"},
     "gp": {"errors", "registry", "rng", "params"},
     "problems": {"gp", "errors", "registry", "rng", "params", "words"},
@@ -37,7 +37,7 @@ ALLOWED = {
     "check": {"play", "algorithms", "problems", "gp", *LEAVES},
     "cli": {"check", "papers", "sweep", "suite", "results", "report", "page", "algorithms", "problems", "gp", *LEAVES},
     "__main__": {"cli"},
-    "": {"sweep", "report", "results"},
+    "": {"arithmetic", "sweep", "report", "results"},
 }  # fmt: skip
 
 

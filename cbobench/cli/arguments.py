@@ -131,6 +131,10 @@ def make_parser() -> Parser:
         "--engine", choices=("ray", "processes", "inline"),
         help="where cells are played: Ray, workers here, this process (default: Ray, for up to 64 tasks processes)",
     )  # fmt: skip
+    run.add_argument(
+        "--arithmetic", choices=("portable", "native"),
+        help="portable: the same bits on every x86-64 machine (default); native: whatever this CPU is built for",
+    )  # fmt: skip
     run.add_argument("--ship", action="store_true", help="send the cluster this machine's code, and your own modules")
     run.add_argument("--block", type=whole_number, metavar="N", help="seeds per task of a new run (default: chosen)")
     run.add_argument(

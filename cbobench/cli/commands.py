@@ -51,9 +51,12 @@ __all__ = [
 
 def do_run(options: argparse.Namespace, given: list[str]) -> int:
     """`cbobench run`."""
+    from cbobench.arithmetic import requested_arithmetic, set_arithmetic
     from cbobench.threads import pin_threads
 
     pin_threads()
+    set_arithmetic(options.arithmetic)
+    requested_arithmetic()  # a wrong word in the environment is refused before anything is read
     from cbobench.sweep.interrupt import interruptible
 
     again = printable(mask_secrets(shlex.join(["cbobench", *given])))

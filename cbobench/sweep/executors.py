@@ -1,8 +1,8 @@
 """Executors run tasks: in this process, or in worker processes of this machine (on Ray: `cbobench.sweep.ray_executor`).
 
-A process that has no other threads forks its workers, which takes milliseconds; another one (a notebook's) starts fresh
-interpreters. A worker ends when its driver's end of their socket closes, however the driver ended. Signals to the
-driver's process group do not reach it.
+A process that has no other threads forks its workers, which takes milliseconds; another one (a notebook's), or one that
+imported NumPy before the arithmetic was chosen, starts fresh interpreters. A worker ends when its driver's end of their
+socket closes, however the driver ended. Signals to the driver's process group do not reach it.
 """
 
 from __future__ import annotations
@@ -25,6 +25,7 @@ from pathlib import Path
 from queue import SimpleQueue
 from typing import Any, Protocol
 
+from cbobench.arithmetic import is_as_requested
 from cbobench.errors import CbobenchError
 from cbobench.play.failure import describe_error
 from cbobench.play.task import Receipt, Task, WorkerCrashed, explain_crash, play_task, play_task_on_worker
@@ -327,7 +328,7 @@ def spawn(name: str, serve: Callable[[Any], None], fresh: bool = False) -> Child
     ours, theirs = Pipe()
     _open_links.add(ours)
     with theirs:
-        if not fresh and can_fork():
+        if not fresh and can_fork() and is_as_requested():
             return Child(_fork(theirs, serve), None, ours)
         process = subprocess.Popen(
             fresh_interpreter(BOOT, name, str(theirs.fileno())), pass_fds=[theirs.fileno()], start_new_session=True,

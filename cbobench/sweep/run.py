@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from cbobench import resources
+from cbobench.arithmetic import describe_arithmetic, is_as_requested
 from cbobench.errors import Misuse, mask_secrets, show, unknown
 from cbobench.play.task import Receipt
 from cbobench.problems.simulator import Simulator
@@ -242,7 +243,9 @@ def execute(
     stopped, limit = False, Budget(budget)
     scheduler: Scheduler | None = None
     folder = todo.folder
-    for text in (*todo.notes, *(f"not played: {line}" for line in todo.record.unplayable)):
+    inline = choose_engine(engine, cpus, address) == "inline"
+    here = describe_arithmetic(fresh=not inline and not is_as_requested()) if address is None else []
+    for text in (*todo.notes, *(f"not played: {line}" for line in todo.record.unplayable), *here):
         note(text)
 
     def outcome() -> Outcome:
@@ -256,7 +259,6 @@ def execute(
         done = outcome()
         end(done)
         return done
-    inline = choose_engine(engine, cpus, address) == "inline"
     with interruptible() as interrupted, Lease(todo.folder, todo.tasks.cells, note) as lease:
         executor: Executor | None = None
         try:

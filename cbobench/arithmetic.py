@@ -1,0 +1,193 @@
+"""The same bits on every x86-64 computer: which instructions BLAS and NumPy use, chosen before NumPy is imported.
+
+OpenBLAS takes the widest kernel that a CPU has, and NumPy the widest instructions. Each adds in another order, a last
+bit differs, and a few rounds later a seed is another play. The portable arithmetic holds both to x86-64-v3 (AVX2 and
+FMA), which nearly every x86-64 computer since 2015 has. A machine that cannot do so plays natively; its cells say so.
+"""
+
+from __future__ import annotations
+
+import os
+import platform
+import re
+import sys
+from collections.abc import Collection, Mapping
+from contextlib import suppress
+from functools import cache
+from importlib.util import find_spec
+from pathlib import Path
+
+from cbobench.errors import unknown
+
+CHOICE = "CBOBENCH_ARITHMETIC"  # the variable that carries the choice to workers
+CHOICES = ("portable", "native")
+PORTABLE = "x86-64-v3"
+NEEDED = frozenset({"avx2", "fma"})
+KERNEL, DISABLED, ENABLED = "OPENBLAS_CORETYPE", "NPY_DISABLE_CPU_FEATURES", "NPY_ENABLE_CPU_FEATURES"
+CORE = "Haswell"  # OpenBLAS's kernel for these instructions
+# Of the libraries of other methods: MKL, PyTorch and oneDNN.
+OTHERS = {"MKL_CBWR": "AVX2", "ATEN_CPU_CAPABILITY": "avx2", "DNNL_MAX_CPU_ISA": "AVX2"}
+# What NumPy's own builds may use beyond x86-64-v3, by the names that a version knows; unknown ones disable nothing.
+BEYOND = ("X86_V4", "AVX512_ICL", "AVX512_SPR")
+BEYOND_BEFORE_2_4 = (
+    "AVX512F", "AVX512CD", "AVX512_SKX", "AVX512_CLX", "AVX512_CNL", "AVX512_ICL", "AVX512_SPR",
+)  # fmt: skip
+
+_before: dict[str, str | None] = {}  # what the variables were that this process has changed
+_too_late = False  # whether NumPy was imported before this module could choose
+
+
+def requested_arithmetic() -> str:
+    """Return the choice for this process, "portable" or "native".
+
+    Raises:
+        Misuse: the environment names another one.
+    """
+    choice = os.environ.get(CHOICE) or CHOICES[0]
+    if choice not in CHOICES:
+        raise unknown(f"arithmetic in {CHOICE}", choice, CHOICES)
+    return choice
+
+
+def set_arithmetic(choice: str | None = None) -> None:
+    """Choose the arithmetic of this process, as far as NumPy is not yet imported, and of the processes it starts.
+
+    Args:
+        choice: "portable" or "native"; None: what the environment says, else portable.
+    """
+    global _too_late
+    if choice is not None:
+        os.environ[CHOICE] = choice
+    wanted: Mapping[str, str | None]
+    if os.environ.get(CHOICE) == "native":
+        wanted = dict(_before)
+    else:
+        wanted = {} if reason_against() else portable_variables(_cpu_flags(), _numpy_version(), os.environ)
+    if "numpy" in sys.modules and any(os.environ.get(name) != value for name, value in wanted.items()):
+        _too_late = True
+    for name, value in wanted.items():
+        if os.environ.get(name) != value:
+            _before.setdefault(name, os.environ.get(name))
+            if value is None:
+                del os.environ[name]
+            else:
+                os.environ[name] = value
+
+
+def portable_variables(flags: Collection[str], numpy: str, environment: Mapping[str, str]) -> dict[str, str | None]:
+    """Return the variables of the portable arithmetic; None for one that must not be set.
+
+    What the environment disables in NumPy stays disabled: fewer instructions give the same bits.
+
+    Args:
+        flags: of the CPU, as Linux names them.
+        numpy: its version.
+        environment: the variables that are set.
+    """
+    found: dict[str, str | None] = {KERNEL: CORE, **OTHERS}
+    if "avx512f" in flags:
+        before = environment.get(DISABLED, "").replace(",", " ").split()
+        beyond = BEYOND if _is_from_2_4(numpy) else BEYOND_BEFORE_2_4
+        found[DISABLED] = " ".join(dict.fromkeys([*before, *beyond]))
+        if ENABLED in environment:
+            found[ENABLED] = None  # NumPy refuses to be imported if both are set
+    return found
+
+
+def _is_from_2_4(numpy: str) -> bool:
+    version = re.match(r"(\d+)\.(\d+)", numpy)
+    return version is None or tuple(map(int, version.groups())) >= (2, 4)
+
+
+def _numpy_version() -> str:
+    """Return the version of the installed NumPy without importing it; "" if it cannot be told."""
+    spec = find_spec("numpy")
+    with suppress(OSError):
+        if spec is not None and spec.origin is not None:
+            text = (Path(spec.origin).parent / "version.py").read_text()
+            if found := re.search(r'^version = "([^"]+)"', text, re.MULTILINE):
+                return found[1]
+    from importlib import metadata  # which takes ten times as long to import as the file to read
+
+    with suppress(metadata.PackageNotFoundError):
+        return metadata.version("numpy")
+    return ""
+
+
+@cache
+def _cpu_flags() -> frozenset[str]:
+    """Return the features of the first CPU, as Linux names them; none where they are unknown."""
+    with suppress(OSError), Path("/proc/cpuinfo").open() as lines:  # there may be hundreds of CPUs
+        for line in lines:
+            if line.startswith("flags"):
+                return frozenset(line.partition(":")[2].split())
+    return frozenset()
+
+
+def reason_against() -> str:
+    """Return why this machine cannot do the portable arithmetic, or ""."""
+    if platform.machine().lower() not in ("x86_64", "amd64"):
+        return f"this CPU is {platform.machine()}"
+    if not _cpu_flags() >= NEEDED:
+        return "this CPU is not known to have AVX2 and FMA"
+    return ""
+
+
+def is_as_requested() -> bool:
+    """Return whether this process computes as processes do that it starts: NumPy was not imported too early."""
+    return not _too_late or arithmetic_kind() == PORTABLE
+
+
+@cache
+def arithmetic_kind() -> str:
+    """Return the arithmetic of this process, which has imported NumPy: `PORTABLE`, or what BLAS and NumPy use."""
+    kernels, features = [name.removeprefix("openblas ") for name in blas_kernels()], widest_features()
+    if not reason_against() and kernels == [CORE] and features in ("X86_V3", "AVX2"):
+        return PORTABLE
+    machine = platform.machine().lower()
+    kind = "native" if machine in ("x86_64", "amd64") else machine
+    return f"{kind}: {', '.join(filter(None, (*kernels, features)))}"
+
+
+def blas_kernels() -> list[str]:
+    """Return the kernels of NumPy's own BLAS or, if it uses the system's, of all that are loaded."""
+    from threadpoolctl import threadpool_info
+
+    found = [library for library in threadpool_info() if library["user_api"] == "blas"]
+    own = [library for library in found if {*Path(library["filepath"]).parts} & {"numpy", "numpy.libs"}]
+    names = {f"{library['internal_api']} {library.get('architecture') or ''}".strip() for library in own or found}
+    return sorted(names)
+
+
+def widest_features() -> str:
+    """Return the last of NumPy's targets that this process uses; `numpy.show_runtime` only prints it."""
+    core = sys.modules.get("numpy._core._multiarray_umath") or sys.modules.get("numpy.core._multiarray_umath")
+    targets = (*getattr(core, "__cpu_baseline__", ()), *getattr(core, "__cpu_dispatch__", ()))
+    features = getattr(core, "__cpu_features__", {})
+    return next((name for name in reversed(targets) if features.get(name)), "")
+
+
+def describe_arithmetic(fresh: bool = False) -> list[str]:
+    """Return lines for the user on settings that were replaced, and on an arithmetic that is not the portable one.
+
+    Args:
+        fresh: whether processes play that have yet to import NumPy, and not this one.
+    """
+    if requested_arithmetic() == "native":
+        return []
+    replaced = sorted(f"{name}={value}" for name, value in _before.items() if value and name != DISABLED)
+    said = [f"replaced {', '.join(replaced)}: plays are portable; --arithmetic native keeps it"] if replaced else []
+    if not fresh and (kind := arithmetic_kind()) != PORTABLE:
+        said.append(f"plays here are not {PORTABLE} but {kind} ({_reason()}): elsewhere a seed may be another play")
+    return said
+
+
+def _reason() -> str:
+    """Return why this process does not compute portably."""
+    if reason := reason_against():
+        return reason
+    if _too_late:
+        return "NumPy was imported before cbobench; import cbobench first, or let workers play"
+    if not any(name.startswith("openblas") for name in blas_kernels()):
+        return "NumPy's BLAS is not OpenBLAS"
+    return "the environment or NumPy's build holds other instructions"

@@ -1,0 +1,124 @@
+"""The arithmetic is chosen before NumPy is imported: the same instructions on every x86-64 machine, or what it has."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+
+import pytest
+
+from cbobench import arithmetic
+from cbobench.arithmetic import PORTABLE, arithmetic_kind, portable_variables, reason_against
+from cbobench.cli import main
+from tests.conftest import ROOT
+
+WIDE = {"avx2", "fma", "avx512f"}
+here = pytest.mark.skipif(bool(reason_against()), reason=f"plays natively: {reason_against()}")
+
+
+def say(program, **environment):
+    """What a program prints in a process of its own whose environment says nothing else of arithmetic."""
+    ours = {arithmetic.KERNEL, arithmetic.DISABLED, arithmetic.CHOICE, *arithmetic.OTHERS}
+    clean = {name: value for name, value in os.environ.items() if name not in ours}
+    done = subprocess.run(
+        [sys.executable, "-W", "error", "-c", program], env=clean | {"PYTHONPATH": str(ROOT)} | environment,
+        capture_output=True, text=True,
+    )  # fmt: skip
+    assert not done.returncode, done.stderr
+    return done.stdout.strip()
+
+
+CALLS = "arithmetic_kind(), is_as_requested(), *describe_arithmetic()"
+KIND = f"import numpy; from cbobench.arithmetic import *; print({CALLS})"
+
+
+def test_names_are_those_that_numpy_knows():
+    assert portable_variables(WIDE, "2.4.0", {})[arithmetic.DISABLED] == "X86_V4 AVX512_ICL AVX512_SPR"
+    before = portable_variables(WIDE, "2.3.5", {})[arithmetic.DISABLED].split()
+    assert {"AVX512F", "AVX512_SKX"} <= {*before}
+    assert "X86_V4" not in before
+    assert arithmetic.DISABLED not in portable_variables({"avx2", "fma"}, "2.4.0", {}), "there is nothing to disable"
+
+
+def test_every_name_is_one_of_the_installed_numpy():
+    from numpy._core._multiarray_umath import __cpu_dispatch__, __cpu_features__
+
+    names = portable_variables(WIDE, arithmetic._numpy_version(), {})[arithmetic.DISABLED].split()
+    assert {*names} <= {*__cpu_features__}
+    assert {name for name in __cpu_dispatch__ if name.startswith(("AVX512", "X86_V4"))} <= {*names}
+
+
+def test_the_version_is_read_without_an_import():
+    import numpy
+
+    assert arithmetic._numpy_version() == numpy.__version__
+    read = "import sys, cbobench; from cbobench.arithmetic import _numpy_version; _numpy_version(); print(*sys.modules)"
+    assert not {"numpy", "importlib.metadata"} & {*say(read).split()}
+
+
+def test_what_the_environment_disables_stays_disabled():
+    found = portable_variables(WIDE, "2.4.0", {arithmetic.DISABLED: "X86_V3,X86_V4", arithmetic.ENABLED: "X86_V4"})
+    assert found[arithmetic.DISABLED] == "X86_V3 X86_V4 AVX512_ICL AVX512_SPR"
+    assert found[arithmetic.ENABLED] is None, "NumPy refuses both"
+
+
+@here
+def test_hostile_variables_are_replaced_and_said():
+    line = "replaced OPENBLAS_CORETYPE=SkylakeX: plays are portable; --arithmetic native keeps it"
+    assert say("import cbobench; " + KIND, OPENBLAS_CORETYPE="SkylakeX") == f"{PORTABLE} True {line}"
+    assert say("import cbobench; " + KIND) == f"{PORTABLE} True"
+
+
+@here
+def test_native_leaves_the_environment_alone():
+    native = {arithmetic.CHOICE: "native", "OPENBLAS_CORETYPE": "Sandybridge"}
+    assert say("import cbobench; " + KIND, **native).startswith("native: Sandybridge, X86_V3")
+    later = "import cbobench; from cbobench.arithmetic import *; set_arithmetic('native'); "
+    assert say(later + KIND, OPENBLAS_CORETYPE="Sandybridge").startswith("native: Sandybridge, X86_V3")
+
+
+@here
+def test_numpy_that_was_imported_before_is_told():
+    said = say("import numpy, os; import cbobench; " + KIND, OPENBLAS_CORETYPE="Sandybridge")
+    assert said.startswith("native: Sandybridge, X86_V3 False ")
+    assert "NumPy was imported before cbobench; import cbobench first, or let workers play" in said
+
+
+@pytest.mark.parametrize(("flags", "machine", "reason"), [
+    ("sse2 avx", "x86_64", "this CPU is not known to have AVX2 and FMA"),
+    ("fp asimd", "aarch64", "this CPU is aarch64"),
+    ("", "x86_64", "this CPU is not known to have AVX2 and FMA"),
+])  # fmt: skip
+def test_other_cpus_play_natively(monkeypatch, flags, machine, reason):
+    monkeypatch.setattr(arithmetic, "_cpu_flags", lambda: frozenset(flags.split()))
+    monkeypatch.setattr("platform.machine", lambda: machine)
+    arithmetic.arithmetic_kind.cache_clear()
+    try:
+        assert reason_against() == reason
+        assert arithmetic_kind().startswith("native: " if machine == "x86_64" else "aarch64: ")
+        assert [reason in line for line in arithmetic.describe_arithmetic()] == [True]
+        before = dict(os.environ)
+        monkeypatch.delenv(arithmetic.KERNEL, raising=False)
+        arithmetic.set_arithmetic()
+        assert arithmetic.KERNEL not in os.environ
+        assert {*before} - {*os.environ} <= {arithmetic.KERNEL}
+    finally:
+        arithmetic.arithmetic_kind.cache_clear()
+
+
+def test_another_blas_plays_natively(monkeypatch):
+    monkeypatch.setattr(arithmetic, "blas_kernels", lambda: ["mkl Intel(R) AVX2"])
+    arithmetic.arithmetic_kind.cache_clear()
+    try:
+        assert "mkl" in arithmetic_kind()
+        assert ["BLAS is not OpenBLAS" in line for line in arithmetic.describe_arithmetic()] in ([True], [])
+        assert arithmetic_kind() != PORTABLE
+    finally:
+        arithmetic.arithmetic_kind.cache_clear()
+
+
+def test_a_wrong_word_is_refused_in_one_line(monkeypatch, small_suite, capsys):
+    monkeypatch.setenv(arithmetic.CHOICE, "portabel")
+    assert main(["run", str(small_suite())]) == 2
+    assert "unknown arithmetic in CBOBENCH_ARITHMETIC 'portabel'" in capsys.readouterr().err
