@@ -34,7 +34,7 @@ def import_if_asked(options: argparse.Namespace, *runs: str) -> None:
 def do_status(options: argparse.Namespace, given: list[str]) -> int:
     """`cbobench status`."""
     from cbobench.results.bundle import open_run
-    from cbobench.results.provenance import rounding_note
+    from cbobench.results.provenance import mixed_note
     from cbobench.results.query import read_status as read
     from cbobench.results.source import libraries
     from cbobench.results.staleness import registered_names
@@ -56,7 +56,7 @@ def do_status(options: argparse.Namespace, given: list[str]) -> int:
     if options.format == "json":
         content = {"suite": record.suite, "folder": str(folder), "expected": len(record.cells), **state.counts()}
         content |= {"unchecked": len(state.unchecked), "other_libraries": len(state.other)}
-        content["cpus"] = sorted(state.cpus)
+        content |= {"cpus": sorted(state.cpus), "arithmetic": sorted(state.arithmetic)}
         content |= {"unplayable": record.unplayable} if record.unplayable else {}
         print(json.dumps(content | {"failures": failures, "finish": hints}, indent=1, ensure_ascii=False))
         return 1 if failures else 0
@@ -85,7 +85,7 @@ def do_status(options: argparse.Namespace, given: list[str]) -> int:
     if state.other:
         cells = count_noun(len(state.other), "cell")
         print(f"  {cells} played with other libraries than this machine's {libraries()}")
-    if mixed := rounding_note(state.cpus):
+    if mixed := mixed_note(state.arithmetic):
         print(printable(f"  {mixed}"))
     for hint in hints:
         print(f"  to go on: {hint}")

@@ -10,11 +10,11 @@ from cbobench.algorithms import ALGORITHMS
 from cbobench.errors import CbobenchError, mask_secrets
 from cbobench.papers.claims import format_value, is_off
 from cbobench.report.formats import TextTable, format_number
-from cbobench.report.groups import Group, describe_failures, find_cpus, find_groups
+from cbobench.report.groups import Group, describe_failures, find_arithmetic, find_cpus, find_groups
 from cbobench.report.load import Run
 from cbobench.results.lease import read_drivers
 from cbobench.results.manifest import WHATS
-from cbobench.results.provenance import rounding_note
+from cbobench.results.provenance import mixed_note
 from cbobench.words import count_noun
 
 FAILURES = 300
@@ -45,11 +45,12 @@ def facts(run: Run) -> list[tuple[str, str]]:
         ("Cost", f"{cost}, of the cells that are ok"),
         ("Hosts", _join_words(cells["host"].dropna().unique() if "host" in cells else ())),
         ("CPU", _join_words(sorted(find_cpus(found))) or _join_words(called)),
+        ("Arithmetic", _join_words(sorted(find_arithmetic(found)))),
         ("Played with", "; ".join(dict.fromkeys(cells["libraries"].dropna()))),
     ]  # fmt: skip
     if failures := describe_failures(found):
         result.append(("Failures", "; ".join(failures)))
-    if mixed := rounding_note(find_cpus(found)):
+    if mixed := mixed_note(find_arithmetic(found)):
         result.append(("Note", mixed))
     return [(name, value) for name, value in result if value]
 

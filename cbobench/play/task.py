@@ -16,6 +16,7 @@ from typing import Any, Protocol
 
 import pyarrow as pa
 
+from cbobench.arithmetic import arithmetic_kind
 from cbobench.errors import CbobenchError, Misuse
 from cbobench.play.block import start, summaries
 from cbobench.play.failure import describe_error, is_timeout, reraise_interrupt, safe_text
@@ -382,6 +383,7 @@ def _identity(cell: Cell, task: Task) -> dict[str, Any]:
         "spec": cell.spec,
         "host": platform.node(),
         "cpu": cpu_kind(),
+        "arithmetic": arithmetic_kind(),
         "source": task.source,
         "libraries": task.libraries,
         "attempt": task.attempt,

@@ -16,7 +16,7 @@ from cbobench.report.groups import (
     count_binding,
     describe_failures,
     describe_horizons,
-    find_cpus,
+    find_arithmetic,
     find_groups,
     select_latest,
 )
@@ -25,7 +25,7 @@ from cbobench.report.load import Run
 from cbobench.report.quantities import SIMPLE_REGRET, find_undefined_regret
 from cbobench.report.recommended import describe_best
 from cbobench.results.manifest import WHATS
-from cbobench.results.provenance import rounding_note
+from cbobench.results.provenance import mixed_note
 from cbobench.words import count_noun
 
 WIDTH = 100
@@ -139,7 +139,7 @@ def _notes(run: Run, panels: Sequence[AnyPanel], shown: Shown) -> list[str]:
         cells = count_noun(sum(len(group.good) for group in drawn), "cell")
         notes.append(f"Stale: {old:,} of {cells}, played by code that has changed since.")
     notes += [f"{line[0].upper()}{line[1:]}." for line in (*describe_failures(drawn), *describe_best(run, drawn))]
-    if mixed := rounding_note(find_cpus(drawn)):
+    if mixed := mixed_note(find_arithmetic(drawn)):
         notes.append(f"The cells were {mixed}.")
     return notes
 

@@ -13,9 +13,10 @@ from cbobench.report.formats import FORMATS, TextTable, render, render_html, ren
 from cbobench.report.groups import (
     Group,
     Where,
+    count_crossed_seeds,
     describe_failures,
     describe_horizons,
-    find_cpus,
+    find_arithmetic,
     find_groups,
     open_run,
     select_latest,
@@ -26,7 +27,8 @@ from cbobench.report.quantities import HEADLINE, SIMPLE_VALUE, Quantity, quantit
 from cbobench.report.ranks import profile_algorithms, rank_algorithms
 from cbobench.report.recommended import describe_best
 from cbobench.report.summary import select_groups, summarise_groups, tabulate_summary
-from cbobench.results.provenance import rounding_note
+from cbobench.results.provenance import mixed_note
+from cbobench.words import count_noun
 
 
 @dataclass(frozen=True)
@@ -139,7 +141,7 @@ def compare(
     if other is not None:
         after = open_run(other)
         changes = Comparison(*compare_runs(one, after, only, main, only_changed, factor))
-        return _add_notes(changes, _describe_cpus([*find_groups(one, only), *find_groups(after, only)]))
+        return _add_notes(changes, _describe_arithmetic([*find_groups(one, only), *find_groups(after, only)]))
     found, every = select_groups(one, only, by, target)
     if target is not None:
         shown, main = [shown[0], every[1], *shown[1:]], [*main, every[1]]
@@ -163,7 +165,11 @@ def compare(
     unplayable = tuple(part.record.unplayable)
     notes += describe_best(one, select_latest(part, found)) if not asked else []
     notes += describe_failures(found)
-    notes += [*_describe_variants(one, found), *(f"not played: {line}" for line in unplayable), *_describe_cpus(found)]
+    notes += [
+        *_describe_variants(one, found),
+        *(f"not played: {line}" for line in unplayable),
+        *_describe_arithmetic(found),
+    ]
     return replace(_add_notes(made, notes), unplayable=unplayable)
 
 
@@ -195,10 +201,13 @@ def _add_notes(made: Comparison, lines: Iterable[str]) -> Comparison:
     return replace(made, table=replace(made.table, note=note))
 
 
-def _describe_cpus(found: Iterable[Group]) -> list[str]:
-    """A line where cells were played on several kinds of CPU."""
-    mixed = rounding_note(find_cpus(found))
-    return [mixed] if mixed else []
+def _describe_arithmetic(found: Iterable[Group]) -> list[str]:
+    """A line where cells were played in several kinds of arithmetic, and in how many seeds these are compared."""
+    found = list(found)
+    if not (mixed := mixed_note(find_arithmetic(found))):
+        return []
+    crossed, compared = count_crossed_seeds(found)
+    return [f"{mixed}; {crossed:,} of {count_noun(compared, 'compared seed')} cross kinds" if crossed else mixed]
 
 
 def _title(run: Run, found: list[Group]) -> str:

@@ -13,6 +13,7 @@ import pandas as pd
 
 from cbobench.report.load import Run
 from cbobench.results.manifest import as_words
+from cbobench.results.provenance import name_arithmetic
 
 if TYPE_CHECKING:
     from cbobench.report.quantities import Array, Quantity
@@ -191,6 +192,30 @@ def describe_failures(found: Iterable[Group]) -> list[str]:
         ]
         notes += [f"failed {what}: {', '.join(words)}"] if words else []
     return notes
+
+
+def find_arithmetic(found: Iterable[Group]) -> set[str]:
+    """The kinds of arithmetic that played the good cells of some groups, as far as they are known."""
+    return {kind for group in found for kind in _arithmetic(group).dropna().unique()}
+
+
+def count_crossed_seeds(found: Iterable[Group]) -> tuple[int, int]:
+    """In how many seeds of the problems several kinds of arithmetic meet, and of how many seeds that are compared."""
+    kinds: dict[tuple[Any, ...], set[str]] = {}
+    played: dict[tuple[Any, ...], int] = {}
+    for group in found:
+        for seed, kind in _arithmetic(group).dropna().items():
+            kinds.setdefault((*group.arena, seed), set()).add(kind)
+            played[(*group.arena, seed)] = played.get((*group.arena, seed), 0) + 1
+    compared = [seed for seed, count in played.items() if count > 1]
+    return sum(len(kinds[seed]) > 1 for seed in compared), len(compared)
+
+
+def _arithmetic(group: Group) -> pd.Series[str]:
+    """The kind of arithmetic that played each good cell of a group, by seed."""
+    pairs = zip(group.good["arithmetic"], group.good["cpu"], strict=True)
+    names = [name_arithmetic(*(None if pd.isna(word) else word for word in pair)) for pair in pairs]
+    return pd.Series(names, index=group.good.index, dtype=object)
 
 
 def find_cpus(found: Iterable[Group]) -> set[str]:

@@ -28,7 +28,7 @@ from cbobench.suite.cells import Grid
 from cbobench.suite.variants import Variant
 
 PER_DECADE = 10
-CALL_FIELDS = ("at", "python", "versions", "commit", "dirty", "blas", "cpu", "cpus", "threads")
+CALL_FIELDS = ("at", "python", "versions", "commit", "dirty", "blas", "cpu", "arithmetic", "cpus", "threads")
 """What a bundle says of each call: not its command line, host and process, which are private."""
 PATH_TO_END = re.compile(r"""["'(]*\S*[/\\].*""")
 ABSOLUTE = re.compile(r"~|/|[A-Za-z]:[/\\]")
@@ -131,6 +131,7 @@ def bundle_files(folder: RunFolder, manifest: Manifest, found: PublishedCells) -
         "rounds": {str(horizon): t.tolist() for horizon, t in recorded.items()},
         "calls": list(calls),
         "cpus": sorted(found.cpus(rows)),
+        "arithmetic": sorted(found.arithmetic(rows)),
         "libraries": sorted({*cells["libraries"].to_pylist()}),
         "sources": {title: sorted(some) for title, some in code.items()},
         "cost": {"seconds": seconds, "cpu_hours": seconds / 3600},

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import platform
 import subprocess
-import sys
 from collections.abc import Collection
 from contextlib import suppress
 from datetime import UTC, datetime
@@ -17,11 +16,12 @@ from typing import Any
 import numpy as np
 
 import cbobench
+from cbobench.arithmetic import arithmetic_kind, blas_kernels, widest_features
 from cbobench.threads import THREAD_VARIABLES
 
 PACKAGES = ("cbobench", "numpy", "scipy", "pandas", "pyarrow", "ray")
 ROOT = Path(cbobench.__file__).parent
-SHOWN = 4  # kinds of CPU named in a line
+SHOWN = 4  # kinds named in a line
 
 
 def invocation(command: list[str]) -> dict[str, Any]:
@@ -34,6 +34,7 @@ def invocation(command: list[str]) -> dict[str, Any]:
         "commit": _git("rev-parse", "HEAD"),
         "dirty": bool(_git("status", "--porcelain")),
         "cpu": cpu_kind(),
+        "arithmetic": arithmetic_kind(),
         "cpus": os.cpu_count(),
         "blas": _blas(),
         "threads": {name: os.environ.get(name) for name in THREAD_VARIABLES},
@@ -65,16 +66,22 @@ def cpu_kind() -> str:
 
     It consists of the model, the kernel that NumPy's BLAS has chosen, and the widest instructions that NumPy uses.
     """
-    return ", ".join(filter(None, (_model(), *_kernels(), _simd())))
+    return ", ".join(filter(None, (_model(), *blas_kernels(), widest_features())))
 
 
-def rounding_note(cpus: Collection[str]) -> str:
-    """Return a warning about cells played on several kinds of CPU (see `cpu_kind`), or "" for one kind."""
-    if len(cpus) < 2:
+def name_arithmetic(arithmetic: str | None, cpu: str | None) -> str | None:
+    """Return the kind of arithmetic of a cell; files of older versions recorded the kind of CPU alone, or nothing."""
+    return f"not recorded, {cpu}" if arithmetic is None and cpu is not None else arithmetic
+
+
+def mixed_note(kinds: Collection[str]) -> str:
+    """Return a warning about cells played in several kinds of arithmetic, or "" for a single kind."""
+    if len(kinds) < 2:
         return ""
-    kinds = sorted(cpus)
-    more = [f"{len(kinds) - SHOWN} more"] if len(kinds) > SHOWN else []
-    return f"played on {len(kinds)} kinds of CPU ({'; '.join([*kinds[:SHOWN], *more])}): the last bits may differ"
+    names = sorted(kinds)
+    more = [f"{len(names) - SHOWN} more"] if len(names) > SHOWN else []
+    listed = "; ".join([*names[:SHOWN], *more])
+    return f"played in {len(names)} kinds of arithmetic ({listed}): in each a seed may be another play"
 
 
 def _model() -> str:
@@ -83,24 +90,6 @@ def _model() -> str:
             if line.startswith("model name"):
                 return line.split(":", 1)[1].strip()
     return platform.processor() or platform.machine()
-
-
-def _kernels() -> list[str]:
-    """Return the kernels of NumPy's own BLAS or, if it uses the system's, of all that are loaded."""
-    from threadpoolctl import threadpool_info
-
-    found = [library for library in threadpool_info() if library["user_api"] == "blas"]
-    own = [library for library in found if {*Path(library["filepath"]).parts} & {"numpy", "numpy.libs"}]
-    names = {f"{library['internal_api']} {library.get('architecture') or ''}".strip() for library in own or found}
-    return sorted(names)
-
-
-def _simd() -> str:
-    """Return the last of NumPy's targets that this CPU has; `numpy.show_runtime` prints it but does not return it."""
-    core = sys.modules.get("numpy._core._multiarray_umath") or sys.modules.get("numpy.core._multiarray_umath")
-    targets = (*getattr(core, "__cpu_baseline__", ()), *getattr(core, "__cpu_dispatch__", ()))
-    features = getattr(core, "__cpu_features__", {})
-    return next((name for name in reversed(targets) if features.get(name)), "")
 
 
 def _blas() -> dict[str, Any]:

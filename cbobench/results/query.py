@@ -21,21 +21,23 @@ from cbobench.errors import DamagedRun
 from cbobench.results.folder import REPAIR, SHARD, FileGone, RunFolder, TruncatedFile, retry_if_gone
 from cbobench.results.manifest import ABSENT as ABSENT
 from cbobench.results.manifest import Manifest, locate
+from cbobench.results.provenance import name_arithmetic
 from cbobench.results.rounds import cell_codes
 from cbobench.results.schema import schema
 from cbobench.results.staleness import Freshness
 from cbobench.suite.cells import Cell, Cells, PairCells, as_numbers
 from cbobench.words import count_noun
 
-COLUMNS = ["cell", "status", "error", "source", "libraries", "cpu", "attempt"]
+COLUMNS = ["cell", "status", "error", "source", "libraries", "cpu", "arithmetic", "attempt"]
 
 
 class Origin(NamedTuple):
-    """Code, libraries and CPU that played a cell; files of older versions lack the CPU."""
+    """Code, libraries, CPU and arithmetic that played a cell; files of older versions lack the last two."""
 
     source: str
     libraries: str
     cpu: str | None
+    arithmetic: str | None
 
 
 @dataclass(frozen=True, eq=False)
@@ -76,8 +78,14 @@ class PublishedCells:
 
     def cpus(self, rows: NDArray[np.int64]) -> set[str]:
         """Return the known kinds of CPU that played some rows."""
-        kinds = [self.origins[i].cpu for i in np.flatnonzero(np.bincount(self.origin[rows])).tolist()]
-        return {kind for kind in kinds if kind is not None}
+        return {origin.cpu for origin in self._origins_of(rows) if origin.cpu is not None}
+
+    def arithmetic(self, rows: NDArray[np.int64]) -> set[str]:
+        """Return the known kinds of arithmetic that played some rows (see `name_arithmetic`)."""
+        return {kind for o in self._origins_of(rows) if (kind := name_arithmetic(o.arithmetic, o.cpu)) is not None}
+
+    def _origins_of(self, rows: NDArray[np.int64]) -> list[Origin]:
+        return [self.origins[i] for i in np.flatnonzero(np.bincount(self.origin[rows])).tolist()]
 
     def by_task(self, cells: Iterable[str]) -> dict[str, list[str]]:
         """Group published cells by the file that holds them."""
@@ -168,12 +176,13 @@ class Status:
         stale: done cells played by code that has changed since.
         unchecked: done cells whose code cannot be imported here.
         other: done cells played with other libraries than this machine's.
-        cpus: known kinds of CPU that played done cells.
+        cpus, arithmetic: known kinds of CPU, and of arithmetic, that played done cells.
     """
 
     done: Cells
     failed: list[tuple[Cell, str]]
     cpus: set[str]
+    arithmetic: set[str]
     stale: Cells
     missing: Cells
     unchecked: Cells
@@ -190,6 +199,7 @@ def read_status(folder: RunFolder) -> tuple[Manifest, Status]:
     by_pair: dict[str, list[PairCells]] = {name: [] for name in ("done", "stale", "missing", "unchecked", "other")}
     failures: list[tuple[Cell, str]] = []
     cpus: set[str] = set()
+    kinds: set[str] = set()
     for pair_cells in manifest.cells.by_pair:
         rows = found.find(pair_cells.ids)
         there = rows != ABSENT
@@ -201,12 +211,14 @@ def read_status(folder: RunFolder) -> tuple[Manifest, Status]:
             states["unchecked"] = good & freshness.unknown(pair_cells.pair)
             states["other"] = good & found.has_origin(rows, freshness.other_libraries)
             cpus |= found.cpus(rows[good])
+            kinds |= found.arithmetic(rows[good])
         for name, wanted in states.items():
             if wanted.any():
                 by_pair[name].append(pair_cells if wanted.all() else pair_cells.only(wanted))
         errors = [(i, found.table["error"][rows[i]].as_py()) for i in np.flatnonzero(failed).tolist()]
         failures += [(pair_cells.cell(i), error or "") for i, error in errors]
-    return manifest, Status(failed=failures, cpus=cpus, **{name: Cells(tuple(some)) for name, some in by_pair.items()})
+    cells = {name: Cells(tuple(some)) for name, some in by_pair.items()}
+    return manifest, Status(failed=failures, cpus=cpus, arithmetic=kinds, **cells)
 
 
 SHOWN = 5

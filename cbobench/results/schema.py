@@ -19,9 +19,9 @@ READABLE = (4, SCHEMA_VERSION)
 FOOTER, DIGEST = b"cbobench", b"cbobench digest"
 COMPRESSION: dict[str, Any] = {"compression": "zstd", "compression_level": 3, "write_page_checksum": True}
 KINDS = ("rounds", "cells", "audit")
-DICTIONARY = ["cell", "problem", "algorithm", "status", "spec", "host", "cpu", "source", "libraries"]
+DICTIONARY = ["cell", "problem", "algorithm", "status", "spec", "host", "cpu", "arithmetic", "source", "libraries"]
 RECOMMENDED = ("recommended_action", "recommended_x", "recommended_f", "recommended_g")
-ADDED_COLUMNS = {"cpu", "failed_evaluations", "failed_fits", "f_star", "f_plus", *RECOMMENDED}
+ADDED_COLUMNS = {"cpu", "arithmetic", "failed_evaluations", "failed_fits", "f_star", "f_plus", *RECOMMENDED}
 """Columns that the first files of a readable version do not have: null there, which means unknown."""
 
 _KEYS = [("cell", pa.string()), ("problem", pa.string()), ("algorithm", pa.string()), ("seed", pa.int64())]
@@ -153,6 +153,7 @@ def _schema(kind: str, measured: tuple[str, ...]) -> pa.Schema:
             ("peak_memory_mb", pa.float64()),
             ("host", pa.string()),
             ("cpu", pa.string()),
+            ("arithmetic", pa.string()),
             ("source", pa.string()),
             ("libraries", pa.string()),
             ("attempt", pa.int64()),

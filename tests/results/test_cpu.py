@@ -1,4 +1,4 @@
-"""The kind of CPU is recorded with every cell, and said where one table is of several; older files know none."""
+"""CPU and arithmetic are recorded with every cell, and said where a table is of several; older files know none."""
 
 from __future__ import annotations
 
@@ -13,12 +13,13 @@ import pyarrow.parquet as pq
 import pytest
 
 import cbobench
+from cbobench.arithmetic import arithmetic_kind
 from cbobench.cli import main
 from cbobench.report.load import Run
 from cbobench.results.bundle import open_run
 from cbobench.results.compact import compact
 from cbobench.results.manifest import FILE, rebuild_manifest
-from cbobench.results.provenance import cpu_kind, rounding_note
+from cbobench.results.provenance import cpu_kind, mixed_note
 from cbobench.results.schema import ADDED_COLUMNS, FOOTER
 from cbobench.results.verify import verify
 
@@ -28,7 +29,8 @@ def run(played):
     return played[1]
 
 
-SAID = "played on 2 kinds of CPU (A 1; B 2): the last bits may differ"
+NATIVE = "native: SkylakeX, X86_V4"
+SAID = f"played in 2 kinds of arithmetic ({NATIVE}; x86-64-v3): in each a seed may be another play"
 
 
 def change(run, how):
@@ -36,7 +38,7 @@ def change(run, how):
     for position, file in enumerate(sorted((run / "cells").glob("*.parquet"))):
         table = pq.read_table(file)
         footer = json.loads(table.schema.metadata[FOOTER])
-        del footer["digest"]
+        footer.pop("digest", None)
         pq.write_table(how(table, position).replace_schema_metadata({FOOTER: json.dumps(footer)}), file)
 
 
@@ -46,21 +48,25 @@ def older(run):
     return run
 
 
-def of_two_kinds(run):
+def of_two_kinds(run, column="arithmetic", kinds=(NATIVE, "x86-64-v3")):
+    """The cells of the first task are of the first kind, all others of the second."""
+
     def how(table, position):
-        kinds = pa.array(["B 2" if position == 0 else "A 1"] * len(table))
-        return table.set_column(table.column_names.index("cpu"), "cpu", kinds)
+        kind = pa.array([kinds[position > 0]] * len(table), pa.string())
+        return table.set_column(table.column_names.index(column), column, kind)
 
     change(run, how)
     return run
 
 
-def test_every_cell_says_its_cpu(run, capsys):
+def test_every_cell_says_its_cpu_and_arithmetic(run, capsys):
     assert set(cbobench.load_cells(run)["cpu"]) == {cpu_kind()}
     assert main(["status", str(run), "--format", "json"]) == 0
-    assert json.loads(capsys.readouterr().out)["cpus"] == [cpu_kind()]
+    said = json.loads(capsys.readouterr().out)
+    assert (said["cpus"], said["arithmetic"]) == ([cpu_kind()], [arithmetic_kind()])
+    assert set(cbobench.load_cells(run)["arithmetic"]) == {arithmetic_kind()}
     assert main(["status", str(run)]) == 0
-    assert "CPU" not in capsys.readouterr().out + str(cbobench.compare(run))
+    assert "arithmetic" not in capsys.readouterr().out + str(cbobench.compare(run))
 
 
 @pytest.mark.long
@@ -69,7 +75,7 @@ def test_the_kernel_of_the_blas_is_part_of_it():
     program = "import numpy; from cbobench.results.provenance import cpu_kind; print(cpu_kind())"
     found = {}
     for kind in ("Haswell", "Sandybridge"):
-        environment = os.environ | {"OPENBLAS_CORETYPE": kind}
+        environment = os.environ | {"OPENBLAS_CORETYPE": kind, "CBOBENCH_ARITHMETIC": "native"}
         done = subprocess.run([sys.executable, "-c", program], env=environment, capture_output=True, text=True)
         found[kind] = done.stdout
     if "openblas Haswell" not in found["Haswell"]:
@@ -83,18 +89,29 @@ def test_several_kinds_are_said_below_every_table(run, tmp_path, capsys):
     assert main(["status", str(run)]) == 0
     assert f"  {SAID}\n" in capsys.readouterr().out
     lines = str(cbobench.compare(run)).splitlines()
-    lines.remove(SAID)
+    lines.remove(f"{SAID}; 4 of 4 compared seeds cross kinds")
     assert lines == alone
     assert SAID in cbobench.compare(run).render("latex")
-    assert rounding_note({f"kind {i}" for i in range(9)}).startswith("played on 9 kinds of CPU (kind 0; ")
+    assert mixed_note({f"kind {i}" for i in range(9)}).startswith("played in 9 kinds of arithmetic (kind 0; ")
     assert SAID not in str(cbobench.compare(run, only="ckb-ts"))
+
+
+def test_several_cpus_of_one_arithmetic_are_one_kind(run, capsys):
+    of_two_kinds(of_two_kinds(run, "cpu", ("B 2", "A 1")), kinds=("x86-64-v3", "x86-64-v3"))
+    assert main(["status", str(run)]) == 0
+    assert "kinds" not in capsys.readouterr().out + str(cbobench.compare(run))
+
+
+def test_an_older_cell_is_known_by_its_cpu(run):
+    of_two_kinds(of_two_kinds(run, kinds=(None, "x86-64-v3")), "cpu", ("B 2", "A 1"))
+    assert "2 kinds of arithmetic (not recorded, B 2; x86-64-v3)" in str(cbobench.compare(run))
 
 
 def test_files_without_the_column_are_read_as_before(run, tmp_path, capsys):
     folder, whole = open_run(older(run)), str(cbobench.compare(run))
     assert cbobench.load_cells(run)["cpu"].isna().all()
     assert main(["status", str(run)]) == 0
-    assert "CPU" not in capsys.readouterr().out + whole
+    assert "arithmetic" not in capsys.readouterr().out + whole
     found = verify(folder)
     assert (found.damaged, found.cells) == ([], 12)
     assert cbobench.run(tmp_path / "suite.yaml", out=run, cpus=0).played == 0
@@ -109,4 +126,4 @@ def test_files_without_the_column_are_read_as_before(run, tmp_path, capsys):
     assert compact(folder) == (6, 1), "files with the column and without it become one"
     assert Run(run).cells.equals(before)
     assert not verify(folder).damaged
-    assert "CPU" not in str(cbobench.compare(run)), "of one kind, as far as it is known"
+    assert "arithmetic" not in str(cbobench.compare(run)), "of one kind, as far as it is known"
