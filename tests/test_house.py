@@ -227,6 +227,26 @@ def test_no_global_randomness_and_no_unsafe_yaml():
         assert "np.seterr" not in text, path
 
 
+SORTS = {"argsort", "argpartition"}
+
+
+def unstable(tree):
+    """Lines of a syntax tree that sort indices where equal values come in an order that the instruction set decides."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Attribute | ast.Name) and getattr(node, "attr", getattr(node, "id", "")) in SORTS:
+            calls = [call for call in ast.walk(tree) if isinstance(call, ast.Call) and call.func is node]
+            words = {word.arg: ast.unparse(word.value) for call in calls for word in call.keywords}
+            if words.get("kind") != "'stable'" and words.get("stable") != "True":
+                yield node.lineno
+
+
+def test_no_order_depends_on_the_instruction_set():
+    found = {name_of(path): [*unstable(ast.parse(path.read_text()))] for path in FILES}
+    assert {name: lines for name, lines in found.items() if lines} == {}
+    wrong = "np.argsort(x)\nx.argsort()\nnp.argpartition(x, 3)\nsort = np.argsort\nnp.argsort(x, kind='stable')\n"
+    assert sorted(unstable(ast.parse(wrong + "x.argsort(stable=True)\nnp.partition(x, 3)\n"))) == [1, 2, 3, 4]
+
+
 def test_no_data_without_a_licence():
     names = {p.name for p in Path(ROOT).rglob("*") if ".git/" not in str(p) and ".venv" not in str(p)}
     assert not names & {"fin.csv", "iw_data_all.mat"}

@@ -266,6 +266,22 @@ def _row_starts(replicates: int, n: int) -> NDArray[np.intp]:
     return n * np.arange(replicates)
 
 
+def smallest(values: Array, count: int) -> NDArray[np.intp]:
+    """Return indices of the smallest of values (..., k), (..., count), ascending; of equal values the first count.
+
+    `argpartition` costs the same, but which of equal values it takes, and in which order it returns them, depends on
+    the instructions that NumPy uses.
+    """
+    limit = np.partition(values, count - 1, axis=-1)[..., count - 1 : count]
+    taken, equal = values < limit, values == limit
+    missing = count - np.count_nonzero(taken, axis=-1, keepdims=True)
+    if (np.count_nonzero(equal, axis=-1, keepdims=True) == missing).all():
+        taken |= equal
+    else:
+        taken |= equal & (equal.cumsum(axis=-1) <= missing)
+    return np.asarray(np.nonzero(taken)[-1].reshape(*values.shape[:-1], count))
+
+
 def break_ties(score: Array, coin: NDArray[np.float64]) -> NDArray[np.intp]:
     """Return the best action of every replicate, ties broken at random.
 

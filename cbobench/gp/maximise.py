@@ -21,6 +21,7 @@ from functools import lru_cache
 import numpy as np
 from numpy.typing import NDArray
 
+from cbobench.gp.actions import smallest
 from cbobench.gp.box import Box, sobol
 from cbobench.gp.kernels import Array
 from cbobench.gp.parts import Parts
@@ -360,7 +361,7 @@ class Starts:
         """Return the highest peaks of a form of the score (S, M): (S, count), filled up with other candidates."""
         peak = form >= self._around(form, np.maximum)
         rank = np.where(peak, form, -np.inf)
-        some = np.argpartition(-rank, count, axis=1)[:, :count]
+        some = smallest(-rank, count)
         return np.take_along_axis(some, rank_values(np.take_along_axis(rank, some, axis=1)), axis=1)
 
     def _apart(self, form: Array, count: int) -> NDArray[np.intp]:

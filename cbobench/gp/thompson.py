@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cbobench.errors import CellFailure
-from cbobench.gp.actions import Finite
+from cbobench.gp.actions import Finite, smallest
 from cbobench.gp.box import Box
 from cbobench.gp.kernels import Array, squared_lengths
 from cbobench.gp.posteriors.base import VARIANCE_FLOOR
@@ -146,8 +146,8 @@ class ThompsonModel(RunData):
         gaps = shortfall(mean, amplitude * np.sqrt(variance + JITTER), goal)
         while len(open_):
             size = BLOCK if len(open_) > 1.5 * BLOCK else len(open_)
-            order = open_[gaps[open_].argpartition(size - 1)]
-            first, rest = order[:size], order[size:]
+            chosen = smallest(gaps[open_], size)
+            first, rest = open_[chosen], np.delete(open_, chosen)
             here, ours = [place[kept[first]] for place in places], [white[first] for white in whitened]
             priors = self._products(here, here)
             roots = [upper(prior - np.matmul(our, our.T)) for prior, our in zip(priors, ours, strict=True)]

@@ -141,7 +141,7 @@ class Measured:
         """
         _, first, which = np.unique(points, axis=0, return_index=True, return_inverse=True)
         rank = np.empty(len(first), dtype=np.intp)
-        rank[np.argsort(first)] = np.arange(len(first))
+        rank[np.argsort(first, kind="stable")] = np.arange(len(first))
         which = rank[which.reshape(-1)]
         order, first = np.argsort(which, kind="stable"), np.sort(first)
         return Measured(rows[order], np.bincount(which), points[first], tuple(names[i] for i in first), first)

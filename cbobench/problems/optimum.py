@@ -82,7 +82,7 @@ def search(formula: Formula, box: Box, starts: int = 32, power: int = 17, also: 
         size = 1e-300 + np.nanmax(np.abs(np.where(np.isfinite(values), values, np.nan)), axis=0)
         worst = (values[:, 1:] / size[1:]).max(axis=1)
         reward = np.where(worst <= 0, values[:, 0], -np.inf)
-        by_reward, by_violation = np.argsort(-reward)[: starts // 2], np.argsort(worst)[: starts // 2]
+        by_reward, by_violation = (np.argsort(key, kind="stable")[: starts // 2] for key in (-reward, worst))
         begun = [*units[[*by_reward, *by_violation, *range(starts)]], *map(box.unit, also)]
         ends = [u for u in (_local(played, start, size) for start in begun) if u is not None]
         ends += [u for u in units[by_reward[:1]] if worst[by_reward[0]] <= 0]
@@ -94,7 +94,7 @@ def search(formula: Formula, box: Box, starts: int = 32, power: int = 17, also: 
         best = ends[0]
         found = played(best)
         reached = sum(abs(float(played(u)[0] - found[0])) <= 1e-9 * (1 + abs(float(found[0]))) for u in ends)
-        highest = _highest(played, [best, *units[np.argsort(-values[:, 0])[: starts // 2]]])
+        highest = _highest(played, [best, *units[np.argsort(-values[:, 0], kind="stable")[: starts // 2]]])
         margins = [-float((played(u)[1:]).max()) for u in _centres(played, units, values)]
     active = [f"g_{j + 1}" for j in range(len(found) - 1) if found[1 + j] >= -ACTIVE * size[1 + j]]
     for i, v in enumerate(best.tolist()):
@@ -158,7 +158,7 @@ def _highest(played: Formula, begun: list[Array]) -> float:
 def _centres(played: Formula, units: Array, values: Array) -> list[Array]:
     """Points (d,) where max_j g_j is least: the best three sampled ones, and where SLSQP ends from there."""
     worst = values[:, 1:].max(axis=1)
-    found = [units[i] for i in np.argsort(worst)[:3]]
+    found = [units[i] for i in np.argsort(worst, kind="stable")[:3]]
     for u in list(found):
         low, high = float(played(u)[1:].max()), float(np.abs(played(u)[1:]).max()) + 1e-300
         begun = np.array([*u, 0.5])  # the level max_j g_j <= low + high (level - 1/2) is one coordinate more

@@ -160,7 +160,7 @@ def read_trainings(file: Path, clock: Literal["wall", "cpu"], limit: float) -> R
     if missing:
         raise Misuse(f"{file.name} lacks the column {missing[0]!r}; make it with benchmarks/measure_tuning.py")
     values = [sorted(set(frame[name])) for name in (*AXES, "repetition")]
-    frame = frame.sort_values([*AXES, "repetition"])
+    frame = frame.sort_values([*AXES, "repetition"], kind="stable")
     shape = tuple(len(levels) for levels in values)
     grid = np.stack([part.ravel() for part in np.meshgrid(*values, indexing="ij")], axis=1)
     if not np.array_equal(frame[[*AXES, "repetition"]].to_numpy(dtype=np.float64), grid):

@@ -138,7 +138,7 @@ def _remove(folder: RunFolder, tasks: Iterable[str]) -> None:
 def _plan_shards(folder: RunFolder, found: PublishedCells) -> list[_Shard]:
     """Group the small files by shard. A single file stays as it is."""
     horizon = np.array(found.table["horizon"].to_pylist(), dtype=np.int64)
-    counts = found.rows[np.argsort(found.rows)]
+    counts = np.sort(found.rows)
     ids = dict(zip(found.rows.tolist(), as_words(found.ids), strict=True))
     cuts = np.searchsorted(found.task[counts], np.arange(len(found.tasks) + 1))
     open_shards: dict[tuple[int, int], _Shard] = {}
