@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from cbobench.algorithms.base import NONE, Algorithm, Setting
 from cbobench.algorithms.fitting import KernelChoice, check_fit, is_fitted
 from cbobench.errors import Misuse
-from cbobench.gp.actions import break_ties
+from cbobench.gp.actions import break_ties, tie_widths
 from cbobench.gp.beliefs import AtPlayed, Belief, FunctionBelief
 from cbobench.gp.box import Box
 from cbobench.gp.kernels import Array
@@ -52,7 +52,6 @@ restart) ends the wait, as what it waits for would be thrown away.
 """
 
 PENDING = "plays whose delayed feedback is under way: see algorithms/score.py"
-ROUNDING = 1e-12  # relative: a polished point must improve the score by more
 
 
 @dataclass(kw_only=True)
@@ -274,8 +273,10 @@ class ScoreAlgorithm(Algorithm):
         total = check_shape(parts.total(), self.belief.f.mean.shape)
         best, rows = break_ties(total, coin), np.arange(len(total))
         candidate, achieved = box.candidates[best], total[rows, best]
+        highest = total.max(axis=1)
+        widths = tie_widths(total, highest)
         # Before any data all points tie; the start is drawn uniformly, because a mesh is denser at its sides.
-        flat = (total == total[:, :1]).all(axis=1)
+        flat = total.min(axis=1) >= highest - widths
         anywhere = box.scattered[(coin * box.size).astype(np.intp)]
         candidate = np.where(flat[:, None], anywhere, candidate)
         if also is None:
@@ -290,15 +291,15 @@ class ScoreAlgorithm(Algorithm):
 
         observed = np.stack(self.observed, axis=1) if self.starts.narrow else also
         start = np.concatenate([also, self.starts(parts, at, observed)], axis=1)
-        points, values = polish(scorer, self.posterior.jet, start, box.spacing, self.starts.narrow)
+        points, values = polish(scorer, self.posterior.jet, start, box.spacing, self.starts.narrow, widths)
         self.starts.ended = points
         if self.starts.cusps:
             again = self.starts.around(points[rows, values.argmax(axis=1)], at)
-            more, reached = polish(scorer, self.posterior.jet, again, box.spacing, True)
+            more, reached = polish(scorer, self.posterior.jet, again, box.spacing, True, widths)
             points, values = np.concatenate([points, more], axis=1), np.concatenate([values, reached], axis=1)
-        top = break_ties(values, coin)
+        top = break_ties(values, coin, widths)
         gained = values[rows, top] - achieved
-        higher = gained > ROUNDING * np.abs(achieved)  # on a plateau the candidate, drawn among all ties, stays
+        higher = gained > widths  # on a plateau the candidate, drawn among all ties, stays
         point = np.where(higher[:, None], points[rows, top], candidate)
         return point, np.where(higher, values[rows, top], achieved)
 

@@ -282,15 +282,47 @@ def smallest(values: Array, count: int) -> NDArray[np.intp]:
     return np.asarray(np.nonzero(taken)[-1].reshape(*values.shape[:-1], count))
 
 
-def break_ties(score: Array, coin: NDArray[np.float64]) -> NDArray[np.intp]:
+TIED = 1e-10  # of a score's range: scores that agree so far tie, and rounding must not choose among them
+OF_BEST = 100.0  # a range counts up to this multiple of the best score, as a huge price on some actions widens it
+ROUNDED = 1e-14  # of the best score: the range of a plateau may be nothing but rounding
+
+
+def tie_widths(score: Array, top: Array) -> Array:
+    """Return by how much a score may fall short of the best and ties with it, (S,).
+
+    Args:
+        score: (S, n), no entry NaN.
+        top: the largest of every row, (S,).
+    """
+    size, low = np.abs(top), score.min(axis=1)
+    if size.max() == np.inf:  # there, only equal scores tie
+        endless = size == np.inf
+        return np.where(endless, 0.0, tie_widths(np.where(endless[:, None], 0.0, score), np.where(endless, 0.0, top)))
+    return np.asarray(TIED * np.minimum(top - low, OF_BEST * size) + ROUNDED * size)
+
+
+def levels(score: Array, widths: Array | None = None) -> Array:
+    """Return a score (S, n) in steps of what ties, 0 at the best: for comparisons that rounding must not decide.
+
+    Args:
+        widths: what ties, (S,); None for `tie_widths`. Where it is 0, the score is returned.
+    """
+    top = score.max(axis=1)
+    width = (tie_widths(score, top) if widths is None else widths)[:, None]
+    with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
+        return np.where(width > 0, -np.floor((top[:, None] - score) / width), score)
+
+
+def break_ties(score: Array, coin: NDArray[np.float64], widths: Array | None = None) -> NDArray[np.intp]:
     """Return the best action of every replicate, ties broken at random.
 
-    A stationary prior makes round 1 a total tie, and truncation makes more ties: a plain argmax would always favour the
-    lowest index.
+    A stationary prior makes round 1 a total tie, truncation makes more ties, and far from all data scores differ by
+    rounding alone: a plain argmax would always favour the lowest index, or what one kind of CPU rounds up.
 
     Args:
         score: (S, n).
         coin: a uniform draw per replicate, (S,), which picks among equally good actions.
+        widths: how near to the best a score ties with it, (S,); None for `tie_widths`.
 
     Raises:
         CellFailure: a score is not a number, or every score of a replicate is minus infinity.
@@ -303,7 +335,7 @@ def break_ties(score: Array, coin: NDArray[np.float64]) -> NDArray[np.intp]:
         s = int((~(top > -np.inf)).argmax())
         problem = "is not a number" if np.isnan(top[s]) else "is minus infinity everywhere: no action is allowed"
         raise CellFailure(f"the score of replicate {s} {problem}")
-    tied = score == top[:, None]
+    tied = score >= (top - (tie_widths(score, top) if widths is None else widths))[:, None]
     if np.count_nonzero(tied) == replicates:
         return best
     hits = np.flatnonzero(tied)

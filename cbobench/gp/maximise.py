@@ -21,7 +21,7 @@ from functools import lru_cache
 import numpy as np
 from numpy.typing import NDArray
 
-from cbobench.gp.actions import smallest
+from cbobench.gp.actions import levels, smallest
 from cbobench.gp.box import Box, sobol
 from cbobench.gp.kernels import Array
 from cbobench.gp.parts import Parts
@@ -73,7 +73,12 @@ MEETING = Pace({3: 128, 6: 64, 9: 32, 14: 16}, 9, 10.0, 6)  # kinks that may mee
 
 
 def polish(
-    score: Scorer, jet: Callable[[Array, Mask], Jet], points: Array, radius: float, narrow: bool = False
+    score: Scorer,
+    jet: Callable[[Array, Mask], Jet],
+    points: Array,
+    radius: float,
+    narrow: bool = False,
+    widths: Array | None = None,
 ) -> tuple[Array, Array]:
     """Climb from every point to a local maximum.
 
@@ -84,13 +89,15 @@ def polish(
         points: starts, (S, q, d).
         radius: the longest first step, in units of the cube.
         narrow: whether maxima are narrow (see `Starts`), so that it takes longer to tell which climb is the best.
+        widths: scores that differ by less tie, (S,): a climb on a plateau must not follow rounding; None for 0.
 
     Returns:
         The best points found, (S, at most q, d), and their scores, never worse than the starts. Their number is fixed
         beforehand, so that no replicate depends on those beside it.
     """
     layout = taylor(points.shape[2])
-    climbs, price = _begin(score, jet, points, layout, radius, narrow)
+    widths = np.zeros(len(points)) if widths is None else widths
+    climbs, price = _begin(score, jet, points, layout, radius, narrow, widths)
     m = price.shape[1]
     small, large = (FAST, THOROUGH) if m else (SMOOTH, SLOW)
     if narrow:
@@ -100,17 +107,25 @@ def polish(
         if taken in pace.field and pace.field[taken] < climbs.value.shape[1]:
             follows = _follows(climbs, radius)
             climbs.done |= follows
-            climbs = climbs.thinned(rank_values(np.where(follows, -np.inf, climbs.value))[:, : pace.field[taken]])
+            value = np.where(follows, -np.inf, levels(climbs.value, widths))
+            climbs = climbs.thinned(rank_values(value)[:, : pace.field[taken]])
         if taken == pace.split and m:
-            best = climbs.best[np.arange(len(points)), climbs.value.argmax(axis=1)]
-            climbs = climbs.joined(_begin(score, jet, neighbours(best, BESIDE * radius), layout, radius, pace.fine)[0])
+            best = climbs.best[np.arange(len(points)), levels(climbs.value, widths).argmax(axis=1)]
+            beside = neighbours(best, BESIDE * radius)
+            climbs = climbs.joined(_begin(score, jet, beside, layout, radius, pace.fine, widths)[0])
         if not climbs.done.all():  # otherwise the field still thins out: the result depends on no other replicate
             _step(climbs, score, jet, price, layout, taken, radius, pace)
     return climbs.best, climbs.value
 
 
 def _begin(
-    score: Scorer, jet: Callable[[Array, Mask], Jet], points: Array, layout: Taylor, radius: float, fine: bool
+    score: Scorer,
+    jet: Callable[[Array, Mask], Jet],
+    points: Array,
+    layout: Taylor,
+    radius: float,
+    fine: bool,
+    widths: Array,
 ) -> tuple[Climbs, Array]:
     """Return climbs from points (S, q, d), and the prices of the score, (S, m)."""
     order = np.arange(points.shape[1])
@@ -130,6 +145,7 @@ def _begin(
         length=np.full(points.shape[:2], np.inf),
         patience=np.zeros(points.shape[:2], dtype=np.intp),
         done=~once,
+        least=np.repeat(widths[:, None], points.shape[1], axis=1),
     ), price
 
 
@@ -150,7 +166,7 @@ def _step(
     climbs.multipliers = np.where(back[..., None], climbs.multipliers, found)
     climbs.points = np.minimum(np.maximum(climbs.points + step, 0.0), 1.0)
     reached, climbs.models, _ = _model(score, jet(climbs.points, going), climbs.points, layout, pace.fine)
-    better = (reached > climbs.value) & going
+    better = (reached > climbs.value + climbs.least) & going
     climbs.length = np.where(back, climbs.length, np.abs(step).max(axis=2))
     grown = np.minimum(2 * climbs.reach, radius)
     climbs.reach = np.where(better & ~back, grown, climbs.reach)
@@ -171,13 +187,15 @@ def _step(
     climbs.done |= climbs.length < (FINEST if pace.fine else TOLERANCE)
     if taken >= pace.over:
         gain = pace.gains * (climbs.value - climbs.earlier[..., (taken - pace.over) % MEMORY])
-        hopeless = climbs.value + gain < climbs.value.max(axis=1, keepdims=True)
+        hopeless = climbs.value + gain < climbs.value.max(axis=1, keepdims=True) - climbs.least
+        first = levels(climbs.value, climbs.least[:, 0]).argmax(axis=1)[:, None] == np.arange(gain.shape[1])
+        hopeless |= (gain <= 0) & ~first
         climbs.done |= hopeless | _follows(climbs, radius)
 
 
 def _follows(climbs: Climbs, radius: float) -> Mask:
     """Return which climbs (S, q) have a better one so near that they would end where it ends."""
-    value, order = climbs.value, np.arange(climbs.value.shape[1])
+    value, order = levels(climbs.value, climbs.least[:, 0]), np.arange(climbs.value.shape[1])
     better = value[:, None, :] > value[:, :, None]
     better |= (value[:, None, :] == value[:, :, None]) & (order < order[:, None])
     near = np.where(climbs.done, min(NEAR_ENDED * radius, NEAREST), NEAR * radius)[:, None]
@@ -289,7 +307,7 @@ class Starts:
         count = self.count * (2 * MANY if many else MANY if m and d > 2 else 1)
         count = min(count, len(self.candidates) - 1)
         choose = self._peaks if m or self.mesh is not None else self._apart
-        which = np.concatenate([choose(form, count) for form in forms], axis=1)
+        which = np.concatenate([choose(levels(form), count) for form in forms], axis=1)
         peaks = self.candidates[which]
         if self.mesh is not None:
             return peaks
@@ -334,7 +352,7 @@ class Starts:
         aside = (onto != peaks).any(axis=2)
         found = []
         for form in (there.total(), there._replace(kinked=there.kinked - gained).total()):
-            each = form.reshape(replicates, sides, q)
+            each = levels(form).reshape(replicates, sides, q)
             every = moved.swapaxes(1, 2).reshape(replicates, -1, d)
             best = pick(every, sides * np.arange(q) + each.argmax(axis=1))
             value = np.where(aside, each.max(axis=1), -np.inf)
@@ -401,7 +419,7 @@ def _lines(points: Array, each: int) -> Array:
 
 def _spread(points: Array, values: Array, count: int, apart: float) -> NDArray[np.intp]:
     """Return the best of points (S, k, d) of which no two are nearer than a distance, (S, count)."""
-    left, rows, some = values.copy(), np.arange(len(values)), np.empty((len(values), count), dtype=np.intp)
+    left, rows, some = levels(values), np.arange(len(values)), np.empty((len(values), count), dtype=np.intp)
     for i in range(count):
         some[:, i] = left.argmax(axis=1)
         best, near = points[rows, some[:, i]], np.ones(left.shape, dtype=bool)

@@ -32,6 +32,7 @@ class Climbs:
         reach, length: the longest next step, and the last one that was not a correction, (S, q).
         patience: steps since the last gain, (S, q).
         done: whether a climb has ended, (S, q).
+        least: gains up to here are none, (S, q).
     """
 
     points: Array
@@ -45,6 +46,7 @@ class Climbs:
     length: Array
     patience: NDArray[np.intp]
     done: Mask
+    least: Array
 
     def thinned(self, order: NDArray[np.intp]) -> Climbs:
         """Return some of them, (S, k)."""

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from cbobench.errors import CellFailure, Misuse
-from cbobench.gp.actions import Finite, break_ties
+from cbobench.gp.actions import Finite, break_ties, levels
 from cbobench.gp.beliefs import UCB, FunctionBelief, RandUCB
 from cbobench.gp.confidence import Width, gain_rate, greedy_gain
 from cbobench.gp.kernels import kernel
@@ -151,3 +151,25 @@ def test_streams_are_named():
     others = [Streams([("a", 2)]), Streams([("b", 1)])]
     values = {s.role("x")[0].random() for s in others} | {Streams([("a", 1)]).role("y")[0].random()}
     assert len(values | {generator("a", 1, "x").random()}) == 4
+
+
+def test_scores_that_rounding_tells_apart_tie():
+    score = np.array([[1.0, 1.0 - 1e-13, 0.5, -1.0], [-1e9, 1.0, 1.0 - 1e-13, 1.0 - 1e-6]])
+    coins = np.linspace(0, 0.999, 9)
+    chosen = [{int(break_ties(score, np.full(2, coin))[s]) for coin in coins} for s in range(2)]
+    assert chosen == [{0, 1}, {1, 2}], "a huge price on some actions makes no others tie"
+    assert levels(score)[:, :3].tolist()[0][:2] == [0.0, 0.0]
+    assert (levels(score)[1] == 0).tolist() == [False, True, True, False]
+
+
+def test_a_plateau_of_rounding_alone_is_a_total_tie():
+    score = 3.7 + 1e-15 * np.random.default_rng(0).standard_normal((1, 50))
+    assert len(np.unique(score)) > 1
+    chosen = {int(break_ties(score, np.full(1, coin))[0]) for coin in np.linspace(0, 0.999, 500)}
+    assert chosen == {*range(50)}
+    assert (levels(score) == 0).all()
+
+
+def test_an_endless_score_ties_with_its_like_alone():
+    score = np.array([[np.inf, np.inf, 0.0], [1.0, 1.0 - 1e-13, -np.inf]])
+    assert break_ties(score, np.full(2, 0.9)).tolist() == [1, 1]
