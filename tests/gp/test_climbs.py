@@ -68,7 +68,7 @@ def climbs_at(points, models, multipliers, reach):
     return Climbs(
         points=points, best=points, value=0 * one, earlier=one[..., None], models=models, at_best=models,
         multipliers=np.array(multipliers, dtype=float)[None, None], reach=reach * one, length=one,
-        patience=np.zeros((1, 1), dtype=int), done=np.zeros((1, 1), dtype=bool),
+        patience=np.zeros((1, 1), dtype=int), done=np.zeros((1, 1), dtype=bool), least=0 * one,
     )  # fmt: skip
 
 
