@@ -111,6 +111,7 @@ class Receipt:
     Attributes:
         seconds: duration, if known.
         printed: the first printed line, if printed output was discarded.
+        notes: lines for the user.
     """
 
     task: str
@@ -120,6 +121,7 @@ class Receipt:
     errors: tuple[str, ...]
     seconds: float | None = None
     printed: str = ""
+    notes: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -210,8 +212,11 @@ def play_task(
     """
     began = time.monotonic()
     if isinstance(problem, Simulator):
-        with SimulationStore(folder).of(task.pair.problem.name):
-            return _play_task(problem, task, folder, report, began)
+        store = SimulationStore(folder)
+        with store.of(task.pair.problem.name):
+            answer = _play_task(problem, task, folder, report, began)
+        notes = tuple(store.describe_damage())
+        return replace(answer, notes=notes) if notes and isinstance(answer, Receipt) else answer
     return _play_task(problem, task, folder, report, began)
 
 

@@ -2,7 +2,10 @@
 
 A cell that is played again meets the same points with the same random numbers, so what is kept is what it would get.
 One small JSON file holds one simulation; its name is a hash of the problem's code and parameters, point and random
-numbers. Results of other code are never used.
+numbers. Results of other code are never used. A digest covers name and content; a file whose digest is wrong, or which
+has none (older versions wrote none), is simulated again.
+
+Failures are not kept, because their cause may pass. Those of a pilot are: the units of the whole run rest on it.
 """
 
 from __future__ import annotations
@@ -17,9 +20,12 @@ from typing import Any
 from cbobench.errors import DamagedRun, Misuse
 from cbobench.problems.simulated import STORE, Simulation
 from cbobench.results.folder import RunFolder
+from cbobench.results.manifest import CHANGED, DIGEST, content_digest
 from cbobench.results.source import problem_hash
+from cbobench.words import count_noun
 
 FOLDER = "simulations"
+KEYS = {"values", "size", "reason", "seconds"}
 REFRESH = 5.0  # seconds after which a worker looks for what others have simulated
 
 
@@ -28,12 +34,17 @@ class SimulationStore:
 
     Args:
         folder: the run; it need not exist yet.
-        buffered: whether results wait in memory for `flush`: nothing is written while a sweep is planned.
+        buffered: whether results wait in memory for `flush`: nothing is written while a sweep is planned, which runs
+            pilots.
+
+    Attributes:
+        damaged: names of the files that were asked for and not used.
     """
 
     def __init__(self, folder: RunFolder, buffered: bool = False) -> None:
         self.folder, self.buffered = folder, buffered
         self.waiting: dict[str, dict[str, Any]] = {}
+        self.damaged: list[str] = []
         self.problem = ""
         self.listed = 0.0
 
@@ -59,19 +70,29 @@ class SimulationStore:
     def get(self, key: str) -> Simulation | None:
         """Return a kept result. A damaged file counts as none, and is replaced."""
         name = self._name(key)
-        content = self.waiting.get(name)
-        if content is None and name in self.names:
-            try:
-                content = self.folder.read_json(f"{FOLDER}/{name}.json")
-            except (DamagedRun, Misuse):
-                return None
+        if name in self.waiting:
+            return Simulation.from_json(self.waiting[name])
+        if name not in self.names:
+            return None
         try:
-            return None if content is None else Simulation.from_json(content)
-        except (KeyError, TypeError, ValueError):
+            return read_simulation(self.folder, name)[0]
+        except Misuse:  # removed meanwhile
+            return None
+        except DamagedRun:
+            self.damaged.append(name)
             return None
 
+    def describe_damage(self) -> list[str]:
+        """Return a line on the files that are simulated again, or nothing."""
+        if not self.damaged:
+            return []
+        count, first = count_noun(len(self.damaged), "kept simulation"), f"{FOLDER}/{self.damaged[0]}.json"
+        return [f"damaged, and simulated again: {count} (first {first}); cbobench verify names all that are damaged"]
+
     def put(self, key: str, result: Simulation) -> None:
-        """Keep a result."""
+        """Keep a result, unless it is a failure of a play (see above)."""
+        if result.reason and not self.buffered:
+            return
         self._write(self._name(key), result.to_json())
         if monotonic() - self.listed > REFRESH:
             self.__dict__.pop("names", None)
@@ -80,10 +101,39 @@ class SimulationStore:
         if self.buffered:
             self.waiting[name] = content
         else:
-            self.folder.write_json(f"{FOLDER}/{name}.json", content)
+            write_simulation(self.folder, name, content)
 
     def flush(self, folder: RunFolder) -> None:
         """Write what waits into the run, once a call holds its lease."""
         for name, content in self.waiting.items():
-            folder.write_json(f"{FOLDER}/{name}.json", content)
+            write_simulation(folder, name, content)
         self.waiting.clear()
+
+
+def write_simulation(folder: RunFolder, name: str, content: dict[str, Any]) -> None:
+    """Write the file of a simulation, with its digest."""
+    folder.write_json(f"{FOLDER}/{name}.json", content | {DIGEST: _digest(name, content)})
+
+
+def read_simulation(folder: RunFolder, name: str) -> tuple[Simulation | None, bool]:
+    """Return a kept simulation, and whether its file is signed; None for a file of an older version, without a digest.
+
+    Raises:
+        Misuse: there is no such file.
+        DamagedRun: it is not what was written.
+    """
+    file = f"{FOLDER}/{name}.json"
+    content = folder.read_json(file)
+    try:
+        found = Simulation.from_json(content)
+    except (KeyError, TypeError, ValueError, OverflowError) as error:
+        raise DamagedRun(f"{folder.path(file)} is not what cbobench writes") from error
+    if content.keys() == KEYS:
+        return None, False
+    if content.keys() != KEYS | {DIGEST} or content[DIGEST] != _digest(name, content):
+        raise DamagedRun(f"{folder.path(file)} {CHANGED}")
+    return found, True
+
+
+def _digest(name: str, content: dict[str, Any]) -> str:
+    return content_digest(content | {"name": name})

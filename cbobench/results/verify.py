@@ -3,6 +3,7 @@
 Each file is read to its last byte (pages have checksums) and compared with its footer, with the requested cells, and
 with the other files of its task: the last round of each cell must have the values of its row. Then its digest is
 checked. Files of older versions have no checksums or digests, and pass without. A digest finds accidents, not forgery.
+Kept simulations are compared with their digests.
 """
 
 from __future__ import annotations
@@ -22,6 +23,7 @@ from cbobench.results.folder import REPAIR, FileGone, RunFolder
 from cbobench.results.lease import Lease, find_orphans, refuse_played
 from cbobench.results.manifest import CALLS, CHANGED, DIGEST, FILE, REMAKE, Manifest, cell_of_row, rebuild_manifest
 from cbobench.results.schema import KINDS
+from cbobench.results.simulations import FOLDER, read_simulation
 from cbobench.suite.cells import Cells
 from cbobench.words import count_noun
 
@@ -125,6 +127,7 @@ def verify(folder: RunFolder) -> Verification:
     found.orphans = [task for task in find_orphans(folder) if task in tasks["rounds"] and task not in tasks["cells"]]
     for task in found.orphans:
         _check_file(folder, found, "rounds", task, manifest)
+    _check_simulations(folder, found)
     found.cells = len(whole)
     if manifest is not None:
         found.expected, found.cells = len(manifest.cells), len({*whole} & {*manifest.cells})
@@ -155,6 +158,18 @@ def _check_manifest(folder: RunFolder, found: Verification) -> Manifest | None:
     with suppress(DamagedRun):
         return Manifest.read(folder) if Manifest.exists(folder) else None
     return None
+
+
+def _check_simulations(folder: RunFolder, found: Verification) -> None:
+    for name in folder.calls(FOLDER):
+        file = f"{FOLDER}/{name}.json"
+        try:
+            found.unsigned += not read_simulation(folder, name)[1]
+        except Misuse:  # removed meanwhile
+            continue
+        except DamagedRun as error:
+            found.damaged.append(Damage(file, str(error).removeprefix(f"{folder.path(file)} ")))
+        found.files += 1
 
 
 def _check_file(folder: RunFolder, found: Verification, kind: str, task: str, manifest: Manifest | None) -> Rows | None:
@@ -276,9 +291,10 @@ def _asked_for(folder: RunFolder) -> Cells:
 
 
 def _quarantine(folder: RunFolder, found: Verification) -> list[str]:
-    manifests = [damage.file for damage in found.damaged if damage.file.partition("/")[0] not in KINDS]
+    others = [damage.file for damage in found.damaged if damage.file.partition("/")[0] not in KINDS]
+    manifests = [file for file in others if file.partition("/")[0] != FOLDER]
     files = [f"{kind}/{task}.parquet" for task in found.tasks for kind in ("cells", "rounds", "audit")]
-    moved = [file for file in (*files, *manifests) if folder.exists(file)]
+    moved = [file for file in (*files, *others) if folder.exists(file)]
     for file in moved:
         folder.move(file, _free(folder, f"{QUARANTINE}/{file}"))
     if manifests:

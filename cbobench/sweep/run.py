@@ -181,6 +181,7 @@ def plan(
     if block and block != record.block:
         each = count_noun(record.block, "seed")
         notes += (f"this run plays {each} per task, as it began; for another --block, give a new --out",)
+    notes += tuple(simulations.describe_damage() if simulations is not None else ())
     found = read_published(folder, [*COLUMNS, "seconds"])
     by_pair, attempts, stale = blocks.cells_to_play(grid, found, again)
     tasks = blocks.Tasks(

@@ -246,6 +246,8 @@ class Scheduler:
         if isinstance(answer, Receipt):
             if answer.seconds is not None:
                 self.pace.learn(task, answer.seconds, answer.rounds)
+            for text in answer.notes:
+                self.note(text)
             if answer.printed and not self.print_noted:
                 self.print_noted = True
                 began = f"{task.pair.label} began with {show(answer.printed)}"

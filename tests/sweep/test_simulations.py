@@ -4,22 +4,23 @@ from __future__ import annotations
 
 import json
 import random
-from pathlib import Path
 
 import numpy as np
 import pandas as pd
 import pytest
 
 import cbobench
+from cbobench.cli import main
 from cbobench.errors import Misuse
 from cbobench.problems import simulator
 from cbobench.problems.simulated import Simulation
 from cbobench.results import simulations
 from cbobench.results.bundle import open_run
 from cbobench.results.simulations import SimulationStore
+from cbobench.results.verify import verify
 from cbobench.sweep import run
 from cbobench.sweep.estimate import estimate
-from cbobench.sweep.run import plan
+from cbobench.sweep.run import execute, plan
 from tests.helpers import assert_same_rows
 
 CODE = """
@@ -29,7 +30,9 @@ from cbobench.params import param
 from cbobench.problems.simulator import Simulator
 
 CALLS = []
+FAILED = []
 STOP = [0]
+SHARE = [0.1]  # of the runs that fail
 
 @dataclass(kw_only=True)
 class Slow(Simulator):
@@ -43,7 +46,8 @@ class Slow(Simulator):
         CALLS.append(tuple(x))
         if len(CALLS) == STOP[0]:
             signal.raise_signal(signal.SIGINT)
-        if gen.random() < 0.1:
+        if gen.random() < SHARE[0]:
+            FAILED.append(tuple(x))
             raise ArithmeticError("diverged")
         f = self.height - (x[0] - 1) ** 2 - (x[1] - 2) ** 2
         return [f + 0.1 * gen.normal(), x[0] + x[1] - 2.5]
@@ -52,6 +56,7 @@ SUITE = {
     "suite": "slow", "horizon": 6, "seeds": 2, "problems": [{"slow_sim:Slow": {"pilot": 16, "repeats": 2}}],
     "algorithms": ["random", "cei"],
 }  # fmt: skip
+CHEAP = SUITE | {"horizon": 3, "algorithms": ["random"]}
 
 
 @pytest.fixture
@@ -71,14 +76,16 @@ def play(out, **options):
 
 def test_a_stopped_sweep_repeats_no_run(counted, tmp_path):
     play(tmp_path / "whole")
-    every = len(counted.CALLS)
+    every, failed = len(counted.CALLS), len(counted.FAILED)
     counted.CALLS.clear()
+    counted.FAILED.clear()
     counted.STOP[0] = every - 7
     assert play(tmp_path / "run").stopped
     assert len(cbobench.load_cells(tmp_path / "run")) < 4
     counted.STOP[0] = 0
     play(tmp_path / "run")
-    assert len(counted.CALLS) == every + 1, "only the run that was interrupted is simulated again"
+    repeated = len(counted.FAILED) - failed
+    assert len(counted.CALLS) == every + 1 + repeated, "only the run that was interrupted, and failures, are again"
     assert_same_rows(tmp_path / "whole", tmp_path / "run")
 
 
@@ -113,17 +120,89 @@ def test_other_code_and_parameters_are_simulated_anew(counted, tmp_path, monkeyp
     assert len(counted.CALLS) == 17
 
 
-def test_a_damaged_file_is_replaced(counted, tmp_path):
-    play(tmp_path / "run")
+def flip(file):
+    """One bit of a value, so that the file is as well formed as before."""
+    content = file.read_bytes()
+    at = content.rindex(b".") + 1  # its last number
+    file.write_bytes(content[:at] + bytes([content[at] ^ 1]) + content[at + 1 :])
+    json.loads(file.read_text())
+
+
+def test_damaged_files_are_said_and_simulated_again(counted, tmp_path):
+    """Of the pilot, and of cells."""
+    cbobench.run(CHEAP, out=tmp_path / "whole", cpus=0)
+    cbobench.run(CHEAP, out=tmp_path / "run", cpus=0)
     files = sorted((tmp_path / "run" / "simulations").iterdir())
-    assert json.loads(files[0].read_text()).keys() == {"values", "size", "reason", "seconds"}
-    for content, file in zip(("", "{}", "[1]"), files, strict=False):
-        Path(file).write_text(content)
-    counted.CALLS.clear()
+    for file in files:
+        flip(file)
     for file in (tmp_path / "run" / "cells").iterdir():
         file.unlink()
-    play(tmp_path / "run")
-    assert len(counted.CALLS) == 3
+    counted.CALLS.clear()
+    notes = []
+    cbobench.run(CHEAP, out=tmp_path / "run", cpus=0, on_note=notes.append)
+    assert_same_rows(tmp_path / "whole", tmp_path / "run")
+    assert len(counted.CALLS) >= len(files)
+    said = [note for note in notes if note.startswith("damaged, and simulated again: ")]
+    assert sum(int(note.split()[4]) for note in said) == len(files)
+    assert all("(first simulations/" in note and "cbobench verify names all" in note for note in said)
+
+
+def test_a_file_that_is_no_simulation_is_replaced(counted, tmp_path):
+    cbobench.run(CHEAP, out=tmp_path / "run", cpus=0)
+    files = sorted((tmp_path / "run" / "simulations").iterdir())[:3]
+    whole = [file.read_text() for file in files]
+    for content, file in zip(("", "{}", "[1]"), files, strict=True):
+        file.write_text(content)
+    for cells in (tmp_path / "run" / "cells").iterdir():
+        cells.unlink()
+    cbobench.run(CHEAP, out=tmp_path / "run", cpus=0)
+    assert [json.loads(file.read_text())["values"] for file in files] == [json.loads(w)["values"] for w in whole]
+
+
+def test_verify_counts_and_names_damaged_simulations(counted, tmp_path, capsys):
+    run = tmp_path / "run"
+    cbobench.run(CHEAP, out=run, cpus=0)
+    folder = open_run(run)
+    before = verify(folder)
+    files = sorted((run / "simulations").iterdir())
+    assert before.files == len(files) + len(list(run.glob("*/*.parquet"))) + 2
+    assert (before.damaged, before.unsigned) == ([], 0)
+    flip(files[0])
+    files[1].write_bytes(files[2].read_bytes())
+    old = json.loads(files[3].read_text())
+    files[3].write_text(json.dumps({key: old[key] for key in ("values", "size", "reason", "seconds")}))
+    found = verify(folder)
+    assert [one.file for one in found.damaged] == [f"simulations/{file.name}" for file in files[:2]]
+    assert {one.why for one in found.damaged} == {"is not what was written: something has changed it since"}
+    assert found.unsigned == 1
+    assert main(["verify", str(run), "--repair"]) == 0
+    assert capsys.readouterr().out.startswith(f"2 of {found.files} files are damaged; 2 of 2 cells are whole")
+    assert verify(folder).damaged == []
+    assert (run / "quarantine" / "simulations" / files[0].name).is_file()
+    assert (run / "run.json").is_file()
+
+
+def test_failures_are_called_again(counted, tmp_path):
+    """Also those that took long: `--again failed` is of no use where what is kept fails again."""
+    strict = CHEAP | {"problems": [{"slow_sim:Slow": {"pilot": 16, "on_failure": "fail"}}]}
+    counted.SHARE[0] = 0.0
+    todo = plan(strict, out=tmp_path / "run", cpus=0)
+    counted.SHARE[0] = 1.0
+    assert execute(todo, cpus=0).failed == 2
+    counted.SHARE[0] = 0.0
+    again = cbobench.run(strict, out=tmp_path / "run", cpus=0, again=["failed"])
+    assert (again.played, again.failed) == (2, 0)
+
+
+def test_failures_of_the_pilot_are_kept(counted, tmp_path):
+    """The units of the run rest on them, so that they must not change when it goes on."""
+    counted.SHARE[0] = 0.2
+    cbobench.run(CHEAP, out=tmp_path / "run", cpus=0)
+    assert counted.FAILED
+    counted.SHARE[0] = 0.0
+    counted.CALLS.clear()
+    plan(CHEAP, out=tmp_path / "run", cpus=0)
+    assert counted.CALLS == []
 
 
 def test_randomness_of_its_own_is_found_although_runs_are_kept(counted, tmp_path, monkeypatch):
