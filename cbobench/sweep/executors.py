@@ -2,7 +2,8 @@
 
 A process that has no other threads forks its workers, which takes milliseconds; another one (a notebook's), or one that
 imported NumPy before the arithmetic was chosen, starts fresh interpreters. A worker ends when its driver's end of their
-socket closes, however the driver ended. Signals to the driver's process group do not reach it.
+socket closes, however the driver ended. Signals to the driver's process group do not reach it. With it end the programs
+that its cells have started; a worker whose cells leave some running is replaced.
 """
 
 from __future__ import annotations
@@ -23,11 +24,12 @@ from math import ceil
 from multiprocessing.connection import Connection, Pipe, wait
 from pathlib import Path
 from queue import SimpleQueue
-from typing import Any, Protocol
+from typing import Any, NoReturn, Protocol
 
 from cbobench.arithmetic import is_as_requested
 from cbobench.errors import CbobenchError
 from cbobench.play.failure import describe_error
+from cbobench.play.processes import Programs, end_session
 from cbobench.play.task import Receipt, Task, WorkerCrashed, explain_crash, play_task, play_task_on_worker
 from cbobench.play.watch import TooLong
 from cbobench.problems.base import Problem
@@ -156,9 +158,10 @@ class Child:
     link: Any
 
     def end(self) -> int | None:
-        """Kill it, if it has not ended; returns its exit code, or minus the number of the signal that ended it."""
-        with suppress(ProcessLookupError):
-            os.kill(self.pid, signal.SIGKILL)
+        """Kill it, if it has not ended, and all that it has started; returns its exit code, or minus the number of the
+        signal that ended it.
+        """
+        end_session(self.pid)
         self.link.close()
         _open_links.discard(self.link)
         if self.process is not None:
@@ -294,6 +297,7 @@ def serve_tasks(link: Any, problems: dict[str, Problem] | None = None) -> None:
     _answer(link, (READY, False))
     while True:
         title, problem, task, folder = inbox.get()
+        programs = Programs()
         try:
             if problem is not None:
                 known[title] = pickle.loads(problem)  # noqa: S301 - from our own driver
@@ -302,7 +306,7 @@ def serve_tasks(link: Any, problems: dict[str, Problem] | None = None) -> None:
             answer = error
         except BaseException as error:
             answer = CbobenchError(f"task {task.name} could not be carried out: {describe_error(error)[0]}")
-        _answer(link, (answer, has_lingering_threads()))
+        _answer(link, (answer, has_lingering_threads() or bool(programs.left())))
 
 
 def _answer(link: Any, message: tuple[Any, bool]) -> None:
@@ -310,6 +314,14 @@ def _answer(link: Any, message: tuple[Any, bool]) -> None:
     try:
         link.send(message)
     except OSError:
+        _end_itself()
+
+
+def _end_itself() -> NoReturn:
+    """End this worker and the programs that it has started: its driver is gone."""
+    try:
+        end_session(os.getpid())
+    finally:
         os._exit(1)
 
 
@@ -393,7 +405,7 @@ def _listen(link: Any, inbox: SimpleQueue[Any]) -> None:
         try:
             inbox.put(link.recv())
         except BaseException:
-            os._exit(1)
+            _end_itself()
 
 
 def ignore_signals() -> None:

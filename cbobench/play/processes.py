@@ -1,0 +1,72 @@
+"""Processes that the user's code starts: programs end with their worker, and a forked copy of a player plays nothing.
+
+A worker leads a session of its own. What it starts belongs to the session, or descends from it, unless it detaches
+itself on purpose and its parent has ended.
+"""
+
+from __future__ import annotations
+
+import os
+import resource
+import signal
+from contextlib import suppress
+from pathlib import Path
+
+ROUNDS = 5  # looks for programs that others have started just before they were ended
+
+
+def find_programs(leader: int) -> list[int]:
+    """Return the running processes that a session's leader has started, directly or not; empty without /proc."""
+    parents: dict[int, int] = {}
+    found = set()
+    for place in Path("/proc").glob("[0-9]*"):
+        with suppress(OSError, ValueError, IndexError):  # it has ended meanwhile
+            state, parent, group, session = (place / "stat").read_text().rpartition(")")[2].split()[:4]
+            pid = int(place.name)
+            parents[pid] = int(parent)
+            if state not in "ZX" and pid != leader and leader in (int(group), int(session)):
+                found.add(pid)
+    waiting = [leader, *found]
+    while waiting:
+        one = waiting.pop()
+        new = {pid for pid, parent in parents.items() if parent == one and pid != leader} - found
+        found |= new
+        waiting += new
+    return sorted(found)
+
+
+def end_session(leader: int) -> None:
+    """Kill a session's leader, if it has not been waited for yet, and all that it has started."""
+    itself = leader == os.getpid()
+    for _ in range(ROUNDS):
+        programs = find_programs(leader)  # before their parent ends: some have left the session
+        if not itself:
+            with suppress(ProcessLookupError):
+                os.kill(leader, signal.SIGKILL)
+        for pid in programs:
+            with suppress(ProcessLookupError, PermissionError):
+                os.kill(pid, signal.SIGKILL)
+        if not programs:
+            break
+    with suppress(ProcessLookupError, PermissionError):  # where there is no /proc; no group before `setsid`
+        os.killpg(leader, signal.SIGKILL)
+
+
+class Programs:
+    """Whether the programs that were started since are over. To ask costs microseconds where none was started."""
+
+    def __init__(self) -> None:
+        self.waited_for = resource.getrusage(resource.RUSAGE_CHILDREN)
+
+    def left(self) -> list[int]:
+        """Return those that run."""
+        if not _has_children() and self.waited_for == resource.getrusage(resource.RUSAGE_CHILDREN):
+            return []
+        return find_programs(os.getpid())
+
+
+def _has_children() -> bool:
+    try:
+        return any(place.read_text() for place in Path("/proc/self/task").glob("*/children"))
+    except OSError:  # not every kernel says it, and a thread may end meanwhile
+        return True
