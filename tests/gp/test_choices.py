@@ -147,10 +147,11 @@ def test_draws_do_not_depend_on_block_or_company(sampler, shape, monkeypatch):
 
 def test_streams_are_named():
     first, again = Streams([("a", 1)]).role("x")[0], Streams([("a", 1)]).role("x")[0]
-    assert first.random() == again.random()
+    number = first.random()
+    assert number == again.random() == generator("a", 1, "x").random()
     others = [Streams([("a", 2)]), Streams([("b", 1)])]
     values = {s.role("x")[0].random() for s in others} | {Streams([("a", 1)]).role("y")[0].random()}
-    assert len(values | {generator("a", 1, "x").random()}) == 4
+    assert len(values | {number}) == 4
 
 
 def test_scores_that_rounding_tells_apart_tie():
