@@ -38,6 +38,16 @@ def test_it_keeps_its_last_action_from_the_declaration_on():
     assert np.array(declared[True])[first:, 0].all()
 
 
+@pytest.mark.parametrize(("form", "duals"), [("lcb", [0.0, 0.5 * (1.75 - 0.5**0.5)]), ("observed", [1.625, 3.25])])
+def test_the_dual_of_pdbo_by_hand(form, duals):
+    """η = 1/2, ε = 1/4, λ = β = 1; at arm 0 g has the means 0 and 3/2, the deviations 1 and √½, and 3 is observed."""
+    algorithm = make("primal-dual-bo", form=form, lam=1.0, beta=1.0, eta=0.5, eps=0.25)
+    algorithm.start(setting(np.diag([1.0, 0.04])))
+    for t, dual in enumerate(duals, 1):
+        algorithm.tell(t, algorithm.ask(t), Feedback(np.array([2.0]), np.array([[3.0]])))
+        np.testing.assert_allclose(algorithm.duals, [[dual]], atol=1e-12)
+
+
 @pytest.mark.parametrize(("inclusive", "kept"), [(True, 4), (False, 3)])
 def test_a_window_keeps_w_plus_one_rounds_or_w(inclusive, kept):
     """Whose moves are summed in Γ is whose observations are kept; its constant knows W alone."""

@@ -45,6 +45,19 @@ def test_an_action_outside_the_set_is_refused_before_anybody_uses_it(name, chose
     assert heard == [-1, 1, -2, 2]
 
 
+def test_a_dual_variable_that_is_not_finite_ends_the_cell():
+    class Diverging(Random):
+        def tell(self, t, actions, feedback):
+            self.heard = t
+
+        @property
+        def duals(self):
+            return np.array([[1.0], [np.inf if self.heard == 3 else 1.0]])
+
+    with pytest.raises(CellFailure, match=r"^round 3: the dual variable of replicate 1 is not finite$"):
+        list(Play(problem("rkhs", n=12), "p", Diverging(), "a", [0, 1], 5))
+
+
 def test_global_generators_begin_from_a_stream_of_the_cells_and_are_put_back():
     def drawn(*name):
         with isolate_play(*name):
