@@ -242,8 +242,8 @@ def test_an_upload_that_ends_short_is_tried_again(small_suite, tmp_path, bucket)
 
 
 def test_a_file_is_on_disk_before_it_has_its_name(tmp_path, monkeypatch):
-    done, fsync = [], os.fsync
-    monkeypatch.setattr(os, "fsync", lambda number: done.append("fsync") or fsync(number))
+    done, fsync, file = [], os.fsync, tmp_path / "run" / "run.json"
+    monkeypatch.setattr(os, "fsync", lambda number: done.append("there" if file.exists() else "fsync") or fsync(number))
     replace = Path.replace
     monkeypatch.setattr(Path, "replace", lambda self, target: done.append("replace") or replace(self, target))
     open_run(tmp_path / "run").write_json("run.json", {})
