@@ -13,7 +13,7 @@ from cbobench.stats.intervals import Array, interval, numbers
 
 Better = Literal["lower", "higher"]
 SIGNIFICANT = 0.05  # a p-value below it
-EXACT = 100  # pairs up to which the signed-rank test is exact
+EXACT = 100  # differences that are not zero up to which the signed-rank test is exact
 
 
 @dataclass(frozen=True)
@@ -96,10 +96,11 @@ def mean_ranks(values: Array) -> Array:
 def signed_rank(*strata: ArrayLike) -> tuple[float, float]:
     """Wilcoxon's signed-rank test of n differences, (n,), and the matched-pairs rank-biserial correlation.
 
-    Zeros are ranked and then dropped (Pratt 1959); equal sizes share their mean rank. Up to `EXACT` differences p is
-    exact: the share of all assignments of signs to these very ranks that are as far out, ties and all. Beyond, it
-    is the normal approximation. All zero gives p = 1 and effect 0. Of several strata, such as problems whose units
-    differ, each is ranked by itself and the ranks are summed (van Elteren 1960, for pairs).
+    Zeros are ranked and then dropped (Pratt 1959); equal sizes share their mean rank. Up to `EXACT` differences that
+    are not zero p is exact: the share of all assignments of signs to these very ranks that are as far out, ties and
+    all. Beyond, it is the normal approximation, which a few ranks among many zeros do not follow. All zero gives p = 1
+    and effect 0. Of several strata, such as problems whose units differ, each is ranked by itself and the ranks are
+    summed (van Elteren 1960, for pairs).
 
     Returns:
         p, two-sided; (sum of ranks of positive differences - sum of those of negative ones) / sum of all ranks.
@@ -114,7 +115,7 @@ def signed_rank(*strata: ArrayLike) -> tuple[float, float]:
     positive, total = ranks[values > 0].sum(), used.sum()
     effect = float((2 * positive - total) / ranks.sum())
     lesser = min(positive, total - positive)
-    if len(values) > EXACT:
+    if len(used) > EXACT:
         z = (lesser - total / 2) / np.sqrt((used**2).sum() / 4)
         return float(min(1.0, 2 * ndtr(z))), effect
     halves = np.rint(2 * used).astype(int)  # mean ranks are whole or half numbers

@@ -84,6 +84,12 @@ def test_many_pairs_take_the_normal_law():
     assert signed_rank(x)[0] == pytest.approx(near, rel=0.05)
 
 
+def test_few_differences_among_many_zeros_are_exact():
+    """Four of one sign are two of sixteen assignments; the normal law would say 0.046."""
+    for zeros in (0, 50, EXACT + 1):
+        assert signed_rank([1.0, 2.0, 3.0, 4.0] + [0.0] * zeros)[0] == pytest.approx(0.125, abs=1e-12)
+
+
 def test_p_is_a_p_value_for_counts_with_ties():
     gen = np.random.default_rng(0)
     p = np.array([signed_rank(gen.poisson(1, size=15) - gen.poisson(1, size=15))[0] for _ in range(3000)])
