@@ -17,7 +17,7 @@ from cbobench.report.load import Run
 from cbobench.report.paired import format_p, pair_by_seed
 from cbobench.report.paired import pair_difference as difference
 from cbobench.report.quantities import Quantity, restore_infinite
-from cbobench.stats.paired import SIGNIFICANT, decidable, holm, signed_rank
+from cbobench.stats.paired import SIGNIFICANT, choose_family, decidable, holm, signed_rank
 from cbobench.words import count_noun
 
 CHANGED = ("better", "worse", "newly failing", "fixed", "missing")
@@ -25,8 +25,8 @@ ALL = "all problems"
 COUNTS = ("horizon", "n", "expected", "defined", "wins", "ties", "losses")
 NOTE = (
     "after - before, paired by seed: median [{around}]; n: seeds that both have; better and worse: Wilcoxon's "
-    "signed-rank test, Holm over the rows of a metric that are not identical, 5 %; all problems: their ranks summed; "
-    "w/t/l: seeds that are better, equal, worse"
+    "signed-rank test, Holm over all rows of which enough seeds differ, 5 %; all problems: their ranks summed; w/t/l: "
+    "seeds that are better, equal, worse"
 )
 
 
@@ -87,12 +87,7 @@ def _compare_pairs(
             else:
                 lacks = ("missing", "only before") if horizon in here else ("not comparable", "only after")
                 rows.append(key_row | {"metric": None, "verdict": lacks[0], "reason": lacks[1]})
-    tests = [row for row in rows if row.get("n") and "p" in row]
-    rows += _pool_problems(tests)
-    _give_verdicts([row for row in rows if "p" in row], factor)
-    for row in tests:
-        del row["apart"]
-    return rows
+    return judge_rows(rows, factor)
 
 
 def _why_incomparable(before: Run, after: Run, old: list[Group], new: list[Group]) -> str | None:
@@ -157,25 +152,44 @@ def _pool_problems(tests: list[dict[str, Any]]) -> list[dict[str, Any]]:
     return rows
 
 
+def judge_rows(rows: list[dict[str, Any]], factor: float) -> list[dict[str, Any]]:
+    """The rows with verdicts, and those over all problems.
+
+    Args:
+        rows: those with a test hold `apart`, the differences by seed (positive is better), which is taken out.
+        factor: medians that differ by less are no change.
+    """
+    tests = [row for row in rows if "apart" in row]
+    rows = [*rows, *_pool_problems(tests)]
+    _give_verdicts([row for row in rows if "p" in row], factor)
+    for row in tests:
+        del row["apart"]
+    return rows
+
+
 def _give_verdicts(rows: list[dict[str, Any]], factor: float) -> None:
-    """Verdicts of the rows that have a test. What is identical is no test: it would only weaken the others."""
-    for metric in dict.fromkeys(row["metric"] for row in rows):
-        mine = [row for row in rows if row["metric"] == metric]
-        tests = [row for row in mine if row["wins"] + row["losses"]]
-        for row in mine:
-            row |= {"verdict": "identical", "p_holm": np.nan}
-        for row, p in zip(tests, holm([row["p"] for row in tests]), strict=True):
-            row["p_holm"] = float(p)
-            parts = row.pop("parts", [row])
-            beyond = [one["effect"] for one in parts if not _is_within(one["before"], one["after"], factor)]
-            differing = row["wins"] + row["losses"]
-            if p >= SIGNIFICANT or row["effect"] == 0:
-                open_ = beyond and not decidable(differing, len(tests))
-                row["verdict"] = "undecided" if open_ else "not significant"
-            elif any(effect * row["effect"] > 0 for effect in beyond):
-                row["verdict"] = "better" if row["effect"] > 0 else "worse"
-            else:
-                row["verdict"], row["reason"] = "not significant", f"within a factor of {factor:g}"
+    """Verdicts of the rows that have a test: one family of all metrics, as one of them is enough to close the gate.
+
+    What is identical is no test. A row of which too few seeds differ is none either; it is undecided where all its
+    seeds would be too few, and not significant where its ties are why: equal seeds are no change.
+    """
+    for row in rows:
+        row |= {"verdict": "identical", "p_holm": np.nan}
+    tests = [row for row in rows if row["wins"] + row["losses"]]
+    family = choose_family([row["wins"] + row["losses"] for row in tests])
+    decided = family | choose_family([row["n"] for row in tests])
+    adjusted = np.full(len(tests), np.nan)
+    adjusted[family] = holm(np.array([row["p"] for row in tests])[family])
+    for row, p, enough in zip(tests, adjusted, decided, strict=True):
+        row["p_holm"] = float(p)
+        parts = row.pop("parts", [row])
+        beyond = [one["effect"] for one in parts if not _is_within(one["before"], one["after"], factor)]
+        if not p < SIGNIFICANT or row["effect"] == 0:  # NaN: not in the family
+            row["verdict"] = "undecided" if beyond and not enough else "not significant"
+        elif any(effect * row["effect"] > 0 for effect in beyond):
+            row["verdict"] = "better" if row["effect"] > 0 else "worse"
+        else:
+            row["verdict"], row["reason"] = "not significant", f"within a factor of {factor:g}"
 
 
 def _describe_undecided(frame: pd.DataFrame) -> str:
@@ -183,13 +197,12 @@ def _describe_undecided(frame: pd.DataFrame) -> str:
     rows = frame[frame["verdict"] == "undecided"]
     if rows.empty:
         return ""
-    family = int(frame.loc[frame["p_holm"].notna(), "metric"].value_counts()[rows["metric"].unique()].max())
+    family = int((frame["wins"] + frame["losses"] > 0).sum())
     need = next(n for n in count(1) if decidable(n, family))
-    few = int((rows["wins"] + rows["losses"]).min())
     return (
-        f"{count_noun(len(rows), 'row')} cannot be decided: of {count_noun(family, 'row')} of a metric that changed "
-        f"none comes out with fewer than {need} seeds that differ, and there are as few as {few}; take more seeds, or "
-        "--only, --metric or --factor"
+        f"{count_noun(len(rows), 'row')} cannot be decided: of {count_noun(family, 'row')} that changed none comes out "
+        f"with fewer than {need} seeds, and there are as few as {int(rows['n'].min())}; take more seeds, or --only, "
+        "--metric or --factor"
     )
 
 

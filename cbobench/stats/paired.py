@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
 from cbobench.errors import Misuse, show
 from cbobench.stats.intervals import Array, interval, numbers
@@ -130,6 +130,25 @@ def signed_rank(*strata: ArrayLike) -> tuple[float, float]:
 def decidable(n: int, tests: int) -> bool:
     """Whether n differences that are not zero, all of one sign, come out among so many tests (Holm, 5 %)."""
     return tests * 2.0 ** (1 - n) < SIGNIFICANT
+
+
+def choose_family(n: ArrayLike) -> NDArray[np.bool_]:
+    """Which tests to adjust for one another: the most, of the largest n, of which each can come out (Tarone 1990).
+
+    A test of so few differences that it cannot come out, whatever their signs, would only weaken the others. The
+    choice looks at numbers of differences and not at signs, so that Holm's adjustment over it keeps its level.
+
+    Args:
+        n: differences of each test that are not zero, (k,).
+
+    Returns:
+        A mask, (k,); nothing where none can come out.
+    """
+    counts = np.asarray(n, dtype=np.int64)
+    for least in np.unique(counts):
+        if decidable(int(least), int((counts >= least).sum())):
+            return np.asarray(counts >= least)
+    return np.zeros(counts.shape, dtype=np.bool_)
 
 
 def holm(p: ArrayLike) -> Array:

@@ -10,7 +10,7 @@ from scipy import stats
 
 from cbobench.errors import Misuse
 from cbobench.stats.intervals import interval
-from cbobench.stats.paired import EXACT, difference, holm, mean_ranks, signed_rank
+from cbobench.stats.paired import EXACT, choose_family, decidable, difference, holm, mean_ranks, signed_rank
 
 
 def enumerated(apart):
@@ -88,6 +88,19 @@ def test_few_differences_among_many_zeros_are_exact():
     """Four of one sign are two of sixteen assignments; the normal law would say 0.046."""
     for zeros in (0, 50, EXACT + 1):
         assert signed_rank([1.0, 2.0, 3.0, 4.0] + [0.0] * zeros)[0] == pytest.approx(0.125, abs=1e-12)
+
+
+def test_a_family_leaves_out_what_cannot_come_out():
+    mixed = [10] * 30 + [20] * 3
+    for counts in ([], [1, 2, 3, 4, 5], [6, 6], [10] * 25, [10] * 26, mixed, [6, 1, 1, 1], [3] * 9 + [40]):
+        mask = choose_family(counts)
+        n = np.sort(np.array(counts)[mask])
+        assert not len(n) or decidable(n[0], len(n)), "each of it can come out"
+        for more in {*np.array(counts)[~mask]}:
+            larger = [c for c in counts if c >= more]
+            assert not decidable(more, len(larger)), "and no larger one has that"
+    assert choose_family([6, 1, 1, 1]).tolist() == [True, False, False, False]
+    assert choose_family(mixed).sum() == 3
 
 
 def test_p_is_a_p_value_for_counts_with_ties():
