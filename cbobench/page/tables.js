@@ -34,10 +34,12 @@ function download(name, text) {
   setTimeout(() => URL.revokeObjectURL(address), 1000);
 }
 
-/** Rows as CSV. */
+/** Rows as CSV; text that a spreadsheet would take for a formula begins with an apostrophe. */
 function csvOf(rows) {
   const quoted = (cell) => {
-    const text = cell === null || cell === undefined ? "" : String(cell);
+    const given = cell === null || cell === undefined ? "" : String(cell);
+    const number = /^[-+][\d.,∞%†*[\]/\s+-]*(e[-+]?\d+)?$|^-?inf$/i.test(given);
+    const text = /^[=+\-@＝＋－＠]/.test(given) && !number ? `'${given}` : given;
     return /[",\r\n]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text;
   };
   return rows.map((row) => row.map(quoted).join(",")).join("\n") + "\n";

@@ -12,6 +12,7 @@ from typing import Any
 
 from cbobench.papers.claims import Finding, format_value
 from cbobench.papers.evidence import Verdict
+from cbobench.report.formats import escape_formula
 from cbobench.report.layout import save
 from cbobench.report.style import SIZES
 from cbobench.words import count_noun
@@ -205,7 +206,7 @@ def _write(map: Map, path: Path) -> None:
     with path.open("w", newline="", encoding="utf-8") as file:
         writer = csv.DictWriter(file, list(rows[0]), lineterminator="\n")
         writer.writeheader()
-        writer.writerows(rows)
+        writer.writerows({name: escape_formula(value) for name, value in row.items()} for row in rows)
 
 
 def draw_map(map: Map) -> Any:

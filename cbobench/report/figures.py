@@ -24,6 +24,7 @@ from cbobench.errors import CbobenchError, Misuse, mask_secrets, one_line, print
 from cbobench.metrics import METRICS
 from cbobench.report.captions import Shown, caption, identity
 from cbobench.report.curves import Boxes, Panel, Statistic
+from cbobench.report.formats import escape_formula
 from cbobench.report.kinds import AnyPanel, metrics_of
 from cbobench.report.layout import finish, grid, save
 from cbobench.report.load import Run
@@ -187,9 +188,15 @@ def draw(
             save(image, images, look.dpi, words, facts)
         finally:
             plt.close(image)
-        pd.concat([frame for frame in shown.frames if len(frame)]).to_csv(numbers, index=False)
+        write_numbers(pd.concat([frame for frame in shown.frames if len(frame)]), numbers)
         text.write_text(words, encoding="utf-8")
     return [*images, numbers, text]
+
+
+def write_numbers(frame: pd.DataFrame, path: Path) -> None:
+    """Write the rows behind a figure as CSV, in which no text is a formula."""
+    texts = {name: frame[name].map(escape_formula) for name in frame.select_dtypes(exclude="number")}
+    frame.assign(**texts).to_csv(path, index=False)
 
 
 def load_recipe(path: Path) -> ModuleType:

@@ -29,6 +29,9 @@ MEAN = " mean"  # after a symbol: the mean beside its median
 WORDS = 24  # of a column of words: what it may be wrapped to before a column of numbers is left out
 SECOND = 50  # weight of columns from which on they are for a wide terminal: means, and what is no headline
 LEAST = 10  # the same where no column may be left out
+LEGEND = re.compile(r"(^|; )\* ")  # what a note says of `Marked` cells; any other star is text, as in f* = 1
+FORMULA = tuple("=+-@＝＋－＠")  # what a spreadsheet takes for the beginning of a formula
+NUMBER = re.compile(r"[-+]?(\d+\.?\d*|\.\d+)(e[-+]?\d+)?|[-+]?inf", re.ASCII | re.IGNORECASE)
 
 
 class Marked(str):
@@ -231,6 +234,12 @@ def _natural_width(table: TextTable, words: int = WORDS) -> int:
     return sum(size + 2 for size in sizes) + 1
 
 
+def _explain_bold(note: str) -> str:
+    """A note that explains bold cells in place of stars; only its first line, which holds no labels, explains them."""
+    first, *more = note.split("\n")
+    return "\n".join([LEGEND.sub(r"\1bold: ", first), *more])
+
+
 def _html_text(given: str) -> str:
     """A text as HTML shows it to the letter; control characters are escapes."""
     return "<br>".join(escape(printable(line)) for line in given.split("\n"))
@@ -252,10 +261,11 @@ def render_html(shown: TextTable) -> str:
             cells[0], previous = "" if given[0] == previous else cells[0], given[0]
         body.append(row(cells, "td"))
     head = row([_html_text(name) for name in shown.columns], "th")
+    below = f"<p><small>{_html_text(_explain_bold(shown.note))}</small></p>"
     title = f'<caption style="text-align: left"><b>{_html_text(shown.title)}</b></caption>'
     return (
         f'<div style="overflow-x: auto"><table>{title}'
-        f"<thead>{head}</thead><tbody>{''.join(body)}</tbody></table><p><small>{_html_text(shown.note)}</small></p></div>"
+        f"<thead>{head}</thead><tbody>{''.join(body)}</tbody></table>{below}</div>"
     )
 
 
@@ -263,17 +273,24 @@ def render_records(rows: Sequence[dict[str, Any]], style: str) -> str:
     """Full-precision records as `csv` or `json`.
 
     JSON has no word for what is no finite number: infinite is "inf" or "-inf", undefined is null. CSV writes inf, -inf
-    and nan; what a row has not is null, or empty.
+    and nan; what a row has not is null, or empty. In CSV no text is a formula (`escape_formula`).
     """
     if style == "json":
         clean = [{key: to_json_value(value) for key, value in row.items()} for row in rows]
         return json.dumps(clean, indent=1, ensure_ascii=False)
     text = io.StringIO()
     if rows:
-        writer = csv.DictWriter(text, list(rows[0]), lineterminator="\n")
-        writer.writeheader()
-        writer.writerows({k: printable(v) if isinstance(v, str) else v for k, v in row.items()} for row in rows)
+        writer = csv.writer(text, lineterminator="\n")
+        names = list(rows[0])
+        for cells in (names, *([row.get(name) for name in names] for row in rows)):
+            writer.writerow([escape_formula(printable(v)) if isinstance(v, str) else v for v in cells])
     return text.getvalue().rstrip("\n")
+
+
+def escape_formula(value: Any) -> Any:
+    """A cell of a CSV: text that begins as a formula begins with an apostrophe, what is or says a number stays."""
+    formula = isinstance(value, str) and value.startswith(FORMULA) and not NUMBER.fullmatch(value)
+    return f"'{value}" if formula else value
 
 
 def to_json_value(value: Any) -> Any:
@@ -336,6 +353,10 @@ MARKDOWN = re.compile(
 )
 
 
+BLOCK = re.compile(r"\s*(?:\d{1,9}(?=[.)](?:\s|$))|(?=(?:[-+]|#{1,6})(?:\s|$)|=+\s*$|--+\s*$))")
+"""What comes before the sign that makes a line of text a list, a heading or a rule."""
+
+
 def escape_markdown(cell: str) -> str:
     """A text as Markdown shows it to the letter, also within a table."""
     if isinstance(cell, Code) and "`" not in cell:
@@ -349,8 +370,14 @@ def _render_markdown(table: TextTable) -> str:
     rule = [":--" if i < table.left else "--:" for i in range(len(table.columns))]
     lines = [f"| {' | '.join(row)} |" for row in [rows[0], rule, *rows[1:]]]
     heading = [f"**{escape_markdown(table.title)}**", ""] if table.title else []
-    note = escape_markdown(table.note).replace("\n", "\\\n")
+    note = "\\\n".join(map(_escape_line, _explain_bold(table.note).split("\n")))
     return "\n".join([*heading, *lines, *(["", note] if note else [])])
+
+
+def _escape_line(line: str) -> str:
+    """A line of a paragraph as Markdown shows it to the letter."""
+    text, block = escape_markdown(line), BLOCK.match(line)
+    return f"{text[: block.end()]}\\{text[block.end() :]}" if block else text
 
 
 LATEX = {
@@ -365,11 +392,15 @@ LATEX = {
 }  # fmt: skip
 
 
+JOINED = "-',"  # two of them in a row would be another sign
+
+
 def _render_latex(table: TextTable) -> str:
     """A float as papers have it, without columns of `SECOND` weight; what needs packages is said above."""
 
     def shown(text: str) -> str:
-        text = "".join(LATEX.get(c, c) for c in text)
+        pairs = zip(" " + text, text, strict=False)
+        text = "".join(("{}" if c == before and c in JOINED else "") + LATEX.get(c, c) for before, c in pairs)
         return re.sub(r"(?<![^ \[])-(?=[\d$])", "$-$", text)  # of a number
 
     def line(row: Sequence[str]) -> str:
@@ -377,8 +408,7 @@ def _render_latex(table: TextTable) -> str:
         return (f"{{}}{joined}" if joined.startswith("[") else joined) + r" \\"  # \\ [ would be a distance
 
     table = _drop_unused_note(table.without({i for i, weight in enumerate(table.weights) if weight >= SECOND}))
-    marked = any(isinstance(cell, Marked) for row in table.rows for cell in row)
-    first, *more = (table.note.replace("* ", "bold: ") if marked else table.note).splitlines() or [""]
+    first, *more = _explain_bold(table.note).splitlines() or [""]
     caption = ". ".join(shown(part) for part in (table.title.replace("\n", " "), first[:1].upper() + first[1:]) if part)
     named = re.sub(r", (T|n) = [\d/,]*\d( \(.*?\))?", "", table.title).lower()
     label = re.sub(r"[^a-z0-9]+", "-", named).strip("-") or "results"

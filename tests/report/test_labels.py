@@ -9,12 +9,23 @@ import re
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 import pytest
 
 import cbobench
 from cbobench.cli import main
 from cbobench.errors import printable
-from cbobench.report.formats import Code, Marked, TextTable, escape_markdown, render
+from cbobench.report.figures import write_numbers
+from cbobench.report.formats import (
+    Code,
+    Marked,
+    TextTable,
+    escape_formula,
+    escape_markdown,
+    render,
+    render_html,
+    render_records,
+)
 from tests.report.made import make
 
 HOSTILE = "_<b>x</b> a|b _i_ *j* `c` [t](u) ~s~ $_$ &lt; \\ 50 % #1 {y} ^ & 1"
@@ -122,3 +133,61 @@ def test_counts_of_two_runs_are_whole_in_csv(hostile):
     assert (failing["n"], failing["wins"], failing["metric"]) == ("1", "", "")
     assert failing["reason"] == "seed 1"
     assert json.loads(found.render("json"))[1]["wins"] is None
+
+
+STARRED = TextTable(
+    ["a", "b"],
+    [["x", Marked("1")]],
+    "t",
+    "median; * best; or * so\nbest: x 1; * 2: f = 1, f* = 0.9803 (recommended)",
+    left=1,
+)
+
+
+def test_a_star_in_a_note_is_a_star_unless_it_explains_cells_in_bold():
+    """f* is no mark, nor is a star in a label; where cells are bold, the note says bold."""
+    latex, markdown, html = render(STARRED, "latex"), render(STARRED, "markdown"), render_html(STARRED)
+    for text in (latex, markdown, html):
+        assert "edian; bold: best; or" in text
+        assert "fbold" not in text
+        assert text.count("bold:") == 1
+    assert "f$^*$ = 0.9803" not in latex.partition("begin{table}")[2], "it is above the table"
+    assert "% best: x 1; * 2: f = 1, f* = 0.9803" in latex
+    assert r"f\* = 0.9803" in markdown
+    assert "f* = 0.9803" in html
+    assert "median; * best; or * so" in render(STARRED, "table")
+    assert render(TextTable(["a"], [["x"]], "", "* best", left=1), "markdown").endswith("\nbold: best")
+
+
+@pytest.mark.parametrize(
+    "line", ["- x", "+ x", "# x", "###### x", "1. x", "12) x", "===", "---", "  - x", "1.", "-", "--  "]
+)
+def test_no_line_of_a_note_becomes_a_list_a_heading_or_a_rule(line):
+    note = render(TextTable(["a"], [["1"]], "", f"median\n{line}", left=1), "markdown").splitlines()[-1]
+    assert unescaped(note) == line
+    assert re.match(r"\s*\d*\\", note), note
+    plain = "-3 x", "1.5 x", "#x", "=x", "a - b", "x"
+    for same in plain:
+        assert render(TextTable(["a"], [["1"]], "", f"median\n{same}", left=1), "markdown").splitlines()[-1] == same
+
+
+def test_signs_in_a_row_stay_apart_in_latex():
+    """Else two hyphens are a dash, two apostrophes a quotation mark."""
+    row = render(TextTable(["a", "b"], [["a--b ---x '' ,,", "–"]], left=1), "latex").splitlines()[-4]
+    assert row == r"a-{}-b -{}-{}-x '{}' ,{}, & -- \\"
+
+
+@pytest.mark.parametrize("text", ["=1+1", "+cmd|' /C calc'!A0", "-x", "@SUM(A1)", "-1+2", "＝1", "-", "=", "+1_000"])
+def test_no_label_is_a_formula(text, tmp_path):
+    rows = list(csv.reader(io.StringIO(render_records([{text: text, "n": -1.5, "m": "-1.5"}], "csv"))))
+    assert rows == [[f"'{text}", "n", "m"], [f"'{text}", "-1.5", "-1.5"]]
+    assert json.loads(render_records([{text: text}], "json")) == [{text: text}], "JSON has no formulas"
+    for plain in ("a=b", "-1", "+2.5e-3", "-.5", "-inf", "x", "", "–", "'=1", -1.0, None):
+        assert escape_formula(plain) is plain
+
+
+def test_no_label_is_a_formula_beside_a_figure(tmp_path):
+    frame = pd.DataFrame({"label": ["=1+1", "a"], "t": [1, 2], "mean": [-1.5, np.nan], "known": [True, False]})
+    write_numbers(frame, tmp_path / "a.csv")
+    assert (tmp_path / "a.csv").read_text() == "label,t,mean,known\n'=1+1,1,-1.5,True\na,2,,False\n"
+    assert frame["label"].tolist() == ["=1+1", "a"]
