@@ -195,8 +195,10 @@ def draw(
 
 def write_numbers(frame: pd.DataFrame, path: Path) -> None:
     """Write the rows behind a figure as CSV, in which no text is a formula."""
-    texts = {name: frame[name].map(escape_formula) for name in frame.select_dtypes(exclude="number")}
-    frame.assign(**texts).to_csv(path, index=False)
+    frame = frame.copy()
+    for name in frame.select_dtypes(exclude="number"):
+        frame[name] = frame[name].map(escape_formula)
+    frame.to_csv(path, index=False)
 
 
 def load_recipe(path: Path) -> ModuleType:

@@ -280,10 +280,10 @@ def render_records(rows: Sequence[dict[str, Any]], style: str) -> str:
         return json.dumps(clean, indent=1, ensure_ascii=False)
     text = io.StringIO()
     if rows:
-        writer = csv.writer(text, lineterminator="\n")
         names = list(rows[0])
-        for cells in (names, *([row.get(name) for name in names] for row in rows)):
-            writer.writerow([escape_formula(printable(v)) if isinstance(v, str) else v for v in cells])
+        lines: list[list[Any]] = [names, *([row.get(name) for name in names] for row in rows)]
+        plain = [[printable(cell) if isinstance(cell, str) else cell for cell in line] for line in lines]
+        csv.writer(text, lineterminator="\n").writerows(map(escape_formula, line) for line in plain)
     return text.getvalue().rstrip("\n")
 
 
