@@ -5,8 +5,8 @@ python docs/literature.py [literature_full | literature_small] [--run RUN ...] [
 literature_full is stored as docs/literature.json and shown by docs/literature.md. literature_small is exported as
 docs/literature_small.zip and shown by README.md; a test plays a sample of its cells again. A run is kept and resumed.
 Of several folders, such as those of opponents that were played elsewhere, the first is played and all are read as one
-run. `--no-play` takes them as they are; `--render` writes the pages from what is stored. What is not played yet is
-missing from the tables, which say n of expected.
+run. `--no-play` takes them as they are, as a bundle always is; `--render` writes the pages from what is stored. What is
+not played yet is missing from the tables, which say n of expected.
 """
 
 from __future__ import annotations
@@ -32,6 +32,7 @@ from cbobench.report.paired import differences
 from cbobench.report.quantities import quantities
 from cbobench.report.ranks import rank_algorithms
 from cbobench.report.summary import summarise_groups
+from cbobench.results.bundle import is_bundle
 from cbobench.results.export import export
 from cbobench.words import count_noun
 
@@ -44,13 +45,20 @@ QUANTITIES = [REGRET, *(quantities()[name] for name in ("recommended_regret", "u
 
 
 def run_of(folders: Sequence[Path], into: Path) -> Run:
-    """One folder as a run, or several as one: a folder that holds the cells and the calls of all is the run of all."""
+    """One folder or bundle as a run, or several folders as one, which holds the cells and the calls of all.
+
+    Raises:
+        Misuse: no run there, or a bundle among several.
+    """
     if len(folders) == 1:
         return Run(folders[0])
     for folder in folders:
         Run(folder)  # is one
+        if is_bundle(str(folder)):
+            raise Misuse(f"{folder} is a bundle, and only run folders are read as one; give it alone, or the folders")
         for kind in ("cells", "rounds", "invocations"):  # in this order: a cell is published after its rounds
-            shutil.copytree(folder / kind, into / kind, dirs_exist_ok=True, ignore=shutil.ignore_patterns(".*"))
+            if (folder / kind).is_dir():
+                shutil.copytree(folder / kind, into / kind, dirs_exist_ok=True, ignore=shutil.ignore_patterns(".*"))
     return Run(into)
 
 
@@ -172,7 +180,7 @@ if __name__ == "__main__":
     options = parser.parse_args()
     played_runs = options.run or [Path("runs") / options.suite.replace("_", "-")]
     try:
-        if not (options.render or options.no_play):
+        if not (options.render or options.no_play or is_bundle(str(played_runs[0]))):
             play(options.suite, played_runs)
         if not options.render:
             store(options.suite, played_runs)

@@ -12,6 +12,7 @@ import pandas as pd
 import pytest
 
 import cbobench
+from cbobench.cli import main
 from cbobench.errors import Misuse
 from cbobench.report.groups import find_groups
 from cbobench.report.load import Run
@@ -194,3 +195,13 @@ def test_several_folders_are_one_run(tmp_path):
     assert [(row["algorithm"], row["n"]) for row in rows] == [("random", 2), ("sobol", 2)]
     with pytest.raises(Misuse):
         script.run_of([tmp_path / "random", tmp_path / "none"], tmp_path / "again")
+
+
+def test_a_bundle_is_a_run_alone_and_refused_among_several(run, tmp_path):
+    bundle = tmp_path / "A.zip"
+    assert main(["export", str(run), "--out", str(bundle)]) == 0
+    rows, same = (script.measured(script.run_of([where], tmp_path / "none"))["table"] for where in (run, bundle))
+    assert rows == same
+    for folders in ([run, bundle], [bundle, run]):
+        with pytest.raises(Misuse, match=r"A\.zip is a bundle, and only run folders are read as one; give it alone"):
+            script.run_of(folders, tmp_path / "both")
