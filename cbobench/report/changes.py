@@ -11,7 +11,7 @@ import numpy as np
 import pandas as pd
 
 from cbobench.errors import Misuse, show
-from cbobench.report.formats import TextTable, describe_median_interval, format_interval, format_number
+from cbobench.report.formats import TextTable, describe_median_interval, find_gap, format_interval, format_number
 from cbobench.report.groups import Group, find_groups, group_by
 from cbobench.report.load import Run
 from cbobench.report.paired import format_p, pair_by_seed
@@ -236,7 +236,8 @@ def _tabulate_changes(
             tested |= {int(n)}
             text = format_interval(*(row.get(name, np.nan) for name in ("median", "median_low", "median_high")))
             counts = f"{row['wins']:.0f}/{row['ties']:.0f}/{row['losses']:.0f}"
-            ends = [format_number(row.get(name, np.nan), quantity.whole) for name in ("before", "after")]
+            ends = [row.get(name, np.nan) for name in ("before", "after")]
+            ends = [format_number(end, quantity.whole, find_gap(ends)) for end in ends]
             cells += [f"{n:.0f}/{row['expected']:.0f}", *ends, text, format_p(row["p_holm"]), counts]
         else:
             cells += ["–" if np.isnan(n) else f"{n:.0f}", *["–"] * 5]

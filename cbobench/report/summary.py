@@ -16,6 +16,7 @@ from cbobench.report.formats import (
     Marked,
     TextTable,
     describe_median_interval,
+    find_gap,
     format_beside,
     format_interval,
     format_number,
@@ -186,15 +187,16 @@ def tabulate_summary(
             continue
         before.append((quantity, [medians, means]))
         mine = found_marks.marked[quantity.name]
+        gaps = _find_gaps(problems, medians)
         cells = [
-            "–" if quantity.relative and group.unmeasured else _format_median(row, quantity)
-            for group, row in zip(found, rows, strict=True)
+            "–" if quantity.relative and group.unmeasured else _format_median(row, quantity, gap)
+            for group, row, gap in zip(found, rows, gaps, strict=True)
         ]
         cells = [Marked(cell) if i in mine else cell for i, cell in enumerate(cells)]
         late = 0 if quantity in main else 2 * SECOND
         columns.append((quantity.symbol, cells, late + position))
         if quantity.better is not None and not single:
-            cells = [_format_mean(row, quantity) for row in rows]
+            cells = [_format_mean(row, quantity, gap) for row, gap in zip(rows, gaps, strict=True)]
             columns.append((quantity.symbol + MEAN, cells, late + SECOND + position))
     counted = {n for quantity, _ in before for n in frame["n" if quantity.censored else f"{quantity.name}_defined"]}
     notes.insert(0, ONE if single else ABOUT.format(around=describe_median_interval(counted)))
@@ -233,22 +235,28 @@ def _why_left_out(
     return None
 
 
-def _format_median(row: dict[str, Any], quantity: Quantity) -> str:
+def _find_gaps(problems: Sequence[str], values: Any) -> list[float]:
+    """Of each row, the smallest difference between values of its problem, which digits have to show."""
+    gaps = {name: find_gap(v for p, v in zip(problems, values, strict=True) if p == name) for name in {*problems}}
+    return [gaps[name] for name in problems]
+
+
+def _format_median(row: dict[str, Any], quantity: Quantity, gap: float) -> str:
     """median [low, high], and in how many seeds it is defined where that is not all."""
     name = quantity.name
     if quantity.better is None:
         value = row[f"{name}_median"]
         return f"{100 * value:.1f} %" if quantity.bounds == SHARE and value == value else format_number(value)
-    text = format_interval(*_median_interval(row, name), quantity.whole)
+    text = format_interval(*_median_interval(row, name), quantity.whole, gap)
     defined = row[f"{name}_defined"]
     if defined == row["n"] or not row["n"] or not (defined or quantity.censored):
         return text
     return f"{text} {defined}/{row['n']}"
 
 
-def _format_mean(row: dict[str, Any], quantity: Quantity) -> str:
+def _format_mean(row: dict[str, Any], quantity: Quantity, gap: float) -> str:
     """The mean in the digits of the median, with its mark."""
-    mean = format_beside(row[quantity.name], *_median_interval(row, quantity.name), quantity.whole)
+    mean = format_beside(row[quantity.name], *_median_interval(row, quantity.name), quantity.whole, gap)
     return mean + ("†" if row[f"{quantity.name}_carried"] else "")
 
 

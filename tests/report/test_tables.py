@@ -15,7 +15,7 @@ from scipy import stats
 
 import cbobench
 from cbobench.errors import Misuse
-from cbobench.report.formats import describe_median_interval, format_beside, format_interval
+from cbobench.report.formats import describe_median_interval, find_gap, format_beside, format_interval, format_number
 from cbobench.report.load import Run
 from cbobench.stats.intervals import interval
 from tests.report.made import make
@@ -289,6 +289,58 @@ def test_brackets(given, text):
 )
 def test_a_mean_has_the_digits_of_its_median(mean, entry, text):
     assert format_beside(mean, *entry) == text
+
+
+@pytest.mark.parametrize(
+    ("values", "texts"),
+    [
+        ((1e9, 1e9 + 100, 1e9 + 300), ["1,000,000,000", "1,000,000,100", "1,000,000,300"]),
+        ((1.001e9, 1.002e9), ["1.001e+09", "1.002e+09"]),
+        ((0.98031, 0.98034, 0.5), ["0.98031", "0.98034", "0.50000"]),
+        ((-12.1, -12.2), ["-12.10", "-12.20"]),
+        ((2e-5, 2.0001e-5), ["2.0000e-05", "2.0001e-05"]),
+        ((1234.5, 1234.6), ["1,234.5", "1,234.6"]),
+        ((0.3, 0.3 + 1e-16, np.nan, np.inf), ["0.3000", "0.3000", "–", "∞"]),
+        ((5.0,), ["5.000"]),
+        ((0.0, 1e9), ["0", "1.00e+09"]),
+    ],
+)
+def test_numbers_that_differ_are_told_apart(values, texts):
+    assert [format_number(value, apart=find_gap(values)) for value in values] == texts
+
+
+@pytest.mark.parametrize(
+    ("given", "apart", "text"),
+    [
+        ((1e9 + 123, 1e9 + 101, 1e9 + 149), 0.0, "1,000,000,123 [1,000,000,101, 1,000,000,149]"),
+        ((1e9, 0.999e9, 1.001e9), 0.0, "1.000e+09 [9.990e+08, 1.001e+09]"),
+        ((1e9, 1e9, 1e9), 0.0, "1.00e+09 [1.00e+09, 1.00e+09]"),
+        ((1e9, 1e9, 1e9), 300.0, "1,000,000,000 [1,000,000,000, 1,000,000,000]"),
+        ((0.98034, 0.98031, 0.98036), 2e-5, "0.98034 [0.98031, 0.98036]"),
+        ((0.98, 0.9, 1.1), 1e-6, "0.98 [0.90, 1.10]"),
+        ((0.98, 0.98, 0.98), 1e-6, "0.980000 [0.980000, 0.980000]"),
+    ],
+)
+def test_ends_that_differ_are_told_apart(given, apart, text):
+    """To two digits of half a width at most: what is closer than that is no difference."""
+    assert format_interval(*given, apart=apart) == text
+
+
+def test_a_mean_near_a_large_median_has_its_digits():
+    assert format_beside(1e9 + 131, 1e9 + 123, 1e9 + 101, 1e9 + 149) == "1,000,000,131"
+    assert format_beside(0.98033, 0.98034, 0.98031, 0.98036, apart=2e-5) == "0.98033"
+
+
+def test_values_near_a_billion_differ_in_tables(tmp_path):
+    cells = {("P", name): {"simple_value": 1e9 + shift + np.arange(8.0)} for name, shift in (("A", 0), ("B", 200))}
+    before, after = (make(tmp_path / name, cells, seeds=range(8)) for name in "ab")
+    texts = [row[1:] for row in cbobench.compare(before, metric="best f").table.rows]
+    assert len({*texts}) == 2
+    assert all(text.count("1,000,000,") == 4 for text in map(" ".join, texts)), "median, ends and mean"
+    later = {key: {"simple_value": some["simple_value"] - 40} for key, some in cells.items()}
+    changed = cbobench.compare(before, make(tmp_path / "c", later, seeds=range(8)), metric="best f").table.rows
+    assert changed[0][5:7] == ["1,000,000,004", "999,999,964"]
+    assert after.exists()
 
 
 def test_ranks_by_hand(run):
