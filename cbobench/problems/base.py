@@ -41,6 +41,10 @@ Inputs = dict[str, Any]
 """By name, an input's value at every action of a finite set ([...]), or its type on a box ({"float": [low, high]})."""
 
 
+Objective = tuple[str, float, float]
+"""(name, zero, unit): zero + unit · f is the user's own quantity, such as a column; f is as tables show it."""
+
+
 @dataclass(frozen=True)
 class Arrivals:
     """Delayed observations that reach learners in one round, k of them, sorted by replicate, round and function.
@@ -193,6 +197,10 @@ class Problem:
             ends = zip(self.actions.low.tolist(), self.actions.high.tolist(), strict=True)
             return {f"x_{i}": {"float": [low, high]} for i, (low, high) in enumerate(ends, 1)}
         return None if self.actions.names is None else {"action": list(self.actions.names)}
+
+    def describe_objective(self) -> Objective:
+        """What f is in the units and with the sign of the user, once prepared."""
+        return "f", 0.0, 1.0
 
     def note(self) -> str:
         """One line for readers of a prepared problem's results, such as units and the regret's reference."""

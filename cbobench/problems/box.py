@@ -16,7 +16,7 @@ from cbobench.gp.actions import Finite
 from cbobench.gp.box import Box, finite, sobol
 from cbobench.gp.kernels import Array, StationaryName
 from cbobench.params import build, param
-from cbobench.problems.base import Drawn, Inputs, Instances, choose_seed_set
+from cbobench.problems.base import Drawn, Inputs, Instances, Objective, choose_seed_set
 from cbobench.problems.channels import Everywhere, FeedbackModel
 from cbobench.problems.data import DataFolder
 from cbobench.problems.instances import Formula as Formula
@@ -198,6 +198,13 @@ class BoxProblem(FeedbackModel):
         if not isinstance(self.actions, Finite) or self.actions.points is None:
             return super().describe_inputs()
         return {f"x_{i}": column for i, column in enumerate(self.actions.points.T.tolist(), 1)}
+
+    def describe_objective(self) -> Objective:
+        shift, divisor = self.scaling
+        return "f", float(shift[0]), float(divisor[0])
+
+    def note(self) -> str:
+        return "f, less its mean, and every g_j are in units of their spread over the box" if self.scaled else ""
 
     @cached_property
     def scaling(self) -> tuple[Array, Array]:

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from cbobench.errors import Misuse, show, unknown
 from cbobench.gp.actions import LARGEST, Finite
 from cbobench.gp.kernels import Array, StationaryName, smooth_norm, stationary
-from cbobench.problems.base import Channel, Drawn, Feedback, Instances, Problem, Shown
+from cbobench.problems.base import Channel, Drawn, Feedback, Instances, Objective, Problem, Shown
 from cbobench.problems.channels import AdditiveNoise
 from cbobench.problems.failures import FailureRule
 from cbobench.rng import Draws, Streams, standard_normal, uniform
@@ -266,9 +266,12 @@ class Configurations(Problem):
         drawn = self.repeat(self.means.T, *self._facts, self.seed_size, generators)
         return replace(drawn, units=(float(self.shift[0]), float(self.divisor[0])))
 
+    def describe_objective(self) -> Objective:
+        return self.rules[0].column, 0.0, self.rules[0].sign
+
     def note(self) -> str:
         objective, *rules = self.rules
-        f = objective.column if objective.sign > 0 else f"-{objective.column}"
+        f = objective.column if objective.sign > 0 else f"minus {objective.column}"
         spread = [f"{self.divisor[1 + j]:.4g}" for j in range(len(rules))]
         each = [f"{rule.words} in units of {unit}" for rule, unit in zip(rules, spread, strict=True)]
         how = "noise-free" if self.noise is not None and not self.noise.any() else "noisy"

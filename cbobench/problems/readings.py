@@ -20,7 +20,7 @@ from cbobench.errors import Misuse
 from cbobench.gp.actions import Finite
 from cbobench.gp.kernels import Array, StationaryName, smooth_norm, stationary
 from cbobench.params import param, state
-from cbobench.problems.base import Channel, Drawn, Instances, Problem
+from cbobench.problems.base import Channel, Drawn, Instances, Objective, Problem
 from cbobench.problems.channels import AdditiveNoise, PairedRows
 from cbobench.rng import Draws, Streams, standard_normal
 
@@ -193,6 +193,13 @@ class ReadingsProblem(Problem):
         mean = self.readings.mean
         shift = np.array([[mean[0].mean()], [0.0]])
         return np.asarray((self.readings.rows - shift) / mean.std(axis=1, keepdims=True))
+
+    def describe_objective(self) -> Objective:
+        f = self.readings.mean[0]
+        return ("f", float(f.mean()), float(f.std())) if self.scaled else super().describe_objective()
+
+    def note(self) -> str:
+        return "f, less its mean, and g are in units of their spread over the actions" if self.scaled else ""
 
     @cached_property
     def actions(self) -> Finite:

@@ -13,7 +13,7 @@ from cbobench.gp.actions import Finite
 from cbobench.gp.kernels import Array, StationaryName, check_covariance
 from cbobench.params import param, state
 from cbobench.problems import PROBLEMS
-from cbobench.problems.base import Channel, Drawn, Inputs, Problem
+from cbobench.problems.base import Channel, Drawn, Inputs, Objective, Problem
 from cbobench.problems.columns import (
     category_values,
     coordinates,
@@ -296,6 +296,9 @@ class UserTable(Problem):
 
     def describe_inputs(self) -> Inputs | None:
         return super().describe_inputs() if self.by_name is None else self.by_name
+
+    def describe_objective(self) -> Objective:
+        return self.played.describe_objective()
 
     def note(self) -> str:
         return self.played.note()

@@ -7,14 +7,14 @@ import pandas as pd
 
 from cbobench.errors import Misuse
 from cbobench.report.compare import Comparison
-from cbobench.report.formats import TextTable, format_number
+from cbobench.report.formats import TextTable, find_gap, format_number
 from cbobench.report.groups import Where, find_groups, open_run, select_latest
 from cbobench.report.load import to_column
 from cbobench.report.recommended import describe_by, describe_inputs, find_recommendations
 
 NOTE = (
-    "f and violation are those of the configuration without noise, or means where it was simulated; feasible: in how "
-    "many of its seeds; by: seeds that recommend it, of how many"
+    "{name} in its own units and violation as the g are played, without noise, or means where it was simulated; "
+    "feasible: in how many of its seeds; by: seeds that recommend it, of how many"
 )
 
 
@@ -28,7 +28,8 @@ def best(run: Where, *, top: int = 5, only: str | None = None) -> Comparison:
 
     Returns:
         `frame`: one row per problem and configuration with `problem`, `problem_label`, `rank`, the inputs by their
-        names, `f`, `violation`, `feasible` and `seeds`, `by`; `str()` is the table.
+        names, `f` as tables of results have it, `objective` and `value` (the user's name for it, and f in the user's
+        units and with its sign), `violation`, `feasible` and `seeds`, `by`; `str()` is the table.
 
     Raises:
         Misuse: no run there, nothing that matches, or no cell that says what it recommends.
@@ -54,23 +55,27 @@ def best(run: Where, *, top: int = 5, only: str | None = None) -> Comparison:
         [
             shown[["problem", "problem_label", "rank"]],
             inputs.rename(columns=clashing),
-            shown[["f", "violation", "feasible", "seeds"]],
+            shown[["f", "objective", "value", "violation", "feasible", "seeds"]],
             shown["by"].map(describe_by),
         ],
         axis=1,
     ).reset_index(drop=True)
+    names = set(shown["objective"])
+    name = names.pop() if len(names) == 1 else "objective"
+    gaps = shown.groupby("problem", sort=False)["value"].agg(find_gap)
     rows = [
         (
             row["problem_label"],
             describe_inputs(row["configuration"]),
-            format_number(row["f"]),
+            ("" if name == row["objective"] else f"{row['objective']} ")
+            + format_number(row["value"], apart=gaps[row["problem"]]),
             format_number(row["violation"]),
             f"{row['feasible']}/{row['seeds']}",
             describe_by(row["by"]),
         )
         for row in shown.to_dict("records")
     ]
-    columns = ("problem", "configuration", "f", "violation", "feasible", "by")
+    columns = ("problem", "configuration", name, "violation", "feasible", "by")
     more = len(found) - len(shown)
-    note = NOTE + (f"; {more:,} more: --top {int(found['rank'].max())}" if more else "")
+    note = NOTE.format(name=name) + (f"; {more:,} more: --top {int(found['rank'].max())}" if more else "")
     return Comparison(frame, TextTable(columns, rows, opened.record.suite, note, left=2))

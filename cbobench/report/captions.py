@@ -16,6 +16,7 @@ from cbobench.report.groups import (
     count_binding,
     describe_failures,
     describe_horizons,
+    describe_problems,
     find_arithmetic,
     find_groups,
     select_latest,
@@ -128,8 +129,7 @@ def _notes(run: Run, panels: Sequence[AnyPanel], shown: Shown) -> list[str]:
         absent = find_undefined_regret(found).items()
         notes += [f"Simple regret is not defined {why}: {', '.join(labels)}." for why, labels in absent]
     known, labels = count_binding(found), run.record.labels("problems")
-    variants = run.record.variants("problems")
-    notes += [f"{labels[problem]}: {variants[problem].note}." for problem in problems if variants[problem].note]
+    notes += [f"{line}." for line in describe_problems(run, problems)]
     for problem in problems:
         if (arena := (problem, run.horizon_of(problem), None)) in known:
             count, of = known[arena]

@@ -16,6 +16,7 @@ from cbobench.report.groups import (
     count_crossed_seeds,
     describe_failures,
     describe_horizons,
+    describe_problems,
     find_arithmetic,
     find_groups,
     open_run,
@@ -188,9 +189,7 @@ def _select_columns(
 
 def _describe_variants(run: Run, found: list[Group]) -> list[str]:
     """What the problems of some groups say of their own numbers, and what their algorithms do."""
-    variants = run.record.variants("problems")
-    titles = {group.problem: group.problem_label for group in found}
-    notes = [f"{label}: {variants[title].note}" for title, label in titles.items() if variants[title].note]
+    notes = describe_problems(run, dict.fromkeys(group.problem for group in found))
     algorithms = run.record.variants("algorithms")
     return [*notes, *dict.fromkeys(note for group in found if (note := algorithms[group.algorithm].note))]
 

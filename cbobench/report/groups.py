@@ -179,6 +179,16 @@ def describe_horizons(run: Run, problems: Iterable[str]) -> str:
     return f"T = {listed(shown)}" + (f" ({'; '.join(also)})" if also else "")
 
 
+def describe_problems(run: Run, problems: Iterable[str]) -> list[str]:
+    """What some problems (titles) say of their own numbers, such as units: a line for all that say the same."""
+    variants, labels = run.record.variants("problems"), run.record.labels("problems")
+    said: dict[str, list[str]] = {}
+    for title in problems:
+        if note := variants[title].note:
+            said.setdefault(note, []).append(labels[title])
+    return [f"{', '.join(some)}: {note}" for note, some in said.items()]
+
+
 def describe_failures(found: Iterable[Group]) -> list[str]:
     """How many evaluations, and how many fits of models, failed in the good cells of some groups, where any did."""
     groups, notes = list(found), []

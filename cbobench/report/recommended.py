@@ -8,11 +8,15 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from cbobench.report.formats import format_number
+from cbobench.report.formats import find_gap, format_number
 from cbobench.report.groups import Group, group_by
 from cbobench.report.load import Run
+from cbobench.results.manifest import Variant
 from cbobench.results.schema import RECOMMENDED
 
+COLUMNS = [
+    "problem", "problem_label", "configuration", "f", "objective", "value", "violation", "feasible", "seeds", "by"
+]  # fmt: skip
 ROUNDING = 6  # significant digits of a coordinate: recommendations that agree to these are one configuration
 
 
@@ -39,18 +43,26 @@ def format_input(value: Any) -> str:
     return f"{value:.{ROUNDING}g}" if isinstance(value, float) else str(value)
 
 
+def read_objective(problem: Variant) -> tuple[str, float, float]:
+    """(name, zero, unit) of a problem: zero + unit · f is in its user's units, with the user's sign."""
+    name, zero, unit = problem.objective or ("f", 0.0, 1.0)
+    return name, zero, unit
+
+
 def find_recommendations(run: Run, found: Sequence[Group]) -> pd.DataFrame:
     """The configurations that the good cells of some groups recommend, the best of each problem first.
 
     Returns:
         One row per problem (title) and configuration: `configuration` (a mapping), `f` and `violation` (means over the
-        cells that recommend it; NaN if only observed values are known), `feasible` and `seeds` (how many of these
+        cells that recommend it; NaN if only observed values are known), `objective` and `value` (the user's name for f,
+        and f in the user's units and with its sign), `feasible` and `seeds` (how many of these
         cells), `by` (the algorithms' labels, with how many cells of how many). Feasible ones come first, by f; then
         the others, by violation.
     """
     rows = []
     variants = run.record.variants("problems")
     for problem, groups in group_by(found, "problem").items():
+        name, zero, unit = read_objective(variants[problem])
         inputs, each = variants[problem].inputs, dict[tuple[str, ...], dict[str, Any]]()
         for group in groups:
             for cell in _recommending(group):
@@ -65,14 +77,13 @@ def find_recommendations(run: Run, found: Sequence[Group]) -> pd.DataFrame:
         for row in each.values():
             feasible = sum(v <= 0 for v in row["violation"])
             f, violation = (float(np.mean(row[name])) for name in ("f", "violation"))
+            own = {"objective": name, "value": zero + unit * f}
             by = {label: (k, n) for label, (k, n) in sorted(row["by"].items(), key=lambda item: -item[1][0])}
             rows.append(
                 {"problem": problem, "problem_label": groups[0].problem_label, "configuration": row["configuration"],
-                 "f": f, "violation": violation, "feasible": feasible, "seeds": len(row["f"]), "by": by}
+                 "f": f, **own, "violation": violation, "feasible": feasible, "seeds": len(row["f"]), "by": by}
             )  # fmt: skip
-    frame = pd.DataFrame(
-        rows, columns=["problem", "problem_label", "configuration", "f", "violation", "feasible", "seeds", "by"]
-    )
+    frame = pd.DataFrame(rows, columns=COLUMNS)
     order = [
         frame["problem"].map({title: i for i, title in enumerate(variants)}),
         frame["violation"].fillna(np.inf), -frame["f"], -frame["seeds"],
@@ -117,20 +128,24 @@ def describe_best(run: Run, found: Sequence[Group]) -> list[str]:
         if not best["violation"] <= 0:
             continue
         where = f" of {best['problem_label']}" if several else ""
-        value = f"f = {format_number(best['f'])}{_compare_to_optimum(best, named)}"
+        value = _compare_to_optimum(best, named, read_objective(variants[problem]))
         lines.append(
             f"best{where}: {describe_inputs(best['configuration'])}: {value} (recommended by {describe_by(best['by'])})"
         )
     return lines
 
 
-def _compare_to_optimum(best: pd.Series, found: Sequence[Group]) -> str:
-    """How far a configuration is from the optimum of its problem, where that is known."""
+def _compare_to_optimum(best: pd.Series, found: Sequence[Group], objective: tuple[str, float, float]) -> str:
+    """What a configuration is worth, and how far that is from the optimum of its problem, where that is known."""
+    name, zero, unit = objective
     stars = pd.concat([group.good["f_star"] for group in found if group.problem == best["problem"]]).dropna()
     if stars.empty:
-        return ""
-    reached = np.isclose(best["f"], stars.iloc[0], rtol=1e-9, atol=1e-12)
-    return ", the optimum" if reached else f", f* = {format_number(stars.iloc[0])}"
+        return f"{name} = {format_number(best['value'])}"
+    if np.isclose(best["f"], stars.iloc[0], rtol=1e-9, atol=1e-12):
+        return f"{name} = {format_number(best['value'])}, the optimum"
+    ends = [best["value"], zero + unit * stars.iloc[0]]
+    value, star = (format_number(end, apart=find_gap(ends)) for end in ends)
+    return f"{name} = {value}, {'f*' if name == 'f' else 'optimum'} = {star}"
 
 
 def _is_fixed(group: Group) -> bool:

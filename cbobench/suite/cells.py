@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import itertools
+import math
 import re
 from bisect import bisect_right
 from collections.abc import Iterator, Mapping, Sequence
@@ -268,6 +269,9 @@ def _variant(content: dict[str, Any]) -> Variant:
     pairs = made.inputs if isinstance(made.inputs, list) else [] if made.inputs is None else [None]
     if not all(isinstance(one, list) and len(one) == 2 and isinstance(one[0], str) for one in pairs):
         raise ValueError(f"inputs is {show(made.inputs)}")
+    said = made.objective or ["", 0.0, 1.0]
+    if not isinstance(said, list) or [*map(type, said)] != [str, float, float] or not all(map(math.isfinite, said[1:])):
+        raise ValueError(f"objective is {show(made.objective)}")
     for name, kind in kinds.items():
         if not isinstance(getattr(made, name), kind):
             raise ValueError(f"{name} is {show(getattr(made, name))}")

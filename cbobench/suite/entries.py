@@ -141,6 +141,7 @@ def problem_variants(
             fixed, note, inputs = problem.identity(), printable(problem.note()), problem.describe_inputs()
             _refuse_unwritable(fixed, "identity()")
             _refuse_unwritable(inputs, "describe_inputs()")
+            name, zero, unit = problem.describe_objective()
             problem.settle(np.zeros(1))  # refuses an invalid tolerance
             if problem.feasibility_tolerance:
                 fixed |= {"feasibility_tolerance": float(problem.feasibility_tolerance)}
@@ -153,7 +154,9 @@ def problem_variants(
         pairs = None if inputs is None else [[name, plain] for name, plain in inputs.items()]
         if pairs is not None and sum(len(plain) for _, plain in pairs) > MOST_INPUTS:
             pairs = None
-        result.append((replace(_variant(entry, settings, values, resolved), note=note, inputs=pairs), problem))
+        objective = [printable(name), zero, unit] if math.isfinite(zero) and math.isfinite(unit) else None
+        made = replace(_variant(entry, settings, values, resolved), note=note, inputs=pairs, objective=objective)
+        result.append((made, problem))
     return result
 
 

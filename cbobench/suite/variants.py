@@ -27,6 +27,8 @@ class Variant:
         note: a remark that readers of its numbers need; not part of its identity.
         inputs: of a problem, [name, values or type] of what its actions are made of (see `Problem.describe_inputs`),
             None if they have no names; not part of its identity.
+        objective: of a problem, [name, zero, unit] of what f is to its user (see `Problem.describe_objective`), None
+            where that is not known; not part of its identity.
     """
 
     name: str
@@ -36,6 +38,7 @@ class Variant:
     settings: dict[str, Any]
     note: str = field(default="", compare=False)
     inputs: list[list[Any]] | None = field(default=None, compare=False)
+    objective: list[Any] | None = field(default=None, compare=False)
 
     @cached_property
     def title(self) -> str:

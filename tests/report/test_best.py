@@ -96,10 +96,10 @@ def test_infeasible_ones_come_last_by_violation(tmp_path):
 
 def test_tables_end_with_the_winner(played):
     text = str(cbobench.compare(played))
-    assert "best of nets: act tanh, f 64, rate 0.3: f = 8.000, the optimum (recommended by" in text
-    assert re.search(r"best of box: x_1 4.71239, x_2 0: f = 2.317, the optimum \(recommended by oracle 3/3\)", text)
+    assert "best of nets: act tanh, f 64, rate 0.3: score = 8.000, the optimum (recommended by" in text
+    assert re.search(r"best of box: x_1 4.71239, x_2 0: f = 2.000, the optimum \(recommended by oracle 3/3\)", text)
     text = str(cbobench.compare(played, only="random"))
-    assert re.search(r"best of box: x_1 .*: f = \S+, f\* = 2.317 \(recommended by random 1/3\)", text), "it missed it"
+    assert re.search(r"best of box: x_1 .*: f = \S+, f\* = 2.000 \(recommended by random 1/3\)", text), "it missed it"
     assert "best of" not in str(cbobench.compare(played, best=True))
 
 
@@ -119,3 +119,62 @@ def test_on_the_command_line(played, capsys, tmp_path):
     assert "tanh" in capsys.readouterr().out
     assert main(["best", str(played.uri), "--top", "0"]) == 2
     assert capsys.readouterr().err == "cbobench: top is 0; it must be at least 1\n"
+
+
+def test_the_objective_is_the_users_column_with_its_sign_and_unit(tmp_path):
+    frame = pd.DataFrame([(0, 12.5, 0), (1, 12.1, 0), (2, 11.9, 2)], columns=["a", "time_s", "g"])
+    frame.to_csv(tmp_path / "t.csv", index=False)
+    table = {
+        "layout": "configurations", "rows": str(tmp_path / "t.csv"), "inputs": ["a"], "amounts": ["a"],
+        "objective": {"minimise": "time_s"}, "constraints": {"g": {"at_most": 1}}, "label": "slow",
+    }  # fmt: skip
+    suite = {"suite": "few", "horizon": 6, "seeds": 4, "problems": [{"table": table}], "algorithms": ["random"]}
+    run = cbobench.run(suite, out=tmp_path / "run", cpus=0)
+    found = cbobench.best(run)
+    first = found.frame.iloc[0]
+    assert (first["objective"], first["value"], first["f"]) == ("time_s", 12.1, -12.1)
+    assert found.table.columns[2] == "time_s"
+    assert found.table.rows[0][2] == "12.10"
+    text = str(cbobench.compare(run))
+    assert "best: a 1: time_s = 12.10, the optimum" in text
+    assert "slow: f = minus time_s; g: g at most 1" in text
+    content = json.loads((tmp_path / "run" / "run.json").read_text())
+    assert content["grids"][0]["problems"][0]["objective"] == ["time_s", 0.0, -1.0]
+
+
+def test_a_formula_in_units_of_its_spread_is_shown_as_its_page_does(tmp_path):
+    """gramacy's best value is -0.59979; in units of its spread it is 0.9803, and tables say which one they show."""
+    quiet = {"noise_f": 0.0, "noise_g": 0.0}
+    suite = {
+        "suite": "units", "horizon": 2, "seeds": 2, "algorithms": ["oracle"],
+        "problems": [{"gramacy": quiet | {"label": "a"}}, {"gardner-1": quiet | {"label": "b"}},
+                     {"gramacy": quiet | {"label": "plain", "scaled": False}}],
+    }  # fmt: skip
+    run = cbobench.run(suite, out=tmp_path / "run", cpus=0)
+    found = cbobench.best(run, only="a/*")
+    row = found.frame.iloc[0]
+    assert (row["objective"], row["value"]) == ("f", pytest.approx(-0.59979, abs=1e-5))
+    assert row["f"] == pytest.approx(0.9803, abs=1e-4)
+    assert found.table.rows[0][2] == "-0.5998"
+    text = str(cbobench.compare(run))
+    assert re.search(r"best of a: .*: f = -0.5998, the optimum", text)
+    assert "a, b: f, less its mean, and every g_j are in units of their spread over the box" in text
+    assert text.count("in units of their spread") == 1, "one line for all that say the same"
+
+
+def test_several_objectives_are_named_in_their_cells(played):
+    found = cbobench.best(played, top=1)
+    assert found.table.columns[2] == "objective"
+    assert [row[2] for row in found.table.rows] == ["score 8.000", "f 2.000"]
+
+
+def test_configurations_near_a_billion_are_told_apart(tmp_path):
+    values = [1e9 + 200, 1e9 + 100, 1e9]
+    pd.DataFrame({"a": range(3), "cost": values, "g": 0}).to_csv(tmp_path / "t.csv", index=False)
+    table = {
+        "layout": "configurations", "rows": str(tmp_path / "t.csv"), "inputs": ["a"], "amounts": ["a"],
+        "objective": {"minimise": "cost"}, "constraints": {"g": {"at_most": 1}},
+    }  # fmt: skip
+    suite = {"suite": "few", "horizon": 1, "seeds": 20, "problems": [{"table": table}], "algorithms": ["random"]}
+    rows = cbobench.best(cbobench.run(suite, out=tmp_path / "run", cpus=0)).table.rows
+    assert [row[2] for row in rows] == ["1,000,000,000", "1,000,000,100", "1,000,000,200"]
