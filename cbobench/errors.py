@@ -47,6 +47,10 @@ class CellFailure(CbobenchError):
     """An algorithm or a problem broke its contract during a play; the cell becomes a failed row."""
 
 
+class Advice(UserWarning):
+    """A warning of one line, which the command line prints as such, each text once."""
+
+
 class _Shown(Repr):
     """A bounded `repr`, also of subclasses of dict and list."""
 

@@ -135,7 +135,7 @@ def collect_all(runs: Path) -> tuple[dict[str, Any], pd.DataFrame]:
 
 
 def draw(key: str, about: dict[str, Any], rows: pd.DataFrame) -> Any:
-    """A stored figure as a matplotlib image, to be closed by the caller."""
+    """A stored figure as a matplotlib image."""
     frame, own = rows[rows["figure"] == key], about[key]
     panels = []
     for one in own["panels"]:

@@ -5,12 +5,15 @@ from __future__ import annotations
 import argparse
 import io
 import sys
-from collections.abc import Sequence
+import warnings
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NoReturn
 
 from cbobench import __version__
 from cbobench.errors import (
+    Advice,
     CbobenchError,
     Misuse,
     mask_secrets,
@@ -327,7 +330,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
             return 0
         options = make_parser().parse(given)
         handler = getattr(commands, f"do_{options.command}")
-        return int(handler(options, given))
+        with _print_advice():
+            return int(handler(options, given))
     except CbobenchError as error:
         print(f"cbobench: {printable(mask_secrets(str(error)))}", file=sys.stderr)
         return error.exit_code
@@ -340,6 +344,25 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except KeyboardInterrupt:
         print("cbobench: stopped", file=sys.stderr)
         return STOPPED
+
+
+@contextmanager
+def _print_advice() -> Iterator[None]:
+    """Print each `Advice` as one line, once, without the place in the code that Python names."""
+    printed: set[str] = set()
+    with warnings.catch_warnings():
+        before = warnings.showwarning
+
+        def print_line(message: Any, category: type[Warning], *place: Any, **more: Any) -> None:
+            if not issubclass(category, Advice):
+                before(message, category, *place, **more)
+            elif str(message) not in printed:
+                printed.add(str(message))
+                print(printable(str(message)), file=sys.stderr)
+
+        warnings.showwarning = print_line
+        warnings.simplefilter("always", Advice)
+        yield
 
 
 def entry() -> NoReturn:

@@ -12,6 +12,7 @@ from typing import Any
 
 from cbobench.papers.claims import Finding, format_value
 from cbobench.papers.evidence import Verdict
+from cbobench.report.fonts import use_fonts_for
 from cbobench.report.formats import escape_formula
 from cbobench.report.layout import save
 from cbobench.report.style import SIZES
@@ -178,11 +179,6 @@ def maps_of(found: Sequence[Finding]) -> list[Map]:
 
 def draw_maps(found: Sequence[Finding], folder: Path) -> Iterator[tuple[Map, list[Path]]]:
     """Write every map as PDF, PNG, CSV and TXT (the caption); yields it with the paths."""
-    import matplotlib as mpl
-
-    mpl.use("Agg")
-    import matplotlib.pyplot as plt
-
     folder.mkdir(parents=True, exist_ok=True)
     for map in maps_of(found):
         stem = f"map_{map.claim}_{map.suite.replace('-', '_')}"
@@ -190,7 +186,6 @@ def draw_maps(found: Sequence[Finding], folder: Path) -> Iterator[tuple[Map, lis
         words = map.caption()
         image = draw_map(map)
         save(image, paths[:2], SIZES["double"].dpi, words, {"Title": f"{map.claim} in {map.suite}"})
-        plt.close(image)
         _write(map, paths[2])
         paths[3].write_text(words, encoding="utf-8")
         yield map, paths
@@ -210,17 +205,20 @@ def _write(map: Map, path: Path) -> None:
 
 
 def draw_map(map: Map) -> Any:
-    """A map as a matplotlib image, to be closed by the caller."""
+    """A map as a matplotlib image."""
     import matplotlib as mpl
-    import matplotlib.pyplot as plt
     from matplotlib.patches import Rectangle
+
+    from cbobench.report.canvas import Image
 
     size = SIZES["double"]
     with size.context():
+        use_fonts_for([*map.rows, *map.columns])
         labels = [textwrap.fill(row.replace(" ", "\xa0").replace(",\xa0", ", "), 44) for row in map.rows]
         heights = [max(0.3, 0.14 * label.count("\n") + 0.2) for label in labels]
         edges = [sum(heights[:i]) for i in range(len(heights) + 1)]
-        image, axis = plt.subplots(figsize=(size.width, 0.6 + edges[-1]), layout="constrained")
+        image = Image(size, 0.6 + edges[-1])
+        axis = image.subplots()
         for (i, j), f in map.cells.items():
             top, height = edges[i], heights[i]
             colour, symbol = VERDICT_STYLES[f.verdict]

@@ -24,6 +24,7 @@ from cbobench.errors import CbobenchError, Misuse, mask_secrets, one_line, print
 from cbobench.metrics import METRICS
 from cbobench.report.captions import Shown, caption, identity
 from cbobench.report.curves import Boxes, Panel, Statistic
+from cbobench.report.fonts import use_fonts_for
 from cbobench.report.formats import escape_formula
 from cbobench.report.kinds import AnyPanel, metrics_of
 from cbobench.report.layout import finish, grid, save
@@ -31,6 +32,7 @@ from cbobench.report.load import Run
 from cbobench.report.planes import Plane, TradeOff
 from cbobench.report.profiles import Profile
 from cbobench.report.style import Size, legend_label, looks, size_of
+from cbobench.results.manifest import WHATS
 from cbobench.words import count_noun
 
 __all__ = [
@@ -86,8 +88,9 @@ def split_crowded(run: Run, panel: AnyPanel) -> list[AnyPanel]:
 
 
 def compose(run: Run, figure: Figure, size: Size) -> tuple[Any, Shown]:
-    """A figure as a matplotlib image, to be closed by the caller, and what it shows."""
+    """A figure as a matplotlib image, and what it shows; to be called in the context of the size."""
     known, shown = looks(run.whole), Shown()
+    use_fonts_for(label for what in WHATS for label in run.record.labels(what).values())
     image, axes = grid(figure.panels, size, figure.columns)
     for axis, panel in zip(axes, figure.panels, strict=True):
         frame = panel.data(run)
@@ -162,11 +165,6 @@ def draw(
     Returns:
         The paths written; none where the run has no cell of what the figure shows.
     """
-    import matplotlib as mpl
-
-    mpl.use("Agg")
-    import matplotlib.pyplot as plt
-
     panels = [
         panel if statistic is None or isinstance(panel, Boxes | Profile) else replace(panel, statistic=statistic)
         for panel in figure.panels
@@ -180,14 +178,11 @@ def draw(
     numbers, text = (folder / f"{figure.name}.{kind}" for kind in ("csv", "txt"))
     with look.context():
         image, shown = compose(run, figure, look)
-        try:
-            if not shown.pairs:
-                return []
-            words = caption(run, figure.caption, panels, shown)
-            facts = {"Title": figure.caption, "Keywords": identity(run)}
-            save(image, images, look.dpi, words, facts)
-        finally:
-            plt.close(image)
+        if not shown.pairs:
+            return []
+        words = caption(run, figure.caption, panels, shown)
+        facts = {"Title": figure.caption, "Keywords": identity(run)}
+        save(image, images, look.dpi, words, facts)
         write_numbers(pd.concat([frame for frame in shown.frames if len(frame)]), numbers)
         text.write_text(words, encoding="utf-8")
     return [*images, numbers, text]

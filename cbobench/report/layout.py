@@ -24,16 +24,17 @@ def grid(panels: Sequence[AnyPanel], size: Size, columns: int) -> tuple[Any, lis
     Args:
         columns: panels beside each other, if the size has room for them.
     """
-    import matplotlib.pyplot as plt
     from matplotlib.layout_engine import ConstrainedLayoutEngine
+
+    from cbobench.report.canvas import Image
 
     across = min(len(panels), columns, size.columns)
     rows = -(-len(panels) // across)
     height = min(rows * max(size.panel, FLAT * size.width / across), size.tallest)
     pad = size.small / 72
     engine = ConstrainedLayoutEngine(w_pad=pad / 2, h_pad=pad / 4, wspace=0.02, hspace=0.05)
-    image, table = plt.subplots(rows, across, figsize=(size.width, height), squeeze=False, layout=engine)
-    axes = list(table.flat)
+    image = Image(size, height, engine)
+    axes = list(image.subplots(rows, across, squeeze=False).flat)
     for axis in axes[len(panels) :]:
         axis.remove()
     return image, axes[: len(panels)]
@@ -71,8 +72,6 @@ def save(image: Any, paths: Sequence[Path], dpi: int, words: str, facts: Mapping
 
     It is laid out once for all files, at the PNG's resolution.
     """
-    import matplotlib as mpl
-
     subject = " ".join(words.splitlines())
     image.set_dpi(dpi)
     image.get_layout_engine().execute(image)
@@ -80,8 +79,7 @@ def save(image: Any, paths: Sequence[Path], dpi: int, words: str, facts: Mapping
     for path in paths:
         empty, about = {".pdf": ("CreationDate", "Subject"), ".png": ("Software", "Description"),
                         ".svg": ("Date", "Description")}[path.suffix]  # fmt: skip
-        with mpl.rc_context({"svg.hashsalt": path.stem}):
-            image.savefig(path, dpi=dpi, metadata={empty: None, about: subject, **facts})
+        image.savefig(path, dpi=dpi, metadata={empty: None, about: subject, **facts})
 
 
 def _has_numbers(axis: Any) -> bool:

@@ -11,7 +11,9 @@ from __future__ import annotations
 import hashlib
 import math
 import re
-from collections.abc import Iterable, Mapping, Sequence
+import warnings
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -45,13 +47,17 @@ class Size:
     dpi: int
     font: str = ""
 
-    def context(self) -> Any:
-        """A context of matplotlib settings."""
+    @contextmanager
+    def context(self) -> Iterator[None]:
+        """A context of all matplotlib settings that a figure depends on, whatever a matplotlibrc says."""
         import matplotlib as mpl
+        import matplotlib.style as styles
         import seaborn as sns
 
         settings = {
-            **sns.axes_style("ticks"), "pdf.fonttype": 42, "font.size": self.text, "axes.labelsize": self.text,
+            **sns.axes_style("ticks"), "pdf.fonttype": EMBEDDED, "ps.fonttype": EMBEDDED, "savefig.dpi": self.dpi,
+            "svg.hashsalt": "cbobench",
+            "font.size": self.text, "axes.labelsize": self.text,
             "axes.titlesize": self.text, "axes.titlelocation": "left", "axes.linewidth": 0.6 * self.line,
             "axes.labelpad": self.text / 4, "axes.titlepad": self.text / 2, "legend.fontsize": self.small,
             "xtick.labelsize": self.small, "ytick.labelsize": self.small, "lines.linewidth": self.line,
@@ -61,9 +67,13 @@ class Size:
         }  # fmt: skip
         if self.font:
             settings |= {"font.family": self.font, "mathtext.fontset": "stix" if self.font == "serif" else "dejavusans"}
-        return mpl.rc_context(settings)
+        with mpl.rc_context(), warnings.catch_warnings():
+            warnings.filterwarnings("ignore", "Glyph .* missing from")  # `use_fonts_for` says so once
+            styles.use(["default", settings])
+            yield
 
 
+EMBEDDED = 42  # the type of fonts in PDF and PostScript: TrueType, as publishers refuse matplotlib's own type 3
 TICKS = {"size": 2.5, "width": 0.6, "pad": 2.0}
 SIZES = {
     "single": Size(3.25, 2.1, 8.4, 1, 8.0, 7.0, 1.1, 3.4, 300),  # one column of a two-column page

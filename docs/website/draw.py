@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -11,6 +12,7 @@ from cbobench.gp.actions import Finite
 from cbobench.gp.box import Box
 from cbobench.gp.kernels import Array
 from cbobench.problems.base import Drawn, Problem
+from cbobench.report.canvas import Image
 from cbobench.report.style import PALETTE, SIZES, plain
 from cbobench.rng import generator
 
@@ -21,24 +23,14 @@ HATCH, STAR, CURVE, OTHER = "//////", PALETTE["rust"], PALETTE["blue"], PALETTE[
 
 def page(panels: int, widths: Sequence[float] | None = None, height: float = 2.1) -> tuple[Any, list[Any]]:
     """A figure of a double column's width and its axes, at most `ACROSS` in a row."""
-    from matplotlib.figure import Figure
-
     across = min(panels, ACROSS)
     rows = -(-panels // across)
-    image = Figure(figsize=(SIZES["double"].width, rows * height), layout="constrained")
+    image = Image(SIZES["double"], rows * height)
     ratios = {"width_ratios": widths} if widths else {}
     axes = list(image.subplots(rows, across, squeeze=False, gridspec_kw=ratios).flat)
     for axis in axes[panels:]:
         axis.remove()
     return image, axes[:panels]
-
-
-def close(image: Any) -> None:
-    """Gives a figure's memory back."""
-    import matplotlib.pyplot as plt
-
-    image.clear()
-    plt.close(image)
 
 
 def plain_axis(axis: Any, title: str, below: str = "", beside: str = "") -> None:
@@ -144,9 +136,7 @@ def fields(task: Problem, drawn: Drawn) -> tuple[Any, str]:
 
 def single() -> tuple[Any, list[Any]]:
     """A figure with one axis."""
-    from matplotlib.figure import Figure
-
-    image = Figure(figsize=(3.9, 3.1), layout="constrained")
+    image = Image(replace(SIZES["double"], width=3.9), 3.1)
     return image, [image.subplots()]
 
 

@@ -9,18 +9,15 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-import matplotlib as mpl
-
 from cbobench.algorithms import ALGORITHMS
 from cbobench.papers import claim_maps
-from cbobench.report import curves, layout, planes, style
+from cbobench.report import canvas, curves, layout, planes, style
 from cbobench.report.formats import escape_markdown
 from cbobench.results.source import code_hash, source_hash
 from cbobench.suite.variants import canonical
 from website import draw, plays
 from website.words import prepared, signs
 
-mpl.use("Agg")
 PIXELS = 118  # of a page to an inch of a figure
 NOT_NOW = "No picture was drawn in this build."
 
@@ -88,7 +85,7 @@ class Pictures:
     def of_stored(self, name: str, stored: list[Path], drawn: Callable[[], Any], text: str) -> Drawing:
         """A picture of numbers that are in the repository."""
         contents = [hashlib.sha256(path.read_bytes()).hexdigest() for path in stored]
-        code = "".join(code_hash(Path(str(module.__file__))) for module in (curves, layout, planes, claim_maps))
+        code = "".join(code_hash(Path(str(module.__file__))) for module in (canvas, curves, layout, planes, claim_maps))
         return self._kept(name, "stored", code, {"contents": contents}, lambda: (drawn(), {"text": text, "alt": text}))
 
     def _kept(
@@ -106,7 +103,6 @@ class Pictures:
             image, words = drawn()
             image.savefig(self.folder / file, dpi=200, facecolor="white", metadata={"Software": None})
             width = round(PIXELS * float(image.get_size_inches()[0]))
-            draw.close(image)
             about.write_text(
                 json.dumps(asdict(Drawing(file, **words, width=width))), encoding="utf-8"
             )  # last: the picture is whole

@@ -1,0 +1,106 @@
+"""The image that every figure is drawn on: it looks the same whoever saves it, and pyplot does not know it.
+
+matplotlib reads its settings when a figure is drawn and when it is saved, which users do after `cbobench.plot` has
+returned. So an image brings its settings along: its size, and fonts that publishers take, hold under any matplotlibrc.
+An image that pyplot knew would be shown a second time by notebooks, which show all that pyplot has open.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from functools import partial
+from io import BytesIO
+from typing import Any
+
+import matplotlib as mpl
+from matplotlib.backends.backend_agg import FigureCanvasAgg
+from matplotlib.backends.backend_pdf import PdfPages
+from matplotlib.figure import Figure
+
+from cbobench.report.style import EMBEDDED, Size
+
+
+class Image(Figure):
+    """A matplotlib figure that is drawn and saved with the settings of its size.
+
+    Args:
+        size: whose width it has.
+        height: in inches.
+        layout: a layout engine, or its name.
+    """
+
+    def __init__(self, size: Size, height: float, layout: Any = "constrained") -> None:
+        self.size, self.in_settings = size, False
+        with self.settings():
+            super().__init__(figsize=(size.width, height), layout=layout)
+            Canvas(self)
+
+    @contextmanager
+    def settings(self) -> Iterator[None]:
+        """A context of the size's settings; one within another changes nothing."""
+        if self.in_settings:
+            yield
+            return
+        self.in_settings = True
+        try:
+            with self.size.context():
+                yield
+        finally:
+            self.in_settings = False
+
+    def draw(self, renderer: Any) -> None:
+        """Draw it. Ticks are made now, which would take the user's settings."""
+        with self.settings():
+            super().draw(renderer)
+
+    def savefig(self, fname: Any, **options: Any) -> None:
+        """Save it, as matplotlib does; a PNG has the size's resolution by default."""
+        before = mpl.rcParams["pdf.fonttype"]
+        with self.settings():
+            if isinstance(fname, PdfPages):
+                mpl.rcParams["pdf.fonttype"] = _common_type(fname, before)
+            super().savefig(fname, **options)
+
+    def show(self, warn: bool = True) -> None:
+        """Open a window, in a program that has windows; pyplot knows the image from then on, and `plt.show` waits."""
+        import matplotlib.pyplot as plt
+
+        if self.canvas.manager is None:
+            plt.figure(FigureClass=lambda **_: self)  # type: ignore[arg-type]
+        super().show(warn)
+
+    def _repr_png_(self) -> bytes:
+        """What a notebook shows, if matplotlib's own way of it has not begun."""
+        sink = BytesIO()
+        self.savefig(sink, format="png", dpi=self.dpi)
+        return sink.getvalue()
+
+
+class Canvas(FigureCanvasAgg):
+    """Prints with the image's settings where its `savefig` is passed over, as IPython does."""
+
+    figure: Image
+
+    def print_figure(self, *args: Any, **options: Any) -> Any:
+        """Save the image."""
+        with self.figure.settings():
+            return super().print_figure(*args, **options)
+
+
+def _common_type(pages: PdfPages, before: int) -> int:
+    """The type of fonts of all pages of a file, which the file writes when it is closed, with the settings of then.
+
+    A file that other figures have begun keeps the type that it has; another one gets ours, to its end.
+    """
+    if "close" in vars(pages):
+        return EMBEDDED
+    if pages.get_pagecount():  # type: ignore[no-untyped-call]
+        return before
+
+    def embedding(work: Any, *args: Any, **options: Any) -> Any:
+        with mpl.rc_context({"pdf.fonttype": EMBEDDED}):
+            return work(*args, **options)
+
+    vars(pages).update({name: partial(embedding, getattr(pages, name)) for name in ("savefig", "close")})
+    return EMBEDDED

@@ -1,0 +1,194 @@
+"""Figures are the same whoever saves them, under any matplotlibrc: fonts, size, scripts; pyplot does not know them."""
+
+from __future__ import annotations
+
+import re
+import warnings
+from io import BytesIO
+
+import gallery
+import matplotlib as mpl
+import matplotlib.pyplot as plt
+import pytest
+from matplotlib import font_manager
+from matplotlib.backends.backend_pdf import PdfPages
+from website.draw import page
+
+import cbobench
+from cbobench.cli import main
+from cbobench.errors import Advice
+from cbobench.report import fonts
+from cbobench.report.canvas import Image
+from cbobench.report.style import SIZES
+from tests.report.made import make
+
+mpl.use("Agg")
+USERS = {
+    "text.usetex": True, "savefig.bbox": "tight", "savefig.dpi": 33, "figure.dpi": 40, "pdf.fonttype": 3,
+    "ps.fonttype": 3, "figure.autolayout": True, "savefig.transparent": True, "xtick.major.size": 40, "font.size": 30,
+    "axes.formatter.use_mathtext": True, "figure.constrained_layout.use": False, "pdf.use14corefonts": True,
+}  # fmt: skip
+"""What a matplotlibrc may say."""
+
+
+def run_of(folder, label="B", problems=("P",)):
+    rounds = {"t": [10, 20, 40]} | {
+        name: [[1.0, 2, 3], [2.0, 3, 4], [0.5, 4, 9]] for name in ("regret", "violation_hard")
+    }
+    cells = {(problem, method): {"regret": [4.0, 5, 6]} for problem in problems for method in ("A", label)}
+    return make(folder, cells, seeds=range(3), horizon=40, rounds=dict.fromkeys(cells, rounds))
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory):
+    return run_of(tmp_path_factory.mktemp("canvas") / "run")
+
+
+def saved(image, kind, **options):
+    sink = BytesIO()
+    empty = {"pdf": {"CreationDate": None}, "svg": {"Date": None}}.get(kind)
+    image.savefig(sink, format=kind, metadata=empty, **options)
+    return sink.getvalue()
+
+
+def types(written):
+    """The types of the fonts in a PDF or PostScript file."""
+    return {int(number) for number in re.findall(rb"/(?:Subtype ?/Type|FontType )(3|42)\b", written)} | {
+        42 for _ in re.findall(rb"/FontFile2", written)
+    }
+
+
+def drawn(run):
+    """Figures of every way in which they are made."""
+    yield cbobench.plot(run, "regret")
+    with SIZES["double"].context():
+        image, (axis,) = page(1)
+        axis.set_title("f")
+    yield image
+
+
+@pytest.mark.parametrize("kind", ["pdf", pytest.param("eps", marks=pytest.mark.slow)])
+@pytest.mark.filterwarnings("ignore:The PostScript backend")
+def test_fonts_are_such_as_publishers_take(run, kind):
+    image, other = cbobench.plot(run, "regret"), plt.figure()
+    assert types(saved(image, kind)) == {42}
+    other.text(0, 0, "a")
+    assert types(saved(other, kind)) == {3}, "negative control: matplotlib's own, which has the user's settings"
+    plt.close(other)
+
+
+def test_so_are_those_that_python_shows_or_pages_draw(run):
+    images = [
+        *drawn(run),
+        cbobench.plot(run, ["R", "V+"], kind="plane"),
+        gallery.draw("shi_eryilmaz_fig1_letter", *gallery.stored()),
+    ]
+    assert {type(image) for image in images} == {Image}
+    sink = BytesIO()
+    images[0].canvas.print_figure(sink, format="pdf")  # as IPython saves
+    assert types(sink.getvalue()) == {42}
+
+
+def test_pages_of_one_file_have_fonts_of_one_type(run, tmp_path):
+    other = plt.figure()
+    other.text(0, 0, "a")
+    for name, (first, second), expected in (
+        ("ours.pdf", (cbobench.plot(run, "regret"), other), {42}),
+        ("theirs.pdf", (other, cbobench.plot(run, "regret")), {3}),
+    ):
+        with PdfPages(tmp_path / name) as pages:
+            pages.savefig(first)
+            pages.savefig(second)
+        assert types((tmp_path / name).read_bytes()) == expected
+    plt.close(other)
+    assert mpl.rcParams["pdf.fonttype"] == 3, "the user's settings are left alone"
+
+
+@pytest.mark.parametrize("kind", ["png", "svg"])
+def test_a_matplotlibrc_changes_no_bit(run, kind):
+    ours = [saved(image, kind) for image in drawn(run)]
+    after = cbobench.plot(run, "regret")
+    with mpl.rc_context(USERS):
+        theirs = [saved(image, kind) for image in drawn(run)]
+        late = saved(after, kind)
+    assert theirs == ours
+    assert late == ours[0], "made under one, saved under another"
+
+
+def test_what_the_user_asks_for_is_done(run):
+    image = cbobench.plot(run, "regret")
+    width, height = (int.from_bytes(saved(image, "png")[at : at + 4], "big") for at in (16, 20))
+    assert [width, height] == [int(300 * inches) for inches in image.get_size_inches()]
+    tight = saved(image, "png", dpi=100, bbox_inches="tight")
+    assert int.from_bytes(tight[16:20], "big") < width / 2
+
+
+def test_pyplot_knows_a_figure_once_it_is_shown(run):
+    image = cbobench.plot(run, "regret")
+    assert plt.get_fignums() == []
+    assert image._repr_png_().startswith(b"\x89PNG"), "what a notebook shows"
+    image.show(warn=False)
+    assert plt.gcf() is image
+    image.show(warn=False)
+    assert len(plt.get_fignums()) == 1
+    assert types(saved(image, "pdf")) == {42}
+    plt.close(image)
+
+
+@pytest.fixture
+def cat(tmp_path):
+    """A font that has 猫 and 犬, installed."""
+    from fontTools.fontBuilder import FontBuilder
+    from fontTools.pens.ttGlyphPen import TTGlyphPen
+
+    pen = TTGlyphPen(None)
+    for go, place in zip((pen.moveTo, pen.lineTo, pen.lineTo), ((0, 0), (500, 0), (0, 700)), strict=True):
+        go(place)
+    pen.closePath()
+    made, shape = FontBuilder(1000, isTTF=True), pen.glyph()
+    made.setupGlyphOrder([".notdef", "cat", "dog"])
+    made.setupCharacterMap({ord("猫"): "cat", ord("犬"): "dog"})
+    made.setupGlyf({".notdef": shape, "cat": shape, "dog": shape})
+    made.setupHorizontalMetrics(dict.fromkeys((".notdef", "cat", "dog"), (600, 0)))
+    made.setupHorizontalHeader(ascent=800, descent=-200)
+    made.setupNameTable({"familyName": "Cats", "styleName": "Regular", "psName": "Cats"})
+    made.setupOS2()
+    made.setupPost()
+    made.save(tmp_path / "cats.ttf")
+    manager = font_manager.fontManager
+    before = [*manager.ttflist]
+    manager.addfont(tmp_path / "cats.ttf")
+    yield
+    manager.ttflist[:] = before
+    manager._findfont_cached.cache_clear()
+
+
+@pytest.mark.usefixtures("cat")
+def test_labels_in_any_script_take_an_installed_font_that_has_them(tmp_path):
+    run = run_of(tmp_path / "run", "猫 ≥ 犬")
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        image = cbobench.plot(run, "regret")
+        written = saved(image, "pdf")
+    assert b"Cats" in written
+    assert types(written) == {42}
+    assert b"Cats" not in saved(cbobench.plot(run, "regret", algorithm="A"), "pdf"), "only where it is needed"
+
+
+def test_what_no_font_has_is_one_line_that_says_what_to_install(tmp_path, capsys):
+    run = run_of(tmp_path / "run", "猫と犬ですから", ("P", "Q"))
+    expected = "no installed font has か す で と ら and 2 more: figures show boxes instead; install Noto Sans CJK"
+    with pytest.warns(Advice, match=expected) as found:
+        saved(cbobench.plot(run, "regret", problem="P"), "png")
+    assert len(found) == 1
+    assert main(["figures", str(run), "--out", str(tmp_path / "drawn"), "--recipe", "summary"]) == 0
+    drawn, said = capsys.readouterr()
+    assert len(drawn.splitlines()) == 2
+    (line,) = said.splitlines()
+    assert line.startswith(expected)
+
+
+def test_plain_labels_cost_no_look_at_fonts(monkeypatch):
+    monkeypatch.setattr(font_manager, "get_font", None)
+    with mpl.rc_context():
+        fonts.use_fonts_for(["ckb-ucb", "h = B/2"])
