@@ -20,6 +20,7 @@ import sys
 import sysconfig
 from collections.abc import Iterable, Iterator
 from functools import cache, cached_property
+from importlib import import_module
 from importlib.machinery import ModuleSpec
 from importlib.util import find_spec
 from pathlib import Path
@@ -110,6 +111,12 @@ def libraries(algorithm: str | None = None) -> str:
         algorithm: registered name or import path of one that may need libraries of its own.
     """
     return versions(("numpy", "scipy", *(ALGORITHMS.get(algorithm).libraries if algorithm else ())))
+
+
+def import_libraries(algorithm: str) -> None:
+    """Import what an algorithm of another library needs, which it does itself in its first rounds."""
+    for name in ALGORITHMS.get(algorithm).libraries:
+        import_module(name)
 
 
 @cache

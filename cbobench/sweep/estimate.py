@@ -3,7 +3,8 @@
 Takes the times of played cells from the run folder. Then plays the first rounds of one pair per algorithm, and of the
 other pairs until the time is up (`BUDGET` seconds, pilots of simulators included). Extrapolates rounds that slow down.
 A pair that was not played gets the mean of the pairs with the same names, or of the same algorithm; pairs that are too
-slow to try are unknown. The pilot of a simulator, which is cut short, tells how long its simulations take.
+slow to try are named as not estimated. The pilot of a simulator, which is cut short, tells how long its simulations
+take.
 """
 
 from __future__ import annotations
@@ -11,8 +12,8 @@ from __future__ import annotations
 import signal
 import threading
 import time
-from collections import defaultdict
-from collections.abc import Callable, Iterator
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import NamedTuple
 
@@ -27,6 +28,7 @@ from cbobench.problems.base import Problem
 from cbobench.problems.simulator import LATEST, Simulator
 from cbobench.results.compact import MANY
 from cbobench.results.schema import TableWriter, make_footer
+from cbobench.results.source import import_libraries
 from cbobench.suite.cells import Pair
 from cbobench.sweep.blocks import LONG
 from cbobench.sweep.executors import usable_cpus
@@ -42,6 +44,7 @@ MIN_TRIAL, MAX_TRIAL = 0.02, 0.25  # for one
 CELLS_OF_A_BOX = 10  # that are played of a block: more of them take hardly less each
 FIRST_ROUNDS = 8  # rounds that are played at least
 MIN_ROUNDS = 3  # where there is no time for more
+MOST_UNFINISHED = 3.0  # times the longest round: one that takes longer before it ends is of another kind
 MAX_EXTRAPOLATION = 3  # times the rounds that were played: no line through a few is followed further
 CELL_SECONDS = 0.002  # of a cell, beside its rounds
 TASK_SECONDS = 0.012  # to publish its files, and to hand it out
@@ -109,26 +112,31 @@ def estimate(todo: Plan, cpus: int | None, say: Callable[[str], None] = lambda t
     wall = max(work / max(1, min(workers // wide, len(todo.tasks))), longest)
     new, unknown = todo.cells - todo.done, len(pairs - trials.keys())
     some = f"; {part_of(tried, len(pairs), 'pair')} known" if tried < len(pairs) - unknown else ""
-    about = "about"
-    if unknown:
-        about, some = (
-            "more than",
-            f"{some}; unknown for {count_noun(unknown, 'pair')}, not counted: too slow to be tried",
-        )
     files = len(todo.tasks) * (3 if todo.record.audit else 2)
     merged = ", merged when the run ends" if len(todo.tasks) > MANY else ""
     begin = STARTUP_SECONDS * (cpus != 0) + sum(_pilot_seconds(problem) for problem in todo.suite.problems.values())
     startup = f", plus about {duration(begin)} to start" if begin and todo.tasks else ""
+    took = f"{'more than' if unknown else 'about'} {duration(wall)} on {workers} CPU(s){startup}"
+    took = f"{took} ({duration(work)} of work{some})" if not unknown or unknown < len(pairs) else "not estimated"
     size = f"{rows / 1e6:.0f} MB" if rows < 1e9 else f"{rows / 1e9:.1f} GB"
     return "\n".join(
         [
             f"{todo.suite.name}: {new:,} of {count_noun(todo.cells, 'cell')} to play, in "
             f"{count_noun(len(todo.tasks), 'task')} -> {todo.folder}",
-            f"time: {about} {duration(wall)} on {workers} CPU(s){startup} ({duration(work)} of work{some})",
+            f"time: {took}",
+            *_name_unknown(todo, trials),
             f"disk: about {size} in {count_noun(files, 'file')}{merged}",
             *_describe_simulations(todo),
         ]
     )
+
+
+def _name_unknown(todo: Plan, trials: Mapping[str, Trial]) -> list[str]:
+    """A line that names the algorithms of pairs without a measurement, with how many pairs of each; none without."""
+    unknown = {p.pair.title: p.pair.algorithm.label for p in todo.tasks.by_pair if p.pair.title not in trials}
+    counts = Counter(unknown.values()).items()
+    names = ", ".join(f"{label} ({count_noun(count, 'pair')})" for label, count in counts)
+    return [f"not estimated, and not counted: {names}: too slow to be tried"] if names else []
 
 
 def _describe_simulations(todo: Plan) -> list[str]:
@@ -216,13 +224,21 @@ def _try_pair(todo: Plan, task: Task, seconds: float, deadline: float) -> Trial 
     problem = todo.suite.problems[task.pair.problem.title]
     cells = task.cells[: _cells_to_try(task, problem)]
     at: list[float] = []
-    limit, rounds = min(PAIR_SECONDS, deadline - time.monotonic()), min(FIRST_ROUNDS, task.horizon)
+    latest = 0.0  # when the round that is played began, on the clock
     try:
+        import_libraries(task.pair.algorithm.name)  # takes seconds that are no round's, and must not be broken off
+        limit, rounds = min(PAIR_SECONDS, deadline - time.monotonic()), min(FIRST_ROUNDS, task.horizon)
+
+        def watch(t: int) -> None:
+            nonlocal latest
+            at.append(time.thread_time())
+            latest = time.monotonic()
+
         with time_limit(limit), single_thread():
             while limit > 0:
                 play, rows = start(problem, cells, rounds, None)
                 at.clear()
-                play.watch = lambda t: at.append(time.thread_time())
+                play.watch = watch
                 for chunk in play:
                     rows.add(chunk)
                 at.append(time.thread_time())
@@ -231,8 +247,8 @@ def _try_pair(todo: Plan, task: Task, seconds: float, deadline: float) -> Trial 
                     return Trial(_extrapolate(np.diff(at), task.horizon) / (task.horizon * len(cells)), per_row)
                 rounds = min(4 * rounds, task.horizon)
     except TimeIsUp:
-        if len(at) > MIN_ROUNDS:
-            return Trial(_extrapolate(np.diff(at), task.horizon) / (task.horizon * len(cells)))
+        work = _extrapolate_broken_off(np.diff(at), time.monotonic() - latest, task.horizon)
+        return None if work is None else Trial(work / (task.horizon * len(cells)))
     except Exception:  # what cannot be played is told of when it is
         return None
     return None
@@ -258,6 +274,20 @@ def _extrapolate(rounds: Array, horizon: int) -> float:
         elif line[0] < -3 * error:
             level = float(y[-1])
     return float(rounds.sum()) + (horizon - n) * level
+
+
+def _extrapolate_broken_off(rounds: Array, unfinished: float, horizon: int) -> float | None:
+    """As `_extrapolate`, of a trial that ran out of time; None if its rounds do not say what the later ones take.
+
+    Many methods begin with rounds that cost nothing, before they fit a model: only the later half of the time counts.
+
+    Args:
+        unfinished: seconds of the round that was broken off.
+    """
+    if len(rounds) < MIN_ROUNDS or unfinished > MOST_UNFINISHED * rounds.max():
+        return None
+    later = rounds[int(np.searchsorted(np.cumsum(rounds), rounds.sum() / 2)) :]
+    return float(rounds.sum() + (horizon - len(rounds)) * later.mean())
 
 
 def _row_bytes(name: str, table: pa.Table) -> float:

@@ -102,7 +102,36 @@ def test_a_slow_method_does_not_hold_it_up(write_suite, tmp_path, monkeypatch):
     todo = plan(write_suite(text), out=tmp_path / "r", cpus=0)
     said = estimate.estimate(todo, 2)
     assert "time: more than " in said
-    assert "unknown for 2 pairs, not counted: too slow to be tried" in said
+    assert "not estimated, and not counted: tests.sweep.test_estimate:Slow (2 pairs): too slow to be tried" in said
+    trials, _ = estimate.try_pairs(plan(write_suite(text.replace(", random", "")), out=tmp_path / "s", cpus=0))
+    assert trials == {}
+    assert "time: not estimated\n" in estimate.estimate(
+        plan(write_suite(text.replace(", random", "")), out=tmp_path / "s", cpus=0), 2
+    ), "and not 0 s"
+
+
+@dataclass(kw_only=True)
+class Late(Random):
+    """Costs nothing for ten rounds, and then a second of CPU time in each; time is up in round `last`."""
+
+    last: int = param(11, "when the trial is broken off", at_least=1)
+
+    def ask(self, t):
+        spent[0] += float(t > 10)
+        if t == self.last:
+            spent[0] += 1.0
+            raise estimate.TimeIsUp
+        return super().ask(t)
+
+
+@pytest.mark.usefixtures("own_clock")
+def test_rounds_that_cost_nothing_do_not_stand_for_those_that_fit_a_model(write_suite, tmp_path):
+    text = "suite: t\nhorizon: 40\nseeds: 1\nproblems: [rkhs-1d]\n"
+    text += "algorithms: ['tests.sweep.test_estimate:Late': {last: {sweep: [11, 20]}}]\n"
+    todo = plan(write_suite(text), out=tmp_path / "r", cpus=0)
+    estimates = [estimate._try_pair(todo, task, 0.25, np.inf) for task in todo.tasks.of_pairs()]
+    assert estimates[0] is None, "broken off in its first model: unknown, and not 0 s"
+    assert estimates[1].per_round * 40 == pytest.approx(30.0, rel=0.1)
 
 
 class Clock:
