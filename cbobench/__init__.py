@@ -53,4 +53,5 @@ def __getattr__(name: str) -> Any:
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), *__all__})
+    """Return the public names, with those that every module has, and not what this one imports for itself."""
+    return sorted({*__all__, *(name for name in globals() if name.startswith("__"))})

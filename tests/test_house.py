@@ -214,7 +214,9 @@ def test_hooks_download_nothing():
 
 def test_users_see_types_and_names():
     assert (PACKAGE / "py.typed").is_file()
-    assert {"run", "load_cells", "load_rounds", "__version__", "__doc__"} <= set(dir(cbobench))
+    assert {name for name in dir(cbobench) if not name.startswith("_")} == {*cbobench.__all__} - {"__version__"}
+    assert {"__version__", "__doc__", "__file__"} <= {*dir(cbobench)}
+    assert all(hasattr(cbobench, name) for name in dir(cbobench))
     code = "import cbobench, sys; dir(cbobench); print({'pandas', 'ray'} & set(sys.modules))"
     assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True).stdout == "set()\n"
 
