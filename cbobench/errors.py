@@ -15,6 +15,15 @@ from typing import Any
 
 MOST_NAMES = 20  # names that an error lists; for more it gives their number and the nearest
 LONGEST = 500  # characters of the first line of an error
+SHORTEST = 3  # characters of the beginning of a name that name it
+SYNONYMS = {
+    "plot": "figures", "draw": "figures", "play": "run", "start": "run", "benchmark": "run", "resume": "run",
+    "table": "compare", "results": "compare", "stats": "compare", "ls": "list", "info": "show", "describe": "show",
+    "html": "report", "page": "report", "init": "new", "monitor": "watch", "progress": "watch", "pack": "export",
+    "methods": "algorithms", "solvers": "algorithms", "optimizers": "algorithms", "iterations": "horizon",
+    "rounds": "horizon", "replications": "seeds", "repetitions": "seeds", "feasible": "first_feasible",
+}  # fmt: skip
+"""What other programs call a command, a key of a suite or a metric, by our name for it."""
 STRANGE = re.compile(
     "[\x00-\x1f\x7f-\x9f"  # control characters, among them the escape of terminals
     "\u2028\u2029\u202a-\u202e\u2066-\u2069"  # line separators, and controls of the direction of text
@@ -122,10 +131,20 @@ def words_of(what: str, given: Any) -> list[str]:
 
 
 def nearest(given: str, allowed: Iterable[str]) -> str | None:
-    """Return the allowed name most like the given one, or None if none is close."""
-    names = list(allowed)
-    lower = {name.lower(): name for name in names}
-    close = difflib.get_close_matches(str(given)[:LONGEST].lower(), list(lower), n=1, cutoff=0.6)
+    """Return the allowed name that is most likely meant, or None if none is close.
+
+    One that other programs call so (`SYNONYMS`), else one with the same words in another order, else the first by
+    alphabet that begins so, else the one with the most letters in common.
+    """
+    lower = {name.lower(): name for name in allowed}
+    word = str(given)[:LONGEST].lower()
+    same = SYNONYMS.get(word, "")
+    if same in lower:
+        return lower[same]
+    words = sorted(re.split("[-_ ]", word))
+    close = [name for name in lower if sorted(re.split("[-_ ]", name)) == words]
+    close += sorted(name for name in lower if name.startswith(word)) if len(word) >= SHORTEST else []
+    close += difflib.get_close_matches(word, list(lower), n=1, cutoff=0.6)
     return lower[close[0]] if close else None
 
 

@@ -9,11 +9,16 @@ import sys
 
 import pytest
 
-from cbobench.errors import STRANGE
-from cbobench.report.quantities import select_metrics
+from cbobench.algorithms import ALGORITHMS
+from cbobench.cli import make_parser
+from cbobench.errors import STRANGE, SYNONYMS, nearest
+from cbobench.report.quantities import quantities, select_metrics
+from cbobench.suite.load import KEYS
 from cbobench.words import count_noun, encodable, in_ascii, part_of
 from tests.conftest import ROOT
 from tests.report.made import make
+
+COMMANDS = [*next(action for action in make_parser()._actions if action.dest == "command").choices]
 
 
 def test_a_number_has_its_noun_and_verb():
@@ -30,6 +35,37 @@ def test_a_number_has_its_noun_and_verb():
 @pytest.mark.parametrize(("word", "name"), [("V+", "violation_hard"), ("R+", "regret_plus"), ("V⁺", "violation_hard")])
 def test_symbols_as_a_keyboard_has_them(word, name):
     assert [quantity.name for quantity in select_metrics(word)] == [name]
+
+
+@pytest.mark.parametrize(
+    ("word", "names", "meant"),
+    [
+        ("plot", COMMANDS, "figures"),
+        ("figure", COMMANDS, "figures"),
+        ("comapre", COMMANDS, "compare"),
+        ("ls", COMMANDS, "list"),
+        ("simple", quantities(), "simple_regret"),
+        ("Viol", quantities(), "violation"),
+        ("hard_violation", quantities(), "violation_hard"),
+        ("simple_regrt", quantities(), "simple_regret"),
+        ("rounds", KEYS, "horizon"),
+        ("ckb", ALGORITHMS.names(), "ckb-rand"),
+        ("ucb-ckb", ALGORITHMS.names(), "ckb-ucb"),
+        ("ab", ["abc-and-so-on"], None),
+        ("plot", ["compare"], None),
+        ("xyz", COMMANDS, None),
+    ],
+)
+def test_the_name_that_is_meant(word, names, meant):
+    assert nearest(word, names) == meant
+    assert nearest(word, reversed([*names])) == meant, "whatever their order"
+
+
+def test_synonyms_lead_to_names():
+    names = {*COMMANDS, *KEYS, *quantities()}
+    assert {*SYNONYMS.values()} <= names
+    assert not {*SYNONYMS} & names, "a name of ours is no synonym"
+    assert all(nearest(word, names) == name for word, name in SYNONYMS.items())
 
 
 def test_all_that_the_package_says_has_a_form_in_ascii():
