@@ -34,7 +34,7 @@ HANDLED = tuple(
 def isolate_play(*name: Part) -> Iterator[None]:
     """Seed the global generators from the stream of that name, and restore the process afterwards.
 
-    Threads and memory are not restored (see `cbobench.threads.lingering`).
+    Threads and memory are not restored (see `cbobench.threads.has_lingering_threads`).
     """
     before = [(put_back, look()) for look, put_back in _STATE]
     with np.errstate(), warnings.catch_warnings():

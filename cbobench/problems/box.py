@@ -176,7 +176,7 @@ class BoxProblem(FeedbackModel):
         return self.stated() if hasattr(self, "reference") else [(self.formula, None)]
 
     def mistake(self, formula: Formula, found: Reference) -> str:
-        """What contradicts a stated optimum; empty if nothing does (see `problems.stated`)."""
+        """What contradicts a stated optimum; empty if nothing does (see `stated`)."""
         return contradiction(formula, found, self.box, self.m, self.settle, self.scaling[1][1:])
 
     @property

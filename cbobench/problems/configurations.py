@@ -251,7 +251,7 @@ class Configurations(Problem):
 
     @cached_property
     def _facts(self) -> tuple[Array, Array]:
-        """Regularised norms and noise constants, (1 + m,) each; of rows the largest residual, as in `tabular`."""
+        """Regularised norms and noise constants, (1 + m,) each; of rows the largest residual (see `TabularProblem`)."""
         norm = smooth_norm(self.actions.covariance, self.means.T)
         if self.noise is not None:
             return norm, self.noise / self.divisor

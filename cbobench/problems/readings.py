@@ -212,7 +212,7 @@ class ReadingsProblem(Problem):
 
     @cached_property
     def _facts(self) -> tuple[Array, Array, Array]:
-        """(f, g) (2, n), their regularised norms (2,), and the largest residual of either (2,), as in `tabular`."""
+        """(f, g) (2, n), their regularised norms (2,), and the largest residual of each (2,): see `TabularProblem`."""
         mean = np.asarray(self.rows.mean(axis=0))
         return mean, smooth_norm(self.actions.covariance, mean), np.abs(self.rows - mean).max(axis=(0, 2))
 

@@ -40,7 +40,7 @@ class Run:
         self.played = read_published(self.folder, None)
 
     def only(self, glob: str) -> Run:
-        """The same run with the matching pairs alone (see `RunRecord.only`); `whole` still holds all."""
+        """The same run with the matching pairs alone (see `Manifest.only`); `whole` still holds all."""
         part = Run.__new__(Run)  # what is published is not listed again
         part.folder, part.whole, part.played = self.folder, self.whole, self.played
         part.record = self.record.only(glob)

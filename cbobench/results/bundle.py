@@ -78,7 +78,7 @@ def bundle_schema(kind: str) -> pa.Schema:
 class Bundle(RunFolder):
     """A bundle as a read-only run folder, given as a local path or a URI that ends with .zip.
 
-    Its rounds are the fixed ones; `first_rounds` reads the improvements instead.
+    Its rounds are the fixed ones; those in which simple regret improves are tables of `improvements_kind`.
     """
 
     improvements_kind = "improvements"

@@ -48,7 +48,7 @@ class Outer:
 
 
 class FeaturePosterior(SharedPosterior):
-    """Posteriors of p functions over n actions, for S replicates (see `contract.Posterior`).
+    """Posteriors of p functions over n actions, for S replicates (see `Posterior`).
 
     Args:
         features: Phi, shape (n, r), shared by all replicates.
@@ -154,7 +154,7 @@ class FeaturePosterior(SharedPosterior):
 
 
 class InterpolatedPosterior(FeaturePosterior):
-    """Posteriors of p functions on a box with a mesh, for S replicates (see `contract.Posterior`).
+    """Posteriors of p functions on a box with a mesh, for S replicates (see `Posterior`).
 
     Means and variances at the candidates, which are the points of the mesh, are all there is to know; beliefs between
     them are interpolated (see `cbobench.gp.mesh`). Errors of 1e-14 in the kernel become some 1e-14/λ in the means.

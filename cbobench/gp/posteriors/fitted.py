@@ -32,7 +32,7 @@ JITTER = 1e-6  # added to the variances of sample paths, in units of s²
 
 
 class FittedPosterior:
-    """Posteriors of p functions with hyperparameters of their own (see `contract.Posterior`).
+    """Posteriors of p functions with hyperparameters of their own (see `Posterior`).
 
     Args:
         actions: a `Box`, or a `Finite` set with coordinates, which are scaled to the unit cube.
