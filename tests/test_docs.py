@@ -13,6 +13,7 @@ import names
 import printed
 import pytest
 import tables
+import yaml
 from matplotlib.image import imread
 
 import cbobench
@@ -139,3 +140,43 @@ def test_what_can_be_played_is_not_refused(kind):
         method = params.build(ALGORITHMS.get(name), {})
         if method.needs <= tables.offers()[kind] and not (isinstance(method, LibraryMethod) and method.missing()):
             method.check(problem)
+
+
+COUNTED = re.compile(r"(?:^(?:[-*] )?|[.:;] )(\d+) (?:[a-z]+ )?(algorithms|methods|problems|suites)\b", re.M)
+
+
+def miscounted(text: str) -> list[str]:
+    """Statements, with which a sentence or an item of a list begins, of how many there are, that are not so."""
+    maps = sum(name.startswith("map_") for name in resources.suites())
+    methods, suites = {len(ALGORITHMS.names())}, {len(resources.suites()), maps, len(resources.suites()) - maps}
+    counts = {"algorithms": methods, "methods": methods, "problems": {len(PROBLEMS.names())}, "suites": suites}
+    return [f"{number} {what}" for number, what in COUNTED.findall(text) if int(number) not in counts[what]]
+
+
+@pytest.mark.parametrize("page", [*TEXTS, "pyproject.toml"])
+def test_pages_state_as_many_methods_and_problems_as_there_are(page):
+    assert miscounted((ROOT / page).read_text(encoding="utf-8")) == []
+
+
+def test_a_wrong_count_is_found():
+    there = len(ALGORITHMS.names())
+    assert miscounted(f"- {there} algorithms: and so on. {there + 1} methods.\n7 shipped problems; over 3 suites") == [
+        f"{there + 1} methods",
+        "7 problems",
+    ]
+
+
+NUMBERS = ["one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten", "eleven", "twelve"]
+
+
+def test_suites_say_how_many_problems_and_methods_they_have():
+    wrong, seen = [], 0
+    for name, path in resources.suites().items():
+        suite = yaml.safe_load(path.read_text(encoding="utf-8"))
+        stated = re.findall(rf"\b({'|'.join(NUMBERS)})\b (?:\w+ )?(methods|problems)", str(suite.get("about")).lower())
+        for word, what in stated:
+            seen += 1
+            if NUMBERS.index(word) + 1 != len(suite["algorithms" if what == "methods" else "problems"]):
+                wrong.append(f"{name}: {word} {what}")
+    assert wrong == []
+    assert seen >= 4
