@@ -6,7 +6,7 @@ import hashlib
 import platform
 import re
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -46,6 +46,7 @@ from cbobench.suite.settings import ONE, Demand
 from cbobench.suite.variants import canonical
 from cbobench.threads import single_thread
 
+Count = Callable[[int], None]
 INSTALL = "install the same on every machine"
 SHIP = f"{INSTALL}, or send this machine's with --ship"
 
@@ -182,7 +183,9 @@ def explain_crash(folder: RunFolder, task: Task, how: str) -> WorkerCrashed:
     return WorkerCrashed(f"timed out after {seconds} s, and could not be interrupted", stacks, hung=True)
 
 
-def play_task_on_worker(problem: Problem, task: Task, folder: RunFolder) -> Receipt | WorkerCrashed | TooLong:
+def play_task_on_worker(
+    problem: Problem, task: Task, folder: RunFolder, count: Count | None = None
+) -> Receipt | WorkerCrashed | TooLong:
     """`play_task` on a worker, after checking that it has the driver's code.
 
     Raises:
@@ -193,12 +196,12 @@ def play_task_on_worker(problem: Problem, task: Task, folder: RunFolder) -> Rece
     names = (task.pair.problem.name, task.pair.algorithm.name)
     refuse_other_code(*names, task.pair.label, task.source, task.libraries)
     with default_warnings(), captured_output() as printed:
-        answer = play_task(problem, task, folder, stacks_path(folder, task.name))
+        answer = play_task(problem, task, folder, stacks_path(folder, task.name), count)
     return replace(answer, printed=printed.line()) if isinstance(answer, Receipt) else answer
 
 
 def play_task(
-    problem: Problem, task: Task, folder: RunFolder, report: Path | None = None
+    problem: Problem, task: Task, folder: RunFolder, report: Path | None = None, count: Count | None = None
 ) -> Receipt | WorkerCrashed | TooLong:
     """Play a task and publish its rounds, then its cells.
 
@@ -209,24 +212,24 @@ def play_task(
     Args:
         report: file for the stacks if this process has to end a play that cannot be interrupted; None if it must not
             end.
+        count: called about once a second, in another thread, with the seed-rounds played so far.
     """
-    began = time.monotonic()
+    guard = _Guard(task, report, count)
     if isinstance(problem, Simulator):
         store = SimulationStore(folder)
         with store.of(task.pair.problem.name):
-            answer = _play_task(problem, task, folder, report, began)
+            answer = _play_task(problem, task, folder, guard)
         notes = tuple(store.describe_damage())
         return replace(answer, notes=notes) if notes and isinstance(answer, Receipt) else answer
-    return _play_task(problem, task, folder, report, began)
+    return _play_task(problem, task, folder, guard)
 
 
-def _play_task(
-    problem: Problem, task: Task, folder: RunFolder, report: Path | None, began: float
-) -> Receipt | WorkerCrashed | TooLong:
+def _play_task(problem: Problem, task: Task, folder: RunFolder, guard: _Guard) -> Receipt | WorkerCrashed | TooLong:
     audited: list[dict[str, Any]] = []
+    began = time.monotonic()
     with single_thread():
         try:
-            with _guard_play(task, task.cells, folder, report) as watch:
+            with guard.over(task.cells) as watch:
                 rows = _play_block(problem, task, folder, audited, watch)
         except GivenBack as given:
             return given.answer
@@ -240,21 +243,37 @@ def _play_task(
             if is_timeout(error):
                 rows = [failed_row(task.cells[0], task, error)]
             else:
-                rows = _play_one_by_one(problem, task, folder, audited, report)
+                rows = _play_one_by_one(problem, task, folder, audited, guard)
     if task.audit:
         _publish(folder, "audit", task, audited)
     return replace(publish_cells(folder, task, rows), seconds=time.monotonic() - began)
 
 
-@contextmanager
-def _guard_play(
-    task: Task, cells: Sequence[Cell], folder: RunFolder, report: Path | None
-) -> Iterator[Watchdog | NoWatchdog]:
-    """Undo the changes of the play inside the block, and end it if it hangs."""
-    names = (task.pair.problem.name, task.pair.algorithm.name)
-    seeds = (cell.seed for cell in cells)
-    with isolate_play(*names, *seeds), watch_play(task.timeout, len(cells), task.horizon, report) as watch:
-        yield watch
+@dataclass(frozen=True)
+class _Guard:
+    """Undoes the changes of plays, ends them if they hang, and counts their rounds; arguments as of `play_task`."""
+
+    task: Task
+    report: Path | None
+    count: Count | None
+
+    @contextmanager
+    def over(self, cells: Sequence[Cell], before: int = 0) -> Iterator[Watchdog | NoWatchdog]:
+        """Guard the play of some cells inside the block.
+
+        Args:
+            before: how many of the task's cells were played before.
+        """
+        task, count = self.task, self.count
+
+        def add(rounds: int) -> None:
+            if count is not None:
+                count(before * task.horizon + rounds)
+
+        names = (task.pair.problem.name, task.pair.algorithm.name)
+        settings = (task.timeout, len(cells), task.horizon, self.report, None if count is None else add)
+        with isolate_play(*names, *(cell.seed for cell in cells)), watch_play(*settings) as watch:
+            yield watch
 
 
 def publish_cells(folder: RunFolder, task: Task, rows: Sequence[dict[str, Any]]) -> Receipt:
@@ -336,14 +355,14 @@ def _play_block(
 
 
 def _play_one_by_one(
-    problem: Problem, task: Task, folder: RunFolder, audited: list[dict[str, Any]], report: Path | None
+    problem: Problem, task: Task, folder: RunFolder, audited: list[dict[str, Any]], guard: _Guard
 ) -> list[dict[str, Any]]:
     rows: list[dict[str, Any]] = []
     tables: list[pa.Table] = []
     good: list[str] = []
-    for cell in task.cells:
+    for before, cell in enumerate(task.cells):
         try:
-            with _guard_play(task, [cell], folder, report) as watch:
+            with guard.over([cell], before) as watch:
                 play, collected = start(problem, [cell], task.horizon, task.keep)
                 watch.play = play
                 audit = start_audit(play, task.keep) if task.audit else None

@@ -1,4 +1,4 @@
-"""Ends a play that hangs or takes too long. A thread checks whether rounds pass.
+"""Ends a play that hangs or takes too long. A thread checks whether rounds pass, and reports how many have.
 
 First `TimedOut` is raised in the play, so that its traceback shows the place. If code cannot be interrupted (a loop in
 C, a cell that catches everything), the process writes its stacks to a file and ends.
@@ -12,7 +12,7 @@ import signal
 import tempfile
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from math import inf
@@ -28,6 +28,7 @@ STALL = 600.0  # seconds that a round may always take if the suite gives no `tim
 SLOWER = 20.0  # a round may take this multiple of the longest one so far
 GRACE = 10.0  # seconds from the signal to the end of the process
 TICK = 5.0
+REPORT_SECONDS = 1.0  # between two reports of the rounds played
 TRIAL = 10.0  # seconds after which the duration of a task is predicted (see `watch_speed`)
 SIGNAL = getattr(signal, "SIGRTMAX", signal.SIGALRM)  # unused by other code
 
@@ -39,6 +40,7 @@ class Watchdog:
         timeout: seconds per cell, None for the default rule.
         cells, horizon: number of cells in lock step, and of rounds.
         report: open file for the stacks of a process that has to end; None if this process must not end.
+        count: called about once a second, in the thread, with the seed-rounds played.
     """
 
     def __init__(
@@ -47,8 +49,9 @@ class Watchdog:
         cells: int,
         horizon: int,
         report: IO[str] | None,
+        count: Callable[[int], None] | None = None,
     ) -> None:
-        self.timeout, self.report = timeout, report
+        self.timeout, self.report, self.cells, self.count = timeout, report, cells, count
         self.whole = float("inf") if timeout is None else timeout * cells
         self.stall = STALL if timeout is None else timeout * max(1.0, cells / horizon)
         self.grace = min(GRACE, max(1.0, self.stall))
@@ -93,8 +96,12 @@ class Watchdog:
         main, signalled = threading.main_thread().ident, -self.grace
         assert main is not None
         tick, last = min(TICK, self.stall / 8), time.monotonic()
-        while not self._over.wait(tick):
+        while not self._over.wait(tick if self.count is None else min(tick, REPORT_SECONDS)):
+            if self.count is not None and self.play is not None:
+                self.count(max(0, self.play.round - 1) * self.cells)
             now = time.monotonic()
+            if self.count is not None and now - last < tick:
+                continue
             passed, last = min(now - last, 2 * tick), now  # a suspended process did not hang
             self.stalled, self.played = self.stalled + passed, self.played + passed
             here = -1 if self.play is None else self.play.round
@@ -124,11 +131,18 @@ class NoWatchdog:
 
 
 @contextmanager
-def watch_play(timeout: float | None, cells: int, horizon: int, report: Path | None) -> Iterator[Watchdog | NoWatchdog]:
+def watch_play(
+    timeout: float | None,
+    cells: int,
+    horizon: int,
+    report: Path | None,
+    count: Callable[[int], None] | None = None,
+) -> Iterator[Watchdog | NoWatchdog]:
     """Watch the play inside the block.
 
     Args:
         report: a file for the stacks; removed after a play that ended by itself.
+        count: as for `Watchdog`.
     """
     if threading.current_thread() is not threading.main_thread():
         yield NoWatchdog()
@@ -143,7 +157,7 @@ def watch_play(timeout: float | None, cells: int, horizon: int, report: Path | N
                 stack.callback(_remove, report)
             except OSError:  # the process can still end, without a report
                 file = stack.enter_context(Path(os.devnull).open("w"))
-        yield stack.enter_context(Watchdog(timeout, cells, horizon, file))
+        yield stack.enter_context(Watchdog(timeout, cells, horizon, file, count))
 
 
 def _remove(report: Path) -> None:

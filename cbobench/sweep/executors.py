@@ -11,6 +11,7 @@ from __future__ import annotations
 import importlib
 import os
 import pickle
+import select
 import signal
 import subprocess
 import sys
@@ -69,12 +70,16 @@ class Executor(Protocol):
     Attributes:
         slots: how many tasks run at a time.
         pending: tasks that were submitted and not yet collected.
+        rounds: seed-rounds of pending tasks that are played, by name, as reported about once a second; to be copied at
+            once, because other threads change it.
     """
 
     @property
     def slots(self) -> int: ...
     @property
     def pending(self) -> Collection[Task]: ...
+    @property
+    def rounds(self) -> Mapping[str, int]: ...
     def room(self) -> int:
         """How many more tasks may be submitted."""
 
@@ -126,6 +131,7 @@ class InlineExecutor:
     def __init__(self, problems: Mapping[str, Problem], folder: RunFolder) -> None:
         self.problems, self.folder = problems, folder
         self.pending: list[Task] = []
+        self.rounds: dict[str, int] = {}
 
     def room(self) -> int:
         return 1 - len(self.pending)
@@ -138,7 +144,10 @@ class InlineExecutor:
 
     def collect(self, seconds: float) -> Iterator[tuple[Task, Answer]]:
         for task in self.pending:
-            yield task, play_task(self.problems[task.pair.problem.title], task, self.folder)
+            count = partial(self.rounds.__setitem__, task.name)
+            answer = play_task(self.problems[task.pair.problem.title], task, self.folder, count=count)
+            self.rounds.clear()
+            yield task, answer
         self.pending.clear()
 
     def cancel(self, task: Task) -> None:
@@ -173,12 +182,13 @@ class Child:
 
 @dataclass
 class _Worker:
-    """A worker process, the titles of the problems that it holds, and its task."""
+    """A worker process, the titles of the problems that it holds, its task, and how far that is."""
 
     child: Child
     problems: set[str]
     task: Task | None = None
     ready: bool = False
+    rounds: int = 0  # played of its task
 
 
 class ProcessExecutor:
@@ -213,6 +223,10 @@ class ProcessExecutor:
     def pending(self) -> list[Task]:
         return [worker.task for worker in self.workers if worker.task is not None]
 
+    @property
+    def rounds(self) -> dict[str, int]:
+        return {worker.task.name: worker.rounds for worker in [*self.workers] if worker.task is not None}
+
     def room(self) -> int:
         return self.slots - len(self.pending)
 
@@ -224,7 +238,7 @@ class ProcessExecutor:
     def submit(self, task: Task) -> None:
         """Send a task to an idle worker; one that has died meanwhile is noticed by `collect`."""
         worker = next(worker for worker in self.workers if worker.task is None)
-        worker.task = task
+        worker.task, worker.rounds = task, 0
         title = task.pair.problem.title
         problem = None if title in worker.problems else pickle_problem(self.problems[title])
         worker.problems.add(title)
@@ -244,6 +258,9 @@ class ProcessExecutor:
                 continue
             if isinstance(answer, CbobenchError):
                 raise answer
+            if isinstance(answer, int):
+                worker.rounds = answer
+                continue
             if answer == READY:
                 worker.ready, self.failed_starts = True, 0
                 continue
@@ -289,8 +306,17 @@ def _how_it_ended(code: int | None) -> str:
 
 
 def serve_tasks(link: Any, problems: dict[str, Problem] | None = None) -> None:
-    """Run the tasks that arrive until the driver goes; each answer says whether this process must be replaced."""
+    """Run the tasks that arrive until the driver goes; each answer says whether this process must be replaced.
+
+    While a task is played, whole numbers are sent: the seed-rounds so far. They come from the thread that watches the
+    play, which has ended when the answer is sent.
+    """
     inbox = become_worker(link)
+
+    def count(rounds: int) -> None:
+        if select.select([], [link], [], 0.0)[1]:  # else the driver is suspended, and the play must not wait for it
+            _answer(link, (rounds, False))
+
     with suppress(OSError):
         Path("/proc/self/oom_score_adj").write_text("1000")  # where memory runs out, before its driver
     known = {} if problems is None else problems
@@ -301,7 +327,7 @@ def serve_tasks(link: Any, problems: dict[str, Problem] | None = None) -> None:
         try:
             if problem is not None:
                 known[title] = pickle.loads(problem)  # noqa: S301 - from our own driver
-            answer: Any = play_task_on_worker(known[title], task, folder)
+            answer: Any = play_task_on_worker(known[title], task, folder, count)
         except CbobenchError as error:
             answer = error
         except BaseException as error:

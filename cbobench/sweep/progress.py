@@ -1,9 +1,10 @@
-"""The progress of a sweep, from its receipts: a bar on a terminal, plain lines elsewhere, heartbeats."""
+"""The progress of a sweep in rounds, from receipts and from workers: a bar on a terminal, plain lines, heartbeats."""
 
 from __future__ import annotations
 
 import sys
 import time
+from collections.abc import Callable, Iterable
 from contextlib import suppress
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
@@ -25,31 +26,38 @@ UNCERTAINTY = 1.3  # factor by which the time left may be wrong
 
 
 class RoundCounter:
-    """Counts the rounds of receipts.
+    """Counts the rounds that are played: of receipts, and of tasks that are not over.
 
     Args:
         tasks: all that are to be played.
+        in_play: returns the seed-rounds played of tasks that are not over.
 
     Attributes:
-        total, rounds: seed-rounds of all tasks, and of those that are over.
+        total, over: seed-rounds of all tasks, and of those that are over.
         cells: that are over.
     """
 
-    def __init__(self, tasks: Tasks) -> None:
-        self.total, self.played_before = tasks.rounds, _played_before(tasks)
-        self.cells = self.rounds = 0
+    def __init__(self, tasks: Tasks, in_play: Callable[[], int] = lambda: 0) -> None:
+        self.total, self.in_play, self.played_before = tasks.rounds, in_play, _played_before(tasks)
+        self.cells = self.over = 0
         self.began = time.monotonic()
+
+    @property
+    def rounds(self) -> int:
+        """Seed-rounds that are played."""
+        return min(self.total, self.over + self.in_play())
 
     def add(self, receipt: Receipt) -> None:
         """A task is over."""
         self.cells += receipt.ok + receipt.failed
-        self.rounds += receipt.rounds
+        self.over += receipt.rounds
 
     def seconds_left(self) -> tuple[float, float, float] | None:
-        """Seconds left at the mean speed so far, with lower and upper bound; None before the first receipt."""
-        if not self.rounds:
+        """Seconds left at the mean speed so far, with lower and upper bound; None before the first rounds."""
+        rounds = self.rounds
+        if not rounds:
             return None
-        seconds = (time.monotonic() - self.began) * (self.total - self.rounds) / self.rounds
+        seconds = (time.monotonic() - self.began) * (self.total - rounds) / rounds
         return seconds, seconds / UNCERTAINTY, seconds * UNCERTAINTY
 
     def report(self) -> dict[str, Any]:
@@ -115,9 +123,26 @@ class Progress:
 
             percent, left = TextColumn("{task.percentage:>3.0f} %"), TextColumn("left: {task.fields[left]}")
             columns = TextColumn("{task.description}"), BarColumn(), percent, TimeElapsedColumn(), left
-            self.bar = Bar(*columns, console=Console(stderr=True), refresh_per_second=4)
+            show = self._show
+
+            class Counting(Bar):
+                def get_renderables(self) -> Iterable[Any]:
+                    show()  # what is drawn, several times a second, is what is played by then
+                    return super().get_renderables()
+
+            self.bar = Counting(*columns, console=Console(stderr=True), refresh_per_second=4)
             self.bar.add_task("playing", total=counter.total, left="unknown")
             self.bar.start()
+
+    def _show(self) -> None:
+        """Set the bar to the rounds that are played."""
+        if self.bar is not None and self.bar.task_ids and self.counter is not None:
+            left, total = self.counter.seconds_left(), self.failed.total
+            self.bar.update(
+                self.bar.task_ids[0], completed=self.counter.rounds,
+                description="playing" if not total else f"playing ({total} failed)",
+                left="unknown" if left is None else time_left(*left),
+            )  # fmt: skip
 
     def add(self, receipt: Receipt) -> None:
         """Count a receipt; print the failures at the first one, at a new kind, and whenever they have doubled."""
@@ -125,12 +150,7 @@ class Progress:
         for error in receipt.errors:
             self.failed.add(error)
         total = self.failed.total
-        if self.bar is not None and self.counter is not None:
-            text, left = "playing" if not total else f"playing ({total} failed)", self.counter.seconds_left()
-            self.bar.update(
-                self.bar.task_ids[0], completed=self.counter.rounds, description=text,
-                left="unknown" if left is None else time_left(*left),
-            )  # fmt: skip
+        self._show()
         if total >= 2 * self.last_failed + 1 or kinds < len(self.failed.counts) <= SHOWN:
             self.last_failed = total
             self.note(str(self.failed))

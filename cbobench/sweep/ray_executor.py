@@ -22,6 +22,7 @@ import time
 from collections.abc import Callable, Collection, Iterator, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
+from functools import partial
 from math import inf
 from pathlib import Path, PurePosixPath
 from queue import Empty
@@ -56,6 +57,7 @@ SHUTDOWN_SECONDS = 20.0  # seconds in which Ray shuts down
 NODE_CHECK_SECONDS = 2.0  # between two calls of every node
 CONNECT_SECONDS = 5.0  # that a node has to answer; it is called twice
 PARALLEL_CALLS = 32
+BOARD, BOARD_SECONDS = b"cbobench", 1.0  # where rounds are written, and how long the head is waited for
 
 
 class RayExecutor:
@@ -84,6 +86,7 @@ class RayExecutor:
     ) -> None:
         self.folder, self.cpus, self.address, self.note = folder, cpus, address, note
         self.flight: dict[str, Task] = {}
+        self.played: dict[str, int] = {}
         self.slots = 0
         # A Ray that the program has imported has read its settings.
         self.child = spawn(f"{__name__}:serve_ray", serve_ray, fresh="ray" in sys.modules)
@@ -102,6 +105,10 @@ class RayExecutor:
     @property
     def pending(self) -> Collection[Task]:
         return self.flight.values()
+
+    @property
+    def rounds(self) -> dict[str, int]:
+        return {name: rounds for name, rounds in self.played.items() if name in self.flight}
 
     def room(self) -> int:
         return in_flight(self.slots, self.cpus, self.address) - len(self.flight)
@@ -147,6 +154,8 @@ class RayExecutor:
             raise message
         if isinstance(message, str):
             self.note(message)
+        elif isinstance(message, dict):
+            self.played = message
         else:
             self.slots = message
 
@@ -217,6 +226,7 @@ def _pass_on(client: RayClient, send: Callable[[Any], None], inbox: Any, nodes: 
             if dead := client.dead():
                 raise ExecutorDied(f"Ray has ended (its {' and '.join(dead)} died)")
             client.metrics.count_in_flight(len(client.flight))
+            send(client.rounds.read())
             looked, now = time.monotonic(), client.cpus()
             if now != known:
                 send(now)
@@ -256,9 +266,10 @@ class RayClient:
             check_nodes(self.ray, folder, code, note)
         place = str(Path.cwd()) if self.here else None
         folders = () if code is None else code.folders
+        self.rounds = rounds = RoundBoard()
 
         def play(problem: bytes, task: bytes) -> Receipt | WorkerCrashed | TooLong:
-            return play_on_ray(problem, task, folders, place, folder)
+            return play_on_ray(problem, task, folders, place, folder, rounds)
 
         self.problems = {title: self.ray.put(problem) for title, problem in problems.items()}
         self.remote = self.ray.remote(play).options(max_retries=0, num_cpus=1)
@@ -333,16 +344,58 @@ class RayClient:
 
     def close(self) -> None:
         """Leave Ray, which ends the workers of a driver that leaves; cancelling a task as it ends would abort us."""
+        self.rounds.clear()
         self.ray.shutdown()
         self.folder.remove_temporary([*self.flight.values()])
 
 
 def play_on_ray(
-    problem: bytes, task: bytes, folders: Collection[str], place: str | None, folder: RunFolder
+    problem: bytes, task: bytes, folders: Collection[str], place: str | None, folder: RunFolder, rounds: RoundBoard
 ) -> Receipt | WorkerCrashed | TooLong:
     """Play a task on a worker of Ray. The problem comes pickled, because its class may lie in one of the folders."""
     prepare_worker(folders, place)
-    return play_task_on_worker(pickle.loads(problem), pickle.loads(task), folder)  # noqa: S301 - from our own driver
+    its: Task = pickle.loads(task)  # noqa: S301 - from our own driver
+    try:
+        return play_task_on_worker(pickle.loads(problem), its, folder, partial(rounds.write, its.name))  # noqa: S301
+    finally:
+        rounds.clear(its.name)
+
+
+class RoundBoard:
+    """Seed-rounds of the tasks of a sweep, by name, in the store of Ray's head, where workers write and we read.
+
+    What cannot be written or read is left out: it is shown, and decides nothing.
+    """
+
+    def __init__(self) -> None:
+        self.prefix = f"{os.urandom(8).hex()}/"
+
+    def _key(self, name: str) -> bytes:
+        return f"{self.prefix}{name}".encode()
+
+    def write(self, name: str, rounds: int) -> None:
+        """Say how far a task is."""
+        with suppress(Exception):
+            _store().internal_kv_put(self._key(name), str(rounds).encode(), True, BOARD, timeout=BOARD_SECONDS)
+
+    def clear(self, name: str = "") -> None:
+        """Forget a task, or all."""
+        with suppress(Exception):
+            _store().internal_kv_del(self._key(name), not name, BOARD, timeout=BOARD_SECONDS)
+
+    def read(self) -> dict[str, int]:
+        """How far the tasks are that are played; empty if the head does not answer."""
+        with suppress(Exception):
+            keys = _store().internal_kv_keys(self.prefix.encode(), BOARD, timeout=BOARD_SECONDS)
+            found = _store().internal_kv_multi_get(keys, BOARD, timeout=BOARD_SECONDS)
+            return {key.decode().removeprefix(self.prefix): int(rounds) for key, rounds in found.items()}
+        return {}
+
+
+def _store() -> Any:
+    from ray.experimental.internal_kv import internal_kv_get_gcs_client
+
+    return internal_kv_get_gcs_client()  # type: ignore[no-untyped-call]
 
 
 class NodeWatch:

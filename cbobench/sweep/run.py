@@ -223,7 +223,7 @@ def execute(
         fail_fast: stop at the first failed cell.
         budget: begin no further task once those that ended have taken so long, such as "2cpuh".
         on_receipt, on_note: called with each receipt, and with one line on who plays, or what is lost or overdue.
-        on_start: called before the first task begins, with what counts the receipts.
+        on_start: called before the first task begins, with what counts the rounds.
         when_played: called with the outcome as soon as it is known, before Ray is shut down (which takes a second).
 
     Ctrl-C, SIGTERM or SIGHUP stops it: what is published stays, and the same command resumes (`stopped` is then true).
@@ -275,7 +275,8 @@ def execute(
                 )  # fmt: skip
                 pace = blocks.Pace(todo.suite.problems, todo.measured)
                 scheduler = Scheduler(todo.folder, todo.tasks, executor, pace, note, limit)
-                counter, in_play = RoundCounter(todo.tasks), scheduler.cells_in_play
+                counter = RoundCounter(todo.tasks, scheduler.rounds_in_play)
+                in_play = scheduler.cells_in_play
                 on_start(counter)
                 lease.report_progress(lambda: counter.report() | {"playing": in_play()})
             _write_record(todo, lease.id)

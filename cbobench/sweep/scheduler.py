@@ -201,9 +201,18 @@ class Scheduler:
     def cells_in_play(self) -> dict[str, list[int]]:
         """Submitted cells by a hash of pair and horizon: [count, finished seed-rounds]."""
         found: dict[str, list[int]] = {}
-        for cell in [cell for task in [*self.executor.pending] for cell in task.cells]:
-            found.setdefault(pair_id(cell.pair, cell.horizon), [0, 0])[0] += 1
+        rounds = dict(self.executor.rounds)
+        for task in [*self.executor.pending]:
+            each = rounds.get(task.name, 0) // len(task.cells)
+            for cell in task.cells:
+                counts = found.setdefault(pair_id(cell.pair, cell.horizon), [0, 0])
+                counts[0] += 1
+                counts[1] += each
         return found
+
+    def rounds_in_play(self) -> int:
+        """Finished seed-rounds of tasks that are not over."""
+        return sum(dict(self.executor.rounds).values())
 
     def _submit(self) -> None:
         """Submit tasks while there is room."""

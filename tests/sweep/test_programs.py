@@ -1,4 +1,4 @@
-"""Programs that a cell starts end with their worker: when it is stopped, when its driver dies, and when the cell is over."""
+"""Programs that a cell starts end with their worker: when it stops, when its driver dies, when the cell is over."""
 
 from __future__ import annotations
 
