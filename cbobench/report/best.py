@@ -60,8 +60,8 @@ def best(run: Where, *, top: int = 5, only: str | None = None) -> Comparison:
         ],
         axis=1,
     ).reset_index(drop=True)
-    names = set(shown["objective"])
-    name = names.pop() if len(names) == 1 else "objective"
+    objectives = set(shown["objective"])
+    name = objectives.pop() if len(objectives) == 1 else "objective"
     gaps = shown.groupby("problem", sort=False)["value"].agg(find_gap)
     rows = [
         (
