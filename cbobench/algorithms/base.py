@@ -49,6 +49,7 @@ class Setting:
         delayed: whether feedback arrives late.
         changes: rounds after which the functions move, and the norms (S, 1 + m) of the moves.
         slopes: the largest slopes (S, 1 + m) of (f, g_1, ..., g_m) under a metric (n, n); None if unknown.
+        design: the points (S, c, d) of a suite's initial design on a box, which rounds 1 to c play; None without one.
         parallel: number of evaluations under way at once. With more than one, feedback is delayed, and rounds are told
             in order, each with f and every g_j for all replicates (see `problems.channels.UnderWay`).
     """
@@ -66,10 +67,11 @@ class Setting:
     changes: tuple[tuple[int, Array], ...] = ()
     slopes: Callable[[Array], Array] | None = None
     parallel: int = 1
+    design: Array | None = None
 
     @classmethod
     def of(cls, problem: Problem, instances: Drawn, horizon: int, streams: Streams, parallel: int = 1) -> Setting:
-        """Return the setting of drawn instances."""
+        """Return the setting of drawn instances, without a design."""
         i = instances
         delayed = parallel > 1 or "feedback at once" not in problem.offers()
         facts = (i.norm, i.sup, i.noise, i.slater, i.seed_set)
@@ -113,7 +115,8 @@ class Setting:
         every = self.slopes
         slopes = None if every is None else lambda metric: every(metric)[one]
         own = self.streams.only(replicate)
-        return replace(self, **cut, seed_set=safe, changes=moves, slopes=slopes, streams=own)
+        design = None if self.design is None else self.design[one]
+        return replace(self, **cut, seed_set=safe, changes=moves, slopes=slopes, streams=own, design=design)
 
 
 class Algorithm:

@@ -21,11 +21,12 @@ from cbobench.errors import CellFailure, Misuse
 from cbobench.gp.beliefs import UCB, Belief, Explore
 from cbobench.gp.box import Box
 from cbobench.gp.confidence import GainName, Width, WidthForm, gain_rate, greedy_gain
-from cbobench.gp.kernels import Array
+from cbobench.gp.kernels import Array, extend_features
 from cbobench.gp.maximise import WALL
 from cbobench.gp.parts import Parts
 from cbobench.gp.posteriors import choice
 from cbobench.gp.posteriors.base import Mask, Posterior, SharedPosterior
+from cbobench.gp.posteriors.features import ExtendedPosterior
 from cbobench.gp.posteriors.observations import ObservationPosterior
 from cbobench.gp.posteriors.separate import KnownNoise
 from cbobench.gp.single import true_noise
@@ -127,13 +128,18 @@ class OptimisticReward(ScoreAlgorithm):
         self.explore_f = self.explorations[0]
         self.joint = any(strategy.joint for strategy in self.explorations)
         self.grid_points: Array | None = None
+        self.design: Array | None = None  # (S, c, d): actions of each replicate's own, numbered from n on
         if self.joint and isinstance(setting.actions, Box):  # paths are maximised over the candidates, as in the theory
-            setting = replace(setting, actions=setting.actions.grid)
+            self.design, box = setting.design, setting.actions
+            setting = replace(setting, actions=box.grid)
             self.grid_points = setting.finite.points
+            if self.design is not None and not is_fitted(self.kernel, box):
+                self.further = design_features(self.design, box)
         rank = 0
         if self.joint:
             fitted = is_fitted(self.kernel, setting.actions)
             rank = setting.finite.n if fitted else setting.finite.features.shape[1]
+            rank += 0 if self.design is None else self.design.shape[1]
         each = (("explore f", ()), ("explore g", (setting.constraints,)))
         for strategy, (role, shape) in zip(self.explorations, each, strict=False):
             strategy.start(setting.streams, role, shape, rank)
@@ -149,9 +155,19 @@ class OptimisticReward(ScoreAlgorithm):
 
     def cheapest(self, functions: int) -> SharedPosterior:
         s = self.setting
+        if self.design is not None:
+            features, prior = s.finite.features, s.finite.prior
+            return ExtendedPosterior(features, self.further, 1.0, s.replicates, functions, prior)
         return choice.make_cheapest(
             s.actions, s.replicates, functions, s.horizon, self.lam_for(s.horizon), paths=self.joint
         )
+
+    def further_units(self) -> Array | None:
+        if self.design is None:
+            return None
+        assert self.grid_points is not None
+        low, high = self.grid_points.min(axis=0), self.grid_points.max(axis=0)  # as in `Finite.units`
+        return np.asarray((self.design - low) / (high - low))
 
     def lam_for(self, horizon: float) -> float:
         return 1 + 2 / horizon if self.lam == "theory" else 1.0 if self.lam == "true" else float(self.lam)
@@ -207,18 +223,31 @@ class OptimisticReward(ScoreAlgorithm):
 
     def ask(self, t: int) -> Actions:
         action = super().ask(t)
-        return action if self.grid_points is None else self.grid_points[action]
+        return action if self.grid_points is None else self._points(action)
 
     def observe(self, t: int, actions: Actions, feedback: Feedback) -> None:
-        if self.grid_points is not None:  # a design lies on these points
-            actions = np.array([((self.grid_points - x) ** 2).sum(axis=1).argmin() for x in actions])
+        """On a box, a method that samples paths there knows the round's points from `Setting.design`."""
+        if self.grid_points is not None:
+            if self.design is None or not np.array_equal(actions, self.design[:, t - 1]):
+                raise CellFailure(f"the points of round {t} are not those of the setting's design; name them there")
+            actions = np.full(len(actions), len(self.grid_points) + t - 1)
         super().observe(t, actions, feedback)
 
     def recommend(self, t: int) -> Actions | None:
         action = super().recommend(t)
         if self.grid_points is None or action is None:
             return action
-        return np.where((action == NONE)[:, None], np.nan, self.grid_points[action])
+        return np.where((action == NONE)[:, None], np.nan, self._points(action))
+
+    def _points(self, actions: Actions) -> Array:
+        """Return the points of the box (S, d) that candidates and the design's actions are, (S,)."""
+        assert self.grid_points is not None
+        n = len(self.grid_points)
+        points = self.grid_points[np.minimum(actions, n - 1)]
+        if self.design is None:
+            return points
+        further = self.design[np.arange(len(actions)), np.maximum(actions - n, 0)]
+        return np.where((actions >= n)[:, None], further, points)
 
 
 @dataclass(kw_only=True)
@@ -253,6 +282,17 @@ class Optimistic(OptimisticReward):
         belief = super().view(mean, variance, points)
         belief.constraint.width = self.widths[:, 1:, None]
         return belief
+
+
+def design_features(design: Array, box: Box) -> Array:
+    """Return features (S, c, r + c) of points (S, c, d) of a box beside those of its grid (see `extend_features`)."""
+    grid, kernel = box.grid, box.kernel
+    assert grid.points is not None
+    candidates, found = box.unit(grid.points), []
+    for units in box.unit(design):
+        own = kernel(units, units)
+        found.append(extend_features(grid.features, grid.prior, kernel(units, candidates), own))
+    return np.stack(found)
 
 
 def read_bound(name: str, choice: Bound, norm: Array, sup: Array) -> Array:

@@ -174,8 +174,6 @@ class ScoreAlgorithm(Algorithm):
             self.starts = Starts(self.box, self.narrow)
             self.observed: list[Array] = []
         self.ties = Draws(setting.streams.role("ties"), uniform)
-        if self.box is None:
-            self.at_played = AtPlayed(setting.replicates, setting.constraints, setting.finite.n)
         functions = 1 + setting.constraints if self.models_constraints else 1
         self.posterior = self._fresh_posterior(functions)
         self.evidence: Posterior | None = None
@@ -188,6 +186,8 @@ class ScoreAlgorithm(Algorithm):
         self.ahead: PendingPosterior | None = None
         if setting.parallel > 1 and self.pending == "variance":
             self.posterior = self.ahead = with_pending(self.posterior, lambda: self.cheapest(1))
+        if self.box is None:
+            self.at_played = AtPlayed(setting.replicates, setting.constraints, self.posterior.mean.shape[2])
         self.wait = Wait(setting.replicates, functions)
         self.shown: Shown | None = None
         self.history: list[Actions] = []
@@ -200,7 +200,13 @@ class ScoreAlgorithm(Algorithm):
         if not self.fits:
             return self.make_posterior(functions)
         actions = self.box or self.setting.actions
-        return FittedPosterior(actions, self.setting.replicates, functions, self.known_noise())
+        return FittedPosterior(
+            actions, self.setting.replicates, functions, self.known_noise(), further=self.further_units()
+        )
+
+    def further_units(self) -> Array | None:
+        """Return actions of each replicate's own beside a finite set, in its unit cube (S, c, d); None if none."""
+        return None
 
     def make_posterior(self, functions: int) -> Posterior:
         """Return the posterior of this algorithm's functions, one each under delays; λ comes with the schedule."""

@@ -149,33 +149,28 @@ def design(
     """Return the first `count` actions of S replicates: indices (count, S) of a finite set, or points (count, S, d) of
     a box.
 
-    `sobol`: the actions nearest to a Sobol sequence that each generator scrambles anew, none twice; random ones without
-    coordinates. `random`: uniform, none twice. On a box both use scattered candidates, so that a method that samples
-    paths there learns from the same actions as all others. Designs of different seeds are independent.
+    `sobol`: on a box the first points of a Sobol sequence that each generator scrambles anew; on a finite set the
+    actions nearest to them, none twice; random ones without coordinates. `random`: uniform; on a finite set none twice.
+    Designs of different seeds are independent.
 
     Raises:
-        Misuse: the set has fewer actions, or the box fewer candidates.
+        Misuse: the set has fewer actions.
     """
     return np.stack([_one(actions, name, count, generator) for generator in generators], axis=1)
 
 
 def check_design(actions: Finite | Box, count: int) -> None:
-    """Raise `Misuse` if there are fewer actions, or candidates, than rounds of the design."""
-    most, what = (actions.n, "actions") if isinstance(actions, Finite) else (actions.size, "candidates")
-    if count > most:
-        raise Misuse(f"an initial design of {count} rounds, but there are {most} {what}; give fewer rounds")
+    """Raise `Misuse` if a finite set has fewer actions than the design has rounds."""
+    if isinstance(actions, Finite) and count > actions.n:
+        raise Misuse(f"an initial design of {count} rounds, but there are {actions.n} actions; give fewer rounds")
 
 
 def _one(actions: Finite | Box, name: DesignName, count: int, generator: np.random.Generator) -> NDArray[Any]:
     check_design(actions, count)
-    if isinstance(actions, Finite) and actions.points is None:
+    if isinstance(actions, Finite) and (name == "random" or actions.points is None):
         return generator.permutation(actions.n)[:count]
-    units = actions.scattered if isinstance(actions, Box) else actions.units
-    if name == "random":
-        some = generator.permutation(len(units))[:count]
-    else:
-        some = nearest(units, scrambled_points(actions.d, count, generator))
-    return actions.scale(units[some]) if isinstance(actions, Box) else some
+    unit = generator.random((count, actions.d)) if name == "random" else scrambled_points(actions.d, count, generator)
+    return actions.scale(unit) if isinstance(actions, Box) else nearest(actions.units, unit)
 
 
 def nearest(points: Array, targets: Array) -> NDArray[np.intp]:

@@ -240,6 +240,38 @@ def pivoted_cholesky(
     return rows[:r]
 
 
+NOTHING = 1e-12  # of a prior variance: what features leave unexplained, up to rounding
+
+
+def extend_features(features: Array, prior: Array, cross: Array, own: Array) -> Array:
+    """Return features (c, r + c) of further actions, whose first r go with those of n actions.
+
+    With φ = (features, 0) of the n actions and these of the others, φ(x).φ(y) = k(x, y) for all n + c: the pivoted
+    Cholesky factor is continued. The last c columns hold what the n actions do not explain.
+
+    Args:
+        features: Phi (n, r), by `pivoted_cholesky` of `prior` (n,).
+        cross: covariances of the further actions with the n, (c, n).
+        own: their covariances with one another, (c, c).
+    """
+    from scipy.linalg import solve_triangular  # imported late: SciPy takes long to load
+
+    left, pivots = prior.copy(), []
+    for column in features.T:
+        pivots.append(int(left.argmax()))
+        left -= column**2
+        left[pivots[-1]] = 0.0
+        np.maximum(left, 0.0, out=left)
+    inside = solve_triangular(features[pivots], cross[:, pivots].T, lower=True).T
+    rest, outside = own - inside @ inside.T, np.zeros_like(own)
+    for i, variance in enumerate(own.diagonal()):
+        if rest[i, i] > NOTHING * variance:
+            outside[:, i] = rest[:, i] / np.sqrt(rest[i, i])
+            outside[:i, i] = 0.0
+            rest -= np.outer(outside[:, i], outside[:, i])
+    return np.concatenate([inside, outside], axis=1)
+
+
 COLUMNS = 2**11  # actions per batch, so that their features stay in a core's cache for all weights
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -95,6 +95,8 @@ class Play:
         for name, count in (initial or {}).items():
             own_of_problem = [generator("initial design", problem_key, seed) for seed in seeds]
             self.initial += list(design(problem.actions, name, count, own_of_problem))
+        if self.initial and isinstance(problem.actions, Box):
+            self.setting = replace(self.setting, design=np.stack(self.initial, axis=1))
         self.metrics = Recorder(self.instances, horizon)
         self.recommendations = Recommendations(problem.actions, self.instances, {*asked, horizon})
         self.dual_rounds: NDArray[np.int64] | None = None

@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from inspect import signature
+
 import numpy as np
 import pytest
+from scipy.stats import kstest, qmc, uniform
 
 import cbobench
 from cbobench.algorithms import ALGORITHMS
+from cbobench.errors import CellFailure, Misuse
 from cbobench.gp.box import design
 from cbobench.play.play import Play
 from cbobench.report.load import Run
@@ -102,33 +107,146 @@ def test_a_dual_of_observed_costs_hears_nothing_of_a_design_that_is_told_late():
     assert not chunks[0].duals.any(), "rounds up to 5 are told after round 8, and all are the design's"
 
 
-def test_a_method_that_samples_paths_learns_at_the_very_points_of_the_design():
-    play, chosen = played(BOX, "ckb-ts", rounds=6)
-    points = play.algorithm.grid_points
-    for x in chosen[:5].reshape(-1, BOX.actions.d):
-        assert (points == x).all(axis=1).any()
+ASYNCHRONOUS = {"points": 3, "as": "asynchronous"}
+ROUGH = problem("hartmann-4", candidates=64)
+
+
+@pytest.mark.parametrize(
+    ("task", "settings", "parallel"),
+    [
+        (BOX, {}, None),
+        (ROUGH, {"lam": 0.1}, None),
+        (ROUGH, {"lam": 0.1, "pending": "variance"}, ASYNCHRONOUS),
+        (problem("feasible-pocket-delayed", delay=2.0, candidates=64), {"lam": 0.1}, None),
+    ],
+    ids=["smooth", "rough", "pending", "delayed"],
+)
+def test_a_method_that_samples_paths_learns_at_the_very_points_of_the_design(task, settings, parallel):
+    """Its model, of candidates and the design, is a direct solve; the design's points may be played again."""
+    algorithm = make("ckb-ts", **settings)
+    play = Play(task, "test", algorithm, "ckb-ts", [0, 1, 2], 9, (), {"sobol": 5}, parallel)
+    (chunk,) = list(play)
+    assert np.array_equal(chunk.actions[:5], design(task.actions, "sobol", 5, streams(3)))
+    model, box, kernel = algorithm.posterior, task.box, task.box.kernel
+    told = 7 if parallel else 9
+    for s in range(3):
+        points = np.concatenate([algorithm.grid_points, chunk.actions[:5, s]])
+        at, x = box.unit(points), box.unit(chunk.actions[:, s])
+        every, first = kernel(x, x) + model.lam * np.eye(9), slice(0, told)
+        if task.delay is None:
+            mean = kernel(at, x[first]) @ np.linalg.solve(every[first, first], chunk.observed_f[first, s])
+            np.testing.assert_allclose(model.mean[s, 0], mean, atol=1e-6)
+            variance = 1 - (kernel(at, x) * np.linalg.solve(every, kernel(x, at)).T).sum(axis=1)
+            np.testing.assert_allclose(model.variance[s], variance, atol=1e-6)
+        for point in chunk.actions[5:, s]:
+            assert (points == point).all(axis=1).any()
+    assert not (algorithm.grid_points[:, None] == chunk.actions[:5, 0]).all(axis=2).any(), "negative control"
+
+
+def test_a_sampled_path_has_the_covariance_of_the_model_at_the_design_too():
+    algorithm = make("ckb-ts", lam=0.1)
+    list(Play(ROUGH, "test", algorithm, "ckb-ts", [0, 1], 7, (), {"sobol": 5}))
+    model = algorithm.posterior
+    roots = model.paths(np.tile(np.eye(model.rank), (2, 1, 1)))  # (S, r + c, n + c)
+    assert roots.shape == (2, model.rank, 64 + 5)
+    np.testing.assert_allclose((roots**2).sum(axis=1), model.variance, atol=1e-9)
+
+
+def test_values_that_arrive_late_enter_at_the_points_of_the_design():
+    """`reveal` after plays with zeros for values is `update` with the values."""
+    algorithms = [make("ckb-ts", lam=0.1) for _ in range(2)]
+    for algorithm in algorithms:
+        list(Play(ROUGH, "test", algorithm, "ckb-ts", [0, 1], 6, (), {"sobol": 5}))
+    told, later = (algorithm.posterior for algorithm in algorithms)
+    values = np.array([[1.0, -2.0], [3.0, 0.5]])
+    for action in (3, 64 + 2):
+        told.reset(0.1)
+        later.reset(0.1)
+        told.update(np.full(2, action), values)
+        later.update(np.full(2, action), np.zeros((2, 2)))
+        for s, function in np.ndindex(2, 2):
+            later.reveal(s, 1, action, function, values[s, function])
+        np.testing.assert_allclose(later.mean, told.mean, atol=1e-9)
+        assert np.ptp(told.mean[0, 0]) > 0.1
+
+
+def test_fitted_models_that_sample_paths_know_the_design():
+    """Those of `ckb-ts` believe at the design's actions what they do at what was observed there."""
+    algorithm = make("ckb-ts", kernel="fit")
+    task = problem("feasible-pocket", candidates=32)
+    (chunk,) = list(Play(task, "test", algorithm, "ckb-ts", [0, 1], 7, (), {"sobol": 5}))
+    low, high = algorithm.grid_points.min(axis=0), algorithm.grid_points.max(axis=0)
+    np.testing.assert_allclose(algorithm.posterior.points.swapaxes(0, 1), (chunk.actions - low) / (high - low))
+    mean, variance, _ = algorithm.posterior.at_observations()
+    np.testing.assert_allclose(algorithm.posterior.mean[..., 32:], mean[..., :5], atol=1e-6)
+    np.testing.assert_allclose(algorithm.posterior.variance[..., 32:], variance[..., :5], atol=1e-6)
+
+
+def test_a_design_that_the_setting_does_not_name_is_refused():
+    play = Play(BOX, "test", make("ckb-ts"), "ckb-ts", [0, 1], 7, (), {"sobol": 5})
+    play.setting = replace(play.setting, design=None)
+    with pytest.raises(CellFailure, match="the points of round 1 are not those of the setting's design"):
+        list(play)
+
+
+def streams(count):
+    return [generator("initial design", "test", s) for s in range(count)]
+
+
+@pytest.mark.parametrize("count", [1, 5, 16, 100])
+@pytest.mark.parametrize("name", ["gardner-1", "ackley-50"])
+def test_a_design_on_a_box_is_scipys_sobol_sequence(name, count):
+    """Scrambled by the seed's own stream, and nothing but scaled to the box."""
+    task = problem(name)
+    newer = "rng" in signature(qmc.Sobol).parameters
+    found = design(task.actions, "sobol", count, streams(3))
+    low, high = np.array(task.low), np.array(task.high)
+    for s, stream in enumerate(streams(3)):
+        whole = qmc.Sobol(task.box.d, scramble=True, **{"rng" if newer else "seed": stream}).random_base2(7)
+        np.testing.assert_allclose(found[:, s], low + (high - low) * whole[:count], rtol=0, atol=1e-12)
+    scattered = task.box.scale(task.box.scattered)
+    assert not any((scattered == x).all(axis=1).any() for x in found.reshape(-1, task.box.d)), "no shared candidate"
+
+
+def test_a_random_design_on_a_box_is_uniform_on_it():
+    found = design(problem("ackley-50").actions, "random", 4, streams(50))
+    assert len(np.unique(found.reshape(200, 50), axis=0)) == 200
+    assert kstest(found.ravel(), uniform(-5, 15).cdf).pvalue > 0.01
+
+
+def test_no_seed_of_the_structure_starts_at_a_feasible_point():
+    """The centre of its box is feasible, and was in every design."""
+    task = problem("structure-124")
+    found = design(task.actions, "sobol", 10, streams(20))
+    assert (task.formula(found)[..., 1:].max(axis=-1) > 0).all()
+    assert task.formula((task.box.low + task.box.high) / 2)[1:].max() <= 0, "negative control"
 
 
 def test_designs_spread_over_the_box_and_hold_no_action_twice():
     some = design(BOX.actions, "sobol", 16, [generator("a", s) for s in range(20)])
     units = BOX.actions.unit(some)
-    for quarter in (units < 0.5, units >= 0.5):  # per axis half of 16 points; random ones have 2 to 14
-        assert (np.abs(quarter.sum(axis=0) - 8) <= 2).all()
-    assert len(np.unique(some[:, 0], axis=0)) == 16
+    for half in (units < 0.5, units >= 0.5):  # per axis half of 16 points; random ones have 2 to 14
+        assert (half.sum(axis=0) == 8).all()
     for name in ("sobol", "random"):
         index = design(GRID.actions, name, 36, [generator("a", 1)])
         assert sorted(index[:, 0]) == list(range(36))
+        with pytest.raises(Misuse, match="an initial design of 37 rounds, but there are 36 actions; give fewer rounds"):
+            design(GRID.actions, name, 37, [generator("a", 1)])
+    assert len(design(replace(BOX.actions, size=16), "sobol", 40, [generator("a", 1)])) == 40, "more than candidates"
 
 
 @pytest.mark.parametrize(("task", "count", "seeds"), [(BOX, 5, 1_000), (GRID, 5, 500)], ids=["box", "finite"])
 def test_designs_of_different_seeds_are_independent(task, count, seeds):
-    """All are different (few actions: nearly all), and two share a point about as often as two random ones do."""
+    """All are different (few actions: nearly all), and two share a point as random ones do: on a box never."""
     some = design(task.actions, "sobol", count, [generator("initial design", "test", s) for s in range(seeds)])
     if task is BOX:
         some = (some * np.array([1.0, np.pi])).sum(axis=2)  # a number per point
     each = np.sort(some, axis=0)
     assert len(np.unique(each, axis=1).T) >= (seeds if task is BOX else 0.95 * seeds)
-    n = task.actions.size if task is BOX else task.actions.n
+    if task is BOX:
+        assert len(np.unique(each)) == each.size
+        return
+    n = task.actions.n
     shared = np.mean([len(np.intersect1d(each[:, s], each[:, s + 1])) for s in range(0, 500, 2)])
     assert shared == pytest.approx(count * count / n, abs=5 * count / np.sqrt(n * 250))
 

@@ -57,6 +57,7 @@ class FeaturePosterior(SharedPosterior):
         functions: p, the number of functions observed at every played action.
         prior: k(x, x), (n,); the diagonal of Phi Phi^T by default. Given exactly, equal variances are equal to the last
             bit, so that a stationary prior makes round 1 the tie that it is.
+        rank: r, if a subclass knows more features than those of `features`.
 
     Attributes:
         mean: (S, p, n).
@@ -66,23 +67,29 @@ class FeaturePosterior(SharedPosterior):
     """
 
     def __init__(
-        self, features: Array, lam: float, replicates: int, functions: int, prior: Array | None = None
+        self,
+        features: Array,
+        lam: float,
+        replicates: int,
+        functions: int,
+        prior: Array | None = None,
+        rank: int | None = None,
     ) -> None:
         self.features = features
         self.prior = np.maximum((features**2).sum(axis=1) if prior is None else prior, VARIANCE_FLOOR)
         self._by_action = features.flags.c_contiguous
         self.by_rank = np.ascontiguousarray(features.T)  # no copy for a large set
-        self.rank = features.shape[1]
+        self.rank = features.shape[1] if rank is None else rank
         self.replicates = replicates
         self.functions = functions
         self._outer_factor = Outer(replicates, self.rank, self.rank)
-        self._outer_mean = Outer(replicates, functions, len(features))
-        n = len(features)
+        n = len(self.prior)
+        self._outer_mean = Outer(replicates, functions, n)
         self._offsets = n * np.arange(replicates * functions).reshape(replicates, functions)
         self.reset(lam)
 
     def reset(self, lam: float | None = None) -> None:
-        n = len(self.features)
+        n = len(self.prior)
         if lam is not None:
             if not lam >= EXACT_FROM:
                 raise CellFailure(f"λ = {lam:.3g} is lost in feature space; allowed: {EXACT_FROM:g} and more")
@@ -151,6 +158,48 @@ class FeaturePosterior(SharedPosterior):
         """Return the posterior covariance over all actions, (n, n), of one replicate."""
         root = self.features @ self.factor[replicate]
         return root @ root.T
+
+
+class ExtendedPosterior(FeaturePosterior):
+    """The same with c further actions of every replicate, such as its initial design; their indices begin at n.
+
+    Args:
+        further: their features, (S, c, r + c), whose first r go with Phi (see `extend_features`).
+
+    Attributes:
+        mean: (S, p, n + c).
+        variance: (S, n + c).
+    """
+
+    def __init__(
+        self, features: Array, further: Array, lam: float, replicates: int, functions: int, prior: Array
+    ) -> None:
+        self.further = further
+        every = np.concatenate([prior, np.full(further.shape[1], prior[0])])  # of a box, where the prior is stationary
+        super().__init__(features, lam, replicates, functions, every, further.shape[2])
+
+    def _phi(self, actions: NDArray[np.intp]) -> Array:
+        return np.stack([self._phi_of(s, int(action)) for s, action in enumerate(actions)])
+
+    def _phi_of(self, replicate: int, action: int) -> Array:
+        n, r = self.features.shape
+        if action >= n:
+            return np.asarray(self.further[replicate, action - n])
+        return np.concatenate([self.features[action], np.zeros(self.rank - r)])
+
+    def _spread(self, weights: Array) -> Array:
+        r = self.features.shape[1]
+        shared = combine_features(np.ascontiguousarray(weights[..., :r]), self.by_rank)
+        further = self.further if weights.ndim == 2 else self.further[:, None]
+        return np.concatenate([shared, np.matmul(further, weights[..., None])[..., 0]], axis=-1)
+
+    def reveal(self, replicate: int, t: int, action: Any, function: int, value: float) -> None:
+        a, phi = np.zeros((self.replicates, self.rank)), self._phi_of(replicate, int(action))
+        a[replicate] = np.matmul(self.factor[replicate], np.matmul(phi[None], self.factor[replicate])[0])
+        self.mean[replicate, function] += value / self.lam * self._spread(a)[replicate]
+
+    def paths(self, z: Array, first: int = 0) -> Array:
+        return self._spread(np.matmul(z[:, :, None, :], self.factor.transpose(0, 2, 1)[:, None])[:, :, 0])
 
 
 class InterpolatedPosterior(FeaturePosterior):

@@ -39,6 +39,7 @@ class FittedPosterior:
         candidates: where beliefs are kept, points of the cube (M, d); those of the action set by default.
         replicates, functions: S, p.
         noise: the noise variances (S, p), or of more functions, in units of the observations; None to fit them, too.
+        further: actions of each replicate's own, points (S, c, d); their indices begin at that of a finite set's n.
 
     Attributes:
         mean, variance: (S, p, M), in units of the observations; gain (S, p).
@@ -52,13 +53,17 @@ class FittedPosterior:
         functions: int,
         noise: Array | None = None,
         candidates: Array | None = None,
+        further: Array | None = None,
     ) -> None:
         self.actions, self.replicates, self.functions, self.noise = actions, replicates, functions, noise
         self.cube = actions.units if isinstance(actions, Finite) else None
         if candidates is None:
             candidates = actions.candidates if isinstance(actions, Box) else self.cube
         assert candidates is not None
-        self.candidates = candidates
+        self.candidates, self.sites = candidates, candidates[None]
+        self.everywhere = self.cube is not None and len(self.cube) == len(candidates)
+        if further is not None:
+            self.sites = np.concatenate([self.sites.repeat(replicates, axis=0), further], axis=1)
         self.d = candidates.shape[1]
         self.lam = 1.0
         self.reset()
@@ -73,7 +78,7 @@ class FittedPosterior:
         self.points = np.empty((self.replicates, 0, self.d))
         self.alike = np.empty((self.replicates, 0), dtype=np.intp)  # per observation: the first one at the same action
         self.values = np.empty((*shape, 0))
-        self.mean, self.gain = np.zeros((*shape, len(self.candidates))), np.zeros(shape)
+        self.mean, self.gain = np.zeros((*shape, self.sites.shape[1])), np.zeros(shape)
         self._take()
         self._recompute()
 
@@ -118,13 +123,25 @@ class FittedPosterior:
 
     def _enter(self, actions: NDArray[Any], values: Array) -> Array:
         """Store an observation; its points (S, d) are of the cube."""
-        point = np.asarray(actions if self.cube is None else self.cube[actions], dtype=np.float64)
+        point = np.asarray(self._places(actions), dtype=np.float64)
         self.points = np.concatenate([self.points, point[:, None]], axis=1)
         self.values = np.concatenate([self.values, values[:, :, None]], axis=2)
         same = (self.points == point[:, None]).all(axis=2).argmax(axis=1)
         self.alike = np.concatenate([self.alike, same[:, None]], axis=1)
         self.count += 1
         return point
+
+    def _places(self, actions: NDArray[Any]) -> Array:
+        """Return the points (S[, q], d) of actions (S[, q]), or of the cube already."""
+        if self.cube is None:
+            return actions
+        if len(self.sites) == 1 or not self.everywhere:
+            return np.asarray(self.cube[actions])
+        return np.stack([sites[some] for sites, some in zip(self.sites, actions, strict=True)])
+
+    def _sites_of(self, s: int) -> Array:
+        """Return the points where a replicate's beliefs are kept, (M, d)."""
+        return np.asarray(self.sites[s if len(self.sites) > 1 else 0])
 
     def _known(self, s: int, j: int) -> float | None:
         return None if self.noise is None else float(self.noise[s, j])
@@ -134,7 +151,7 @@ class FittedPosterior:
         c, shape = self.count, (self.replicates, self.functions)
         room = max(32, 2 * c)
         self.root, self.u = np.zeros((*shape, room, room)), np.zeros((*shape, room))
-        self.z = np.zeros((*shape, room, len(self.candidates)))
+        self.z = np.zeros((*shape, room, self.sites.shape[1]))
         scaled = self._scaled(self.points)
         for s, j in np.ndindex(shape) if c else ():
             gram = UNIT(scaled[s, j], scaled[s, j])
@@ -143,8 +160,8 @@ class FittedPosterior:
             if info:
                 raise CellFailure(f"the covariance of {c} observations has no Cholesky factor")
             self.root[s, j, :c, :c] = np.tril(lapack().dtrtri(root, lower=1)[0])
-            candidates = self.candidates / self.lengthscales[s, j]
-            self.z[s, j, :c] = np.matmul(self.root[s, j, :c, :c], covariances(UNIT, scaled[s, j], candidates))
+            sites = self._sites_of(s) / self.lengthscales[s, j]
+            self.z[s, j, :c] = np.matmul(self.root[s, j, :c, :c], covariances(UNIT, scaled[s, j], sites))
             self.gain[s, j] = float(np.log(root.diagonal() / np.sqrt(self.ratio[s, j])).sum())
         if not c:
             self.gain = np.zeros(shape)
@@ -177,7 +194,7 @@ class FittedPosterior:
         pivot = np.sqrt(latent + self.ratio)[..., None]
         self.root[:, :, c, :c] = -np.matmul(column[:, :, None], before)[:, :, 0] / pivot
         self.root[:, :, c, c] = 1 / pivot[..., 0]
-        new = self._cross(point[:, None], self.candidates[None])[:, :, 0]
+        new = self._cross(point[:, None], self.sites)[:, :, 0]
         new = (new - np.matmul(column[:, :, None], self.z[:, :, :c])[:, :, 0]) / pivot
         u = (self._told()[..., c] - (self.u[:, :, :c] * column).sum(axis=2)) / pivot[..., 0]
         self.z[:, :, c], self.u[:, :, c] = new, u
@@ -215,9 +232,9 @@ class FittedPosterior:
     # What may be asked ----------------------------------------------------------------------------------------------
 
     def at(self, actions: NDArray[Any]) -> tuple[Array, Array]:
-        if self.cube is not None and len(self.cube) == len(self.candidates):
+        if self.everywhere:
             return pick(self.mean, actions), pick(self.variance, actions)
-        white = self.whiten(actions if self.cube is None else self.cube[actions])
+        white = self.whiten(self._places(actions))
         pull = np.matmul(white, self.u[:, :, : self.count, None])[..., 0]
         unit = np.maximum(1 - (white * white).sum(axis=3), VARIANCE_FLOOR)
         return self.centre[..., None] + self.amplitude[..., None] * pull, self.amplitude[..., None] ** 2 * unit
@@ -278,14 +295,14 @@ class FittedPosterior:
         return jet
 
     def covariances(self, replicate: int, function: int, some: NDArray[np.intp]) -> Array:
-        scaled = self.candidates / self.lengthscales[replicate, function]
+        scaled = self._sites_of(replicate) / self.lengthscales[replicate, function]
         held = self.z[replicate, function, : self.count]
         found = UNIT(scaled[some], scaled) - np.matmul(held[:, some].T, held)
         return np.asarray(self.amplitude[replicate, function] ** 2 * found)
 
     def paths(self, z: Array, first: int = 0) -> Array:
         """r is the number of candidates: the Cholesky factor of their covariance, times z."""
-        every, found = np.arange(len(self.candidates)), np.empty_like(z)
+        every, found = np.arange(self.sites.shape[1]), np.empty_like(z)
         for s, i in np.ndindex(z.shape[:2]):
             scale = self.amplitude[s, first + i] ** 2
             covariance = self.covariances(s, first + i, every) / scale
