@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+from numpy.typing import NDArray
 
 from cbobench.errors import Misuse, show
 from cbobench.report.formats import TextTable, describe_median_interval, find_gap, format_interval, format_number
@@ -170,26 +171,34 @@ def judge_rows(rows: list[dict[str, Any]], factor: float) -> list[dict[str, Any]
 def _give_verdicts(rows: list[dict[str, Any]], factor: float) -> None:
     """Verdicts of the rows that have a test: one family of all metrics, as one of them is enough to close the gate.
 
-    What is identical is no test. A row of which too few seeds differ is none either; it is undecided where all its
-    seeds would be too few, and not significant where its ties are why: equal seeds are no change.
+    What is identical is no test. A row of which too few seeds differ is none either. It is undecided if it had been
+    none had all its seeds differed; else its ties are why, and equal seeds are no change.
     """
     for row in rows:
         row |= {"verdict": "identical", "p_holm": np.nan}
     tests = [row for row in rows if row["wins"] + row["losses"]]
-    family = choose_family([row["wins"] + row["losses"] for row in tests])
-    decided = family | choose_family([row["n"] for row in tests])
+    differing = np.array([row["wins"] + row["losses"] for row in tests], dtype=np.int64)
+    family = choose_family(differing)
     adjusted = np.full(len(tests), np.nan)
     adjusted[family] = holm(np.array([row["p"] for row in tests])[family])
-    for row, p, enough in zip(tests, adjusted, decided, strict=True):
+    for position, (row, p) in enumerate(zip(tests, adjusted, strict=True)):
         row["p_holm"] = float(p)
         parts = row.pop("parts", [row])
         beyond = [one["effect"] for one in parts if not _is_within(one["before"], one["after"], factor)]
         if not p < SIGNIFICANT or row["effect"] == 0:  # NaN: not in the family
+            enough = family[position] or _is_testable_if_all_differ(differing, position, row["n"])
             row["verdict"] = "undecided" if beyond and not enough else "not significant"
         elif any(effect * row["effect"] > 0 for effect in beyond):
             row["verdict"] = "better" if row["effect"] > 0 else "worse"
         else:
             row["verdict"], row["reason"] = "not significant", f"within a factor of {factor:g}"
+
+
+def _is_testable_if_all_differ(differing: NDArray[np.int64], position: int, n: int) -> bool:
+    """Whether one row would be in the family of rows with so many differences, (k,), had all its n seeds differed."""
+    counts = differing.copy()
+    counts[position] = n
+    return bool(choose_family(counts)[position])
 
 
 def _describe_undecided(frame: pd.DataFrame) -> str:
