@@ -7,7 +7,7 @@ RUN    ?= runs/quickstart
 WORKERS ?= auto
 PYTEST  = OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n $(WORKERS) --maxprocesses 8 --dist loadgroup
 
-.PHONY: demo test test-long fast browser-test lint hooks bench bench-compare chaos scale cluster-bench maximiser paper-figures claims maps literature literature-small reference pages printed site wheel dist wheel-test lowest clean
+.PHONY: demo test test-long fast browser-test lint hooks bench bench-compare chaos scale cluster-bench maximiser paper-figures claims maps literature literature-small reference pages printed notebooks site wheel dist wheel-test lowest clean
 
 demo: .make/install  ## play the quickstart suite, print its table, draw its figures
 	$(BIN)/cbobench run quickstart --out $(RUN)
@@ -89,6 +89,9 @@ pages: .make/install  ## write what pages take from the code: tables of methods,
 
 printed: .make/test  ## play the code of every page, write what it prints into the page (ARGS=README.md: of one)
 	$(BIN)/python docs/printed.py $(ARGS)
+
+notebooks: .make/test  ## play the example notebooks, and store what they show
+	$(BIN)/python docs/examples.py
 
 # Pictures are kept in .make/site by what they depend on; ARGS="--pictures cei gramacy": only these.
 site: .make/docs  ## build the documentation site into build/site; warnings and links that lead nowhere are errors
