@@ -22,6 +22,7 @@ from typing import Any, TypeVar
 import numpy as np
 
 from cbobench.errors import Misuse, nearest, one_line, show, unknown
+from cbobench.float_state import preserved_float_state
 
 PACKAGE = __name__.partition(".")[0]
 C = TypeVar("C", bound=type)
@@ -180,7 +181,8 @@ def _import_module(name: str, where: str, beside: Sequence[Path]) -> ModuleType:
     """Import a module; see `import_object`."""
     find_beside(name, where, beside)
     try:
-        with np.errstate(), warnings.catch_warnings():  # its warning rules must not affect other cells
+        # Its warning rules and its way to round must not affect other cells.
+        with np.errstate(), warnings.catch_warnings(), preserved_float_state():
             return importlib.import_module(name)
     except (Exception, SystemExit) as error:  # a user's module may raise any error
         if isinstance(error, ModuleNotFoundError) and f"{name}.".startswith(f"{error.name}."):

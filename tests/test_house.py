@@ -18,13 +18,17 @@ from tests.conftest import ROOT, is_in_tenth
 
 PACKAGE = Path(cbobench.__file__).parent
 FILES = sorted(p for p in PACKAGE.rglob("*.py") if p.relative_to(PACKAGE).parts[0] not in ("_suites", "_analysis"))
-LEAVES = {"errors", "registry", "rng", "params", "resources", "metrics", "threads", "words", "arithmetic", ""}
+LEAVES = {
+    "errors", "registry", "rng", "params", "resources", "metrics", "threads", "words", "arithmetic", "processes",
+    "float_state", "",
+}  # fmt: skip
 ALLOWED = {
-    "errors": set(), "rng": set(), "metrics": set(), "threads": set(), "words": set(), "registry": {"errors"},
+    "errors": set(), "rng": set(), "metrics": set(), "threads": set(), "words": set(),
+    "registry": {"errors", "float_state"}, "processes": set(), "float_state": set(),
     "params": {"errors"}, "resources": {"errors"}, "arithmetic": {"errors"},
     "stats": {"errors", "rng"},
     "gp": {"errors", "registry", "rng", "params"},
-    "problems": {"gp", "errors", "registry", "rng", "params", "words"},
+    "problems": {"gp", "errors", "registry", "rng", "params", "words", "processes", "float_state"},
     "algorithms": {"problems", "gp", "errors", "registry", "rng", "params"},
     "opponents": {"algorithms", "problems", "gp", "errors", "registry", "rng", "params"},
     "suite": {"algorithms", "problems", "gp", *LEAVES},

@@ -18,10 +18,12 @@ import pyarrow as pa
 
 from cbobench.arithmetic import arithmetic_kind
 from cbobench.errors import CbobenchError, Misuse
+from cbobench.float_state import float_controls
 from cbobench.play.block import start, summaries
 from cbobench.play.failure import describe_error, is_timeout, reraise_interrupt, safe_text
 from cbobench.play.isolation import captured_output, default_warnings, isolate_play
 from cbobench.play.play import Play
+from cbobench.play.process import ChangedRounding, preserve_process, refuse_changed_rounding
 from cbobench.play.watch import (
     GivenBack,
     NoWatchdog,
@@ -29,6 +31,7 @@ from cbobench.play.watch import (
     Watchdog,
     read_stacks,
     stacks_path,
+    watch_forks,
     watch_play,
     watch_speed,
 )
@@ -235,6 +238,9 @@ def _play_task(problem: Problem, task: Task, folder: RunFolder, guard: _Guard) -
             return given.answer
         except StoreFailure:  # not the fault of a cell
             raise
+        except ChangedRounding:  # what made the change is loaded now, or changes it in each cell for itself
+            audited.clear()
+            rows = _play_one_by_one(problem, task, folder, audited, report)
         except BaseException as error:  # an algorithm may raise any error; the faulty cell is found one by one
             reraise_interrupt(error)
             if is_timeout(error) and len(task.cells) > 1:
@@ -272,7 +278,8 @@ class _Guard:
 
         names = (task.pair.problem.name, task.pair.algorithm.name)
         settings = (task.timeout, len(cells), task.horizon, self.report, None if count is None else add)
-        with isolate_play(*names, *(cell.seed for cell in cells)), watch_play(*settings) as watch:
+        seeds = (cell.seed for cell in cells)
+        with preserve_process(), isolate_play(*names, *seeds), watch_play(*settings) as watch:
             yield watch
 
 
@@ -324,10 +331,12 @@ def start_audit(play: Play, keep: int | None) -> Observer:
 def _play_block(
     problem: Problem, task: Task, folder: RunFolder, audited: list[dict[str, Any]], watch: Watchdog | NoWatchdog
 ) -> list[dict[str, Any]]:
+    rounding = float_controls()
     play, rows = start(problem, task.cells, task.horizon, task.keep)
     watch.play = play
     audit = start_audit(play, task.keep) if task.audit else None
     watch_speed(play, task.give_back)
+    watch_forks(play)
 
     found: list[dict[str, Any]] = []
 
@@ -342,6 +351,7 @@ def _play_block(
                         writer.write_table(rows.table())
                 if rows.waiting:
                     writer.write_table(rows.table())
+            refuse_changed_rounding(rounding)
             found.extend(summaries(play))
             if audit is not None:
                 audited.extend(_identity(cell, task) | row for cell, row in zip(task.cells, audit.rows(), strict=True))
@@ -365,6 +375,7 @@ def _play_one_by_one(
             with guard.over([cell], before) as watch:
                 play, collected = start(problem, [cell], task.horizon, task.keep)
                 watch.play = play
+                watch_forks(play)
                 audit = start_audit(play, task.keep) if task.audit else None
                 for chunk in play:
                     collected.add(chunk)

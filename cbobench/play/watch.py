@@ -22,6 +22,7 @@ from typing import IO
 
 from cbobench.play.failure import TimedOut
 from cbobench.play.play import Play
+from cbobench.processes import leave_fork
 from cbobench.results.folder import RunFolder
 
 STALL = 600.0  # seconds that a round may always take if the suite gives no `timeout`
@@ -219,5 +220,17 @@ def watch_speed(play: Play, allowed: float | None) -> None:
             look = inf  # measured only once: later, more would be lost
             if (now - began) * play.horizon > allowed * t:
                 raise GivenBack(TooLong(now - began, t * play.setting.replicates))
+
+    play.watch = watch
+
+
+def watch_forks(play: Play) -> None:
+    """End forks of this process that the code of a play has made, and that go on with the play."""
+    origin, before = os.getpid(), play.watch
+
+    def watch(t: int) -> None:
+        leave_fork(origin)
+        if before is not None:
+            before(t)
 
     play.watch = watch

@@ -8,6 +8,7 @@ under equal luck (common random numbers). With `repeats: 0` they are the observe
 from __future__ import annotations
 
 import copy
+import os
 from collections.abc import Callable, Mapping, Sequence
 from contextvars import ContextVar
 from dataclasses import dataclass, field, fields
@@ -19,6 +20,7 @@ from typing import Any, ClassVar, Literal
 import numpy as np
 
 from cbobench.errors import CbobenchError, CellFailure, Misuse, one_line
+from cbobench.float_state import restore_float_state, save_float_state
 from cbobench.gp.actions import LARGEST, Finite
 from cbobench.gp.box import Box, nearest, sobol
 from cbobench.gp.kernels import RIDGE, Array, StationaryName, stationary
@@ -28,6 +30,7 @@ from cbobench.problems.channels import DELAY, add_delays
 from cbobench.problems.failures import ABOUT, FailureRule
 from cbobench.problems.inputs import InputSpace
 from cbobench.problems.simulated import STORE, Known, Simulated, SimulatedFeedback, Simulation, succeeded
+from cbobench.processes import leave_fork
 from cbobench.rng import Streams, generator
 from cbobench.words import count_noun, duration
 
@@ -167,9 +170,12 @@ class Simulator(Problem):
         found: list[Simulation | None] = [store.get(key) for key in keys] if store else [None] * len(x)
         left = [i for i, one in enumerate(found) if one is None]
         at_once = len(left) if type(self).simulate_many is not Simulator.simulate_many else 1
+        rounding = save_float_state()
         for k in range(0, len(left), max(1, at_once)):
             some = left[k : k + at_once]
-            for i, result in zip(some, self._run(x[some], [gens[i] for i in some]), strict=True):
+            made = self._run(x[some], [gens[i] for i in some])
+            restore_float_state(rounding)
+            for i, result in zip(some, made, strict=True):
                 found[i] = result
                 if store and result.seconds >= SLOW:
                     store.put(keys[i], result)
@@ -195,9 +201,12 @@ class Simulator(Problem):
 
     def _run(self, x: Array, gens: Sequence[np.random.Generator]) -> list[Simulation]:
         """One run per point, simulated."""
-        began, where = monotonic(), f"{type(self).__name__}: simulate"
+        began, where, origin = monotonic(), f"{type(self).__name__}: simulate", os.getpid()
         try:
-            found = self._run_batch(x, gens if len(x) == 1 else copy.deepcopy(gens))
+            try:
+                found = self._run_batch(x, gens if len(x) == 1 else copy.deepcopy(gens))
+            finally:
+                leave_fork(origin)
         except CbobenchError:
             raise
         except Exception as error:  # a user's simulator may raise anything

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import glob
 import json
+import os
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
@@ -21,6 +22,7 @@ import pyarrow.parquet as pq
 
 from cbobench.errors import DamagedRun, Misuse, mask_secrets, nearest, one_line, printable, show
 from cbobench.metrics import REWARD_STEPS
+from cbobench.processes import leave_fork
 from cbobench.results.rounds import SOURCES, RewardSums, select_cells
 from cbobench.results.schema import FOOTER, digest_matches, refuse_version, required_columns, schema
 from cbobench.results.store import AtomicFile, RetryingReader, first_line, retry, store_failure, writing
@@ -135,8 +137,9 @@ class RunFolder:
         """
         target = self.path(relative)
         if not self.local:
-            sink = pa.BufferOutputStream()
+            sink, origin = pa.BufferOutputStream(), os.getpid()
             write(sink)
+            leave_fork(origin)
             value = sink.getvalue()
             self._retry(lambda: self._upload(target, value), "write to")
             return

@@ -22,6 +22,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from cbobench.errors import CbobenchError, Misuse, mask_secrets
+from cbobench.processes import leave_fork
 
 RETRY_VARIABLE = "CBOBENCH_STORE_PATIENCE"
 DEFAULT_RETRY_SECONDS = 300.0
@@ -133,7 +134,8 @@ def process_start(pid: int) -> str:
 class AtomicFile(io.BufferedWriter):
     """A local file that is published whole or not at all. It has a temporary name until `publish`.
 
-    Its errors are the store's, not those of the cell whose rounds are written.
+    Its errors are the store's, not those of the cell whose rounds are written. A fork that comes to write it ends: both
+    processes would write into one file.
 
     Args:
         target: the file's path.
@@ -144,7 +146,7 @@ class AtomicFile(io.BufferedWriter):
     """
 
     def __init__(self, target: Path, where: str) -> None:
-        self.target, self.where = target, where
+        self.target, self.where, self.origin = target, where, os.getpid()
         self.temporary = target.parent / f".{target.name}.{machine_id()}.{os.getpid()}.{time.monotonic_ns()}.tmp"
 
     def open(self) -> None:
@@ -153,11 +155,13 @@ class AtomicFile(io.BufferedWriter):
             super().__init__(io.FileIO(self.temporary, "w"))
 
     def write(self, data: Any) -> int:
+        leave_fork(self.origin)
         with writing(self.where):
             return super().write(data)
 
     def publish(self) -> None:
         """Rename the file to its final name."""
+        leave_fork(self.origin)
         with writing(self.where):
             self.flush()
             os.fsync(self.fileno())
@@ -166,6 +170,7 @@ class AtomicFile(io.BufferedWriter):
 
     def discard(self) -> None:
         """Remove the file if it is not published."""
+        leave_fork(self.origin)
         with suppress(OSError, ValueError):  # not opened
             self.close()
         with suppress(OSError):

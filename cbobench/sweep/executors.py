@@ -3,7 +3,7 @@
 A process that has no other threads forks its workers, which takes milliseconds; another one (a notebook's), or one that
 imported NumPy before the arithmetic was chosen, starts fresh interpreters. A worker ends when its driver's end of their
 socket closes, however the driver ended. Signals to the driver's process group do not reach it. With it end the programs
-that its cells have started; a worker whose cells leave some running is replaced.
+that its cells have started; a worker in which cells leave any, or other traces, is replaced.
 """
 
 from __future__ import annotations
@@ -30,10 +30,11 @@ from typing import Any, NoReturn, Protocol
 from cbobench.arithmetic import is_as_requested
 from cbobench.errors import CbobenchError
 from cbobench.play.failure import describe_error
-from cbobench.play.processes import Programs, end_session
+from cbobench.play.process import Traces
 from cbobench.play.task import Receipt, Task, WorkerCrashed, explain_crash, play_task, play_task_on_worker
 from cbobench.play.watch import TooLong
 from cbobench.problems.base import Problem
+from cbobench.processes import end_session
 from cbobench.registry import fresh_interpreter
 from cbobench.results.folder import RunFolder
 from cbobench.sweep.blocks import machine_memory
@@ -321,9 +322,9 @@ def serve_tasks(link: Any, problems: dict[str, Problem] | None = None) -> None:
         Path("/proc/self/oom_score_adj").write_text("1000")  # where memory runs out, before its driver
     known = {} if problems is None else problems
     _answer(link, (READY, False))
+    traces = Traces()
     while True:
         title, problem, task, folder = inbox.get()
-        programs = Programs()
         try:
             if problem is not None:
                 known[title] = pickle.loads(problem)  # noqa: S301 - from our own driver
@@ -332,7 +333,9 @@ def serve_tasks(link: Any, problems: dict[str, Problem] | None = None) -> None:
             answer = error
         except BaseException as error:
             answer = CbobenchError(f"task {task.name} could not be carried out: {describe_error(error)[0]}")
-        _answer(link, (answer, has_lingering_threads() or bool(programs.left())))
+        if not traces.holds(link.fileno()):  # a cell has closed it; what was opened since is not the driver's
+            _end_itself()
+        _answer(link, (answer, has_lingering_threads() or traces.found()))
 
 
 def _answer(link: Any, message: tuple[Any, bool]) -> None:

@@ -12,6 +12,7 @@ from typing import Any, Literal
 from cbobench import resources
 from cbobench.arithmetic import describe_arithmetic, is_as_requested
 from cbobench.errors import Misuse, mask_secrets, show, unknown
+from cbobench.play.process import preserve_process
 from cbobench.play.task import Receipt
 from cbobench.problems.simulator import Simulator
 from cbobench.results.bundle import open_run
@@ -156,10 +157,11 @@ def plan(
         simulations = SimulationStore(_run_folder(name, out), buffered=True)
         return simulations.of
 
-    loaded = load(
-        source, data=data, horizon=horizon, seeds=seeds, only=only, imports=imports, command=command, say=say,
-        on_wait=on_wait, store=store,
-    )  # fmt: skip
+    with preserve_process():  # pilots run a user's simulator in this process
+        loaded = load(
+            source, data=data, horizon=horizon, seeds=seeds, only=only, imports=imports, command=command, say=say,
+            on_wait=on_wait, store=store,
+        )  # fmt: skip
     grid = loaded.grid
     folder = _run_folder(loaded.name, out)
     call = invocation(list(command))

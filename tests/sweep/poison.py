@@ -75,6 +75,12 @@ def harm(how):
         threading.Thread(target=time.sleep, args=(1000,)).start()
     if how == "stdout":
         sys.stdout = sys.stderr = open(os.devnull, "w")
+    if how == "umask":
+        os.umask(0o777)
+    if how == "hook":
+        threading.excepthook = None
+    if how == "input":
+        os.close(0)
     if how == "hang":
         while True:
             time.sleep(0.01)
@@ -121,6 +127,9 @@ class Tender(Random):
         assert os.getcwd() != "/", "folder"
         assert signal.getsignal(signal.SIGTERM) != signal.SIG_DFL, "signals"
         assert sys.stdout.name != os.devnull, "streams"
+        assert os.umask(0o22) != 0o777, "umask"
+        assert threading.excepthook is not None, "hook"
+        os.fstat(0)
         assert np.random.get_state()[1][0] != 1, "seed"
         return super().ask(t)
 '''
@@ -152,7 +161,7 @@ def write_poison(folder: Path) -> dict[str, str]:
     return environment_of(folder)
 
 
-LEFT = ["seterr", "seed", "chdir", "warnings", "environ", "signals", "thread", "stdout"]
+LEFT = ["seterr", "seed", "chdir", "warnings", "environ", "signals", "thread", "stdout", "umask", "hook", "input"]
 
 DIED = {
     "exit": "the cell crashed its worker 3 times",

@@ -1,4 +1,4 @@
-"""Programs that a cell starts end with their worker: when it stops, when its driver dies, when the cell is over."""
+"""Programs that a cell starts end with their worker: when it is stopped, loses its driver, or ends its task."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import subprocess
 import pytest
 
 import cbobench
-from cbobench.play.processes import Programs, find_programs
+from cbobench.processes import Programs, find_programs
 from cbobench.sweep import executors
 from cbobench.sweep.executors import become_worker, spawn
 from tests.processes import alive, assert_gone, kill, until
@@ -93,8 +93,8 @@ def test_programs_end_with_the_task_that_started_them(tmp_path, monkeypatch):
 
 def test_to_ask_for_programs_reads_little_where_none_was_started(monkeypatch):
     programs = Programs()
-    monkeypatch.setattr("cbobench.play.processes.find_programs", lambda leader: pytest.fail("all processes are read"))
-    monkeypatch.setattr("cbobench.play.processes._has_children", lambda: False)
+    monkeypatch.setattr("cbobench.processes.find_programs", lambda leader: pytest.fail("all processes are read"))
+    monkeypatch.setattr("cbobench.processes._has_children", lambda: False)
     assert programs.left() == []
     monkeypatch.undo()
     child = subprocess.Popen(["sleep", "1000"])
