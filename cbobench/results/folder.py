@@ -25,7 +25,7 @@ from cbobench.metrics import REWARD_STEPS
 from cbobench.processes import leave_fork
 from cbobench.results.rounds import SOURCES, RewardSums, select_cells
 from cbobench.results.schema import FOOTER, digest_matches, refuse_version, required_columns, schema
-from cbobench.results.store import AtomicFile, RetryingReader, first_line, retry, store_failure, writing
+from cbobench.results.store import AtomicFile, RetryingReader, first_line, is_transient, retry, store_failure, writing
 
 T = TypeVar("T")
 READ_ATTEMPTS = 20
@@ -146,8 +146,9 @@ class RunFolder:
         folder = Path(target).parent
         with writing(str(self)):
             if not self.driver:
-                folder.parent.mkdir(parents=True, exist_ok=True)
-            folder.mkdir(exist_ok=True)  # no parents: a run folder that was removed during play is not created again
+                self._retry(lambda: folder.parent.mkdir(parents=True, exist_ok=True), "write to")
+            # No parents: a run folder that was removed during play is not created again.
+            self._retry(lambda: folder.mkdir(exist_ok=True), "write to")
         file = AtomicFile(Path(target), str(self))
         try:
             file.open()
@@ -176,7 +177,11 @@ class RunFolder:
     def move(self, relative: str, to: str) -> None:
         """Rename a file."""
         source, target = self.path(relative), self.path(to)
-        self._retry(lambda: self._in_parent(target, lambda: self.fs.move(source, target)), "write to")
+        try:
+            self._retry(lambda: self._in_parent(target, lambda: self.fs.move(source, target)), "write to")
+        except FileNotFoundError:  # done before, perhaps, by a call whose answer a network lost
+            if self.exists(relative) or not self.exists(to):
+                raise
 
     def remove(self, relative: str) -> None:
         """Remove a file if it exists."""
@@ -187,7 +192,8 @@ class RunFolder:
         """Remove temporary files of tasks that were stopped while writing."""
         for task in tasks if self.local else ():
             for left in Path(self.path("")).glob(f"*/.{glob.escape(task)}.parquet.*.tmp"):
-                left.unlink(missing_ok=True)
+                with suppress(OSError):  # it stays a leftover, which the next call removes
+                    left.unlink()
 
     def read_json(self, relative: str) -> dict[str, Any]:
         def call() -> bytes:
@@ -250,6 +256,8 @@ class RunFolder:
         except FileNotFoundError as error:
             raise FileGone(f"{path} is missing") from error
         except _UNREADABLE as error:
+            if isinstance(error, OSError) and self.local and is_transient(error, False):  # no damage
+                raise store_failure("reach", str(self), error) from error
             raise TruncatedFile(f"{path} {fault} ({first_line(error)}); {REPAIR}") from error
 
     def footer(self, kind: str, task: str) -> dict[str, Any]:

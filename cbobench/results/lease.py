@@ -351,10 +351,11 @@ def remove_leftovers(folder: RunFolder, call: str, over: bool = False) -> int:
         call: the asking call.
         over: whether everything of this call is published; rounds are only removed then.
     """
-    files = find_leftovers(folder, call)
-    for path in files:
-        path.unlink(missing_ok=True)
-    removed = len(files)
+    removed = 0
+    for path in find_leftovers(folder, call):
+        with suppress(OSError):  # the next call tries again
+            path.unlink()
+            removed += 1
     orphans = [task for task in find_orphans(folder) if not task.startswith(SHARD)] if over else []
     if not orphans:
         return removed

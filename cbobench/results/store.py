@@ -1,7 +1,7 @@
 """Calls to a file system that may be away for a while: retries, errors, and atomic local files.
 
-A call is retried with growing, jittered pauses for `CBOBENCH_STORE_PATIENCE` seconds (300 by default). Final errors (no
-such file, no permission, a full disk) are raised at once.
+A call that reads or writes is retried with growing, jittered pauses for `CBOBENCH_STORE_PATIENCE` seconds (300 by
+default). Final errors (no such file, no permission, a full disk) are raised at once.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -131,6 +131,17 @@ def process_start(pid: int) -> str:
     return "" if state in "ZX" else rest[18]
 
 
+class _PatientFile(io.FileIO):
+    """A new local file whose writes are retried. A write that fails has written nothing."""
+
+    def __init__(self, path: Path, where: str) -> None:
+        self.where = where
+        super().__init__(path, "w")
+
+    def write(self, data: Any) -> int:
+        return retry(partial(super().write, data), self.where, False)
+
+
 class AtomicFile(io.BufferedWriter):
     """A local file that is published whole or not at all. It has a temporary name until `publish`.
 
@@ -152,7 +163,7 @@ class AtomicFile(io.BufferedWriter):
     def open(self) -> None:
         """Create the file. The caller discards it after any exception: a signal may come before the next line."""
         with writing(self.where):
-            super().__init__(io.FileIO(self.temporary, "w"))
+            super().__init__(retry(lambda: _PatientFile(self.temporary, self.where), self.where, False))
 
     def write(self, data: Any) -> int:
         leave_fork(self.origin)
@@ -164,9 +175,27 @@ class AtomicFile(io.BufferedWriter):
         leave_fork(self.origin)
         with writing(self.where):
             self.flush()
-            os.fsync(self.fileno())
+            retry(lambda: os.fsync(self.fileno()), self.where, False)
+            written, stored = self.tell(), os.fstat(self.fileno())
+            if stored.st_size != written:
+                raise OSError(f"{stored.st_size} of {written} bytes were stored")
+            self._close()
+            retry(lambda: self._rename(stored), self.where, False)
+
+    def _close(self) -> None:
+        """Close the file, which is on disk and must not be closed twice."""
+        try:
             self.close()
+        except OSError as error:
+            if not is_transient(error, False):
+                raise
+
+    def _rename(self, stored: os.stat_result) -> None:
+        try:
             self.temporary.replace(self.target)
+        except FileNotFoundError:  # done before, perhaps, by a call whose answer a network lost
+            if not os.path.samestat(self.target.stat(), stored):
+                raise
 
     def discard(self) -> None:
         """Remove the file if it is not published."""

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import contextlib
+import errno
+import io
 import os
 import random
 import resource
@@ -18,6 +20,7 @@ import cbobench
 from cbobench.cli import main
 from cbobench.errors import Misuse
 from cbobench.play import task
+from cbobench.results import folder as folders
 from cbobench.results import store
 from cbobench.results.bundle import open_run
 from cbobench.results.folder import RunFolder
@@ -248,3 +251,135 @@ def test_a_file_is_on_disk_before_it_has_its_name(tmp_path, monkeypatch):
     monkeypatch.setattr(Path, "replace", lambda self, target: done.append("replace") or replace(self, target))
     open_run(tmp_path / "run").write_json("run.json", {})
     assert done == ["fsync", "replace"]
+
+
+# A network file system, mounted: the calls of a local disk ------------------------------------------------------------
+
+
+@pytest.fixture
+def waits(monkeypatch):
+    """The pauses between tries, which pass at once."""
+    clock, pauses = [0.0], []
+    monkeypatch.setattr(store.time, "monotonic", lambda: clock[0])
+    monkeypatch.setattr(
+        store.time, "sleep", lambda seconds: (pauses.append(seconds), clock.append(clock.pop() + seconds))
+    )
+    return pauses
+
+
+def failing(call, errors):
+    """A call that raises some errors, one each time, and then is what it was."""
+    left = [*errors]
+
+    def tried(*args, **options):
+        if left:
+            number = left.pop(0)
+            raise OSError(number, os.strerror(number))
+        return call(*args, **options)
+
+    return tried
+
+
+CALLS = [(os, "fsync"), (Path, "replace"), (Path, "mkdir"), (store, "_PatientFile")]
+
+
+@pytest.mark.parametrize("number", [errno.ESTALE, errno.ETIMEDOUT, errno.EBUSY])
+@pytest.mark.parametrize(("owner", "name"), CALLS)
+def test_a_mounted_disk_that_is_away_is_waited_for(tmp_path, monkeypatch, waits, owner, name, number):
+    """Where a file is made, brought to the disk and named, by the rule that holds where it is read."""
+    monkeypatch.setattr(owner, name, failing(getattr(owner, name), [number] * 9))
+    run = open_run(tmp_path / "run")
+    run.write_json("run.json", {"of": "the run"})
+    assert run.read_json("run.json") == {"of": "the run"}
+    assert len(waits) == 9
+    assert sum(waits) > 20, "for longer than a moment"
+
+
+def test_writes_are_waited_for(tmp_path, monkeypatch, waits):
+    write = failing(io.FileIO.write, [errno.ESTALE, errno.EBUSY])
+
+    class Flaky(io.FileIO):
+        def write(self, data):
+            return write(self, data)
+
+    class File(store._PatientFile, Flaky):
+        pass
+
+    monkeypatch.setattr(store, "_PatientFile", File)
+    content = random.Random(1).randbytes(100_000)
+
+    def in_pieces(sink):
+        for i in range(0, len(content), 999):
+            sink.write(content[i : i + 999])
+
+    open_run(tmp_path / "run").publish("rounds/a.parquet", in_pieces)
+    assert (tmp_path / "run" / "rounds" / "a.parquet").read_bytes() == content, "nothing twice, and nothing lost"
+    assert len(waits) == 2
+
+
+@pytest.mark.parametrize("first", [errno.ENOENT, errno.ETIMEDOUT])
+def test_a_rename_whose_answer_is_lost_is_done(tmp_path, monkeypatch, waits, first):
+    """The call is sent again, and finds nothing to rename; where there is nothing, nothing was renamed."""
+    replace = Path.replace
+
+    def lost(self, target):
+        if not self.exists():
+            raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT))
+        replace(self, target)
+        raise OSError(first, os.strerror(first))
+
+    run = open_run(tmp_path / "run")
+    run.write_json("old.json", {"of": "before"})
+    monkeypatch.setattr(Path, "replace", lost)
+    run.write_json("run.json", {"of": "the run"})
+    assert run.read_json("run.json") == {"of": "the run"}
+
+    def removed(self, target):
+        self.unlink()
+        raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT))
+
+    monkeypatch.setattr(Path, "replace", removed)
+    with pytest.raises(StoreFailure, match="No such file"):
+        run.write_json("old.json", {"of": "after"})
+    assert run.read_json("old.json") == {"of": "before"}
+
+
+def test_a_move_whose_answer_is_lost_is_done(tmp_path, bucket):
+    handler = bucket(lambda count, name: None)
+    run = open_run(tmp_path)
+    (tmp_path / "one.json").write_text("{}")
+
+    def move(source, target):
+        Path(target).parent.mkdir(exist_ok=True)
+        Path(source).rename(target)
+        raise FileNotFoundError(source)
+
+    handler.move = move
+    run.move("one.json", "quarantine/one.json")
+    assert (tmp_path / "quarantine" / "one.json").is_file()
+    with pytest.raises(FileNotFoundError):
+        run.move("two.json", "quarantine/two.json")
+
+
+def test_a_mounted_disk_that_stays_away_ends_the_run_in_one_line(tmp_path, monkeypatch, waits):
+    monkeypatch.setattr(os, "fsync", failing(os.fsync, [errno.ESTALE] * 1000))
+    with pytest.raises(StoreFailure, match=r"cannot reach .*: Stale file handle; when that is mended") as error:
+        open_run(tmp_path / "run").write_json("run.json", {})
+    assert "\n" not in str(error.value)
+    assert 295 < sum(waits) < 305, "five minutes"
+    assert not list(tmp_path.rglob("*.tmp"))
+
+
+def test_what_no_wait_mends_is_said_at_once(tmp_path, monkeypatch, waits):
+    monkeypatch.setattr(os, "fsync", failing(os.fsync, [errno.ENOSPC]))
+    with pytest.raises(StoreFailure, match="No space left"):
+        open_run(tmp_path / "run").write_json("run.json", {})
+    assert waits == []
+
+
+def test_a_disk_that_is_away_while_a_table_is_read_is_no_damage(small_suite, tmp_path, monkeypatch):
+    run = tmp_path / "run"
+    cbobench.run(small_suite(horizon=5), out=run, cpus=0)
+    monkeypatch.setattr(folders.pq, "ParquetFile", failing(folders.pq.ParquetFile, [errno.ESTALE]))
+    with pytest.raises(StoreFailure, match="cannot reach .*: Stale file handle"):
+        open_run(run).footer("cells", open_run(run).names("cells")[0])
