@@ -10,11 +10,12 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from cbobench.errors import Misuse
 from cbobench.report.compare import Comparison, compare
 from cbobench.report.load import Run
 from cbobench.results.bundle import open_run
 from cbobench.results.folder import RunFolder
-from cbobench.results.lease import HEARTBEAT_SECONDS, Heartbeat, pair_id, read_heartbeats
+from cbobench.results.lease import HEARTBEAT_SECONDS, Driver, Heartbeat, pair_id, read_drivers, read_heartbeats
 from cbobench.results.manifest import CALLS, FILE, Manifest, Pair
 from cbobench.results.query import ABSENT, FailureCounts, PublishedCells, read_published
 from cbobench.results.store import machine_id
@@ -132,9 +133,11 @@ class Live:
     _again: float = 0.0
 
     def __post_init__(self) -> None:
-        folder = open_run(self.where).refuse_bundle("nobody plays a bundle; its state: cbobench status")
-        self.folder = CachedRunFolder(folder)
-        self.record = Manifest.read(self.folder)
+        self.folder = CachedRunFolder(_open(self.where))
+        try:
+            self.record = Manifest.read(self.folder)
+        except Misuse as error:
+            raise Misuse(f"{error}; while a run is being planned, nothing is there yet") from error
 
     def look(self) -> View:
         """The run as it is now."""
@@ -257,6 +260,24 @@ class Live:
                 self._attempts = int(found.attempt.sum())
             self._again = time.monotonic() + (time.monotonic() - now) / COMPARE_SHARE
         return self._compared
+
+
+def find_beginners(where: Any) -> list[Driver]:
+    """Return the calls that are about to play into a folder that has no record of a run yet.
+
+    A call says who it is before it starts its workers, and writes the record afterwards: on a cluster, minutes later.
+
+    Raises:
+        Misuse: a bundle.
+    """
+    folder = _open(where)
+    if Manifest.exists(folder):
+        return []
+    return [driver for driver, alive in read_drivers(folder) if alive and driver.cells]
+
+
+def _open(where: Any) -> RunFolder:
+    return open_run(where).refuse_bundle("nobody plays a bundle; its state: cbobench status")
 
 
 def _find_published(

@@ -12,7 +12,7 @@ from typing import Any
 
 from cbobench.errors import printable
 from cbobench.report.formats import TextTable, render, terminal_width
-from cbobench.report.live import CONFIRM_SECONDS, Caller, Live, PairState, View
+from cbobench.report.live import CONFIRM_SECONDS, Caller, Live, PairState, View, find_beginners
 from cbobench.words import count_noun, time_left
 
 INTERVAL, REMOTE_INTERVAL = 2.0, 5.0  # seconds between looks at a local folder, and at a bucket
@@ -30,8 +30,11 @@ def command(where: str, once: bool, as_json: bool, hints: Callable[[], list[str]
         hints: the commands that finish the run.
 
     Returns:
-        0: it is complete, or being played, and no cell failed. 1: cells failed, or are missing and nobody plays them.
+        0: it is complete, or being played, or about to be, and no cell failed. 1: cells failed, or are missing and
+        nobody plays them.
     """
+    if _wait_for_beginning(where, once, as_json) and once:
+        return 0
     live = Live(where)
     view = live.look()
     if once and live.uncertain:
@@ -56,6 +59,23 @@ def command(where: str, once: bool, as_json: bool, hints: Callable[[], list[str]
         for hint in hints() if view.state == "idle" or view.orphans else ():
             print(f"to go on: {hint}")
     return 1 if view.failures.total or view.state == "idle" else 0
+
+
+def _wait_for_beginning(where: str, once: bool, as_json: bool) -> bool:
+    """Say that a run has not begun, if calls are about to play it, and wait until it has; whether that was so."""
+    said = False
+    while beginners := find_beginners(where):
+        if not said:
+            said, names = True, ", ".join(map(str, beginners))
+            if as_json:
+                calls = [{"host": printable(d.host), "pid": d.pid, "since": d.since} for d in beginners]
+                print(json.dumps({"folder": str(where), "state": "beginning", "drivers": calls}), flush=True)
+            else:
+                print(printable(f"{where}: it has not begun yet; {names} prepares it"), flush=True)
+        if once:
+            break
+        time.sleep(INTERVAL)
+    return said
 
 
 def _pause(live: Live) -> float:

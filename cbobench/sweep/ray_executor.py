@@ -399,7 +399,9 @@ def _store() -> Any:
 
 
 class NodeWatch:
-    """Reports when nodes of a cluster fall silent and when all answer again; Ray itself waits long and says nothing.
+    """Reports when nodes of a cluster fall silent, when Ray gives one of them up, and when all others answer again.
+
+    Ray itself waits long and says nothing.
 
     It runs in a thread, because calls to Ray hang if the head cannot be reached. A node that never answered, such as
     one behind a firewall, is not reported.
@@ -413,7 +415,7 @@ class NodeWatch:
         self.places, self.note = places, note
         self.answered: set[tuple[str, int]] = set()
         self.missed: set[tuple[str, int]] = set()
-        self.reported = False
+        self.silent: set[tuple[str, int]] = set()  # since a report that no other has followed yet
         threading.Thread(target=self._watch, daemon=True).start()
 
     def _watch(self) -> None:
@@ -428,15 +430,23 @@ class NodeWatch:
             there = {place for place, well in zip(places, pool.map(is_reachable, places), strict=True) if well}
         self.answered |= there
         before, self.missed = self.missed, (self.answered & places) - there
-        silent = before & self.missed
-        if silent and not self.reported:
-            hosts = sorted({host for host, _ in silent})
-            shown = ", ".join(hosts[:SHOWN]) + (", …" if len(hosts) > SHOWN else "")
-            count = f"{len(silent)} of {count_noun(len(places), 'node')}"
-            self.note(f"silent: {count} ({shown}); what plays there is waited for")
-        elif self.reported and not self.missed:
+        silent, lost = before & self.missed, self.silent - places
+        if lost:
+            self.note(f"given up: {_describe(lost, len(places | lost))}; what played there is queued again")
+        reported = self.silent - lost
+        if silent and not reported:
+            self.note(f"silent: {_describe(silent, len(places))}; what plays there is waited for")
+        elif reported and not self.missed:
             self.note("no node is silent any more")
-        self.reported = bool(silent or (self.reported and self.missed))
+        self.silent = reported | silent if self.missed else set()
+
+
+def _describe(some: set[tuple[str, int]], count: int) -> str:
+    """Return how many of the nodes, and their hosts."""
+    hosts = sorted({host for host, _ in some})
+    return (
+        f"{len(some)} of {count_noun(count, 'node')} ({', '.join(hosts[:SHOWN])}{', …' if len(hosts) > SHOWN else ''})"
+    )
 
 
 def is_reachable(place: tuple[str, int]) -> bool:

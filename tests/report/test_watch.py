@@ -267,7 +267,7 @@ def test_a_finished_run_says_so_and_returns(small_suite, tmp_path, capsys):
 @pytest.mark.parametrize(
     ("content", "said"),
     [
-        (None, "is not a run folder: it has no run.json"),
+        (None, "it has no run.json; give the folder of a run; while a run is being planned, nothing is there yet"),
         ("{", "is not JSON"),
     ],
 )
@@ -280,6 +280,33 @@ def test_what_is_no_run_is_a_line(tmp_path, capsys, content, said):
     assert captured.out == ""
     assert said in captured.err
     assert len(captured.err.splitlines()) == 1
+
+
+def test_a_run_that_has_not_begun_is_waited_for(small_suite, tmp_path, capsys, monkeypatch):
+    """Its driver has said who it is, and starts its workers, which takes a cluster minutes."""
+    run = tmp_path / "run"
+    todo = plan(small_suite(horizon=5, seeds=1), out=run, cpus=0)
+    looks = []
+
+    def begin(seconds):
+        looks.append(seconds)
+        if len(looks) == 2:
+            held.__exit__(None, None, None)
+            execute(todo, cpus=0)
+
+    monkeypatch.setattr("cbobench.report.watch.time.sleep", begin)
+    with Lease(todo.folder, todo.tasks.cells) as held:
+        assert main(["watch", str(run), "--once"]) == 0
+        first = f"{run}: it has not begun yet; process {os.getpid()} on "
+        assert capsys.readouterr().out.startswith(first)
+        assert main(["watch", str(run), "--once", "--json"]) == 0
+        assert json.loads(capsys.readouterr().out)["state"] == "beginning"
+        assert not looks
+        assert main(["watch", str(run)]) == 0
+    said = capsys.readouterr().out
+    assert said.startswith(first)
+    assert said.count("not begun yet") == 1
+    assert "small: complete: 3 of 3 cells ok, 0 failed" in said
 
 
 def test_a_bundle_is_a_line(small_suite, tmp_path, capsys):

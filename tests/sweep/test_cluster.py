@@ -90,7 +90,12 @@ def test_nodes_that_fall_silent_are_told_once_and_when_none_is(monkeypatch):
     there = {a}
     for nodes.places in ({a, b}, {a, b}, {a}):
         nodes.check()
-    assert said[3:] == said[1:2], "one that Ray has given up is not silent any more"
+    assert said[2:] == [
+        "silent: 1 of 2 nodes (b); what plays there is waited for",
+        "given up: 1 of 2 nodes (b); what played there is queued again",
+    ], "a dead node does not speak again"
+    nodes.check()
+    assert len(said) == 4
 
 
 def test_a_node_answers_where_something_listens():
