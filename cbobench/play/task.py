@@ -240,7 +240,7 @@ def _play_task(problem: Problem, task: Task, folder: RunFolder, guard: _Guard) -
             raise
         except ChangedRounding:  # what made the change is loaded now, or changes it in each cell for itself
             audited.clear()
-            rows = _play_one_by_one(problem, task, folder, audited, report)
+            rows = _play_one_by_one(problem, task, folder, audited, guard)
         except BaseException as error:  # an algorithm may raise any error; the faulty cell is found one by one
             reraise_interrupt(error)
             if is_timeout(error) and len(task.cells) > 1:
