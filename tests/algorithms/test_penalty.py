@@ -83,3 +83,11 @@ def test_an_epoch_starts_where_it_is_told_to(task, first):
 def test_where_an_epoch_starts_needs_a_forgotten_one():
     with pytest.raises(Misuse, match="needs keep: false"):
         make("penalty-noisy", first="best")
+
+
+@pytest.mark.parametrize("inner", ["ucb", "ts"])
+def test_an_epoch_on_a_box_may_begin_with_the_last_action(inner):
+    """Also where paths are sampled over candidates, whose actions are indices to the method."""
+    algorithm = make("penalty-noisy", inner=inner, keep=False, S=4, first="last")
+    chosen = actions(play(problem("feasible-pocket", candidates=64), algorithm, seeds=2, horizon=9)[1])
+    np.testing.assert_allclose(chosen[[4, 8]], chosen[[3, 7]], rtol=1e-12)
