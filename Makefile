@@ -7,7 +7,7 @@ RUN    ?= runs/quickstart
 WORKERS ?= auto
 PYTEST  = OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n $(WORKERS) --maxprocesses 8 --dist loadgroup
 
-.PHONY: demo test test-long fast browser-test lint hooks bench bench-compare chaos scale cluster-bench maximiser paper-figures claims maps literature literature-small reference pages printed notebooks site wheel dist wheel-test lowest clean
+.PHONY: demo test test-long portable fast browser-test lint hooks bench bench-compare chaos scale cluster-bench maximiser paper-figures claims maps literature literature-small reference pages printed notebooks site wheel dist wheel-test lowest clean
 
 demo: .make/install  ## play the quickstart suite, print its table, draw its figures
 	$(BIN)/cbobench run quickstart --out $(RUN)
@@ -19,6 +19,10 @@ test: .make/test  ## every test but the long forms
 
 test-long: .make/test  ## the long forms: hundreds of trials of what `make test` tries a few times
 	$(PYTEST) -m long $(ARGS)
+
+# An hour or more where qemu-x86_64 (package qemu-user) is there; nightly and before a release.
+portable: .make/test  ## short plays of every method under several kinds of CPU, QEMU's included: one digest for all
+	$(BIN)/python benchmarks/portable.py $(ARGS)
 
 # Tests of other rooms play runs.
 FAST = tests/test_*.py $(addprefix tests/,stats gp)

@@ -122,3 +122,42 @@ def test_a_wrong_word_is_refused_in_one_line(monkeypatch, small_suite, capsys):
     monkeypatch.setenv(arithmetic.CHOICE, "portabel")
     assert main(["run", str(small_suite())]) == 2
     assert "unknown arithmetic in CBOBENCH_ARITHMETIC 'portabel'" in capsys.readouterr().err
+
+
+PLAYS = """import sys; sys.path.insert(0, {folder!r}); import portable
+portable.REPLICATES = {{1: {{"rkhs": 6, "tension-spring": 3}}}}
+print(portable.play_methods(["ckb-ucb", "gp-ts", "scbo"]))"""
+
+
+@here
+@pytest.mark.slow
+def test_hostile_variables_change_no_bit_of_a_play():
+    plays = PLAYS.format(folder=str(ROOT / "benchmarks"))
+    hostile = {"OPENBLAS_CORETYPE": "SkylakeX", "OPENBLAS_NUM_THREADS": "2", "MKL_CBWR": "COMPATIBLE"}
+    held = {"NPY_DISABLE_CPU_FEATURES": " ".join(("X86_V3", *arithmetic.BEYOND)), "PYTHONHASHSEED": "7"}
+    if not arithmetic._is_from_2_4(arithmetic._numpy_version()):
+        held = {"NPY_DISABLE_CPU_FEATURES": " ".join(("FMA3", "AVX2", *arithmetic.BEYOND_BEFORE_2_4))}
+    assert say(plays) == say(plays, **hostile, **held)
+
+
+LATE = """import numpy, cbobench
+suite = {"suite": "late", "horizon": 8, "seeds": 2, "record": "all", "problems": ["rkhs-1d"], "algorithms": ["gp-ts"]}
+for cpus in (1, 0):
+    done = cbobench.run(suite, out=f"run{cpus}", cpus=cpus, on_note=print)
+    print(*set(cbobench.load_cells(done)["arithmetic"]))"""
+
+
+@here
+@pytest.mark.slow
+def test_workers_of_a_process_that_was_late_are_portable(tmp_path):
+    import cbobench
+
+    lines = say(LATE, OPENBLAS_CORETYPE="Sandybridge").splitlines()
+    assert lines[2] == PORTABLE
+    assert "plays here are not x86-64-v3 but native: Sandybridge, X86_V3" in lines[4]
+    assert lines[6] == "native: Sandybridge, X86_V3"
+    suite = {"suite": "late", "horizon": 8, "seeds": 2, "record": "all", "problems": ["rkhs-1d"]}
+    cbobench.run(suite | {"algorithms": ["gp-ts"]}, out=tmp_path / "here", cpus=0)
+    one, other = (cbobench.load_rounds(tmp_path / name) for name in ("run1", "here"))
+    assert (one["observed_f"].to_numpy() == other["observed_f"].to_numpy()).all()
+    assert (one["action"] == other["action"]).all()

@@ -13,6 +13,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+from cbobench.arithmetic import CHOICE, requested_arithmetic
 from cbobench.errors import Misuse
 from cbobench.registry import search_path
 from cbobench.results.store import first_line
@@ -97,8 +98,13 @@ def start_ray(cpus: int | None, address: str | None, code: Code | None = None) -
         options |= {"object_store_memory": OBJECT_STORE, "_temp_dir": str(folder / "ray")}
     else:
         options["address"] = address
+    runtime: dict[str, Any] = {}
     if code is not None and code.files:  # as modules, for a job of Ray's may have a working folder of its own
-        options["runtime_env"] = {"py_modules": code.copy_to(folder / "modules")}
+        runtime["py_modules"] = code.copy_to(folder / "modules")
+    if address is not None and CHOICE in os.environ:  # each node itself finds the variables that its CPU needs
+        runtime["env_vars"] = {CHOICE: requested_arithmetic()}
+    if runtime:
+        options["runtime_env"] = runtime
     said = folder / "said"
     try:
         with _in_empty_folder(folder / "empty"), _stderr_to(said):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 import sys
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Literal
 
@@ -28,6 +28,7 @@ from cbobench.suite.entries import Keep
 from cbobench.suite.load import load
 from cbobench.suite.settings import pending_notes
 from cbobench.sweep import blocks
+from cbobench.sweep.afresh import prepare_problems
 from cbobench.sweep.budget import Budget
 from cbobench.sweep.executors import Executor, usable_cpus
 from cbobench.sweep.interrupt import interruptible
@@ -79,6 +80,7 @@ class Plan:
         simulations: those of the problems' pilots, which the sweep keeps.
         known: files that were published when the plan was made.
         measured: what cells in the folder took (see `blocks.measure_cells`).
+        loading: arguments of `load` that gave the suite.
     """
 
     suite: Suite
@@ -91,6 +93,7 @@ class Plan:
     known: frozenset[str] = frozenset()
     simulations: SimulationStore | None = None
     measured: Sequence[blocks.Measured] = ()
+    loading: Mapping[str, Any] = field(default_factory=dict)
 
     @property
     def cells(self) -> int:
@@ -157,11 +160,12 @@ def plan(
         simulations = SimulationStore(_run_folder(name, out), buffered=True)
         return simulations.of
 
+    loading: dict[str, Any] = {
+        "source": source, "data": data, "horizon": horizon, "seeds": seeds, "only": only, "imports": imports,
+        "command": command,
+    }  # fmt: skip
     with preserve_process():  # pilots run a user's simulator in this process
-        loaded = load(
-            source, data=data, horizon=horizon, seeds=seeds, only=only, imports=imports, command=command, say=say,
-            on_wait=on_wait, store=store,
-        )  # fmt: skip
+        loaded = load(**loading, say=say, on_wait=on_wait, store=store)
     grid = loaded.grid
     folder = _run_folder(loaded.name, out)
     call = invocation(list(command))
@@ -193,7 +197,7 @@ def plan(
     done = len(grid.cells) - len(tasks.cells)
     return Plan(
         loaded, folder, record, tasks, done, stale, notes, frozenset(found.tasks), simulations,
-        blocks.measure_cells(grid, found),
+        blocks.measure_cells(grid, found), loading,
     )  # fmt: skip
 
 
@@ -271,8 +275,11 @@ def execute(
             if todo.simulations is not None:
                 todo.simulations.flush(todo.folder)
             if todo.tasks:
+                problems = todo.suite.problems
+                if not inline and not is_as_requested():
+                    problems = prepare_problems(todo.loading, todo.folder)
                 executor = start_executor(
-                    todo.suite.problems, todo.folder, todo.tasks, engine=engine, cpus=cpus, address=address, ship=ship,
+                    problems, todo.folder, todo.tasks, engine=engine, cpus=cpus, address=address, ship=ship,
                     note=note,
                 )  # fmt: skip
                 pace = blocks.Pace(todo.suite.problems, todo.measured)
