@@ -51,7 +51,7 @@ def plot(
 
     Returns:
         A matplotlib figure; its panels are in `figure.axes`. Whatever a matplotlibrc says, it is saved in its size and
-        with TrueType fonts. A notebook shows it; in a script, `figure.show()` and `pyplot.show()` open a window.
+        with TrueType fonts. A notebook shows it; in a script, `figure.show()` and `plt.show()` open a window.
 
     Raises:
         Misuse: no run there, a word that names nothing, or what says nothing of this kind. CbobenchError: no good cell
