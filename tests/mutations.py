@@ -7,8 +7,8 @@ copy as it is, as a control: they must pass. Each fault is a row of a Markdown t
 **survives**, and the CPU seconds that it took. Exit code 1 if one survives, 2 if a text is stale.
 
 `mutations.yaml` has a record for each, by name: `title`, `guarantee` (what it threatens: a page, then its words),
-`file`, `old` (a text that is in the file once), `new`, `tests` (files). `before` may hold other values of `file`,
-`old`, `new` and `tests` for `--base`, the checkout of an earlier version.
+`file`, `old` (a text that is in the file once), `new`, `tests` (files, or `file::test` where a file is dear). `before`
+may hold other values of `file`, `old`, `new` and `tests` for `--base`, the checkout of an earlier version.
 """
 
 from __future__ import annotations
@@ -65,7 +65,7 @@ class Mutation:
         count = path.read_text().count(self.old)
         if count != 1:
             return f"its old text stands {count} times in {self.file}, it must stand there once"
-        absent = [test for test in self.tests if not (root / test).is_file()]
+        absent = [test for test in self.tests if not _is_there(root, test)]
         return f"there is no {absent[0]}" if absent else ""
 
     @contextmanager
@@ -78,6 +78,13 @@ class Mutation:
             yield
         finally:
             _write(path, text)
+
+
+def _is_there(root: Path, test: str) -> bool:
+    """Whether there is a test file, or a test in it (`file::test`)."""
+    file, _, function = test.partition("::")
+    path = root / file
+    return path.is_file() and (not function or f"def {function.partition('[')[0]}(" in path.read_text())
 
 
 def _write(path: Path, text: str) -> None:
@@ -173,17 +180,19 @@ def run_tests(copy: Path, tests: Iterable[str]) -> Verdict:
     if child.returncode == 1 and failure is not None:
         return Verdict(failure[1], seconds)
     last = (said.strip().splitlines() or ["it said nothing"])[-1]
+    print(said[-4000:], file=sys.stderr)
     return Verdict(None, seconds, f"pytest ended with {child.returncode}: {last}")
 
 
 def control(copy: Path, mutations: Iterable[Mutation]) -> None:
     """Run the test files of all mutations without any. Raises `Wrong` unless they pass."""
-    tests = sorted({test for mutation in mutations for test in mutation.tests})
+    named = {test for mutation in mutations for test in mutation.tests}
+    tests = sorted(test for test in named if "::" not in test or test.partition("::")[0] not in named)
     verdict = run_tests(copy, tests)
     if verdict.failed or verdict.trouble:
         reason = verdict.trouble or f"{verdict.failed} fails"
         raise Wrong(f"the control fails, without any mutation: {reason}; mend that first, or say --no-control")
-    print(f"control: {len(tests)} files pass, {verdict.seconds:.1f} CPU s", file=sys.stderr)
+    print(f"control: {len(tests)} files or tests pass, {verdict.seconds:.1f} CPU s", file=sys.stderr)
 
 
 def play(root: Path, mutations: Sequence[Mutation], jobs: int, with_control: bool) -> list[str]:
@@ -210,13 +219,16 @@ def play(root: Path, mutations: Sequence[Mutation], jobs: int, with_control: boo
                 copies.put(copy)
 
         print(HEADING, flush=True)
-        with ThreadPoolExecutor(jobs) as pool:
+        pool = ThreadPoolExecutor(jobs)
+        try:
             for mutation, why, verdict in pool.map(judge, mutations):
                 answer = f"not there: {why}" if why else verdict.cell()
                 seconds = "–" if why else f"{verdict.seconds:.1f}"
                 print(f"| {mutation.title} | {answer} | {seconds} |".replace("\n", " "), flush=True)
                 if not why and verdict.failed is None:
                     survivors.append(mutation.name)
+        finally:
+            pool.shutdown(cancel_futures=True)  # of an interruption: the tests at hand are interrupted as well
     return survivors
 
 
