@@ -170,11 +170,12 @@ def test_values_that_arrive_late_enter_at_the_points_of_the_design():
         assert np.ptp(told.mean[0, 0]) > 0.1
 
 
-def test_fitted_models_that_sample_paths_know_the_design():
+@pytest.mark.parametrize("seeds", [[0, 1], [1]])
+def test_fitted_models_that_sample_paths_know_the_design(seeds):
     """Those of `ckb-ts` believe at the design's actions what they do at what was observed there."""
     algorithm = make("ckb-ts", kernel="fit")
     task = problem("feasible-pocket", candidates=32)
-    (chunk,) = list(Play(task, "test", algorithm, "ckb-ts", [0, 1], 7, (), {"sobol": 5}))
+    (chunk,) = list(Play(task, "test", algorithm, "ckb-ts", seeds, 7, (), {"sobol": 5}))
     low, high = algorithm.grid_points.min(axis=0), algorithm.grid_points.max(axis=0)
     np.testing.assert_allclose(algorithm.posterior.points.swapaxes(0, 1), (chunk.actions - low) / (high - low))
     mean, variance, _ = algorithm.posterior.at_observations()

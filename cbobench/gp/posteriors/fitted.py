@@ -62,6 +62,7 @@ class FittedPosterior:
         assert candidates is not None
         self.candidates, self.sites = candidates, candidates[None]
         self.everywhere = self.cube is not None and len(self.cube) == len(candidates)
+        self.extended = further is not None
         if further is not None:
             self.sites = np.concatenate([self.sites.repeat(replicates, axis=0), further], axis=1)
         self.d = candidates.shape[1]
@@ -135,7 +136,7 @@ class FittedPosterior:
         """Return the points (S[, q], d) of actions (S[, q]), or of the cube already."""
         if self.cube is None:
             return actions
-        if len(self.sites) == 1 or not self.everywhere:
+        if not self.extended:
             return np.asarray(self.cube[actions])
         return np.stack([sites[some] for sites, some in zip(self.sites, actions, strict=True)])
 
