@@ -105,10 +105,12 @@ def _representations(cls: type[Any]) -> str:
     from cbobench import params
     from cbobench.gp.posteriors.choice import representation
     from cbobench.problems.data import DataFolder
+    from cbobench.problems.simulator import Simulator
 
     try:
         problem = params.build(cls, {})
-        problem.prepare(DataFolder())
+        if not isinstance(problem, Simulator):  # its actions are known without a pilot, which may take hours
+            problem.prepare(DataFolder())
     except Exception:  # a user's problem may raise anything
         return ""  # a problem that needs files, or parameters, is not there by default
     found = [representation(problem.actions, horizon) for horizon in (100, 10_000)]

@@ -60,11 +60,13 @@ class Simulation:
         values: f and every g_j, (1 + m,); NaN if it failed.
         reason: why it failed; "" if it did not.
         seconds: on the clock.
+        drew: whether it drew random numbers, as far as that was looked at; it is not kept.
     """
 
     values: Array
     reason: str
     seconds: float
+    drew: bool = False
 
     def to_json(self) -> dict[str, Any]:
         """Return it as JSON, which keeps every bit; `values` is null if it failed."""

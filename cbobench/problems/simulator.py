@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import copy
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextvars import ContextVar
 from dataclasses import dataclass, field, fields
 from functools import cached_property
@@ -29,13 +29,13 @@ from cbobench.problems.base import Ability, Channel, Drawn, Inputs, Problem
 from cbobench.problems.channels import DELAY, add_delays
 from cbobench.problems.failures import ABOUT, FailureRule
 from cbobench.problems.inputs import InputSpace
+from cbobench.problems.pilot import METER, POOL, Meter, drawn_from
 from cbobench.problems.simulated import STORE, Known, Simulated, SimulatedFeedback, Simulation, succeeded
 from cbobench.processes import leave_fork
 from cbobench.rng import Streams, generator
-from cbobench.words import count_noun, duration
+from cbobench.words import count_noun
 
 SLOW = 1.0  # seconds from which on the result of a simulation is kept
-LONG_PILOT = 5.0  # seconds from which on a pilot is announced
 RETRIES = 2**31  # spawn keys of retries begin here, beyond those of scenarios
 
 LATEST: ContextVar[float] = ContextVar("LATEST", default=np.inf)
@@ -165,24 +165,35 @@ class Simulator(Problem):
 
     def _attempt(self, x: Array, gens: Sequence[np.random.Generator], again: bool = False) -> tuple[Array, str]:
         """One run per point, unless its result is kept: values, NaN where it failed, and the first reason."""
-        store = STORE.get()
+        store, meter = STORE.get(), METER.get()
         keys = [self._key(one, gen, again) for one, gen in zip(x, gens, strict=True)] if store else []
         found: list[Simulation | None] = [store.get(key) for key in keys] if store else [None] * len(x)
         left = [i for i, one in enumerate(found) if one is None]
-        at_once = len(left) if type(self).simulate_many is not Simulator.simulate_many else 1
-        rounding = save_float_state()
-        for k in range(0, len(left), max(1, at_once)):
-            some = left[k : k + at_once]
-            made = self._run(x[some], [gens[i] for i in some])
-            restore_float_state(rounding)
-            for i, result in zip(some, made, strict=True):
-                found[i] = result
-                if store and result.seconds >= SLOW:
-                    store.put(keys[i], result)
+        if left and meter is not None:
+            meter.begin(monotonic())
+        for k, result in self._run_all(x[left], [gens[i] for i in left]):
+            found[left[k]] = result
+            if store and result.seconds >= SLOW:
+                store.put(keys[left[k]], result)
+            if meter is not None:
+                meter.add(result, monotonic())
         results = [result for result in found if result is not None]
         self.clock += sum(result.seconds for result in results)
         reason = next((result.reason for result in results if result.reason), "")
         return np.array([result.values for result in results]), reason
+
+    def _run_all(self, x: Array, gens: Sequence[np.random.Generator]) -> Iterator[tuple[int, Simulation]]:
+        """The number of each point and its run: all at once, on the workers of a long pilot, or one by one."""
+        meter, together = METER.get(), type(self).simulate_many is not Simulator.simulate_many
+        if meter is not None and meter.pool is not None and not together and len(x) > 1:
+            yield from meter.pool.run(self, x, gens)
+            return
+        watched, rounding = meter is not None and not self.noisy, save_float_state()
+        step = len(x) if together else 1
+        for k in range(0, len(x), max(1, step)):
+            made = self.run_points(x[k : k + step], gens[k : k + step], watched)
+            restore_float_state(rounding)
+            yield from enumerate(made, k)
 
     @cached_property
     def _own_parameters(self) -> list[tuple[str, Any]]:
@@ -196,36 +207,44 @@ class Simulator(Problem):
         """
         seed: np.random.SeedSequence = gen.bit_generator.seed_seq  # type: ignore[attr-defined, assignment]
         return repr(
-            (type(self).__qualname__, self._own_parameters, self._shown(x), seed.entropy, seed.spawn_key, again)
+            (type(self).__qualname__, self._own_parameters, self.as_written(x), seed.entropy, seed.spawn_key, again)
         )
 
-    def _run(self, x: Array, gens: Sequence[np.random.Generator]) -> list[Simulation]:
-        """One run per point, simulated."""
+    def run_points(self, x: Array, gens: Sequence[np.random.Generator], watched: bool = False) -> list[Simulation]:
+        """One run per point (k, d), simulated; if `watched`, each says whether any of them drew random numbers.
+
+        Raises:
+            CellFailure: a result of another shape.
+        """
         began, where, origin = monotonic(), f"{type(self).__name__}: simulate", os.getpid()
+        own = gens if len(x) == 1 else copy.deepcopy(gens)
+        before = drawn_from(own) if watched else ()
         try:
             try:
-                found = self._run_batch(x, gens if len(x) == 1 else copy.deepcopy(gens))
+                found = self._run_batch(x, own)
             finally:
                 leave_fork(origin)
         except CbobenchError:
             raise
         except Exception as error:  # a user's simulator may raise anything
             if len(x) > 1:  # one takes no others with it
-                return [self._run(x[i : i + 1], gens[i : i + 1])[0] for i in range(len(x))]
-            reason = f"{where} fails at x = {self._shown(x[0])}: {one_line(error)}"
+                return [self.run_points(x[i : i + 1], gens[i : i + 1], watched)[0] for i in range(len(x))]
+            reason = f"{where} fails at x = {self.as_written(x[0])}: {one_line(error)}"
             return [Simulation(np.full(1 + self.m, np.nan), reason, monotonic() - began)]
-        seconds = (monotonic() - began) / len(x)
+        seconds, drew = (monotonic() - began) / len(x), watched and drawn_from(own) != before
         return [
-            Simulation(values, "", seconds)
+            Simulation(values, "", seconds, drew)
             if np.isfinite(values).all()
             else Simulation(
-                np.full_like(values, np.nan), f"{where} gives {values.tolist()} at x = {self._shown(point)}", seconds
+                np.full_like(values, np.nan),
+                f"{where} gives {values.tolist()} at x = {self.as_written(point)}",
+                seconds,
             )
             for point, values in zip(x, found, strict=True)
         ]
 
     def _run_batch(self, x: Array, gens: Sequence[np.random.Generator]) -> Array:
-        given = x if self.inputs is None else [self._shown(one) for one in x]
+        given = x if self.inputs is None else [self.as_written(one) for one in x]
         found = np.asarray(self.simulate_many(given, gens), dtype=np.float64)
         if found.shape != (len(x), 1 + self.m):
             each = f"{found.shape[1:]}" if found.shape[:1] == (len(x),) else f"{found.shape} for {len(x)} points"
@@ -261,38 +280,51 @@ class Simulator(Problem):
         return generator("simulator", type(self).__qualname__, role, i)
 
     def _pilot(self, say: Callable[[str], None]) -> Known:
+        """Simulate a noisy simulator twice at each point, and once more at the first; another one once."""
         points, unit = self._pilot_design()
-        self.clock, began = 0.0, monotonic()
-        again, _ = self._attempt(points[:1], [self._generator("pilot 0", 0)], again=True)
-        seconds, self.clock = self.clock, 0.0
-        kept = monotonic() - began < seconds / 2
-        if 2 * len(points) * seconds > LONG_PILOT and LATEST.get() == np.inf and not kept:
-            wait = duration(2 * len(points) * seconds)
-            say(f"{type(self).__name__}: a pilot of {2 * len(points)} simulations, about {wait}")
-        if (left := LATEST.get() - monotonic()) < 2 * len(points) * seconds:
-            points = points[: max(2, int(left / (2 * seconds)))]
-        both = [self._observe(points, [self._generator(f"pilot {k}", i) for i in range(len(points))]) for k in range(2)]
-        runs = [run for run, _ in both]
-        seconds = self.clock / (2 * len(points))
+        times, self.clock = 1 + self.noisy, 0.0
+        first = Meter("", 1)
+        token = METER.set(first)
+        try:
+            gens = self._pilot_gens(0, 1)
+            head, why = self._attempt(points[:1], gens, True) if self.noisy else self._observe(points[:1], gens)
+            seconds = self.clock
+            if (left := LATEST.get() - monotonic()) < times * len(points) * seconds:
+                points = points[: max(2, int(left / (times * seconds)))]
+            total = times * len(points)
+            whole = LATEST.get() == np.inf  # a dry run says nothing, and starts no workers
+            meter = Meter(
+                type(self).__name__, total, seconds, say if whole else lambda text: None,
+                POOL.get() if whole else None, 1 - self.noisy,
+            )  # fmt: skip
+            METER.set(meter)
+            runs, reasons = self._pilot_runs(points, head, why)
+        finally:
+            METER.reset(token)
+        seconds = (self.clock - seconds * self.noisy) / total
         good = succeeded(runs[0]) & succeeded(runs[1])
-        failed = sum(int((~succeeded(run)).sum()) for run in runs)
+        failed = sum(int((~succeeded(run)).sum()) for run in runs[:times])
         if failed and (self.failure.then == "fail" or 2 * good.sum() < len(points)):
-            first = next(reason for _, reason in both if reason)
+            first_reason = next(reason for reason in reasons if reason)
             strict = self.failure.then == "fail"
             fix = (
                 "on_failure: infeasible goes on after some that fail"
                 if strict
                 else "allowed: at up to half of the points; mend simulate, or retry: on_failure: {retry: 3}"
             )
-            raise Misuse(f"{failed} of {2 * len(points)} pilot simulations fail; the first: {first}; {fix}")
-        if succeeded(again)[0] and good[0] and not np.array_equal(again[0], runs[0][0]):
+            raise Misuse(f"{failed} of {total} pilot simulations fail; the first: {first_reason}; {fix}")
+        if not self.noisy and (first.drew or meter.drew):
+            head, _ = self._attempt(points[:1], self._pilot_gens(0, 1), True)
+        if succeeded(head)[0] and good[0] and not np.array_equal(head[0], runs[0][0]):
             fix = "draw from the generator it is given, and from nothing else (np.random is shared by all)"
             raise Misuse(f"{type(self).__name__}: simulate gives other values for an equal generator; {fix}")
+        if not self.noisy and (first.drew or meter.drew):
+            other, _ = self._attempt(points[:1], self._pilot_gens(1, 1))
+            if not np.array_equal(other[0], runs[0][0], equal_nan=True):
+                raise Misuse(
+                    f"{type(self).__name__}: noisy is False, but simulate depends on its generator; say noisy = True"
+                )
         runs = [run[good] for run in runs]
-        if not self.noisy and not np.array_equal(runs[0], runs[1]):
-            raise Misuse(
-                f"{type(self).__name__}: noisy is False, but simulate depends on its generator; say noisy = True"
-            )
         mean, apart = (runs[0] + runs[1]) / 2, runs[1] - runs[0]
         spread = mean.std(axis=0)
         shift, divisor = np.zeros(1 + self.m), np.ones(1 + self.m)
@@ -312,11 +344,26 @@ class Simulator(Problem):
         sup = np.abs(played).max(axis=0)
         share = float((worst <= 0).mean())
         counts_as = (self.failure.values_of(np.concatenate(runs)) - shift) / divisor
-        told = f"{failed} of {2 * len(points)} pilot simulations failed" if failed else ""
+        told = f"{failed} of {total} pilot simulations failed" if failed else ""
         return Known(
             shift, divisor, norm, noise, sup, slater if slater > 0 else np.nan, share, len(points), seconds, counts_as,
             told,
         )  # fmt: skip
+
+    def _pilot_gens(self, run: int, count: int) -> list[np.random.Generator]:
+        return [self._generator(f"pilot {run}", i) for i in range(count)]
+
+    def _pilot_runs(self, points: Array, head: Array, why: str) -> tuple[list[Array], list[str]]:
+        """The two runs at each point, which are one without noise, and the first reason of each why simulations fail.
+
+        Args:
+            head: without noise, the run at the first point, (1, 1 + m), and `why` it failed.
+        """
+        if self.noisy:
+            both = [self._observe(points, self._pilot_gens(k, len(points))) for k in range(2)]
+            return [run for run, _ in both], [reason for _, reason in both]
+        rest, reason = self._observe(points[1:], self._pilot_gens(0, len(points))[1:])
+        return 2 * [np.concatenate([head, rest])], [why, reason]
 
     @property
     def pilot_points(self) -> int:
@@ -333,7 +380,8 @@ class Simulator(Problem):
     def simulations(self) -> tuple[int, int, int]:
         """Number of simulations of a pilot, of a seed-round with its metrics, and of the end of a cell."""
         repeats, always = self.repeats * self.noisy, self.measure == "always"
-        return 1 + 2 * self.pilot_points, 1 + repeats * always, repeats * (not always)
+        pilot = 1 + 2 * self.pilot_points if self.noisy else self.pilot_points
+        return pilot, 1 + repeats * always, repeats * (not always)
 
     def note(self) -> str:
         known, n = self.known, 0 if self.inputs is None else len(self.space.configurations)
@@ -390,7 +438,7 @@ class Simulator(Problem):
             return np.array(self.best_known, dtype=np.float64)
         return np.array([self.space.find(self.best_known, "best_known")], dtype=np.float64)
 
-    def _shown(self, x: Array) -> Any:
+    def as_written(self, x: Array) -> Any:
         """A point as users write it: coordinates, or input values by name."""
         return x.tolist() if self.inputs is None else dict(self.space.configurations[int(x[0])])
 

@@ -103,10 +103,11 @@ class SimulationStore:
         else:
             write_simulation(self.folder, name, content)
 
-    def flush(self, folder: RunFolder) -> None:
-        """Write what waits into the run, once a call holds its lease."""
+    def flush(self, folder: RunFolder, failures: bool = True) -> None:
+        """Write what waits into the run, once a call holds its lease; with or without failures."""
         for name, content in self.waiting.items():
-            write_simulation(folder, name, content)
+            if failures or not content["reason"]:
+                write_simulation(folder, name, content)
         self.waiting.clear()
 
 

@@ -253,7 +253,7 @@ class ProcessExecutor:
             try:
                 answer, spent = worker.child.link.recv()
             except (EOFError, ConnectionResetError):
-                how = _how_it_ended(self._replace(worker))
+                how = describe_end(self._replace(worker))
                 if worker.task is not None:
                     yield worker.task, explain_crash(self.folder, worker.task, how)
                 continue
@@ -297,7 +297,7 @@ class ProcessExecutor:
         self.workers.append(_Worker(child, {*self.problems} if child.process is None else set()))
 
 
-def _how_it_ended(code: int | None) -> str:
+def describe_end(code: int | None) -> str:
     """How a worker ended, in words, from its exit code."""
     if code == -signal.SIGKILL:
         return "had its worker killed (SIGKILL: did the machine run out of memory?)"

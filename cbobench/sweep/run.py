@@ -5,16 +5,18 @@ from __future__ import annotations
 import inspect
 import sys
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
+from math import inf
 from pathlib import Path
 from typing import Any, Literal
 
 from cbobench import resources
 from cbobench.arithmetic import describe_arithmetic, is_as_requested
-from cbobench.errors import Misuse, mask_secrets, show, unknown
+from cbobench.errors import CbobenchError, Misuse, mask_secrets, show, unknown
 from cbobench.play.process import preserve_process
 from cbobench.play.task import Receipt
-from cbobench.problems.simulator import Simulator
+from cbobench.problems.simulator import LATEST, Simulator
 from cbobench.results.bundle import open_run
 from cbobench.results.compact import compact_if_large
 from cbobench.results.folder import RunFolder
@@ -33,6 +35,7 @@ from cbobench.sweep.budget import Budget
 from cbobench.sweep.executors import Executor, usable_cpus
 from cbobench.sweep.interrupt import interruptible
 from cbobench.sweep.journal import Journal
+from cbobench.sweep.pilots import pilots_on
 from cbobench.sweep.progress import RoundCounter
 from cbobench.sweep.scheduler import Scheduler, choose_engine, start_executor
 from cbobench.words import count_noun
@@ -164,8 +167,14 @@ def plan(
         "source": source, "data": data, "horizon": horizon, "seeds": seeds, "only": only, "imports": imports,
         "command": command,
     }  # fmt: skip
-    with preserve_process():  # pilots run a user's simulator in this process
-        loaded = load(**loading, say=say, on_wait=on_wait, store=store)
+    here = cpus == 0 or engine == "inline"
+    try:
+        with preserve_process(), pilots_on(0 if here else cpus or usable_cpus()):  # a user's simulators run
+            loaded = load(**loading, say=say, on_wait=on_wait, store=store)
+    except BaseException:
+        if simulations is not None and LATEST.get() == inf:  # not in a dry run
+            _keep_simulations(simulations)
+        raise
     grid = loaded.grid
     folder = _run_folder(loaded.name, out)
     call = invocation(list(command))
@@ -199,6 +208,14 @@ def plan(
         loaded, folder, record, tasks, done, stale, notes, frozenset(found.tasks), simulations,
         blocks.measure_cells(grid, found), loading,
     )  # fmt: skip
+
+
+def _keep_simulations(simulations: SimulationStore) -> None:
+    """Keep what a pilot that did not come to its end has simulated, but for failures: its cause may be mended."""
+    with suppress(CbobenchError):  # a folder that holds something else
+        if simulations.waiting and not Manifest.exists(simulations.folder):
+            refuse_foreign_folder(simulations.folder)
+        simulations.flush(simulations.folder, failures=False)
 
 
 def _run_folder(suite: str, out: str | Path | None) -> RunFolder:

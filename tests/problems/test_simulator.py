@@ -229,7 +229,7 @@ WRONG = {
     "nan": (
         Exact,
         {"simulate": lambda s, x, gen: [np.nan, 0.0]},
-        r"128 of 128 pilot simulations fail; the first: Exact: simulate gives \[nan, 0\.0\] at x = ",
+        r"64 of 64 pilot simulations fail; the first: Exact: simulate gives \[nan, 0\.0\] at x = ",
     ),
     "unseeded": (
         Noisy,

@@ -1,0 +1,94 @@
+"""How far the pilot of a simulator is, on how many workers it runs, and whether its runs drew random numbers."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Iterator, Sequence
+from contextvars import ContextVar
+from typing import Any, Protocol
+
+import numpy as np
+
+from cbobench.gp.kernels import Array
+from cbobench.problems.simulated import Simulation
+from cbobench.words import count_noun, duration
+
+LONG_PILOT = 5.0  # seconds from which on a pilot is announced, and runs on all workers
+REPORT_SECONDS = 30.0  # between two lines on how far a pilot is
+
+
+class Pool(Protocol):
+    """Runs simulations on several workers.
+
+    Attributes:
+        workers: how many.
+    """
+
+    workers: int
+
+    def run(self, simulator: Any, x: Array, gens: Sequence[np.random.Generator]) -> Iterator[tuple[int, Simulation]]:
+        """Yield the number of each point (k, d) and its simulation, as they come.
+
+        Raises:
+            CbobenchError: a simulation whose result is of no use.
+        """
+
+
+POOL: ContextVar[Pool | None] = ContextVar("POOL", default=None)
+"""Where long pilots run; None: in this process."""
+
+
+class Meter:
+    """Announces a pilot once one of its simulations must be made, and says from time to time how long the rest takes.
+
+    Args:
+        name: of the simulator.
+        total: simulations of the pilot.
+        seconds: that one takes.
+        say: called with one line.
+        pool: where they run, None for this process.
+        made: how many have been made.
+
+    Attributes:
+        drew: whether a simulation drew random numbers (see `drawn_from`).
+    """
+
+    def __init__(
+        self, name: str, total: int, seconds: float = 0.0, say: Callable[[str], None] = lambda text: None,
+        pool: Pool | None = None, made: int = 0,
+    ) -> None:  # fmt: skip
+        self.name, self.total, self.made, self.say = name, total, made, say
+        self.first, self.seconds = made, (total - made) * seconds
+        self.pool = pool if self.seconds > LONG_PILOT else None
+        self.began: float | None = None
+        self.said, self.drew = 0.0, False
+
+    def begin(self, now: float) -> None:
+        """Announce the pilot, if it is long and has not been announced; `now` is monotonic time."""
+        if self.began is not None:
+            return
+        self.began = self.said = now
+        if self.seconds > LONG_PILOT:
+            workers = 1 if self.pool is None else min(self.pool.workers, self.total - self.made)
+            where = "" if workers == 1 else f" on {count_noun(workers, 'worker')}"
+            wait = duration(self.seconds / workers)
+            self.say(f"{self.name}: a pilot of {count_noun(self.total, 'simulation')}{where}, about {wait}")
+
+    def add(self, result: Simulation, now: float) -> None:
+        """Count a simulation."""
+        self.made, self.drew = self.made + 1, self.drew or result.drew
+        if self.began is not None and now - self.said >= REPORT_SECONDS and self.made < self.total:
+            self.said = now
+            left = (now - self.began) / (self.made - self.first) * (self.total - self.made)
+            self.say(f"{self.name}: {self.made} of {self.total} pilot simulations made, about {duration(left)} left")
+
+
+METER: ContextVar[Meter | None] = ContextVar("METER", default=None)
+"""Of the pilot that runs now."""
+
+
+def drawn_from(gens: Sequence[np.random.Generator]) -> tuple[Any, ...]:
+    """Return the states of some generators and of the global ones; equal states mean that none of them was used."""
+    name, keys, place, *more = np.random.get_state()  # noqa: NPY002 - it is looked at
+    mine = [str(gen.bit_generator.state) for gen in gens]
+    return mine, random.getstate(), np.asarray(keys).tobytes(), name, place, more

@@ -1,0 +1,103 @@
+"""Runs the pilots of simulators on worker processes of this machine while a sweep is planned."""
+
+from __future__ import annotations
+
+import pickle
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
+from multiprocessing.connection import wait
+from typing import Any
+
+import numpy as np
+
+from cbobench.errors import CbobenchError
+from cbobench.gp.kernels import Array
+from cbobench.play.failure import describe_error
+from cbobench.play.isolation import captured_output, default_warnings
+from cbobench.play.process import preserve_process
+from cbobench.problems.pilot import POOL
+from cbobench.problems.simulated import Simulation
+from cbobench.problems.simulator import Simulator
+from cbobench.sweep.executors import Child, become_worker, describe_end, pickle_problem, spawn
+from cbobench.threads import single_thread
+
+
+class ProcessPool:
+    """Runs simulations in worker processes, which last as long as a call of `run` (see `problems.pilot.Pool`).
+
+    Args:
+        workers: how many, at least 1.
+    """
+
+    def __init__(self, workers: int) -> None:
+        self.workers = workers
+
+    def run(
+        self, simulator: Simulator, x: Array, gens: Sequence[np.random.Generator]
+    ) -> Iterator[tuple[int, Simulation]]:
+        """Yield simulations as they come; one that ends its worker has failed."""
+        content, waiting = pickle_problem(simulator), list(reversed(range(len(x))))
+        played: dict[Any, tuple[Child, int]] = {}
+
+        def hand_out(child: Child) -> None:
+            i = waiting.pop()
+            played[child.link] = child, i
+            with suppress(BrokenPipeError, ConnectionResetError):  # it has died: its link says so below
+                child.link.send((i, x[i : i + 1], gens[i]))
+
+        def start() -> None:
+            child = spawn(f"{__name__}:serve_simulations", serve_simulations)
+            child.link.send(content)
+            hand_out(child)
+
+        try:
+            while waiting and len(played) < self.workers:
+                start()
+            while played:
+                for link in wait(list(played)):
+                    child, i = played.pop(link)
+                    try:
+                        answer = child.link.recv()
+                    except (EOFError, ConnectionResetError):
+                        how = describe_end(child.end())
+                        reason = f"{type(simulator).__name__}: simulate {how} at x = {simulator.as_written(x[i])}"
+                        answer = Simulation(np.full(1 + simulator.m, np.nan), reason, 0.0)
+                        if waiting:
+                            start()
+                    else:
+                        if waiting:
+                            hand_out(child)
+                        else:
+                            child.end()
+                    if isinstance(answer, CbobenchError):
+                        raise answer
+                    yield i, answer
+        finally:
+            for child, _ in played.values():
+                child.end()
+
+
+def serve_simulations(link: Any) -> None:
+    """Run the simulations that arrive until the driver goes."""
+    inbox = become_worker(link)
+    simulator = pickle.loads(inbox.get())  # noqa: S301 - from our own driver
+    while True:
+        _, x, gen = inbox.get()
+        try:
+            with default_warnings(), captured_output(), np.errstate(all="ignore"), single_thread(), preserve_process():
+                (answer,) = simulator.run_points(x, [gen], not simulator.noisy)
+        except CbobenchError as error:
+            answer = error
+        except BaseException as error:  # no Exception: that is a simulation that failed
+            answer = CbobenchError(describe_error(error)[0])
+        link.send(answer)
+
+
+@contextmanager
+def pilots_on(workers: int) -> Iterator[None]:
+    """Run long pilots on that many workers within the block; 0 for this process."""
+    token = POOL.set(ProcessPool(workers) if workers > 1 else None)
+    try:
+        yield
+    finally:
+        POOL.reset(token)
