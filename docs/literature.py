@@ -22,7 +22,7 @@ from pathlib import Path
 from typing import Any
 
 import literature_page as pages
-from paper_figures import leave
+from paper_figures import describe_origin, leave
 
 from cbobench.cli import main
 from cbobench.errors import CbobenchError, Misuse
@@ -89,12 +89,9 @@ def measured(run: Run, suite: str = FULL) -> pages.Findings:
         pairs = [group for group in groups if group.algorithm in (*ours, title)]
         versus += records(differences(run, pairs, [REGRET], title).to_dict("records"))
     partial = {group.algorithm for group in groups if len(group.good) < expected}
-    calls = run.record.invocations
-    commits = dict.fromkeys(str(call["commit"])[:7] for call in calls if call.get("commit"))
     return {
         "suite": suite,
-        "commit": ", ".join(commits) or "unknown",
-        "date": max((str(call["at"])[:10] for call in calls if call.get("at")), default="unknown"),
+        **describe_origin(run.record.invocations),
         "since": [],
         "table": records(table.to_dict("records")),
         "ranks": ranks([group for group in groups if group.algorithm not in partial]),

@@ -11,7 +11,7 @@ from __future__ import annotations
 import argparse
 import json
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -58,6 +58,14 @@ def findings(
     missing = [] if options.no_play else [name for name in names if not play(name, options.out, data=options.data)]
     there = [options.out / name for name in names if (options.out / name / "run.json").is_file()]
     return measured(there), missing
+
+
+def describe_origin(calls: Iterable[Mapping[str, Any]]) -> dict[str, str]:
+    """The commits that played some runs and the latest date, as pages state them, from the runs' calls."""
+    calls = list(calls)
+    commits = dict.fromkeys(str(call["commit"])[:7] for call in calls if call.get("commit"))
+    dates = [str(call["at"])[:10] for call in calls if call.get("at")]
+    return {"commit": ", ".join(commits) or "unknown", "date": max(dates, default="unknown")}
 
 
 def leave(missing: list[str]) -> NoReturn:

@@ -175,7 +175,12 @@ def efficiency() -> str:
         ]
         for row in found["rows"]
     ]  # fmt: skip
-    return f"{rows(head, body)}\n\nMeasured on {found['at'][:10]}; {found['cpus']} CPUs, {found['cpu']}."
+    return f"{rows(head, body)}\n\nMeasured {origin(found)}; {found['cpus']} CPUs, {found['cpu']}."
+
+
+def origin(found: dict[str, Any]) -> str:
+    """When a measurement was made, and by which commit."""
+    return f"on {found['at'][:10]} by commit {found['commit']}"
 
 
 def sweeps() -> str:
@@ -193,7 +198,7 @@ def sweeps() -> str:
     head = ["sweep", "cells", "rounds", "seed-round", "one CPU", *(count_noun(n, "machine") for n in MACHINES)]
     return (
         f"{rows(head, body)}\n\nMachines of {CPUS} CPUs; efficiency {share:.3f} (tasks of {TASK_SECONDS:.0f} s lose "
-        f"{1e3 * lost:.0f} ms, the most above).\nSeed-rounds measured on {found['at'][:10]}; {found['cpu']}."
+        f"{1e3 * lost:.0f} ms, the most above).\nSeed-rounds measured {origin(found)}; {found['cpu']}."
     )
 
 
