@@ -42,6 +42,9 @@ def calls(work: Callable[[], Any]) -> int:
     return count
 
 
+BEGAN = pytest.StashKey[float]()
+"""CPU time before a test."""
+
 # Folders whose files share a dear fixture among their tests.
 SHARING = {"page", "play", "report", "results", "suite", "sweep"}
 
@@ -73,6 +76,42 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     items.sort(
         key=lambda item: (not starts_cluster[item], item.path.parent.name not in SHARING, item.path.stem != "test_docs")
     )
+
+
+COSTLY = 10  # tests whose CPU time is printed at the end
+
+
+def cpu_seconds() -> float:
+    """CPU time of this process and of those of its children that have ended."""
+    return sum(os.times()[:4])
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_protocol(item: pytest.Item) -> Iterator[None]:
+    item.stash[BEGAN] = cpu_seconds()
+    return (yield)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(item: pytest.Item, call: pytest.CallInfo[None]) -> Iterator[None]:
+    report = yield
+    if call.when == "teardown":
+        report.user_properties.append(("cpu", cpu_seconds() - item.stash[BEGAN]))
+    return report
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    """Print which tests cost most, in CPU time: it adds up, whatever else the machine does."""
+    costs = {
+        report.nodeid: seconds
+        for report in terminalreporter.getreports("")
+        for name, seconds in report.user_properties
+        if name == "cpu" and report.when == "teardown"
+    }
+    if len(costs) > COSTLY:
+        terminalreporter.section(f"{sum(costs.values()):.0f} CPU-seconds in {len(costs):,} tests")
+        for test, seconds in sorted(costs.items(), key=lambda one: -one[1])[:COSTLY]:
+            terminalreporter.write_line(f"{seconds:8.2f}  {test}")
 
 
 @pytest.fixture
