@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
+from copy import copy
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
@@ -81,14 +82,22 @@ def on_boxes(*but: type) -> list[Any]:
     known = {name: PROBLEMS.get(name) for name in PROBLEMS.names()}
     names = [name for name, cls in known.items() if issubclass(cls, BoxProblem) and not issubclass(cls, but)]
     missing = pytest.mark.skip(reason="pip install 'cbobench[coco]'") if find_spec("cocoex") is None else ()
-    return [pytest.param(name, marks=missing if name == "coco" else ()) for name in names]
+    marks = {"coco": missing, "ridge-20": pytest.mark.long}  # its 8,192 evaluations take seconds
+    return [pytest.param(name, marks=marks.get(name, ())) for name in names]
 
 
 def problem(name: str, **settings: Any) -> Problem:
-    """A prepared problem by name."""
-    made: Problem = params.build(PROBLEMS.get(name), settings)
-    made.prepare(DataFolder())
-    return made
+    """A prepared problem by name. It is prepared once for all tests of a process; each gets a copy of its own."""
+    cls = PROBLEMS.get(name)
+    key = (cls, repr(sorted(settings.items())))
+    if key not in _PREPARED:
+        made: Problem = params.build(cls, settings)
+        made.prepare(DataFolder())
+        _PREPARED[key] = made
+    return copy(_PREPARED[key])
+
+
+_PREPARED: dict[tuple[type, str], Problem] = {}
 
 
 def play(

@@ -10,6 +10,7 @@ from importlib.util import find_spec
 from pathlib import PurePosixPath
 
 import pytest
+from printed import BLOCK, environment
 from website import draw, pages, words
 from website.__main__ import forget
 from website.pictures import NOT_NOW, Pictures
@@ -20,7 +21,6 @@ from cbobench.algorithms.base import Algorithm
 from cbobench.params import param
 from cbobench.problems import PROBLEMS
 from tests.conftest import ROOT
-from tests.test_docs import BLOCK, environment
 
 HEADING = re.compile(r"^#+ (.+)$", flags=re.M)
 
@@ -49,6 +49,7 @@ def texts(tmp_path_factory):
     return pages.texts(Pictures(tmp_path_factory.mktemp("pictures"), only=()))
 
 
+@pytest.mark.long  # `make site`, which every push runs, makes all pages and follows their links
 def test_there_is_a_page_for_everything(texts):
     assert {f"methods/{name}.md" for name in ALGORITHMS.names()} <= set(texts)
     assert {f"problems/{name}.md" for name in PROBLEMS.names()} <= set(texts)
@@ -58,12 +59,14 @@ def test_there_is_a_page_for_everything(texts):
     assert {path.stem for path in pages.DOCS.glob("*.md")} <= set(menu.split())
 
 
+@pytest.mark.long  # `make site`, which every push runs, makes all pages and follows their links
 def test_every_link_leads_somewhere(texts):
     assert list(astray(texts)) == []
     wrong = {"a/b.md": "[x](../c.md#here) [y](../c.md#there) [z](d.md)", "c.md": "# Here\n"}
     assert list(astray(wrong)) == ["a/b.md: ../c.md#there", "a/b.md: d.md#"]
 
 
+@pytest.mark.long  # `make site`, which every push runs, makes all pages and follows their links
 def test_what_pages_say_is_said_elsewhere_too(texts):
     """Who can play whom, as the pages of both sides have it."""
     for name in ALGORITHMS.names():

@@ -234,7 +234,7 @@ def test_a_seed_that_failed_is_not_complete(tmp_path):
     assert text(view).endswith("no seed is ok for every method of a problem")
 
 
-@pytest.mark.slow
+@pytest.mark.long  # a driver of its own; what is killed is shown by tests/sweep/test_endings.py
 def test_a_call_that_is_killed_is_told(small_suite, tmp_path, capsys):
     suite = small_suite(horizon=200_000, seeds=8, extra="record: {rounds: 10}\n")
     words = [sys.executable, "-m", "cbobench", "run", str(suite), "--out", str(tmp_path / "run"), "--cpus", "0"]

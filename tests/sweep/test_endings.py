@@ -44,7 +44,7 @@ def assert_one_line_that_resumes(errors, code, out):
 @pytest.mark.parametrize(
     ("cpus", "players", "number"),
     [
-        (0, "as it comes", signal.SIGHUP),
+        pytest.param(0, "as it comes", signal.SIGHUP, marks=pytest.mark.long),
         (2, "as it comes", signal.SIGINT),
         (2, "ray", signal.SIGTERM),
         pytest.param(0, "as it comes", signal.SIGTERM, marks=pytest.mark.long),
@@ -63,7 +63,7 @@ def test_a_signal_leaves_a_resumable_run_and_no_half_written_file(write_suite, t
     assert_gone(children)
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_a_signal_while_ray_is_starting(write_suite, tmp_path):
     words = [*cbobench_words("ray"), "run", write_suite(SLOW), "--out", "cut", "--cpus", "2"]
     driver = subprocess.Popen(

@@ -46,7 +46,7 @@ def play(folder, suite, out, players="as it comes", words=(), environment=None):
 WAYS = [
     pytest.param("as it comes", "plain.yaml", ["--cpus", 2, "--no-imports"], id="forked"),
     pytest.param("fresh workers", "own.yaml", ["--cpus", 2], id="fresh"),
-    pytest.param("ray", "own.yaml", ["--cpus", 2], id="ray", marks=pytest.mark.slow),
+    pytest.param("ray", "own.yaml", ["--cpus", 2], id="ray", marks=pytest.mark.long),
 ]
 
 

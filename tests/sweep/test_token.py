@@ -64,8 +64,8 @@ def test_a_peer_without_the_token_is_refused(tmp_path):
     assert not list((tmp_path / "home").rglob("auth_token"))
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("ends", ["kill", pytest.param("in order", marks=pytest.mark.long)])
+@pytest.mark.long
+@pytest.mark.parametrize("ends", ["kill", "in order"])
 def test_the_folder_of_ray_is_for_this_user_alone_and_goes_with_it(tmp_path, ends):
     words = [sys.executable, "-c", STARTED]
     driver = subprocess.Popen(words, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, umask=0o022)
