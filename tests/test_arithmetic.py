@@ -125,7 +125,7 @@ def test_a_wrong_word_is_refused_in_one_line(monkeypatch, small_suite, capsys):
 
 
 PLAYS = """import sys; sys.path.insert(0, {folder!r}); import portable
-portable.REPLICATES = {{1: {{"rkhs": 6, "tension-spring": 3}}}}
+portable.REPLICATES = {{1: {{"rkhs": 14, "tension-spring": 14}}}}
 print(portable.play_methods(["ckb-ucb", "gp-ts", "scbo"]))"""
 
 

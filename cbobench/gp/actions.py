@@ -285,6 +285,7 @@ def smallest(values: Array, count: int) -> NDArray[np.intp]:
 TIED = 1e-10  # of a score's range: scores that agree so far tie, and rounding must not choose among them
 OF_BEST = 100.0  # a range counts up to this multiple of the best score, as a huge price on some actions widens it
 ROUNDED = 1e-14  # of the best score: the range of a plateau may be nothing but rounding
+WIDEST = 2 * (TIED * OF_BEST + ROUNDED)  # of the best score: what falls shorter ties with none
 
 
 def tie_widths(score: Array, top: Array) -> Array:
@@ -335,7 +336,12 @@ def break_ties(score: Array, coin: NDArray[np.float64], widths: Array | None = N
         s = int((~(top > -np.inf)).argmax())
         problem = "is not a number" if np.isnan(top[s]) else "is minus infinity everywhere: no action is allowed"
         raise CellFailure(f"the score of replicate {s} {problem}")
-    tied = score >= (top - (tie_widths(score, top) if widths is None else widths))[:, None]
+    if widths is None:
+        near = score >= np.minimum(top * (1 - WIDEST), top * (1 + WIDEST))[:, None]
+        if np.count_nonzero(near) == replicates:  # nothing ties, whatever the range, which takes as long again to find
+            return best
+        widths = tie_widths(score, top)
+    tied = score >= (top - widths)[:, None]
     if np.count_nonzero(tied) == replicates:
         return best
     hits = np.flatnonzero(tied)
