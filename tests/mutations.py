@@ -17,6 +17,7 @@ import argparse
 import difflib
 import os
 import re
+import resource
 import shutil
 import subprocess
 import sys
@@ -36,7 +37,8 @@ import yaml
 ROOT = Path(__file__).resolve().parents[1]
 TABLE = Path(__file__).with_suffix(".yaml")
 MOVABLE = {"file", "old", "new", "tests"}  # values that may be others in an earlier version
-PATIENCE = 1800.0  # seconds of a run that would never end, on a machine that is busy
+CPU_SECONDS, PATIENCE = 300, 1800.0  # after which a run that would never end is ended: of CPU, and by the clock
+LONGEST_CASE = 40  # characters of a test's parameters
 FAILURE = re.compile(r"^(?:FAILED|ERROR) (?:tests/)?(\S+::.*?)(?: - .*)?$", re.MULTILINE)
 HEADING = "| Fault | Found by | CPU s |\n| :-- | :-- | --: |"
 
@@ -105,7 +107,10 @@ class Verdict:
     def cell(self) -> str:
         if self.trouble:
             return f"**no verdict**: {self.trouble}".replace("|", "\\|")
-        return "**survives**" if self.failed is None else f"`{self.failed}`".replace("|", "\\|")
+        if self.failed is None:
+            return "**survives**"
+        name, bracket, case = self.failed.partition("[")
+        return f"`{name}{bracket}{case if len(case) <= LONGEST_CASE else f'{case[:LONGEST_CASE]}…]'}`".replace("|", "\\|")
 
 
 def read_mutations(early: bool) -> list[Mutation]:
@@ -164,6 +169,7 @@ def run_tests(copy: Path, tests: Iterable[str]) -> Verdict:
             [sys.executable, "-m", "pytest", *options, *tests], cwd=copy, env=environment, stdin=subprocess.DEVNULL,
             stdout=output, stderr=subprocess.STDOUT,
         )  # fmt: skip
+        resource.prlimit(child.pid, resource.RLIMIT_CPU, (CPU_SECONDS, CPU_SECONDS))
         timer = threading.Timer(PATIENCE, child.kill)
         timer.start()
         try:
