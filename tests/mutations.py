@@ -110,7 +110,8 @@ class Verdict:
         if self.failed is None:
             return "**survives**"
         name, bracket, case = self.failed.partition("[")
-        return f"`{name}{bracket}{case if len(case) <= LONGEST_CASE else f'{case[:LONGEST_CASE]}…]'}`".replace("|", "\\|")
+        case = case if len(case) <= LONGEST_CASE else f"{case[:LONGEST_CASE]}…]"
+        return f"`{name}{bracket}{case}`".replace("|", "\\|")
 
 
 def read_mutations(early: bool) -> list[Mutation]:
