@@ -62,6 +62,8 @@ def best_pair(g):
 def test_the_margin_is_that_of_the_best_pair():
     f, g = drawn(2)
     np.testing.assert_allclose(solve(f, g).margin, [best_pair(one) for one in g], atol=1e-9)
+    f, g = drawn(1)
+    np.testing.assert_allclose(solve(f, g).margin, [best_pair(np.concatenate([one, one])) for one in g], atol=1e-9)
 
 
 def test_a_mixture_may_be_much_safer_than_any_action():
