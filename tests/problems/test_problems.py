@@ -8,7 +8,7 @@ from scipy.optimize import linprog
 
 from cbobench.errors import CellFailure
 from cbobench.problems.data import DataFolder
-from cbobench.problems.instances import best_feasible, best_policy_value
+from cbobench.problems.instances import best_feasible, best_policy_value, slater_margin
 from cbobench.problems.recorded import STOCK_MEANS, LightSensors, Stocks
 from cbobench.rng import Streams, generator
 from tests.helpers import problem
@@ -97,6 +97,8 @@ def test_slater_margin_by_hand():
     task = problem("rkhs-1d", h=0.25)
     drawn = draw(task)
     np.testing.assert_allclose(drawn.slater, np.minimum(1, -drawn.g.min(axis=(1, 2))))
+    two = np.array([[[-0.3, -0.9, 0.1], [-0.5, -0.1, -2.0]]])
+    np.testing.assert_array_equal(slater_margin(two), [0.3], "of both constraints at one action")
 
 
 def test_gaussian_noise_has_the_declared_deviation_and_is_independent():
