@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from glob import escape
 from pathlib import Path
 
 import literature as script
@@ -10,12 +9,14 @@ import literature_page as pages
 import numpy as np
 import pandas as pd
 import pytest
+import yaml
 
 import cbobench
 from cbobench.cli import main
 from cbobench.errors import Misuse
 from cbobench.report.groups import find_groups
 from cbobench.report.load import Run
+from cbobench.resources import find_suite
 from tests.report.made import make
 
 SEEDS = range(8)
@@ -51,11 +52,12 @@ def replay(fraction: int, seconds: float, out: Path) -> pd.DataFrame:
     drawn = drawn[drawn["seconds"] < seconds].set_index("cell")
     now = []
     for (problem, algorithm), cells in drawn.groupby(["problem", "algorithm"]):
-        seeds = sorted(int(seed) for seed in cells["seed"])
-        only = f"{escape(problem)}/{escape(algorithm)}"
-        run = cbobench.run(script.SMALL, out=out / str(len(now)), only=only, seeds=seeds, cpus=0)
+        suite = yaml.safe_load(find_suite(script.SMALL).read_text())
+        suite |= {"seeds": sorted(map(int, cells["seed"]))}
+        suite["problems"] = [entry for entry in suite["problems"] if problem.startswith(f"{next(iter(entry))}[")]
+        run = cbobench.run(suite, out=out / str(len(now)), only=f"{problem}/{algorithm}", cpus=0)
         now.append(cbobench.load_cells(run))
-    return drawn.join(pd.concat(now).set_index("cell"), rsuffix="_now")
+    return drawn.merge(pd.concat(now).set_index("cell"), left_index=True, right_index=True, suffixes=("", "_now"))
 
 
 def differing(cells: pd.DataFrame) -> list[str]:
@@ -68,7 +70,7 @@ def differing(cells: pd.DataFrame) -> list[str]:
 
 
 def test_a_sample_of_the_cells_behind_the_readme_plays_the_same_today(tmp_path):
-    cells = replay(fraction=90, seconds=0.5, out=tmp_path)
+    cells = replay(fraction=50, seconds=0.5, out=tmp_path)
     assert len(cells) >= 4
     assert differing(cells) == [], "README's table is not what this code plays: make literature-small"
     cells.iloc[0, cells.columns.get_loc("simple_regret")] += 1e-9
