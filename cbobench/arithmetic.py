@@ -7,11 +7,12 @@ FMA), which nearly every x86-64 computer since 2015 has. A machine that cannot d
 
 from __future__ import annotations
 
+import itertools
 import os
 import platform
 import re
 import sys
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from contextlib import suppress
 from functools import cache
 from importlib.util import find_spec
@@ -21,6 +22,7 @@ from cbobench.errors import unknown
 
 CHOICE = "CBOBENCH_ARITHMETIC"  # the variable that carries the choice to workers
 CHOICES = ("portable", "native")
+OPTION = "--arithmetic"
 PORTABLE = "x86-64-v3"
 NEEDED = frozenset({"avx2", "fma"})
 KERNEL, DISABLED, ENABLED = "OPENBLAS_CORETYPE", "NPY_DISABLE_CPU_FEATURES", "NPY_ENABLE_CPU_FEATURES"
@@ -47,6 +49,13 @@ def requested_arithmetic() -> str:
     if choice not in CHOICES:
         raise unknown(f"arithmetic in {CHOICE}", choice, CHOICES)
     return choice
+
+
+def find_choice(words: Sequence[str]) -> str | None:
+    """Return the choice that the words of a command line make; None without a valid one."""
+    given = [after for word, after in itertools.pairwise(words) if word == OPTION]
+    given += [word.removeprefix(f"{OPTION}=") for word in words if word.startswith(f"{OPTION}=")]
+    return given[0] if given and given[0] in CHOICES else None
 
 
 def set_arithmetic(choice: str | None = None) -> None:
@@ -135,7 +144,7 @@ def reason_against() -> str:
 
 def is_as_requested() -> bool:
     """Return whether this process computes as processes do that it starts: NumPy was not imported too early."""
-    return not _too_late or arithmetic_kind() == PORTABLE
+    return not _too_late or (requested_arithmetic() == "portable" and arithmetic_kind() == PORTABLE)
 
 
 @cache

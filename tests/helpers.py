@@ -140,7 +140,7 @@ def swept(folder: Path, suite: str) -> Path:
     return folder / "run"
 
 
-VOLATILE = {"seconds", "seconds_per_round", "peak_memory_mb", "host", "cpu", "attempt"}
+VOLATILE = {"seconds", "seconds_per_round", "peak_memory_mb", "host", "cpu", "arithmetic", "attempt"}
 
 
 def cells(run):

@@ -161,3 +161,24 @@ def test_workers_of_a_process_that_was_late_are_portable(tmp_path):
     one, other = (cbobench.load_rounds(tmp_path / name) for name in ("run1", "here"))
     assert (one["observed_f"].to_numpy() == other["observed_f"].to_numpy()).all()
     assert (one["action"] == other["action"]).all()
+
+
+def test_the_choice_is_found_before_the_words_are_parsed():
+    assert arithmetic.find_choice(["cbobench", "run", "s", "--arithmetic", "native"]) == "native"
+    assert arithmetic.find_choice(["cbobench", "run", "--arithmetic=portable", "s"]) == "portable"
+    assert arithmetic.find_choice(["cbobench", "run", "s", "--arithmetic"]) is None
+    assert arithmetic.find_choice(["cbobench", "run", "--arithmetic", "fast"]) is None
+
+
+@here
+@pytest.mark.slow
+def test_the_command_plays_natively_where_it_is_told(tmp_path, write_suite, command):
+    import cbobench
+
+    suite = write_suite("suite: s\nhorizon: 3\nseeds: 1\nproblems: [rkhs-1d]\nalgorithms: [random]\n")
+    clean = {name: value for name, value in os.environ.items() if name not in {arithmetic.CHOICE, arithmetic.DISABLED}}
+    clean |= {arithmetic.KERNEL: "Sandybridge"}
+    for words, kind in ((["--arithmetic", "native"], "native: Sandybridge, "), ([], PORTABLE)):
+        done = command("run", suite, "--out", tmp_path / kind[:6], "--cpus", 1, *words, env=clean)
+        assert done.returncode == 0, done.stderr
+        assert [one.startswith(kind) for one in cbobench.load_cells(tmp_path / kind[:6])["arithmetic"]] == [True]

@@ -8,12 +8,12 @@ import socket
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
-from cbobench.arithmetic import CHOICE, requested_arithmetic
+from cbobench.arithmetic import CHOICE
 from cbobench.errors import Misuse
 from cbobench.registry import search_path
 from cbobench.results.store import first_line
@@ -101,8 +101,8 @@ def start_ray(cpus: int | None, address: str | None, code: Code | None = None) -
     runtime: dict[str, Any] = {}
     if code is not None and code.files:  # as modules, for a job of Ray's may have a working folder of its own
         runtime["py_modules"] = code.copy_to(folder / "modules")
-    if address is not None and CHOICE in os.environ:  # each node itself finds the variables that its CPU needs
-        runtime["env_vars"] = {CHOICE: requested_arithmetic()}
+    if address is not None:
+        runtime["worker_process_setup_hook"] = _arithmetic_hook(os.environ.get(CHOICE))
     if runtime:
         options["runtime_env"] = runtime
     said = folder / "said"
@@ -118,6 +118,22 @@ def start_ray(cpus: int | None, address: str | None, code: Code | None = None) -
             ) from error
         raise Misuse(f"cannot start on Ray at {where}: {first_line(error)}; is the cluster up?") from error
     return ray
+
+
+def _arithmetic_hook(choice: str | None) -> Callable[[], None]:
+    """Return what a node's workers run first: Ray imports NumPy before they import cbobench.
+
+    Each node itself finds the variables that its CPU needs. It travels whole, as the node may have another cbobench,
+    or none, which is refused in one line later.
+    """
+
+    def choose() -> None:
+        with suppress(ImportError):
+            from cbobench.arithmetic import set_arithmetic
+
+            set_arithmetic(choice)
+
+    return choose
 
 
 @contextmanager

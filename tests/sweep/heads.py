@@ -11,7 +11,8 @@ from pathlib import Path
 
 from tests.processes import below, kill, until
 
-START = [sys.executable, "-m", "ray.scripts.scripts", "start", "--head", "--block", "--include-dashboard=false"]
+NODE = [sys.executable, "-m", "ray.scripts.scripts", "start", "--block"]
+START = [*NODE, "--head", "--include-dashboard=false"]
 
 
 def free_port() -> int:
@@ -21,8 +22,8 @@ def free_port() -> int:
 
 
 @contextlib.contextmanager
-def head(words: list[str], environment: dict[str, str], log: Path) -> Iterator[None]:
-    """A head that has started.
+def head(words: list[str], environment: dict[str, str], log: Path, start: list[str] = START) -> Iterator[None]:
+    """A head that has started, or a `NODE` that has joined one.
 
     Args:
         words: options of `ray start`.
@@ -32,7 +33,7 @@ def head(words: list[str], environment: dict[str, str], log: Path) -> Iterator[N
     more = {"RAY_USAGE_STATS_ENABLED": "0"}
     with log.open("w") as to:
         process = subprocess.Popen(
-            [*START, *words], env=environment | more, stdout=to, stderr=to, start_new_session=True
+            [*start, *words], env=environment | more, stdout=to, stderr=to, start_new_session=True
         )
     try:
         until(lambda: "Ray runtime started" in log.read_text(), log.read_text, process)
