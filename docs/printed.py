@@ -6,8 +6,8 @@ python docs/printed.py --picture     draws README's picture as `make demo` does
 A page's blocks are played in order, in one fresh folder. A `bash` block runs; a `python` or `yaml` block whose first
 line is `# NAME` is saved under that name, any other `python` block runs; a `text` block is what the block before it
 printed. A line without words (`…`) stands for any lines; a line may show the beginning of what was printed. Every
-number counts but times, sizes and dates, which differ from call to call; a line without digits shows words alone. A
-section that installs an extra is left out where that is missing.
+number counts but times, sizes, dates and counts of tasks and workers, which differ from call to call or from machine to
+machine; a line without digits shows words alone. A section that installs an extra is left out where that is missing.
 """
 
 from __future__ import annotations
@@ -36,8 +36,10 @@ NOT_PLAYED = re.compile(r"^(pip install|python3? -m venv|\. \S+/activate|cd |mak
 SECONDS = 300
 WORD = re.compile(r"[^\W\d_]{2,}")
 TOKEN = re.compile(r"[^\W\d_]+|[-+]?\d(?:[\d.,]*\d)?|∞")
-VARYING = re.compile(r"\d[\d.,]* ?(?=(?:µs|ms|s|min|h|kB|MB|GB|CPU)\b)|\d{4}-\d\d-\d\d(?: \d\d:\d\d(?::\d\d)?)?")
-"""Numbers that differ from call to call: times, sizes, dates."""
+VARYING = re.compile(
+    r"\d[\d.,]* ?(?=(?:µs|ms|s|min|h|kB|MB|GB|CPU|tasks?|worker)\b)|\d{4}-\d\d-\d\d(?: \d\d:\d\d(?::\d\d)?)?"
+)
+"""Numbers that differ from call to call or from machine to machine: times, sizes, dates, tasks, workers."""
 
 
 class Mismatch(NamedTuple):
