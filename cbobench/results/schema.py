@@ -194,10 +194,13 @@ class TableWriter(pq.ParquetWriter):  # type: ignore[misc]
     def __init__(self, sink: Any, columns: pa.Schema, metadata: dict[bytes, bytes]) -> None:
         columns = columns.with_metadata(metadata)
         dictionary = [name for name in DICTIONARY if name in columns.names]
-        self._sink, self._footer = _HashingSink(sink), metadata[FOOTER]
+        self._sink, self._footer, self._ended = _HashingSink(sink), metadata[FOOTER], False
         super().__init__(self._sink, columns, use_dictionary=dictionary, **COMPRESSION)
 
     def close(self) -> None:
+        if self._ended:  # a file whose end failed is given up; the garbage collector must not end it once more
+            return
+        self._ended = True
         if self.is_open:
             self._sink.hash.update(self._footer)
             self.add_key_value_metadata({DIGEST: f"{self._sink.size} {self._sink.hash.hexdigest()}"})
