@@ -115,7 +115,8 @@ class Spoils(CKBUCB):
 
 def test_what_is_in_play_is_told_by_pair(write_suite, tmp_path):
     todo = plan(write_suite(SUITE), out=tmp_path / "r", cpus=1)
-    told = Scheduler.cells_in_play(SimpleNamespace(executor=SimpleNamespace(pending=list(todo.tasks))))
+    executor = SimpleNamespace(pending=list(todo.tasks), rounds={})
+    told = Scheduler.cells_in_play(SimpleNamespace(executor=executor))
     assert sorted(told.values()) == [[3, 0]] * len(todo.suite.grid.pairs)
 
 
