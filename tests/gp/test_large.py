@@ -15,9 +15,16 @@ from cbobench.gp.kernels import kernel
 from cbobench.gp.posteriors import choice
 from cbobench.problems import instances, rkhs
 from cbobench.threads import single_thread
+from tests import helpers
 from tests.helpers import make, play, problem
 
 POINTS = np.random.default_rng(3).random((300, 2))
+
+
+@pytest.fixture(autouse=True)
+def _prepared_anew(monkeypatch):
+    """Most tests here change what decides how a problem is prepared: none takes what another test prepared."""
+    monkeypatch.setattr(helpers, "_PREPARED", {})
 
 
 def both(name="se", lengthscale=0.3):
@@ -48,6 +55,7 @@ def test_methods_play_the_same_without_the_matrix(monkeypatch, method):
     settings = {"n": 200, "d": 2, "lengthscale": 0.4}
     with_matrix, _ = play(problem("rkhs", **settings), make(method), seeds=2, horizon=60)
     monkeypatch.setattr(actions, "LARGEST", 199)
+    monkeypatch.setattr(helpers, "_PREPARED", {})
     task = problem("rkhs", **settings)
     assert isinstance(task.actions, Large)
     without, _ = play(task, make(method), seeds=2, horizon=60)
