@@ -141,7 +141,6 @@ Laws = Iterator[tuple[str, Iterable[Any], Law]]
 
 def _of_method(cls: type[Any], name: str, settings: Mapping[str, Any], short: bool) -> Laws:
     places: list[Trial] = []
-    state = SharedState(cls)
 
     def can_be_made(cls: type[Any]) -> Iterator[Finding]:
         refusals: list[str] = []
@@ -158,7 +157,8 @@ def _of_method(cls: type[Any], name: str, settings: Mapping[str, Any], short: bo
         yield law, places, judge
     if short:
         return
-    yield "same bits in a fresh process", [state], partial(_same_in_a_fresh_process, name, settings)
+    states = [trial.state for trial in places[:1]]
+    yield "same bits in a fresh process", states, partial(_same_in_a_fresh_process, name, settings)
     yield "growth with rounds as cost says", places[:1], methods.grows_as_it_says
 
 

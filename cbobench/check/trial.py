@@ -174,7 +174,7 @@ def trials(
         refusals: takes the reasons of the other places.
         short: fewer rounds, on the first place and on a box.
     """
-    algorithm, before = params.build(cls, settings), SharedState(cls)
+    before, algorithm = SharedState(cls), params.build(cls, settings)
     places = 0
     for place in PLACES:
         if short and places and place != "a box":
