@@ -15,6 +15,7 @@ import random
 import re
 import sys
 import time
+import zlib
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from functools import cache, partial
@@ -157,7 +158,7 @@ class AtomicFile(io.BufferedWriter):
     """
 
     def __init__(self, target: Path, where: str) -> None:
-        self.target, self.where, self.origin = target, where, os.getpid()
+        self.target, self.where, self.origin, self.checksum = target, where, os.getpid(), 0
         self.temporary = target.parent / f".{target.name}.{machine_id()}.{os.getpid()}.{time.monotonic_ns()}.tmp"
 
     def open(self) -> None:
@@ -168,6 +169,7 @@ class AtomicFile(io.BufferedWriter):
     def write(self, data: Any) -> int:
         leave_fork(self.origin)
         with writing(self.where):
+            self.checksum = zlib.crc32(data, self.checksum)
             return super().write(data)
 
     def publish(self) -> None:
@@ -175,12 +177,39 @@ class AtomicFile(io.BufferedWriter):
         leave_fork(self.origin)
         with writing(self.where):
             self.flush()
-            retry(lambda: os.fsync(self.fileno()), self.where, False)
+            self._bring_to_disk()
             written, stored = self.tell(), os.fstat(self.fileno())
             if stored.st_size != written:
                 raise OSError(f"{stored.st_size} of {written} bytes were stored")
             self._close()
             retry(lambda: self._rename(stored), self.where, False)
+
+    def _bring_to_disk(self) -> None:
+        """Return when the disk has all that was written.
+
+        A flush that fails may drop what it had to write, and the next one then succeeds without it: the file is read
+        again, compared with what was written, and written again before it is flushed again.
+
+        Raises:
+            OSError: something that was written is lost.
+        """
+        failed: list[OSError] = []
+
+        def flush() -> None:
+            if failed:
+                content = self.temporary.read_bytes()
+                if zlib.crc32(content) != self.checksum:
+                    raise OSError(f"the disk lost what was written: {failed[-1].strerror}")
+                self.seek(0)
+                super(AtomicFile, self).write(content)
+                self.flush()
+            try:
+                os.fsync(self.fileno())
+            except OSError as error:
+                failed.append(error)
+                raise
+
+        retry(flush, self.where, False)
 
     def _close(self) -> None:
         """Close the file, which is on disk and must not be closed twice."""

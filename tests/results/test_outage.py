@@ -295,6 +295,41 @@ def test_a_mounted_disk_that_is_away_is_waited_for(tmp_path, monkeypatch, waits,
     assert sum(waits) > 20, "for longer than a moment"
 
 
+def test_what_a_flush_may_have_dropped_is_written_again(tmp_path, monkeypatch, waits):
+    """The first failure of a flush may be the only one that tells: the system then takes the pages for clean."""
+    done, write = [], io.FileIO.write
+    flush = failing(os.fsync, [errno.ESTALE, errno.EBUSY])
+    monkeypatch.setattr(os, "fsync", lambda number: done.append("flush") or flush(number))
+
+    class Told(store._PatientFile):
+        def write(self, data):
+            done.append(bytes(data))
+            return write(self, data)
+
+    monkeypatch.setattr(store, "_PatientFile", Told)
+    open_run(tmp_path / "run").publish("rounds/a.parquet", lambda sink: sink.write(b"rounds"))
+    assert done == [b"rounds", "flush"] * 3
+    assert (tmp_path / "run" / "rounds" / "a.parquet").read_bytes() == b"rounds"
+
+
+def test_what_a_flush_lost_is_not_published(tmp_path, monkeypatch, waits):
+    """The pages were dropped, and zeros of the same length are read."""
+    flush = failing(os.fsync, [errno.ESTALE])
+
+    def drop(number):
+        try:
+            flush(number)
+        except OSError:
+            os.pwrite(number, bytes(6), 0)
+            raise
+
+    monkeypatch.setattr(os, "fsync", drop)
+    run = open_run(tmp_path / "run")
+    with pytest.raises(StoreFailure, match="the disk lost what was written: Stale file handle; when that is mended"):
+        run.publish("rounds/a.parquet", lambda sink: sink.write(b"rounds"))
+    assert [path for path in (tmp_path / "run").rglob("*") if path.is_file()] == []
+
+
 def test_writes_are_waited_for(tmp_path, monkeypatch, waits):
     write = failing(io.FileIO.write, [errno.ESTALE, errno.EBUSY])
 
