@@ -161,14 +161,8 @@ class Peeking(Random):
 
     def start(self, setting):
         super().start(setting)
-        import gc
-
-        from cbobench.problems.instances import Instances
-
-        gc.collect()  # those of other plays
-        shape = (setting.replicates, getattr(setting.actions, "n", 0))
-        found = [o for o in gc.get_objects() if isinstance(o, Instances) and o.f.shape == shape]
-        self.best = found[-1].optimum if found else None
+        instances = getattr(getattr(setting.slopes, "slopes", None), "__self__", None)
+        self.best = getattr(instances, "optimum", None)
 
     def ask(self, t):
         return super().ask(t) if self.best is None else self.best
