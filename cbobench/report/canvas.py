@@ -34,6 +34,7 @@ class Image(Figure):
         self.size, self.in_settings = size, False
         with self.settings():
             super().__init__(figsize=(size.width, height), layout=layout)
+            # In place of the canvas that matplotlib gives every figure, which prints with the settings of the user.
             Canvas(self)
 
     @contextmanager
@@ -66,6 +67,7 @@ class Image(Figure):
         """Open a window, in a program that has windows; pyplot knows the image from then on, and `plt.show` waits."""
         import matplotlib.pyplot as plt
 
+        # pyplot opens windows only for figures that it makes itself, so it is handed this one as new.
         if self.canvas.manager is None:
             plt.figure(FigureClass=lambda **_: self)  # type: ignore[arg-type]
         super().show(warn)
@@ -93,6 +95,7 @@ def _common_type(pages: PdfPages, before: int) -> int:
 
     A file that other figures have begun keeps the type that it has; another one gets ours, to its end.
     """
+    # Another image has wrapped the file already.
     if "close" in vars(pages):
         return EMBEDDED
     if pages.get_pagecount():  # type: ignore[no-untyped-call]
