@@ -87,7 +87,7 @@ def _describe_run(run: Run, label: str, share: float) -> dict[str, Any]:
         "facts": facts.facts(run),
         "ends": {title: describe_horizons(run, [title]) for title in problems},
         "end": describe_horizons(run, problems),
-        "notes": [note for note in (facts.running(run), facts.incomplete(run), reduced) if note]
+        "notes": [note for note in (facts.describe_running(run), facts.describe_incomplete(run), reduced) if note]
         + [f"not played: {line}" for line in run.record.unplayable],
         "problems": problems,
         "algorithms": looks.page_styles(run.record),

@@ -58,7 +58,7 @@ def facts(run: Run) -> list[tuple[str, str]]:
     return [(name, value) for name, value in result if value]
 
 
-def running(run: Run) -> str:
+def describe_running(run: Run) -> str:
     """Who plays into the run now, empty where nobody does."""
     who = [str(driver) for driver, alive in read_drivers(run.folder) if alive and driver.cells]
     return f"still running: {'; '.join(who)}" if who else ""
@@ -69,7 +69,7 @@ def count_missing(groups: Sequence[Group]) -> int:
     return sum(group.expected - len(group.good) - group.failed for group in groups)
 
 
-def incomplete(run: Run) -> str:
+def describe_incomplete(run: Run) -> str:
     """How many cells are missing, empty where none is."""
     groups = find_groups(run)
     expected = count_noun(sum(group.expected for group in groups), "cell")

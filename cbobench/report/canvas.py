@@ -60,7 +60,7 @@ class Image(Figure):
         before = mpl.rcParams["pdf.fonttype"]
         with self.settings():
             if isinstance(fname, PdfPages):
-                mpl.rcParams["pdf.fonttype"] = _common_type(fname, before)
+                mpl.rcParams["pdf.fonttype"] = _choose_type(fname, before)
             super().savefig(fname, **options)
 
     def show(self, warn: bool = True) -> None:
@@ -90,7 +90,7 @@ class Canvas(FigureCanvasAgg):
             return super().print_figure(*args, **options)
 
 
-def _common_type(pages: PdfPages, before: int) -> int:
+def _choose_type(pages: PdfPages, before: int) -> int:
     """The type of fonts of all pages of a file, which the file writes when it is closed, with the settings of then.
 
     A file that other figures have begun keeps the type that it has; another one gets ours, to its end.

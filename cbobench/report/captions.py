@@ -164,7 +164,7 @@ def _describe_settings(run: Run, contents: FigureContents) -> list[str]:
     for kind, noun in zip(WHATS, ("Problem", "Method"), strict=True):
         variants, labels = run.record.variants(kind), run.record.labels(kind)
         drawn_variants = [variants[title] for title in titles[kind]]
-        shared = _shared_parameters(drawn_variants)
+        shared = _find_shared(drawn_variants)
         if len(drawn_variants) > 1 and shared:
             lines.append(f"Shared by the {kind}: {_join_values(shared)}.")
         for title in titles[kind]:
@@ -175,7 +175,7 @@ def _describe_settings(run: Run, contents: FigureContents) -> list[str]:
     return lines
 
 
-def _shared_parameters(variants: Sequence[Any]) -> dict[str, Any]:
+def _find_shared(variants: Sequence[Any]) -> dict[str, Any]:
     """Parameters that two variants or more have, all with the same value."""
     values: dict[str, list[Any]] = {}
     for variant in variants:

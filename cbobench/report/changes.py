@@ -74,7 +74,7 @@ def _compare_pairs(
         sample = (pair_groups[0] or pair_groups[1])[0]
         row = {"problem": sample.problem, "problem_label": sample.problem_label, "horizon": sample.horizon}
         row |= {"algorithm": sample.algorithm, "algorithm_label": sample.algorithm_label}
-        reason = _why_incomparable(before, after, *pair_groups)
+        reason = _explain_incomparable(before, after, *pair_groups)
         if reason:
             verdict = "not comparable" if pair_groups[1] else "missing"
             rows.append(row | {"metric": None, "verdict": verdict, "reason": reason})
@@ -91,7 +91,7 @@ def _compare_pairs(
     return judge_rows(rows, factor)
 
 
-def _why_incomparable(before: Run, after: Run, old: list[Group], new: list[Group]) -> str | None:
+def _explain_incomparable(before: Run, after: Run, old: list[Group], new: list[Group]) -> str | None:
     """Why nothing of a pair can be compared."""
     if not old or not new:
         return "only after" if not old else "only before"

@@ -153,7 +153,7 @@ def compare(
     if (ranks or profile) and len(latest_groups) < len(groups):
         groups = latest_groups
         notes = [describe_horizons(selection, dict.fromkeys(group.problem for group in groups))]
-    title = _title(opened, groups)
+    title = _make_title(opened, groups)
     if best or against is not None:
         comparison = Comparison(*tabulate_differences(opened, groups, main, title, against, by))
     elif ranks:
@@ -210,6 +210,6 @@ def _describe_arithmetic(groups: Iterable[Group]) -> list[str]:
     return [f"{mixed}; {crossed:,} of {count_noun(compared, 'compared seed')} cross kinds" if crossed else mixed]
 
 
-def _title(run: Run, groups: list[Group]) -> str:
+def _make_title(run: Run, groups: list[Group]) -> str:
     horizons = {group.horizon for group in groups}
     return run.record.suite + (f", T = {horizons.pop():,}" if len(horizons) == 1 else "")

@@ -222,7 +222,7 @@ class Panel(OverRounds):
             algorithms=self.algorithm_titles(run),
         )
 
-    def _settled(self, frame: pd.DataFrame) -> pd.DataFrame:
+    def _select_settled(self, frame: pd.DataFrame) -> pd.DataFrame:
         """The rounds that set the range."""
         return frame[frame["t"] > SETTLED * frame["t"].max()] if self.average else frame
 
@@ -230,7 +230,7 @@ class Panel(OverRounds):
         """What the vertical axis must hold: the curves, without the transient of time averages but with 0, and bars as
         far as they do not flatten the curves. NaN without a number.
         """
-        settled = self._settled(frame)
+        settled = self._select_settled(frame)
         values = settled[[self.statistic, "low", "high"]].to_numpy(np.float64)
         if self.average:
             values = np.vstack([values, np.zeros(3)])
@@ -255,7 +255,7 @@ class Panel(OverRounds):
         middle, sentences = frame[self.statistic], []
         if self.average and (middle.max() > high or middle.min() < low):
             sentences.append(f"The first rounds leave the panel: from {middle.min():.3g} to {middle.max():.3g}.")
-        settled = self._settled(frame)
+        settled = self._select_settled(frame)
         if settled["high"].max() > high or settled["low"].min() < low:
             least, most = settled["low"].min(), settled["high"].max()
             bars = "Bands are cut where they leave the panel" if self.statistic == "median" else BARS

@@ -106,9 +106,9 @@ def format_number(value: float, is_count: bool = False, apart: float = 0.0) -> s
     if is_count and 2 * value == int(2 * value):
         return f"{value:,.0f}" if value == int(value) else f"{value:,.1f}"
     far = abs(value) >= 1e6 or abs(value) < 1e-3
-    digits = _exponent(value) - _exponent(apart) + 1 if apart > ROUNDED * abs(value) else 0
+    digits = _find_exponent(value) - _find_exponent(apart) + 1 if apart > ROUNDED * abs(value) else 0
     if digits > (3 if far else 4):
-        return f"{value:.{digits - 1}e}" if far and digits <= LONG else f"{value:,.{max(0, -_exponent(apart))}f}"
+        return f"{value:.{digits - 1}e}" if far and digits <= LONG else f"{value:,.{max(0, -_find_exponent(apart))}f}"
     if far:
         return f"{value:.2e}"
     return f"{value:,.{max(0, 3 - math.floor(math.log10(abs(value))))}f}" if abs(value) < 1000 else f"{value:,.0f}"
@@ -125,7 +125,7 @@ def format_interval(middle: float, low: float, high: float, is_count: bool = Fal
     if is_count and all(2 * end == int(2 * end) for end in ends if math.isfinite(end)):
         texts = [format_number(end, is_count=True) for end in ends]
     else:
-        decimals, digits = _decimal_place(middle, low, high, is_count, apart)
+        decimals, digits = _find_decimal_place(middle, low, high, is_count, apart)
         texts = [
             format_number(end)
             if end == 0 or math.isinf(end)
@@ -144,25 +144,25 @@ def format_beside(
     """A number beside a `format_interval`, such as a mean: to the same place, with two to four digits of its own."""
     if not value or not math.isfinite(value) or math.isnan(low + high) or math.isinf(middle):
         return format_number(value, is_count, apart)
-    decimals, digits = _decimal_place(middle, low, high, is_count, apart)
+    decimals, digits = _find_decimal_place(middle, low, high, is_count, apart)
     if abs(value) >= 1e6:
         return format_number(value, is_count, find_gap([middle, low, high]) if abs(middle) >= 1e6 else 0.0)
-    size, extra_digits = _exponent(value), max(0, decimals + _exponent(middle) - 3) if middle else 0
+    size, extra_digits = _find_exponent(value), max(0, decimals + _find_exponent(middle) - 3) if middle else 0
     decimals = max(min(decimals, 3 + extra_digits - size), 1 - size, 0)
     return f"{value:.{max(digits, 2) - 1}e}" if digits or decimals > 4 + extra_digits else f"{value:,.{decimals}f}"
 
 
-def _decimal_place(middle: float, low: float, high: float, is_count: bool, apart: float) -> tuple[int, int]:
+def _find_decimal_place(middle: float, low: float, high: float, is_count: bool, apart: float) -> tuple[int, int]:
     """Decimals of an entry, and the digits that it has as a power of ten; 0 where it is written without."""
     ends = [end for end in (low, high) if math.isfinite(end)]
     half = (high - low) / 2 if len(ends) == 2 else abs(middle - ends[0]) if ends else 0.0
     most = max(map(abs, (middle, *ends)))
     differences = [size for size in (apart, *([2 * half] if most >= 1e6 else ())) if size > ROUNDED * most]
-    place = -_exponent(min(differences)) if differences else -999  # from which on they are seen
-    places = [1 - _exponent(half)] if half else []
+    place = -_find_exponent(min(differences)) if differences else -999  # from which on they are seen
+    places = [1 - _find_exponent(half)] if half else []
     if middle:
-        places.append(max(3 - _exponent(middle), place))
-    decimals, size = min(places, default=0), _exponent(middle or most or 1.0)
+        places.append(max(3 - _find_exponent(middle), place))
+    decimals, size = min(places, default=0), _find_exponent(middle or most or 1.0)
     if most >= 1e6 or (decimals > 4 and abs(middle or most) < 1e-3):
         digits = min(max(decimals + size + 1, 2), max(3, place + size + 1))
         if digits <= LONG:
@@ -170,7 +170,7 @@ def _decimal_place(middle: float, low: float, high: float, is_count: bool, apart
     return max(0, min(decimals, 1) if is_count else decimals), 0
 
 
-def _exponent(value: float) -> int:
+def _find_exponent(value: float) -> int:
     return math.floor(math.log10(abs(value)))
 
 
@@ -193,22 +193,22 @@ def render(table: TextTable, style: str, width: int | None = None) -> str:
 
     What a terminal would obey, or Markdown or LaTeX take as its own, is shown as it was written.
     """
-    table = _printable_table(table)
+    table = _clean_table(table)
     if style == "markdown":
         return _render_markdown(table)
     if style == "latex":
         return _render_latex(table)
     encoding = getattr(sys.stdout, "encoding", None)  # before columns are set: forms may be longer
-    table = _printable_table(table, encoding)
+    table = _clean_table(table, encoding)
     width = width or terminal_width()
     if table.weights:
         table = _fit_width(table, width)
     else:
-        width = max(width, _natural_width(table, LEAST))
+        width = max(width, _measure_width(table, LEAST))
     return encodable(_render_terminal(table, width), encoding)
 
 
-def _printable_table(table: TextTable, encoding: str | None = None) -> TextTable:
+def _clean_table(table: TextTable, encoding: str | None = None) -> TextTable:
     """The table without control characters, and without what an encoding cannot show."""
 
     def to_printable(text: str) -> str:
@@ -224,7 +224,7 @@ def _fit_width(table: TextTable, width: int) -> TextTable:
 
     Where not all fit, problems get lines of their own, which saves a column.
     """
-    if _natural_width(table) <= width:
+    if _measure_width(table) <= width:
         return table
     table = replace(table, folded=table.left > 1)
     order = sorted(range(len(table.columns)), key=lambda i: table.weights[i])
@@ -232,7 +232,7 @@ def _fit_width(table: TextTable, width: int) -> TextTable:
     for i in order:
         # By weight, each column comes back that still fits.
         middle = {j for j in dropped if table.columns[i] == table.columns[j] + MEAN}  # a mean alone would mislead
-        if i in dropped and not middle and _natural_width(table.without(dropped - {i})) <= width:
+        if i in dropped and not middle and _measure_width(table.without(dropped - {i})) <= width:
             dropped.remove(i)
     if not dropped:
         return table
@@ -254,7 +254,7 @@ def _drop_unused_note(table: TextTable) -> TextTable:
     return table if held else replace(table, note=table.note.replace(f"; {mark} {carried}", ""))
 
 
-def _natural_width(table: TextTable, text_width: int = WORDS) -> int:
+def _measure_width(table: TextTable, text_width: int = WORDS) -> int:
     """How wide the table is in a terminal, with columns of words wrapped at `text_width`."""
     sizes = []
     for i, column in enumerate(zip(table.columns, *table.rows, strict=True)):
@@ -271,7 +271,7 @@ def _explain_bold(note: str) -> str:
     return "\n".join([LEGEND.sub(r"\1bold: ", first_line), *other_lines])
 
 
-def _html_text(text: str) -> str:
+def _escape_html(text: str) -> str:
     """A text as HTML shows it to the letter; control characters are escapes."""
     return "<br>".join(escape(printable(line)) for line in text.split("\n"))
 
@@ -289,13 +289,15 @@ def render_html(table: TextTable) -> str:
     body = []
     previous = None
     for row_cells in table.rows:
-        cells = [f"<b>{_html_text(cell)}</b>" if isinstance(cell, Marked) else _html_text(cell) for cell in row_cells]
+        cells = [
+            f"<b>{_escape_html(cell)}</b>" if isinstance(cell, Marked) else _escape_html(cell) for cell in row_cells
+        ]
         if table.left > 1:  # the first column sections the rows
             cells[0], previous = "" if row_cells[0] == previous else cells[0], row_cells[0]
         body.append(row(cells, "td"))
-    head = row([_html_text(name) for name in table.columns], "th")
-    below = f"<p><small>{_html_text(_explain_bold(table.note))}</small></p>"
-    title = f'<caption style="text-align: left"><b>{_html_text(table.title)}</b></caption>'
+    head = row([_escape_html(name) for name in table.columns], "th")
+    below = f"<p><small>{_escape_html(_explain_bold(table.note))}</small></p>"
+    title = f'<caption style="text-align: left"><b>{_escape_html(table.title)}</b></caption>'
     return (
         f'<div style="overflow-x: auto"><table>{title}'
         f"<thead>{head}</thead><tbody>{''.join(body)}</tbody></table>{below}</div>"

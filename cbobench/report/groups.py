@@ -212,7 +212,7 @@ def describe_failures(groups: Iterable[Group]) -> list[str]:
 
 def find_arithmetic(groups: Iterable[Group]) -> set[str]:
     """The kinds of arithmetic that played the good cells of some groups, as far as they are known."""
-    return {kind for group in groups for kind in _arithmetic(group).dropna().unique()}
+    return {kind for group in groups for kind in _list_arithmetic(group).dropna().unique()}
 
 
 def count_crossed_seeds(groups: Iterable[Group]) -> tuple[int, int]:
@@ -220,14 +220,14 @@ def count_crossed_seeds(groups: Iterable[Group]) -> tuple[int, int]:
     kinds: dict[tuple[Any, ...], set[str]] = {}
     played: dict[tuple[Any, ...], int] = {}
     for group in groups:
-        for seed, kind in _arithmetic(group).dropna().items():
+        for seed, kind in _list_arithmetic(group).dropna().items():
             kinds.setdefault((*group.arena, seed), set()).add(kind)
             played[(*group.arena, seed)] = played.get((*group.arena, seed), 0) + 1
     compared = [seed for seed, count in played.items() if count > 1]
     return sum(len(kinds[seed]) > 1 for seed in compared), len(compared)
 
 
-def _arithmetic(group: Group) -> pd.Series[str]:
+def _list_arithmetic(group: Group) -> pd.Series[str]:
     """The kind of arithmetic that played each good cell of a group, by seed."""
     pairs = zip(group.good["arithmetic"], group.good["cpu"], strict=True)
     names = [name_arithmetic(*(None if pd.isna(word) else word for word in pair)) for pair in pairs]
@@ -244,7 +244,7 @@ def _split_by_binding(groups: list[Group]) -> list[Group]:
 
     Seeds of which that is not known, as no cell of theirs is good, are a third.
     """
-    binding = _known_binding(groups)
+    binding = _find_binding(groups)
     result: list[Group] = []
     for arena in dict.fromkeys((group.problem, group.horizon) for group in groups):
         arena_groups = [group for group in groups if (group.problem, group.horizon) == arena]
@@ -280,7 +280,7 @@ def _select_seeds(group: Group, seeds: Set[int], binds: bool | None, word: str) 
     )
 
 
-def _known_binding(groups: list[Group]) -> dict[tuple[str, int, bool | None], dict[Any, bool]]:
+def _find_binding(groups: list[Group]) -> dict[tuple[str, int, bool | None], dict[Any, bool]]:
     """Whether the constraint binds, by seed, as far as any algorithm's cells say."""
     binding: dict[tuple[str, int, bool | None], dict[Any, bool]] = {}
     for group in groups:
@@ -292,7 +292,7 @@ def _known_binding(groups: list[Group]) -> dict[tuple[str, int, bool | None], di
 
 def count_binding(groups: list[Group]) -> dict[tuple[str, int, bool | None], tuple[int, int]]:
     """In how many seeds the constraint binds, of how many where that is known, by arena; those where it is known."""
-    return {arena: (sum(seeds.values()), len(seeds)) for arena, seeds in _known_binding(groups).items() if seeds}
+    return {arena: (sum(seeds.values()), len(seeds)) for arena, seeds in _find_binding(groups).items() if seeds}
 
 
 def group_by(groups: Iterable[Group], *names: str) -> dict[Any, list[Group]]:

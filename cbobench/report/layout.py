@@ -124,7 +124,7 @@ def _set_ticks(axis: Any, width: float, size: Size, counts: tuple[bool, bool]) -
             side.set_major_locator(MaxNLocator(bins, steps=[1, 2, 2.5, 5, 10], integer=is_count))
             ticks = side.get_major_locator()()
             step = float(np.diff(ticks).min()) if len(ticks) > 1 else 1.0
-            side.set_major_formatter(_tick_format(step, float(np.abs(ticks).max(initial=0.0))))
+            side.set_major_formatter(_make_tick_format(step, float(np.abs(ticks).max(initial=0.0))))
         elif side.get_scale() == "log":
             low, high = side.get_view_interval()
             is_short = high < 100 * low
@@ -134,7 +134,7 @@ def _set_ticks(axis: Any, width: float, size: Size, counts: tuple[bool, bool]) -
                 side.set_major_formatter(lambda value, _: f"{value:,.6g}")
 
 
-def _tick_format(step: float, most: float) -> Callable[[float, int], str]:
+def _make_tick_format(step: float, most: float) -> Callable[[float, int], str]:
     """How the numbers at an axis are written: with as many decimals as the step has, thousands as k, millions as M."""
     unit, letter = next(((u, w) for u, w in ((1e6, "M"), (1e3, "k")) if most >= 100 * u and step >= u / 10), (1, ""))
     places = next((p for p in range(6) if math.isclose(step / unit, round(step / unit, p), rel_tol=1e-6)), 6)

@@ -134,7 +134,7 @@ class Live:
     _next_comparison: float = 0.0
 
     def __post_init__(self) -> None:
-        self.folder = CachedRunFolder(_open(self.location))
+        self.folder = CachedRunFolder(_open_folder(self.location))
         try:
             self.record = Manifest.read(self.folder)
         except Misuse as error:
@@ -157,8 +157,8 @@ class Live:
             pairs,
             callers,
             orphans,
-            _total_rate(alive),
-            _time_left(holding),
+            _sum_rates(alive),
+            _find_time_left(holding),
             self._tally_failures(published),
             *self._compare(published, state),
         )
@@ -287,13 +287,13 @@ def find_beginners(location: Any) -> list[Driver]:
     Raises:
         Misuse: a bundle.
     """
-    folder = _open(location)
+    folder = _open_folder(location)
     if Manifest.exists(folder):
         return []
     return [driver for driver, alive in read_drivers(folder) if alive and driver.cells]
 
 
-def _open(location: Any) -> RunFolder:
+def _open_folder(location: Any) -> RunFolder:
     return open_run(location).refuse_bundle("nobody plays a bundle; its state: cbobench status")
 
 
@@ -306,13 +306,13 @@ def _find_published(
     return rows, is_published, is_published & published.failed[rows] if len(published) else is_published
 
 
-def _total_rate(alive: list[dict[str, Any]]) -> float | None:
+def _sum_rates(alive: list[dict[str, Any]]) -> float | None:
     """Seed-rounds per second of all calls; None unless each of them reports its rate."""
     rates: list[Any] = [progress.get("rate") for progress in alive]
     return None if None in rates or not rates else float(sum(rates))
 
 
-def _time_left(holding: list[Caller]) -> tuple[float, float, float] | None:
+def _find_time_left(holding: list[Caller]) -> tuple[float, float, float] | None:
     """When the last call will be done, as heartbeats report it; None unless each of them does."""
     ends: list[list[float]] = []
     for caller in holding:

@@ -138,7 +138,7 @@ class Plane:
                     axis.annotate(match[1], (x, y), **beside)
         if self.average and not self.log:
             axis.update_datalim([(0, 0)])
-        edges = {name: _edges(frame, name) for name in self.centres}
+        edges = {name: _find_edges(frame, name) for name in self.centres}
         for row in frame.to_dict("records"):
             look = looks[row["algorithm"]]
             notes = [
@@ -172,7 +172,7 @@ class TradeOff(Plane):
     joined: bool = True
 
 
-def _edges(frame: pd.DataFrame, name: str) -> tuple[float, float]:
+def _find_edges(frame: pd.DataFrame, name: str) -> tuple[float, float]:
     """Beyond all that is known: where infinite values are drawn, and further out the arrows of bars without an end."""
     finite = frame[[name, f"{name}_low", f"{name}_high"]].to_numpy(dtype=np.float64) if len(frame) else np.empty(0)
     finite = finite[np.isfinite(finite)]

@@ -48,7 +48,7 @@ def performance(groups: Sequence[Group], ratios: Sequence[float], absolute: bool
         regret = np.concatenate(
             [*(g.good[SIMPLE_REGRET].to_numpy(float) for g in algorithm_groups), np.full(absent, np.nan)]
         )
-        scale = np.concatenate([*(_scale(g, absolute) for g in algorithm_groups), np.ones(absent)])
+        scale = np.concatenate([*(_find_scale(g, absolute) for g in algorithm_groups), np.ones(absent)])
         result[algorithm] = profiles.performance_profile(regret, scale, ratios)[0]
     return result
 
@@ -67,7 +67,7 @@ def share_solved(
     goals = {
         cell: targets * scale
         for group in groups
-        for cell, scale in zip(group.good["cell"], _scale(group, absolute), strict=True)
+        for cell, scale in zip(group.good["cell"], _find_scale(group, absolute), strict=True)
     }
     first = _first_rounds.setdefault(run, ({}, {}))[absolute]
     if missing := {cell: goal for cell, goal in goals.items() if cell not in first}:
@@ -101,7 +101,7 @@ def _count_absent(groups: Sequence[Group]) -> int:
     return sum(group.expected - len(group.good) for group in groups)
 
 
-def _scale(group: Group, absolute: bool) -> Array:
+def _find_scale(group: Group, absolute: bool) -> Array:
     """|f*| of each cell, and 1 where it is 0, or everywhere."""
     size = np.abs(group.good["f_star"].to_numpy(float))
     return np.asarray(np.where((size > 0) & (not absolute), size, 1.0))

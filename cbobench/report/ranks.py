@@ -25,13 +25,13 @@ def rank_algorithms(groups: list[Group], quantities: list[Quantity], title: str)
     Raises:
         Misuse: fewer than two algorithms with good cells on every problem.
     """
-    titles, labels = _played_everywhere(groups)
+    titles, labels = _find_common_algorithms(groups)
     if len(titles) < 2:
         raise Misuse("ranks need two algorithms that have good cells on every problem; choose with --only")
     rows: list[dict[str, Any]] = []
     differences = []
     for quantity in quantities:
-        blocks, expected = _problem_medians(groups, titles, quantity)
+        blocks, expected = _compute_medians(groups, titles, quantity)
         average = stats.average_ranks(blocks, quantity.better or "lower")
         gap = stats.critical_difference(len(titles), len(blocks)) if len(blocks) else np.nan
         p = stats.friedman(blocks)[1]
@@ -66,7 +66,7 @@ def rank_algorithms(groups: list[Group], quantities: list[Quantity], title: str)
     )
 
 
-def _played_everywhere(groups: list[Group]) -> tuple[list[str], dict[str, str]]:
+def _find_common_algorithms(groups: list[Group]) -> tuple[list[str], dict[str, str]]:
     """Titles of the algorithms that have good cells in every arena, in order, and their labels."""
     sets = [{group.algorithm for group in arena_groups if len(group.good)} for arena_groups in group_by_arena(groups)]
     if not any(sets):
@@ -75,19 +75,19 @@ def _played_everywhere(groups: list[Group]) -> tuple[list[str], dict[str, str]]:
     return titles, {group.algorithm: group.algorithm_label for group in groups if group.algorithm in titles}
 
 
-def _problem_medians(groups: list[Group], titles: list[str], quantity: Quantity) -> tuple[Array, int]:
+def _compute_medians(groups: list[Group], titles: list[str], quantity: Quantity) -> tuple[Array, int]:
     """Medians on the problems where all algorithms have one, (problems, algorithms), and of how many problems."""
     medians: list[list[float]] = []
     for arena_groups in group_by_arena(groups):
         if quantity.relative and all(group.unmeasured for group in arena_groups):
             continue
         by_algorithm = {group.algorithm: group for group in arena_groups}
-        medians.append([_median_of_seeds(by_algorithm[title], quantity) for title in titles])
+        medians.append([_compute_median(by_algorithm[title], quantity) for title in titles])
     values = np.array(medians).reshape(-1, len(titles))
     return values[~np.isnan(values).any(axis=1)], len(values)
 
 
-def _median_of_seeds(group: Group, quantity: Quantity) -> float:
+def _compute_median(group: Group, quantity: Quantity) -> float:
     """Over the good and the failed seeds; NaN without a good one that has a value."""
     values = quantity.sortable(group.values(quantity))
     median = np.median([*values, *[-quantity.sign * UNREACHED] * group.failed]) if len(values) else np.nan

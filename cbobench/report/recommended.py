@@ -74,7 +74,7 @@ def find_recommendations(run: Run, groups: Sequence[Group]) -> pd.DataFrame:
         name, zero, unit = read_objective(variants[problem])
         inputs, by_inputs = variants[problem].inputs, dict[tuple[str, ...], dict[str, Any]]()
         for group in problem_groups:
-            for cell in _recommending(group):
+            for cell in _list_recommending(group):
                 values = name_inputs(inputs, cell["recommended_action"], cell["recommended_x"])
                 key = tuple(map(format_input, values.values()))
                 row = by_inputs.setdefault(key, {"configuration": values, "f": [], "violation": [], "by": {}})
@@ -112,7 +112,7 @@ def find_recommendations(run: Run, groups: Sequence[Group]) -> pd.DataFrame:
     return frame.iloc[np.lexsort(keys)].reset_index(drop=True)
 
 
-def _recommending(group: Group) -> list[dict[str, Any]]:
+def _list_recommending(group: Group) -> list[dict[str, Any]]:
     """The cells of a group that recommend an action, by column; None for what is not stored."""
     if not {*RECOMMENDED} <= {*group.good.columns}:
         return []

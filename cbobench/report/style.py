@@ -117,13 +117,13 @@ def size_of(name: str | None, panels: int, font: str | None = None) -> Size:
     elif not length:
         raise unknown("size", name, SIZES, then="or give a width with its unit, such as 3.25in")
     else:
-        size = replace(SIZES["single"], width=_width(*length.groups()))
+        size = replace(SIZES["single"], width=_parse_width(*length.groups()))
         columns = max(1, int(size.width / PANEL))
         size = size if columns == 1 else replace(size, columns=columns, panel=SIZES["double"].panel)
-    return replace(size, font=_font(font)) if font else size
+    return replace(size, font=_check_font(font)) if font else size
 
 
-def _width(number: str, unit: str) -> float:
+def _parse_width(number: str, unit: str) -> float:
     """A width in inches."""
     try:
         width = float(number) * UNITS[unit]
@@ -134,7 +134,7 @@ def _width(number: str, unit: str) -> float:
     return width
 
 
-def _font(name: str) -> str:
+def _check_font(name: str) -> str:
     """The name of a family, if it is installed."""
     from matplotlib import font_manager
 

@@ -185,7 +185,7 @@ def tabulate_summary(
     for position, quantity in enumerate(table_quantities):
         medians, means = frame[f"{quantity.name}_median"].to_numpy(), frame[quantity.name].to_numpy()
         twin = next((q for q, old in before if np.array_equal(old, [medians, means], equal_nan=True)), None)
-        if not named and (why := _why_left_out(quantity, medians, means, twin, groups)):
+        if not named and (why := _explain_omission(quantity, medians, means, twin, groups)):
             absent.append(why)
             continue
         before.append((quantity, [medians, means]))
@@ -223,7 +223,7 @@ def tabulate_summary(
     return TextTable(names, list(zip(*texts, strict=True)), title, note, left=2, weights=weights)
 
 
-def _why_left_out(
+def _explain_omission(
     quantity: Quantity, medians: Any, means: Any, twin: Quantity | None, groups: list[Group]
 ) -> str | None:
     """Why a column tells nothing: it is empty, the same in all rows, or the same as another."""
@@ -250,7 +250,7 @@ def _format_median(row: dict[str, Any], quantity: Quantity, gap: float) -> str:
     if quantity.better is None:
         value = row[f"{name}_median"]
         return f"{100 * value:.1f} %" if quantity.bounds == SHARE and value == value else format_number(value)
-    text = format_interval(*_median_interval(row, name), quantity.is_count, gap)
+    text = format_interval(*_read_interval(row, name), quantity.is_count, gap)
     defined = row[f"{name}_defined"]
     if defined == row["n"] or not row["n"] or not (defined or quantity.censored):
         return text
@@ -259,9 +259,9 @@ def _format_median(row: dict[str, Any], quantity: Quantity, gap: float) -> str:
 
 def _format_mean(row: dict[str, Any], quantity: Quantity, gap: float) -> str:
     """The mean in the digits of the median, with its mark."""
-    mean = format_beside(row[quantity.name], *_median_interval(row, quantity.name), quantity.is_count, gap)
+    mean = format_beside(row[quantity.name], *_read_interval(row, quantity.name), quantity.is_count, gap)
     return mean + ("†" if row[f"{quantity.name}_carried"] else "")
 
 
-def _median_interval(row: dict[str, Any], name: str) -> tuple[float, float, float]:
+def _read_interval(row: dict[str, Any], name: str) -> tuple[float, float, float]:
     return row[f"{name}_median"], row[f"{name}_median_low"], row[f"{name}_median_high"]

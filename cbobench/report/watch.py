@@ -51,7 +51,7 @@ def command(location: str, once: bool, as_json: bool, hints: Callable[[], list[s
             elif time.monotonic() - printed_at >= LINE_INTERVAL:
                 printed_at = time.monotonic()
                 print("".join(summary(view)), flush=True)
-            time.sleep(_pause(live))
+            time.sleep(_choose_pause(live))
             view = live.look()
     if as_json:
         print(json.dumps(as_object(view), indent=1 if once else None, ensure_ascii=False))
@@ -79,7 +79,7 @@ def _wait_for_beginning(location: str, once: bool, as_json: bool) -> bool:
     return is_announced
 
 
-def _pause(live: Live) -> float:
+def _choose_pause(live: Live) -> float:
     return INTERVAL if live.folder.local else REMOTE_INTERVAL
 
 
@@ -93,7 +93,7 @@ def _draw_until_done(live: Live, view: View) -> View:
     with Drawing(console=console, auto_refresh=False, transient=True) as drawing:
         while view.state in ("playing", "silent"):
             drawing.update(Text(text(view, console.height - 1), no_wrap=True, overflow="crop"), refresh=True)
-            time.sleep(_pause(live))
+            time.sleep(_choose_pause(live))
             view = live.look()
     return view
 

@@ -6,7 +6,7 @@ import matplotlib as mpl
 import matplotlib.pyplot as plt
 import pytest
 
-from cbobench.report.layout import _add_legend, _break_text, _tick_format
+from cbobench.report.layout import _add_legend, _break_text, _make_tick_format
 from cbobench.report.style import SIZES
 
 mpl.use("Agg")
@@ -37,7 +37,7 @@ def page():
     ],
 )
 def test_numbers_at_an_axis(step, most, value, text):
-    assert _tick_format(step, most)(value, 0) == text
+    assert _make_tick_format(step, most)(value, 0) == text
 
 
 def test_long_labels_are_broken_evenly(page):
