@@ -58,15 +58,15 @@ def sojourn_times(gaps: Array, work: Array, servers: NDArray[np.intp], speeds: A
     (jobs, days), most = gaps.shape, int(servers.max())
     shape = (days, len(servers))
     busy = [np.broadcast_to(np.where(rank < servers, 0.0, np.inf), shape).copy() for rank in range(most)]
-    found = np.empty((jobs, *shape))
+    times = np.empty((jobs, *shape))
     for job in range(jobs):
         busy = [np.maximum(left - gaps[job, :, None], 0.0) for left in busy]
         last = busy[0] + work[job, :, None] / speeds
-        found[job] = last
+        times[job] = last
         for rank in range(1, most):  # the served queue's place in the order
             busy[rank - 1], last = np.minimum(busy[rank], last), np.maximum(busy[rank], last)
         busy[-1] = last
-    return found
+    return times
 
 
 def percentile(times: Array, share: float = 0.95) -> Array:
@@ -142,15 +142,15 @@ class Policies:
 
     def _overlap(self, shift: Array, variance: Array) -> Array:
         """E exp(-Z² / (2 τ²)) for Z ~ N(shift, variance)."""
-        whole = self.bandwidth**2 + variance
-        return np.asarray(self.bandwidth / np.sqrt(whole) * np.exp(-0.5 * shift**2 / whole))
+        total_variance = self.bandwidth**2 + variance
+        return np.asarray(self.bandwidth / np.sqrt(total_variance) * np.exp(-0.5 * shift**2 / total_variance))
 
     def distance(self) -> Array:
         """MMD² in closed form, (n,)."""
         none, (mean, spread) = np.zeros(1), EXPERT
-        own = self._overlap(none, 2 * self.spread**2)
+        self_overlap = self._overlap(none, 2 * self.spread**2)
         expert = self._overlap(none, np.array([2 * spread**2]))
-        return own + expert - 2 * self._overlap(self.mean - mean, self.spread**2 + spread**2)
+        return self_overlap + expert - 2 * self._overlap(self.mean - mean, self.spread**2 + spread**2)
 
     def estimate(self, scenarios: Array) -> Array:
         """The unbiased estimate of MMD² (a U-statistic) for every policy, (n,).
@@ -162,11 +162,11 @@ class Policies:
         count, (mean, spread) = scenarios.shape[1], EXPERT
         expert = mean + spread * scenarios[1]
         i, j = np.triu_indices(count, 1)
-        spreads, where = np.unique(self.spread, return_inverse=True)
-        own = self._kernel(spreads[:, None] * (scenarios[0, i] - scenarios[0, j])).mean(axis=1)[where]
+        spreads, spread_index = np.unique(self.spread, return_inverse=True)
+        self_overlap = self._kernel(spreads[:, None] * (scenarios[0, i] - scenarios[0, j])).mean(axis=1)[spread_index]
         outcomes = self.mean[:, None] + self.spread[:, None] * scenarios[0]
         cross = self._kernel((outcomes[:, :, None] - expert).reshape(len(outcomes), -1)).mean(axis=1)
-        return np.asarray(own + self._kernel(expert[i] - expert[j]).mean() - 2 * cross)
+        return np.asarray(self_overlap + self._kernel(expert[i] - expert[j]).mean() - 2 * cross)
 
     def _kernel(self, difference: Array) -> Array:
         return np.asarray(np.exp(-0.5 * (difference / self.bandwidth) ** 2))
@@ -186,15 +186,17 @@ class Guided:
         """g_t of all policies, (S, n); one replicate after the other, so that none depends on its company."""
         if self.round != t:
             policies = self.problem.policies
-            self.now = np.stack([policies.estimate(one) for one in self.scenarios.at(t)]) - self.problem.tolerance
+            self.estimates = (
+                np.stack([policies.estimate(scenarios) for scenarios in self.scenarios.at(t)]) - self.problem.tolerance
+            )
             self.round = t
-        return self.now
+        return self.estimates
 
     def before(self, t: int) -> Shown | None:
         if not self.problem.full_information:
             return None
-        shown = self._estimates(t)[:, None]
-        return lambda points: shown.copy()
+        estimates = self._estimates(t)[:, None]
+        return lambda points: estimates.copy()
 
     def at(self, t: int, actions: Actions) -> Feedback:
         f = self.instances.values(t, actions[None])[0, :, 0] + self.noise.at(t) * self.instances.noise[:, 0]
@@ -256,7 +258,9 @@ class ExpertGuidance(FeedbackModel):
     def deviation_g(self) -> float:
         """Largest standard deviation of g_t over policies, from simulated rounds."""
         scenarios = generator(self.name, "deviation").standard_normal((ROUNDS, 2, self.samples))
-        return float(np.stack([self.policies.estimate(one) for one in scenarios]).std(axis=0).max())
+        return float(
+            np.stack([self.policies.estimate(round_scenarios) for round_scenarios in scenarios]).std(axis=0).max()
+        )
 
     def draw(self, generators: Sequence[np.random.Generator]) -> Instances:
         replicates = len(generators)
@@ -357,11 +361,11 @@ class QueueStability(BoxProblem):
         scan = np.linspace(0, GPUS, 4001)
         start = int(cost(scan).argmin())
         bracket = (scan[max(0, start - 1)], scan[min(len(scan) - 1, start + 1)])
-        found = minimize_scalar(cost, bounds=bracket, method="bounded", options={"xatol": 1e-12})
+        polished = minimize_scalar(cost, bounds=bracket, method="bounded", options={"xatol": 1e-12})
         alone = min(float(np.expm1(self.arrivals / SERVICE[0])), GPUS)  # node 1 serves all: a kink of the boundary
         left = self.arrivals - float(service(np.array(GPUS), np.array(GPUS))[1])
         beside = float(np.clip(np.expm1(left / SERVICE[0]) * (1 + 1e-12), 0, GPUS))  # of a node 2 with all GPUs
-        x_1 = min((float(scan[start]), float(found.x), alone, beside), key=lambda x: float(cost(np.array(x))))
+        x_1 = min((float(scan[start]), float(polished.x), alone, beside), key=lambda x: float(cost(np.array(x))))
         x = np.array([x_1, partner(np.array(x_1))])
         while self.formula(x)[1] > 0:  # the last digit
             x = np.nextafter(x, np.inf)

@@ -95,8 +95,8 @@ class Feedback:
         if a is None or first == 1:
             return self
         new = a.round >= first
-        kept = Arrivals(**{field.name: getattr(a, field.name)[new] for field in fields(a)})
-        return replace(self, arrivals=kept)
+        recent = Arrivals(**{field.name: getattr(a, field.name)[new] for field in fields(a)})
+        return replace(self, arrivals=recent)
 
     def rounds(self) -> Iterator[tuple[int, Feedback]]:
         """The rounds that are told now, with f and g of all replicates, where several evaluations are under way."""
@@ -170,12 +170,12 @@ class Problem:
     def offers(self) -> frozenset[Ability]:
         """Abilities of the problem. An algorithm that needs others refuses it."""
         finite = isinstance(self.actions, Finite)
-        found: set[Ability] = {"feedback at once", "a known optimum"}
+        abilities: set[Ability] = {"feedback at once", "a known optimum"}
         if finite:
-            found |= {"a finite action set", "a safe seed set"}
+            abilities |= {"a finite action set", "a safe seed set"}
         if not isinstance(self.actions, Finite) or self.actions.points is not None:
-            found.add("coordinates")
-        return frozenset(found)
+            abilities.add("coordinates")
+        return frozenset(abilities)
 
     def prepare(self, data: Any) -> None:
         """Work shared by all seeds; called once, on the driver, before anything is played.
@@ -206,9 +206,9 @@ class Problem:
         """One line for readers of a prepared problem's results, such as units and the regret's reference."""
         return ""
 
-    def lacks(self, what: str, fix: str) -> Misuse:
+    def lacks(self, member: str, fix: str) -> Misuse:
         """The error for a subclass that lacks a required member."""
-        return Misuse(f"{type(self).__name__} does not define {what}; {fix}")
+        return Misuse(f"{type(self).__name__} does not define {member}; {fix}")
 
     def check_corners(self) -> None:
         """Raises `Misuse` for a problem on a box whose class gives no `low` and `high`, or none that make a box."""
@@ -217,8 +217,8 @@ class Problem:
                 raise self.lacks(name, f"write {name} = (...), one number per coordinate")
         low, high = (np.asarray(getattr(self, name), dtype=np.float64) for name in ("low", "high"))
         if low.shape != high.shape or low.ndim != 1 or not (low < high).all():
-            both = f"low is {tuple(low.tolist())}, high is {tuple(high.tolist())}"
-            raise Misuse(f"{type(self).__name__}: {both}; give as many of each, and each low below its high")
+            corners = f"low is {tuple(low.tolist())}, high is {tuple(high.tolist())}"
+            raise Misuse(f"{type(self).__name__}: {corners}; give as many of each, and each low below its high")
 
     @property
     def actions(self) -> Finite | Box:

@@ -95,10 +95,10 @@ class BoxProblem(FeedbackModel):
 
     @classmethod
     def facts(cls) -> dict[str, str]:
-        known = cls.reference
-        share = f"{100 * known.share:.3g} %"
+        reference = cls.reference
+        share = f"{100 * reference.share:.3g} %"
         box = f"box, d = {len(cls.low)}"
-        return {"actions": box, "constraints": str(cls.m), "feasible": share, "best": f"{known.f:.7g}"}
+        return {"actions": box, "constraints": str(cls.m), "feasible": share, "best": f"{reference.f:.7g}"}
 
     @classmethod
     def noise_near_optimum(cls) -> str:
@@ -164,10 +164,10 @@ class BoxProblem(FeedbackModel):
                     f"no feasible action on a grid of {self.grid} points per axis; try another grid, or the box"
                 )
             return
-        own = {f.name for f in fields(self)} - {f.name for f in fields(BoxProblem)}
-        key = type(self), tuple(sorted((name, repr(getattr(self, name))) for name in own))
-        for number, (formula, found) in enumerate(self.stated()):
-            wrong = self.mistake(formula, found) or describe_beaten((*key, number), formula, found, self.box)
+        parameter_names = {f.name for f in fields(self)} - {f.name for f in fields(BoxProblem)}
+        key = type(self), tuple(sorted((name, repr(getattr(self, name))) for name in parameter_names))
+        for number, (formula, reference) in enumerate(self.stated()):
+            wrong = self.mistake(formula, reference) or describe_beaten((*key, number), formula, reference, self.box)
             if wrong:
                 raise Misuse(f"the stated optimum is {wrong}; to find it: cbobench reference {name}")
 
@@ -175,9 +175,9 @@ class BoxProblem(FeedbackModel):
         """As `stated`, also of a class that does not say its reference."""
         return self.stated() if hasattr(self, "reference") else [(self.formula, None)]
 
-    def mistake(self, formula: Formula, found: Reference) -> str:
+    def mistake(self, formula: Formula, reference: Reference) -> str:
         """What contradicts a stated optimum; empty if nothing does (see `stated`)."""
-        return contradiction(formula, found, self.box, self.m, self.settle, self.scaling[1][1:])
+        return contradiction(formula, reference, self.box, self.m, self.settle, self.scaling[1][1:])
 
     @property
     def constraints(self) -> int:
@@ -224,7 +224,7 @@ class BoxProblem(FeedbackModel):
     def draw(self, generators: Sequence[np.random.Generator]) -> Drawn:
         return self.instances(self.scaled_formula, self.optimum, generators)
 
-    def instances(self, formula: Formula, found: Reference, generators: Sequence[np.random.Generator]) -> Drawn:
+    def instances(self, formula: Formula, reference: Reference, generators: Sequence[np.random.Generator]) -> Drawn:
         """The draws of a formula with a known optimum; on a grid the optimum is found by looking at every point."""
         replicates = len(generators)
         noise = np.tile([self.noise_f] + [self.noise_g] * self.m, (replicates, 1)).astype(np.float64)
@@ -241,18 +241,18 @@ class BoxProblem(FeedbackModel):
         shift, divisor = self.scaling
         # In scaled units the margin is known up to the constraints' divisors; a sample gives a lower bound too.
         sampled = float((-sample[:, 1:].max(axis=1)).max())
-        slater = min(1.0, max(sampled, found.slater / float(divisor[1:].max())))
+        slater = min(1.0, max(sampled, reference.slater / float(divisor[1:].max())))
         return BoxInstances(
             formula,
-            np.array(found.x),
-            float((found.f - shift[0]) / divisor[0]),
+            np.array(reference.x),
+            float((reference.f - shift[0]) / divisor[0]),
             np.tile(self.box.norm(formula), (replicates, 1)),
             noise,
             np.tile(np.abs(sample).max(axis=0), (replicates, 1)),
             np.full(replicates, slater),
             redraws,
-            found.accuracy,
-            None if found.binds is None else np.full(replicates, found.binds),
+            reference.accuracy,
+            None if reference.binds is None else np.full(replicates, reference.binds),
         )
 
     def everywhere(self, instances: Drawn) -> Everywhere:

@@ -64,20 +64,20 @@ class AdditiveNoise:
         instances: the noise-free functions.
         deviation: (S, 1 + m) noise standard deviations.
         draws: e of every round, (S, 1 + m).
-        shown: whether g_t(.) = g(.) + R e, with the round's e for every action, is shown before acting.
+        everywhere: whether g_t(.) = g(.) + R e, with the round's e for every action, is shown before acting.
     """
 
-    def __init__(self, instances: Drawn, deviation: Array, draws: Draws, shown: Everywhere | None = None) -> None:
+    def __init__(self, instances: Drawn, deviation: Array, draws: Draws, everywhere: Everywhere | None = None) -> None:
         self.instances = instances
         self.deviation = deviation
-        self.shown = shown
+        self.everywhere = everywhere
         self.draws = draws
 
     def before(self, t: int) -> Shown | None:
-        if self.shown is None:
+        if self.everywhere is None:
             return None
         noise = (self.draws.at(t) * self.deviation)[:, 1:, None]
-        everywhere = self.shown
+        everywhere = self.everywhere
         return lambda points: everywhere(points) + noise
 
     def at(self, t: int, actions: Actions) -> Feedback:
@@ -124,8 +124,8 @@ class Delayed:
         return self.inner.before(t)
 
     def at(self, t: int, actions: Actions) -> Feedback:
-        now = self.inner.at(t, actions)
-        observed = np.concatenate([now.f[:, None], now.g], axis=1)
+        feedback = self.inner.at(t, actions)
+        observed = np.concatenate([feedback.f[:, None], feedback.g], axis=1)
         due = t + self.draws.at(t).astype(np.intp)
         for s, row in enumerate(due.tolist()):
             for function, when in enumerate(row):
@@ -135,7 +135,7 @@ class Delayed:
         replicate, rounds, of = (np.array(c, dtype=np.intp) for c in columns[:3])
         unknown = np.full_like(observed, np.nan)
         arrivals = Arrivals(replicate, rounds, of, np.array(columns[3], dtype=np.float64))
-        return replace(now, f=unknown[:, 0], g=unknown[:, 1:], arrivals=arrivals)
+        return replace(feedback, f=unknown[:, 0], g=unknown[:, 1:], arrivals=arrivals)
 
 
 def skip_failed(t: int, values: Array, good: NDArray[np.bool_]) -> Feedback:
@@ -145,8 +145,8 @@ def skip_failed(t: int, values: Array, good: NDArray[np.bool_]) -> Feedback:
         values: f and every g_j of all replicates, (S, 1 + m).
         good: whether the evaluation succeeded, (S,).
     """
-    unknown, told = np.full_like(values, np.nan), np.flatnonzero(good)
-    s, of = (index.ravel() for index in np.meshgrid(told, np.arange(values.shape[1]), indexing="ij"))
+    unknown, replicates = np.full_like(values, np.nan), np.flatnonzero(good)
+    s, of = (index.ravel() for index in np.meshgrid(replicates, np.arange(values.shape[1]), indexing="ij"))
     arrivals = Arrivals(s, np.full(len(s), t, dtype=np.intp), of, values[s, of])
     return Feedback(unknown[:, 0], unknown[:, 1:], arrivals)
 
@@ -174,11 +174,11 @@ class UnderWay:
         """Feedback that the learner gets after round t."""
         self.waiting.append((t, np.concatenate([feedback.f[:, None], feedback.g], axis=1)))
         over = (self.points if self.batch else 1) if len(self.waiting) == self.points else 0
-        told, self.waiting = self.waiting[:over], self.waiting[over:]
+        answers, self.waiting = self.waiting[:over], self.waiting[over:]
         shape = (len(feedback.f), over, 1 + feedback.g.shape[1])
         s, k, of = (index.ravel() for index in np.indices(shape))
-        values = np.empty(shape) if not told else np.stack([values for _, values in told], axis=1)
-        rounds = np.array([when for when, _ in told], dtype=np.intp)
+        values = np.empty(shape) if not answers else np.stack([values for _, values in answers], axis=1)
+        rounds = np.array([when for when, _ in answers], dtype=np.intp)
         arrivals = Arrivals(s, rounds[k], of, values.ravel())
         return Feedback(np.full_like(feedback.f, np.nan), np.full_like(feedback.g, np.nan), arrivals)
 
@@ -193,20 +193,20 @@ class FeedbackModel(Problem):
     delay: float | None = param(None, DELAY, above=0, at_most=1e9)
 
     def offers(self) -> frozenset[Ability]:
-        found = set(super().offers())
+        abilities = set(super().offers())
         if self.full_information:
-            found.add("full information of the constraints")
+            abilities.add("full information of the constraints")
         if self.delay is not None:
-            found.discard("feedback at once")
-        return frozenset(found)
+            abilities.discard("feedback at once")
+        return frozenset(abilities)
 
     def everywhere(self, instances: Drawn) -> Everywhere:
         """Noise-free constraints at all actions (S, m, n), or at points (S, k, d) of a box."""
         raise NotImplementedError
 
     def feedback(self, instances: Drawn, streams: Streams) -> Channel:
-        shown = self.everywhere(instances) if self.full_information else None
-        return self.delayed(AdditiveNoise(instances, instances.noise, self.noise_draws(streams), shown), streams)
+        everywhere = self.everywhere(instances) if self.full_information else None
+        return self.delayed(AdditiveNoise(instances, instances.noise, self.noise_draws(streams), everywhere), streams)
 
     def noise_draws(self, streams: Streams) -> Draws:
         """Noise of mean 0 and variance 1 for f and every g_j, (S, 1 + m)."""
@@ -243,12 +243,12 @@ class Phased(Drawn):
     def _segments(self, first: int, rounds: int) -> list[tuple[int, int, Drawn]]:
         """(from, to, part) in rounds counted from `first`, for the rounds first, ..., first + rounds - 1."""
         edges = [start for start, _ in self.schedule] + [first + rounds]
-        found = []
+        segments = []
         for (start, part), end in zip(self.schedule, edges[1:], strict=True):
             low, high = max(start, first), min(end, first + rounds)
             if low < high:
-                found.append((low - first, high - first, part))
-        return found
+                segments.append((low - first, high - first, part))
+        return segments
 
     def values(self, first: int, actions: Actions) -> Array:
         parts = [part.values(first + a, actions[a:b]) for a, b, part in self._segments(first, len(actions))]

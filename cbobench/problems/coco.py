@@ -50,11 +50,11 @@ def best_point(function: int, dimension: int, instance: int) -> Array:
     suite = pointer(library.coco_suite(SUITE.encode(), b"", b""))
     triple = map(number, (function, dimension, instance))
     problem = pointer(library.coco_suite_get_problem_by_function_dimension_instance(suite, *triple))
-    found = np.empty(dimension)
-    library.coco_problem_get_best_parameter(problem, pointer(found.ctypes.data))
+    optimum = np.empty(dimension)
+    library.coco_problem_get_best_parameter(problem, pointer(optimum.ctypes.data))
     library.coco_problem_free(problem)
     library.coco_suite_free(suite)
-    return found
+    return optimum
 
 
 @PROBLEMS.register("coco")

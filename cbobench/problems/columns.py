@@ -37,7 +37,7 @@ def texts(frame: pd.DataFrame) -> list[str]:
 
 
 def numbers(
-    frame: pd.DataFrame, where: str, gaps: bool = False, fix: str = "fill or drop them"
+    frame: pd.DataFrame, source: str, gaps: bool = False, fix: str = "fill or drop them"
 ) -> np.ndarray[Any, np.dtype[np.float64]]:
     """Columns of numbers as an array (rows, columns).
 
@@ -51,11 +51,11 @@ def numbers(
     import pandas as pd
 
     for name in texts(frame):
-        given = frame[name].astype(str)
-        first = next(iter(given[pd.to_numeric(given, errors="coerce").isna()]), given.iloc[0])
+        strings = frame[name].astype(str)
+        first = next(iter(strings[pd.to_numeric(strings, errors="coerce").isna()]), strings.iloc[0])
         held = f"column {show(name)} holds text, such as {show(first)}"
         way = "leave blank what failed" if gaps else f"leave it out with ignore: [{name}]"
-        raise Misuse(f"{where}: {held}; make numbers of it, or {way}")
+        raise Misuse(f"{source}: {held}; make numbers of it, or {way}")
     values = frame.to_numpy(dtype=np.float64, na_value=np.nan)
     if gaps:
         values = np.where(np.isfinite(values), values, np.nan)
@@ -65,19 +65,19 @@ def numbers(
         kind = "entries beyond 1e100" if gaps else "missing or infinite entries (or beyond 1e100)"
         count = f"{int(broken.sum())} {kind}"
         first = f"the first in column {show(frame.columns[column])}, row {row + 1}"
-        raise Misuse(f"{where} holds {count}, {first}; {fix}")
+        raise Misuse(f"{source} holds {count}, {first}; {fix}")
     return values
 
 
-def refuse_unnamed(frame: pd.DataFrame, where: str) -> None:
+def refuse_unnamed(frame: pd.DataFrame, source: str) -> None:
     """Raises `Misuse` for a column without a name."""
     for name in frame.columns:
         if name in ("", "index", "level_0") or name.startswith("Unnamed: "):  # as pandas calls them
             fix = f"write the file without it (index=False), or leave it out with ignore: [{show(name)}]"
-            raise Misuse(f"{where}: a column has no name (read as {show(name)}), as row numbers have none; {fix}")
+            raise Misuse(f"{source}: a column has no name (read as {show(name)}), as row numbers have none; {fix}")
 
 
-def numeric(frame: pd.DataFrame, where: str) -> pd.DataFrame:
+def numeric(frame: pd.DataFrame, source: str) -> pd.DataFrame:
     """A table of which all columns are numbers.
 
     Raises:
@@ -85,19 +85,19 @@ def numeric(frame: pd.DataFrame, where: str) -> pd.DataFrame:
     """
     import pandas as pd
 
-    refuse_unnamed(frame, where)
-    return pd.DataFrame(numbers(frame, where), columns=frame.columns)
+    refuse_unnamed(frame, source)
+    return pd.DataFrame(numbers(frame, source), columns=frame.columns)
 
 
-def refuse_ambiguous(frame: pd.DataFrame, where: str) -> None:
+def refuse_ambiguous(frame: pd.DataFrame, source: str) -> None:
     """Raises `Misuse` if rows may be readings or configurations, and shows how to state either."""
     why = describe_ambiguity(frame)
     if why:
         n, names = len(frame), list(frame.columns)
-        some = ", ".join(names[:6]) + (", ..." if len(names) > 6 else "")
+        first_names = ", ".join(names[:6]) + (", ..." if len(names) > 6 else "")
         raise Misuse(
-            f"{where} may be either of two things, as {why}: write layout: readings for {n} readings of {len(names)} "
-            f"arms ({some}) that share a threshold, or layout: configurations with inputs: [columns], "
+            f"{source} may be either of two things, as {why}: write layout: readings for {n} readings of {len(names)} "
+            f"arms ({first_names}) that share a threshold, or layout: configurations with inputs: [columns], "
             f"objective: column, constraints: {{column: {{at_most: number}}}} for {n} measured configurations"
         )
 
@@ -118,7 +118,7 @@ def describe_ambiguity(frame: pd.DataFrame) -> str:
 
 
 def coordinates(
-    frame: pd.DataFrame, where: str, log: Collection[str], one_hot: Collection[str], amounts: Collection[str]
+    frame: pd.DataFrame, source: str, log: Collection[str], one_hot: Collection[str], amounts: Collection[str]
 ) -> tuple[Array, list[str]]:
     """Coordinates (rows, d) of input columns, each from 0 to 1, and a name per row.
 
@@ -133,11 +133,11 @@ def coordinates(
             never changes; no logarithm.
     """
     parts = [
-        categories(frame[name]) if name in one_hot else amount(frame, name, where, name in log, name in amounts)
+        categories(frame[name]) if name in one_hot else amount(frame, name, source, name in log, name in amounts)
         for name in frame.columns
     ]
     texts = zip(*([f"{name} = {_text(v)}" for v in frame[name]] for name in frame.columns), strict=True)
-    return np.concatenate(parts, axis=1), [", ".join(words) for words in texts]
+    return np.concatenate(parts, axis=1), [", ".join(row_texts) for row_texts in texts]
 
 
 def _text(value: object) -> str:
@@ -150,7 +150,7 @@ def categories(column: pd.Series) -> Array:
     return encode_categories(which, len(levels))
 
 
-def category_values(column: pd.Series, where: str) -> list[Any]:
+def category_values(column: pd.Series, source: str) -> list[Any]:
     """The categories in a column's rows: text as it stands, numbers and Booleans; dates and infinities as text.
 
     Raises:
@@ -158,18 +158,18 @@ def category_values(column: pd.Series, where: str) -> list[Any]:
     """
     import pandas as pd
 
-    values, seen = column.tolist(), set[str]()
+    values, valid_texts = column.tolist(), set[str]()
     for row, value in enumerate(values):
-        if isinstance(value, str) and value in seen:
+        if isinstance(value, str) and value in valid_texts:
             continue
-        place = f"{where}: input {show(column.name)}, row {row + 1}"
+        place = f"{source}: input {show(column.name)}, row {row + 1}"
         if (pd.api.types.is_scalar(value) and pd.isna(value)) or not str(value).strip():
             raise Misuse(f"{place} is blank; write a category there, such as none, or leave the row out")
         if isinstance(value, datetime.date) or (isinstance(value, float) and math.isinf(value)):
             values[row] = str(value)
         elif isinstance(value, str):
             refuse_strange(value, f"{place},", lines=True)
-            seen.add(value)
+            valid_texts.add(value)
         elif not isinstance(value, int | float):
             held = f"is {show(value)} ({type(value).__name__}), which is no category"
             raise Misuse(f"{place} {held}; write text or numbers in its place, or {ASIDE}")
@@ -181,24 +181,26 @@ def encode_categories(which: Any, count: int) -> Array:
     return np.asarray(np.eye(count)[which] * np.sqrt(0.5))
 
 
-def amount(frame: pd.DataFrame, name: str, where: str, log: bool, stated: bool) -> Array:
+def amount(frame: pd.DataFrame, name: str, source: str, log: bool, stated: bool) -> Array:
     """A column of numbers scaled to [0, 1], (rows, 1)."""
     if not is_numeric(frame[name]):
         held = f"holds text, such as {show(str(frame[name].iloc[0]))}, which has no order and no distance"
         fix = f"one_hot: [{name}] makes one coordinate of each category; or {ASIDE}"
-        raise Misuse(f"{where}: input {show(name)} {held}; {fix}")
+        raise Misuse(f"{source}: input {show(name)} {held}; {fix}")
     fix = f"fill or drop them, or say one_hot: [{name}] if a word such as None is a category there"
-    values = numbers(frame[[name]], where, fix=fix)[:, 0]
+    values = numbers(frame[[name]], source, fix=fix)[:, 0]
     levels = np.unique(values)
     if len(levels) == 1:
-        raise Misuse(f"{where}: input {show(name)} is {levels[0]:g} in every row, which tells nothing; {ASIDE}")
+        raise Misuse(f"{source}: input {show(name)} is {levels[0]:g} in every row, which tells nothing; {ASIDE}")
     if not (log or stated) and len(levels) > 2 and np.array_equal(levels, np.arange(len(levels))):
         fix = f"say amounts: [{name}] (0 < 1 < 2) or one_hot: [{name}] (categories without order)"
-        raise Misuse(f"{where}: input {show(name)} is 0, 1, ..., {levels[-1]:g}, numbers or codes of categories; {fix}")
+        raise Misuse(
+            f"{source}: input {show(name)} is 0, 1, ..., {levels[-1]:g}, numbers or codes of categories; {fix}"
+        )
     if log:
         if levels[0] <= 0:
             raise Misuse(
-                f"{where}: input {show(name)} is {levels[0]:g} somewhere, which has no logarithm; take it out of log"
+                f"{source}: input {show(name)} is {levels[0]:g} somewhere, which has no logarithm; take it out of log"
             )
         values, levels = np.log(values), np.log(levels)
     return np.asarray((values - levels[0]) / (levels[-1] - levels[0]))[:, None]

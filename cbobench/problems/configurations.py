@@ -45,51 +45,51 @@ class Rule:
     noise: float | None = None
 
     @property
-    def words(self) -> str:
+    def requirement(self) -> str:
         """What it asks for."""
         return f"{self.column} {'at most' if self.sign > 0 else 'at least'} {self.bound:g}"
 
 
-def objective_of(given: str | Mapping[str, Any]) -> Rule:
+def objective_of(declaration: str | Mapping[str, Any]) -> Rule:
     """The objective: a column's name (maximised), or {maximise: name}, {minimise: name}.
 
     Raises:
         Misuse: anything else.
     """
-    if isinstance(given, str):
-        return Rule(given, 1.0)
-    if len(given) == 1 and all(d in DIRECTIONS and isinstance(name, str) for d, name in given.items()):
-        ((direction, name),) = given.items()
+    if isinstance(declaration, str):
+        return Rule(declaration, 1.0)
+    if len(declaration) == 1 and all(d in DIRECTIONS and isinstance(name, str) for d, name in declaration.items()):
+        ((direction, name),) = declaration.items()
         return Rule(name, DIRECTIONS[direction])
-    raise Misuse(f"objective is {show(given)}; allowed: a column's name (maximised), or {{minimise: NAME}}")
+    raise Misuse(f"objective is {show(declaration)}; allowed: a column's name (maximised), or {{minimise: NAME}}")
 
 
-def constraints_of(given: Mapping[str, Any]) -> list[Rule]:
+def constraints_of(declarations: Mapping[str, Any]) -> list[Rule]:
     """The constraints, by column: {at_most: number}, {at_least: number} or both, each with its `noise` if it is stated.
 
     Raises:
         Misuse: anything else, or none.
     """
-    found = []
-    for column, says in given.items():
-        what = f"constraints: {show(column)}"
+    rules = []
+    for column, says in declarations.items():
+        label = f"constraints: {show(column)}"
         if not isinstance(says, Mapping) or not says.keys() & BOUNDS:
-            raise Misuse(f"{what} is {show(says)}; allowed: {{at_most: NUMBER}}, {{at_least: NUMBER}} or both")
+            raise Misuse(f"{label} is {show(says)}; allowed: {{at_most: NUMBER}}, {{at_least: NUMBER}} or both")
         for key, value in says.items():
             if key not in (*BOUNDS, "noise"):
-                raise unknown("key", key, [*BOUNDS, "noise"], where=f"{what}: ")
-            deviation(value, f"{what}: {key}", least=0.0 if key == "noise" else -np.inf)
-        found += [Rule(column, BOUNDS[key], float(says[key]), says.get("noise")) for key in BOUNDS if key in says]
-    if not found:
+                raise unknown("key", key, [*BOUNDS, "noise"], location=f"{label}: ")
+            deviation(value, f"{label}: {key}", least=0.0 if key == "noise" else -np.inf)
+        rules += [Rule(column, BOUNDS[key], float(says[key]), says.get("noise")) for key in BOUNDS if key in says]
+    if not rules:
         raise Misuse("constraints is empty; name at least one column, such as {latency_ms: {at_most: 60}}")
-    return found
+    return rules
 
 
-def deviation(value: Any, what: str, least: float = 0.0) -> float:
+def deviation(value: Any, label: str, least: float = 0.0) -> float:
     """A finite number of at least `least`. Raises `Misuse` for anything else."""
     if isinstance(value, bool) or not isinstance(value, int | float) or not np.isfinite(value) or value < least:
         above = "" if least == -np.inf else f" of at least {least:g}"
-        raise Misuse(f"{what} is {show(value)}; it must be a finite number{above}")
+        raise Misuse(f"{label} is {show(value)}; it must be a finite number{above}")
     return float(value)
 
 
@@ -206,12 +206,12 @@ class Configurations(Problem):
         self.measured, self.rules, self.noise = measured, list(rules), noise
         self.kernel, self.lengthscale, self.covariance, self.seed_size = kernel, lengthscale, covariance, seed_size
         signs, bounds = (np.array([getattr(rule, name) for rule in rules]) for name in ("sign", "bound"))
-        own = signs * (measured.rows - bounds)  # (f, g_1, ...) of every row, in the columns' units
-        means = measured.means(own)
+        row_values = signs * (measured.rows - bounds)  # (f, g_1, ...) of every row, in the columns' units
+        means = measured.means(row_values)
         if measured.failed.any():
-            worst = (on_failure or FailureRule()).values_of(own[~measured.failed])
-            own[measured.failed] = worst
-            means = measured.means(np.where(measured.failed[:, None], 0.0, own))
+            worst = (on_failure or FailureRule()).values_of(row_values[~measured.failed])
+            row_values[measured.failed] = worst
+            means = measured.means(np.where(measured.failed[:, None], 0.0, row_values))
             good = measured.means((~measured.failed[:, None]).astype(np.float64))  # share of the rows that have values
             means = np.where(2 * good >= 1, means / np.maximum(good, 0.5), worst)
         self.refuse(means)
@@ -219,7 +219,7 @@ class Configurations(Problem):
         if scaled:
             spread = means.std(axis=0)
             self.shift[0], self.divisor = means[:, 0].mean(), np.where(spread > 0, spread, 1.0)
-        self.values = (own - self.shift) / self.divisor
+        self.values = (row_values - self.shift) / self.divisor
         self.means = measured.means(self.values) if not measured.failed.any() else (means - self.shift) / self.divisor
 
     def refuse(self, means: Array) -> None:
@@ -232,11 +232,13 @@ class Configurations(Problem):
         feasible = self.settle(means[:, 1:]) <= 0
         if not feasible.all(axis=1).any():
             least = means[:, 1:].min(axis=0)
-            each = [
-                f"{rule.words}: {int(k.sum()):,} of {n:,}, best {rule.bound + rule.sign * low:.6g}"
+            summaries = [
+                f"{rule.requirement}: {int(k.sum()):,} of {n:,}, best {rule.bound + rule.sign * low:.6g}"
                 for rule, k, low in zip(rules[1:], feasible.T, least, strict=True)
             ]
-            raise Misuse(f"no feasible configuration: none keeps all constraints ({'; '.join(each)}); move a bound")
+            raise Misuse(
+                f"no feasible configuration: none keeps all constraints ({'; '.join(summaries)}); move a bound"
+            )
 
     @cached_property
     def actions(self) -> Finite:
@@ -273,12 +275,12 @@ class Configurations(Problem):
         objective, *rules = self.rules
         f = objective.column if objective.sign > 0 else f"minus {objective.column}"
         spread = [f"{self.divisor[1 + j]:.4g}" for j in range(len(rules))]
-        each = [f"{rule.words} in units of {unit}" for rule, unit in zip(rules, spread, strict=True)]
+        requirements = [f"{rule.requirement} in units of {unit}" for rule, unit in zip(rules, spread, strict=True)]
         how = "noise-free" if self.noise is not None and not self.noise.any() else "noisy"
         lost = int(self.measured.failed.sum())
         how += f", {lost:,} of {count_noun(len(self.values), 'row')} failed" if lost else ""
         how += f", {count_noun(len(self.values), 'row')} of {count_noun(len(self.means), 'configuration')}"
-        return f"f = {f}; g: {', '.join(each)}; {how}"
+        return f"f = {f}; g: {', '.join(requirements)}; {how}"
 
     def feedback(self, instances: Drawn, streams: Streams) -> Channel:
         if self.noise is None or (self.measured.failed.any() and not self.measured.repeated and not self.noise.any()):

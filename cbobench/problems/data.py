@@ -49,12 +49,12 @@ class DataFolder:
     """Folder of original files: `--data`, else CBOBENCH_DATA, else the cache of `data fetch`.
 
     Args:
-        given: the folder of `--data`, or None.
+        folder: the folder of `--data`, or None.
         base: the folder that relative paths in a suite start from.
         say: told in a line what a problem does that takes long, such as a simulator's pilot.
     """
 
-    given: Path | None = None
+    folder: Path | None = None
     base: Path = Path()
     say: Callable[[str], None] = field(default=lambda text: None, repr=False, compare=False)
 
@@ -67,7 +67,7 @@ class DataFolder:
         """The first of these that is given."""
         import pooch
 
-        return self.given or Path(os.environ.get(ENVIRONMENT) or pooch.os_cache("cbobench"))
+        return self.folder or Path(os.environ.get(ENVIRONMENT) or pooch.os_cache("cbobench"))
 
     def find(self, name: str) -> Path:
         """The checked file of a data set.
@@ -82,10 +82,10 @@ class DataFolder:
                 f"{data.file} (data of {name!r}) is not in {self.path}; pass --data FOLDER, set {ENVIRONMENT}, "
                 f"run 'cbobench data fetch {name}', or set data: look-alike"
             )
-        found = sha256(path)
-        if found != data.sha256:
+        digest = sha256(path)
+        if digest != data.sha256:
             raise Misuse(
-                f"{path} is not the original {data.file}: its sha256 is {found[:12]}…, not {data.sha256[:12]}…"
+                f"{path} is not the original {data.file}: its sha256 is {digest[:12]}…, not {data.sha256[:12]}…"
             )
         return path
 

@@ -17,48 +17,48 @@ from cbobench.problems.simulator import Simulator
 MIN_AGREEING = 3  # searches that must end at the optimum
 
 
-def lines_of(found: Optimum, accuracy: float) -> Iterator[str]:
+def lines_of(optimum: Optimum, accuracy: float) -> Iterator[str]:
     """The derived reference, and the same as code."""
-    f, *g = found.values.tolist()
-    x = found.x.tolist()
-    held = ", ".join(found.active) or "nothing"
-    yield f"x           {tuple(x)}\nf           {f!r}\ng           {tuple(g)}\nanywhere    {found.highest!r}"
-    yield f"active      {held}\nfeasible    {100 * found.share:.4g} % of the box\nmargin      {found.slater:.7g}"
-    yield f"reached by  {found.reached} of {found.starts} local searches: {confidence(found)}\n"
-    yield f"    reference = Reference(\n        x={tuple(x)},\n        f={f!r},\n        slater={found.slater:.12g},"
-    yield f"        share={found.share:.5g},\n        accuracy={accuracy:g},"
-    yield f'        how="multistart SLSQP; active: {held}",\n        binds={binds(found, accuracy)},\n    )\n'
+    f, *g = optimum.values.tolist()
+    x = optimum.x.tolist()
+    held = ", ".join(optimum.active) or "nothing"
+    yield f"x           {tuple(x)}\nf           {f!r}\ng           {tuple(g)}\nanywhere    {optimum.highest!r}"
+    yield f"active      {held}\nfeasible    {100 * optimum.share:.4g} % of the box\nmargin      {optimum.slater:.7g}"
+    yield f"reached by  {optimum.reached} of {optimum.starts} local searches: {confidence(optimum)}\n"
+    yield f"    reference = Reference(\n        x={tuple(x)},\n        f={f!r},\n        slater={optimum.slater:.12g},"
+    yield f"        share={optimum.share:.5g},\n        accuracy={accuracy:g},"
+    yield f'        how="multistart SLSQP; active: {held}",\n        binds={binds(optimum, accuracy)},\n    )\n'
 
 
-def confidence(found: Optimum) -> str:
+def confidence(optimum: Optimum) -> str:
     """Rates the agreement of the searches in words."""
-    if found.reached < MIN_AGREEING:
+    if optimum.reached < MIN_AGREEING:
         return "hardly any agree, so there may be better points; search again with more --starts"
-    if 4 * found.reached < found.starts:
+    if 4 * optimum.reached < optimum.starts:
         return "a few agree, the others ended lower or infeasible; more --starts would make it surer"
     return "they agree"
 
 
-def binds(found: Optimum, accuracy: float) -> bool:
+def binds(optimum: Optimum, accuracy: float) -> bool:
     """Whether the best point of the whole box is better than the best feasible one."""
-    f = float(found.values[0])
-    return found.highest - f > accuracy * (1 + abs(f))
+    f = float(optimum.values[0])
+    return optimum.highest - f > accuracy * (1 + abs(f))
 
 
-def contradictions(task: BoxProblem, formula: Formula, found: Optimum, stated: Reference) -> list[str]:
+def contradictions(task: BoxProblem, formula: Formula, optimum: Optimum, stated: Reference) -> list[str]:
     """Lists the errors of a stated reference."""
     mistake = task.mistake(formula, stated)
     lines = [f"the optimum is {mistake}"] if mistake else []
-    f = float(found.values[0])
+    f = float(optimum.values[0])
     if not abs(f - stated.f) <= stated.accuracy * (1 + abs(stated.f)) + 1e-12:
         by = f"{'better' if f > stated.f else 'lower'} by {abs(f - stated.f):.3g}"
         lines.append(f"f is {stated.f!r}; found: {f!r}, {by}")
-    if not abs(stated.slater - found.slater) <= 0.01 * abs(found.slater):
-        lines.append(f"slater is {stated.slater:.6g}; found: {found.slater:.6g}")
-    if not abs(stated.share - found.share) <= 0.03 * found.share:
-        lines.append(f"share is {stated.share:.4g}; found: {found.share:.4g}")
-    if stated.binds is not None and stated.binds != binds(found, stated.accuracy):
-        lines.append(f"binds is {stated.binds}; the best f of the whole box is {found.highest!r}")
+    if not abs(stated.slater - optimum.slater) <= 0.01 * abs(optimum.slater):
+        lines.append(f"slater is {stated.slater:.6g}; found: {optimum.slater:.6g}")
+    if not abs(stated.share - optimum.share) <= 0.03 * optimum.share:
+        lines.append(f"share is {stated.share:.4g}; found: {optimum.share:.4g}")
+    if stated.binds is not None and stated.binds != binds(optimum, stated.accuracy):
+        lines.append(f"binds is {stated.binds}; the best f of the whole box is {optimum.highest!r}")
     return lines
 
 
@@ -85,13 +85,13 @@ def describe_reference(task: Problem, name: str, starts: int) -> Iterator[tuple[
         check_formula(formula, task.box, task.m, name)
         try:
             with np.errstate(all="ignore"):
-                found = search(formula, task.box, starts)
+                optimum = search(formula, task.box, starts)
         except CbobenchError:
             raise
         except (ArithmeticError, LookupError, TypeError, ValueError) as error:
             raise Misuse(f"the formula of {name} fails: {one_line(error)}") from error
-        yield from ((line, False) for line in lines_of(found, reference.accuracy if reference else 1e-9))
+        yield from ((line, False) for line in lines_of(optimum, reference.accuracy if reference else 1e-9))
         if reference:
-            wrong = contradictions(task, formula, found, reference)
+            wrong = contradictions(task, formula, optimum, reference)
             yield from ((f"stated otherwise: {line}", True) for line in wrong)
             yield ("" if wrong else "the stated reference agrees\n"), False

@@ -39,25 +39,25 @@ class FailureRule:
     g: tuple[float, ...] | None = None
 
     @classmethod
-    def of(cls, given: str | Mapping[str, Any], m: int) -> FailureRule:
+    def of(cls, declaration: str | Mapping[str, Any], m: int) -> FailureRule:
         """Read the parameter, for m constraints.
 
         Raises:
             Misuse: an unknown word or key, a number of retries or values that cannot be.
         """
-        if isinstance(given, str):
-            if given not in OUTCOMES:
-                raise unknown("outcome", given, OUTCOMES, where="on_failure: ")
-            return cls(then=given)  # type: ignore[arg-type]
-        for key in given:
+        if isinstance(declaration, str):
+            if declaration not in OUTCOMES:
+                raise unknown("outcome", declaration, OUTCOMES, location="on_failure: ")
+            return cls(then=declaration)  # type: ignore[arg-type]
+        for key in declaration:
             if key not in ("retry", "then", "f", "g"):
-                raise unknown("key", key, ("retry", "then", "f", "g"), where="on_failure: ")
-        retries, then, f, g = (given.get(key) for key in ("retry", "then", "f", "g"))
+                raise unknown("key", key, ("retry", "then", "f", "g"), location="on_failure: ")
+        retries, then, f, g = (declaration.get(key) for key in ("retry", "then", "f", "g"))
         if retries is not None and not (type(retries) is int and 1 <= retries <= MOST_RETRIES):
             raise Misuse(f"on_failure: retry is {show(retries)}; it must be a whole number from 1 to {MOST_RETRIES}")
         if then is not None and then not in OUTCOMES:
-            raise unknown("outcome", then, OUTCOMES, where="on_failure: then: ")
-        stated = [key for key in ("f", "g") if key in given]
+            raise unknown("outcome", then, OUTCOMES, location="on_failure: then: ")
+        stated = [key for key in ("f", "g") if key in declaration]
         if stated and then not in (None, "infeasible"):
             raise Misuse(f"on_failure: {stated[0]} is stated, but then is {then}; leave one of them out")
         if f is not None and not _is_finite(f):
@@ -66,24 +66,24 @@ class FailureRule:
         return cls(then or "infeasible", retries or 0, None if f is None else float(f), values)
 
     @staticmethod
-    def _constraint_values(given: Any, m: int) -> tuple[float, ...]:
-        every = given if isinstance(given, list) else [given] * m
-        if len(every) != m or not all(_is_finite(one) for one in every):
-            raise Misuse(f"on_failure: g is {show(given)}; it must be a finite number, or a list of {m}")
+    def _constraint_values(declaration: Any, m: int) -> tuple[float, ...]:
+        every = declaration if isinstance(declaration, list) else [declaration] * m
+        if len(every) != m or not all(_is_finite(value) for value in every):
+            raise Misuse(f"on_failure: g is {show(declaration)}; it must be a finite number, or a list of {m}")
         if max(every, default=1.0) <= 0:
             raise Misuse(
-                f"on_failure: g is {show(given)}; a failed evaluation is infeasible only if some g_j is above 0"
+                f"on_failure: g is {show(declaration)}; a failed evaluation is infeasible only if some g_j is above 0"
             )
-        return tuple(float(one) for one in every)
+        return tuple(float(value) for value in every)
 
-    def values_of(self, seen: Array) -> Array:
+    def values_of(self, measurements: Array) -> Array:
         """Return the values (1 + m,) that a failed evaluation counts as, given those seen, (n, 1 + m).
 
         Unless stated, f is the lowest seen, and each g_j the highest seen, or its spread where that is not above 0.
         """
-        g, spread = seen[:, 1:].max(axis=0, initial=-np.inf), seen[:, 1:].std(axis=0)
+        g, spread = measurements[:, 1:].max(axis=0, initial=-np.inf), measurements[:, 1:].std(axis=0)
         worst = np.where(g > 0, g, np.where(spread > 0, spread, 1.0))
-        f = float(seen[:, 0].min()) if self.f is None else self.f
+        f = float(measurements[:, 0].min()) if self.f is None else self.f
         return np.concatenate([[f], worst if self.g is None else self.g])
 
 

@@ -57,9 +57,13 @@ class Forest(Simulator):
         right, nodes, visited = 0, 0, 0.0
         for k in range(FOLDS):
             forest = RandomForestClassifier(
-                n_estimators=x["trees"], max_depth=x["depth"], max_features=x["features"], criterion=x["criterion"],
-                random_state=int(gen.integers(2**31)), n_jobs=1,
-            )  # fmt: skip
+                n_estimators=x["trees"],
+                max_depth=x["depth"],
+                max_features=x["features"],
+                criterion=x["criterion"],
+                random_state=int(gen.integers(2**31)),
+                n_jobs=1,
+            )
             forest.fit(images[fold != k], digits[fold != k])
             right += int((forest.predict(images[fold == k]) == digits[fold == k]).sum())
             nodes += sum(tree.tree_.node_count for tree in forest.estimators_)

@@ -30,13 +30,13 @@ Configuration = dict[str, Any]
 def _without_numpy(value: Any) -> Any:
     """Return NumPy's scalars, alone or in a tuple, as Python's."""
     if type(value) is tuple:
-        return tuple(_without_numpy(one) for one in value)
+        return tuple(_without_numpy(element) for element in value)
     return value.item() if isinstance(value, np.generic) else value
 
 
 def _is_plain(value: Any) -> bool:
     if isinstance(value, tuple):
-        return all(_is_plain(one) for one in value)
+        return all(_is_plain(element) for element in value)
     return value is None or (isinstance(value, str | int | float) and value == value)
 
 
@@ -64,55 +64,55 @@ class InputType:
     choices: tuple[Any, ...] = ()
 
     @classmethod
-    def of(cls, name: str, given: Any) -> InputType:
+    def of(cls, name: str, declaration: Any) -> InputType:
         """Read {"int": [32, 512], "log": True}, {"float": [1e-4, 0.1]} or {"choice": ["relu", "tanh"]}.
 
         Raises:
             Misuse: anything else.
         """
-        where = f"inputs: {show(name)}"
-        if not isinstance(given, Mapping) or len({*given} & {*KINDS}) != 1:
+        label = f"inputs: {show(name)}"
+        if not isinstance(declaration, Mapping) or len({*declaration} & {*KINDS}) != 1:
             allowed = "{float: [low, high]}, {int: [low, high]} or {choice: [values]}"
-            raise Misuse(f"{where} is {show(given)}; allowed: {allowed}, with log: true if it is scaled so")
-        for key in given:
+            raise Misuse(f"{label} is {show(declaration)}; allowed: {allowed}, with log: true if it is scaled so")
+        for key in declaration:
             if key not in (*KINDS, "log"):
-                raise unknown("key", key, (*KINDS, "log"), where=f"{where}: ")
-        kind = next(key for key in KINDS if key in given)
-        values, log = given[kind], given.get("log", False)
+                raise unknown("key", key, (*KINDS, "log"), location=f"{label}: ")
+        kind = next(key for key in KINDS if key in declaration)
+        values, log = declaration[kind], declaration.get("log", False)
         if not isinstance(values, list | tuple):
-            raise Misuse(f"{where}: {kind} is {show(values)}; it must be a list")
+            raise Misuse(f"{label}: {kind} is {show(values)}; it must be a list")
         values = [_without_numpy(value) for value in values]
         if kind == "choice":
-            cls._check_choices(values, where)
+            cls._check_choices(values, label)
             if log:
-                raise Misuse(f"{where}: choice is {show(values)}; give the values without log")
+                raise Misuse(f"{label}: choice is {show(values)}; give the values without log")
             return cls(name, kind, 0, len(values) - 1, False, tuple(values))
         numbers = all(isinstance(v, int | float) and not isinstance(v, bool) and abs(v) < LARGEST for v in values)
         if len(values) != 2 or not numbers or not values[0] < values[1]:
-            raise Misuse(f"{where}: {kind} is {show(values)}; give two numbers, [low, high], low below high")
+            raise Misuse(f"{label}: {kind} is {show(values)}; give two numbers, [low, high], low below high")
         if kind == "int" and any(v != int(v) or abs(v) > MOST for v in values):
-            raise Misuse(f"{where}: int is {show(values)}; the ends must be whole numbers of at most {MOST:,}")
+            raise Misuse(f"{label}: int is {show(values)}; the ends must be whole numbers of at most {MOST:,}")
         if log and values[0] <= 0:
-            raise Misuse(f"{where}: log of {values[0]:g} does not exist; begin above 0, or leave log out")
+            raise Misuse(f"{label}: log of {values[0]:g} does not exist; begin above 0, or leave log out")
         return cls(name, kind, values[0], values[1], bool(log))
 
     @staticmethod
-    def _check_choices(values: Sequence[Any], where: str) -> None:
+    def _check_choices(values: Sequence[Any], label: str) -> None:
         """Raises `Misuse` for choices that cannot be compared, stored and read."""
         for value in values:
             if not _is_plain(value):
                 allowed = "text, numbers, True, False, None and tuples of them"
                 fix = "name it by a text, and look that up in simulate"
-                raise Misuse(f"{where}: choice holds {show(value)} ({type(value).__name__}); allowed: {allowed}; {fix}")
-            refuse_strange(str(value), f"{where}: choice", lines=True)
+                raise Misuse(f"{label}: choice holds {show(value)} ({type(value).__name__}); allowed: {allowed}; {fix}")
+            refuse_strange(str(value), f"{label}: choice", lines=True)
         if len(values) < 2:
             raise Misuse(
-                f"{where}: choice is {show(values)}; give two or more different values, or leave the input out"
+                f"{label}: choice is {show(values)}; give two or more different values, or leave the input out"
             )
         for a, b in itertools.combinations(values, 2):
             if a == b or str(a) == str(b):
                 why = "are equal" if a == b else "look alike in tables"
-                raise Misuse(f"{where}: choice holds {show(a)} and {show(b)}, which {why}; give different values")
+                raise Misuse(f"{label}: choice holds {show(a)} and {show(b)}, which {why}; give different values")
 
     @property
     def count(self) -> int | None:
@@ -161,7 +161,7 @@ class InputSpace:
     points: Array
 
     @classmethod
-    def of(cls, given: Any, most: int) -> InputSpace:
+    def of(cls, declarations: Any, most: int) -> InputSpace:
         """Read a class's `inputs`; at most `most` configurations.
 
         All of them if no input is a float and they are not more; else those at the first points of a Sobol sequence.
@@ -169,67 +169,71 @@ class InputSpace:
         Raises:
             Misuse: `InputType.of`; no inputs.
         """
-        if not isinstance(given, Mapping) or not given or not all(isinstance(name, str) and name for name in given):
+        named = isinstance(declarations, Mapping) and all(isinstance(name, str) and name for name in declarations)
+        if not named or not declarations:
             raise Misuse(
-                f"inputs is {show(given)}; give a mapping of names to types, {{'width': {{'int': [32, 512]}}}}"
+                f"inputs is {show(declarations)}; give a mapping of names to types, {{'width': {{'int': [32, 512]}}}}"
             )
-        types = tuple(InputType.of(name, one) for name, one in given.items())
-        counts = [one.count for one in types]
+        types = tuple(InputType.of(name, declaration) for name, declaration in declarations.items())
+        counts = [input_type.count for input_type in types]
         total = math.prod(count or most + 1 for count in counts)
         if total <= most:
-            every = list(itertools.product(*(one.values() for one in types)))
+            every = list(itertools.product(*(input_type.values() for input_type in types)))
         else:
             unit = sobol(len(types), most)
-            columns = [one.at(unit[:, i]) for i, one in enumerate(types)]
+            columns = [input_type.at(unit[:, i]) for i, input_type in enumerate(types)]
             every = list(dict.fromkeys(zip(*columns, strict=True)))
         columns = [list(column) for column in zip(*every, strict=True)]
-        points = np.concatenate([one.encode(column) for one, column in zip(types, columns, strict=True)], axis=1)
-        names = [one.name for one in types]
-        return cls(types, tuple(dict(zip(names, values, strict=True)) for values in every), points)
+        parts = [input_type.encode(column) for input_type, column in zip(types, columns, strict=True)]
+        names = [input_type.name for input_type in types]
+        return cls(
+            types, tuple(dict(zip(names, values, strict=True)) for values in every), np.concatenate(parts, axis=1)
+        )
 
     @property
     def complete(self) -> bool:
         """Whether every configuration is one of them."""
-        return math.prod(one.count or len(self.configurations) + 1 for one in self.types) == len(self.configurations)
+        played = len(self.configurations)
+        return math.prod(input_type.count or played + 1 for input_type in self.types) == played
 
     def columns(self) -> dict[str, list[Any]]:
         """Values of every input at all configurations, as a run stores them: tuples and infinities as text."""
-        return {one.name: [_stored(each[one.name]) for each in self.configurations] for one in self.types}
+        names = [input_type.name for input_type in self.types]
+        return {name: [_stored(configuration[name]) for configuration in self.configurations] for name in names}
 
     def code(self, configuration: Mapping[str, Any]) -> Configuration:
         """Return the values by name, of a category the number of its choice: libraries cast and compare them."""
-        return {
-            one.name: one.choices.index(configuration[one.name]) if one.choices else configuration[one.name]
-            for one in self.types
-        }
+        choices = {input_type.name: input_type.choices for input_type in self.types}
+        return {name: c.index(configuration[name]) if c else configuration[name] for name, c in choices.items()}
 
     def decode(self, coded: Mapping[str, Any]) -> Configuration:
         """Return the configuration that `code` gave."""
-        return {one.name: one.choices[int(coded[one.name])] if one.choices else coded[one.name] for one in self.types}
+        choices = {input_type.name: input_type.choices for input_type in self.types}
+        return {name: c[int(coded[name])] if c else coded[name] for name, c in choices.items()}
 
-    def find(self, given: Any, what: str) -> int:
+    def find(self, configuration: Any, noun: str) -> int:
         """Return the index of a configuration.
 
         Raises:
             Misuse: it is none of them; the nearest is named.
         """
-        names = [one.name for one in self.types]
-        if not isinstance(given, Mapping) or {*given} != {*names}:
-            raise Misuse(f"{what} is {show(given)}; it must give {', '.join(names)}")
-        for one in self.types:
-            value = given[one.name]
-            inside = value in one.choices if one.choices else isinstance(value, int | float)
-            if not inside or (not one.choices and not one.low <= value <= one.high):
-                allowed = ", ".join(map(str, one.choices)) or f"{one.low:g} to {one.high:g}"
-                raise Misuse(f"{what}: {one.name} is {show(value)}; allowed: {allowed}")
-        if (mine := dict(given)) in self.configurations:
-            return self.configurations.index({name: mine[name] for name in names})
-        near = self.configurations[self.nearest(mine)]
-        raise Misuse(f"{what} is none of the {len(self.configurations):,} configurations played; the nearest is {near}")
+        names = [input_type.name for input_type in self.types]
+        if not isinstance(configuration, Mapping) or {*configuration} != {*names}:
+            raise Misuse(f"{noun} is {show(configuration)}; it must give {', '.join(names)}")
+        for input_type in self.types:
+            value = configuration[input_type.name]
+            inside = value in input_type.choices if input_type.choices else isinstance(value, int | float)
+            if not inside or (not input_type.choices and not input_type.low <= value <= input_type.high):
+                allowed = ", ".join(map(str, input_type.choices)) or f"{input_type.low:g} to {input_type.high:g}"
+                raise Misuse(f"{noun}: {input_type.name} is {show(value)}; allowed: {allowed}")
+        if (values := dict(configuration)) in self.configurations:
+            return self.configurations.index({name: values[name] for name in names})
+        near = self.configurations[self.nearest(values)]
+        raise Misuse(f"{noun} is none of the {len(self.configurations):,} configurations played; the nearest is {near}")
 
     def nearest(self, configuration: Mapping[str, Any]) -> int:
         """Return the index of the nearest configuration, in the kernel's coordinates."""
-        x = np.concatenate([one.encode([configuration[one.name]]) for one in self.types], axis=1)
+        x = np.concatenate([input_type.encode([configuration[input_type.name]]) for input_type in self.types], axis=1)
         return self._index(x)
 
     def at(self, x: Array) -> Configuration:

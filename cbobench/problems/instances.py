@@ -55,16 +55,16 @@ def best_policy_value(f: Array, g: Array) -> Array:
 
 def _best_mixture(f: Array, g: Array) -> float:
     if len(f) > LARGEST:
-        kept = _upper_hull(f, g)
-        f, g = f[kept], g[kept]
+        hull = _upper_hull(f, g)
+        f, g = f[hull], g[hull]
     inside, outside = np.flatnonzero(g <= 0), np.flatnonzero(g > 0)
     best = float(f[inside].max())
     step = max(1, PAIRS // max(1, len(outside)))
     for i in range(0, len(inside) if len(outside) else 0, step):
-        some = inside[i : i + step]
-        slack, excess = -g[some][:, None], g[outside][None, :]
+        batch = inside[i : i + step]
+        slack, excess = -g[batch][:, None], g[outside][None, :]
         share = slack / (slack + excess)  # the largest share of the infeasible action that keeps E g = 0
-        mixed = (1 - share) * f[some][:, None] + share * f[outside][None, :]
+        mixed = (1 - share) * f[batch][:, None] + share * f[outside][None, :]
         best = max(best, float(mixed.max()))
     return best
 

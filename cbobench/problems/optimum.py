@@ -52,13 +52,13 @@ class Optimum:
 def slopes(function: Formula, u: Array) -> Array:
     """Derivatives (p, d) of a function (..., d) to (..., p) at a point of the unit cube."""
     side = np.where(u < 2 * STEP, 1, np.where(u > 1 - 2 * STEP, -1, 0))  # one-sided at the sides
-    found = []
+    derivatives = []
     for i, s in enumerate(side.tolist()):
         offsets, weights = (np.arange(5) * s, FORWARD * s) if s else (np.arange(-2, 3), CENTRAL)
         points = np.tile(u, (5, 1))
         points[:, i] += STEP * offsets
-        found.append(weights @ function(points) / STEP)
-    return np.stack(found, axis=1)
+        derivatives.append(weights @ function(points) / STEP)
+    return np.stack(derivatives, axis=1)
 
 
 def search(formula: Formula, box: Box, starts: int = 32, power: int = 17, also: Sequence[Array] = ()) -> Optimum:
@@ -92,15 +92,17 @@ def search(formula: Formula, box: Box, starts: int = 32, power: int = 17, also: 
             raise Misuse(f"{nowhere}; loosen a constraint, move a side of the box, or search with more --starts")
         ends.sort(key=lambda u: -float(played(u)[0]))
         best = ends[0]
-        found = played(best)
-        reached = sum(abs(float(played(u)[0] - found[0])) <= 1e-9 * (1 + abs(float(found[0]))) for u in ends)
+        best_values = played(best)
+        reached = sum(
+            abs(float(played(u)[0] - best_values[0])) <= 1e-9 * (1 + abs(float(best_values[0]))) for u in ends
+        )
         highest = _highest(played, [best, *units[np.argsort(-values[:, 0], kind="stable")[: starts // 2]]])
         margins = [-float((played(u)[1:]).max()) for u in _centres(played, units, values)]
-    active = [f"g_{j + 1}" for j in range(len(found) - 1) if found[1 + j] >= -ACTIVE * size[1 + j]]
+    active = [f"g_{j + 1}" for j in range(len(best_values) - 1) if best_values[1 + j] >= -ACTIVE * size[1 + j]]
     for i, v in enumerate(best.tolist()):
         active += [f"x_{i + 1} at its {'least' if v < 0.5 else 'largest'}"] if min(v, 1 - v) < 1e-12 else []
     share = float((worst <= 0).mean())
-    return Optimum(box.scale(best), found, highest, max(margins), share, tuple(active), reached, len(begun))
+    return Optimum(box.scale(best), best_values, highest, max(margins), share, tuple(active), reached, len(begun))
 
 
 def _slsqp(objective: Formula, rules: Formula, u: Array) -> Array:
@@ -108,7 +110,7 @@ def _slsqp(objective: Formula, rules: Formula, u: Array) -> Array:
     from scipy.optimize import minimize
 
     for _ in range(3):
-        found = minimize(
+        solution = minimize(
             lambda v: -float(objective(v)[0]),
             u,
             jac=lambda v: -slopes(objective, v)[0],
@@ -117,9 +119,9 @@ def _slsqp(objective: Formula, rules: Formula, u: Array) -> Array:
             method="SLSQP",
             options={"maxiter": 200, "ftol": 1e-16},
         )
-        if not np.isfinite(found.x).all():
+        if not np.isfinite(solution.x).all():
             break
-        u = np.clip(found.x, 0.0, 1.0)
+        u = np.clip(solution.x, 0.0, 1.0)
     return u
 
 
@@ -151,15 +153,15 @@ def _highest(played: Formula, begun: list[Array]) -> float:
         f = played(u)[..., :1]
         return np.concatenate([f, -np.ones_like(f)], axis=-1)
 
-    found = [_local(free, u, np.ones(2)) for u in begun]
-    return max(float(played(u)[0]) for u in [*begun, *(u for u in found if u is not None)])
+    ends = [_local(free, u, np.ones(2)) for u in begun]
+    return max(float(played(u)[0]) for u in [*begun, *(u for u in ends if u is not None)])
 
 
 def _centres(played: Formula, units: Array, values: Array) -> list[Array]:
     """Points (d,) where max_j g_j is least: the best three sampled ones, and where SLSQP ends from there."""
     worst = values[:, 1:].max(axis=1)
-    found = [units[i] for i in np.argsort(worst, kind="stable")[:3]]
-    for u in list(found):
+    centres = [units[i] for i in np.argsort(worst, kind="stable")[:3]]
+    for u in list(centres):
         low, high = float(played(u)[1:].max()), float(np.abs(played(u)[1:]).max()) + 1e-300
         begun = np.array([*u, 0.5])  # the level max_j g_j <= low + high (level - 1/2) is one coordinate more
 
@@ -169,8 +171,8 @@ def _centres(played: Formula, units: Array, values: Array) -> list[Array]:
         def rules(v: Array, low: float = low, high: float = high) -> Array:
             return np.asarray((played(v[..., :-1])[..., 1:] - low) / high - (v[..., -1:] - 0.5))
 
-        found.append(_slsqp(level, rules, begun)[:-1])
-    return found
+        centres.append(_slsqp(level, rules, begun)[:-1])
+    return centres
 
 
 SAMPLE = 2**13  # points at which a formula has to be finite
@@ -205,12 +207,12 @@ def pointwise(formula: Callable[[Any, Array], Any]) -> Callable[[Any, Array], Ar
     """Decorator of a `formula(self, x)` of one point (d,): it is asked for each point, which takes longer."""
 
     @wraps(formula)
-    def each(self: Any, x: Array) -> Array:
+    def evaluate_each(self: Any, x: Array) -> Array:
         points = np.asarray(x, dtype=np.float64)
         values = [np.asarray(formula(self, point), dtype=np.float64) for point in points.reshape(-1, points.shape[-1])]
         return np.stack(values).reshape(*points.shape[:-1], -1)
 
-    return each
+    return evaluate_each
 
 
 @np.errstate(all="ignore")
@@ -220,23 +222,23 @@ def check_formula(formula: Formula, box: Box, m: int, name: str) -> None:
     Raises:
         Misuse: it raises, gives another shape, no numbers, or values that depend on the other points.
     """
-    many = box.scale(sobol(box.d, 6))
-    whole = np.stack([many, many[::-1]])
+    batch = box.scale(sobol(box.d, 6))
+    two_batches = np.stack([batch, batch[::-1]])
     vectorised = "use x[..., 0] and NumPy functions, or put @pointwise (of cbobench.problems.box) above it"
-    for points in (many[0], many, whole):
-        where = f"{name}: formula at points of shape {points.shape}"
-        wanted = (*points.shape[:-1], 1 + m)
+    for points in (batch[0], batch, two_batches):
+        call = f"{name}: formula at points of shape {points.shape}"
+        shape = (*points.shape[:-1], 1 + m)
         fix = vectorised if points.ndim > 1 else f"return np.stack([f, g_1, ...], axis=-1), f and m = {m} constraints"
         try:
             values = np.asarray(formula(points.copy()))
         except CbobenchError:
             raise
         except Exception as error:  # a user's formula may raise anything
-            raise Misuse(f"{where} fails: {one_line(error)}; {fix}") from error
-        if values.shape != wanted:
-            raise Misuse(f"{where} gives shape {values.shape}; it must be {wanted}: {fix}")
-    each = np.stack([np.asarray(formula(point.copy())) for point in many])
-    if not np.allclose(each, np.asarray(formula(many.copy())), rtol=1e-6, atol=1e-9, equal_nan=True):
+            raise Misuse(f"{call} fails: {one_line(error)}; {fix}") from error
+        if values.shape != shape:
+            raise Misuse(f"{call} gives shape {values.shape}; it must be {shape}: {fix}")
+    single_values = np.stack([np.asarray(formula(point.copy())) for point in batch])
+    if not np.allclose(single_values, np.asarray(formula(batch.copy())), rtol=1e-6, atol=1e-9, equal_nan=True):
         raise Misuse(
             f"{name}: formula gives a point other values beside other points; each must count alone: {vectorised}"
         )
@@ -246,18 +248,18 @@ def check_formula(formula: Formula, box: Box, m: int, name: str) -> None:
     if wrong.any():
         i = int(wrong.argmax())
         j = int((~np.isfinite(values[i])).argmax())
-        what = f"{'f' if j == 0 else f'g_{j}'} = {values[i, j]:g} at x = {points[i].tolist()}"
+        example = f"{'f' if j == 0 else f'g_{j}'} = {values[i, j]:g} at x = {points[i].tolist()}"
         count = f"{int(wrong.sum())} of {SAMPLE} points" if wrong.sum() > 1 else "one point"
         raise Misuse(
-            f"{name}: formula gives {what} ({count}); it must be finite in the whole box: clip it, or move a side"
+            f"{name}: formula gives {example} ({count}); it must be finite in the whole box: clip it, or move a side"
         )
 
 
 def contradiction(
-    formula: Formula, found: Reference, box: Box, m: int, settle: Callable[[Array], Array], divisor: Array
+    formula: Formula, reference: Reference, box: Box, m: int, settle: Callable[[Array], Array], divisor: Array
 ) -> str:
     """Describes what contradicts a stated optimum, or returns ''. Allows for rounding of closed forms."""
-    x = np.array(found.x, dtype=np.float64)
+    x = np.array(reference.x, dtype=np.float64)
     at = f"x = ({', '.join(f'{v:.10g}' for v in x.ravel())})"
     if x.shape != box.low.shape:
         return f"{at}, but the box has {box.d} dimensions"
@@ -265,15 +267,15 @@ def contradiction(
         return f"{at}, which is not in the box"
     values = np.asarray(formula(x))
     if values.shape != (1 + m,) or not np.isfinite(values).all():
-        wanted = f"{1 + m} finite values (f and m = {m})"
-        return f"{at}, where the formula gives {values.tolist()}, not {wanted}"
+        requirement = f"{1 + m} finite values (f and m = {m})"
+        return f"{at}, where the formula gives {values.tolist()}, not {requirement}"
     g = settle(values[1:] / divisor)
     size = np.abs(formula(box.scale(box.candidates))).max(axis=0)[1:] / divisor
     if (g > ROUNDING * (1 + size)).any():
         j = int(g.argmax())
         return f"{at}, which is not feasible: g_{j + 1} = {values[1 + j]:.6g} there"
-    if not abs(values[0] - found.f) <= found.accuracy * (1 + abs(found.f)) + 1e-12:
-        return f"f = {found.f:.10g} at {at}, where the formula gives f = {values[0]:.10g}"
+    if not abs(values[0] - reference.f) <= reference.accuracy * (1 + abs(reference.f)) + 1e-12:
+        return f"f = {reference.f:.10g} at {at}, where the formula gives f = {values[0]:.10g}"
     return ""
 
 
@@ -281,24 +283,26 @@ _held: dict[Any, str] = {}
 """Results of `describe_beaten` by formula, because a suite may name a problem many times."""
 
 
-def describe_beaten(key: tuple[Any, ...], formula: Formula, found: Reference, box: Box) -> str:
+def describe_beaten(key: tuple[Any, ...], formula: Formula, reference: Reference, box: Box) -> str:
     """Describes how a short search beats a stated optimum, or returns ''.
 
     What it finds is a proof: a point where every g_j <= 0, whatever the problem's `feasibility_tolerance`.
     """
-    whole = (*key, found)
-    if whole not in _held:
-        _held[whole] = _describe_beaten(formula, found, box)
-    return _held[whole]
+    cache_key = (*key, reference)
+    if cache_key not in _held:
+        _held[cache_key] = _describe_beaten(formula, reference, box)
+    return _held[cache_key]
 
 
-def _describe_beaten(formula: Formula, found: Reference, box: Box) -> str:
+def _describe_beaten(formula: Formula, reference: Reference, box: Box) -> str:
     try:
-        better = search(formula, box, STARTS, POWER, [np.array(found.x, dtype=np.float64)])
+        better = search(formula, box, STARTS, POWER, [np.array(reference.x, dtype=np.float64)])
     except (CbobenchError, ArithmeticError, LookupError, TypeError, ValueError):
         return ""  # of formulas that are not smooth
     f = float(better.values[0])
-    if f - found.f <= found.accuracy * (1 + abs(found.f)) + 1e-12:
+    if f - reference.f <= reference.accuracy * (1 + abs(reference.f)) + 1e-12:
         return ""
     at = ", ".join(f"{v:.10g}" for v in better.x)
-    return f"f = {found.f:.10g}, but f = {f:.10g} at x = ({at}), which is feasible and better by {f - found.f:.3g}"
+    return (
+        f"f = {reference.f:.10g}, but f = {f:.10g} at x = ({at}), which is feasible and better by {f - reference.f:.3g}"
+    )

@@ -47,40 +47,45 @@ class Meter:
         seconds: that one takes.
         say: called with one line.
         pool: where they run, None for this process.
-        made: how many have been made.
+        count: how many have been made.
 
     Attributes:
         drew: whether a simulation drew random numbers (see `drawn_from`).
     """
 
     def __init__(
-        self, name: str, total: int, seconds: float = 0.0, say: Callable[[str], None] = lambda text: None,
-        pool: Pool | None = None, made: int = 0,
-    ) -> None:  # fmt: skip
-        self.name, self.total, self.made, self.say = name, total, made, say
-        self.first, self.seconds = made, (total - made) * seconds
+        self,
+        name: str,
+        total: int,
+        seconds: float = 0.0,
+        say: Callable[[str], None] = lambda text: None,
+        pool: Pool | None = None,
+        count: int = 0,
+    ) -> None:
+        self.name, self.total, self.count, self.say = name, total, count, say
+        self.first, self.seconds = count, (total - count) * seconds
         self.pool = pool if self.seconds > LONG_PILOT else None
         self.began: float | None = None
-        self.said, self.drew = 0.0, False
+        self.last_report, self.drew = 0.0, False
 
-    def begin(self, now: float) -> None:
-        """Announce the pilot, if it is long and has not been announced; `now` is monotonic time."""
+    def begin(self, timestamp: float) -> None:
+        """Announce the pilot, if it is long and has not been announced; `timestamp` is monotonic time."""
         if self.began is not None:
             return
-        self.began = self.said = now
+        self.began = self.last_report = timestamp
         if self.seconds > LONG_PILOT:
-            workers = 1 if self.pool is None else min(self.pool.workers, self.total - self.made)
-            where = "" if workers == 1 else f" on {count_noun(workers, 'worker')}"
+            workers = 1 if self.pool is None else min(self.pool.workers, self.total - self.count)
+            on_workers = "" if workers == 1 else f" on {count_noun(workers, 'worker')}"
             wait = duration(self.seconds / workers)
-            self.say(f"{self.name}: a pilot of {count_noun(self.total, 'simulation')}{where}, about {wait}")
+            self.say(f"{self.name}: a pilot of {count_noun(self.total, 'simulation')}{on_workers}, about {wait}")
 
-    def add(self, result: Simulation, now: float) -> None:
+    def add(self, result: Simulation, timestamp: float) -> None:
         """Count a simulation."""
-        self.made, self.drew = self.made + 1, self.drew or result.drew
-        if self.began is not None and now - self.said >= REPORT_SECONDS and self.made < self.total:
-            self.said = now
-            left = (now - self.began) / (self.made - self.first) * (self.total - self.made)
-            self.say(f"{self.name}: {self.made} of {self.total} pilot simulations made, about {duration(left)} left")
+        self.count, self.drew = self.count + 1, self.drew or result.drew
+        if self.began is not None and timestamp - self.last_report >= REPORT_SECONDS and self.count < self.total:
+            self.last_report = timestamp
+            left = (timestamp - self.began) / (self.count - self.first) * (self.total - self.count)
+            self.say(f"{self.name}: {self.count} of {self.total} pilot simulations made, about {duration(left)} left")
 
 
 METER: ContextVar[Meter | None] = ContextVar("METER", default=None)
@@ -89,6 +94,6 @@ METER: ContextVar[Meter | None] = ContextVar("METER", default=None)
 
 def drawn_from(gens: Sequence[np.random.Generator]) -> tuple[Any, ...]:
     """Return the states of some generators and of the global ones; equal states mean that none of them was used."""
-    name, keys, place, *more = np.random.get_state()  # noqa: NPY002 - it is looked at
-    mine = [str(gen.bit_generator.state) for gen in gens]
-    return mine, random.getstate(), np.asarray(keys).tobytes(), name, place, more
+    name, keys, place, *gauss_state = np.random.get_state()  # noqa: NPY002 - it is looked at
+    states = [str(gen.bit_generator.state) for gen in gens]
+    return states, random.getstate(), np.asarray(keys).tobytes(), name, place, gauss_state

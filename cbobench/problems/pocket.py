@@ -134,7 +134,7 @@ class DriftingPocket(FeasiblePocket):
 
     @classmethod
     def facts(cls) -> dict[str, str]:
-        phases = [found for _, _, found in DRIFT]
+        phases = [reference for _, _, reference in DRIFT]
         return super().facts() | {
             "feasible": "; ".join(f"{100 * phase.share:.3g} %" for phase in phases),
             "best": "; ".join(f"{phase.f:.4g}" for phase in phases),
@@ -144,11 +144,11 @@ class DriftingPocket(FeasiblePocket):
         return super().offers() - {"a safe seed set", "full information of the constraints"}
 
     def stated(self) -> Sequence[tuple[Formula, Reference]]:
-        return [(partial(pocket, shifts=shifts, level=level), found) for shifts, level, found in DRIFT]
+        return [(partial(pocket, shifts=shifts, level=level), reference) for shifts, level, reference in DRIFT]
 
     def draw(self, generators: Sequence[np.random.Generator]) -> Drawn:
         starts = (1, self.first_change + 1, self.second_change + 1)
-        parts = [self.instances(formula, found, generators) for formula, found in self.stated()]
+        parts = [self.instances(formula, reference, generators) for formula, reference in self.stated()]
         moves = [
             np.tile(self.box.norm(partial(move, before, after)), (len(generators), 1))
             for (before, _), (after, _) in itertools.pairwise(self.stated())

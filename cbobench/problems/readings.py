@@ -44,17 +44,17 @@ class Table:
     points: Array | None
 
 
-def correlation(rows: Array, what: str) -> Array:
+def correlation(rows: Array, label: str) -> Array:
     """Covariance of the z-scored columns of `rows`, (n, n).
 
     Raises:
         Misuse: fewer than two rows, or a column without spread.
     """
     if len(rows) < 2:
-        raise Misuse(f"{what} has {len(rows)} row(s); an empirical covariance needs at least 2")
+        raise Misuse(f"{label} has {len(rows)} row(s); an empirical covariance needs at least 2")
     flat = np.flatnonzero(rows.std(axis=0) <= 1e-12 * np.abs(rows).max(axis=0))
     if len(flat):
-        raise Misuse(f"{what}: column {flat[0]} never changes, so it has no correlation; drop it")
+        raise Misuse(f"{label}: column {flat[0]} never changes, so it has no correlation; drop it")
     matrix = np.atleast_2d(np.corrcoef(rows, rowvar=False))
     np.fill_diagonal(matrix, 1.0)  # to the last bit, so that equal prior variances are ties
     return matrix
@@ -63,7 +63,7 @@ def correlation(rows: Array, what: str) -> Array:
 Normalise = Literal["z-score", "min-max", "max", "common"]
 
 
-def normalised_covariance(rows: Array, how: Normalise, what: str, unit: bool = False) -> Array:
+def normalised_covariance(rows: Array, how: Normalise, label: str, unit: bool = False) -> Array:
     """Covariance of the normalised columns of `rows`, (n, n).
 
     Args:
@@ -75,13 +75,13 @@ def normalised_covariance(rows: Array, how: Normalise, what: str, unit: bool = F
     Raises:
         Misuse: as `correlation`, or a largest value that is not positive.
     """
-    spread = correlation(rows, what)
+    spread = correlation(rows, label)
     if how == "z-score":
         return spread
     highest = rows.max(axis=0)
     lacking = np.flatnonzero(highest <= 0)
     if how != "min-max" and len(lacking):
-        raise Misuse(f"{what}: column {lacking[0]} has no positive value, so normalise: {how} has no meaning")
+        raise Misuse(f"{label}: column {lacking[0]} has no positive value, so normalise: {how} has no meaning")
     scale = {"min-max": highest - rows.min(axis=0), "max": highest, "common": highest.max()}[how]
     matrix = np.atleast_2d(np.cov(rows / scale, rowvar=False))
     return matrix / matrix.max() if unit else matrix

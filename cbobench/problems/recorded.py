@@ -39,9 +39,9 @@ class Recorded(TabularProblem):
         """The original's hash, or the look-alike's version."""
         return {"data": LOOK_ALIKE if self.data == "look-alike" else DATA_SETS[self.name].sha256}
 
-    def kernel(self, samples: Array, what: str) -> Array:
+    def kernel(self, samples: Array, label: str) -> Array:
         """The covariance of the normalised samples (rows, n)."""
-        return normalised_covariance(samples, self.normalise, what, self.unit_variance)
+        return normalised_covariance(samples, self.normalise, label, self.unit_variance)
 
     def look_alike(self, table: Table) -> Table:
         """A look-alike's table: its covariance is the known one of z-scores, others are of its rows."""
@@ -126,11 +126,36 @@ class Stocks(Recorded):
 
 
 STOCK_MEANS = {
-    "BA": 237.33, "GS": 205.08, "UNH": 191.33, "MMM": 188.12, "HD": 154.70, "AAPL": 146.85, "MCD": 142.55,
-    "IBM": 139.43, "JNJ": 121.13, "TRV": 119.15, "UTX": 112.19, "CAT": 110.00, "V": 105.32, "CVX": 104.87,
-    "DIS": 102.26, "JPM": 87.04, "AXP": 83.01, "PG": 82.10, "WMT": 78.84, "XOM": 77.12, "MSFT": 76.94, "NKE": 62.28,
-    "MRK": 59.85, "VZ": 47.31, "KO": 41.94, "INTC": 39.52, "CSCO": 34.85, "PFE": 34.08, "GE": 20.04,
-}  # fmt: skip
+    "BA": 237.33,
+    "GS": 205.08,
+    "UNH": 191.33,
+    "MMM": 188.12,
+    "HD": 154.70,
+    "AAPL": 146.85,
+    "MCD": 142.55,
+    "IBM": 139.43,
+    "JNJ": 121.13,
+    "TRV": 119.15,
+    "UTX": 112.19,
+    "CAT": 110.00,
+    "V": 105.32,
+    "CVX": 104.87,
+    "DIS": 102.26,
+    "JPM": 87.04,
+    "AXP": 83.01,
+    "PG": 82.10,
+    "WMT": 78.84,
+    "XOM": 77.12,
+    "MSFT": 76.94,
+    "NKE": 62.28,
+    "MRK": 59.85,
+    "VZ": 47.31,
+    "KO": 41.94,
+    "INTC": 39.52,
+    "CSCO": 34.85,
+    "PFE": 34.08,
+    "GE": 20.04,
+}
 
 
 def stocks_look_alike() -> Table:
@@ -147,9 +172,9 @@ def light_look_alike() -> Table:
     """
     means = np.empty(41)
     means[3], means[39] = 945.54, 912.93
-    rest = np.concatenate([np.linspace(500.48, 894.0, 17), np.linspace(165.0, 449.60, 22)])
-    others = np.delete(np.arange(41), [3, 39])
-    means[others] = generator("light-sensors", "look-alike", "order").permutation(rest)
+    other_means = np.concatenate([np.linspace(500.48, 894.0, 17), np.linspace(165.0, 449.60, 22)])
+    other_sensors = np.delete(np.arange(41), [3, 39])
+    means[other_sensors] = generator("light-sensors", "look-alike", "order").permutation(other_means)
     names = tuple(f"sensor {i}" for i in range(41))
     return _look_alike("light-sensors", means, 192, (26.91, 9.94, 1.03), 4.75e5, 835.28, names)
 

@@ -90,9 +90,9 @@ class Ridge20(HighDimensional):
         design = features * scale
         inverse = np.linalg.inv(scale[:, None] * gram * scale + np.eye(len(scale)))
         shrunk = design @ inverse
-        own = 1 / len(target) + (shrunk * design).sum(axis=-1)
-        left_out = (target - shrunk @ (design.T @ target)) / (1 - own)
+        leverages = 1 / len(target) + (shrunk * design).sum(axis=-1)
+        left_out = (target - shrunk @ (design.T @ target)) / (1 - leverages)
         strength = len(target) * (w * w + v * v)
         paid = (PRICES * strength / (1 + strength)).sum()
         f = 1 - (left_out * left_out).mean() / (target * target).mean()
-        return np.array([f, own.sum() / FREEDOM - 1, paid / MONEY - 1])
+        return np.array([f, leverages.sum() / FREEDOM - 1, paid / MONEY - 1])

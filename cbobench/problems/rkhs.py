@@ -102,23 +102,23 @@ class RandomRKHS(FeedbackModel):
         One draw each, then one more, two, four, ... for those without a feasible action: all values of a large set are
         computed together.
         """
-        found: dict[int, tuple[Array, Array, Array, int]] = {}
+        draws: dict[int, tuple[Array, Array, Array, int]] = {}
         tried = 0
-        while tried < MAX_REDRAWS and len(found) < len(generators):
-            left = [s for s in range(len(generators)) if s not in found]
+        while tried < MAX_REDRAWS and len(draws) < len(generators):
+            left = [s for s in range(len(generators)) if s not in draws]
             fitting = AHEAD // (len(left) * (1 + self.constraints) * self.actions.n)
             count = min(max(1, min(tried, fitting)), MAX_REDRAWS - tried)
             weights = np.stack([self._weights(generators[s]) for s in left for _ in range(count)])
             values = self.actions.combine(weights.reshape(-1, self.actions.n)).reshape(weights.shape)
             for i, (a, h) in enumerate(zip(weights, values, strict=True)):
                 s, redraws = left[i // count], tried + i % count
-                drawn = None if s in found else self._feasible(a, h)
+                drawn = None if s in draws else self._feasible(a, h)
                 if drawn is not None:
-                    found[s] = *drawn, redraws
+                    draws[s] = *drawn, redraws
             tried += count
-        if len(found) < len(generators):
+        if len(draws) < len(generators):
             raise CellFailure(f"no feasible instance in {MAX_REDRAWS} draws; lower h or draw fewer constraints")
-        return [found[s] for s in range(len(generators))]
+        return [draws[s] for s in range(len(generators))]
 
     def _feasible(self, weights: Array, values: Array) -> tuple[Array, Array, Array] | None:
         """f, g and norms of a draw from its weights and values, both (functions, n); None if no action is feasible."""
@@ -126,7 +126,7 @@ class RandomRKHS(FeedbackModel):
         if self.scaled == "min-max":
             low, high = values.min(axis=1, keepdims=True), values.max(axis=1, keepdims=True)
             values = (values - low) / (high - low)
-            norms = np.array([self.actions.norm(one) for one in values])
+            norms = np.array([self.actions.norm(row) for row in values])
         elif self.scaled:
             unit = np.abs(values).max(axis=1)
             values, norms = values / unit[:, None], norms / unit
@@ -240,9 +240,9 @@ class Sections:
 @lru_cache(maxsize=1024)
 def optimum(kernel: SquaredExponential | Matern, d: int, supports: bytes, weights: bytes) -> Optimum:
     """What the search finds; every method of a suite meets the same draws."""
-    where = np.frombuffer(supports).reshape(-1, d)
-    made = Sections(kernel, where, np.frombuffer(weights).reshape(len(where), -1))
-    return search(made, Box(np.zeros(d), np.ones(d)), STARTS, POWER, list(where))
+    points = np.frombuffer(supports).reshape(-1, d)
+    sections = Sections(kernel, points, np.frombuffer(weights).reshape(len(points), -1))
+    return search(sections, Box(np.zeros(d), np.ones(d)), STARTS, POWER, list(points))
 
 
 @dataclass(frozen=True)
@@ -305,9 +305,11 @@ class RKHSBox(FeedbackModel):
         "fresh", "a fresh instance per seed, or one for all seeds: fixed (number 0), or its number"
     )
     candidates: int = param(
-        1024, "points at which acquisition functions are first evaluated, where no mesh takes their place", at_least=16,
+        1024,
+        "points at which acquisition functions are first evaluated, where no mesh takes their place",
+        at_least=16,
         at_most=65536,
-    )  # fmt: skip
+    )
 
     @classmethod
     def facts(cls) -> dict[str, str]:
@@ -330,36 +332,43 @@ class RKHSBox(FeedbackModel):
     def draw(self, generators: Sequence[np.random.Generator]) -> SectionInstances:
         if self.instance != "fresh":
             number = 0 if self.instance == "fixed" else int(self.instance)
-            one = self._draw_one(generator(self.name, "fixed", number))
-            drawn = [one for _ in generators]
+            instance = self._draw_one(generator(self.name, "fixed", number))
+            drawn = [instance for _ in generators]
         else:
             drawn = [self._draw_one(gen) for gen in generators]
         functions, points, f, norm, sup, spread, slater, redraws, binds = zip(*drawn, strict=True)
         ranges = np.stack(spread)
         noise = np.sqrt(self.noise_share * ranges) if self.noise is None else np.full_like(ranges, self.noise)
         return SectionInstances(
-            functions, np.stack(points), np.array(f), np.stack(norm), noise, np.stack(sup), np.array(slater),
-            np.array(redraws, dtype=np.intp), np.array(binds),
-        )  # fmt: skip
+            functions=functions,
+            points=np.stack(points),
+            f_star=np.array(f),
+            norm=np.stack(norm),
+            noise=noise,
+            sup=np.stack(sup),
+            slater=np.array(slater),
+            redraws=np.array(redraws, dtype=np.intp),
+            binds=np.array(binds),
+        )
 
     def _draw_one(
         self, gen: np.random.Generator
     ) -> tuple[Sections, Array, float, Array, Array, Array, float, int, bool]:
         sample = sobol(self.d, SAMPLE)
         for redraws in range(MAX_REDRAWS):  # noqa: B007
-            where = gen.uniform(0, 1, (self.supports, self.d))
-            made = Sections(self.actions.kernel, where, gen.uniform(-1, 1, (self.supports, 1 + self.m)))
-            values = made(sample)
+            supports = gen.uniform(0, 1, (self.supports, self.d))
+            sections = Sections(self.actions.kernel, supports, gen.uniform(-1, 1, (self.supports, 1 + self.m)))
+            values = sections(sample)
             if (self.settle(values[:, 1:]) <= 0).all(axis=1).any():
                 break
         else:
             raise CellFailure(f"no feasible instance in {MAX_REDRAWS} draws; draw fewer constraints")
-        found = optimum(made.kernel, self.d, where.tobytes(), made.weights.tobytes())
-        f = float(found.values[0])
-        sup = np.maximum(np.abs(values).max(axis=0), np.abs(found.values))
-        binds = found.highest - f > ACCURACY * (1 + abs(f))
+        solution = optimum(sections.kernel, self.d, supports.tobytes(), sections.weights.tobytes())
+        f = float(solution.values[0])
+        sup = np.maximum(np.abs(values).max(axis=0), np.abs(solution.values))
+        binds = solution.highest - f > ACCURACY * (1 + abs(f))
         spread = values.max(axis=0) - values.min(axis=0)
-        return made, found.x, f, made.norm, sup, spread, min(1.0, found.slater), redraws, binds
+        return sections, solution.x, f, sections.norm, sup, spread, min(1.0, solution.slater), redraws, binds
 
     def everywhere(self, instances: Drawn) -> Everywhere:
         assert isinstance(instances, SectionInstances)

@@ -25,7 +25,7 @@ Seeds = Sequence[np.random.SeedSequence]
 
 
 @dataclass(frozen=True)
-class Known:
+class PilotFacts:
     """What learners may be told of a simulator, in the units played.
 
     Attributes:
@@ -77,8 +77,8 @@ class Simulation:
     def from_json(cls, content: dict[str, Any]) -> Simulation:
         """Return the simulation that `to_json` described."""
         values = content["values"]
-        found = np.full(int(content["size"]), np.nan) if values is None else np.array(values, dtype=np.float64)
-        return cls(found, str(content["reason"]), float(content["seconds"]))
+        numbers = np.full(int(content["size"]), np.nan) if values is None else np.array(values, dtype=np.float64)
+        return cls(numbers, str(content["reason"]), float(content["seconds"]))
 
 
 class Store(Protocol):
@@ -111,7 +111,7 @@ class Simulated(Drawn):
         scenarios: seeds of the simulations that metrics average, for each of S replicates; where it has no noise, one.
         observed: whether metrics are of the observed values instead.
         finite: whether actions are indices of a finite set; each is then a point with its index as coordinate.
-        again: whether the actions recommended in the end are then simulated, for their means.
+        remeasures: whether the actions recommended in the end are then simulated, for their means.
         point: the best known point, (d,), or None: regret is against its value.
         target: else regret is against this reward; None: there is no regret.
     """
@@ -121,19 +121,28 @@ class Simulated(Drawn):
     seed_set = None
 
     def __init__(
-        self, runs: Runs, known: Known, scenarios: Sequence[Seeds], observed: bool, point: Array | None,
-        target: float | None, noisy: bool, again: bool = False, finite: bool = False,
-    ) -> None:  # fmt: skip
-        replicates, one = len(scenarios), (len(scenarios), 1)
+        self,
+        runs: Runs,
+        pilot_facts: PilotFacts,
+        scenarios: Sequence[Seeds],
+        observed: bool,
+        point: Array | None,
+        target: float | None,
+        noisy: bool,
+        remeasures: bool = False,
+        finite: bool = False,
+    ) -> None:
+        replicates = len(scenarios)
         self.runs, self.scenarios, self.observed, self.point = runs, scenarios, observed, point
-        self.keeps, self.again, self.finite = observed or not noisy, again, finite
-        self.norm, self.noise, self.sup = (np.tile(fact, one) for fact in (known.norm, known.noise, known.sup))
-        self.slater = np.full(replicates, known.slater)
+        self.keeps, self.remeasures, self.finite = observed or not noisy, remeasures, finite
+        facts = (pilot_facts.norm, pilot_facts.noise, pilot_facts.sup)
+        self.norm, self.noise, self.sup = (np.tile(fact, (replicates, 1)) for fact in facts)
+        self.slater = np.full(replicates, pilot_facts.slater)
         self.redraws: NDArray[np.intp] = np.zeros(replicates, dtype=np.intp)
-        self.told: dict[int, tuple[Array, Array]] = {}
-        self.seen: list[dict[bytes, Array]] = [{} for _ in scenarios]
+        self.answers: dict[int, tuple[Array, Array]] = {}
+        self.cache: list[dict[bytes, Array]] = [{} for _ in scenarios]
         self.settle: Callable[[Array], Array] = np.asarray
-        self.units, self.failed = (float(known.shift[0]), float(known.divisor[0])), known.failed
+        self.units, self.failed = (float(pilot_facts.shift[0]), float(pilot_facts.divisor[0])), pilot_facts.failed
         self.reference = np.full(replicates, np.nan if target is None else target)
         if point is not None:
             self.reference = np.array([v[0] for v in self._simulate([(s, point) for s in range(replicates)])])
@@ -141,32 +150,32 @@ class Simulated(Drawn):
     def tell(self, t: int, points: Array, values: Array) -> None:
         """Stores observations of round t, values (S, 1 + m) at points (S, d), if metrics use them."""
         if self.keeps:
-            self.told[t] = points, values.copy()
-            self.told.pop(t - CACHE, None)
-            for s, (x, value) in enumerate(zip(points, self.told[t][1], strict=True)):
+            self.answers[t] = points, values.copy()
+            self.answers.pop(t - CACHE, None)
+            for s, (x, value) in enumerate(zip(points, self.answers[t][1], strict=True)):
                 self._keep(s, x, value)
 
     def _keep(self, s: int, x: Array, value: Array) -> None:
-        if len(self.seen[s]) >= CACHE:
-            self.seen[s].pop(next(iter(self.seen[s])))
-        self.seen[s][x.tobytes()] = value
+        if len(self.cache[s]) >= CACHE:
+            self.cache[s].pop(next(iter(self.cache[s])))
+        self.cache[s][x.tobytes()] = value
 
-    def _simulate(self, wanted: Sequence[tuple[int, Array]]) -> list[Array]:
+    def _simulate(self, requests: Sequence[tuple[int, Array]]) -> list[Array]:
         """The values (1 + m,) of replicates s at points (d,), a few simulations at a time.
 
         Means of the simulations that succeed; where fewer than half do, what a failed one counts as.
         """
         count = len(self.scenarios[0])
         step, result = max(1, AT_ONCE // count), list[Array]()
-        for i in range(0, len(wanted), step):
-            some = wanted[i : i + step]
-            gens = [np.random.default_rng(seed) for s, _ in some for seed in self.scenarios[s]]
-            found = self.runs(np.repeat([x for _, x in some], count, axis=0), gens).reshape(len(some), count, -1)
-            good = succeeded(found)
-            total = np.zeros_like(found[:, 0])
+        for i in range(0, len(requests), step):
+            batch = requests[i : i + step]
+            gens = [np.random.default_rng(seed) for s, _ in batch for seed in self.scenarios[s]]
+            observed = self.runs(np.repeat([x for _, x in batch], count, axis=0), gens).reshape(len(batch), count, -1)
+            good = succeeded(observed)
+            total = np.zeros_like(observed[:, 0])
             for k in range(count):  # one after the other: a mean must not depend on what else is asked for
-                total += np.where(good[:, k, None], found[:, k], 0.0)
-            for (s, x), value, n in zip(some, total, good.sum(axis=1), strict=True):
+                total += np.where(good[:, k, None], observed[:, k], 0.0)
+            for (s, x), value, n in zip(batch, total, good.sum(axis=1), strict=True):
                 mean = value / n if 2 * n >= count else self.failed
                 self._keep(s, x, mean)
                 result.append(mean)
@@ -175,30 +184,30 @@ class Simulated(Drawn):
     def values(self, first: int, actions: Actions) -> Array:
         actions = place(actions, self.finite)
         rounds, replicates = actions.shape[:2]
-        each = [(i, s, np.ascontiguousarray(actions[i, s])) for i in range(rounds) for s in range(replicates)]
-        keys = {(s, x.tobytes()): (s, x) for _, s, x in each}
-        known = {key: self.seen[key[0]][key[1]] for key in keys if key[1] in self.seen[key[0]]}
+        plays = [(i, s, np.ascontiguousarray(actions[i, s])) for i in range(rounds) for s in range(replicates)]
+        keys = {(s, x.tobytes()): (s, x) for _, s, x in plays}
+        cached_values = {key: self.cache[key[0]][key[1]] for key in keys if key[1] in self.cache[key[0]]}
         if not self.observed:
-            lacking = [key for key in keys if key not in known]
-            known |= dict(zip(lacking, self._simulate([keys[key] for key in lacking]), strict=True))
-        found = np.full((rounds, replicates, self.norm.shape[1]), np.nan)
-        for i, s, x in each:
-            points, values = self.told.get(first + i, (None, None)) if self.observed else (None, None)
+            lacking = [key for key in keys if key not in cached_values]
+            cached_values |= dict(zip(lacking, self._simulate([keys[key] for key in lacking]), strict=True))
+        played_values = np.full((rounds, replicates, self.norm.shape[1]), np.nan)
+        for i, s, x in plays:
+            points, values = self.answers.get(first + i, (None, None)) if self.observed else (None, None)
             if points is not None and values is not None and np.array_equal(points[s], x):
-                found[i, s] = values[s]
-            elif (s, x.tobytes()) in known:
-                found[i, s] = known[s, x.tobytes()]
-        return np.concatenate([found[..., :1], self.settle(found[..., 1:])], axis=-1)
+                played_values[i, s] = values[s]
+            elif (s, x.tobytes()) in cached_values:
+                played_values[i, s] = cached_values[s, x.tobytes()]
+        return np.concatenate([played_values[..., :1], self.settle(played_values[..., 1:])], axis=-1)
 
     def measure_again(self, actions: Actions) -> Array | None:
-        if not self.again:
+        if not self.remeasures:
             return None
-        found = np.full(self.norm.shape, np.nan)
-        given = np.asarray(actions >= 0 if self.finite else np.isfinite(actions).all(axis=1))
-        wanted = [(s, x) for s, x in enumerate(place(actions, self.finite)) if given[s]]
-        for (s, _), value in zip(wanted, self._simulate(wanted), strict=True):
-            found[s] = np.concatenate([value[:1], self.settle(value[1:])])
-        return found
+        means = np.full(self.norm.shape, np.nan)
+        mask = np.asarray(actions >= 0 if self.finite else np.isfinite(actions).all(axis=1))
+        requests = [(s, x) for s, x in enumerate(place(actions, self.finite)) if mask[s]]
+        for (s, _), value in zip(requests, self._simulate(requests), strict=True):
+            means[s] = np.concatenate([value[:1], self.settle(value[1:])])
+        return means
 
     def stars(self, first: int, rounds: int) -> tuple[Array, Array]:
         shape = (rounds, len(self.reference))
@@ -212,9 +221,9 @@ class Simulated(Drawn):
         return np.tile(self.point, (len(self.reference), 1))
 
     def settled(self, settle: Callable[[Array], Array]) -> Simulated:
-        made = copy.copy(self)
-        made.settle = settle
-        return made
+        clone = copy.copy(self)
+        clone.settle = settle
+        return clone
 
 
 class SimulatedFeedback:
@@ -236,9 +245,9 @@ class SimulatedFeedback:
 
     def at(self, t: int, actions: Array) -> Feedback:
         points = place(actions, self.instances.finite).copy()
-        told = self.instances.runs(points, [generator(*scope, "simulation", t) for scope in self.streams.scopes])
-        good = succeeded(told)
+        observed = self.instances.runs(points, [generator(*scope, "simulation", t) for scope in self.streams.scopes])
+        good = succeeded(observed)
         self.failed += ~good
-        told = np.where(good[:, None], told, self.instances.failed)
-        self.instances.tell(t, points, told)
-        return skip_failed(t, told, good) if self.skip else Feedback(told[:, 0], told[:, 1:])
+        observed = np.where(good[:, None], observed, self.instances.failed)
+        self.instances.tell(t, points, observed)
+        return skip_failed(t, observed, good) if self.skip else Feedback(observed[:, 0], observed[:, 1:])

@@ -30,7 +30,7 @@ from cbobench.problems.channels import DELAY, add_delays
 from cbobench.problems.failures import ABOUT, FailureRule
 from cbobench.problems.inputs import InputSpace
 from cbobench.problems.pilot import METER, POOL, Meter, drawn_from
-from cbobench.problems.simulated import STORE, Known, Simulated, SimulatedFeedback, Simulation, succeeded
+from cbobench.problems.simulated import STORE, PilotFacts, Simulated, SimulatedFeedback, Simulation, succeeded
 from cbobench.processes import leave_fork
 from cbobench.rng import Streams, generator
 from cbobench.words import count_noun
@@ -96,7 +96,7 @@ class Simulator(Problem):
     delay: float | None = param(None, DELAY, above=0, at_most=1e9, quiet=True)
     on_failure: Literal["infeasible", "skip", "fail"] | dict[str, Any] = param("infeasible", ABOUT, quiet=True)
 
-    known: Known = state()
+    pilot_facts: PilotFacts = state()
     clock: float = field(default=0.0, init=False, repr=False, compare=False)  # seconds of all runs since the pilot
 
     @classmethod
@@ -116,7 +116,7 @@ class Simulator(Problem):
 
         A row must not depend on the others.
         """
-        return [self.simulate(one, gen) for one, gen in zip(x, gens, strict=True)]
+        return [self.simulate(point, gen) for point, gen in zip(x, gens, strict=True)]
 
     def validate(self) -> None:
         if self.inputs is None:
@@ -148,36 +148,36 @@ class Simulator(Problem):
         Raises:
             CellFailure: a result of another shape; a failed run where `on_failure` is fail.
         """
-        found, reason = self._observe(x, gens)
+        values, reason = self._observe(x, gens)
         if reason and self.failure.then == "fail":
             raise CellFailure(f"{reason}; on_failure: infeasible goes on after a run that fails")
-        return found
+        return values
 
     def _observe(self, x: Array, gens: Sequence[np.random.Generator]) -> tuple[Array, str]:
         """As `observe`, with the first reason of the runs that failed in the end ("" if none did)."""
-        found, reason = self._attempt(x, gens)
+        values, reason = self._attempt(x, gens)
         for retry in range(self.failure.retries):
-            left = np.flatnonzero(~succeeded(found)).tolist()
+            left = np.flatnonzero(~succeeded(values)).tolist()
             if len(left) == 0:
                 break
-            found[left], reason = self._attempt(x[left], [_other_numbers(gens[i], retry) for i in left])
-        return found, reason
+            values[left], reason = self._attempt(x[left], [_other_numbers(gens[i], retry) for i in left])
+        return values, reason
 
-    def _attempt(self, x: Array, gens: Sequence[np.random.Generator], again: bool = False) -> tuple[Array, str]:
+    def _attempt(self, x: Array, gens: Sequence[np.random.Generator], is_repeat: bool = False) -> tuple[Array, str]:
         """One run per point, unless its result is kept: values, NaN where it failed, and the first reason."""
         store, meter = STORE.get(), METER.get()
-        keys = [self._key(one, gen, again) for one, gen in zip(x, gens, strict=True)] if store else []
-        found: list[Simulation | None] = [store.get(key) for key in keys] if store else [None] * len(x)
-        left = [i for i, one in enumerate(found) if one is None]
+        keys = [self._key(point, gen, is_repeat) for point, gen in zip(x, gens, strict=True)] if store else []
+        simulations: list[Simulation | None] = [store.get(key) for key in keys] if store else [None] * len(x)
+        left = [i for i, simulation in enumerate(simulations) if simulation is None]
         if left and meter is not None:
             meter.begin(monotonic())
         for k, result in self._run_all(x[left], [gens[i] for i in left]):
-            found[left[k]] = result
+            simulations[left[k]] = result
             if store and result.seconds >= SLOW:
                 store.put(keys[left[k]], result)
             if meter is not None:
                 meter.add(result, monotonic())
-        results = [result for result in found if result is not None]
+        results = [result for result in simulations if result is not None]
         self.clock += sum(result.seconds for result in results)
         reason = next((result.reason for result in results if result.reason), "")
         return np.array([result.values for result in results]), reason
@@ -191,23 +191,23 @@ class Simulator(Problem):
         watched, rounding = meter is not None and not self.noisy, save_float_state()
         step = len(x) if together else 1
         for k in range(0, len(x), max(1, step)):
-            made = self.run_points(x[k : k + step], gens[k : k + step], watched)
+            batch = self.run_points(x[k : k + step], gens[k : k + step], watched)
             restore_float_state(rounding)
-            yield from enumerate(made, k)
+            yield from enumerate(batch, k)
 
     @cached_property
     def _own_parameters(self) -> list[tuple[str, Any]]:
         """Parameters that the class adds to those of every simulator."""
         return sorted((f.name, getattr(self, f.name)) for f in fields(self) if f.init and f.name not in _SHARED)
 
-    def _key(self, x: Array, gen: np.random.Generator, again: bool) -> str:
+    def _key(self, x: Array, gen: np.random.Generator, is_repeat: bool) -> str:
         """What fixes the result of a run beside the class's code: own parameters, point and random numbers.
 
-        A run that is made `again`, to see whether it gives the same, is kept apart from the first.
+        A run that repeats another one (`is_repeat`), to see whether it gives the same, is kept apart from the first.
         """
         seed: np.random.SeedSequence = gen.bit_generator.seed_seq  # type: ignore[attr-defined, assignment]
         return repr(
-            (type(self).__qualname__, self._own_parameters, self.as_written(x), seed.entropy, seed.spawn_key, again)
+            (type(self).__qualname__, self._own_parameters, self.as_written(x), seed.entropy, seed.spawn_key, is_repeat)
         )
 
     def run_points(self, x: Array, gens: Sequence[np.random.Generator], watched: bool = False) -> list[Simulation]:
@@ -216,12 +216,12 @@ class Simulator(Problem):
         Raises:
             CellFailure: a result of another shape.
         """
-        began, where, origin = monotonic(), f"{type(self).__name__}: simulate", os.getpid()
-        own = gens if len(x) == 1 else copy.deepcopy(gens)
-        before = drawn_from(own) if watched else ()
+        began, call, origin = monotonic(), f"{type(self).__name__}: simulate", os.getpid()
+        generators = gens if len(x) == 1 else copy.deepcopy(gens)
+        before = drawn_from(generators) if watched else ()
         try:
             try:
-                found = self._run_batch(x, own)
+                rows = self._run_batch(x, generators)
             finally:
                 leave_fork(origin)
         except CbobenchError:
@@ -229,30 +229,30 @@ class Simulator(Problem):
         except Exception as error:  # a user's simulator may raise anything
             if len(x) > 1:  # one takes no others with it
                 return [self.run_points(x[i : i + 1], gens[i : i + 1], watched)[0] for i in range(len(x))]
-            reason = f"{where} fails at x = {self.as_written(x[0])}: {one_line(error)}"
+            reason = f"{call} fails at x = {self.as_written(x[0])}: {one_line(error)}"
             return [Simulation(np.full(1 + self.m, np.nan), reason, monotonic() - began)]
-        seconds, drew = (monotonic() - began) / len(x), watched and drawn_from(own) != before
+        seconds, drew = (monotonic() - began) / len(x), watched and drawn_from(generators) != before
         return [
             Simulation(values, "", seconds, drew)
             if np.isfinite(values).all()
             else Simulation(
                 np.full_like(values, np.nan),
-                f"{where} gives {values.tolist()} at x = {self.as_written(point)}",
+                f"{call} gives {values.tolist()} at x = {self.as_written(point)}",
                 seconds,
             )
-            for point, values in zip(x, found, strict=True)
+            for point, values in zip(x, rows, strict=True)
         ]
 
     def _run_batch(self, x: Array, gens: Sequence[np.random.Generator]) -> Array:
-        given = x if self.inputs is None else [self.as_written(one) for one in x]
-        found = np.asarray(self.simulate_many(given, gens), dtype=np.float64)
-        if found.shape != (len(x), 1 + self.m):
-            each = f"{found.shape[1:]}" if found.shape[:1] == (len(x),) else f"{found.shape} for {len(x)} points"
+        inputs = x if self.inputs is None else [self.as_written(point) for point in x]
+        values = np.asarray(self.simulate_many(inputs, gens), dtype=np.float64)
+        if values.shape != (len(x), 1 + self.m):
+            shape = f"{values.shape[1:]}" if values.shape[:1] == (len(x),) else f"{values.shape} for {len(x)} points"
             raise CellFailure(
-                f"{type(self).__name__}: simulate gives shape {each}; it must be ({1 + self.m},): f and m = {self.m} "
+                f"{type(self).__name__}: simulate gives shape {shape}; it must be ({1 + self.m},): f and m = {self.m} "
                 "constraints"
             )
-        return found
+        return values
 
     def prepare(self, data: Any) -> None:
         """Runs the pilot, and holds the simulator against what it says of itself.
@@ -261,25 +261,25 @@ class Simulator(Problem):
             Misuse: randomness that is not the generator's, noise where there should be none.
         """
         try:
-            self.known = self._pilot(data.say)
+            self.pilot_facts = self._pilot(data.say)
         except CellFailure as error:
             raise Misuse(str(error)) from error
         if self.best_known is not None and monotonic() < LATEST.get():
             x = np.tile(self._best_point, (max(1, self.repeats) if self.noisy else 1, 1))
-            seen = self.observe(x, [self._generator("best", i) for i in range(len(x))])
-            seen = seen[succeeded(seen)]
-            if 2 * len(seen) < len(x):
-                raise Misuse(f"best_known: {len(x) - len(seen)} of {count_noun(len(x), 'simulation')} there fail")
-            g = seen.mean(axis=0)[1:]
+            values = self.observe(x, [self._generator("best", i) for i in range(len(x))])
+            values = values[succeeded(values)]
+            if 2 * len(values) < len(x):
+                raise Misuse(f"best_known: {len(x) - len(values)} of {count_noun(len(x), 'simulation')} there fail")
+            g = values.mean(axis=0)[1:]
             if (g > 0).any():
                 j = int(g.argmax())
-                there = f"the mean of {count_noun(len(x), 'simulation')} there has g_{j + 1} = {g[j]:.6g}"
-                raise Misuse(f"best_known is not feasible: {there}; give a point where every g_j <= 0, or a target")
+                violation = f"the mean of {count_noun(len(x), 'simulation')} there has g_{j + 1} = {g[j]:.6g}"
+                raise Misuse(f"best_known is not feasible: {violation}; give a point where every g_j <= 0, or a target")
 
     def _generator(self, role: str, i: int) -> np.random.Generator:
         return generator("simulator", type(self).__qualname__, role, i)
 
-    def _pilot(self, say: Callable[[str], None]) -> Known:
+    def _pilot(self, say: Callable[[str], None]) -> PilotFacts:
         """Simulate a noisy simulator twice at each point, and once more at the first; another one once."""
         points, unit = self._pilot_design()
         times, self.clock = 1 + self.noisy, 0.0
@@ -292,11 +292,9 @@ class Simulator(Problem):
             if (left := LATEST.get() - monotonic()) < times * len(points) * seconds:
                 points = points[: max(2, int(left / (times * seconds)))]
             total = times * len(points)
-            whole = LATEST.get() == np.inf  # a dry run says nothing, and starts no workers
-            meter = Meter(
-                type(self).__name__, total, seconds, say if whole else lambda text: None,
-                POOL.get() if whole else None, 1 - self.noisy,
-            )  # fmt: skip
+            is_full = LATEST.get() == np.inf  # a dry run says nothing, and starts no workers
+            announce, pool = (say, POOL.get()) if is_full else (lambda text: None, None)
+            meter = Meter(type(self).__name__, total, seconds, announce, pool, 1 - self.noisy)
             METER.set(meter)
             runs, reasons = self._pilot_runs(points, head, why)
         finally:
@@ -319,8 +317,8 @@ class Simulator(Problem):
             fix = "draw from the generator it is given, and from nothing else (np.random is shared by all)"
             raise Misuse(f"{type(self).__name__}: simulate gives other values for an equal generator; {fix}")
         if not self.noisy and (first.drew or meter.drew):
-            other, _ = self._attempt(points[:1], self._pilot_gens(1, 1))
-            if not np.array_equal(other[0], runs[0][0], equal_nan=True):
+            other_head, _ = self._attempt(points[:1], self._pilot_gens(1, 1))
+            if not np.array_equal(other_head[0], runs[0][0], equal_nan=True):
                 raise Misuse(
                     f"{type(self).__name__}: noisy is False, but simulate depends on its generator; say noisy = True"
                 )
@@ -344,11 +342,20 @@ class Simulator(Problem):
         sup = np.abs(played).max(axis=0)
         share = float((worst <= 0).mean())
         counts_as = (self.failure.values_of(np.concatenate(runs)) - shift) / divisor
-        told = f"{failed} of {total} pilot simulations failed" if failed else ""
-        return Known(
-            shift, divisor, norm, noise, sup, slater if slater > 0 else np.nan, share, len(points), seconds, counts_as,
-            told,
-        )  # fmt: skip
+        failure_note = f"{failed} of {total} pilot simulations failed" if failed else ""
+        return PilotFacts(
+            shift=shift,
+            divisor=divisor,
+            norm=norm,
+            noise=noise,
+            sup=sup,
+            slater=slater if slater > 0 else np.nan,
+            share=share,
+            points=len(points),
+            seconds=seconds,
+            failed=counts_as,
+            failures=failure_note,
+        )
 
     def _pilot_gens(self, run: int, count: int) -> list[np.random.Generator]:
         return [self._generator(f"pilot {run}", i) for i in range(count)]
@@ -360,10 +367,10 @@ class Simulator(Problem):
             head: without noise, the run at the first point, (1, 1 + m), and `why` it failed.
         """
         if self.noisy:
-            both = [self._observe(points, self._pilot_gens(k, len(points))) for k in range(2)]
-            return [run for run, _ in both], [reason for _, reason in both]
-        rest, reason = self._observe(points[1:], self._pilot_gens(0, len(points))[1:])
-        return 2 * [np.concatenate([head, rest])], [why, reason]
+            attempts = [self._observe(points, self._pilot_gens(k, len(points))) for k in range(2)]
+            return [run for run, _ in attempts], [reason for _, reason in attempts]
+        tail, reason = self._observe(points[1:], self._pilot_gens(0, len(points))[1:])
+        return 2 * [np.concatenate([head, tail])], [why, reason]
 
     @property
     def pilot_points(self) -> int:
@@ -374,7 +381,7 @@ class Simulator(Problem):
     @property
     def cut_short(self) -> bool:
         """Whether a dry run ended the pilot early."""
-        return self.known.points < self.pilot_points
+        return self.pilot_facts.points < self.pilot_points
 
     @property
     def simulations(self) -> tuple[int, int, int]:
@@ -384,9 +391,9 @@ class Simulator(Problem):
         return pilot, 1 + repeats * always, repeats * (not always)
 
     def note(self) -> str:
-        known, n = self.known, 0 if self.inputs is None else len(self.space.configurations)
+        facts, n = self.pilot_facts, 0 if self.inputs is None else len(self.space.configurations)
         parts = [f"{n:,} of the configurations of its inputs are played"] * (n > 0 and not self.space.complete)
-        parts += [f"g in units of {', '.join(f'{v:.4g}' for v in known.divisor[1:])}"] * (self.scaled and self.m > 0)
+        parts += [f"g in units of {', '.join(f'{v:.4g}' for v in facts.divisor[1:])}"] * (self.scaled and self.m > 0)
         if self.target is not None:
             parts.append(f"regret is against the target {self.target:g}, simple regret 0 once it is reached")
         elif self.best_known is not None:
@@ -400,8 +407,8 @@ class Simulator(Problem):
                 parts.append(f"metrics are of {observed}; those of the recommended point in the end of {means}")
             else:
                 parts.append(f"metrics are of {means if self.repeats else observed}")
-        if known.failures:
-            parts.append(known.failures)
+        if facts.failures:
+            parts.append(facts.failures)
         return "; ".join(parts)
 
     def offers(self) -> frozenset[Ability]:
@@ -424,9 +431,9 @@ class Simulator(Problem):
     def actions(self) -> Finite | Box:
         if self.inputs is None:
             return self.box
-        made = Finite.at(self.space.points, stationary(self.kernel, self.lengthscale), self.kernel)
-        made.space = self.space
-        return made
+        finite = Finite.at(self.space.points, stationary(self.kernel, self.lengthscale), self.kernel)
+        finite.space = self.space
+        return finite
 
     def describe_inputs(self) -> Inputs | None:
         return super().describe_inputs() if self.inputs is None else self.space.columns()
@@ -448,8 +455,8 @@ class Simulator(Problem):
             unit = sobol(self.box.d, self.pilot_points)
             return self.box.scale(unit), unit
         points = self.space.points
-        some = nearest(points, sobol(points.shape[1], self.pilot_points))
-        return some[:, None].astype(np.float64), points[some]
+        indices = nearest(points, sobol(points.shape[1], self.pilot_points))
+        return indices[:, None].astype(np.float64), points[indices]
 
     @property
     def constraints(self) -> int:
@@ -457,16 +464,22 @@ class Simulator(Problem):
 
     def runs(self, x: Array, gens: Sequence[np.random.Generator]) -> Array:
         """`observe` in the units played."""
-        return (self.observe(x, gens) - self.known.shift) / self.known.divisor
+        return (self.observe(x, gens) - self.pilot_facts.shift) / self.pilot_facts.divisor
 
     def draw(self, generators: Sequence[np.random.Generator]) -> Drawn:
         count = max(1, self.repeats) if self.noisy else 1
         scenarios = [gen.bit_generator.seed_seq.spawn(count) for gen in generators]  # type: ignore[attr-defined]
         point = None if self.best_known is None else self._best_point
-        target = None if self.target is None else float((self.target - self.known.shift[0]) / self.known.divisor[0])
+        target = (
+            None
+            if self.target is None
+            else float((self.target - self.pilot_facts.shift[0]) / self.pilot_facts.divisor[0])
+        )
         observed = self.noisy and (not self.repeats or self.measure == "end")
-        again, finite = observed and self.repeats > 0, self.inputs is not None
-        return Simulated(self.runs, self.known, scenarios, observed, point, target, self.noisy, again, finite)
+        remeasures, finite = observed and self.repeats > 0, self.inputs is not None
+        return Simulated(
+            self.runs, self.pilot_facts, scenarios, observed, point, target, self.noisy, remeasures, finite
+        )
 
     def feedback(self, instances: Drawn, streams: Streams) -> Channel:
         assert isinstance(instances, Simulated)

@@ -145,36 +145,36 @@ class UserTable(Problem):
         return self.hashes
 
     def prepare(self, data: DataFolder) -> None:
-        given = {name: getattr(self, name) for name in ("rows", "mean", "covariance")}
+        paths = {name: getattr(self, name) for name in ("rows", "mean", "covariance")}
         self.by_name = None
-        files = {name: data.resolve(file) for name, file in given.items() if file is not None}
+        files = {name: data.resolve(file) for name, file in paths.items() if file is not None}
         frames = {name: read_frame(file, name, self.one_hot) for name, file in files.items()}
         self.hashes = {name: sha256(file) for name, file in files.items()}
         if self.ignore != "rest":
-            known = {column for frame in frames.values() for column in frame.columns}
+            columns = {column for frame in frames.values() for column in frame.columns}
             for name in self.ignore:
-                if name not in known:
-                    raise unknown("column", name, known, where="ignore: ", then=doubt_header(known))
-        whole = {name: f"{name} {file.name!r}" for name, file in files.items()}
+                if name not in columns:
+                    raise unknown("column", name, columns, location="ignore: ", then=doubt_header(columns))
+        sources = {name: f"{name} {file.name!r}" for name, file in files.items()}
         if self.arranged == "configurations":
-            self.played = self._configurations(frames, whole)
+            self.played = self._configurations(frames, sources)
             return
         if self.ignore == "rest":
             raise Misuse("ignore: rest is for layout: configurations; name the columns to leave out")
         tables = {
-            name: numeric(frame.drop(columns=[c for c in frame.columns if c in self.ignore]), whole[name])
+            name: numeric(frame.drop(columns=[c for c in frame.columns if c in self.ignore]), sources[name])
             for name, frame in frames.items()
         }
         if self.arranged is None:
-            refuse_ambiguous(tables["rows"], whole["rows"])
+            refuse_ambiguous(tables["rows"], sources["rows"])
         self.played = self._readings(tables)
 
-    def _covariance(self, frames: dict[str, pd.DataFrame], n: int, what: str) -> Array | None:
+    def _covariance(self, frames: dict[str, pd.DataFrame], n: int, noun: str) -> Array | None:
         if "covariance" not in frames:
             return None
         matrix = check_covariance(frames["covariance"].to_numpy(dtype=np.float64), "covariance")
         if len(matrix) != n:
-            raise Misuse(f"covariance has shape {matrix.shape}, but there are {n} {what}")
+            raise Misuse(f"covariance has shape {matrix.shape}, but there are {n} {noun}")
         return matrix
 
     def _readings(self, frames: dict[str, pd.DataFrame]) -> Problem:
@@ -188,91 +188,95 @@ class UserTable(Problem):
             names = tuple(f"arm {i}" for i in range(len(mean)))
             covariance = self._covariance(frames, len(mean), "arms")
             assert covariance is not None
-        made = ReadingsTable(Table(mean, covariance, rows, names, None), self.threshold, self.R, self.seed_size)
-        made.check()
-        return made
+        problem = ReadingsTable(Table(mean, covariance, rows, names, None), self.threshold, self.R, self.seed_size)
+        problem.check()
+        return problem
 
-    def _configurations(self, frames: dict[str, pd.DataFrame], whole: dict[str, str]) -> Problem:
+    def _configurations(self, frames: dict[str, pd.DataFrame], sources: dict[str, str]) -> Problem:
         import pandas as pd
 
         assert self.objective is not None
-        frame, where = frames["rows"], whole["rows"]
+        frame, source = frames["rows"], sources["rows"]
         rules = [objective_of(self.objective), *constraints_of(self.limits)]
-        self._check_roles(frame, where, rules)
+        self._check_roles(frame, source, rules)
         columns = [rule.column for rule in rules]
-        words = {name: pd.Series(category_values(frame[name], where), dtype=object) for name in self.one_hot}
-        inputs = frame[self.inputs].assign(**words)
-        points, names = coordinates(inputs, where, self.log, self.one_hot, self.amounts)
+        category_columns = {
+            name: pd.Series(category_values(frame[name], source), dtype=object) for name in self.one_hot
+        }
+        inputs = frame[self.inputs].assign(**category_columns)
+        points, names = coordinates(inputs, source, self.log, self.one_hot, self.amounts)
         rule = FailureRule.of(self.on_failure, len(rules) - 1)
         if rule.retries or rule.then == "skip":
             raise Misuse(f"on_failure is {show(self.on_failure)}; of a table: fail, infeasible, or {{f: ..., g: ...}}")
         gaps = rule.then == "infeasible"
         fix = "fill or drop them" + ("" if gaps else ", or say on_failure: infeasible if these measurements failed")
-        values = numbers(frame[list(dict.fromkeys(columns))], where, gaps, fix)
+        values = numbers(frame[list(dict.fromkeys(columns))], source, gaps, fix)
         if np.isnan(values).any(axis=1).all():
-            raise Misuse(f"{where}: every row lacks a value of {', '.join(map(show, columns))}; nothing was measured")
+            raise Misuse(f"{source}: every row lacks a value of {', '.join(map(show, columns))}; nothing was measured")
         place = {column: i for i, column in enumerate(dict.fromkeys(columns))}
         measured = Measured.of(values[:, [place[column] for column in columns]], points, names)
         self.by_name = {name: inputs[name].iloc[measured.origin].tolist() for name in self.inputs}
         matrix = None
         if "covariance" in frames:
-            frames = frames | {"covariance": numeric(frames["covariance"], whole["covariance"])}
+            frames = frames | {"covariance": numeric(frames["covariance"], sources["covariance"])}
             matrix = self._covariance(frames, len(measured.counts), "configurations, in the order of the rows")
         stated = self._stated(rules, measured)
-        made = Configurations(
+        problem = Configurations(
             measured, rules, stated, self.kernel, self.lengthscale, matrix, self.scaled, self.seed_size, rule
         )
         if self.noise == "gaussian":
-            made.noise = made.pooled()
-        return made
+            problem.noise = problem.pooled()
+        return problem
 
-    def _check_roles(self, frame: pd.DataFrame, where: str, rules: Sequence[Rule]) -> None:
+    def _check_roles(self, frame: pd.DataFrame, source: str, rules: Sequence[Rule]) -> None:
         """Raises `Misuse` for a column that does not exist, has two roles, or none."""
         roles = [("inputs", name) for name in self.inputs]
         roles += [("objective", rules[0].column), *(("constraints", name) for name in self.limits)]
         for role, name in roles:
             if name not in frame.columns:
                 raise unknown(
-                    "column", name, frame.columns, where=f"{where}: {role}: ", then=doubt_header(frame.columns)
+                    "column", name, frame.columns, location=f"{source}: {role}: ", then=doubt_header(frame.columns)
                 )
         functions = {rule.column for rule in rules}
         for option in ("log", "one_hot", "amounts"):
             for name in getattr(self, option):
                 if name not in self.inputs:
-                    raise unknown("input", name, self.inputs, where=f"{option}: ")
+                    raise unknown("input", name, self.inputs, location=f"{option}: ")
         twice = [name for i, name in enumerate(self.inputs) if name == rules[0].column or name in self.inputs[:i]]
         if self.ignore != "rest":
             twice += [name for name in self.ignore if name in functions or name in self.inputs]
         if twice:
-            raise Misuse(f"{where}: column {show(twice[0])} has two roles; name it once")
+            raise Misuse(f"{source}: column {show(twice[0])} has two roles; name it once")
         named = {*self.inputs, *functions, *(frame.columns if self.ignore == "rest" else self.ignore)}
         left = frame[[name for name in frame.columns if name not in named]]
         if len(left.columns):
-            refuse_unnamed(left, where)
-            some = ", ".join(show(name) for name in left.columns[:6])
+            refuse_unnamed(left, source)
+            names = ", ".join(show(name) for name in left.columns[:6])
             raise Misuse(
-                f"{where}: no role for column {some}; name it in inputs, constraints or ignore (ignore: rest leaves "
+                f"{source}: no role for column {names}; name it in inputs, constraints or ignore (ignore: rest leaves "
                 "out all such): rows that differ there only would count as noise"
             )
 
     def _stated(self, rules: Sequence[Rule], measured: Measured) -> Array | None:
         """Standard deviations of Gaussian noise, (1 + m,); None where rows are drawn."""
         by_column = dict(self.noise) if isinstance(self.noise, dict) else {}
-        known = {rule.column for rule in rules}
+        columns = {rule.column for rule in rules}
         for name, value in by_column.items():
-            if name not in known:
-                raise unknown("column", name, known, where="noise: ")
+            if name not in columns:
+                raise unknown("column", name, columns, location="noise: ")
             deviation(value, f"noise: {name}")
-        own = [rule for rule in rules if rule.noise is not None]
+        noisy_rules = [rule for rule in rules if rule.noise is not None]
         if isinstance(self.noise, str):
             if not measured.repeated:
                 raise Misuse(f"noise: {self.noise} needs rows with equal inputs, and there are none; state numbers")
-            if own:
-                raise Misuse(f"noise of {own[0].column} is stated, but noise is {self.noise}; leave one of them out")
+            if noisy_rules:
+                raise Misuse(
+                    f"noise of {noisy_rules[0].column} is stated, but noise is {self.noise}; leave one of them out"
+                )
             return None
-        if self.noise is None and not own:
+        if self.noise is None and not noisy_rules:
             return None if measured.repeated else np.zeros(len(rules))
-        for rule in own:
+        for rule in noisy_rules:
             if by_column.setdefault(rule.column, rule.noise) != rule.noise:
                 raise Misuse(f"noise of {rule.column} is stated twice: {rule.noise} and {by_column[rule.column]}")
         every = self.noise if isinstance(self.noise, float) else 0.0

@@ -149,7 +149,7 @@ def _describe_simulations(todo: Plan) -> list[str]:
         problem = todo.suite.problems[title]
         if isinstance(problem, Simulator):
             pilot, per_round, end = problem.simulations
-            total, seconds = sum(horizons) * per_round + len(horizons) * end, problem.known.seconds
+            total, seconds = sum(horizons) * per_round + len(horizons) * end, problem.pilot_facts.seconds
             each = f"{per_round} a round, {max(horizons) * per_round + end:,} a cell, {total:,} in all"
             long = f"{duration(seconds)} each" if seconds >= 1 else f"{1000 * seconds:.1f} ms each"
             lines.append(
@@ -162,12 +162,12 @@ def _describe_simulations(todo: Plan) -> list[str]:
 
 def _pilot_seconds(problem: Problem) -> float:
     """Seconds of a simulator's pilot, which precedes the run."""
-    return problem.known.seconds * problem.simulations[0] if isinstance(problem, Simulator) else 0.0
+    return problem.pilot_facts.seconds * problem.simulations[0] if isinstance(problem, Simulator) else 0.0
 
 
 def _simulation_seconds(problem: Problem) -> float:
     """Wall time of a seed-round's simulations, a lower bound for the seed-round."""
-    return problem.known.seconds * problem.simulations[1] if isinstance(problem, Simulator) else 0.0
+    return problem.pilot_facts.seconds * problem.simulations[1] if isinstance(problem, Simulator) else 0.0
 
 
 def try_pairs(todo: Plan, say: Callable[[str], None] = lambda text: None) -> tuple[dict[str, Trial], int]:

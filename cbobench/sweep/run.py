@@ -181,7 +181,7 @@ def plan(
     limit = blocks.memory_limit(loaded, None if address is not None else cpus or usable_cpus())
     notes = pending_notes({pair.algorithm.title: pair.algorithm for pair in grid.pairs}.values())
     workers = CLUSTER_CPUS if address is not None else cpus or usable_cpus()
-    slow = any(isinstance(p, Simulator) and p.known.seconds > SLOW_SIMULATION for p in loaded.problems.values())
+    slow = any(isinstance(p, Simulator) and p.pilot_facts.seconds > SLOW_SIMULATION for p in loaded.problems.values())
     least = 1 if slow else blocks.MIN_BLOCK
     together = min(blocks.block_size(1, len(grid.cells), workers, least, grid.horizon), limit)
     if Manifest.exists(folder):

@@ -69,14 +69,16 @@ def prepared(cls=Flaky, share=0.1, **settings):
 
 def find_failed(task, chunk):
     """Which observations are those of failed runs, (rounds, S)."""
-    return np.isclose(chunk.observed_f, task.known.shift[0] + task.known.divisor[0] * task.known.failed[0])
+    return np.isclose(
+        chunk.observed_f, task.pilot_facts.shift[0] + task.pilot_facts.divisor[0] * task.pilot_facts.failed[0]
+    )
 
 
 def test_a_failed_run_is_told_as_the_worst_that_the_pilot_saw():
     task = prepared()
     cells, chunks = play(task, make("random"), seeds=3, horizon=60)
     (f, g), chunk = truth(actions(chunks)), chunks[0]
-    known = task.known
+    known = task.pilot_facts
     g_told = chunk.observed_g[..., 0] * known.divisor[1]
     failed = find_failed(task, chunk)
     assert 5 < failed.sum() < 40
@@ -93,7 +95,7 @@ def test_metrics_are_means_of_the_runs_that_succeed():
     _, chunks = play(task, make("random"), seeds=2, horizon=15)
     f, g = truth(actions(chunks))
     np.testing.assert_allclose(chunks[0].metrics.f, f, atol=0.1)
-    np.testing.assert_allclose(chunks[0].metrics.g[..., 0] * task.known.divisor[1], g, atol=1e-9)
+    np.testing.assert_allclose(chunks[0].metrics.g[..., 0] * task.pilot_facts.divisor[1], g, atol=1e-9)
 
 
 def test_a_point_at_which_most_runs_fail_is_infeasible():
@@ -115,7 +117,7 @@ def test_values_may_be_stated():
     _, chunks = play(task, make("random"), seeds=3, horizon=60)
     failed = np.isclose(chunks[0].observed_f, -7)
     assert 5 < failed.sum() < 40
-    np.testing.assert_allclose(chunks[0].observed_g[failed] * task.known.divisor[1], 9)
+    np.testing.assert_allclose(chunks[0].observed_g[failed] * task.pilot_facts.divisor[1], 9)
 
 
 def test_retries_draw_other_numbers_and_leave_the_rest_as_it_is():

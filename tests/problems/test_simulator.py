@@ -61,7 +61,7 @@ def test_without_noise_metrics_are_the_simulators_own_values():
     x, (f, g) = actions(chunks), truth(actions(chunks))
     np.testing.assert_allclose(chunks[0].metrics.f, f, atol=1e-9)
     np.testing.assert_allclose(chunks[0].observed_f, f, atol=1e-9)
-    np.testing.assert_allclose(chunks[0].metrics.g[..., 0] * task.known.divisor[1], g, atol=1e-9)
+    np.testing.assert_allclose(chunks[0].metrics.g[..., 0] * task.pilot_facts.divisor[1], g, atol=1e-9)
     best = np.where(g <= 0, f, -np.inf).max(axis=0)
     np.testing.assert_allclose(cells.metrics.final["simple_value"], best, atol=1e-9)
     assert x.shape == (25, 3, 2)
@@ -79,7 +79,7 @@ def test_of_a_noisy_one_they_are_means_with_streams_of_their_own():
     _, chunks = play(task, make("random"), seeds=2, horizon=12)
     f, g = truth(actions(chunks))
     np.testing.assert_allclose(chunks[0].metrics.f, f, atol=5 * SD / 20)
-    np.testing.assert_allclose(chunks[0].metrics.g[..., 0] * task.known.divisor[1], g, atol=5 * 0.1 / 20)
+    np.testing.assert_allclose(chunks[0].metrics.g[..., 0] * task.pilot_facts.divisor[1], g, atol=5 * 0.1 / 20)
     assert np.abs(chunks[0].observed_f - f).max() > 5 * SD / 20, "negative control: what is told is noisier"
     error = chunks[0].metrics.f - f
     np.testing.assert_allclose(error, np.tile(error[0], (12, 1)), atol=1e-9, err_msg="equal luck at every point")
@@ -99,7 +99,7 @@ def test_only_what_is_recommended_in_the_end_may_be_measured():
     cells, chunks = play(end, make("random"), seeds=2, horizon=12, asked=[6])
     np.testing.assert_allclose(chunks[0].metrics.f, chunks[0].observed_f, atol=1e-12)
     x, values = cells.recommendations.last
-    shift, divisor = end.known.shift, end.known.divisor
+    shift, divisor = end.pilot_facts.shift, end.pilot_facts.divisor
     np.testing.assert_allclose(values * divisor + shift, np.stack(truth(x), axis=1), atol=5 * SD / 20)
     _, same = play(every, make("random"), seeds=2, horizon=12, asked=[6])
     np.testing.assert_array_equal(same[0].observed_f, chunks[0].observed_f, err_msg="methods are told the same")
@@ -189,11 +189,11 @@ def test_no_oracle_without_a_known_optimum():
 
 def test_learners_are_told_the_pilot_alone():
     task = prepared(Noisy, pilot=2048, scaled=False)
-    np.testing.assert_allclose(task.known.noise, [SD, 0.1], rtol=0.1)
-    assert task.known.slater == 1.0
+    np.testing.assert_allclose(task.pilot_facts.noise, [SD, 0.1], rtol=0.1)
+    assert task.pilot_facts.slater == 1.0
     scaled = prepared(Noisy, pilot=2048)
-    np.testing.assert_allclose(scaled.known.noise * scaled.known.divisor, [SD, 0.1], rtol=0.1)
-    assert scaled.known.share == pytest.approx(0.34, abs=0.05)
+    np.testing.assert_allclose(scaled.pilot_facts.noise * scaled.pilot_facts.divisor, [SD, 0.1], rtol=0.1)
+    assert scaled.pilot_facts.share == pytest.approx(0.34, abs=0.05)
 
 
 def test_a_margin_that_is_not_known_is_not_made_up():

@@ -186,7 +186,7 @@ def test_a_slow_simulator_is_known_from_its_pilot_which_ends_in_time(write_suite
     clock.now = 0.0
     todo = plan(suite, out=tmp_path / "r", cpus=0)
     assert clock.now == 65, "a run has the whole pilot"
-    assert next(iter(todo.suite.problems.values())).known.points == 32
+    assert next(iter(todo.suite.problems.values())).pilot_facts.points == 32
 
 
 def test_what_no_pilot_decides_is_refused_by_a_dry_run_too(write_suite, tmp_path, clock, capsys):

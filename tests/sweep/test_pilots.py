@@ -85,14 +85,14 @@ def prepared(cls, say=lambda text: None, **settings):
 def test_without_noise_each_point_is_simulated_once():
     task = prepared(Exact)
     assert len(Exact.calls) == len({*Exact.calls}) == 64
-    assert task.known.points == task.simulations[0] == 64
+    assert task.pilot_facts.points == task.simulations[0] == 64
 
 
 def test_without_noise_what_is_known_is_what_two_equal_runs_say(monkeypatch):
     """The numbers that were played before, when each point was simulated twice."""
-    once = prepared(Exact).known
+    once = prepared(Exact).pilot_facts
     monkeypatch.setattr(Exact, "noisy", True)
-    twice = prepared(Exact, pilot=128).known
+    twice = prepared(Exact, pilot=128).pilot_facts
     for name in ("shift", "divisor", "norm", "noise", "sup", "slater", "share", "points", "failed"):
         np.testing.assert_array_equal(getattr(once, name), getattr(twice, name), err_msg=name)
 
@@ -114,7 +114,7 @@ def test_workers_give_the_same_pilot(monkeypatch, cls):
         there = prepared(cls, said.append)
     assert len(Exact.calls) == (cls is Exact), "but the first"
     for name in ("shift", "divisor", "norm", "noise", "sup", "slater", "share", "points", "failed"):
-        np.testing.assert_array_equal(getattr(here.known, name), getattr(there.known, name), err_msg=name)
+        np.testing.assert_array_equal(getattr(here.pilot_facts, name), getattr(there.pilot_facts, name), err_msg=name)
     assert said[0].startswith(f"{cls.__name__}: a pilot of 64 simulations on 2 workers, about ")
 
 
@@ -128,7 +128,7 @@ def test_a_simulation_that_ends_its_worker_has_failed(monkeypatch):
     monkeypatch.setattr(pilot, "LONG_PILOT", 0.0)
     with pilots_on(2):
         task = prepared(Crashing)
-    assert task.known.failures.endswith("of 64 pilot simulations failed")
+    assert task.pilot_facts.failures.endswith("of 64 pilot simulations failed")
     with pilots_on(2), pytest.raises(Misuse, match=r"Crashing: simulate crashed its worker at x = \[0\.9"):
         prepared(Crashing, on_failure="fail")
 
