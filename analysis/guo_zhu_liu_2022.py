@@ -24,13 +24,13 @@ def figures(run: Run) -> list[Figure]:
     result = []
     for problem, number in NUMBERS.items():
         for title, label in problems_named(run, problem):
-            for letter, metric, what in (("a", "regret", "regret"), ("b", "violation_hard", "violation")):
-                for ending, of, shown in (("", "", first), ("_variants", ", all variants", every)):
-                    if shown is every and len(every) == len(first):
+            for letter, metric, quantity in (("a", "regret", "regret"), ("b", "violation_hard", "violation")):
+                for ending, of, titles in (("", "", first), ("_variants", ", all variants", every)):
+                    if titles is every and len(every) == len(first):
                         continue
-                    panel = Panel(metric, title, average=True, titles=shown)
+                    panel = Panel(metric, title, average=True, titles=titles)
                     name, caption = numbered(
-                        run, PAPER, f"{number}{letter}", f"average {what}{of}", label, ending=ending
+                        run, PAPER, f"{number}{letter}", f"average {quantity}{of}", label, ending=ending
                     )
                     result.append(Figure(name, caption, [panel]))
     return result

@@ -27,22 +27,22 @@ LAST = 350
 
 def figures(run: Run) -> list[Figure]:
     """Those of the nine figures whose problem and methods the run holds."""
-    known = run.record.variants("algorithms")
+    all_variants = run.record.variants("algorithms")
     result = []
     for (problem, method), (boxes, means, quality) in EXPERIMENTS.items():
-        variants, others = run.named("algorithm", [method]), run.named("algorithm", BASELINES)
-        swept = len({known[each].values["S"] for each in variants}) > 1
+        variants, baselines = run.named("algorithm", [method]), run.named("algorithm", BASELINES)
+        swept = len({all_variants[variant].values["S"] for variant in variants}) > 1
         for title, label in problems_named(run, problem):
             if method == "penalty-noiseless" and swept:
                 result.append(
                     _figure(run, 1, "trade-off of Algorithm 2", label, TradeOff("regret", "violation", title, variants))
                 )
-            elif variants and others:
-                shown = [variants[0], *others]
-                panels = [_boxes(run, metric, title, each) for each in shown for metric in (quality, "violation")]
+            elif variants and baselines:
+                titles = [variants[0], *baselines]
+                panels = [_boxes(run, metric, title, method) for method in titles for metric in (quality, "violation")]
                 result.append(_figure(run, boxes, "time averages", label, *panels))
                 curves = [
-                    Panel(metric, title, average=average, last=FIRST, titles=shown)
+                    Panel(metric, title, average=average, last=FIRST, titles=titles)
                     for average in (False, True)
                     for metric in (quality, "violation")
                 ]
@@ -62,8 +62,8 @@ def _boxes(run: Run, metric: str, problem: str, algorithm: str) -> Boxes:
     return Boxes(metric, problem, algorithm, step, last, run.record.labels("algorithms")[algorithm])
 
 
-def _figure(run: Run, number: int, what: str, label: str, *panels: AnyPanel) -> Figure:
-    return Figure(*numbered(run, PAPER, str(number), what, label), panels, columns=2)
+def _figure(run: Run, number: int, quantity: str, label: str, *panels: AnyPanel) -> Figure:
+    return Figure(*numbered(run, PAPER, str(number), quantity, label), panels, columns=2)
 
 
 if __name__ == "__main__":

@@ -23,7 +23,7 @@ def noisy(problem: Variant) -> bool:
 def pocket(case: Case) -> Iterator[Part]:
     """R/t and V/t of Algorithm 2 tend to 0."""
     for problem in case.problems:
-        yield from (vanishes(metric, case.one("penalty-noiseless", problem)) for metric in ("regret", "violation"))
+        yield from (vanishes(metric, case.play_of("penalty-noiseless", problem)) for metric in ("regret", "violation"))
 
 
 def pocket_baselines(case: Case) -> Iterator[Part]:
@@ -31,7 +31,7 @@ def pocket_baselines(case: Case) -> Iterator[Part]:
     for problem in case.problems:
         for name in BASELINES:
             t = LAST["feasible-pocket"] if name == "admmbo" else None
-            yield from (vanishes(m, case.one(name, problem), t, stays=True) for m in ("regret", "violation"))
+            yield from (vanishes(m, case.play_of(name, problem), t, stays=True) for m in ("regret", "violation"))
 
 
 def trade_off(case: Case) -> Iterator[Part]:
@@ -41,7 +41,8 @@ def trade_off(case: Case) -> Iterator[Part]:
         triples = [plays[i : i + 3] for i in range(len(plays) - 2)]
         if triples:
             steps = [
-                [part for less, more in itertools.pairwise(three) for part in _step(less, more)] for three in triples
+                [part for shorter, longer in itertools.pairwise(three) for part in _step(shorter, longer)]
+                for three in triples
             ]
             yield any_of("three consecutive S", steps)
 
@@ -64,19 +65,19 @@ def best(case: Case) -> Iterator[Part]:
     """R and V of Algorithm 3 are below those of OCO at T, and below those of ADMMBO where its figure ends."""
     for problem in case.problems:
         for name in BASELINES:
-            own, other = case.one("penalty-noisy", problem), case.one(name, problem)
-            t = LAST["feasible-pocket"] if name == "admmbo" else own.horizon
-            yield from (below(metric, own, other, t=t) for metric in ("regret", "violation"))
+            ours, baseline = case.play_of("penalty-noisy", problem), case.play_of(name, problem)
+            t = LAST["feasible-pocket"] if name == "admmbo" else ours.horizon
+            yield from (below(metric, ours, baseline, t=t) for metric in ("regret", "violation"))
 
 
-def own(case: Case, problem: Variant) -> list[Play]:
+def penalty_plays(case: Case, problem: Variant) -> list[Play]:
     """Algorithm 2, or 3 where g is observed with noise; none where the case has the other."""
     return case.of("penalty-noisy" if noisy(problem) else "penalty-noiseless", problem)
 
 
 def rates(case: Case) -> Iterator[Part]:
     """V/t of Algorithm 2 (3 with noise on g) tends to 0."""
-    return (vanishes("violation", play) for problem in case.problems for play in own(case, problem)[:1])
+    return (vanishes("violation", play) for problem in case.problems for play in penalty_plays(case, problem)[:1])
 
 
 def rate_baselines(case: Case) -> Iterator[Part]:
@@ -85,11 +86,11 @@ def rate_baselines(case: Case) -> Iterator[Part]:
     The end is where the figure ends: round 50 for ADMMBO.
     """
     for problem in case.problems:
-        for play in own(case, problem)[:1]:
+        for play in penalty_plays(case, problem)[:1]:
             for name in BASELINES:
-                other, t = case.one(name, problem), LAST["rate-allocation"] if name == "admmbo" else play.horizon
-                yield vanishes("violation", other, t, stays=True)
-                yield below("reward", other, play, t=t, higher=True)
+                baseline, t = case.play_of(name, problem), LAST["rate-allocation"] if name == "admmbo" else play.horizon
+                yield vanishes("violation", baseline, t, stays=True)
+                yield below("reward", baseline, play, t=t, higher=True)
 
 
 def fixed(case: Case) -> Iterator[Part]:
@@ -101,35 +102,104 @@ def fixed(case: Case) -> Iterator[Part]:
 
 
 claims = [
-    Claim("SE1", "pocket: the average regret and violation of Algorithm 2 tend to 0", "Shi & Eryilmaz (2022) E.1.1",
-          "Figures 2, 3", ("feasible-pocket",), ("penalty-noiseless",), pocket,
-          among=lambda problem: not noisy(problem), trials=100,
-          quote="the mean regret and CV of Algorithm 2 are both sublinear, and their time-averaged values tend to 0"),
-    Claim("SE1B", "pocket: the average regret and violation of OCO and ADMMBO stay", "Shi & Eryilmaz (2022) E.1.1",
-          "Figures 2, 3", ("feasible-pocket",), BASELINES, pocket_baselines, among=lambda problem: not noisy(problem),
-          trials=100, quote="the regret and CV of the other two methods are almost linear after few iterations"),
-    Claim("SE2", "pocket: more frequent multiplier updates lower violation and raise regret, for three choices of L, S",
-          "Shi & Eryilmaz (2022) E.1.1", "Figure 1", ("feasible-pocket",), ("penalty-noiseless",), trade_off,
-          among=lambda problem: not noisy(problem), within=("S",), trials=20,
-          quote="regret-CV tradeoff happens for the three choices connected by arrows"),
-    Claim("SE3", "the average violation of Algorithm 3 tends to 0, more slowly than that of Algorithm 2",
-          "Shi & Eryilmaz (2022) E.1.2, E.2.2", "Figures 4, 5", tuple(LAST), ("penalty-noiseless", "penalty-noisy"),
-          slower, within=("noise_g",), across=True, trials=100,
-          quote="the regret and CV of Algorithm 3 are still sublinear. However, the convergence of the time-averaged "
-          "CV is slower than Algorithm 2"),
-    Claim("SE6", "pocket with noise on g: Algorithm 3 has less regret and violation than OCO and ADMMBO",
-          "Shi & Eryilmaz (2022) E.1.2", "Figure 5", ("feasible-pocket",), ("penalty-noisy", *BASELINES), best,
-          among=noisy, trials=100, quote="Algorithm 3 has the best performance among these three methods"),
-    Claim("SE4", "rates: the average violation of Algorithms 2 and 3 tends to 0", "Shi & Eryilmaz (2022) E.2",
-          "Figures 6, 7, 8, 9", ("rate-allocation",), (), rates, optional=("penalty-noiseless", "penalty-noisy"),
-          trials=100, quote="the CV of Algorithm 2 is sublinear and its time-averaged values approach 0"),
-    Claim("SE4B", "rates: OCO and ADMMBO get more utility, and their average violation stays",
-          "Shi & Eryilmaz (2022) E.2", "Figures 6, 7, 8, 9", ("rate-allocation",), BASELINES, rate_baselines,
-          optional=("penalty-noiseless", "penalty-noisy"), trials=100,
-          quote="ADMMBO and OCO have higher utility values, but these values are achieved with a time-averaged CV away "
-          "from 0 with a high probability"),
-    Claim("SE5", "no constant multiplier gives both sublinear regret and sublinear violation on every problem",
-          "Shi & Eryilmaz (2022) Proposition 1", "", ("no-fixed-penalty",), ("fixed-penalty",), fixed,
-          within=("kappa",), trials=100,
-          quote="will fail to yield a sublinear regret and a sublinear CV for all forms of f(x) and g(x) in our setup"),
-]  # fmt: skip
+    Claim(
+        "SE1",
+        "pocket: the average regret and violation of Algorithm 2 tend to 0",
+        "Shi & Eryilmaz (2022) E.1.1",
+        "Figures 2, 3",
+        ("feasible-pocket",),
+        ("penalty-noiseless",),
+        pocket,
+        among=lambda problem: not noisy(problem),
+        trials=100,
+        quote="the mean regret and CV of Algorithm 2 are both sublinear, and their time-averaged values tend to 0",
+    ),
+    Claim(
+        "SE1B",
+        "pocket: the average regret and violation of OCO and ADMMBO stay",
+        "Shi & Eryilmaz (2022) E.1.1",
+        "Figures 2, 3",
+        ("feasible-pocket",),
+        BASELINES,
+        pocket_baselines,
+        among=lambda problem: not noisy(problem),
+        trials=100,
+        quote="the regret and CV of the other two methods are almost linear after few iterations",
+    ),
+    Claim(
+        "SE2",
+        "pocket: more frequent multiplier updates lower violation and raise regret, for three choices of L, S",
+        "Shi & Eryilmaz (2022) E.1.1",
+        "Figure 1",
+        ("feasible-pocket",),
+        ("penalty-noiseless",),
+        trade_off,
+        among=lambda problem: not noisy(problem),
+        within=("S",),
+        trials=20,
+        quote="regret-CV tradeoff happens for the three choices connected by arrows",
+    ),
+    Claim(
+        "SE3",
+        "the average violation of Algorithm 3 tends to 0, more slowly than that of Algorithm 2",
+        "Shi & Eryilmaz (2022) E.1.2, E.2.2",
+        "Figures 4, 5",
+        tuple(LAST),
+        ("penalty-noiseless", "penalty-noisy"),
+        slower,
+        within=("noise_g",),
+        across=True,
+        trials=100,
+        quote="the regret and CV of Algorithm 3 are still sublinear. However, the convergence of the time-averaged "
+        "CV is slower than Algorithm 2",
+    ),
+    Claim(
+        "SE6",
+        "pocket with noise on g: Algorithm 3 has less regret and violation than OCO and ADMMBO",
+        "Shi & Eryilmaz (2022) E.1.2",
+        "Figure 5",
+        ("feasible-pocket",),
+        ("penalty-noisy", *BASELINES),
+        best,
+        among=noisy,
+        trials=100,
+        quote="Algorithm 3 has the best performance among these three methods",
+    ),
+    Claim(
+        "SE4",
+        "rates: the average violation of Algorithms 2 and 3 tends to 0",
+        "Shi & Eryilmaz (2022) E.2",
+        "Figures 6, 7, 8, 9",
+        ("rate-allocation",),
+        (),
+        rates,
+        optional=("penalty-noiseless", "penalty-noisy"),
+        trials=100,
+        quote="the CV of Algorithm 2 is sublinear and its time-averaged values approach 0",
+    ),
+    Claim(
+        "SE4B",
+        "rates: OCO and ADMMBO get more utility, and their average violation stays",
+        "Shi & Eryilmaz (2022) E.2",
+        "Figures 6, 7, 8, 9",
+        ("rate-allocation",),
+        BASELINES,
+        rate_baselines,
+        optional=("penalty-noiseless", "penalty-noisy"),
+        trials=100,
+        quote="ADMMBO and OCO have higher utility values, but these values are achieved with a time-averaged CV away "
+        "from 0 with a high probability",
+    ),
+    Claim(
+        "SE5",
+        "no constant multiplier gives both sublinear regret and sublinear violation on every problem",
+        "Shi & Eryilmaz (2022) Proposition 1",
+        "",
+        ("no-fixed-penalty",),
+        ("fixed-penalty",),
+        fixed,
+        within=("kappa",),
+        trials=100,
+        quote="will fail to yield a sublinear regret and a sublinear CV for all forms of f(x) and g(x) in our setup",
+    ),
+]

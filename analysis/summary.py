@@ -22,12 +22,14 @@ def figures(run: Run, metrics: Sequence[str] = (), kind: str = "curves") -> list
         return [Figure(f"profile_{slug(suite)}", f"{suite}: profiles", [Profile("performance"), Profile("data")])]
     result = []
     for title, label in run.record.labels("problems").items():
-        shown = names if metrics else replace_unmeasured(run, title, names)
+        panel_metrics = names if metrics else replace_unmeasured(run, title, names)
         name, caption = f"_{slug(suite)}_{slug(label)}", f"{suite}: {label}"
         if title in good and kind == "plane":
-            result.append(Figure(f"plane{name}", f"{caption}, in the end", [Plane(shown[0], shown[1], title)]))
+            result.append(
+                Figure(f"plane{name}", f"{caption}, in the end", [Plane(panel_metrics[0], panel_metrics[1], title)])
+            )
         elif title in good:
-            panels = [Panel(metric, title, statistic="median") for metric in shown]
+            panels = [Panel(metric, title, statistic="median") for metric in panel_metrics]
             result.append(Figure(f"summary{name}", caption, panels))
     return result
 

@@ -22,15 +22,15 @@ def figures(run: Run) -> list[Figure]:
         return []
     result = []
 
-    def add(number: str, problem: tuple[str, str], what: str, panel: Panel) -> None:
+    def add(number: str, problem: tuple[str, str], quantity: str, panel: Panel) -> None:
         title, label = problem
         several = len(problems_named(run, run.record.variants("problems")[title].name)) > 1
-        result.append(Figure(*numbered(run, PAPER, number, what, label, several), [panel]))
+        result.append(Figure(*numbered(run, PAPER, number, quantity, label, several), [panel]))
 
     for problem in problems_named(run, "rkhs-1d"):
         mixed = run.record.variants("problems")[problem[0]].settings["constraint"] == "independent"
-        metric, what = ("regret_plus", "regret against the best policy") if mixed else ("regret", "regret")
-        add("1a", problem, what, Panel(metric, problem[0], COMPARED))
+        metric, quantity = ("regret_plus", "regret against the best policy") if mixed else ("regret", "regret")
+        add("1a", problem, quantity, Panel(metric, problem[0], COMPARED))
     for problem in problems_named(run, "light-sensors"):
         add("1b", problem, "regret", Panel("regret", problem[0], COMPARED))
         add("1c", problem, "stronger violation", Panel("violation_hard", problem[0], CKB))

@@ -35,7 +35,7 @@ def published(problem: Variant) -> bool:
 
 def without_slack(case: Case) -> Iterator[Play]:
     """The three CKB algorithms on every problem, without slack; else none."""
-    plays = [case.one(name, problem) for problem in case.problems for name in CKB]
+    plays = [case.play_of(name, problem) for problem in case.problems for name in CKB]
     return iter(() if any(play.algorithm.values["slack"] for play in plays) else plays)
 
 
@@ -47,10 +47,10 @@ def no_soft_violation(case: Case) -> Iterator[Part]:
 def synthetic_regret(case: Case) -> Iterator[Part]:
     """Thompson sampling and RandGP-UCB below both safe methods; UCB within a factor of two of them."""
     for problem in case.problems:
-        safe = [case.one(name, problem) for name in SAFE]
+        safe = [case.play_of(name, problem) for name in SAFE]
         for name in ("ckb-ts", "ckb-rand"):
-            yield from (below("regret", case.one(name, problem), other) for other in safe)
-        yield from (similar("regret", case.one("ckb-ucb", problem), other) for other in safe)
+            yield from (below("regret", case.play_of(name, problem), safe_play) for safe_play in safe)
+        yield from (similar("regret", case.play_of("ckb-ucb", problem), safe_play) for safe_play in safe)
 
 
 def better_or_similar(case: Case) -> Iterator[Part]:
@@ -58,51 +58,53 @@ def better_or_similar(case: Case) -> Iterator[Part]:
     for problem in case.problems:
         metric = "regret_plus" if independent(problem) else "regret"
         for name in CKB:
-            yield from (not_worse(metric, case.one(name, problem), case.one(other, problem)) for other in SAFE)
+            yield from (
+                not_worse(metric, case.play_of(name, problem), case.play_of(safe_name, problem)) for safe_name in SAFE
+            )
 
 
 def few_violations(case: Case) -> Iterator[Part]:
     """N at most 5 for CKB, and in the preprint's forms at most 1 for the safe methods, as means."""
     for problem in case.problems:
-        yield from (at_most("violations", case.one(name, problem), 5) for name in CKB)
+        yield from (at_most("violations", case.play_of(name, problem), 5) for name in CKB)
         if threshold(problem):
-            yield from (at_most("violations", case.one(name, problem), 1) for name in SAFE)
+            yield from (at_most("violations", case.play_of(name, problem), 1) for name in SAFE)
 
 
 def synthetic_numbers(case: Case) -> Iterator[Part]:
     """The five mean numbers of F.1 at this h."""
     for problem in case.problems:
         for name, mean in NUMBERS[problem.values["h"]].items():
-            yield number("violations", case.one(name, problem), mean)
+            yield number("violations", case.play_of(name, problem), mean)
 
 
 def light(case: Case) -> Iterator[Part]:
     """Rand and StageOpt below the other three, UCB below Thompson sampling."""
     for problem in case.problems:
-        ucb, ts, rand, stage, sgp = (case.one(name, problem) for name in (*CKB, *SAFE))
-        yield from (below("regret", best, other) for best in (rand, stage) for other in (ucb, ts, sgp))
+        ucb, ts, rand, stage, sgp = (case.play_of(name, problem) for name in (*CKB, *SAFE))
+        yield from (below("regret", best, worse) for best in (rand, stage) for worse in (ucb, ts, sgp))
         yield below("regret", ucb, ts)
 
 
 def stocks(case: Case) -> Iterator[Part]:
     """All three CKB below both safe methods."""
     for problem in case.problems:
-        plays = {name: case.one(name, problem) for name in (*CKB, *SAFE)}
-        yield from (below("regret", plays[name], plays[other]) for name in CKB for other in SAFE)
+        plays = {name: case.play_of(name, problem) for name in (*CKB, *SAFE)}
+        yield from (below("regret", plays[name], plays[safe_name]) for name in CKB for safe_name in SAFE)
 
 
 def light_numbers(case: Case) -> Iterator[Part]:
     """N of UCB is 0 in every trial, that of Rand 38 in the mean."""
     for problem in case.problems:
-        yield never("violations", case.one("ckb-ucb", problem))
-        yield number("violations", case.one("ckb-rand", problem), 38)
+        yield never("violations", case.play_of("ckb-ucb", problem))
+        yield number("violations", case.play_of("ckb-rand", problem), 38)
 
 
 def stock_numbers(case: Case) -> Iterator[Part]:
     """Mean N of Rand and UCB."""
     for problem in case.problems:
-        yield number("violations", case.one("ckb-rand", problem), 21)
-        yield number("violations", case.one("ckb-ucb", problem), 47)
+        yield number("violations", case.play_of("ckb-rand", problem), 21)
+        yield number("violations", case.play_of("ckb-ucb", problem), 47)
 
 
 def hard_violation_sublinear(case: Case) -> Iterator[Part]:
@@ -135,48 +137,145 @@ def full_information(case: Case) -> Iterator[Part]:
 
 
 claims = [
-    Claim("ZJ1", "CKB has no cumulative violation: V(T) = 0 in every trial",
-          "Zhou & Ji (2022) Section 5.1; preprint F.1", "", ("rkhs-1d", "light-sensors"), CKB, no_soft_violation,
-          quote="Since we have V(T) = 0 under all the algorithms, ..."),
-    Claim("ZJ2", "synthetic: CKB-TS and CKB-Rand have less regret than both safe methods, CKB-UCB has similar regret",
-          "preprint F.1", "Figure 1a", ("rkhs-1d",), (*CKB, *SAFE), synthetic_regret, among=threshold,
-          quote="CBO-UCB has similar performance ... to existing ones while both CBO-TS and CBO-Rand have a "
-          "significant gain compared to existing algorithms"),
-    Claim("ZJ10", "the regret of every CKB algorithm is better than that of both safe methods, or similar",
-          "Zhou & Ji (2022) Section 5.1", "Figures 1a, 1b", ("rkhs-1d", "light-sensors"), (*CKB, *SAFE),
-          better_or_similar, among=published,
-          quote="Our three CKB algorithms achieve a better (or similar) regret performance compared to the existing "
-          "safe BO algorithms"),
-    Claim("ZJ3", "synthetic: mean N is at most 5 for CKB, and below 1 for the safe methods",
-          "Zhou & Ji (2022) Section 5.1; preprint F.1", "N in the text", ("rkhs-1d",), (*CKB, *SAFE), few_violations,
-          among=published, quote="our proposed CKB algorithms have N ≤ 5 over T = 10,000 rounds"),
-    Claim("ZJ3N", "synthetic: the ten mean numbers N", "preprint F.1", "N in the text", ("rkhs-1d",), (*CKB, *SAFE),
-          synthetic_numbers, among=threshold,
-          quote="N = 3.25, N = 2.9 and N = 5 under CBO-UCB, CBO-TS and CBO-Rand respectively compared to N = 0.3 for "
-          "StageOpt and N = 0 for SGP-UCB"),
-    Claim("ZJ4", "light sensors: CKB-Rand and StageOpt have the least regret, CKB-TS more than CKB-UCB", "preprint F.1",
-          "Figure 1b", ("light-sensors",), (*CKB, *SAFE), light,
-          quote="CBO-Rand and StageOpt has the best performance, while CBO-TS is worse than CBO-UCB in this case"),
-    Claim("ZJ4N", "light sensors: N of CKB-UCB is 0, that of CKB-Rand 38", "preprint F.1", "N in the text",
-          ("light-sensors",), ("ckb-ucb", "ckb-rand"), light_numbers,
-          quote="CBO-UCB does not make any decisions that violate the constraint while CBO-Rand has an average of 38 "
-          "rounds where the constraint is violated"),
-    Claim("ZJ5", "stocks: all three CKB algorithms have less regret than both safe methods", "preprint F.2",
-          "Figures 2a, 2b", ("stocks",), (*CKB, *SAFE), stocks,
-          quote="our three CBO algorithms have significant performance gain over existing safe BO algorithms"),
-    Claim("ZJ5N", "stocks: N of CKB-Rand is 21, that of CKB-UCB 47", "preprint F.2", "N in the text", ("stocks",),
-          ("ckb-ucb", "ckb-rand"), stock_numbers,
-          quote="CBO-Rand enjoys an average N = 21 and CBO-UCB has an average N = 47"),
-    Claim("ZJ6", "V⁺ grows sublinearly for every CKB algorithm", "Zhou & Ji (2022) Section 5", "Figures 1c, 2c",
-          ("light-sensors", "stocks"), CKB, hard_violation_sublinear,
-          quote="all CKB algorithms achieve sublinear performance even with respect to this stronger metric"),
-    Claim("ZJ7", "time per round: CKB is linear in the number of actions, StageOpt quadratic", "preprint Section 5", "",
-          ("rkhs",), (*CKB, "stageopt"), cost, within=("n",),
-          quote="they scale linearly with the number of actions ... StageOpt scales quadratically"),
-    Claim("ZJ8", "slack in the dual step trades regret for bounded or zero violation", "Zhou & Ji (2022) Section 4", "",
-          ("rkhs-1d",), CKB, slack, within=("slack",),
-          quote="by introducing slackness in the dual update, one can trade regret to achieve bounded or even zero "
-          "constraint violation"),
-    Claim("ZJ9", "SCGP-UCB: the expected violation is zero after a time of order 1/δ⁴", "preprint Theorem 3", "",
-          ("queue-stability", "expert-guidance"), ("scgp-ucb",), full_information, trials=20),
-]  # fmt: skip
+    Claim(
+        "ZJ1",
+        "CKB has no cumulative violation: V(T) = 0 in every trial",
+        "Zhou & Ji (2022) Section 5.1; preprint F.1",
+        "",
+        ("rkhs-1d", "light-sensors"),
+        CKB,
+        no_soft_violation,
+        quote="Since we have V(T) = 0 under all the algorithms, ...",
+    ),
+    Claim(
+        "ZJ2",
+        "synthetic: CKB-TS and CKB-Rand have less regret than both safe methods, CKB-UCB has similar regret",
+        "preprint F.1",
+        "Figure 1a",
+        ("rkhs-1d",),
+        (*CKB, *SAFE),
+        synthetic_regret,
+        among=threshold,
+        quote="CBO-UCB has similar performance ... to existing ones while both CBO-TS and CBO-Rand have a "
+        "significant gain compared to existing algorithms",
+    ),
+    Claim(
+        "ZJ10",
+        "the regret of every CKB algorithm is better than that of both safe methods, or similar",
+        "Zhou & Ji (2022) Section 5.1",
+        "Figures 1a, 1b",
+        ("rkhs-1d", "light-sensors"),
+        (*CKB, *SAFE),
+        better_or_similar,
+        among=published,
+        quote="Our three CKB algorithms achieve a better (or similar) regret performance compared to the existing "
+        "safe BO algorithms",
+    ),
+    Claim(
+        "ZJ3",
+        "synthetic: mean N is at most 5 for CKB, and below 1 for the safe methods",
+        "Zhou & Ji (2022) Section 5.1; preprint F.1",
+        "N in the text",
+        ("rkhs-1d",),
+        (*CKB, *SAFE),
+        few_violations,
+        among=published,
+        quote="our proposed CKB algorithms have N ≤ 5 over T = 10,000 rounds",
+    ),
+    Claim(
+        "ZJ3N",
+        "synthetic: the ten mean numbers N",
+        "preprint F.1",
+        "N in the text",
+        ("rkhs-1d",),
+        (*CKB, *SAFE),
+        synthetic_numbers,
+        among=threshold,
+        quote="N = 3.25, N = 2.9 and N = 5 under CBO-UCB, CBO-TS and CBO-Rand respectively compared to N = 0.3 for "
+        "StageOpt and N = 0 for SGP-UCB",
+    ),
+    Claim(
+        "ZJ4",
+        "light sensors: CKB-Rand and StageOpt have the least regret, CKB-TS more than CKB-UCB",
+        "preprint F.1",
+        "Figure 1b",
+        ("light-sensors",),
+        (*CKB, *SAFE),
+        light,
+        quote="CBO-Rand and StageOpt has the best performance, while CBO-TS is worse than CBO-UCB in this case",
+    ),
+    Claim(
+        "ZJ4N",
+        "light sensors: N of CKB-UCB is 0, that of CKB-Rand 38",
+        "preprint F.1",
+        "N in the text",
+        ("light-sensors",),
+        ("ckb-ucb", "ckb-rand"),
+        light_numbers,
+        quote="CBO-UCB does not make any decisions that violate the constraint while CBO-Rand has an average of 38 "
+        "rounds where the constraint is violated",
+    ),
+    Claim(
+        "ZJ5",
+        "stocks: all three CKB algorithms have less regret than both safe methods",
+        "preprint F.2",
+        "Figures 2a, 2b",
+        ("stocks",),
+        (*CKB, *SAFE),
+        stocks,
+        quote="our three CBO algorithms have significant performance gain over existing safe BO algorithms",
+    ),
+    Claim(
+        "ZJ5N",
+        "stocks: N of CKB-Rand is 21, that of CKB-UCB 47",
+        "preprint F.2",
+        "N in the text",
+        ("stocks",),
+        ("ckb-ucb", "ckb-rand"),
+        stock_numbers,
+        quote="CBO-Rand enjoys an average N = 21 and CBO-UCB has an average N = 47",
+    ),
+    Claim(
+        "ZJ6",
+        "V⁺ grows sublinearly for every CKB algorithm",
+        "Zhou & Ji (2022) Section 5",
+        "Figures 1c, 2c",
+        ("light-sensors", "stocks"),
+        CKB,
+        hard_violation_sublinear,
+        quote="all CKB algorithms achieve sublinear performance even with respect to this stronger metric",
+    ),
+    Claim(
+        "ZJ7",
+        "time per round: CKB is linear in the number of actions, StageOpt quadratic",
+        "preprint Section 5",
+        "",
+        ("rkhs",),
+        (*CKB, "stageopt"),
+        cost,
+        within=("n",),
+        quote="they scale linearly with the number of actions ... StageOpt scales quadratically",
+    ),
+    Claim(
+        "ZJ8",
+        "slack in the dual step trades regret for bounded or zero violation",
+        "Zhou & Ji (2022) Section 4",
+        "",
+        ("rkhs-1d",),
+        CKB,
+        slack,
+        within=("slack",),
+        quote="by introducing slackness in the dual update, one can trade regret to achieve bounded or even zero "
+        "constraint violation",
+    ),
+    Claim(
+        "ZJ9",
+        "SCGP-UCB: the expected violation is zero after a time of order 1/δ⁴",
+        "preprint Theorem 3",
+        "",
+        ("queue-stability", "expert-guidance"),
+        ("scgp-ucb",),
+        full_information,
+        trials=20,
+    ),
+]

@@ -32,8 +32,14 @@ OTHERS = {"MKL_CBWR": "AVX2", "ATEN_CPU_CAPABILITY": "avx2", "DNNL_MAX_CPU_ISA":
 # What NumPy's own builds may use beyond x86-64-v3, by the names that a version knows; unknown ones disable nothing.
 BEYOND = ("X86_V4", "AVX512_ICL", "AVX512_SPR")
 BEYOND_BEFORE_2_4 = (
-    "AVX512F", "AVX512CD", "AVX512_SKX", "AVX512_CLX", "AVX512_CNL", "AVX512_ICL", "AVX512_SPR",
-)  # fmt: skip
+    "AVX512F",
+    "AVX512CD",
+    "AVX512_SKX",
+    "AVX512_CLX",
+    "AVX512_CNL",
+    "AVX512_ICL",
+    "AVX512_SPR",
+)
 
 _before: dict[str, str | None] = {}  # what the variables were that this process has changed
 _too_late = False  # whether NumPy was imported before this module could choose
@@ -51,11 +57,11 @@ def requested_arithmetic() -> str:
     return choice
 
 
-def find_choice(words: Sequence[str]) -> str | None:
-    """Return the choice that the words of a command line make; None without a valid one."""
-    given = [after for word, after in itertools.pairwise(words) if word == OPTION]
-    given += [word.removeprefix(f"{OPTION}=") for word in words if word.startswith(f"{OPTION}=")]
-    return given[0] if given and given[0] in CHOICES else None
+def find_choice(arguments: Sequence[str]) -> str | None:
+    """Return the choice that the arguments of a command line make; None without a valid one."""
+    values = [after for word, after in itertools.pairwise(arguments) if word == OPTION]
+    values += [word.removeprefix(f"{OPTION}=") for word in arguments if word.startswith(f"{OPTION}=")]
+    return values[0] if values and values[0] in CHOICES else None
 
 
 def set_arithmetic(choice: str | None = None) -> None:
@@ -67,14 +73,14 @@ def set_arithmetic(choice: str | None = None) -> None:
     global _too_late
     if choice is not None:
         os.environ[CHOICE] = choice
-    wanted: Mapping[str, str | None]
+    variables: Mapping[str, str | None]
     if os.environ.get(CHOICE) == "native":
-        wanted = dict(_before)
+        variables = dict(_before)
     else:
-        wanted = {} if reason_against() else portable_variables(_cpu_flags(), _numpy_version(), os.environ)
-    if "numpy" in sys.modules and any(os.environ.get(name) != value for name, value in wanted.items()):
+        variables = {} if reason_against() else portable_variables(_cpu_flags(), _numpy_version(), os.environ)
+    if "numpy" in sys.modules and any(os.environ.get(name) != value for name, value in variables.items()):
         _too_late = True
-    for name, value in wanted.items():
+    for name, value in variables.items():
         if os.environ.get(name) != value:
             _before.setdefault(name, os.environ.get(name))
             if value is None:
@@ -93,14 +99,14 @@ def portable_variables(flags: Collection[str], numpy: str, environment: Mapping[
         numpy: its version.
         environment: the variables that are set.
     """
-    found: dict[str, str | None] = {KERNEL: CORE, **OTHERS}
+    variables: dict[str, str | None] = {KERNEL: CORE, **OTHERS}
     if "avx512f" in flags:
         before = environment.get(DISABLED, "").replace(",", " ").split()
         beyond = BEYOND if _is_from_2_4(numpy) else BEYOND_BEFORE_2_4
-        found[DISABLED] = " ".join(dict.fromkeys([*before, *beyond]))
+        variables[DISABLED] = " ".join(dict.fromkeys([*before, *beyond]))
         if ENABLED in environment:
-            found[ENABLED] = None  # NumPy refuses to be imported if both are set
-    return found
+            variables[ENABLED] = None  # NumPy refuses to be imported if both are set
+    return variables
 
 
 def _is_from_2_4(numpy: str) -> bool:
@@ -114,8 +120,8 @@ def _numpy_version() -> str:
     with suppress(OSError):
         if spec is not None and spec.origin is not None:
             text = (Path(spec.origin).parent / "version.py").read_text()
-            if found := re.search(r'^version = "([^"]+)"', text, re.MULTILINE):
-                return found[1]
+            if match := re.search(r'^version = "([^"]+)"', text, re.MULTILINE):
+                return match[1]
     from importlib import metadata  # which takes ten times as long to import as the file to read
 
     with suppress(metadata.PackageNotFoundError):
@@ -162,9 +168,12 @@ def blas_kernels() -> list[str]:
     """Return the kernels of NumPy's own BLAS or, if it uses the system's, of all that are loaded."""
     from threadpoolctl import threadpool_info
 
-    found = [library for library in threadpool_info() if library["user_api"] == "blas"]
-    own = [library for library in found if {*Path(library["filepath"]).parts} & {"numpy", "numpy.libs"}]
-    names = {f"{library['internal_api']} {library.get('architecture') or ''}".strip() for library in own or found}
+    libraries = [library for library in threadpool_info() if library["user_api"] == "blas"]
+    numpy_libraries = [library for library in libraries if {*Path(library["filepath"]).parts} & {"numpy", "numpy.libs"}]
+    names = {
+        f"{library['internal_api']} {library.get('architecture') or ''}".strip()
+        for library in numpy_libraries or libraries
+    }
     return sorted(names)
 
 
@@ -185,10 +194,10 @@ def describe_arithmetic(fresh: bool = False) -> list[str]:
     if requested_arithmetic() == "native":
         return []
     replaced = sorted(f"{name}={value}" for name, value in _before.items() if value and name != DISABLED)
-    said = [f"replaced {', '.join(replaced)}: plays are portable; --arithmetic native keeps it"] if replaced else []
+    lines = [f"replaced {', '.join(replaced)}: plays are portable; --arithmetic native keeps it"] if replaced else []
     if not fresh and (kind := arithmetic_kind()) != PORTABLE:
-        said.append(f"plays here are not {PORTABLE} but {kind} ({_reason()}): elsewhere a seed may be another play")
-    return said
+        lines.append(f"plays here are not {PORTABLE} but {kind} ({_reason()}): elsewhere a seed may be another play")
+    return lines
 
 
 def _reason() -> str:

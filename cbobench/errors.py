@@ -17,12 +17,33 @@ MOST_NAMES = 20  # names that an error lists; for more it gives their number and
 LONGEST = 500  # characters of the first line of an error
 SHORTEST = 3  # characters of the beginning of a name that name it
 SYNONYMS = {
-    "plot": "figures", "draw": "figures", "play": "run", "start": "run", "benchmark": "run", "resume": "run",
-    "table": "compare", "results": "compare", "stats": "compare", "ls": "list", "info": "show", "describe": "show",
-    "html": "report", "page": "report", "init": "new", "monitor": "watch", "progress": "watch", "pack": "export",
-    "methods": "algorithms", "solvers": "algorithms", "optimizers": "algorithms", "iterations": "horizon",
-    "rounds": "horizon", "replications": "seeds", "repetitions": "seeds", "feasible": "first_feasible",
-}  # fmt: skip
+    "plot": "figures",
+    "draw": "figures",
+    "play": "run",
+    "start": "run",
+    "benchmark": "run",
+    "resume": "run",
+    "table": "compare",
+    "results": "compare",
+    "stats": "compare",
+    "ls": "list",
+    "info": "show",
+    "describe": "show",
+    "html": "report",
+    "page": "report",
+    "init": "new",
+    "monitor": "watch",
+    "progress": "watch",
+    "pack": "export",
+    "methods": "algorithms",
+    "solvers": "algorithms",
+    "optimizers": "algorithms",
+    "iterations": "horizon",
+    "rounds": "horizon",
+    "replications": "seeds",
+    "repetitions": "seeds",
+    "feasible": "first_feasible",
+}
 """What other programs call a command, a key of a suite or a metric, by our name for it."""
 STRANGE = re.compile(
     "[\x00-\x1f\x7f-\x9f"  # control characters, among them the escape of terminals
@@ -89,27 +110,27 @@ def show(value: object) -> str:
 
 def printable(text: str) -> str:
     """Return a text on one line, with escapes for characters that a terminal would act on or cannot show."""
-    return STRANGE.sub(lambda found: found.group().encode("unicode_escape").decode(), text)
+    return STRANGE.sub(lambda match: match.group().encode("unicode_escape").decode(), text)
 
 
 def mask_secrets(text: str) -> str:
     """Replace secrets in addresses by ***: `s3://KEY:SECRET@bucket`, `?secret_key=SECRET`."""
-    return SECRET.sub(lambda found: f"{found['name']}***" if found["name"] else "***", text)
+    return SECRET.sub(lambda match: f"{match['name']}***" if match["name"] else "***", text)
 
 
-def refuse_strange(text: str, what: str, *, lines: bool = False) -> None:
+def refuse_strange(text: str, label: str, *, lines: bool = False) -> None:
     """Raise `Misuse` for a text with unprintable characters.
 
     Args:
-        what: the text's name, with its place.
+        label: the text's name, with its place.
         lines: whether line breaks and tabs are allowed.
     """
-    found = STRANGE.search(text.replace("\n", " ").replace("\t", " ") if lines else text)
-    if found is not None:
+    match = STRANGE.search(text.replace("\n", " ").replace("\t", " ") if lines else text)
+    if match is not None:
         kinds = {"Cc": "control character", "Cs": "half of a surrogate pair: bytes that are no UTF-8"}
-        name = kinds.get(unicodedata.category(found.group()), "not for reading")
-        name = unicodedata.name(found.group(), name)
-        raise Misuse(f"{what} {show(text)} holds U+{ord(found.group()):04X} ({name}); allowed: printable text")
+        name = kinds.get(unicodedata.category(match.group()), "not for reading")
+        name = unicodedata.name(match.group(), name)
+        raise Misuse(f"{label} {show(text)} holds U+{ord(match.group()):04X} ({name}); allowed: printable text")
 
 
 def one_line(error: BaseException) -> str:
@@ -118,57 +139,57 @@ def one_line(error: BaseException) -> str:
     try:
         lines = str(error).strip().splitlines()
     except Exception:  # a user's error may fail to print
-        return f"{kind} (its text cannot be had)"
+        return f"{kind} (its message cannot be read)"
     return printable(mask_secrets(f"{kind}: {lines[0][:LONGEST]}")) if lines else kind
 
 
-def words_of(what: str, given: Any) -> list[str]:
+def words_of(noun: str, value: Any) -> list[str]:
     """Return the names that a reader gives, one or several. Raises `Misuse` for other types."""
-    words: list[Any] = [given] if isinstance(given, str) else list(given) if isinstance(given, Iterable) else [None]
-    if not all(isinstance(word, str) for word in words):
-        raise Misuse(f"{what} is {show(given)}; give a name, or a list of names")
-    return words
+    names: list[Any] = [value] if isinstance(value, str) else list(value) if isinstance(value, Iterable) else [None]
+    if not all(isinstance(word, str) for word in names):
+        raise Misuse(f"{noun} is {show(value)}; give a name, or a list of names")
+    return names
 
 
-def nearest(given: str, allowed: Iterable[str]) -> str | None:
+def nearest(text: str, allowed: Iterable[str]) -> str | None:
     """Return the allowed name that is most likely meant, or None if none is close.
 
     One that other programs call so (`SYNONYMS`), else one with the same words in another order, else the first by
     alphabet that begins so, else the one with the most letters in common.
     """
     lower = {name.lower(): name for name in allowed}
-    word = str(given)[:LONGEST].lower()
+    word = str(text)[:LONGEST].lower()
     same = SYNONYMS.get(word, "")
     if same in lower:
         return lower[same]
-    words = sorted(re.split("[-_ ]", word))
-    close = [name for name in lower if sorted(re.split("[-_ ]", name)) == words]
+    parts = sorted(re.split("[-_ ]", word))
+    close = [name for name in lower if sorted(re.split("[-_ ]", name)) == parts]
     close += sorted(name for name in lower if name.startswith(word)) if len(word) >= SHORTEST else []
     close += difflib.get_close_matches(word, list(lower), n=1, cutoff=0.6)
     return lower[close[0]] if close else None
 
 
 def unknown(
-    what: str, given: object, allowed: Iterable[str], *, where: str = "", listing: str = "", then: str = ""
+    noun: str, value: object, allowed: Iterable[str], *, location: str = "", listing: str = "", then: str = ""
 ) -> Misuse:
     """Return a `Misuse` for an unknown name, with the nearest one, and all allowed names if they are few.
 
     Args:
-        where: file and line, at the start of the message.
+        location: file and line, at the start of the message.
         listing: the command that lists all names.
         then: other allowed input.
     """
     names = sorted({str(name) for name in allowed})
-    close = nearest(given, names) if isinstance(given, str) else None
-    parts = [f"{where}unknown {what} {show(given)}"]
-    if close not in (None, given):
+    close = nearest(value, names) if isinstance(value, str) else None
+    parts = [f"{location}unknown {noun} {show(value)}"]
+    if close not in (None, value):
         parts.append(f"did you mean {close!r}?")
     if len(names) <= MOST_NAMES:
         parts.append(f"allowed: {', '.join(names) or 'none'}")
     else:
-        some = [] if close else difflib.get_close_matches(str(given)[:LONGEST], names, n=3, cutoff=0)
-        seen = listing or ", ".join([*some, *["..."] * bool(some)])
-        parts.append(f"there are {len(names)}" + (f": {seen}" if seen else ""))
+        nearest_names = [] if close else difflib.get_close_matches(str(value)[:LONGEST], names, n=3, cutoff=0)
+        examples = listing or ", ".join([*nearest_names, *["..."] * bool(nearest_names)])
+        parts.append(f"there are {len(names)}" + (f": {examples}" if examples else ""))
     if then:
         parts.append(then)
     return Misuse("; ".join(parts))

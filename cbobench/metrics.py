@@ -63,7 +63,7 @@ class Metric:
         nullable: whether it may be unknown (NaN is then stored as null).
         relative: whether it is measured against f_star or f_plus, and so unknown wherever they are.
         tabled: whether tables show it by default.
-        whole: whether it is a count.
+        is_count: whether it is a count.
         least: lower bound of values and intervals; None if it may be negative.
     """
 
@@ -76,7 +76,7 @@ class Metric:
     nullable: bool = False
     relative: bool = False
     tabled: bool = True
-    whole: bool = False
+    is_count: bool = False
     least: float | None = None
 
     def label_of(self, average: bool) -> str:
@@ -94,6 +94,7 @@ def total(step: Callable[[Rounds], Array]) -> Callable[[], Running]:
             nonlocal before
             steps = step(rounds)
             start = np.zeros_like(steps[:1]) if before is None else before
+            # The start is the first summand, so that chunks of any size add up in one order.
             sums = np.concatenate([start, steps]).cumsum(axis=0)[1:]
             before = sums[-1:]
             return np.asarray(sums)
@@ -122,8 +123,8 @@ def _simple_value() -> Running:
         start = np.full_like(feasible[:1], -np.inf) if best is None else best
         highest = np.maximum.accumulate(np.concatenate([start, feasible]))[1:]
         best = highest[-1:]
-        known = (highest > -np.inf) & (not rounds.moving)
-        return np.where(known, highest, np.nan)
+        has_value = (highest > -np.inf) & (not rounds.moving)
+        return np.where(has_value, highest, np.nan)
 
     return running
 
@@ -182,38 +183,79 @@ REWARD_STEPS: dict[str, Callable[[Rewards], Array]] = {
 _TABLE = (
     Metric("regret", "R", "Cumulative regret", total(REWARD_STEPS["regret"]), nullable=True, relative=True),
     Metric(
-        "regret_plus", "R₊", "Cumulative regret R₊", total(REWARD_STEPS["regret_plus"]), nullable=True, relative=True,
+        "regret_plus",
+        "R₊",
+        "Cumulative regret R₊",
+        total(REWARD_STEPS["regret_plus"]),
+        nullable=True,
+        relative=True,
     ),
     Metric(
-        "regret_positive", "[R]+", "Cumulative positive regret [R]+", total(REWARD_STEPS["regret_positive"]),
-        nullable=True, relative=True, least=0.0,
-    ),
-    Metric(
-        "simple_regret", "r", "Simple regret r", _simple_regret,
-        cumulative=False, nullable=True, relative=True, least=0.0,
-    ),
-    Metric(
-        "recommended_regret", "rec. r", "Regret of the recommended action", _recommended_regret,
-        cumulative=False, nullable=True, relative=True, least=0.0,
-    ),
-    Metric(
-        "recommended_violation", "rec. V", "Violation of the recommended action", _recommended_violation,
-        cumulative=False, nullable=True, tabled=False, least=0.0,
-    ),
-    Metric("violation", "V", "Cumulative violation V", _soft_violation, least=0.0),
-    Metric(
-        "violation_hard", "V⁺", "Stronger cumulative violation V⁺", total(lambda r: np.maximum(r.g, 0.0).sum(axis=2)),
+        "regret_positive",
+        "[R]+",
+        "Cumulative positive regret [R]+",
+        total(REWARD_STEPS["regret_positive"]),
+        nullable=True,
+        relative=True,
         least=0.0,
     ),
     Metric(
-        "violations", "N", "Rounds in violation N", total(lambda r: r.violated.astype(np.float64)),
-        whole=True, least=0.0,
+        "simple_regret",
+        "r",
+        "Simple regret r",
+        _simple_regret,
+        cumulative=False,
+        nullable=True,
+        relative=True,
+        least=0.0,
+    ),
+    Metric(
+        "recommended_regret",
+        "rec. r",
+        "Regret of the recommended action",
+        _recommended_regret,
+        cumulative=False,
+        nullable=True,
+        relative=True,
+        least=0.0,
+    ),
+    Metric(
+        "recommended_violation",
+        "rec. V",
+        "Violation of the recommended action",
+        _recommended_violation,
+        cumulative=False,
+        nullable=True,
+        tabled=False,
+        least=0.0,
+    ),
+    Metric("violation", "V", "Cumulative violation V", _soft_violation, least=0.0),
+    Metric(
+        "violation_hard",
+        "V⁺",
+        "Stronger cumulative violation V⁺",
+        total(lambda r: np.maximum(r.g, 0.0).sum(axis=2)),
+        least=0.0,
+    ),
+    Metric(
+        "violations",
+        "N",
+        "Rounds in violation N",
+        total(lambda r: r.violated.astype(np.float64)),
+        is_count=True,
+        least=0.0,
     ),
     Metric("reward", "F", "Cumulative reward", total(REWARD_STEPS["reward"]), better="higher", tabled=False),
     Metric(
-        "simple_value", "best f", "Best feasible value so far", _simple_value,
-        better="higher", cumulative=False, nullable=True, tabled=False,
+        "simple_value",
+        "best f",
+        "Best feasible value so far",
+        _simple_value,
+        better="higher",
+        cumulative=False,
+        nullable=True,
+        tabled=False,
     ),
-)  # fmt: skip
+)
 METRICS: dict[str, Metric] = {metric.name: metric for metric in _TABLE}
 """Every metric by name, in the order of columns."""

@@ -63,17 +63,17 @@ def required(method: Callable[..., T]) -> Callable[..., T]:
 
     @functools.wraps(method)
     def unwritten(self: Any, *args: Any, **options: Any) -> T:
-        raise _is_unwritten(type(self), method)
+        raise _unwritten_error(type(self), method)
 
     unwritten.required = True  # type: ignore[attr-defined]
     return unwritten
 
 
-def _is_unwritten(cls: type, method: Any) -> Misuse:
-    words = ", ".join(inspect.signature(method).parameters)
+def _unwritten_error(cls: type, method: Any) -> Misuse:
+    parameters = ", ".join(inspect.signature(method).parameters)
     about = (inspect.getdoc(method) or "").partition("\n")[0].rstrip(".")
     return Misuse(
-        f"{cls.__name__} does not define {method.__name__}({words}); write it" + (f": {about}" if about else "")
+        f"{cls.__name__} does not define {method.__name__}({parameters}); write it" + (f": {about}" if about else "")
     )
 
 
@@ -137,8 +137,8 @@ def _choices(annotation: Any) -> list[str]:
 def plain(value: Any) -> Any:
     """Convert mappings and lists, however deep, to those of Python itself."""
     if isinstance(value, Mapping):
-        return {key: plain(one) for key, one in value.items()}
-    return [plain(one) for one in value] if isinstance(value, list) else value
+        return {key: plain(element) for key, element in value.items()}
+    return [plain(element) for element in value] if isinstance(value, list) else value
 
 
 def _coerce(value: Any, annotation: Any) -> tuple[bool, Any]:
@@ -170,41 +170,43 @@ def _coerce(value: Any, annotation: Any) -> tuple[bool, Any]:
     return isinstance(value, annotation), value
 
 
-def _check_bounds(name: str, value: Any, metadata: Mapping[str, Any], where: str) -> None:
+def _check_bounds(name: str, value: Any, metadata: Mapping[str, Any], location: str) -> None:
     for number in value if isinstance(value, list) else [value]:
         if not isinstance(number, (int, float)) or isinstance(number, bool):
             continue
         for key, keeps in BOUNDS.items():
             bound = metadata.get(key)
             if bound is not None and not keeps(number, bound):
-                raise Misuse(f"{where}{name} is {show(number)}; it must be {key.replace('_', ' ')} {bound:g}")
+                raise Misuse(f"{location}{name} is {show(number)}; it must be {key.replace('_', ' ')} {bound:g}")
 
 
-def resolve(cls: type, given: Mapping[str, Any], *, where: str = "") -> dict[str, Any]:
+def resolve(cls: type, settings: Mapping[str, Any], *, location: str = "") -> dict[str, Any]:
     """Return all parameters of `cls`: the given ones checked, the others at their defaults.
 
     Raises:
-        Misuse: an unknown parameter, a value of the wrong type, or one out of range; `where` (file and line) starts the
-            message.
+        Misuse: an unknown parameter, a value of the wrong type, or one out of range; `location` (file and line) starts
+            the message.
     """
     fields = _fields(cls)
     hints = _hints(cls)
-    for name in given:
+    for name in settings:
         if name not in fields:
-            raise unknown("parameter", name, fields, where=where)
+            raise unknown("parameter", name, fields, location=location)
     values = {}
     for name, f in fields.items():
-        if name not in given:
+        if name not in settings:
             values[name] = _default(f)
             continue
         annotation = hints[f.name]
-        fits, value = _coerce(given[name], annotation)
+        fits, value = _coerce(settings[name], annotation)
         if not fits:
-            swept = ", or {sweep: [values]} in a suite" if isinstance(given[name], Mapping) else ""
+            swept = ", or {sweep: [values]} in a suite" if isinstance(settings[name], Mapping) else ""
             close = nearest(value, _choices(annotation)) if isinstance(value, str) else None
-            meant = f"did you mean {close!r}?; " if close else ""
-            raise Misuse(f"{where}{name} is {show(given[name])}; {meant}allowed: {describe(annotation)}{swept}")
-        _check_bounds(name, value, f.metadata, where)
+            suggestion = f"did you mean {close!r}?; " if close else ""
+            raise Misuse(
+                f"{location}{name} is {show(settings[name])}; {suggestion}allowed: {describe(annotation)}{swept}"
+            )
+        _check_bounds(name, value, f.metadata, location)
         values[name] = value
     return values
 
@@ -218,47 +220,47 @@ def identity(cls: type, values: Mapping[str, Any]) -> dict[str, Any]:
 _finished: set[type] = set()
 
 
-def refuse_unfinished(cls: type, *, where: str = "") -> None:
+def refuse_unfinished(cls: type, *, location: str = "") -> None:
     """Raise `Misuse` for a class that lacks a method, is no dataclass, or has a parameter without a default."""
     if cls in _finished:
         return
     for name in dir(cls):
         if getattr(method := inspect.getattr_static(cls, name), "required", False):
-            raise Misuse(f"{where}{_is_unwritten(cls, method)}")
-    _refuse_undeclared(cls, where)
+            raise Misuse(f"{location}{_unwritten_error(cls, method)}")
+    _refuse_undeclared(cls, location)
     _finished.add(cls)
 
 
-def _refuse_undeclared(cls: type, where: str) -> None:
+def _refuse_undeclared(cls: type, location: str) -> None:
     # The decorator of a base class does not process them.
     bare = any(isinstance(value, Field) for value in vars(cls).values())
     if bare or not dataclasses.is_dataclass(cls):
-        raise Misuse(f"{where}{cls.__name__} is not a dataclass; decorate it with @dataclass(kw_only=True)")
+        raise Misuse(f"{location}{cls.__name__} is not a dataclass; decorate it with @dataclass(kw_only=True)")
     for f in _fields(cls).values():
         if f.default_factory is MISSING and f.default is MISSING:
-            raise Misuse(f"{where}the parameter {f.name!r} has no default; declare it with param(default, about)")
+            raise Misuse(f"{location}the parameter {f.name!r} has no default; declare it with param(default, about)")
 
 
-def build(cls: type[T], given: Mapping[str, Any], *, where: str = "") -> T:
+def build(cls: type[T], settings: Mapping[str, Any], *, location: str = "") -> T:
     """Return an object of `cls` with checked parameters, after its own `validate()` if it has one."""
-    refuse_unfinished(cls, where=where)
-    values, fields = resolve(cls, given, where=where), _fields(cls)
+    refuse_unfinished(cls, location=location)
+    values, fields = resolve(cls, settings, location=location), _fields(cls)
     try:
-        made: T = cls(**{fields[name].name: value for name, value in values.items()})
-        validate = getattr(made, "validate", None)
+        instance: T = cls(**{fields[name].name: value for name, value in values.items()})
+        validate = getattr(instance, "validate", None)
         if validate is not None:
             validate()
     except Misuse as error:
-        raise Misuse(f"{where}{error}") from None
+        raise Misuse(f"{location}{error}") from None
     except Exception as error:  # a user's class may raise any error
-        raise Misuse(f"{where}{cls.__name__}: {one_line(error)}") from error
-    return made
+        raise Misuse(f"{location}{cls.__name__}: {one_line(error)}") from error
+    return instance
 
 
-def shared_values(cls: type, given: Mapping[str, Any]) -> dict[str, Any]:
+def shared_values(cls: type, settings: Mapping[str, Any]) -> dict[str, Any]:
     """Return the resolved parameters that cells of one block must have in common: all but numbers that may vary."""
     fields = _fields(cls)
-    return {n: value for n, value in resolve(cls, given).items() if not _may_vary(fields[n], value)}
+    return {n: value for n, value in resolve(cls, settings).items() if not _may_vary(fields[n], value)}
 
 
 def _may_vary(f: Field[Any], value: Any) -> bool:
@@ -266,16 +268,18 @@ def _may_vary(f: Field[Any], value: Any) -> bool:
     return number and f.metadata.get("varies", False)
 
 
-def build_block(cls: type[T], given: Sequence[Mapping[str, Any]]) -> T:
+def build_block(cls: type[T], settings_list: Sequence[Mapping[str, Any]]) -> T:
     """Return an object for S replicates with parameters of their own, which agree in their `shared_values`.
 
     Parameters in which they differ are arrays (S, 1).
     """
-    each = {which: build(cls, some) for which, some in {id(some): some for some in given}.items()}
-    replicates = [each[id(some)] for some in given]
-    made = replicates[0]
+    # Many replicates share one mapping: each distinct one is built once.
+    distinct = {id(settings): settings for settings in settings_list}
+    objects = {which: build(cls, settings) for which, settings in distinct.items()}
+    replicates = [objects[id(settings)] for settings in settings_list]
+    block = replicates[0]
     for f in _fields(cls).values():
-        values = [getattr(one, f.name) for one in replicates]
+        values = [getattr(replicate, f.name) for replicate in replicates]
         if _may_vary(f, values[0]) and any(value != values[0] for value in values):
-            setattr(made, f.name, np.array(values, dtype=np.float64)[:, None])
-    return made
+            setattr(block, f.name, np.array(values, dtype=np.float64)[:, None])
+    return block

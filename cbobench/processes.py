@@ -18,21 +18,21 @@ ROUNDS = 5  # looks for programs that others have started just before they were 
 def find_programs(leader: int) -> list[int]:
     """Return the running processes that a session's leader has started, directly or not; empty without /proc."""
     parents: dict[int, int] = {}
-    found = set()
+    programs = set()
     for place in Path("/proc").glob("[0-9]*"):
         with suppress(OSError, ValueError, IndexError):  # it has ended meanwhile
             state, parent, group, session = (place / "stat").read_text().rpartition(")")[2].split()[:4]
             pid = int(place.name)
             parents[pid] = int(parent)
             if state not in "ZX" and pid != leader and leader in (int(group), int(session)):
-                found.add(pid)
-    waiting = [leader, *found]
+                programs.add(pid)
+    waiting = [leader, *programs]
     while waiting:
-        one = waiting.pop()
-        new = {pid for pid, parent in parents.items() if parent == one and pid != leader} - found
-        found |= new
+        ancestor = waiting.pop()
+        new = {pid for pid, parent in parents.items() if parent == ancestor and pid != leader} - programs
+        programs |= new
         waiting += new
-    return sorted(found)
+    return sorted(programs)
 
 
 def end_session(leader: int) -> None:

@@ -34,13 +34,13 @@ class Registry:
     """Names of one kind of thing (problems or algorithms), discovered in its packages.
 
     Args:
-        what: the word used in messages, such as "algorithm".
+        kind: the word used in messages, such as "algorithm".
         packages: the packages whose modules register.
         base: the class from which a user's class must derive, as "module:Class" (imported late).
     """
 
-    def __init__(self, what: str, packages: Sequence[str], base: str) -> None:
-        self.what = what
+    def __init__(self, kind: str, packages: Sequence[str], base: str) -> None:
+        self.kind = kind
         self.packages = packages
         self.base = base
         self._classes: dict[str, type] = {}
@@ -51,7 +51,7 @@ class Registry:
 
         def add(cls: C) -> C:
             if self._classes.get(name, cls) is not cls:
-                raise ValueError(f"{self.what} {name!r} is registered twice: {self._classes[name]} and {cls}")
+                raise ValueError(f"{self.kind} {name!r} is registered twice: {self._classes[name]} and {cls}")
             self._classes[name] = cls
             cls.name = name  # type: ignore[attr-defined]
             return cls
@@ -63,11 +63,11 @@ class Registry:
         self._discover()
         return sorted(self._classes)
 
-    def get(self, name: str, *, where: str = "", imports: bool = True, beside: Sequence[Path] = ()) -> type[Any]:
+    def get(self, name: str, *, location: str = "", imports: bool = True, beside: Sequence[Path] = ()) -> type[Any]:
         """Return the class of that name, or the one at an import path `package.module:Class`.
 
         Args:
-            where: file and line, at the start of an error.
+            location: file and line, at the start of an error.
             imports: whether import paths are allowed.
             beside: folders to search for its module, besides Python's path.
 
@@ -75,24 +75,26 @@ class Registry:
             Misuse: an unknown name, or an import path that fails, is not allowed, or is of the wrong kind.
         """
         if ":" in name:
-            return self._imported(name, where, imports, beside)
+            return self._imported(name, location, imports, beside)
         self._discover()
         if name not in self._classes:
-            listing = f"cbobench list {self.what}s"
-            raise _unknown(self.what, name, self._classes, beside if imports else (), listing, where)
+            listing = f"cbobench list {self.kind}s"
+            raise _unknown(self.kind, name, self._classes, beside if imports else (), listing, location)
         return self._classes[name]
 
-    def _imported(self, path: str, where: str, imports: bool, beside: Sequence[Path]) -> type[Any]:
+    def _imported(self, path: str, location: str, imports: bool, beside: Sequence[Path]) -> type[Any]:
         if not IMPORT_PATH.fullmatch(path):
-            raise Misuse(f"{where}{show(path)} is not an import path; write package.module:Class")
+            raise Misuse(f"{location}{show(path)} is not an import path; write package.module:Class")
         if path.startswith("__main__:"):
-            raise Misuse(f"{where}{show(path)} lies in the script that runs; put the class into a module of its own")
+            raise Misuse(f"{location}{show(path)} lies in the script that runs; put the class into a module of its own")
         if not imports:
-            raise Misuse(f"{where}{show(path)} would import code; --no-imports refuses it; allowed: registered names")
-        base = import_object(self.base, where)
-        cls = import_object(path, where, beside, self.what, (base,))
+            raise Misuse(
+                f"{location}{show(path)} would import code; --no-imports refuses it; allowed: registered names"
+            )
+        base = import_object(self.base, location)
+        cls = import_object(path, location, beside, self.kind, (base,))
         if not (isinstance(cls, type) and issubclass(cls, base)):
-            raise Misuse(f"{where}{show(path)} is not a subclass of {self.base}; derive it to use it as {self.what}")
+            raise Misuse(f"{location}{show(path)} is not a subclass of {self.base}; derive it to use it as {self.kind}")
         return cls
 
     def _discover(self) -> None:
@@ -132,15 +134,15 @@ def registry_of(
 
 
 def _unknown(
-    what: str, name: str, every: Iterable[str], beside: Sequence[Path], listing: str, where: str = ""
+    kind: str, name: str, every: Iterable[str], beside: Sequence[Path], listing: str, location: str = ""
 ) -> Misuse:
     """Return the error for an unregistered name; if a module of that name lies beside, with the classes in its text."""
     for folder in beside if name.isidentifier() else ():
         place = _locate_module(folder.resolve(), name)
-        if place is not None and (found := _find_subclasses(place if place.is_file() else place / "__init__.py")):
-            named = " or ".join(f"{name}:{cls}" for cls in found)
-            return Misuse(f"{where}{show(name)} is a module; name the class in it: {named}")
-    return unknown(what, name, every, where=where, listing=listing, then="or your own as module:Class")
+        if place is not None and (classes := _find_subclasses(place if place.is_file() else place / "__init__.py")):
+            named = " or ".join(f"{name}:{cls}" for cls in classes)
+            return Misuse(f"{location}{show(name)} is a module; name the class in it: {named}")
+    return unknown(kind, name, every, location=location, listing=listing, then="or your own as module:Class")
 
 
 def _find_subclasses(file: Path) -> list[str]:
@@ -153,44 +155,44 @@ def _find_subclasses(file: Path) -> list[str]:
 
 
 def import_object(
-    path: str, where: str = "", beside: Sequence[Path] = (), what: str = "class", bases: tuple[type, ...] = (object,)
+    path: str, location: str = "", beside: Sequence[Path] = (), noun: str = "class", bases: tuple[type, ...] = (object,)
 ) -> Any:
     """Return the object at `package.module:name`.
 
     Args:
-        where: file and line, at the start of an error.
+        location: file and line, at the start of an error.
         beside: folders to search for the module, besides Python's path (see `find_beside`).
-        what: the word for it in an error.
+        noun: the word for it in an error.
         bases: an error names the module's own classes that derive from one of them.
 
     Raises:
         Misuse: the module is not found, is found twice, cannot be imported, or has no such name.
     """
     module_name, _, attribute = path.partition(":")
-    module = _import_module(module_name, where, beside)
+    module = _import_module(module_name, location, beside)
     try:
         return getattr(module, attribute)
     except AttributeError:
-        own = module_name.partition(".")[0]
+        top_package = module_name.partition(".")[0]
         classes = [c for c in vars(module).values() if isinstance(c, type) and issubclass(c, bases)]
-        names = [c.__name__ for c in classes if c.__module__.partition(".")[0] == own]
-        raise unknown(f"{what} in {module_name}", attribute, names, where=where) from None
+        names = [c.__name__ for c in classes if c.__module__.partition(".")[0] == top_package]
+        raise unknown(f"{noun} in {module_name}", attribute, names, location=location) from None
 
 
-def _import_module(name: str, where: str, beside: Sequence[Path]) -> ModuleType:
+def _import_module(name: str, location: str, beside: Sequence[Path]) -> ModuleType:
     """Import a module; see `import_object`."""
-    find_beside(name, where, beside)
+    find_beside(name, location, beside)
     try:
         # Its warning rules and its way to round must not affect other cells.
         with np.errstate(), warnings.catch_warnings(), preserved_float_state():
             return importlib.import_module(name)
     except (Exception, SystemExit) as error:  # a user's module may raise any error
         if isinstance(error, ModuleNotFoundError) and f"{name}.".startswith(f"{error.name}."):
-            raise _missing_module(name, where, beside) from error
+            raise _missing_module(name, location, beside) from error
         frames = [f for f in traceback.extract_tb(error.__traceback__) if "importlib" not in f.filename]
         file = "" if len(frames) < 2 else f" (line {frames[-1].lineno} of {frames[-1].filename})"
         fix = "; install it, or put its folder on PYTHONPATH" if isinstance(error, ModuleNotFoundError) else ""
-        raise Misuse(f"{where}cannot import {show(name)}: {one_line(error)}{file}{fix}") from error
+        raise Misuse(f"{location}cannot import {show(name)}: {one_line(error)}{file}{fix}") from error
 
 
 def search_path() -> list[str]:
@@ -199,20 +201,20 @@ def search_path() -> list[str]:
     So no file there shadows a module of Python's or an installed one, unless cbobench itself lies there.
     """
     try:
-        here = os.path.realpath("")
+        current = os.path.realpath("")
     except FileNotFoundError:  # removed
-        here = ""
-    entries = [entry for entry in sys.path if isinstance(entry, str) and (here or Path(entry).is_absolute())]
-    last = {here} - {os.path.realpath(Path(__file__).parents[1])}
+        current = ""
+    entries = [entry for entry in sys.path if isinstance(entry, str) and (current or Path(entry).is_absolute())]
+    last = {current} - {os.path.realpath(Path(__file__).parents[1])}
     return sorted(dict.fromkeys(map(os.path.abspath, entries)), key=lambda entry: os.path.realpath(entry) in last)
 
 
-def fresh_interpreter(code: str, *words: str) -> list[str]:
-    """Return the command that runs some code with `search_path`; the code finds the words in sys.argv[1:]."""
-    return [sys.executable, "-P", "-c", SET_PATH + code, "\n".join(search_path()), *words]
+def fresh_interpreter(code: str, *arguments: str) -> list[str]:
+    """Return the command that runs some code with `search_path`; the code finds the arguments in sys.argv[1:]."""
+    return [sys.executable, "-P", "-c", SET_PATH + code, "\n".join(search_path()), *arguments]
 
 
-def find_beside(module: str, where: str, folders: Sequence[Path]) -> None:
+def find_beside(module: str, location: str, folders: Sequence[Path]) -> None:
     """Make a module in one of some folders importable, here and in workers, without running it.
 
     Its folder is appended to Python's path for the life of this process, so installed modules keep priority.
@@ -223,22 +225,26 @@ def find_beside(module: str, where: str, folders: Sequence[Path]) -> None:
     top = module.partition(".")[0]
     if not folders or top == PACKAGE:
         return
-    found = {place: folder for folder in folders if (place := _locate_module(folder.resolve(), top)) is not None}
+    candidates = {place: folder for folder in folders if (place := _locate_module(folder.resolve(), top)) is not None}
     loaded = sys.modules.get(top)
     try:
         spec = importlib.util.find_spec(top) if loaded is None else loaded.__spec__
     except (ImportError, ValueError):
         spec = None
-    whole = {place for place in found if place.is_file() or (place / "__init__.py").is_file()}
-    if whole or (spec is not None and spec.origin):  # Python prefers these to a folder without __init__.py
-        found = {place: folder for place, folder in found.items() if place in whole}
+    importable = {place for place in candidates if place.is_file() or (place / "__init__.py").is_file()}
+    if importable or (spec is not None and spec.origin):  # Python prefers these to a folder without __init__.py
+        candidates = {place: folder for place, folder in candidates.items() if place in importable}
     origins = [] if spec is None else [spec.origin or "built-in", *(spec.submodule_search_locations or ())]
-    known = [origin for origin in origins if origin not in ("built-in", "frozen", "namespace")]
-    other = [origin for origin in known[:1] or origins[:1] if not {Path(one).resolve() for one in known} & {*found}]
-    if found and len(places := [*map(str, found), *other]) > 1:
+    file_origins = [origin for origin in origins if origin not in ("built-in", "frozen", "namespace")]
+    foreign = [
+        origin
+        for origin in file_origins[:1] or origins[:1]
+        if not {Path(path).resolve() for path in file_origins} & {*candidates}
+    ]
+    if candidates and len(places := [*map(str, candidates), *foreign]) > 1:
         past = ", which Python has imported" if loaded is not None else ""
-        raise Misuse(f"{where}the module {show(top)} is {' and '.join(places)}{past}; give yours another name")
-    for folder in found.values():
+        raise Misuse(f"{location}the module {show(top)} is {' and '.join(places)}{past}; give yours another name")
+    for folder in candidates.values():
         if spec is None:
             sys.path.append(str(folder.resolve()))
             importlib.invalidate_caches()
@@ -252,13 +258,13 @@ def _locate_module(folder: Path, top: str) -> Path | None:
     return inner.resolve() if any(inner.glob("*.py")) or any(inner.glob("*/*.py")) else None
 
 
-def _missing_module(module: str, where: str, folders: Sequence[Path]) -> Misuse:
+def _missing_module(module: str, location: str, folders: Sequence[Path]) -> Misuse:
     """The error of a module that is nowhere: where it was looked for, and the nearest name there."""
     looked = list(dict.fromkeys(str(folder.resolve()) for folder in folders))
     near = {path.stem for folder in folders for path in folder.glob("*.py")}
     near |= {path.parent.name for folder in folders for path in folder.glob("*/__init__.py")}
     close = nearest(module, near)
-    parts = [f"{where}cannot import {show(module)}: there is no such module"]
+    parts = [f"{location}cannot import {show(module)}: there is no such module"]
     if close is not None:
         parts.append(f"did you mean {close!r}?")
     parts.append(f"looked in {', '.join([*looked, 'the path of Python'])}")

@@ -39,9 +39,9 @@ def find_suite(name: str | Path) -> Path:
         return shipped[str(name)]
     if path.suffix in (".yaml", ".yml") or path.parent != Path():
         close = nearest(path.name, [file.name for file in path.parent.glob("*.y*ml")])
-        meant = f"; did you mean {show(str(path.with_name(close)))}?" if close else ""
+        suggestion = f"; did you mean {show(str(path.with_name(close)))}?" if close else ""
         raise Misuse(
-            f"there is no suite file {show(str(name))}{meant}; give the path of a YAML file, or one of the "
+            f"there is no suite file {show(str(name))}{suggestion}; give the path of a YAML file, or one of the "
             f"{len(shipped)} names of: cbobench list suites"
         )
     raise unknown("suite", str(name), shipped, listing="cbobench list suites", then="or give the path of a YAML file")

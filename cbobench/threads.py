@@ -42,8 +42,8 @@ def _find_libraries(modules: int) -> ThreadpoolController:
 
 def has_lingering_threads() -> bool:
     """Whether threads are left that would keep this process alive."""
-    mine = (threading.main_thread(), threading.current_thread())
-    return any(not thread.daemon and thread not in mine for thread in threading.enumerate())
+    exempt = (threading.main_thread(), threading.current_thread())
+    return any(not thread.daemon and thread not in exempt for thread in threading.enumerate())
 
 
 def exit_process(code: int) -> NoReturn:

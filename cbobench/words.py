@@ -7,10 +7,29 @@ import unicodedata
 
 SPELLED = "cbobench.spelled"  # error handler that spells unencodable characters in ASCII
 FORMS = {
-    "–": "-", "—": "-", "−": "-", "─": "-", "│": "|", "‖": "||", "·": "*", "±": "+-", "×": "x", "µ": "u", "†": "#",
-    "∞": "inf", "≤": "<=", "≥": ">=", "√": "sqrt ", "∇": "grad ", "∩": "&", "⌈": "ceil(", "⌉": ")", "←": "<-",
-    "→": "->", "′": "'",
-}  # fmt: skip
+    "–": "-",
+    "—": "-",
+    "−": "-",
+    "─": "-",
+    "│": "|",
+    "‖": "||",
+    "·": "*",
+    "±": "+-",
+    "×": "x",
+    "µ": "u",
+    "†": "#",
+    "∞": "inf",
+    "≤": "<=",
+    "≥": ">=",
+    "√": "sqrt ",
+    "∇": "grad ",
+    "∩": "&",
+    "⌈": "ceil(",
+    "⌉": ")",
+    "←": "<-",
+    "→": "->",
+    "′": "'",
+}
 
 
 def in_ascii(text: str) -> str:
@@ -44,15 +63,15 @@ def encodable(text: str, encoding: str | None) -> str:
     return text.encode(encoding or "utf-8", SPELLED).decode(encoding or "utf-8")
 
 
-def count_noun(number: int, what: str) -> str:
+def count_noun(number: int, noun: str) -> str:
     """Return a number with its noun: 1 task, 2 tasks, 20,000 processes."""
-    plural = "es" if what.endswith("s") else "s"
-    return f"{number:,} {what}{'' if number == 1 else plural}"
+    plural = "es" if noun.endswith("s") else "s"
+    return f"{number:,} {noun}{'' if number == 1 else plural}"
 
 
-def part_of(number: int, whole: int, what: str) -> str:
+def part_of(number: int, total: int, noun: str) -> str:
     """Return a part of a total with its verb: 1 of 2 files is, 0 of 1 file is, 2 of 3 files are."""
-    return f"{number:,} of {count_noun(whole, what)} {'is' if 1 in (number, whole) else 'are'}"
+    return f"{number:,} of {count_noun(total, noun)} {'is' if 1 in (number, total) else 'are'}"
 
 
 def duration(seconds: float) -> str:
@@ -65,7 +84,7 @@ def duration(seconds: float) -> str:
 
 def time_left(seconds: float, low: float, high: float) -> str:
     """Return the time left with its uncertainty: "about 3 min (2 to 5 min)"."""
-    ends = [duration(each) for each in (low, high)]
+    ends = [duration(end) for end in (low, high)]
     if ends[0].split()[1] == ends[1].split()[1]:
         ends[0] = ends[0].split()[0]
     return f"about {duration(seconds)} ({' to '.join(ends)})"

@@ -59,12 +59,12 @@ def measured(runs: Iterable[Path], figures: Path | None = None) -> Stored:
         "suites": {run.record.suite: round(float(run.cells["seconds"].sum()) / 60, 2) for run in read},
         "maps": [
             {
-                "id": map.claim, "statement": map.found[0].claim.statement, "suites": list(map.found[0].suites),
+                "id": map.claim, "statement": map.findings[0].claim.statement, "suites": list(map.findings[0].suites),
                 "cpu_minutes": round(map.minutes, 2), "common": ", ".join(map.common),
                 "settings": [
-                    {"axes": f.axes, "where": f.where, "verdict": f.verdict, "n": f.n, "expected": f.expected,
+                    {"axes": f.axes, "where": f.places, "verdict": f.verdict, "n": f.n, "expected": f.expected,
                      "parts": [part.verdict for part in f.parts]}
-                    for f in map.found
+                    for f in map.findings
                 ],
             }
             for map in maps_of(found)
@@ -94,7 +94,7 @@ def page(stored: Stored) -> str:
         maps.setdefault(map.claim, []).append(map)
     text = [INTRODUCTION.format(commit=stored["commit"], date=stored["date"])]
     for id in sorted(maps, key=lambda id: ("ZSG".index(id[0]), int("".join(c for c in id if c.isdigit())), id)):
-        text.append(f"## {id}: {maps[id][0].found[0].claim.statement}\n")
+        text.append(f"## {id}: {maps[id][0].findings[0].claim.statement}\n")
         text += [describe(map) for map in maps[id]]
         text.append("")
     costs = stored["suites"]
@@ -107,13 +107,13 @@ def page(stored: Stored) -> str:
 
 def describe(map: Map) -> str:
     """Two sentences on a map: its verdicts, and the axis that decides most."""
-    seeds = count_noun(min(f.expected for f in map.found), "seed")
-    counts = count_verdicts([f.verdict for f in map.found])
-    first = f"- **{map.suite}** ({count_noun(len(map.found), 'setting')}, {seeds}): {counts}."
+    seeds = count_noun(min(f.expected for f in map.findings), "seed")
+    counts = count_verdicts([f.verdict for f in map.findings])
+    first = f"- **{map.suite}** ({count_noun(len(map.findings), 'setting')}, {seeds}): {counts}."
     spreads = {}
     for axis in dict.fromkeys(name for axes in map.axes for name in axes):
         by_value: dict[str, list[float]] = {}
-        for f, axes in zip(map.found, map.axes, strict=True):
+        for f, axes in zip(map.findings, map.axes, strict=True):
             by_value.setdefault(axes.get(axis, ""), []).append(f.held / len(f.parts))
         shares = {value: mean(some) for value, some in by_value.items()}
         worst, best = min(shares, key=shares.__getitem__), max(shares, key=shares.__getitem__)

@@ -81,7 +81,7 @@ def kind_of(name: str) -> str:
     Raises:
         Misuse: neither, or an import path that fails.
     """
-    return registry_of(name, (ALGORITHMS, PROBLEMS), [Path()]).what
+    return registry_of(name, (ALGORITHMS, PROBLEMS), [Path()]).kind
 
 
 def check(

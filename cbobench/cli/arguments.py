@@ -39,14 +39,14 @@ class Parser(argparse.ArgumentParser):
 
     def _check_value(self, action: argparse.Action, value: Any) -> None:
         if action.choices is not None and value not in action.choices:
-            what = action.option_strings[0] if action.option_strings else str(action.metavar or action.dest).lower()
-            raise unknown(what, value, action.choices)
+            noun = action.option_strings[0] if action.option_strings else str(action.metavar or action.dest).lower()
+            raise unknown(noun, value, action.choices)
 
-    def parse(self, given: Sequence[str]) -> argparse.Namespace:
+    def parse(self, arguments: Sequence[str]) -> argparse.Namespace:
         """Parse a command line; an unknown option is refused with the nearest one of its command."""
-        if given and given[0].startswith("-") and given[0] not in self._option_string_actions:
-            self._refuse(given[:1], self)
-        options, left = self.parse_known_args(given)
+        if arguments and arguments[0].startswith("-") and arguments[0] not in self._option_string_actions:
+            self._refuse(arguments[:1], self)
+        options, left = self.parse_known_args(arguments)
         if len(left) == 1 and not left[0].startswith("-") and getattr(options, "other", "") is None:
             options.other, left = left[0], []  # the second run, after an option
         if left:
@@ -71,39 +71,39 @@ class Once(argparse.Action):
         setattr(namespace, self.dest, values)
 
 
-def folder(given: str) -> Path:
+def folder(text: str) -> Path:
     """A folder to write to, before hours of work are done for nothing."""
-    if (path := Path(given)).exists() and not path.is_dir():
-        raise Misuse(f"{given} is a file; give a folder")
+    if (path := Path(text)).exists() and not path.is_dir():
+        raise Misuse(f"{text} is a file; give a folder")
     return path
 
 
-def whole_number(given: str) -> int:
+def whole_number(text: str) -> int:
     try:
-        return int(given)
+        return int(text)
     except ValueError:
-        raise argparse.ArgumentTypeError(f"{show(given)} is not a whole number") from None
+        raise argparse.ArgumentTypeError(f"{show(text)} is not a whole number") from None
 
 
-def number(given: str) -> float:
+def number(text: str) -> float:
     try:
-        return float(given)
+        return float(text)
     except ValueError:
-        raise argparse.ArgumentTypeError(f"{show(given)} is not a number") from None
+        raise argparse.ArgumentTypeError(f"{show(text)} is not a number") from None
 
 
-def starts(given: str) -> int:
+def starts(text: str) -> int:
     """The number of local searches of either kind."""
-    if not given.isdecimal() or not 2 <= int(given) <= 4096:
-        raise Misuse(f"--starts is {show(given)}; it must be a whole number from 2 to 4096")
-    return int(given)
+    if not text.isdecimal() or not 2 <= int(text) <= 4096:
+        raise Misuse(f"--starts is {show(text)}; it must be a whole number from 2 to 4096")
+    return int(text)
 
 
-def replications(given: str) -> int:
+def replications(text: str) -> int:
     """The number of simulated replications."""
-    if not given.isdecimal() or not 1 <= int(given) <= 10_000:
-        raise Misuse(f"--replicate is {show(given)}; it must be a whole number from 1 to 10000, such as 200")
-    return int(given)
+    if not text.isdecimal() or not 1 <= int(text) <= 10_000:
+        raise Misuse(f"--replicate is {show(text)}; it must be a whole number from 1 to 10000, such as 200")
+    return int(text)
 
 
 def make_parser() -> Parser:
@@ -114,8 +114,8 @@ def make_parser() -> Parser:
 
     def command(name: str, about: str) -> Parser:
         escaped = about.replace("%", "%%")  # argparse formats help, and not descriptions
-        made: Parser = commands.add_parser(name, help=escaped, description=about, allow_abbrev=False)
-        return made
+        parser: Parser = commands.add_parser(name, help=escaped, description=about, allow_abbrev=False)
+        return parser
 
     run = command("run", "play a suite (a YAML file or a shipped name) and print its table; resume or extend a run")
     run.add_argument("suite")
@@ -131,19 +131,24 @@ def make_parser() -> Parser:
     )
     run.add_argument("--address", metavar="A", help="a Ray cluster instead of this machine, such as host:6379 or auto")
     run.add_argument(
-        "--engine", choices=("ray", "processes", "inline"),
+        "--engine",
+        choices=("ray", "processes", "inline"),
         help="where cells are played: Ray, workers here, this process (default: Ray, for up to 64 tasks processes)",
-    )  # fmt: skip
+    )
     run.add_argument(
-        "--arithmetic", choices=("portable", "native"),
+        "--arithmetic",
+        choices=("portable", "native"),
         help="portable: the same bits on every x86-64 machine (default); native: whatever this CPU is built for",
-    )  # fmt: skip
+    )
     run.add_argument("--ship", action="store_true", help="send the cluster this machine's code, and your own modules")
     run.add_argument("--block", type=whole_number, metavar="N", help="seeds per task of a new run (default: chosen)")
     run.add_argument(
-        "--again", choices=("failed", "stale"), action="append", default=[],
+        "--again",
+        choices=("failed", "stale"),
+        action="append",
+        default=[],
         help="play failed cells again, or stale ones, which other code played (may be given twice)",
-    )  # fmt: skip
+    )
     run.add_argument("--budget", metavar="B", help="start no new task after this much CPU time, such as 2cpuh")
     run.add_argument("--fail-fast", action="store_true", help="stop at the first failed cell")
     run.add_argument("--no-imports", action="store_true", help="refuse suites that import code")
@@ -173,9 +178,11 @@ def make_parser() -> Parser:
     compare.add_argument("--only", metavar="GLOB", action=Once, help='only matching pairs, "problem/algorithm" or one')
     compare.add_argument("--metric", metavar="NAME", nargs="+", action="extend", help="metrics, by name or symbol")
     compare.add_argument(
-        "--by", choices=("problem", "algorithm", "binds"), default="problem",
+        "--by",
+        choices=("problem", "algorithm", "binds"),
+        default="problem",
         help="order of rows; binds: seeds in which the constraint binds apart from the others",
-    )  # fmt: skip
+    )
     compare.add_argument("--target", type=number, metavar="R", help="rounds to a simple regret of R, in units of f")
     compare.add_argument("--best", action="store_true", help="paired differences to the best algorithm of each problem")
     compare.add_argument("--against", metavar="NAME", action=Once, help="paired differences to this algorithm")
@@ -195,18 +202,21 @@ def make_parser() -> Parser:
     )
     figures.add_argument("--recipe", metavar="NAME", help="only this recipe (a shipped name or a Python file)")
     figures.add_argument(
-        "--kind", choices=("curves", "plane", "profile"), default="curves",
+        "--kind",
+        choices=("curves", "plane", "profile"),
+        default="curves",
         help="plane: regret against violation in the end, with intervals; profile: performance and data profiles",
-    )  # fmt: skip
+    )
     figures.add_argument("--only", metavar="GLOB", action=Once, help="only matching pairs, as for run")
     figures.add_argument(
         "--metric", nargs="+", default=[], metavar="NAME", help="draw these metrics, for every problem"
     )
     wide = figures.add_mutually_exclusive_group()
     wide.add_argument(
-        "--size", choices=("single", "double", "slide"),
+        "--size",
+        choices=("single", "double", "slide"),
         help="3.25 in, 6.75 in or 10 in wide (default: single for one panel, else double)",
-    )  # fmt: skip
+    )
     wide.add_argument("--width", metavar="LENGTH", help="any width, such as 3.4in, 8.6cm or 246pt")
     figures.add_argument("--font", metavar="NAME", help="serif, sans-serif, monospace, or an installed family")
     figures.add_argument("--svg", action="store_true", help="write SVG beside PDF and PNG")
@@ -249,7 +259,7 @@ def make_parser() -> Parser:
     check.add_argument("--format", choices=("table", "json"), default="table")
 
     new = command("new", "write a small algorithm or problem into NAME.py, and a suite that plays it")
-    new.add_argument("what", metavar="algorithm|problem", choices=("algorithm", "problem"))
+    new.add_argument("kind", metavar="algorithm|problem", choices=("algorithm", "problem"))
     new.add_argument("name", metavar="NAME", help="of the file, such as mine")
 
     verify = command("verify", "read every file of a run and name the damaged ones; moves them away on request")
@@ -269,15 +279,18 @@ def make_parser() -> Parser:
         "--map", type=folder, metavar="FOLDER", help="draw, per claim, its verdicts over what was swept"
     )
     claims.add_argument(
-        "--replicate", type=replications, default=0, metavar="N",
+        "--replicate",
+        type=replications,
+        default=0,
+        metavar="N",
         help="how often each claim's rule accepts an exact replication of our own result, from N simulated ones",
-    )  # fmt: skip
+    )
     claims.add_argument(
         "--strict", action="store_true", help="exit code 1 where a claim is contradicted, or none can be tested"
     )
 
     listing = command("list", "list all problems, algorithms or suites")
-    listing.add_argument("what", metavar="problems|algorithms|suites", choices=("problems", "algorithms", "suites"))
+    listing.add_argument("kind", metavar="problems|algorithms|suites", choices=("problems", "algorithms", "suites"))
     listing.add_argument("--format", choices=("table", "markdown", "json"), default="table")
     show = command("show", "show one problem, algorithm or suite with its parameters")
     show.add_argument("name", help="registered, module:Class of your own, or a suite's file")
@@ -286,9 +299,12 @@ def make_parser() -> Parser:
     reference = command("reference", "derive the optimum of a problem on a box, and compare it with the stated one")
     reference.add_argument("name", help="a registered problem, or module:Class of your own")
     reference.add_argument(
-        "--starts", type=starts, default=32, metavar="N",
+        "--starts",
+        type=starts,
+        default=32,
+        metavar="N",
         help="local searches from the best sampled points, and as many from anywhere (default: 32, so 64)",
-    )  # fmt: skip
+    )
 
     audit = command(
         "audit", "compare what the theory promises with what was seen, for a run whose suite says `audit: true`"
@@ -299,9 +315,10 @@ def make_parser() -> Parser:
 
     for sub in (status, compare, figures, report, claims, audit):
         sub.add_argument(
-            "--imports", action="store_true",
+            "--imports",
+            action="store_true",
             help="import the modules of your own that the run names, to tell whether their cells are stale",
-        )  # fmt: skip
+        )
 
     data = command("data", "show where the original data sets are looked for, or fetch them")
     actions = data.add_subparsers(dest="action", required=True, metavar="ACTION", parser_class=Parser)
@@ -309,8 +326,8 @@ def make_parser() -> Parser:
     fetch.add_argument("names", nargs="*", metavar="NAME", help="light-sensors, stocks (default: both)")
     fetch.add_argument("--data", type=Path, metavar="FOLDER", help="where to (default: CBOBENCH_DATA or the cache)")
     fetch.add_argument("--base-url", metavar="URL", help="fetch from a mirror")
-    where = actions.add_parser("path", help="print the folder that is searched")
-    where.add_argument("--data", type=Path, metavar="FOLDER")
+    path = actions.add_parser("path", help="print the folder that is searched")
+    path.add_argument("--data", type=Path, metavar="FOLDER")
     return top
 
 
@@ -321,17 +338,17 @@ def main(arguments: Sequence[str] | None = None) -> int:
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors=SPELLED)  # a terminal that knows no Greek still gets the table
-    given = list(sys.argv[1:] if arguments is None else arguments)
+    command_line = list(sys.argv[1:] if arguments is None else arguments)
     try:
-        for word in given:
+        for word in command_line:
             refuse_strange(word, "the argument")
-        if not given:
+        if not command_line:
             make_parser().print_help()
             return 0
-        options = make_parser().parse(given)
+        options = make_parser().parse(command_line)
         handler = getattr(commands, f"do_{options.command}")
         with _print_advice():
-            return int(handler(options, given))
+            return int(handler(options, command_line))
     except CbobenchError as error:
         print(f"cbobench: {printable(mask_secrets(str(error)))}", file=sys.stderr)
         return error.exit_code
@@ -353,9 +370,9 @@ def _print_advice() -> Iterator[None]:
     with warnings.catch_warnings():
         before = warnings.showwarning
 
-        def print_line(message: Any, category: type[Warning], *place: Any, **more: Any) -> None:
+        def print_line(message: Any, category: type[Warning], *place: Any, **details: Any) -> None:
             if not issubclass(category, Advice):
-                before(message, category, *place, **more)
+                before(message, category, *place, **details)
             elif str(message) not in printed:
                 printed.add(str(message))
                 print(printable(str(message)), file=sys.stderr)

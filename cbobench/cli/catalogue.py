@@ -14,24 +14,24 @@ from cbobench.errors import printable, unknown
 from cbobench.report.formats import Code, TextTable, render
 
 
-def _catalogue(what: str) -> list[dict[str, Any]]:
+def _catalogue(kind: str) -> list[dict[str, Any]]:
     from cbobench import resources
     from cbobench.algorithms import ALGORITHMS
     from cbobench.problems import PROBLEMS
     from cbobench.suite import yamlio
 
-    if what == "suites":
-        found = {name: yamlio.read(path) for name, path in resources.suites().items()}
+    if kind == "suites":
+        contents = {name: yamlio.read(path) for name, path in resources.suites().items()}
         return [
             {"name": n, "horizon": c["horizon"], "seeds": c["seeds"], "about": c.get("about", "")}
-            for n, c in found.items()
+            for n, c in contents.items()
         ]
-    registry = PROBLEMS if what == "problems" else ALGORITHMS
+    registry = PROBLEMS if kind == "problems" else ALGORITHMS
     rows = []
     for name in registry.names():
         cls = registry.get(name)
         row = {"name": name, "source": cls.source, "about": cls.about}
-        if what == "algorithms":
+        if kind == "algorithms":
             plays = "finite" if "a finite action set" in cls.needs else "finite, box"
             needs = sorted(cls.needs - {"a finite action set"})
             row |= {"knows": list(cls.knows), "plays": plays, "needs": needs, "cost": cls.cost}
@@ -41,9 +41,9 @@ def _catalogue(what: str) -> list[dict[str, Any]]:
     return rows
 
 
-def do_list(options: argparse.Namespace, given: list[str]) -> int:
+def do_list(options: argparse.Namespace, command_line: list[str]) -> int:
     """`cbobench list`."""
-    rows = _catalogue(options.what)
+    rows = _catalogue(options.kind)
     if options.format == "json":
         print(json.dumps(rows, indent=1, ensure_ascii=False))
         return 0
@@ -55,7 +55,7 @@ def do_list(options: argparse.Namespace, given: list[str]) -> int:
     return 0
 
 
-def do_show(options: argparse.Namespace, given: list[str]) -> int:
+def do_show(options: argparse.Namespace, command_line: list[str]) -> int:
     """`cbobench show`."""
     import inspect
 
@@ -76,22 +76,22 @@ def do_show(options: argparse.Namespace, given: list[str]) -> int:
             print("\n".join(map(printable, lines)))
         return 0
     registry = registry_of(name, (ALGORITHMS, PROBLEMS), [Path()], besides=resources.suites())
-    cls, what = registry.get(name), registry.what
+    cls, kind = registry.get(name), registry.kind
     described = [p.__dict__ for p in params.params_of(cls)]
-    facts = {"name": name, "kind": what, "source": cls.source, "about": cls.about, "text": inspect.getdoc(cls)}
-    if what == "algorithm":
+    facts = {"name": name, "kind": kind, "source": cls.source, "about": cls.about, "text": inspect.getdoc(cls)}
+    if kind == "algorithm":
         facts["knows"] = ", ".join(cls.knows)
     else:
         facts |= {"posterior": _representations(cls), "noise": cls.noise_near_optimum()}
     if options.format == "json":
         print(json.dumps(facts | {"parameters": described}, indent=1, ensure_ascii=False))
         return 0
-    print(f"{name} ({what}; {cls.source})\n\n{facts['text']}\n")
-    if what == "algorithm" and facts["knows"]:
+    print(f"{name} ({kind}; {cls.source})\n\n{facts['text']}\n")
+    if kind == "algorithm" and facts["knows"]:
         print(f"must know: {facts['knows']}\n")
-    if what == "problem" and facts["posterior"]:
+    if kind == "problem" and facts["posterior"]:
         print(f"posterior: {facts['posterior']}\n")
-    if what == "problem" and facts["noise"]:
+    if kind == "problem" and facts["noise"]:
         print(f"default noise on f: {facts['noise']}\n")
     texts = [[p["name"], json.dumps(p["default"]), p["type"], p["about"]] for p in described]
     print(render(TextTable(["parameter", "default", "allowed", "meaning"], texts, left=4), "table"))
@@ -113,11 +113,11 @@ def _representations(cls: type[Any]) -> str:
             problem.prepare(DataFolder())
     except Exception:  # a user's problem may raise anything
         return ""  # a problem that needs files, or parameters, is not there by default
-    found = [representation(problem.actions, horizon) for horizon in (100, 10_000)]
-    return "; ".join(dict.fromkeys(found))
+    representations = [representation(problem.actions, horizon) for horizon in (100, 10_000)]
+    return "; ".join(dict.fromkeys(representations))
 
 
-def do_reference(options: argparse.Namespace, given: list[str]) -> int:
+def do_reference(options: argparse.Namespace, command_line: list[str]) -> int:
     """`cbobench reference`: exit code 1 where a stated reference is wrong."""
     from cbobench import params
     from cbobench.problems import PROBLEMS
@@ -130,7 +130,7 @@ def do_reference(options: argparse.Namespace, given: list[str]) -> int:
     return int(wrong)
 
 
-def do_data(options: argparse.Namespace, given: list[str]) -> int:
+def do_data(options: argparse.Namespace, command_line: list[str]) -> int:
     """`cbobench data fetch|path`."""
     from cbobench.problems.data import DATA_SETS, REPOSITORY, DataFolder, fetch
 

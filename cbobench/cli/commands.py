@@ -49,7 +49,7 @@ __all__ = [
 ]
 
 
-def do_run(options: argparse.Namespace, given: list[str]) -> int:
+def do_run(options: argparse.Namespace, command_line: list[str]) -> int:
     """`cbobench run`."""
     from cbobench.arithmetic import requested_arithmetic, set_arithmetic
     from cbobench.threads import pin_threads
@@ -59,16 +59,16 @@ def do_run(options: argparse.Namespace, given: list[str]) -> int:
     requested_arithmetic()  # a wrong word in the environment is refused before anything is read
     from cbobench.sweep.interrupt import interruptible
 
-    again = printable(mask_secrets(shlex.join(["cbobench", *given])))
+    resume_command = printable(mask_secrets(shlex.join(["cbobench", *command_line])))
     with interruptible():  # while it plans, and between that and playing, as well
         try:
-            return _run(options, given, again)
+            return _run(options, command_line, resume_command)
         except KeyboardInterrupt:
-            print(f"stopped: nothing more is played; to go on: {again}", file=sys.stderr)
+            print(f"stopped: nothing more is played; to go on: {resume_command}", file=sys.stderr)
             return 130
 
 
-def _run(options: argparse.Namespace, given: list[str], again: str) -> int:
+def _run(options: argparse.Namespace, command_line: list[str], resume_command: str) -> int:
     from cbobench.sweep import run as sweep
     from cbobench.sweep.budget import Budget
     from cbobench.sweep.estimate import estimate, in_time
@@ -77,10 +77,21 @@ def _run(options: argparse.Namespace, given: list[str], again: str) -> int:
 
     Budget(options.budget)  # a wrong one is refused before anything is read
     planned = partial(
-        sweep.plan, options.suite, out=options.out, seeds=options.seeds, horizon=options.horizon, only=options.only,
-        data=options.data, cpus=options.cpus, address=options.address, engine=options.engine, block=options.block,
-        again=options.again, imports=not options.no_imports, command=["cbobench", *given],
-    )  # fmt: skip
+        sweep.plan,
+        options.suite,
+        out=options.out,
+        seeds=options.seeds,
+        horizon=options.horizon,
+        only=options.only,
+        data=options.data,
+        cpus=options.cpus,
+        address=options.address,
+        engine=options.engine,
+        block=options.block,
+        again=options.again,
+        imports=not options.no_imports,
+        command=["cbobench", *command_line],
+    )
     if options.dry_run:
 
         def say(text: str) -> None:
@@ -89,11 +100,8 @@ def _run(options: argparse.Namespace, given: list[str], again: str) -> int:
         cpus = 0 if options.engine == "inline" else options.cpus
         with in_time():
             todo = planned(say=say)
-            said = [
-                estimate(todo, cpus, say),
-                *(f"not played: {line}" for line in todo.record.unplayable),
-            ]
-        print("\n".join(said))
+            lines = [estimate(todo, cpus, say), *(f"not played: {line}" for line in todo.record.unplayable)]
+        print("\n".join(lines))
         return 0
     todo = planned(on_wait=lambda text: print(printable(text), file=sys.stderr, flush=True))
     code = 0
@@ -105,7 +113,7 @@ def _run(options: argparse.Namespace, given: list[str], again: str) -> int:
             progress.begin()
             progress.close()
             try:
-                code = _came_to(outcome, todo.done, again, options.fail_fast, progress.last_failed, out)
+                code = _print_outcome(outcome, todo.done, resume_command, options.fail_fast, progress.last_failed, out)
             except OSError:
                 if not outcome.stopped:
                     raise
@@ -113,47 +121,61 @@ def _run(options: argparse.Namespace, given: list[str], again: str) -> int:
 
         try:
             sweep.execute(
-                todo, cpus=options.cpus, address=options.address, engine=options.engine, ship=options.ship,
-                fail_fast=options.fail_fast, budget=options.budget, on_receipt=progress.add, on_note=progress.note,
-                on_start=progress.follow, when_played=finish,
-            )  # fmt: skip
+                todo,
+                cpus=options.cpus,
+                address=options.address,
+                engine=options.engine,
+                ship=options.ship,
+                fail_fast=options.fail_fast,
+                budget=options.budget,
+                on_receipt=progress.add,
+                on_note=progress.note,
+                on_start=progress.follow,
+                when_played=finish,
+            )
         except CbobenchError as error:
             progress.close()
             if isinstance(error, Misuse):
                 raise
             if isinstance(error, ExecutorDied) and options.address is not None:
-                here = shlex.join(["cbobench", *_without_cluster(given)])
-                again = f"{here} (on this machine; on a cluster that is up, add its --address)"
-            words = f"{error}; what is published stays, to go on: {again}"
-            print(f"cbobench: {printable(mask_secrets(words))}", file=sys.stderr)
+                local_command = shlex.join(["cbobench", *_without_cluster(command_line)])
+                resume_command = f"{local_command} (on this machine; on a cluster that is up, add its --address)"
+            message = f"{error}; what is published stays, to go on: {resume_command}"
+            print(f"cbobench: {printable(mask_secrets(message))}", file=sys.stderr)
             return error.exit_code
     return code
 
 
-def _without_cluster(given: list[str]) -> Iterator[str]:
-    """The words of a command that played on a cluster, for this machine."""
-    words = iter(given)
-    for word in words:
+def _without_cluster(command_line: list[str]) -> Iterator[str]:
+    """The arguments of a command that played on a cluster, for this machine."""
+    arguments = iter(command_line)
+    for word in arguments:
         if word == "--address":
-            next(words, None)
+            next(arguments, None)
         elif word != "--ship" and not word.startswith("--address="):
             yield word
 
 
-def _came_to(outcome: Outcome, done: int, command: str, fail_fast: bool, said: int, out: TextIO) -> int:
-    """Print what a sweep came to, its table to `out`; the exit code. Of `said` failures the kinds were told before."""
+def _print_outcome(outcome: Outcome, done: int, command: str, fail_fast: bool, announced: int, out: TextIO) -> int:
+    """Print the outcome of a sweep, its table to `out`; the exit code.
+
+    Args:
+        done: cells that were done before.
+        command: resumes the run.
+        announced: failures whose kinds were printed during the sweep.
+    """
     from cbobench.results.query import FailureCounts
 
     tally = FailureCounts(outcome.errors)
     for error in tally.examples():
         print(f"failed: {printable(mask_secrets(error))}", file=sys.stderr)
-    if tally.total > max(1, said):
+    if tally.total > max(1, announced):
         print(printable(mask_secrets(str(tally))), file=sys.stderr)
     if outcome.stopped:
         good = done + outcome.played - outcome.failed
-        bad = f", {outcome.failed} failed" if outcome.failed else ""
+        failed_note = f", {outcome.failed} failed" if outcome.failed else ""
         cells = count_noun(outcome.cells, "cell")
-        print(f"stopped: {good:,} of {cells} done{bad}; to go on: {command}", file=sys.stderr)
+        print(f"stopped: {good:,} of {cells} done{failed_note}; to go on: {command}", file=sys.stderr)
         return 1 if fail_fast and outcome.failed else 130
     from cbobench.report.compare import compare
     from cbobench.report.load import Run
@@ -169,34 +191,36 @@ def _came_to(outcome: Outcome, done: int, command: str, fail_fast: bool, said: i
     if failed:
         print(f"{count_noun(failed, 'cell')} failed; {see}", file=sys.stderr)
     if outcome.absent:
-        some = f"{len(outcome.absent):,} of {count_noun(outcome.tasks, 'task')} played but not in {outcome.folder}"
+        absent_tasks = (
+            f"{len(outcome.absent):,} of {count_noun(outcome.tasks, 'task')} played but not in {outcome.folder}"
+        )
         print(
-            f"absent: {some} (first {outcome.absent[0]}); does every worker reach the same folder? {see}",
+            f"absent: {absent_tasks} (first {outcome.absent[0]}); does every worker reach the same folder? {see}",
             file=sys.stderr,
         )
     return 1 if failed or outcome.absent else 0
 
 
-def do_compare(options: argparse.Namespace, given: list[str]) -> int:
+def do_compare(options: argparse.Namespace, command_line: list[str]) -> int:
     """`cbobench compare`."""
     from cbobench.report.compare import compare
 
     import_if_asked(options, *filter(None, (options.run, options.other)))
-    asked = {k: v for k, v in vars(options).items() if k not in ("command", "format", "run", "other", "imports")}
-    found = compare(options.run, options.other, **asked)
-    print(found.render(options.format))
+    settings = {k: v for k, v in vars(options).items() if k not in ("command", "format", "run", "other", "imports")}
+    comparison = compare(options.run, options.other, **settings)
+    print(comparison.render(options.format))
     if options.format in ("csv", "json"):  # a table says it below
-        for line in found.unplayable:
+        for line in comparison.unplayable:
             print(f"not played: {line}", file=sys.stderr)
-    if found.nothing:
-        both = printable(f"{options.run} and {options.other}")
-        print(f"nothing of {both} can be compared: {printable(found.nothing)}", file=sys.stderr)
-    if found.undecided:
-        print(printable(found.undecided), file=sys.stderr)
-    return 1 if found.worse or found.nothing else UNDECIDED if found.undecided else 0
+    if comparison.nothing:
+        runs = printable(f"{options.run} and {options.other}")
+        print(f"nothing of {runs} can be compared: {printable(comparison.nothing)}", file=sys.stderr)
+    if comparison.undecided:
+        print(printable(comparison.undecided), file=sys.stderr)
+    return 1 if comparison.worse or comparison.nothing else UNDECIDED if comparison.undecided else 0
 
 
-def do_best(options: argparse.Namespace, given: list[str]) -> int:
+def do_best(options: argparse.Namespace, command_line: list[str]) -> int:
     """`cbobench best`."""
     from cbobench.report.best import best
 
@@ -204,14 +228,14 @@ def do_best(options: argparse.Namespace, given: list[str]) -> int:
     return 0
 
 
-def do_watch(options: argparse.Namespace, given: list[str]) -> int:
+def do_watch(options: argparse.Namespace, command_line: list[str]) -> int:
     """`cbobench watch`."""
     from cbobench.report.watch import command
 
     return command(options.run, options.once, options.json, lambda: finishing(options.run))
 
 
-def do_audit(options: argparse.Namespace, given: list[str]) -> int:
+def do_audit(options: argparse.Namespace, command_line: list[str]) -> int:
     """`cbobench audit`."""
     from cbobench.papers.audit_report import audit
     from cbobench.report.load import Run
@@ -228,7 +252,7 @@ def do_audit(options: argparse.Namespace, given: list[str]) -> int:
     return 0
 
 
-def do_figures(options: argparse.Namespace, given: list[str]) -> int:
+def do_figures(options: argparse.Namespace, command_line: list[str]) -> int:
     """`cbobench figures`."""
     from cbobench.report.figures import DrawOptions, describe_files, draw_all, problems_played
     from cbobench.report.load import Run
@@ -256,18 +280,24 @@ def do_figures(options: argparse.Namespace, given: list[str]) -> int:
     return 0 if drawn else 1
 
 
-def do_claims(options: argparse.Namespace, given: list[str]) -> int:
+def do_claims(options: argparse.Namespace, command_line: list[str]) -> int:
     """`cbobench claims`."""
-    from cbobench.papers.claim_tables import command
+    from cbobench.papers.claim_tables import ClaimOptions, command
 
     import_if_asked(options, *options.runs)
-    return command(
-        options.runs, options.format, options.recipe, options.only, options.parts, options.strict, options.map,
-        options.replicate,
-    )  # fmt: skip
+    claim_options = ClaimOptions(
+        style=options.format,
+        recipe=options.recipe,
+        only=options.only,
+        parts=options.parts,
+        strict=options.strict,
+        maps=options.map,
+        draws=options.replicate,
+    )
+    return command(options.runs, claim_options)
 
 
-def do_report(options: argparse.Namespace, given: list[str]) -> int:
+def do_report(options: argparse.Namespace, command_line: list[str]) -> int:
     """`cbobench report`."""
     from cbobench.page.command import do_report as write
 

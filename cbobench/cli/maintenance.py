@@ -31,7 +31,7 @@ def import_if_asked(options: argparse.Namespace, *runs: str) -> None:
             import_named(pair for grid in Manifest.read(open_run(run)).grids for pair in grid.pairs)
 
 
-def do_status(options: argparse.Namespace, given: list[str]) -> int:
+def do_status(options: argparse.Namespace, command_line: list[str]) -> int:
     """`cbobench status`."""
     from cbobench.results.bundle import open_run
     from cbobench.results.provenance import mixed_note
@@ -52,7 +52,7 @@ def do_status(options: argparse.Namespace, given: list[str]) -> int:
             "error": printable(e),
         }
         for c, e in state.failed
-    ]  # fmt: skip
+    ]
     if options.format == "json":
         content = {"suite": record.suite, "folder": str(folder), "expected": len(record.cells), **state.counts()}
         content |= {"unchecked": len(state.unchecked), "other_libraries": len(state.other)}
@@ -61,8 +61,9 @@ def do_status(options: argparse.Namespace, given: list[str]) -> int:
         print(json.dumps(content | {"failures": failures, "finish": hints}, indent=1, ensure_ascii=False))
         return 1 if failures else 0
     cells = count_noun(len(record.cells), "cell")
-    print(printable(f"{record.suite or folder}: {len(state.done):,} of {cells} done, {len(state.failed):,} failed, "
-                  f"{len(state.missing):,} missing, {len(state.stale):,} stale"))  # fmt: skip
+    progress = f"{len(state.done):,} of {cells} done, {len(state.failed):,} failed"
+    progress += f", {len(state.missing):,} missing, {len(state.stale):,} stale"
+    print(printable(f"{record.suite or folder}: {progress}"))
     for failure in failures[:SHOWN_FAILURES]:
         pair = f"{failure['problem']} / {failure['algorithm']}"
         print(f"  failed: {pair} seed {failure['seed']}: {failure['error']}")
@@ -79,8 +80,8 @@ def do_status(options: argparse.Namespace, given: list[str]) -> int:
             why = "cannot be imported (from the path of Python, or this folder)"
         cells = count_noun(len(state.unchecked), "cell")
         absent = ", ".join(sorted(name for name in names if ":" in name))
-        if gone := ", ".join(sorted(name for name in names - registered_names() if ":" not in name)):
-            absent, why = gone, "is nothing that this cbobench has; look with the version that played them"
+        if unregistered := ", ".join(sorted(name for name in names - registered_names() if ":" not in name)):
+            absent, why = unregistered, "is nothing that this cbobench has; look with the version that played them"
         print(f"  {cells} could not be checked for staleness: {absent} {why}")
     if state.other:
         cells = count_noun(len(state.other), "cell")
@@ -92,19 +93,19 @@ def do_status(options: argparse.Namespace, given: list[str]) -> int:
     return 1 if failures else 0
 
 
-def do_compact(options: argparse.Namespace, given: list[str]) -> int:
+def do_compact(options: argparse.Namespace, command_line: list[str]) -> int:
     """`cbobench compact`."""
     from cbobench.results.bundle import open_run
     from cbobench.results.compact import compact
 
     folder = open_run(options.run)
     folder.refuse_bundle("give a run folder, which has files to merge")
-    before, now = compact(folder)
-    print(f"{folder}: {count_noun(before, 'file')} of cells, now {now:,}")
+    before, after = compact(folder)
+    print(f"{folder}: {count_noun(before, 'file')} of cells, now {after:,}")
     return 0
 
 
-def do_remove(options: argparse.Namespace, given: list[str]) -> int:
+def do_remove(options: argparse.Namespace, command_line: list[str]) -> int:
     """`cbobench remove`."""
     from cbobench.results.bundle import open_run
     from cbobench.results.compact import matching_cells, remove_pairs
@@ -112,13 +113,13 @@ def do_remove(options: argparse.Namespace, given: list[str]) -> int:
     folder = open_run(options.run)
     folder.refuse_bundle("give a run folder; a bundle is exported again")
     cells = matching_cells(folder, options.pairs)
-    for some in cells.by_pair:
-        count = f"{count_noun(len(some), 'cell')} of {count_noun(some.horizon, 'round')}"
-        print(printable(f"{some.pair.title}: {count}"))
+    for pair_cells in cells.by_pair:
+        count = f"{count_noun(len(pair_cells), 'cell')} of {count_noun(pair_cells.horizon, 'round')}"
+        print(printable(f"{pair_cells.pair.title}: {count}"))
     if not options.yes:
         ask = f"remove {count_noun(len(cells), 'cell')} from {folder}, and all that was played of them? [y/N] "
         if not sys.stdin.isatty():
-            raise Misuse(f"{printable(ask.partition('?')[0])}: nobody is there to be asked; say --yes")
+            raise Misuse(f"{printable(ask.partition('?')[0])}: there is no terminal to ask on; to confirm, add --yes")
         if input(printable(ask)).strip().lower() not in ("y", "yes"):
             print("nothing was removed")
             return 0
@@ -127,20 +128,20 @@ def do_remove(options: argparse.Namespace, given: list[str]) -> int:
     return 0
 
 
-def do_export(options: argparse.Namespace, given: list[str]) -> int:
+def do_export(options: argparse.Namespace, command_line: list[str]) -> int:
     """`cbobench export`."""
     from cbobench.results.export import export
 
-    made = export(options.run, options.out)
-    for path in made.paths:
+    bundle = export(options.run, options.out)
+    for path in bundle.paths:
         print(printable(f"the bundle names a path, as the suite does: {path}"), file=sys.stderr)
-    failed = f", {made.failed} failed" if made.failed else ""
-    cells = count_noun(made.expected, "cell")
-    print(printable(f"{made.file}: {made.done:,} of {cells} done{failed}, {made.size / 1000:,.0f} kB"))
+    failed = f", {bundle.failed} failed" if bundle.failed else ""
+    cells = count_noun(bundle.expected, "cell")
+    print(printable(f"{bundle.file}: {bundle.done:,} of {cells} done{failed}, {bundle.size / 1000:,.0f} kB"))
     return 0
 
 
-def do_verify(options: argparse.Namespace, given: list[str]) -> int:
+def do_verify(options: argparse.Namespace, command_line: list[str]) -> int:
     """`cbobench verify`."""
     from cbobench.results.bundle import open_run
     from cbobench.results.query import read_status
@@ -148,40 +149,50 @@ def do_verify(options: argparse.Namespace, given: list[str]) -> int:
 
     folder = open_run(options.run)
     folder.refuse_bundle("a bundle is checked whenever it is read; give a run folder to verify")
-    found = verify(folder)
-    moved = repair(folder, found) if options.repair else []
+    condition = verify(folder)
+    moved = repair(folder, condition) if options.repair else []
     if options.format == "json":
-        content = {"folder": str(folder), "files": found.files, "cells": found.cells, "expected": found.expected}
-        content |= {"without_digest": found.unsigned}
-        content |= {"damaged": [vars(damage) for damage in found.damaged], "orphans": found.orphans, "moved": moved}
+        content = {
+            "folder": str(folder),
+            "files": condition.files,
+            "cells": condition.cells,
+            "expected": condition.expected,
+        }
+        content |= {"without_digest": condition.unsigned}
+        content |= {
+            "damaged": [vars(damage) for damage in condition.damaged],
+            "orphans": condition.orphans,
+            "moved": moved,
+        }
         print(json.dumps(content, indent=1, ensure_ascii=False))
-        return 1 if found.damaged and not options.repair else 0
-    if found.expected is None:
-        whole = f"whole cells: {found.cells:,} (no record says how many were asked for)"
+        return 1 if condition.damaged and not options.repair else 0
+    if condition.expected is None:
+        intact_cells = f"whole cells: {condition.cells:,} (no record says how many were asked for)"
     else:
-        whole = f"{part_of(found.cells, found.expected, 'cell')} whole"
-    print(f"{part_of(len(found.damaged), found.files, 'file')} damaged; {whole}")
-    for damage in found.damaged:
+        intact_cells = f"{part_of(condition.cells, condition.expected, 'cell')} whole"
+    print(f"{part_of(len(condition.damaged), condition.files, 'file')} damaged; {intact_cells}")
+    for damage in condition.damaged:
         print(f"  {damage.file}: {damage.why}")
-    if found.twice:
-        print(f"  played twice, with the same results: {count_noun(found.twice, 'cell')}; each counts once")
-    if found.stragglers:
-        print(f"  cells without rounds that another task has played, too: {count_noun(len(found.stragglers), 'file')}; "
-              "they do not count")  # fmt: skip
-    if found.orphans:
-        tasks = count_noun(len(found.orphans), "task")
+    if condition.twice:
+        print(f"  played twice, with the same results: {count_noun(condition.twice, 'cell')}; each counts once")
+    if condition.stragglers:
+        files = count_noun(len(condition.stragglers), "file")
+        print(f"  cells without rounds that another task has played, too: {files}; they do not count")
+    if condition.orphans:
+        tasks = count_noun(len(condition.orphans), "task")
         print(f"  rounds without cells yet: {tasks}; they do not count, and the next run goes on")
-    if found.unsigned:
-        print(
-            f"  {count_noun(found.unsigned, 'file')} of an older version without digests: changed values may pass there"
-        )
-    absent = [damage.file for damage in found.damaged if damage.why == ABSENT]
+    if condition.unsigned:
+        files = count_noun(condition.unsigned, "file")
+        print(f"  {files} of an older version without digests: changed values may pass there")
+    absent = [damage.file for damage in condition.damaged if damage.why == ABSENT]
     if absent:
         print(f"  made again{'' if options.repair else ' by the next run, or with --repair'}: {', '.join(absent)}")
     if not options.repair:
-        if len(found.damaged) > len(absent):
-            print(f"  to move them into quarantine/: {mask_secrets(shlex.join(['cbobench', *given, '--repair']))}")
-        return 1 if found.damaged else 0
+        if len(condition.damaged) > len(absent):
+            print(
+                f"  to move them into quarantine/: {mask_secrets(shlex.join(['cbobench', *command_line, '--repair']))}"
+            )
+        return 1 if condition.damaged else 0
     print(f"  moved into quarantine/: {count_noun(len(moved), 'file')}")
     for hint in _finishing(*read_status(folder), folder) if moved else ():
         print(f"  to go on: {hint}")
@@ -205,11 +216,11 @@ def _finishing(record: Manifest, state: Status, folder: RunFolder) -> list[str]:
     open_ids = {"": state.missing.ids, "failed": failed, "stale": state.stale.ids}
     hints = []
     for grid in record.grids if any(map(len, open_ids.values())) else ():
-        wanted = [word for word, some in open_ids.items() if grid.cells.hold_any(some)]
-        if wanted and list(grid.command[:2]) == ["cbobench", "run"]:  # a stranger's folder may say anything
+        states = [word for word, ids in open_ids.items() if grid.cells.hold_any(ids)]
+        if states and list(grid.command[:2]) == ["cbobench", "run"]:  # a stranger's folder may say anything
             command = _resume_command(list(grid.command), folder, record.suite)
-            again = [part for word in wanted if word for part in ("--again", word)]
-            hints.append(printable(shlex.join([*command, *again])))
+            flags = [part for word in states if word for part in ("--again", word)]
+            hints.append(printable(shlex.join([*command, *flags])))
     return hints
 
 
@@ -218,13 +229,14 @@ def _resume_command(command: list[str], folder: RunFolder, suite: str) -> list[s
 
     The folder may have moved since, or be looked at from elsewhere.
     """
+    # Parsed only to take these options out; all others go on as they are.
     parser = argparse.ArgumentParser(add_help=False, allow_abbrev=False)
     parser.add_argument("--out")
     parser.add_argument("--again", action="append")
     parser.add_argument("--fail-fast", action="store_true")
     parser.add_argument("--dry-run", action="store_true")
-    options, rest = parser.parse_known_args(command)
+    options, arguments = parser.parse_known_args(command)
     out = options.out
     if folder.local and Path(out or f"runs/{suite}").absolute() != Path(folder.uri):
         out = folder.uri
-    return [*rest, "--out", out] if out else rest
+    return [*arguments, "--out", out] if out else arguments

@@ -107,50 +107,51 @@ algorithms: [{algorithms}]
 WORD = re.compile(r"[A-Za-z]\w*", re.ASCII)
 
 
-def do_new(options: argparse.Namespace, given: list[str]) -> int:
+def do_new(options: argparse.Namespace, command_line: list[str]) -> int:
     """`cbobench new`."""
-    made = new(options.what, options.name, Path())
-    for path in made:
+    files = new(options.kind, options.name, Path())
+    for path in files:
         print(path)
-    module, name = _words(options.name)
-    print(f"to look for mistakes: cbobench check {module}:{name}; to play it: cbobench run {made[1]}", file=sys.stderr)
+    module, name = _module_and_class(options.name)
+    print(f"to look for mistakes: cbobench check {module}:{name}; to play it: cbobench run {files[1]}", file=sys.stderr)
     return 0
 
 
-def new(what: str, name: str, folder: Path) -> tuple[Path, Path]:
+def new(kind: str, name: str, folder: Path) -> tuple[Path, Path]:
     """Write NAME.py and NAME.yaml into a folder; both or none.
 
     Args:
-        what: "algorithm" or "problem".
+        kind: "algorithm" or "problem".
         name: of the module, such as mine or my-method; its class is Mine or MyMethod.
 
     Raises:
         Misuse: the name is no name, is a module's that Python knows, or a file is there already.
     """
-    module, cls = _words(name)
+    module, cls = _module_and_class(name)
     code, suite = folder / f"{module}.py", folder / f"{module}.yaml"
-    there = [str(path) for path in (code, suite) if path.exists()]
-    if there:
-        raise Misuse(f"{' and '.join(there)} would be overwritten; choose another name, or move the file away")
+    existing = [str(path) for path in (code, suite) if path.exists()]
+    if existing:
+        raise Misuse(f"{' and '.join(existing)} would be overwritten; choose another name, or move the file away")
     if find_spec(module) is not None:
         raise Misuse(f"{show(module)} is a module that Python has; choose another name, such as my_{module}")
     path = f"{module}:{cls}"
-    if what == "algorithm":
+    if kind == "algorithm":
         text, about = ALGORITHM, "a method of mine beside others"
-        words = {"problems": "gardner-1, gramacy", "algorithms": f"{path}, cei, random"}
+        entries = {"problems": "gardner-1, gramacy", "algorithms": f"{path}, cei, random"}
     else:
         text, about = PROBLEM, "a problem of mine"
-        words = {"problems": path, "algorithms": "cei, epbo, random"}
+        entries = {"problems": path, "algorithms": "cei, epbo, random"}
     code.write_text(text.format(module=module, name=cls), encoding="utf-8")
     try:
-        suite.write_text(SUITE.format(module=module, about=about, **words), encoding="utf-8")
+        suite.write_text(SUITE.format(module=module, about=about, **entries), encoding="utf-8")
     except OSError:
+        # Half of the two files would make the next call refuse to write.
         code.unlink()
         raise
     return code, suite
 
 
-def _words(name: str) -> tuple[str, str]:
+def _module_and_class(name: str) -> tuple[str, str]:
     """Module and class of a name."""
     module = name.replace("-", "_").lower()
     if keyword.iskeyword(module):

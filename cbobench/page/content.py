@@ -50,7 +50,7 @@ def content(runs: Sequence[Run]) -> dict[str, Any]:
                 "symbol": m.symbol,
                 "label": m.label,
                 "better": m.better,
-                "whole": m.whole,
+                "whole": m.is_count,
                 "censored": quantities()[m.name].censored,
             }
             for m in METRICS.values()
@@ -159,7 +159,7 @@ def _compare_runs(before: Run, after: Run, old: str, new: str) -> dict[str, Any]
 
 
 def _collect_finals(run: Run, summary: Comparison) -> list[dict[str, Any]]:
-    """What the cells came to: of every metric that some seed has, `PLACED` after the mean."""
+    """Results of the cells: of every metric that some seed has, `PLACED` after the mean."""
     frame = summary.frame[summary.frame["horizon"] == summary.frame["problem"].map(run.horizon_of)]
     rows = []
     for row in frame.to_dict("records"):

@@ -64,8 +64,8 @@ class Audit:
         star = None
         if np.asarray((g <= 0).all(axis=1)).any(axis=1).all():
             star = best_feasible(f, g)
-            known = instances.stars(1, 1)[1][0]
-            self.program = solve(f, g, known if np.isfinite(known).all() else None)
+            policy_values = instances.stars(1, 1)[1][0]
+            self.program = solve(f, g, policy_values if np.isfinite(policy_values).all() else None)
         if isinstance(algorithm, Optimistic) or (
             isinstance(algorithm, OptimisticReward) and not algorithm.models_constraints
         ):
@@ -86,14 +86,14 @@ class Audit:
     def rows(self) -> list[dict[str, Any]]:
         """One row per cell, in the columns of the audit table; called once, after the last round."""
         play, algorithm = self.play, self.play.algorithm
-        found = {"rounds": [0] * play.setting.replicates} | self._facts() | self._certificates() | self._events()
-        found |= self._model()
+        columns = {"rounds": [0] * play.setting.replicates} | self._facts() | self._certificates() | self._events()
+        columns |= self._model()
         if self.events is not None and self.events.points is not None and isinstance(algorithm, CKB):
             promised, unit = theorem_bounds(algorithm, self.events, play.horizon), play.instances.units[1]
-            found |= {name: values * unit if "regret" in name else values for name, values in promised.items()}
-        found["notes"] = find_broken_premises(play, found.get("norm"), self.program)
+            columns |= {name: values * unit if "regret" in name else values for name, values in promised.items()}
+        columns["notes"] = find_broken_premises(play, columns.get("norm"), self.program)
         rows: list[dict[str, Any]] = [{} for _ in range(play.setting.replicates)]
-        for name, values in found.items():
+        for name, values in columns.items():
             for row, value in zip(rows, values, strict=True):
                 row[name] = value.tolist() if isinstance(value, np.ndarray | np.generic) else value
         return rows
@@ -105,16 +105,16 @@ class Audit:
         setting, actions = self.play.setting, self.play.problem.actions
         norm = setting.norm
         if isinstance(actions, Finite):  # one by one: a solution must not depend on the other replicates
-            norm = np.stack([actions.norm(one) for one in self.truth])
-        found: dict[str, Any] = {
+            norm = np.stack([actions.norm(functions) for functions in self.truth])
+        columns: dict[str, Any] = {
             "norm": norm,
             "noise": setting.noise,
             "margin_single": slater_margin(self.truth[:, 1:]),
         }
         if self.program is not None:
             mixed = (self.program.weights > 0).sum(axis=1)
-            found |= {"dual_optimum": self.program.dual, "margin": self.program.margin, "mixed": mixed}
-        return found
+            columns |= {"dual_optimum": self.program.dual, "margin": self.program.margin, "mixed": mixed}
+        return columns
 
     def _certificates(self) -> dict[str, Any]:
         """Number of actions that a safe method called safe, and of those that are unsafe."""
@@ -130,7 +130,7 @@ class Audit:
             return {}
         events.flush()
         replicates, rounds = events.held.shape[0], events.rounds
-        found: dict[str, Any] = {
+        columns: dict[str, Any] = {
             "rounds": [rounds] * replicates,
             "est": events.all_held / rounds,
             "est_each": events.held / rounds,
@@ -143,13 +143,13 @@ class Audit:
             explorations = events.algorithm.explorations
             counts = (1, events.truth.shape[1] - 1)
             least = np.prod([e.optimism() ** count for e, count in zip(explorations, counts, strict=False)])
-            found |= {
+            columns |= {
                 "optimism": events.optimistic / rounds,
                 "optimism_always": events.optimistic == rounds,
                 "anti": events.anti / rounds,
                 "anti_promised": [float(least)] * replicates,
             }
-        return found
+        return columns
 
     def _model(self) -> dict[str, Any]:
         """Columns of the algorithm's hyperparameters and model."""
@@ -159,7 +159,7 @@ class Audit:
         replicates = self.play.setting.replicates
         gain = np.asarray(algorithm.posterior.gain).reshape(replicates, -1).max(axis=1)
         used = gain if algorithm.gains is None else np.full(replicates, algorithm.gains[algorithm.remembered])
-        found = {
+        columns = {
             "alpha": [algorithm.alpha] * replicates,
             "bound": algorithm.bounds,
             "noise_used": algorithm.noise_constants(),
@@ -167,5 +167,5 @@ class Audit:
             "gain_used": used,
         }
         if isinstance(algorithm, CKB):
-            found |= {"dual_cap": algorithm.cap[:, 0], "margin_used": self.play.setting.margin(algorithm.delta)}
-        return found
+            columns |= {"dual_cap": algorithm.cap[:, 0], "margin_used": self.play.setting.margin(algorithm.delta)}
+        return columns

@@ -63,7 +63,7 @@ def audit(run: Run, style: str = "table", width: int | None = None) -> str:
         return render_records(rows, style)
     several = len({row["horizon"] for row in rows}) > 1
     columns = ["problem / algorithm", "what", "theory", "measured", "interval or range", "so"]
-    labels = {what: run.record.labels(what) for what in ("problems", "algorithms")}
+    labels = {kind: run.record.labels(kind) for kind in ("problems", "algorithms")}
     body = []
     for row in rows:
         pair = f"{labels['problems'][row['problem']]} / {labels['algorithms'][row['algorithm']]}"
@@ -75,27 +75,27 @@ def audit(run: Run, style: str = "table", width: int | None = None) -> str:
 
 def _summarise_row(row: dict[str, Any]) -> list[str]:
     spread = f"[{format_number(row['low'])}, {format_number(row['high'])}]" if np.isfinite(row["low"]) else ""
-    words = f"{row['count']:,} of {row['of']:,}" if row["count"] is not None else format_number(row["measured"])
-    shown = f"{format_number(row['measured'])} {spread}".strip() if row["count"] is not None else spread
-    return [words, shown, " ".join(word for word in (row["verdict"], row["about"]) if word)]
+    measured = f"{row['count']:,} of {row['of']:,}" if row["count"] is not None else format_number(row["measured"])
+    interval = f"{format_number(row['measured'])} {spread}".strip() if row["count"] is not None else spread
+    return [measured, interval, " ".join(word for word in (row["verdict"], row["about"]) if word)]
 
 
 def findings(run: Run) -> list[dict[str, Any]]:
     """Every line of every expected pair, as dictionaries."""
     if not run.record.audit:
         raise Misuse(f"{run.folder} is not audited; add `audit: true` to its suite and run it with another --out")
-    seen = run.audit
-    if seen.empty:
+    audit_rows = run.audit
+    if audit_rows.empty:
         raise Misuse(f"{run.folder} holds no audited cell yet; run its suite to the end")
     measured = run.cells[["cell", "regret_plus", "violation"]]
-    frame = seen.merge(measured, on="cell", how="left", validate="one_to_one")
+    frame = audit_rows.merge(measured, on="cell", how="left", validate="one_to_one")
     rows = []
     for pair in run.expected.to_dict("records"):
         key = {name: pair[name] for name in ("problem", "algorithm", "horizon")}
-        some = frame[(frame[list(key)] == pd.Series(key)).all(axis=1)]
-        about = {**key, "n": len(some), "expected": pair["expected"]}
+        cells = frame[(frame[list(key)] == pd.Series(key)).all(axis=1)]
+        about = {**key, "n": len(cells), "expected": pair["expected"]}
         lines = (
-            [*_lines(some), *_growth(run, key, some)] if len(some) else [Line("nothing was audited", np.nan, np.nan)]
+            [*_lines(cells), *_growth(run, key, cells)] if len(cells) else [Line("nothing was audited", np.nan, np.nan)]
         )
         rows += [{**about, **asdict(line)} for line in lines]
     return rows
@@ -108,9 +108,9 @@ def _lines(cells: pd.DataFrame) -> Iterator[Line]:
     yield from _share("bounds hold in all rounds (E^est)", cells["est_always"], promised, outside)
     yield from _spread("share of rounds in which they hold", cells, "est")
     yield from _largest("largest |f - μ|/(βσ), |g - μ|/(βσ)", cells, "needed", 1.0)
-    what = "Lagrangian f - φ·g" if cells["dual_cap"].notna().any() else "f and every g"  # a cap is of CKB alone
-    yield from _share(f"{what} optimistic at x* in all rounds", cells["optimism_always"], np.nan, 0)
-    yield from _spread(f"share of rounds with {what} optimistic at x*", cells, "optimism")
+    function = "Lagrangian f - φ·g" if cells["dual_cap"].notna().any() else "f and every g"  # a cap is of CKB alone
+    yield from _share(f"{function} optimistic at x* in all rounds", cells["optimism_always"], np.nan, 0)
+    yield from _spread(f"share of rounds with {function} optimistic at x*", cells, "optimism")
     for name, check in (("conc", "share of rounds with E^conc"), ("anti", "share of rounds with E^anti")):
         yield from _spread(check, cells, name, *_numbers(cells, f"{name}_promised")[:1])
     yield from _ratio("RKHS norm / bound in use, largest of f and g", cells, "norm", "bound")
@@ -120,13 +120,13 @@ def _lines(cells: pd.DataFrame) -> Iterator[Line]:
     yield from _spread("γ_T of the actions played", cells, "gain", _middle(cells, "gain_used"))
     yield from _safety(cells)
     for metric, bound, check in (("regret_plus", "regret_bound", "R₊"), ("violation", "violation_bound", "V")):
-        known = cells[cells[metric].notna() & cells[bound].notna()]
-        if len(known):
-            share = known[metric].to_numpy() / known[bound].to_numpy()
+        bounded = cells[cells[metric].notna() & cells[bound].notna()]
+        if len(bounded):
+            share = bounded[metric].to_numpy() / bounded[bound].to_numpy()
             yield _seeds(f"{check} / the theorem's bound", share, 1.0)
     notes: dict[str, int] = {}
-    for some in cells["notes"]:
-        for note in some:
+    for cell_notes in cells["notes"]:
+        for note in cell_notes:
             notes[note] = notes.get(note, 0) + 1
     for note, count in notes.items():
         yield Line(f"outside the theorem: {note}", np.nan, count / len(cells), count=count, of=len(cells))
@@ -155,37 +155,37 @@ def _spread(check: str, cells: pd.DataFrame, name: str, theory: float = float("n
 def _largest(check: str, cells: pd.DataFrame, name: str, theory: float) -> Iterator[Line]:
     values = cells[name].dropna()
     if len(values):
-        yield _seeds(check, np.array([max(some) for some in values]), theory)
+        yield _seeds(check, np.array([max(cell_values) for cell_values in values]), theory)
 
 
 def _share(check: str, yes: pd.Series, promised: float, outside: int) -> Iterator[Line]:
     """A promise about seeds is kept or broken if the interval lies on one side of it."""
-    known = yes.dropna().astype(bool)
-    if len(known) == 0:
+    outcomes = yes.dropna().astype(bool)
+    if len(outcomes) == 0:
         return
-    count, of = int(known.sum()), len(known)
-    low, high = proportion(count, of)
+    count, total = int(outcomes.sum()), len(outcomes)
+    low, high = proportion(count, total)
     verdict = "" if np.isnan(promised) else "kept" if low >= promised else "broken" if high < promised else "open"
-    about = f"not promised to {outside} of {of}: see below" if outside and verdict else ""
-    yield Line(check, promised, count / of, low, high, count, of, verdict, about)
+    about = f"not promised to {outside} of {total}: see below" if outside and verdict else ""
+    yield Line(check, promised, count / total, low, high, count, total, verdict, about)
 
 
 def _ratio(check: str, cells: pd.DataFrame, true: str, used: str) -> Iterator[Line]:
-    known = cells[cells[true].notna() & cells[used].notna()]
-    if len(known) == 0:
+    complete_cells = cells[cells[true].notna() & cells[used].notna()]
+    if len(complete_cells) == 0:
         return
-    pairs = zip(known[true], known[used], strict=True)
+    pairs = zip(complete_cells[true], complete_cells[used], strict=True)
     ratio = np.array([max(a / b if b > 0 else np.inf for a, b in zip(t, u, strict=False)) for t, u in pairs])
     above = int((ratio > 1 + 1e-6).sum())
     yield _seeds(check, ratio, 1.0, f"too small in {above} of {len(ratio)}")
 
 
 def _duals(cells: pd.DataFrame) -> Iterator[Line]:
-    known = cells[cells["dual_optimum"].notna()]
-    if len(known) == 0:
+    solved = cells[cells["dual_optimum"].notna()]
+    if len(solved) == 0:
         return
-    best = np.array([max(some, default=0.0) for some in known["dual_optimum"]])
-    cap = known["dual_cap"].to_numpy(dtype=np.float64)
+    best = np.array([max(duals, default=0.0) for duals in solved["dual_optimum"]])
+    cap = solved["dual_cap"].to_numpy(dtype=np.float64)
     positive = f"positive in {int((best > 0).sum())} of {len(best)}"
     if np.isnan(cap).all():
         yield _seeds("φ*", best, np.nan, positive)
@@ -196,29 +196,34 @@ def _duals(cells: pd.DataFrame) -> Iterator[Line]:
 
 
 def _margins(cells: pd.DataFrame) -> Iterator[Line]:
-    known = cells[cells["margin"].notna()]
-    if len(known) == 0:
+    cells_with_margin = cells[cells["margin"].notna()]
+    if len(cells_with_margin) == 0:
         return
-    mixed, single = known["margin"].to_numpy(dtype=np.float64), known["margin_single"].to_numpy(dtype=np.float64)
+    mixed, single = (
+        cells_with_margin["margin"].to_numpy(dtype=np.float64),
+        cells_with_margin["margin_single"].to_numpy(dtype=np.float64),
+    )
     twice = int((mixed > 2 * np.maximum(single, 0.0)).sum())
-    used = _middle(known, "margin_used")
+    used = _middle(cells_with_margin, "margin_used")
     yield _seeds("δ of the safest policy (theory: δ in use)", mixed, used, f"over twice the action's in {twice}")
     yield _seeds("δ of the safest action", single, used)
-    count = int((known["mixed"] > 1).sum())
-    yield Line("π* is a mixture", np.nan, count / len(known), count=count, of=len(known))
+    count = int((cells_with_margin["mixed"] > 1).sum())
+    yield Line("π* is a mixture", np.nan, count / len(cells_with_margin), count=count, of=len(cells_with_margin))
 
 
 def _safety(cells: pd.DataFrame) -> Iterator[Line]:
     """Unsafe actions beyond the seed set that a method called safe."""
-    known = cells[cells["certified"].notna()]
-    if len(known) == 0:
+    certified = cells[cells["certified"].notna()]
+    if len(certified) == 0:
         return
     alpha = _middle(cells, "alpha")
-    count, of = int(known["certified_unsafe"].sum()), int(known["certified"].sum())
-    low, high = proportion(count, of)
-    share = count / of if of else np.nan
-    yield Line("unsafe among actions called safe", np.nan, share, low, high, count, of, "", "actions as if independent")
-    wrong = known["certified_unsafe"] > 0
+    count, total = int(certified["certified_unsafe"].sum()), int(certified["certified"].sum())
+    low, high = proportion(count, total)
+    share = count / total if total else np.nan
+    yield Line(
+        "unsafe among actions called safe", np.nan, share, low, high, count, total, "", "actions as if independent"
+    )
+    wrong = certified["certified_unsafe"] > 0
     low, high = proportion(int(wrong.sum()), len(wrong))
     verdict = "kept" if high <= alpha else "broken" if low > alpha else "open"
     yield Line("seeds with any", alpha, float(wrong.mean()), low, high, int(wrong.sum()), len(wrong), verdict)
@@ -234,12 +239,12 @@ def _growth(run: Run, key: dict[str, Any], cells: pd.DataFrame) -> Iterator[Line
         t, values = run.series(metric, key["problem"], key["algorithm"])
         if len(t) < 4 or values.shape[1] == 0 or np.isnan(values).any():
             continue
-        found = exponent(t, values)
-        if np.isfinite(found.exponent):
-            drawn = np.isfinite(found.low)
+        growth = exponent(t, values)
+        if np.isfinite(growth.exponent):
+            drawn = np.isfinite(growth.low)
             about = "second half, resampled seeds" if drawn else "second half; no interval: some means are negative"
             yield Line(
-                f"{symbol} grows as t to the power", promised, found.exponent, found.low, found.high, about=about
+                f"{symbol} grows as t to the power", promised, growth.exponent, growth.low, growth.high, about=about
             )
 
 
@@ -254,23 +259,23 @@ class Bounded(Panel):
         """One row per recorded round; `bound` in some of them."""
         frame, rows = super().data(run), run.audit
         column = BOUNDS[self.metric]
-        mine = (rows["problem"] == self.problem) & rows["algorithm"].isin(self.algorithm_titles(run))
-        known = rows[mine & (rows["horizon"] == run.horizon_of(self.problem)) & rows[column].notna()]
-        if known.empty:
+        is_plotted = (rows["problem"] == self.problem) & rows["algorithm"].isin(self.algorithm_titles(run))
+        bound_rows = rows[is_plotted & (rows["horizon"] == run.horizon_of(self.problem)) & rows[column].notna()]
+        if bound_rows.empty:
             return frame.assign(bound=np.nan)
-        mean = np.stack(known[column].to_list()).mean(axis=0)
-        return frame.merge(pd.DataFrame({"t": known["curve_t"].iloc[0], "bound": mean}), on="t", how="left")
+        mean = np.stack(bound_rows[column].to_list()).mean(axis=0)
+        return frame.merge(pd.DataFrame({"t": bound_rows["curve_t"].iloc[0], "bound": mean}), on="t", how="left")
 
     def draw(self, axis: Any, frame: pd.DataFrame, looks: Any) -> None:
         """The curve, and its bound dotted."""
         super().draw(axis, frame, looks)
-        known = frame[frame["bound"].notna()]
+        bound_rows = frame[frame["bound"].notna()]
         axis.set_xscale("log")
         if (frame[self.statistic] > 0).any():
             axis.set_yscale("log")
         else:  # shows a curve that stays at 0
-            axis.set_yscale("symlog", linthresh=known["bound"].min() if len(known) else 1.0)
-        axis.plot(known["t"], known["bound"], color="0.2", linestyle=":", label="bound of the theorem (mean)")
+            axis.set_yscale("symlog", linthresh=bound_rows["bound"].min() if len(bound_rows) else 1.0)
+        axis.plot(bound_rows["t"], bound_rows["bound"], color="0.2", linestyle=":", label="bound of the theorem (mean)")
 
 
 def draw_bounds(run: Run, folder: Path) -> Iterator[Path]:
@@ -280,8 +285,8 @@ def draw_bounds(run: Run, folder: Path) -> Iterator[Path]:
         Misuse: there is no such pair.
     """
     rows = run.audit
-    known = rows[rows["curve_t"].notna() & (rows["horizon"] == rows["problem"].map(run.horizon_of))]
-    pairs = [(str(p), str(a)) for p, a in known[["problem", "algorithm"]].drop_duplicates().to_numpy().tolist()]
+    bound_rows = rows[rows["curve_t"].notna() & (rows["horizon"] == rows["problem"].map(run.horizon_of))]
+    pairs = [(str(p), str(a)) for p, a in bound_rows[["problem", "algorithm"]].drop_duplicates().to_numpy().tolist()]
     if not pairs:
         raise Misuse(f"{run.folder} has no pair with a bound to draw; audit ckb-ucb on a problem that stays the same")
     problems, algorithms = run.record.labels("problems"), run.record.labels("algorithms")

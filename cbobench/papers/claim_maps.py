@@ -19,56 +19,82 @@ from cbobench.report.style import SIZES
 from cbobench.words import count_noun
 
 VERDICT_STYLES: dict[Verdict, tuple[str, str]] = {  # colour and symbol, for readers who cannot tell the colours
-    "reproduced": ("#56B4E9", "+"), "stronger than claimed": ("#0072B2", "++"), "reproduced in part": ("#F0E442", "±"),
-    "contradicted": ("#D55E00", "−"), "cannot tell": ("0.88", "?"),
-}  # fmt: skip
+    "reproduced": ("#56B4E9", "+"),
+    "stronger than claimed": ("#0072B2", "++"),
+    "reproduced in part": ("#F0E442", "±"),
+    "contradicted": ("#D55E00", "−"),
+    "cannot tell": ("0.88", "?"),
+}
 WORDS = {
-    "beta": "width β", "c": "factor on OCO's steps", "scale": "scale of OCO",
-    "beta_scale": "factor on the width β", "lam": "noise variance of the model, λ", "gain": "information gain γ",
-    "R": "noise bound R", "B": "norm bound B", "G": "norm bound G", "h": "threshold h", "h_of": "B of h = B/2",
-    "expand_rounds": "expansion rounds of StageOpt, T₀", "seed_rounds": "random rounds of SGP-UCB, T′",
-    "eps": "accuracy ε of StageOpt", "L": "Lipschitz constant of StageOpt", "metric": "distance of StageOpt",
-    "normalise": "normalisation of the data", "unit_variance": "unit prior variances", "scaled": "scaling of f",
-    "supports": "supports of f", "instance": "which function", "constraint": "form of the constraint",
-    "keep": "data kept at a new epoch", "first": "first action of an epoch", "S": "rounds per epoch, S",
-    "mu": "slack μ", "lengthscale": "lengthscale of the model", "step_scale": "factor on OCO's steps",
-    "window": "window W", "restart": "rounds between restarts", "pending": "actions under way",
-}  # fmt: skip
+    "beta": "width β",
+    "c": "factor on OCO's steps",
+    "scale": "scale of OCO",
+    "beta_scale": "factor on the width β",
+    "lam": "noise variance of the model, λ",
+    "gain": "information gain γ",
+    "R": "noise bound R",
+    "B": "norm bound B",
+    "G": "norm bound G",
+    "h": "threshold h",
+    "h_of": "B of h = B/2",
+    "expand_rounds": "expansion rounds of StageOpt, T₀",
+    "seed_rounds": "random rounds of SGP-UCB, T′",
+    "eps": "accuracy ε of StageOpt",
+    "L": "Lipschitz constant of StageOpt",
+    "metric": "distance of StageOpt",
+    "normalise": "normalisation of the data",
+    "unit_variance": "unit prior variances",
+    "scaled": "scaling of f",
+    "supports": "supports of f",
+    "instance": "which function",
+    "constraint": "form of the constraint",
+    "keep": "data kept at a new epoch",
+    "first": "first action of an epoch",
+    "S": "rounds per epoch, S",
+    "mu": "slack μ",
+    "lengthscale": "lengthscale of the model",
+    "step_scale": "factor on OCO's steps",
+    "window": "window W",
+    "restart": "rounds between restarts",
+    "pending": "actions under way",
+}
 """Axes in words, of the parameters that papers leave open."""
 
 
-def axes_of(found: Sequence[Finding]) -> list[dict[str, str]]:
+def axes_of(findings: Sequence[Finding]) -> list[dict[str, str]]:
     """The swept parameters of every finding, without those that never differ.
 
     Parameters that vary together are one axis: one parameter of several methods ("beta"), or several ("B, G"). The
     methods are named only if their values differ ("pending of config").
     """
-    names = dict.fromkeys(name for f in found for name in f.axes)
+    names = dict.fromkeys(name for f in findings for name in f.axes)
     together: dict[tuple[str, ...], list[str]] = {}
     for name in names:
-        values = tuple(format_value(f.axes[name]) if name in f.axes else "–" for f in found)
+        values = tuple(format_value(f.axes[name]) if name in f.axes else "–" for f in findings)
         if len(set(values)) > 1:
             together.setdefault(values, []).append(name)
-    several = [p for some in together.values() for p in {name.rpartition(".")[2] for name in some}]
-    result: list[dict[str, str]] = [{} for _ in found]
-    for values, some in together.items():
-        said: dict[str, list[str]] = {}
-        for name in some:
+    several = [p for axis_names in together.values() for p in {name.rpartition(".")[2] for name in axis_names}]
+    result: list[dict[str, str]] = [{} for _ in findings]
+    for values, axis_names in together.items():
+        owners_of: dict[str, list[str]] = {}
+        for name in axis_names:
             owner, _, parameter = name.rpartition(".")
-            said.setdefault(parameter, []).append(owner)
-        words = [p if several.count(p) == 1 else f"{p} of {', '.join(owners)}" for p, owners in said.items()]
+            owners_of.setdefault(parameter, []).append(owner)
+        labels = [p if several.count(p) == 1 else f"{p} of {', '.join(owners)}" for p, owners in owners_of.items()]
         for axes, value in zip(result, values, strict=True):
-            axes[", ".join(words)] = value
-    if len({tuple(axes.items()) for axes in result}) < len(found):  # so the problems differ
-        result = [axes | {"problem": f.where.partition(" (")[2][:-1]} for f, axes in zip(found, result, strict=True)]
+            axes[", ".join(labels)] = value
+    if len({tuple(axes.items()) for axes in result}) < len(findings):  # so the problems differ
+        result = [
+            axes | {"problem": f.places.partition(" (")[2][:-1]} for f, axes in zip(findings, result, strict=True)
+        ]
     return result
 
 
 def describe_axis(name: str) -> str:
     """An axis in words: "beta_scale of ckb-ucb, ckb-ts" is "factor on the width β of ckb-ucb, ckb-ts"."""
     parameters, of, owners = name.partition(" of ")
-    said = dict.fromkeys(WORDS.get(p, p) for p in parameters.split(", "))
-    return ", ".join(said) + of + owners
+    phrases = dict.fromkeys(WORDS.get(p, p) for p in parameters.split(", "))
+    return ", ".join(phrases) + of + owners
 
 
 def _numeric_order(word: str) -> tuple[bool, float]:
@@ -94,7 +120,7 @@ class Map:
         axes: of every finding, as `axes_of` has them.
     """
 
-    found: Sequence[Finding]
+    findings: Sequence[Finding]
     axes: Sequence[Mapping[str, str]]
     across: str
     columns: list[str]
@@ -102,102 +128,115 @@ class Map:
     cells: dict[tuple[int, int], Finding]
 
     @classmethod
-    def of(cls, found: Sequence[Finding]) -> Map:
+    def of(cls, findings: Sequence[Finding]) -> Map:
         """The table of some findings, in their order."""
-        axes = axes_of(found)
-        names = list(dict.fromkeys(name for one in axes for name in one))
+        axes = axes_of(findings)
+        names = list(dict.fromkeys(name for setting in axes for name in setting))
 
-        def others(one: Mapping[str, str], across: str) -> tuple[str, ...]:
-            return tuple(one[name] for name in names if name != across)
+        def row_of(setting: Mapping[str, str], across: str) -> tuple[str, ...]:
+            return tuple(setting[name] for name in names if name != across)
 
         def density(name: str) -> tuple[float, int]:
-            width = len({one[name] for one in axes})
-            return len(found) / (width * len({others(one, name) for one in axes})), width
+            width = len({setting[name] for setting in axes})
+            return len(findings) / (width * len({row_of(setting, name) for setting in axes})), width
 
         across = max(names, key=density, default="")
-        columns = sorted(dict.fromkeys(one.get(across, "") for one in axes), key=_numeric_order)
-        rows = list(dict.fromkeys(others(one, across) for one in axes))
+        columns = sorted(dict.fromkeys(setting.get(across, "") for setting in axes), key=_numeric_order)
+        rows = list(dict.fromkeys(row_of(setting, across) for setting in axes))
         cells = {
-            (rows.index(others(one, across)), columns.index(one.get(across, ""))): f
-            for f, one in zip(found, axes, strict=True)
+            (rows.index(row_of(setting, across)), columns.index(setting.get(across, ""))): f
+            for f, setting in zip(findings, axes, strict=True)
         }
-        rest = [name for name in names if name != across]
-        words = [
+        row_names = [name for name in names if name != across]
+        row_labels = [
             ", ".join(
                 f"{describe_axis(name)} {'default' if v == 'null' else v}"
-                for name, v, base in zip(rest, row, rows[0], strict=True)
+                for name, v, base in zip(row_names, row, rows[0], strict=True)
                 if i == 0 or v != base
             )
             for i, row in enumerate(rows)
         ]
-        return cls(found, axes, across, columns, words, cells)
+        return cls(findings, axes, across, columns, row_labels, cells)
 
     @property
     def claim(self) -> str:
         """The id."""
-        return self.found[0].claim.id
+        return self.findings[0].claim.id
 
     @property
     def suite(self) -> str:
         """Its name; of several, what the later ones have besides."""
-        words: list[str] = []
-        for suite in self.found[0].suites:
-            words += [word for word in suite.split("-") if word not in words]
-        return "-".join(words).removeprefix("map-")
+        parts: list[str] = []
+        for suite in self.findings[0].suites:
+            parts += [word for word in suite.split("-") if word not in parts]
+        return "-".join(parts).removeprefix("map-")
 
     @property
     def minutes(self) -> float:
         """CPU-minutes of all its cells, every cell of a run counted once."""
-        return sum({pair: cost for f in self.found for pair, cost in f.costs.items()}.values()) / 60
+        return sum({pair: cost for f in self.findings for pair, cost in f.costs.items()}.values()) / 60
 
     @property
     def common(self) -> list[str]:
         """The decisive settings that all findings share."""
-        said = [f.settings.split(", ") for f in self.found]
-        return [word for word in said[0] if all(word in words for words in said)]
+        settings_lists = [f.settings.split(", ") for f in self.findings]
+        return [word for word in settings_lists[0] if all(word in settings for settings in settings_lists)]
 
     def caption(self) -> str:
         """The caption: content and legend."""
-        claim, seeds = self.found[0].claim, sorted({f.n for f in self.found})
-        some = count_noun(seeds[0], "seed") if len(seeds) == 1 else f"{seeds[0]} to {seeds[-1]} seeds"
-        words = f"{claim.id}, {claim.source}: {claim.statement}. Over the settings of {self.suite}: {LEGEND}, with the "
-        words += "parts of the claim that hold of all; the strip below has the verdict of every part. "
+        claim, seeds = self.findings[0].claim, sorted({f.n for f in self.findings})
+        seed_count = count_noun(seeds[0], "seed") if len(seeds) == 1 else f"{seeds[0]} to {seeds[-1]} seeds"
+        caption = (
+            f"{claim.id}, {claim.source}: {claim.statement}. Over the settings of {self.suite}: {LEGEND}, with the "
+        )
+        caption += "parts of the claim that hold of all; the strip below has the verdict of every part. "
         if len(self.rows) > 1:
-            words += "Rows after the first say what differs from it. "
-        words += f"All have {', '.join(self.common)}. {some}; {self.minutes:.2g} CPU-minutes in all, every cell "
-        return textwrap.fill(words + "counted once.", 100) + "\n"
+            caption += "Rows after the first say what differs from it. "
+        caption += (
+            f"All have {', '.join(self.common)}. {seed_count}; {self.minutes:.2g} CPU-minutes in all, every cell "
+        )
+        return textwrap.fill(caption + "counted once.", 100) + "\n"
 
 
-def maps_of(found: Sequence[Finding]) -> list[Map]:
+def maps_of(findings: Sequence[Finding]) -> list[Map]:
     """One map per claim and suite, in the findings' order. Findings without parts are left out."""
     groups: dict[tuple[str, tuple[str, ...]], list[Finding]] = {}
-    for f in found:
+    for f in findings:
         if f.parts:
             groups.setdefault((f.claim.id, f.suites), []).append(f)
-    return [Map.of(some) for some in groups.values()]
+    return [Map.of(group) for group in groups.values()]
 
 
-def draw_maps(found: Sequence[Finding], folder: Path) -> Iterator[tuple[Map, list[Path]]]:
+def draw_maps(findings: Sequence[Finding], folder: Path) -> Iterator[tuple[Map, list[Path]]]:
     """Write every map as PDF, PNG, CSV and TXT (the caption); yields it with the paths."""
     folder.mkdir(parents=True, exist_ok=True)
-    for map in maps_of(found):
+    for map in maps_of(findings):
         stem = f"map_{map.claim}_{map.suite.replace('-', '_')}"
         paths = [folder / f"{stem}.{kind}" for kind in ("pdf", "png", "csv", "txt")]
-        words = map.caption()
+        caption = map.caption()
         image = draw_map(map)
-        save(image, paths[:2], SIZES["double"].dpi, words, {"Title": f"{map.claim} in {map.suite}"})
+        save(image, paths[:2], SIZES["double"].dpi, caption, {"Title": f"{map.claim} in {map.suite}"})
         _write(map, paths[2])
-        paths[3].write_text(words, encoding="utf-8")
+        paths[3].write_text(caption, encoding="utf-8")
         yield map, paths
 
 
 def _write(map: Map, path: Path) -> None:
     rows: list[Mapping[str, Any]] = [
-        {"claim": f.claim.id, "where": f.where, **axes, "verdict": f.verdict, "parts": len(f.parts),
-         "parts_that_hold": f.held, "n": f.n, "expected": f.expected, "cpu_minutes": round(f.seconds / 60, 3),
-         "settings": f.settings}
-        for f, axes in zip(map.found, map.axes, strict=True)
-    ]  # fmt: skip
+        {
+            "claim": f.claim.id,
+            "where": f.places,
+            **axes,
+            "verdict": f.verdict,
+            "parts": len(f.parts),
+            "parts_that_hold": f.held,
+            "n": f.n,
+            "expected": f.expected,
+            "cpu_minutes": round(f.seconds / 60, 3),
+            "settings": f.settings,
+        }
+        for f, axes in zip(map.findings, map.axes, strict=True)
+    ]
     with path.open("w", newline="", encoding="utf-8") as file:
         writer = csv.DictWriter(file, list(rows[0]), lineterminator="\n")
         writer.writeheader()
@@ -243,6 +282,6 @@ def draw_map(map: Map) -> Any:
         axis.tick_params(length=0)
         for spine in axis.spines.values():
             spine.set_visible(False)
-        title = f"{map.claim}: {map.found[0].claim.statement}"
+        title = f"{map.claim}: {map.findings[0].claim.statement}"
         image.suptitle(textwrap.fill(title, 90) + f"\n{LEGEND}", fontsize=mpl.rcParams["axes.titlesize"])
     return image

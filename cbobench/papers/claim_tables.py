@@ -6,7 +6,7 @@ import itertools
 import math
 import sys
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -19,8 +19,13 @@ from cbobench.report.load import Run
 from cbobench.words import count_noun
 
 VERDICTS: tuple[Verdict, ...] = (
-    "reproduced", "stronger than claimed", "reproduced in part", "contradicted", "cannot tell", "not in these runs",
-)  # fmt: skip
+    "reproduced",
+    "stronger than claimed",
+    "reproduced in part",
+    "contradicted",
+    "cannot tell",
+    "not in these runs",
+)
 NOTE = (
     "parts: those that hold, of all; ours: the part that decides, with its 95 % interval, paired by seed, p adjusted "
     "by Holm over the claim; cannot tell: the seeds that would"
@@ -36,25 +41,25 @@ def claims_of(recipe: str | None = None, only: Sequence[str] = ()) -> list[Claim
     Raises:
         Misuse: no such recipe, one without claims, an unknown id, an id given twice.
     """
-    found: dict[str, Claim] = {}
+    claims_by_id: dict[str, Claim] = {}
     for path, module in find_recipes(recipe):
-        some = getattr(module, "claims", None)
-        if some is None and recipe is None:
+        module_claims = getattr(module, "claims", None)
+        if module_claims is None and recipe is None:
             continue
-        if not isinstance(some, list) or not all(isinstance(one, Claim) for one in some):
+        if not isinstance(module_claims, list) or not all(isinstance(claim, Claim) for claim in module_claims):
             raise Misuse(f"{path} has no list `claims` of cbobench.papers.claims.Claim")
-        for claim in some:
-            if claim.id in found:
+        for claim in module_claims:
+            if claim.id in claims_by_id:
                 raise Misuse(f"{path}: the claim {claim.id} is there twice; ids are unique")
-            found[claim.id] = claim
+            claims_by_id[claim.id] = claim
     for word in only:
-        if word not in found:
-            raise unknown("claim", word, found)
-    return [claim for claim in found.values() if not only or claim.id in only]
+        if word not in claims_by_id:
+            raise unknown("claim", word, claims_by_id)
+    return [claim for claim in claims_by_id.values() if not only or claim.id in only]
 
 
 def evaluate(
-    runs: Sequence[str], claims: Iterable[Claim], note: Callable[[str], None] = lambda words: None, draws: int = 0
+    runs: Sequence[str], claims: Iterable[Claim], note: Callable[[str], None] = lambda text: None, draws: int = 0
 ) -> list[Finding]:
     """Test claims on runs (paths or URIs).
 
@@ -65,20 +70,20 @@ def evaluate(
     Raises:
         Misuse: no run there, or one twice. CbobenchError: no run has a good cell, or a claim's test fails.
     """
-    every = {run.folder.uri: run for run in map(Run, runs)}
-    for run in every.values():
+    runs_by_uri = {run.folder.uri: run for run in map(Run, runs)}
+    for run in runs_by_uri.values():
         run.folder.refuse_bundle("claims look at rounds that no bundle holds; give the run folder")
-    if len(every) < len(runs):
+    if len(runs_by_uri) < len(runs):
         raise Misuse("a run is given twice; its claims would count twice")
-    read = {place: run for place, run in every.items() if (run.cells["status"] == "ok").any()}
-    if empty := ", ".join(str(run.folder) for place, run in every.items() if place not in read):
-        if not read:
+    runs_with_cells = {place: run for place, run in runs_by_uri.items() if (run.cells["status"] == "ok").any()}
+    if empty := ", ".join(str(run.folder) for place, run in runs_by_uri.items() if place not in runs_with_cells):
+        if not runs_with_cells:
             raise CbobenchError(f"{empty} has no good cell yet, so no claim can be tested; see cbobench status")
         note(f"left out, without a good cell yet: {empty}")
     result = []
     for claim in claims:
         try:
-            result += list(findings([*read.values()], [claim], draws))
+            result += list(findings([*runs_with_cells.values()], [claim], draws))
         except CbobenchError:
             raise
         except Exception as error:  # a user's claim may fail in any way
@@ -95,10 +100,10 @@ def format_estimate(value: float, low: float, high: float, p: float) -> str:
     )
 
 
-def describe_counts(found: Sequence[Finding]) -> str:
+def describe_counts(findings: Sequence[Finding]) -> str:
     """How many claims, in how many settings, with which verdicts."""
-    claims, settings = len({f.claim.id for f in found}), sum(bool(f.parts) for f in found)
-    verdicts = count_verdicts([f.verdict for f in found])
+    claims, settings = len({f.claim.id for f in findings}), sum(bool(f.parts) for f in findings)
+    verdicts = count_verdicts([f.verdict for f in findings])
     return f"{count_noun(claims, 'claim')}, {count_noun(settings, 'setting')}: {verdicts}"
 
 
@@ -118,13 +123,14 @@ def describe_seeds(part: Part) -> str:
 
 
 def render_findings(
-    found: Sequence[Finding], style: str = "table", parts: bool = False, width: int | None = None
+    findings: Sequence[Finding], style: str = "table", parts: bool = False, width: int | None = None
 ) -> str:
     """Findings as "table", "markdown" or "json"; with `parts`, a row for every part."""
     if style == "json":
-        return render_records([as_record(f) for f in found], "json")
-    table = tabulate_findings(found, parts)
+        return render_records([as_record(f) for f in findings], "json")
+    table = tabulate_findings(findings, parts)
     rows = [[*row] for row in table.rows]
+    # From the end: the row above must still hold the text that this one is compared with.
     for previous, row in reversed(list(itertools.pairwise(rows))):
         if style == "table" and previous[:2] == row[:2]:  # a statement is printed once
             row[1] = ""
@@ -132,49 +138,63 @@ def render_findings(
     return render(replace(table, rows=rows), style, width)
 
 
-def tabulate_findings(found: Sequence[Finding], parts: bool = False) -> TextTable:
+def tabulate_findings(findings: Sequence[Finding], parts: bool = False) -> TextTable:
     """Findings as a table, in which every row says all."""
     columns = ["claim", "statement", "verdict", "parts", "paper", "ours", "settings", "seeds"]
-    if replicated := any(f.rates for f in found):
+    if replicated := any(f.rates for f in findings):
         columns.append("self-replication")
     rows: list[list[str]] = []
-    for f in found:
+    for f in findings:
         if not f.parts:
             rows.append([f.claim.id, f.claim.statement, f.verdict, "", "", f.note, "", "", *[""] * replicated])
         for part in f.parts if parts else ([f.deciding] if f.parts else []):
             verdict, held = (part.verdict, "") if parts else (f.verdict, f"{f.held}/{len(f.parts)}")
-            what = f"{part.what}: {format_estimate(part.value, part.low, part.high, part.p)}"
-            settings = f"{f.where}: {f.settings}"
-            row = [f.claim.id, f.claim.statement, verdict, held, part.paper, what, settings, describe_seeds(part)]
+            ours = f"{part.subject}: {format_estimate(part.value, part.low, part.high, part.p)}"
+            settings = f"{f.places}: {f.settings}"
+            row = [f.claim.id, f.claim.statement, verdict, held, part.paper, ours, settings, describe_seeds(part)]
             rows.append([*row, describe_rates(f)] if replicated else row)
-    return TextTable(columns, rows, describe_counts(found), NOTE, left=8)
+    return TextTable(columns, rows, describe_counts(findings), NOTE, left=8)
 
 
-def describe_rates(found: Finding) -> str:
+def describe_rates(finding: Finding) -> str:
     """The self-replication rate: "96 %, wrong in 0 %"."""
-    return f"{found.rates.holds:.0%}, wrong in {found.rates.contradicted:.0%}" if found.rates else ""
+    return f"{finding.rates.holds:.0%}, wrong in {finding.rates.contradicted:.0%}" if finding.rates else ""
 
 
-def as_record(found: Finding) -> dict[str, Any]:
+def as_record(finding: Finding) -> dict[str, Any]:
     """A finding as JSON; NaN becomes null, infinity a string."""
-    claim = found.claim
+    claim = finding.claim
     head = {name: getattr(claim, name) for name in ("id", "statement", "quote", "source", "figure")}
     parts = [
         {
-            "rule": part.rule, "what": part.what, "paper": part.paper, "verdict": part.verdict,
+            "rule": part.rule,
+            "what": part.subject,
+            "paper": part.paper,
+            "verdict": part.verdict,
             "value": _finite(part.value),
-            "low": _finite(part.low), "high": _finite(part.high), "n": part.n, "expected": part.expected,
-            "p": _finite(part.p), "needed": _finite(part.needed),
+            "low": _finite(part.low),
+            "high": _finite(part.high),
+            "n": part.n,
+            "expected": part.expected,
+            "p": _finite(part.p),
+            "needed": _finite(part.needed),
         }
-        for part in found.parts
-    ]  # fmt: skip
+        for part in finding.parts
+    ]
     return head | {
-        "verdict": found.verdict, "held": found.held, "rates": found.rates and found.rates._asdict(),
-        "where": found.where, "problems": list(found.problems),
-        "axes": dict(found.axes), "settings": found.settings,
-        "n": found.n, "expected": found.expected, "cpu_minutes": round(found.seconds / 60, 2), "note": found.note,
+        "verdict": finding.verdict,
+        "held": finding.held,
+        "rates": finding.rates and finding.rates._asdict(),
+        "where": finding.places,
+        "problems": list(finding.problems),
+        "axes": dict(finding.axes),
+        "settings": finding.settings,
+        "n": finding.n,
+        "expected": finding.expected,
+        "cpu_minutes": round(finding.seconds / 60, 2),
+        "note": finding.note,
         "parts": parts,
-    }  # fmt: skip
+    }
 
 
 def _finite(value: float) -> float | str | None:
@@ -184,35 +204,49 @@ def _finite(value: float) -> float | str | None:
     return float(f"{value:.6g}") if math.isfinite(value) else str(value)
 
 
-def command(
-    runs: Sequence[str],
-    style: str,
-    recipe: str | None,
-    only: Sequence[str],
-    parts: bool,
-    strict: bool,
-    maps: Path | None,
-    draws: int,
-) -> int:
-    """`cbobench claims`; `strict` exits with 1 if a part is contradicted, or a claim of `only` cannot be tested."""
+@dataclass(frozen=True)
+class ClaimOptions:
+    """Options of `cbobench claims`.
+
+    Attributes:
+        style: "table", "markdown" or "json".
+        recipe: the name or path of the only recipe to take claims of; None for all shipped ones.
+        only: ids of the claims to test; empty for all.
+        parts: whether the table has a row for every part of a claim.
+        strict: whether the exit code is 1 if a part is contradicted, or a claim of `only` cannot be tested.
+        maps: the folder for maps of the claims; None draws none.
+        draws: simulated replications per finding.
+    """
+
+    style: str = "table"
+    recipe: str | None = None
+    only: Sequence[str] = ()
+    parts: bool = False
+    strict: bool = False
+    maps: Path | None = None
+    draws: int = 0
+
+
+def command(runs: Sequence[str], options: ClaimOptions) -> int:
+    """`cbobench claims`: print the findings; the exit code."""
     left_out: list[str] = []
-    found = evaluate(runs, claims_of(recipe, only), left_out.append, draws)
-    print(render_findings(found, style, parts))
-    if maps is not None:
+    tested = evaluate(runs, claims_of(options.recipe, options.only), left_out.append, options.draws)
+    print(render_findings(tested, options.style, options.parts))
+    if options.maps is not None:
         from cbobench.papers.claim_maps import draw_maps
 
-        for map, paths in draw_maps(found, maps):
+        for map, paths in draw_maps(tested, options.maps):
             print(f"{paths[0].with_suffix('')} ({map.minutes:.2g} CPU-minutes): {map.claim}", file=sys.stderr)
-    for words in left_out:
-        print(printable(words), file=sys.stderr)
-    if not strict:
+    for note in left_out:
+        print(printable(note), file=sys.stderr)
+    if not options.strict:
         return 0
-    untested = [f for f in found if f.verdict == "not in these runs"]
-    if only and untested:
+    untested = [f for f in tested if f.verdict == "not in these runs"]
+    if options.only and untested:
         needs = "; ".join(f"{f.claim.id} {f.note}" for f in untested)
         print(f"not tested, as these runs hold nothing of it: {needs}", file=sys.stderr)
         return 1
-    if len(untested) == len(found):
-        print(f"not tested, as these runs hold nothing of it: {count_noun(len(found), 'claim')}", file=sys.stderr)
+    if len(untested) == len(tested):
+        print(f"not tested, as these runs hold nothing of it: {count_noun(len(tested), 'claim')}", file=sys.stderr)
         return 1
-    return int(bool(left_out) or any(part.verdict == "contradicted" for f in found for part in f.parts))
+    return int(bool(left_out) or any(part.verdict == "contradicted" for f in tested for part in f.parts))

@@ -19,11 +19,21 @@ from cbobench.results.manifest import Variant, What
 from cbobench.rng import generator
 from cbobench.stats.paired import SIGNIFICANT
 
-DECISIVE = (
-    "data", "normalise", "unit_variance", "h_of", "supports", "scaled", "instance", "kernel", "lengthscale", "lam",
-    "beta", "beta_scale", "R", "B", "G", "keep", "S", "mu", "expand_rounds", "seed_rounds", "L", "eps", "metric",
-    "window", "variation", "restart", "pending", "cutoff", "lag", "inclusive", "stop_when_infeasible",
-)  # fmt: skip
+OF_PROBLEMS = ("data", "normalise", "unit_variance", "h_of", "supports", "scaled", "instance")
+OF_MODELS = ("kernel", "lengthscale", "lam", "beta", "beta_scale", "R", "B", "G")
+OF_EPOCHS = ("keep", "S", "mu")
+OF_SAFE_METHODS = ("expand_rounds", "seed_rounds", "L", "eps", "metric")
+OF_CHANGE_AND_DELAY = (
+    "window",
+    "variation",
+    "restart",
+    "pending",
+    "cutoff",
+    "lag",
+    "inclusive",
+    "stop_when_infeasible",
+)
+DECISIVE = (*OF_PROBLEMS, *OF_MODELS, *OF_EPOCHS, *OF_SAFE_METHODS, *OF_CHANGE_AND_DELAY)
 """Parameters that papers leave open and that decide verdicts; what a run has of them is shown with each finding."""
 
 
@@ -39,23 +49,23 @@ class Case:
         return list({play.problem.title: play.problem for play in self.plays}.values())
 
     @property
-    def where(self) -> str:
+    def places(self) -> str:
         """The suites, with the problems' labels."""
-        found: dict[str, dict[str, None]] = {}
+        problems_by_suite: dict[str, dict[str, None]] = {}
         for play in self.plays:
-            found.setdefault(play.run.record.suite, {})[play.place] = None
-        some = {
+            problems_by_suite.setdefault(play.run.record.suite, {})[play.place] = None
+        texts = {
             suite: ", ".join(places) if len(places) < 3 else f"{len(places)} problems"
-            for suite, places in found.items()
+            for suite, places in problems_by_suite.items()
         }
-        return "; ".join(f"{suite} ({words})" for suite, words in some.items())
+        return "; ".join(f"{suite} ({text})" for suite, text in texts.items())
 
     def of(self, algorithm: str, problem: Variant | None = None) -> list[Play]:
         """The plays of an algorithm (its registered name), in the suite's order."""
         named = [play for play in self.plays if play.algorithm.name == algorithm]
         return [play for play in named if problem is None or play.problem is problem]
 
-    def one(self, algorithm: str, problem: Variant) -> Play:
+    def play_of(self, algorithm: str, problem: Variant) -> Play:
         """The play of an algorithm on a problem."""
         return self.of(algorithm, problem)[0]
 
@@ -127,7 +137,7 @@ class Finding:
     """A claim tested in one setting.
 
     Attributes:
-        where: the suites, with the problems' labels.
+        places: the suites, with the problems' labels.
         suites: their names.
         problems: registered names.
         axes: the swept parameters with their values here, {"algorithm or problem.parameter": value}.
@@ -138,7 +148,7 @@ class Finding:
 
     claim: Claim
     verdict: Verdict
-    where: str
+    places: str
     suites: tuple[str, ...] = ()
     problems: tuple[str, ...] = ()
     parts: tuple[Part, ...] = ()
@@ -202,8 +212,8 @@ def findings(runs: Sequence[Run], claims: Iterable[Claim], draws: int = 0) -> It
     """
     for claim in claims:
         count = 0
-        every = _pool_runs(runs, claim) if claim.across else (case for run in runs for case in _cases(run, claim))
-        for case, axes in every:
+        cases = _pool_runs(runs, claim) if claim.across else (case for run in runs for case in _cases(run, claim))
+        for case, axes in cases:
             parts = judge(claim.test(case))
             if not parts:
                 continue
@@ -219,17 +229,17 @@ def findings(runs: Sequence[Run], claims: Iterable[Claim], draws: int = 0) -> It
             if rates and rates.contradicted > SIGNIFICANT:
                 parts = withdraw_contradictions(parts)
             verdict = verdict_of(parts)
-            yield Finding(claim, verdict, case.where, suites, names, tuple(parts), axes, settings, costs, rates=rates)
+            yield Finding(claim, verdict, case.places, suites, names, tuple(parts), axes, settings, costs, rates=rates)
         if count == 0:
             yield Finding(claim, "not in these runs", "", note=_missing(runs, claim))
 
 
 def _missing(runs: Sequence[Run], claim: Claim) -> str:
     """Name what the runs lack: the problem, or some of the algorithms."""
-    found = [run for run in runs if _select_problems(run, claim)]
-    if not found:
+    runs_with_problem = [run for run in runs if _select_problems(run, claim)]
+    if not runs_with_problem:
         return f"needs {' or '.join(claim.problems)}"
-    lacks = [[name for name in claim.algorithms if not run.named("algorithm", [name])] for run in found]
+    lacks = [[name for name in claim.algorithms if not run.named("algorithm", [name])] for run in runs_with_problem]
     fewest = min(lacks, key=lambda names: len(names))
     return f"needs {', '.join(fewest) or 'other parameters'}"
 
@@ -240,22 +250,20 @@ def _select_problems(run: Run, claim: Claim) -> list[Variant]:
 
 def _cases(run: Run, claim: Claim) -> Iterator[tuple[Case, dict[str, Any]]]:
     """One case per choice of variants in a run."""
-    wanted = {*claim.algorithms, *claim.optional}
-    algorithms = [v for v in run.record.variants("algorithms").values() if v.name in wanted]
+    names = {*claim.algorithms, *claim.optional}
+    algorithms = [v for v in run.record.variants("algorithms").values() if v.name in names]
     for problems, methods in itertools.product(
         choices(_select_problems(run, claim), claim.within), choices(algorithms, claim.within)
     ):
         axes: dict[str, Any] = {}
-        for some, every in ((problems, _select_problems(run, claim)), (methods, algorithms)):
-            for name, variants in some.items():
+        for choice, candidates in ((problems, _select_problems(run, claim)), (methods, algorithms)):
+            for name, variants in choice.items():
                 axes |= {
                     f"{name}.{p}": variants[0].values.get(p)
-                    for p in varying_parameters(select_named(every, name), claim.within)
+                    for p in varying_parameters(select_named(candidates, name), claim.within)
                 }
-        plays = [
-            Play(run, problem, algorithm)
-            for some in problems.values() for problem in some for every in methods.values() for algorithm in every
-        ]  # fmt: skip
+        pairs = itertools.product(itertools.chain(*problems.values()), itertools.chain(*methods.values()))
+        plays = [Play(run, problem, algorithm) for problem, algorithm in pairs]
         played = tuple(play for play in plays if play.expected)
         if played and {play.algorithm.name for play in played} >= set(claim.algorithms):
             yield Case(played), axes
@@ -265,10 +273,11 @@ def _pool_runs(runs: Sequence[Run], claim: Claim) -> Iterator[tuple[Case, dict[s
     """One case per choice of plays from different runs whose common parameters agree."""
     plays = [
         Play(run, problem, variant)
-        for run in runs for problem in _select_problems(run, claim)
+        for run in runs
+        for problem in _select_problems(run, claim)
         for variant in run.record.variants("algorithms").values()
         if variant.name in claim.algorithms and run.expected_of(problem.title).get(variant.title)
-    ]  # fmt: skip
+    ]
     most: dict[tuple[str, str, int], Play] = {}  # of runs that hold the same, the one with the most seeds
     for play in plays:
         key = play.problem.key, play.algorithm.key, play.horizon
@@ -280,32 +289,32 @@ def _pool_runs(runs: Sequence[Run], claim: Claim) -> Iterator[tuple[Case, dict[s
         if all(_share_settings(a, b, claim.within) for a, b in itertools.combinations(combination, 2)):
             axes: dict[str, Any] = {}
             for play in combination:
-                for variant, every in (
+                for variant, candidates in (
                     (play.problem, {p.problem.key: p.problem for p in plays if p.problem.name == play.problem.name}),
                     (play.algorithm, {p.algorithm.key: p.algorithm for p in plays}),
                 ):
-                    some = varying_parameters(select_named(list(every.values()), variant.name), claim.within)
-                    axes |= {f"{variant.name}.{p}": variant.values.get(p) for p in some}
+                    parameters = varying_parameters(select_named(list(candidates.values()), variant.name), claim.within)
+                    axes |= {f"{variant.name}.{p}": variant.values.get(p) for p in parameters}
             yield Case(combination), axes
 
 
 def _share_settings(a: Play, b: Play, within: Sequence[str]) -> bool:
-    def same(one: Variant, other: Variant) -> bool:
-        common = (one.values.keys() & other.values.keys()) - set(within)
-        return all(format_value(one.values[p]) == format_value(other.values[p]) for p in common)
+    def same(left: Variant, right: Variant) -> bool:
+        common = (left.values.keys() & right.values.keys()) - set(within)
+        return all(format_value(left.values[p]) == format_value(right.values[p]) for p in common)
 
     return a.problem.name == b.problem.name and same(a.problem, b.problem) and same(a.algorithm, b.algorithm)
 
 
 def describe_settings(case: Case, within: Sequence[str] = ()) -> str:
     """Describe the decisive settings of a case: first those that all methods share, then each method's own."""
-    whats: tuple[What, What] = ("problems", "algorithms")
-    words = []
-    for what in whats:
+    kinds: tuple[What, What] = ("problems", "algorithms")
+    settings = []
+    for kind in kinds:
         labels = {
             (v.title, v.name): v
             for play in case.plays
-            for v in [play.problem if what == "problems" else play.algorithm]
+            for v in [play.problem if kind == "problems" else play.algorithm]
         }
         for name in DECISIVE:
             values = {key[1]: format_value(v.values[name]) for key, v in labels.items() if name in v.values}
@@ -313,13 +322,13 @@ def describe_settings(case: Case, within: Sequence[str] = ()) -> str:
                 continue
             if name == "data" and not any(value.startswith("look-alike") for value in values.values()):
                 continue  # the paper's own
-            theirs = what == "algorithms" and any(name in play.problem.values for play in case.plays)
+            theirs = kind == "algorithms" and any(name in play.problem.values for play in case.plays)
             if len(set(values.values())) == 1 and not theirs:
-                words.append(f"{name} {next(iter(values.values()))}")
+                settings.append(f"{name} {next(iter(values.values()))}")
             else:
-                words += [f"{who}: {name} {value}" for who, value in values.items()]
+                settings += [f"{method}: {name} {value}" for method, value in values.items()]
     horizon = ", ".join(dict.fromkeys(f"{play.horizon:,}" for play in case.plays))
-    return ", ".join([f"T {horizon}", *words])
+    return ", ".join([f"T {horizon}", *settings])
 
 
 Choice = dict[str, list[Variant]]
@@ -356,7 +365,7 @@ class _Kind:
 
     name: str
     shared: Mapping[str, str]  # parameters that other names vary, too
-    own: Mapping[str, str]
+    unshared: Mapping[str, str]
     variants: list[Variant]
 
 
@@ -369,31 +378,38 @@ def choices(variants: Sequence[Variant], within: Sequence[str] = ()) -> Iterator
     """
     names = list(dict.fromkeys(variant.name for variant in variants))
     vary = {name: varying_parameters(select_named(variants, name), within) for name in names}
-    several = {p for p in itertools.chain(*vary.values()) if sum(p in some for some in vary.values()) > 1}
+    several = {p for p in itertools.chain(*vary.values()) if sum(p in parameters for parameters in vary.values()) > 1}
     kinds: dict[str, list[_Kind]] = {name: [] for name in names}
     for variant in variants:
         value = {p: format_value(variant.values.get(p)) for p in vary[variant.name]}
-        shared, own = ({p: w for p, w in value.items() if (p in several) is wanted} for wanted in (True, False))
-        known = next((k for k in kinds[variant.name] if (k.shared, k.own) == (shared, own)), None)
-        if known is None:
-            kinds[variant.name].append(known := _Kind(variant.name, shared, own, []))
-        known.variants.append(variant)
+        shared, unshared = (
+            {p: w for p, w in value.items() if (p in several) is is_shared} for is_shared in (True, False)
+        )
+        match = next((k for k in kinds[variant.name] if (k.shared, k.unshared) == (shared, unshared)), None)
+        if match is None:
+            kinds[variant.name].append(match := _Kind(variant.name, shared, unshared, []))
+        match.variants.append(variant)
+    # Reversed, so that of several kinds with equal shared parameters the first remains.
     first = {(name, format_value(k.shared)): k for name in names for k in reversed(kinds[name])}
-    seen: list[tuple[_Kind, ...]] = [()]
+    combinations: list[tuple[_Kind, ...]] = [()]
     for name in names:  # one name after the other: the product of all would be long
-        seen = [(*chosen, kind) for chosen in seen for kind in kinds[name] if _go_together((*chosen, kind), first)]
+        combinations = [
+            (*chosen, kind) for chosen in combinations for kind in kinds[name] if _go_together((*chosen, kind), first)
+        ]
     for kind in itertools.chain(*kinds.values()):
-        if not any(kind in chosen for chosen in seen):
-            near = [kind if name == kind.name else max(kinds[name], key=lambda k: _agree(k, kind)) for name in names]
-            seen.append(tuple(near))
-    yield from ({k.name: k.variants for k in chosen} for chosen in seen)
+        if not any(kind in chosen for chosen in combinations):
+            nearest_kinds = [
+                kind if name == kind.name else max(kinds[name], key=lambda k: _agree(k, kind)) for name in names
+            ]
+            combinations.append(tuple(nearest_kinds))
+    yield from ({k.name: k.variants for k in chosen} for chosen in combinations)
 
 
 def _go_together(chosen: Sequence[_Kind], first: Mapping[tuple[str, str], _Kind]) -> bool:
     """Whether the last agrees with all before, and at most one is not the first of its name."""
     *before, last = chosen
-    others = sum(kind is not first[kind.name, format_value(kind.shared)] for kind in chosen)
-    return others <= 1 and all(_agree(kind, last) == len(kind.shared.keys() & last.shared) for kind in before)
+    departures = sum(kind is not first[kind.name, format_value(kind.shared)] for kind in chosen)
+    return departures <= 1 and all(_agree(kind, last) == len(kind.shared.keys() & last.shared) for kind in before)
 
 
 def _agree(a: _Kind, b: _Kind) -> int:

@@ -56,10 +56,12 @@ class Events:
         self.algorithm, self.truth, self.program = algorithm, truth, program
         self.lagrangian = lagrangian
         replicates, p, n = truth.shape
-        self.own = p > 1 and algorithm.posterior.variance.ndim == 3  # functions have their own deviations
+        # With a common variance, the array lacks the axis of the functions.
+        self.separate_deviations = p > 1 and algorithm.posterior.variance.ndim == 3
+        # Rounds are gathered and evaluated together, as many as memory allows: few large steps cost less than many.
         depth = max(1, min(int(marks[-1]), BATCH // truth.size))
         self.mean, self.wrong = np.empty((2, depth, *truth.shape))
-        self.deviation = np.empty((depth, replicates, p if self.own else 1, n))
+        self.deviation = np.empty((depth, replicates, p if self.separate_deviations else 1, n))
         self.path = np.empty(self.mean.shape) if algorithm.joint else None
         self.widths, self.multiple = np.empty((2, depth, replicates, p))
         fixed = [explore.multiple for explore in algorithm.explorations if isinstance(explore, UCB)]
@@ -84,14 +86,14 @@ class Events:
         """Record round t: its actions are chosen, the algorithm has no feedback yet."""
         a, i = self.algorithm, len(self.t)
         self.mean[i] = a.posterior.mean
-        self.deviation[i] = np.sqrt(a.posterior.variance) if self.own else a.belief.f.deviation[:, None]
+        self.deviation[i] = np.sqrt(a.posterior.variance) if self.separate_deviations else a.belief.f.deviation[:, None]
         self.widths[i] = a.widths
         if self.path is not None:
-            for function, where in self.functions(a.belief):
-                self.path[i, :, where] = function.path
+            for function, function_slice in self.functions(a.belief):
+                self.path[i, :, function_slice] = function.path
         elif not self.fixed:
-            for explore, (_, where) in zip(a.explorations, self.functions(a.belief), strict=True):
-                self.multiple[i, :, where] = explore.multiple
+            for explore, (_, function_slice) in zip(a.explorations, self.functions(a.belief), strict=True):
+                self.multiple[i, :, function_slice] = explore.multiple
         if self.lagrangian:
             self.dual[i] = a.duals
         if a.box is None:
@@ -141,24 +143,26 @@ class Events:
         """E^conc: |estimate - mean| <= c^(2) σ at all actions."""
         explorations, p, n = self.algorithm.explorations, *self.truth.shape[1:]
         if self.path is None:
-            away = np.abs(self.multiple[:k])
+            distance = np.abs(self.multiple[:k])
         else:
             scaled = np.abs(self.path[:k], out=self.wrong[:k])
             scaled /= self.deviation[:k]
-            away = scaled.max(axis=3)
-        near = np.ones(away.shape[:2], dtype=bool)
-        for explore, where, count in zip(explorations, (slice(0, 1), slice(1, None)), (1, p - 1), strict=False):
+            distance = scaled.max(axis=3)
+        is_near = np.ones(distance.shape[:2], dtype=bool)
+        for explore, function_slice, count in zip(
+            explorations, (slice(0, 1), slice(1, None)), (1, p - 1), strict=False
+        ):
             allowed = np.array([explore.concentration(t, n) for t in self.t])
-            near &= (away[:, :, where] <= allowed[:, None, None] * (1 + ROUNDING)).all(axis=2)
+            is_near &= (distance[:, :, function_slice] <= allowed[:, None, None] * (1 + ROUNDING)).all(axis=2)
             self.missed += sum(min(1.0, count * explore.misses(t)) for t in self.t)
-        self.concentrated += near.sum(axis=0)
+        self.concentrated += is_near.sum(axis=0)
 
     def _optimism(self, points: NDArray[np.intp]) -> None:
         """E^anti at the best policy, and optimism at x*."""
         assert self.program is not None
         k, (replicates, p, _) = len(self.t), self.truth.shape
         rows, functions = np.arange(replicates)[:, None, None], np.arange(p)[:, None]
-        shared = functions if self.own else 0 * functions
+        shared = functions if self.separate_deviations else 0 * functions
         deviation = self.deviation[:k, rows, shared, points]  # (k, S, p, q)
         if self.path is None:
             step = self.multiple[:k, :, :, None] * deviation
@@ -177,7 +181,7 @@ class Events:
             bounds = self.algorithm.bounds
             estimate = np.clip(estimate, -bounds, bounds)
             price = np.concatenate([np.ones((k, replicates, 1)), -self.dual[:k]], axis=2)
-            above = (price * (estimate - true)).sum(axis=2)
+            gap = (price * (estimate - true)).sum(axis=2)
         else:
-            above = (sign * (estimate - true)).min(axis=2)
-        self.optimistic += (above >= -ROUNDING * (1 + np.abs(true).max(axis=1))).sum(axis=0)
+            gap = (sign * (estimate - true)).min(axis=2)
+        self.optimistic += (gap >= -ROUNDING * (1 + np.abs(true).max(axis=1))).sum(axis=0)

@@ -101,7 +101,7 @@ class Part:
 
     Attributes:
         rule: the name of its rule (`cbobench.papers.rules.RULES`).
-        what: the quantity, with the methods' labels.
+        subject: the quantity, with the methods' labels.
         paper: what the claim says of it.
         verdict: "reproduced", "stronger than claimed", "contradicted" or "cannot tell".
         value, low, high: ours with its 95 % interval; NaN where there is none.
@@ -111,7 +111,7 @@ class Part:
     """
 
     rule: str
-    what: str
+    subject: str
     paper: str
     verdict: Verdict
     value: float
@@ -123,9 +123,9 @@ class Part:
     needed: float = 0.0
 
     @classmethod
-    def open(cls, rule: str, what: str, paper: str, n: int, expected: int, value: float = math.nan) -> Part:
+    def open(cls, rule: str, subject: str, paper: str, n: int, expected: int, value: float = math.nan) -> Part:
         """A part that cannot be told, because it has no interval."""
-        return cls(rule, what, paper, "cannot tell", value, math.nan, math.nan, n, expected, needed=math.inf)
+        return cls(rule, subject, paper, "cannot tell", value, math.nan, math.nan, n, expected, needed=math.inf)
 
     @property
     def holds(self) -> bool:
@@ -138,13 +138,13 @@ def judge(parts: Iterable[Part]) -> list[Part]:
 
     All parts together make a claim, so that each is held to 5 %; but any one contradicts it, which needs adjustment.
     """
-    found = list(parts)
-    adjusted = holm([part.p for part in found])
+    part_list = list(parts)
+    adjusted = holm([part.p for part in part_list])
     return [
         replace(part, p=float(p), verdict="cannot tell")
         if part.verdict == "contradicted" and p >= SIGNIFICANT
         else replace(part, p=float(p))
-        for part, p in zip(found, adjusted, strict=True)
+        for part, p in zip(part_list, adjusted, strict=True)
     ]
 
 

@@ -41,11 +41,11 @@ def solve(f: Array, g: Array, value: Array | None = None) -> Program:
         CellFailure: a program has no solution.
     """
     value = best_policy_value(f, g) if value is None else value
-    each = [
+    solutions = [
         _solve_one_constraint(f[s], g[s, 0], value[s]) if g.shape[1] == 1 else _solve_by_lp(f[s], g[s])
         for s in range(len(f))
     ]
-    actions, weights, dual, margin = (np.stack(part) for part in zip(*each, strict=True))
+    actions, weights, dual, margin = (np.stack(part) for part in zip(*solutions, strict=True))
     return Program(actions, weights, dual, margin)
 
 

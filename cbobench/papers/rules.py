@@ -110,7 +110,7 @@ def below(metric: str, a: Play, b: Play, t: float | None = None, higher: bool = 
         higher = bool(_pairs(metric, a.paper, b.paper, t).diff(axis=1).iloc[:, 1].mean() < 0)
     pairs = _pairs(metric, a, b, t)
     word = "above" if higher else "below"
-    what = f"{_symbol(metric)}{'' if t is None else f'/t at t = {t:.0f}'} of {a.label} {word} {b.label}'s"
+    subject = f"{_symbol(metric)}{'' if t is None else f'/t at t = {t:.0f}'} of {a.label} {word} {b.label}'s"
     paper = "difference > 0" if higher else "difference < 0"
     d = difference(pairs.iloc[:, 0].to_numpy(), pairs.iloc[:, 1].to_numpy())
     side = side_of(d.mean_low, d.mean_high, 0.0) * (-1 if higher else 1)
@@ -123,12 +123,12 @@ def below(metric: str, a: Play, b: Play, t: float | None = None, higher: bool = 
     if verdict == "cannot tell":
         needed = count_seeds_needed(d.n, d.mean, d.mean_low, d.mean_high, 0.0)
     expected = max(a.expected, b.expected)
-    return Part("order", what, paper, verdict, d.mean, d.mean_low, d.mean_high, d.n, expected, d.p, needed)
+    return Part("order", subject, paper, verdict, d.mean, d.mean_low, d.mean_high, d.n, expected, d.p, needed)
 
 
 def _pairs(metric: str, a: Play, b: Play, t: float | None) -> pd.DataFrame:
-    both = [play.final(metric) if t is None else play.average(metric, t) for play in (a, b)]
-    return pd.concat(both, axis=1, join="inner").dropna()
+    sides = [play.final(metric) if t is None else play.average(metric, t) for play in (a, b)]
+    return pd.concat(sides, axis=1, join="inner").dropna()
 
 
 def similar(metric: str, a: Play, b: Play) -> Part:
@@ -149,11 +149,11 @@ def _ratio(rule: str, metric: str, a: Play, b: Play) -> Part:
         claimed = int(np.searchsorted(bounds, means[0] / means[1])) if means[1] > 0 else claimed
     pairs = _pairs(metric, a, b, None).to_numpy()
     n, expected = len(pairs), max(a.expected, b.expected)
-    what = f"{_symbol(metric)} of {a.label} over {b.label}'s"
+    subject = f"{_symbol(metric)} of {a.label} over {b.label}'s"
     paper = f"{bounds[0]:g} to {bounds[1]:g}" if rule == "similar" else f"< {SIMILAR:g}"
     means = _resamples(n) @ pairs if n > 1 else np.zeros((1, 2))
     if (means <= 0).any():
-        return Part.open(rule, what, paper, n, expected)
+        return Part.open(rule, subject, paper, n, expected)
     ratio = float(pairs[:, 0].mean() / pairs[:, 1].mean())
     drawn = means[:, 0] / means[:, 1]
     low, high = percentiles(drawn, n)
@@ -169,7 +169,7 @@ def _ratio(rule: str, metric: str, a: Play, b: Play) -> Part:
     logs = [math.log(x) for x in (ratio, low, high, *bounds)]
     needed = count_seeds_needed(n, *logs) if verdict == "cannot tell" else 0.0
     p = _tail(np.searchsorted(bounds, drawn) <= claimed) if verdict == "contradicted" else math.nan
-    return Part(rule, what, paper, verdict, ratio, low, high, n, expected, p, needed)
+    return Part(rule, subject, paper, verdict, ratio, low, high, n, expected, p, needed)
 
 
 def _tail(claimed: NDArray[np.bool_]) -> float:
@@ -194,10 +194,10 @@ def _mean(rule: str, metric: str, play: Play, paper: float, trials: int) -> Part
     n, mean = len(values), float(values.mean()) if len(values) else math.nan
     least = METRICS[metric].least if metric in METRICS else None
     low, high = (float(end) for end in interval(values, bounds=(least, None)))
-    unit = ROUND if metric in METRICS and METRICS[metric].whole else 0.0
-    what, said = f"{_symbol(metric)} of {play.label}", f"{'≤ ' if rule == 'at most' else ''}{paper:g}"
+    unit = ROUND if metric in METRICS and METRICS[metric].is_count else 0.0
+    subject, paper_text = f"{_symbol(metric)} of {play.label}", f"{'≤ ' if rule == 'at most' else ''}{paper:g}"
     if n < 2:
-        return Part.open(rule, what, said, n, play.expected, mean)
+        return Part.open(rule, subject, paper_text, n, play.expected, mean)
     p = _same_law(values, paper, trials)
     near = (paper / SIMILAR - unit, paper * SIMILAR + unit)
     far = (paper / FAR - unit, paper * FAR + unit)
@@ -210,7 +210,7 @@ def _mean(rule: str, metric: str, play: Play, paper: float, trials: int) -> Part
     elif (high < far[0] or low > far[1]) and (n >= ENOUGH or not is_carried_by_few(values)):
         verdict = "contradicted" if low > far[1] else "stronger than claimed"
     needed = count_seeds_needed(n, mean, low, high, *far) if verdict == "cannot tell" else 0.0
-    return Part(rule, what, said, verdict, mean, low, high, n, play.expected, p, needed)
+    return Part(rule, subject, paper_text, verdict, mean, low, high, n, play.expected, p, needed)
 
 
 def _same_law(values: Array, paper: float, trials: int) -> float:
@@ -237,8 +237,8 @@ def never(metric: str, play: Play, trials: int = 50) -> Part:
         verdict = "reproduced"
     ours = zeros / n if n else math.nan
     needed = count_seeds_needed(n, ours, low, high, MOSTLY) if verdict == "cannot tell" else 0.0
-    what = f"share of seeds with {_symbol(metric)} = 0, {play.label}"
-    return Part("always", what, "1", verdict, ours, low, high, n, play.expected, p, needed)
+    subject = f"share of seeds with {_symbol(metric)} = 0, {play.label}"
+    return Part("always", subject, "1", verdict, ours, low, high, n, play.expected, p, needed)
 
 
 def vanishes(metric: str, play: Play, t: float | None = None, stays: bool = False) -> Part:
@@ -248,7 +248,7 @@ def vanishes(metric: str, play: Play, t: float | None = None, stays: bool = Fals
     """
     end, start, pairs = _two_sums(metric, play, t)
     n, ends = len(pairs), (math.nan, math.nan)
-    what = f"growth exponent of {_symbol(metric)} to t = {end}, {play.label}"
+    subject = f"growth exponent of {_symbol(metric)} to t = {end}, {play.label}"
     if play.paper:
         _, _, theirs = _two_sums(metric, play.paper, t)
         stays = bool(_grow(theirs.mean(axis=0)[None], start, end)[0] > LINEAR)
@@ -261,7 +261,9 @@ def vanishes(metric: str, play: Play, t: float | None = None, stays: bool = Fals
     side = side_of(*ends, LINEAR) * (-1 if stays else 1)
     verdict: Verdict = "reproduced" if side < 0 else "contradicted" if side > 0 else "cannot tell"
     needed = 0.0 if side else count_seeds_needed(n, value, *ends, LINEAR)
-    return Part("growth", what, f"{'>' if stays else '<'} {LINEAR}", verdict, value, *ends, n, play.expected, p, needed)
+    return Part(
+        "growth", subject, f"{'>' if stays else '<'} {LINEAR}", verdict, value, *ends, n, play.expected, p, needed
+    )
 
 
 def _two_sums(metric: str, play: Play, t: float | None) -> tuple[int, int, Array]:
@@ -291,21 +293,21 @@ def power(column: str, points: Sequence[tuple[float, Play]], at_most: float | No
     medians = [(x, play.final(column).median()) for x, play in points]
     x, y = np.log(np.array([pair for pair in medians if pair[1] > 0]).reshape(-1, 2)).T
     n, expected = (f(len(play.final(column)) for _, play in points) for f in (min, max))
-    what = f"exponent of {_symbol(column)} in the size, {points[0][1].algorithm.name}"
+    subject = f"exponent of {_symbol(column)} in the size, {points[0][1].algorithm.name}"
     paper = f"< {at_most:g}" if at_most is not None else f"> {at_least:g}"
     if len(x) < 3:
-        return Part.open("cost", what, paper, n, expected)
+        return Part.open("cost", subject, paper, n, expected)
     centred = x - x.mean()
     slope = float(centred @ y / (centred @ centred))
-    rest = y - y.mean() - slope * centred
-    half = float(stdtrit(len(x) - 2, 0.975) * np.sqrt(rest @ rest / (len(x) - 2) / (centred @ centred)))
+    residuals = y - y.mean() - slope * centred
+    half = float(stdtrit(len(x) - 2, 0.975) * np.sqrt(residuals @ residuals / (len(x) - 2) / (centred @ centred)))
     low, high = slope - half, slope + half
     side = side_of(low, high, at_most) if at_most is not None else -side_of(low, high, at_least)
     verdict: Verdict = "reproduced" if side < 0 else "contradicted" if side > 0 else "cannot tell"
-    return Part("cost", what, paper, verdict, slope, low, high, n, expected, needed=0.0 if side else math.inf)
+    return Part("cost", subject, paper, verdict, slope, low, high, n, expected, needed=0.0 if side else math.inf)
 
 
-def any_of(what: str, choices: Sequence[Sequence[Part]]) -> Part:
+def any_of(subject: str, choices: Sequence[Sequence[Part]]) -> Part:
     """One of several groups of parts holds. Gives the group that comes nearest, as one part with its least n."""
     order = ["contradicted", "cannot tell", "reproduced in part", *HOLDS]
     groups = [judge(group) for group in choices]
@@ -314,6 +316,6 @@ def any_of(what: str, choices: Sequence[Sequence[Part]]) -> Part:
     if verdict == "reproduced in part":  # a group that holds in part does not hold
         verdict = "contradicted" if any(part.verdict == "contradicted" for part in best) else "cannot tell"
     n, expected = min(part.n for part in best), max(part.expected for part in best)
-    shown = f"{what}: {'; '.join(part.what for part in best)}"
+    label = f"{subject}: {'; '.join(part.subject for part in best)}"
     held, needed = sum(part.holds for part in best), max(part.needed for part in best)
-    return Part(best[0].rule, shown, f"all {len(best)}", verdict, held, math.nan, math.nan, n, expected, needed=needed)
+    return Part(best[0].rule, label, f"all {len(best)}", verdict, held, math.nan, math.nan, n, expected, needed=needed)

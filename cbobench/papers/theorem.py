@@ -42,19 +42,19 @@ def theorem_bounds(a: CKB, events: Events, horizon: int) -> dict[str, Any]:
         pulled = (a.inverse_step * cap**2 / 2).sum(axis=1, keepdims=True)
         return np.maximum(2 / cap * (chi + pulled + _dual_step_cost(a, G, t)) - t * a.slack, 0.0)
 
-    def priced(each: Array) -> Array:
-        return np.asarray(each[:, :1] + cap * each[:, 1:].sum(axis=1, keepdims=True))
+    def priced(terms: Array) -> Array:
+        return np.asarray(terms[:, :1] + cap * terms[:, 1:].sum(axis=1, keepdims=True))
 
     gain = np.asarray(a.posterior.gain).reshape(len(G), -1).max(axis=1)[:, None]
     deviations = np.sqrt(4 * (horizon + 2) * gain)
     if not all(isinstance(explore, UCB) for explore in a.explorations):
         chi = _chi_of_thompson(a, events, deviations, horizon)
         return {"regret_bound": regret(chi, horizon)[:, 0], "violation_bound": violation(chi, horizon)[:, 0]}
-    each, marks = 2 * events.width * deviations, events.marks.tolist()
+    final_sums, marks = 2 * events.width * deviations, events.marks.tolist()
     sums = [*zip(2 * events.curve, marks, strict=True)]
     return {
-        "regret_bound": regret(each[:, :1], horizon)[:, 0],
-        "violation_bound": violation(priced(each), horizon)[:, 0],
+        "regret_bound": regret(final_sums[:, :1], horizon)[:, 0],
+        "violation_bound": violation(priced(final_sums), horizon)[:, 0],
         "curve_t": [marks] * len(G),
         "curve_regret": np.concatenate([regret(s[:, :1], t) for s, t in sums], axis=1),
         "curve_violation": np.concatenate([violation(priced(s), t) for s, t in sums], axis=1),
@@ -74,11 +74,13 @@ def _chi_of_thompson(a: CKB, events: Events, deviations: Array, horizon: int) ->
     n, m, cap = events.truth.shape[2], a.bounds.shape[1] - 1, a.cap[:, :1]
     wide = [1 + explore.concentration(horizon, n) for explore in a.explorations]  # (c^(1) + c^(2))/β
     c = events.width * np.array([wide[0], *[wide[1]] * m])
-    both = c[:, :1] + cap * c[:, 1:].sum(axis=1, keepdims=True)
+    weighted_width = c[:, :1] + cap * c[:, 1:].sum(axis=1, keepdims=True)
     inverse = 1 + 2 / (a.explorations[0].optimism() * a.explorations[1].optimism() ** m)
     kappa = 4 * a.bounds[:, :1] + 4 * cap * a.bounds[:, 1:].sum(axis=1, keepdims=True)
     luck = np.sqrt(2 * horizon * np.log(1 / a.alpha))
-    return np.asarray(inverse * both * deviations + events.missed * kappa + inverse * both * kappa * luck)
+    return np.asarray(
+        inverse * weighted_width * deviations + events.missed * kappa + inverse * weighted_width * kappa * luck
+    )
 
 
 OF_CKB = "CKB: "
@@ -95,7 +97,7 @@ def find_broken_premises(play: Play, norm: Array | None, program: Program | None
         program: the linear program of the instances, or None.
     """
     setting, algorithm = play.setting, play.algorithm
-    found: list[tuple[str, object]] = [
+    premises: list[tuple[str, object]] = [
         ("functions move", bool(setting.changes)),
         ("functions are known by sampling alone", not play.instances.exact),
         ("feedback is delayed", setting.delayed),
@@ -108,7 +110,7 @@ def find_broken_premises(play: Play, norm: Array | None, program: Program | None
     a, form = algorithm, algorithm.width_form()
     bounds, noise = a.bounds, a.noise_constants()
     q = bounds.shape[1]
-    found += [
+    premises += [
         ("β is a constant", not isinstance(form, str)),
         ("β is scaled", isinstance(form, str) and a.beta_scale < 1),
         ("λ is not 1 + 2/T", form == "theory" and not np.isclose(a.regulariser, 1 + 2 / play.horizon, rtol=1e-12)),
@@ -116,21 +118,21 @@ def find_broken_premises(play: Play, norm: Array | None, program: Program | None
         ("R < noise", (noise * NEARLY < setting.noise[:, :q]).any(axis=1)),
     ]
     if norm is not None:
-        found += [
+        premises += [
             ("B < |f|", bounds[:, 0] * NEARLY < norm[:, 0]),
             ("G < |g|", (bounds[:, 1:] * NEARLY < norm[:, 1:q]).any(axis=1)),
         ]
     if isinstance(a, CKB):
-        found += [(f"{OF_CKB}{text}", holds) for text, holds in _ckb_premises(play, a, program)]
-    each = [(text, np.broadcast_to(np.asarray(holds), len(bounds))) for text, holds in found]
-    return [[text for text, holds in each if holds[s]] for s in range(len(bounds))]
+        premises += [(f"{OF_CKB}{text}", holds) for text, holds in _ckb_premises(play, a, program)]
+    premises_by_seed = [(text, np.broadcast_to(np.asarray(holds), len(bounds))) for text, holds in premises]
+    return [[text for text, holds in premises_by_seed if holds[s]] for s in range(len(bounds))]
 
 
 def _ckb_premises(play: Play, a: CKB, program: Program | None) -> list[tuple[str, object]]:
     setting = play.setting
     delta, rho = setting.margin(a.delta), a.cap[:, 0]
     step = a.bounds[:, 1:] * np.sqrt(play.horizon) / a.cap
-    found: list[tuple[str, object]] = [
+    premises: list[tuple[str, object]] = [
         ("slack > δ/2", a.slack > delta / 2 * NEARLY),
         ("ρ < 4B/δ", rho * NEARLY < 4 * a.bounds[:, 0] / delta),
         ("V is not G√T/ρ", not a.anytime and ~np.isclose(a.inverse_step, step).all(axis=1)),
@@ -140,9 +142,9 @@ def _ckb_premises(play: Play, a: CKB, program: Program | None) -> list[tuple[str
     if program is not None:
         mixture = (program.weights > 0).sum(axis=1) > 1
         true = np.maximum(program.margin, setting.slater)  # of a box, the program knows the candidates alone
-        found += [
+        premises += [
             ("δ exceeds the true one", delta > true * NEARLY),
             ("ρ < 2φ*", rho < 2 * program.dual.max(axis=1, initial=0.0)),
             ("π* is a mixture (TS)", mixture & any(isinstance(e, Thompson) for e in a.explorations)),
         ]
-    return found
+    return premises

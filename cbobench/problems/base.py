@@ -102,10 +102,10 @@ class Feedback:
         """The rounds that are told now, with f and g of all replicates, where several evaluations are under way."""
         assert self.arrivals is not None
         replicates, m = self.g.shape
-        every = self.arrivals.value.reshape(replicates, -1, 1 + m)
-        when = self.arrivals.round.reshape(replicates, -1, 1 + m)[0, :, 0]
-        for k, t in enumerate(when.tolist()):
-            yield t, Feedback(every[:, k, 0], every[:, k, 1:])
+        values = self.arrivals.value.reshape(replicates, -1, 1 + m)
+        rounds = self.arrivals.round.reshape(replicates, -1, 1 + m)[0, :, 0]
+        for k, t in enumerate(rounds.tolist()):
+            yield t, Feedback(values[:, k, 0], values[:, k, 1:])
 
 
 Shown = Callable[[Array | None], Array]

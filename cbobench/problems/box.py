@@ -153,6 +153,7 @@ class BoxProblem(FeedbackModel):
         """
         for formula, _ in self.formulas():
             check_formula(formula, self.box, self.m, type(self).__name__)
+        # `vars` leaves out an inherited name, which would name the problem of a base class.
         name = vars(type(self)).get("name") or f"{type(self).__module__}:{type(self).__qualname__}"
         if not hasattr(self, "reference"):
             raise Misuse(f"{type(self).__name__} does not say its reference; to find it: cbobench reference {name}")
@@ -164,6 +165,7 @@ class BoxProblem(FeedbackModel):
                     f"no feasible action on a grid of {self.grid} points per axis; try another grid, or the box"
                 )
             return
+        # Noise, kernel and grid move no optimum: problems that differ in them alone share one search.
         parameter_names = {f.name for f in fields(self)} - {f.name for f in fields(BoxProblem)}
         key = type(self), tuple(sorted((name, repr(getattr(self, name))) for name in parameter_names))
         for number, (formula, reference) in enumerate(self.stated()):

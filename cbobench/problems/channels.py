@@ -76,6 +76,7 @@ class AdditiveNoise:
     def before(self, t: int) -> Shown | None:
         if self.everywhere is None:
             return None
+        # The same draw as in `at`: g_t as shown is also what the learner then observes.
         noise = (self.draws.at(t) * self.deviation)[:, 1:, None]
         everywhere = self.everywhere
         return lambda points: everywhere(points) + noise
@@ -128,13 +129,13 @@ class Delayed:
         observed = np.concatenate([feedback.f[:, None], feedback.g], axis=1)
         due = t + self.draws.at(t).astype(np.intp)
         for s, row in enumerate(due.tolist()):
-            for function, when in enumerate(row):
-                self.waiting.setdefault(when, []).append((s, t, function, float(observed[s, function])))
+            for function, arrival_round in enumerate(row):
+                self.waiting.setdefault(arrival_round, []).append((s, t, function, float(observed[s, function])))
         arrived = sorted(self.waiting.pop(t, []))
         columns = list(zip(*arrived, strict=True)) if arrived else [(), (), (), ()]
-        replicate, rounds, of = (np.array(c, dtype=np.intp) for c in columns[:3])
+        replicate, rounds, functions = (np.array(c, dtype=np.intp) for c in columns[:3])
         unknown = np.full_like(observed, np.nan)
-        arrivals = Arrivals(replicate, rounds, of, np.array(columns[3], dtype=np.float64))
+        arrivals = Arrivals(replicate, rounds, functions, np.array(columns[3], dtype=np.float64))
         return replace(feedback, f=unknown[:, 0], g=unknown[:, 1:], arrivals=arrivals)
 
 
@@ -146,8 +147,8 @@ def skip_failed(t: int, values: Array, good: NDArray[np.bool_]) -> Feedback:
         good: whether the evaluation succeeded, (S,).
     """
     unknown, replicates = np.full_like(values, np.nan), np.flatnonzero(good)
-    s, of = (index.ravel() for index in np.meshgrid(replicates, np.arange(values.shape[1]), indexing="ij"))
-    arrivals = Arrivals(s, np.full(len(s), t, dtype=np.intp), of, values[s, of])
+    s, functions = (index.ravel() for index in np.meshgrid(replicates, np.arange(values.shape[1]), indexing="ij"))
+    arrivals = Arrivals(s, np.full(len(s), t, dtype=np.intp), functions, values[s, functions])
     return Feedback(unknown[:, 0], unknown[:, 1:], arrivals)
 
 
@@ -173,13 +174,13 @@ class UnderWay:
     def after(self, t: int, feedback: Feedback) -> Feedback:
         """Feedback that the learner gets after round t."""
         self.waiting.append((t, np.concatenate([feedback.f[:, None], feedback.g], axis=1)))
-        over = (self.points if self.batch else 1) if len(self.waiting) == self.points else 0
-        answers, self.waiting = self.waiting[:over], self.waiting[over:]
-        shape = (len(feedback.f), over, 1 + feedback.g.shape[1])
-        s, k, of = (index.ravel() for index in np.indices(shape))
+        count = (self.points if self.batch else 1) if len(self.waiting) == self.points else 0
+        answers, self.waiting = self.waiting[:count], self.waiting[count:]
+        shape = (len(feedback.f), count, 1 + feedback.g.shape[1])
+        s, k, functions = (index.ravel() for index in np.indices(shape))
         values = np.empty(shape) if not answers else np.stack([values for _, values in answers], axis=1)
-        rounds = np.array([when for when, _ in answers], dtype=np.intp)
-        arrivals = Arrivals(s, rounds[k], of, values.ravel())
+        rounds = np.array([played_round for played_round, _ in answers], dtype=np.intp)
+        arrivals = Arrivals(s, rounds[k], functions, values.ravel())
         return Feedback(np.full_like(feedback.f, np.nan), np.full_like(feedback.g, np.nan), arrivals)
 
 

@@ -53,9 +53,9 @@ def numbers(
     for name in texts(frame):
         strings = frame[name].astype(str)
         first = next(iter(strings[pd.to_numeric(strings, errors="coerce").isna()]), strings.iloc[0])
-        held = f"column {show(name)} holds text, such as {show(first)}"
-        way = "leave blank what failed" if gaps else f"leave it out with ignore: [{name}]"
-        raise Misuse(f"{source}: {held}; make numbers of it, or {way}")
+        complaint = f"column {show(name)} holds text, such as {show(first)}"
+        remedy = "leave blank what failed" if gaps else f"leave it out with ignore: [{name}]"
+        raise Misuse(f"{source}: {complaint}; make numbers of it, or {remedy}")
     values = frame.to_numpy(dtype=np.float64, na_value=np.nan)
     if gaps:
         values = np.where(np.isfinite(values), values, np.nan)
@@ -171,8 +171,8 @@ def category_values(column: pd.Series, source: str) -> list[Any]:
             refuse_strange(value, f"{place},", lines=True)
             valid_texts.add(value)
         elif not isinstance(value, int | float):
-            held = f"is {show(value)} ({type(value).__name__}), which is no category"
-            raise Misuse(f"{place} {held}; write text or numbers in its place, or {ASIDE}")
+            complaint = f"is {show(value)} ({type(value).__name__}), which is no category"
+            raise Misuse(f"{place} {complaint}; write text or numbers in its place, or {ASIDE}")
     return values
 
 
@@ -184,9 +184,9 @@ def encode_categories(which: Any, count: int) -> Array:
 def amount(frame: pd.DataFrame, name: str, source: str, log: bool, stated: bool) -> Array:
     """A column of numbers scaled to [0, 1], (rows, 1)."""
     if not is_numeric(frame[name]):
-        held = f"holds text, such as {show(str(frame[name].iloc[0]))}, which has no order and no distance"
+        complaint = f"holds text, such as {show(str(frame[name].iloc[0]))}, which has no order and no distance"
         fix = f"one_hot: [{name}] makes one coordinate of each category; or {ASIDE}"
-        raise Misuse(f"{source}: input {show(name)} {held}; {fix}")
+        raise Misuse(f"{source}: input {show(name)} {complaint}; {fix}")
     fix = f"fill or drop them, or say one_hot: [{name}] if a word such as None is a category there"
     values = numbers(frame[[name]], source, fix=fix)[:, 0]
     levels = np.unique(values)

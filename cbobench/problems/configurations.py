@@ -71,15 +71,15 @@ def constraints_of(declarations: Mapping[str, Any]) -> list[Rule]:
         Misuse: anything else, or none.
     """
     rules = []
-    for column, says in declarations.items():
+    for column, bounds in declarations.items():
         label = f"constraints: {show(column)}"
-        if not isinstance(says, Mapping) or not says.keys() & BOUNDS:
-            raise Misuse(f"{label} is {show(says)}; allowed: {{at_most: NUMBER}}, {{at_least: NUMBER}} or both")
-        for key, value in says.items():
+        if not isinstance(bounds, Mapping) or not bounds.keys() & BOUNDS:
+            raise Misuse(f"{label} is {show(bounds)}; allowed: {{at_most: NUMBER}}, {{at_least: NUMBER}} or both")
+        for key, value in bounds.items():
             if key not in (*BOUNDS, "noise"):
                 raise unknown("key", key, [*BOUNDS, "noise"], location=f"{label}: ")
             deviation(value, f"{label}: {key}", least=0.0 if key == "noise" else -np.inf)
-        rules += [Rule(column, BOUNDS[key], float(says[key]), says.get("noise")) for key in BOUNDS if key in says]
+        rules += [Rule(column, BOUNDS[key], float(bounds[key]), bounds.get("noise")) for key in BOUNDS if key in bounds]
     if not rules:
         raise Misuse("constraints is empty; name at least one column, such as {latency_ms: {at_most: 60}}")
     return rules
@@ -213,6 +213,7 @@ class Configurations(Problem):
             row_values[measured.failed] = worst
             means = measured.means(np.where(measured.failed[:, None], 0.0, row_values))
             good = measured.means((~measured.failed[:, None]).astype(np.float64))  # share of the rows that have values
+            # The floor only avoids a division by 0: where fewer than half have values, `worst` takes their place.
             means = np.where(2 * good >= 1, means / np.maximum(good, 0.5), worst)
         self.refuse(means)
         self.shift, self.divisor = np.zeros(len(rules)), np.ones(len(rules))
@@ -276,11 +277,11 @@ class Configurations(Problem):
         f = objective.column if objective.sign > 0 else f"minus {objective.column}"
         spread = [f"{self.divisor[1 + j]:.4g}" for j in range(len(rules))]
         requirements = [f"{rule.requirement} in units of {unit}" for rule, unit in zip(rules, spread, strict=True)]
-        how = "noise-free" if self.noise is not None and not self.noise.any() else "noisy"
-        lost = int(self.measured.failed.sum())
-        how += f", {lost:,} of {count_noun(len(self.values), 'row')} failed" if lost else ""
-        how += f", {count_noun(len(self.values), 'row')} of {count_noun(len(self.means), 'configuration')}"
-        return f"f = {f}; g: {', '.join(requirements)}; {how}"
+        summary = "noise-free" if self.noise is not None and not self.noise.any() else "noisy"
+        failed_rows = int(self.measured.failed.sum())
+        summary += f", {failed_rows:,} of {count_noun(len(self.values), 'row')} failed" if failed_rows else ""
+        summary += f", {count_noun(len(self.values), 'row')} of {count_noun(len(self.means), 'configuration')}"
+        return f"f = {f}; g: {', '.join(requirements)}; {summary}"
 
     def feedback(self, instances: Drawn, streams: Streams) -> Channel:
         if self.noise is None or (self.measured.failed.any() and not self.measured.repeated and not self.noise.any()):

@@ -101,10 +101,10 @@ def fetch(name: str, folder: Path, base_url: str = REPOSITORY) -> Path:
     data = DATA_SETS[name]
     folder.mkdir(parents=True, exist_ok=True)
     try:
-        got = pooch.retrieve(
+        file = pooch.retrieve(
             f"{base_url.rstrip('/')}/{data.file}", known_hash="sha256:" + data.sha256, fname=data.file, path=folder
         )
     except Exception as error:  # pooch raises what its HTTP library raises
         reason = str(error).splitlines()[0] if str(error) else type(error).__name__
         raise CbobenchError(f"could not fetch {data.file}: {reason}; nothing was kept") from error
-    return Path(got)
+    return Path(file)

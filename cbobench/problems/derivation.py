@@ -21,13 +21,13 @@ def lines_of(optimum: Optimum, accuracy: float) -> Iterator[str]:
     """The derived reference, and the same as code."""
     f, *g = optimum.values.tolist()
     x = optimum.x.tolist()
-    held = ", ".join(optimum.active) or "nothing"
+    active = ", ".join(optimum.active) or "nothing"
     yield f"x           {tuple(x)}\nf           {f!r}\ng           {tuple(g)}\nanywhere    {optimum.highest!r}"
-    yield f"active      {held}\nfeasible    {100 * optimum.share:.4g} % of the box\nmargin      {optimum.slater:.7g}"
+    yield f"active      {active}\nfeasible    {100 * optimum.share:.4g} % of the box\nmargin      {optimum.slater:.7g}"
     yield f"reached by  {optimum.reached} of {optimum.starts} local searches: {confidence(optimum)}\n"
     yield f"    reference = Reference(\n        x={tuple(x)},\n        f={f!r},\n        slater={optimum.slater:.12g},"
     yield f"        share={optimum.share:.5g},\n        accuracy={accuracy:g},"
-    yield f'        how="multistart SLSQP; active: {held}",\n        binds={binds(optimum, accuracy)},\n    )\n'
+    yield f'        how="multistart SLSQP; active: {active}",\n        binds={binds(optimum, accuracy)},\n    )\n'
 
 
 def confidence(optimum: Optimum) -> str:
@@ -51,8 +51,8 @@ def contradictions(task: BoxProblem, formula: Formula, optimum: Optimum, stated:
     lines = [f"the optimum is {mistake}"] if mistake else []
     f = float(optimum.values[0])
     if not abs(f - stated.f) <= stated.accuracy * (1 + abs(stated.f)) + 1e-12:
-        by = f"{'better' if f > stated.f else 'lower'} by {abs(f - stated.f):.3g}"
-        lines.append(f"f is {stated.f!r}; found: {f!r}, {by}")
+        difference = f"{'better' if f > stated.f else 'lower'} by {abs(f - stated.f):.3g}"
+        lines.append(f"f is {stated.f!r}; found: {f!r}, {difference}")
     if not abs(stated.slater - optimum.slater) <= 0.01 * abs(optimum.slater):
         lines.append(f"slater is {stated.slater:.6g}; found: {optimum.slater:.6g}")
     if not abs(stated.share - optimum.share) <= 0.03 * optimum.share:

@@ -67,14 +67,14 @@ class FailureRule:
 
     @staticmethod
     def _constraint_values(declaration: Any, m: int) -> tuple[float, ...]:
-        every = declaration if isinstance(declaration, list) else [declaration] * m
-        if len(every) != m or not all(_is_finite(value) for value in every):
+        values = declaration if isinstance(declaration, list) else [declaration] * m
+        if len(values) != m or not all(_is_finite(value) for value in values):
             raise Misuse(f"on_failure: g is {show(declaration)}; it must be a finite number, or a list of {m}")
-        if max(every, default=1.0) <= 0:
+        if max(values, default=1.0) <= 0:
             raise Misuse(
                 f"on_failure: g is {show(declaration)}; a failed evaluation is infeasible only if some g_j is above 0"
             )
-        return tuple(float(value) for value in every)
+        return tuple(float(value) for value in values)
 
     def values_of(self, measurements: Array) -> Array:
         """Return the values (1 + m,) that a failed evaluation counts as, given those seen, (n, 1 + m).
@@ -82,6 +82,7 @@ class FailureRule:
         Unless stated, f is the lowest seen, and each g_j the highest seen, or its spread where that is not above 0.
         """
         g, spread = measurements[:, 1:].max(axis=0, initial=-np.inf), measurements[:, 1:].std(axis=0)
+        # A failed evaluation must be infeasible, even if nothing infeasible has been measured.
         worst = np.where(g > 0, g, np.where(spread > 0, spread, 1.0))
         f = float(measurements[:, 0].min()) if self.f is None else self.f
         return np.concatenate([[f], worst if self.g is None else self.g])

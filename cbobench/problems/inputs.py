@@ -178,16 +178,19 @@ class InputSpace:
         counts = [input_type.count for input_type in types]
         total = math.prod(count or most + 1 for count in counts)
         if total <= most:
-            every = list(itertools.product(*(input_type.values() for input_type in types)))
+            combinations = list(itertools.product(*(input_type.values() for input_type in types)))
         else:
             unit = sobol(len(types), most)
             columns = [input_type.at(unit[:, i]) for i, input_type in enumerate(types)]
-            every = list(dict.fromkeys(zip(*columns, strict=True)))
-        columns = [list(column) for column in zip(*every, strict=True)]
+            # Different points of the sequence may round to one configuration.
+            combinations = list(dict.fromkeys(zip(*columns, strict=True)))
+        columns = [list(column) for column in zip(*combinations, strict=True)]
         parts = [input_type.encode(column) for input_type, column in zip(types, columns, strict=True)]
         names = [input_type.name for input_type in types]
         return cls(
-            types, tuple(dict(zip(names, values, strict=True)) for values in every), np.concatenate(parts, axis=1)
+            types,
+            tuple(dict(zip(names, values, strict=True)) for values in combinations),
+            np.concatenate(parts, axis=1),
         )
 
     @property

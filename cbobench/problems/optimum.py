@@ -79,16 +79,17 @@ def search(formula: Formula, box: Box, starts: int = 32, power: int = 17, also: 
     units = sobol(box.d, 2**power)
     with np.errstate(all="ignore"):
         values = np.concatenate([played(part) for part in np.array_split(units, max(1, len(units) // 2**14))])
+        # Constraints differ by orders of magnitude; the tiny number keeps one that is 0 everywhere from dividing by 0.
         size = 1e-300 + np.nanmax(np.abs(np.where(np.isfinite(values), values, np.nan)), axis=0)
         worst = (values[:, 1:] / size[1:]).max(axis=1)
         reward = np.where(worst <= 0, values[:, 0], -np.inf)
         by_reward, by_violation = (np.argsort(key, kind="stable")[: starts // 2] for key in (-reward, worst))
-        begun = [*units[[*by_reward, *by_violation, *range(starts)]], *map(box.unit, also)]
-        ends = [u for u in (_local(played, start, size) for start in begun) if u is not None]
+        start_points = [*units[[*by_reward, *by_violation, *range(starts)]], *map(box.unit, also)]
+        ends = [u for u in (_local(played, start, size) for start in start_points) if u is not None]
         ends += [u for u in units[by_reward[:1]] if worst[by_reward[0]] <= 0]
         if not ends:
             least = f"the least max g_j / max |g_j| is {worst.min():.3g}"
-            nowhere = f"no feasible point among {len(units):,} samples and {len(begun)} local searches; {least}"
+            nowhere = f"no feasible point among {len(units):,} samples and {len(start_points)} local searches; {least}"
             raise Misuse(f"{nowhere}; loosen a constraint, move a side of the box, or search with more --starts")
         ends.sort(key=lambda u: -float(played(u)[0]))
         best = ends[0]
@@ -102,7 +103,9 @@ def search(formula: Formula, box: Box, starts: int = 32, power: int = 17, also: 
     for i, v in enumerate(best.tolist()):
         active += [f"x_{i + 1} at its {'least' if v < 0.5 else 'largest'}"] if min(v, 1 - v) < 1e-12 else []
     share = float((worst <= 0).mean())
-    return Optimum(box.scale(best), best_values, highest, max(margins), share, tuple(active), reached, len(begun))
+    return Optimum(
+        box.scale(best), best_values, highest, max(margins), share, tuple(active), reached, len(start_points)
+    )
 
 
 def _slsqp(objective: Formula, rules: Formula, u: Array) -> Array:
@@ -146,15 +149,15 @@ def _local(played: Formula, u: Array, size: Array) -> Array | None:
     return None
 
 
-def _highest(played: Formula, begun: list[Array]) -> float:
+def _highest(played: Formula, start_points: list[Array]) -> float:
     """The largest f of local searches without constraints."""
 
     def free(u: Array) -> Array:
         f = played(u)[..., :1]
         return np.concatenate([f, -np.ones_like(f)], axis=-1)
 
-    ends = [_local(free, u, np.ones(2)) for u in begun]
-    return max(float(played(u)[0]) for u in [*begun, *(u for u in ends if u is not None)])
+    ends = [_local(free, u, np.ones(2)) for u in start_points]
+    return max(float(played(u)[0]) for u in [*start_points, *(u for u in ends if u is not None)])
 
 
 def _centres(played: Formula, units: Array, values: Array) -> list[Array]:
@@ -163,7 +166,7 @@ def _centres(played: Formula, units: Array, values: Array) -> list[Array]:
     centres = [units[i] for i in np.argsort(worst, kind="stable")[:3]]
     for u in list(centres):
         low, high = float(played(u)[1:].max()), float(np.abs(played(u)[1:]).max()) + 1e-300
-        begun = np.array([*u, 0.5])  # the level max_j g_j <= low + high (level - 1/2) is one coordinate more
+        start_point = np.array([*u, 0.5])  # the level max_j g_j <= low + high (level - 1/2) is one coordinate more
 
         def level(v: Array) -> Array:
             return -v[..., -1:]
@@ -171,7 +174,7 @@ def _centres(played: Formula, units: Array, values: Array) -> list[Array]:
         def rules(v: Array, low: float = low, high: float = high) -> Array:
             return np.asarray((played(v[..., :-1])[..., 1:] - low) / high - (v[..., -1:] - 0.5))
 
-        centres.append(_slsqp(level, rules, begun)[:-1])
+        centres.append(_slsqp(level, rules, start_point)[:-1])
     return centres
 
 

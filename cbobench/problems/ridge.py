@@ -36,9 +36,9 @@ def diabetes() -> tuple[Array, Array, Array]:
 
     raw, target = load_diabetes(return_X_y=True, scaled=False)
     single = (raw - raw.mean(axis=0)) / raw.std(axis=0)
-    every = np.concatenate([single, single[:, FIRST] * single[:, SECOND]], axis=1)
-    every = np.ascontiguousarray((every - every.mean(axis=0)) / every.std(axis=0))
-    return every, (target - target.mean()) / target.std(), every.T @ every
+    features = np.concatenate([single, single[:, FIRST] * single[:, SECOND]], axis=1)
+    features = np.ascontiguousarray((features - features.mean(axis=0)) / features.std(axis=0))
+    return features, (target - target.mean()) / target.std(), features.T @ features
 
 
 @PROBLEMS.register("ridge-20")

@@ -228,6 +228,7 @@ class Sections:
     def __call__(self, x: Array) -> Array:
         """Values (..., 1 + m) at points (..., d); those of a point do not depend on the others, to the last bit."""
         rows = self.kernel(x.reshape(-1, x.shape[-1]), self.supports)
+        # One product per point: BLAS may add up in another order for several at once.
         return np.matmul(rows[:, None, :], self.weights)[:, 0].reshape(*x.shape[:-1], -1)
 
     @property

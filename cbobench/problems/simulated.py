@@ -157,6 +157,7 @@ class Simulated(Drawn):
 
     def _keep(self, s: int, x: Array, value: Array) -> None:
         if len(self.cache[s]) >= CACHE:
+            # A dict keeps its order, so the first key is the oldest.
             self.cache[s].pop(next(iter(self.cache[s])))
         self.cache[s][x.tobytes()] = value
 

@@ -192,6 +192,7 @@ class Simulator(Problem):
         step = len(x) if together else 1
         for k in range(0, len(x), max(1, step)):
             batch = self.run_points(x[k : k + step], gens[k : k + step], watched)
+            # A library that `simulate` calls may change how this thread rounds; later results must not.
             restore_float_state(rounding)
             yield from enumerate(batch, k)
 
@@ -217,12 +218,14 @@ class Simulator(Problem):
             CellFailure: a result of another shape.
         """
         began, call, origin = monotonic(), f"{type(self).__name__}: simulate", os.getpid()
+        # Copies for a batch: if it fails, its points are run one by one from the same random numbers.
         generators = gens if len(x) == 1 else copy.deepcopy(gens)
         before = drawn_from(generators) if watched else ()
         try:
             try:
                 rows = self._run_batch(x, generators)
             finally:
+                # `simulate` may fork; the copy must not go on with the same play.
                 leave_fork(origin)
         except CbobenchError:
             raise
@@ -289,6 +292,7 @@ class Simulator(Problem):
             gens = self._pilot_gens(0, 1)
             head, why = self._attempt(points[:1], gens, True) if self.noisy else self._observe(points[:1], gens)
             seconds = self.clock
+            # A dry run has little time: it makes only as many simulations as fit.
             if (left := LATEST.get() - monotonic()) < times * len(points) * seconds:
                 points = points[: max(2, int(left / (times * seconds)))]
             total = times * len(points)
@@ -343,12 +347,9 @@ class Simulator(Problem):
         share = float((worst <= 0).mean())
         counts_as = (self.failure.values_of(np.concatenate(runs)) - shift) / divisor
         failure_note = f"{failed} of {total} pilot simulations failed" if failed else ""
+        units_and_bounds = shift, divisor, norm, noise, sup
         return PilotFacts(
-            shift=shift,
-            divisor=divisor,
-            norm=norm,
-            noise=noise,
-            sup=sup,
+            *units_and_bounds,
             slater=slater if slater > 0 else np.nan,
             share=share,
             points=len(points),

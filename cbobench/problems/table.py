@@ -210,6 +210,7 @@ class UserTable(Problem):
             raise Misuse(f"on_failure is {show(self.on_failure)}; of a table: fail, infeasible, or {{f: ..., g: ...}}")
         gaps = rule.then == "infeasible"
         fix = "fill or drop them" + ("" if gaps else ", or say on_failure: infeasible if these measurements failed")
+        # One column may have several bounds, but is read once.
         values = numbers(frame[list(dict.fromkeys(columns))], source, gaps, fix)
         if np.isnan(values).any(axis=1).all():
             raise Misuse(f"{source}: every row lacks a value of {', '.join(map(show, columns))}; nothing was measured")
@@ -279,8 +280,8 @@ class UserTable(Problem):
         for rule in noisy_rules:
             if by_column.setdefault(rule.column, rule.noise) != rule.noise:
                 raise Misuse(f"noise of {rule.column} is stated twice: {rule.noise} and {by_column[rule.column]}")
-        every = self.noise if isinstance(self.noise, float) else 0.0
-        return np.array([by_column.get(rule.column, every) for rule in rules], dtype=np.float64)
+        default_noise = self.noise if isinstance(self.noise, float) else 0.0
+        return np.array([by_column.get(rule.column, default_noise) for rule in rules], dtype=np.float64)
 
     @property
     def actions(self) -> Finite:

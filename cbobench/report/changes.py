@@ -45,7 +45,7 @@ def compare_runs(
     Returns:
         One row per problem, algorithm and quantity, or failure, with its `verdict`, and one per algorithm and quantity
         over all its problems; its table; whether anything is worse, newly failing or missing; why nothing at all
-        can be compared; and what cannot be decided. The last two are empty where there is no such thing.
+        can be compared; and what cannot be decided. Either of the last two may be empty.
     """
     if isinstance(factor, bool) or not isinstance(factor, (int, float)) or not 1 <= factor < np.inf:
         raise Misuse(f"factor is {show(factor)}; it must be a number of at least 1")

@@ -1,4 +1,4 @@
-"""`cbobench compare`: what the seeds of a run came to, who is better than whom, and what changed between two runs."""
+"""`cbobench compare`: the results of a run, who is better than whom, and what changed between two runs."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ class Comparison:
         table: the same for readers.
         worse: between two runs, whether anything is worse or newly failing.
         nothing: why two runs hold nothing that can be compared; empty where they hold something.
-        undecided: what of two runs no test can decide with these seeds; empty where there is no such thing.
+        undecided: what of two runs no test can decide with these seeds; empty if all can be decided.
         unplayable: what the run's suite leaves out because it cannot be played, and why, a line each.
     """
 
@@ -101,7 +101,7 @@ def compare(
         metric: one or more, by name, symbol or label; those that tables show by default.
         by: "problem" or "algorithm" for the order of rows; "binds" sets seeds apart in which the constraint binds.
         target: of simple regret, in units of f: adds the first recorded round at which it was reached.
-        best: paired differences to the best algorithm of each problem, instead of what the seeds came to.
+        best: paired differences to the best algorithm of each problem, instead of the results of every algorithm.
         against: the same to this algorithm.
         ranks: average ranks over problems by the median, with the critical difference.
         profile: shares of seeds, and of (problem, target) pairs by round, that come within a precision of f*.
@@ -124,7 +124,7 @@ def compare(
     if len(table_kinds) > 1:
         raise Misuse(f"{' and '.join(table_kinds)} are different tables; ask for one of them")
     if means and table_kinds:
-        raise Misuse(f"means are in the table of what the seeds came to; leave them out with {table_kinds[0]}")
+        raise Misuse(f"means are in the table of results; leave them out with {table_kinds[0]}")
     if not two_runs and (only_changed or factor != 1.0):
         raise Misuse("only_changed and factor are about two runs; give a second run")
     if two_runs and (target is not None or by != "problem"):

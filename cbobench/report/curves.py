@@ -147,7 +147,7 @@ class OverRounds:
     @property
     def count_axes(self) -> tuple[bool, bool]:
         """Whether the two axes count something."""
-        return False, METRICS[self.metric].whole and not self.average
+        return False, METRICS[self.metric].is_count and not self.average
 
     def algorithm_titles(self, run: Run) -> list[str]:
         """Titles of the algorithms to show."""

@@ -73,7 +73,7 @@ class Caller(NamedTuple):
     def __str__(self) -> str:
         who = str(self.sign.driver)
         if self.state == "dead":
-            return f"{who} ended without a word, its last heartbeat was {self.silence:.0f} s ago"
+            return f"{who} stopped unexpectedly; its last heartbeat was {self.silence:.0f} s ago"
         if self.state == "silent":
             return f"{who} has sent no heartbeat for {self.silence:.0f} s; one is due every {HEARTBEAT_SECONDS:.0f} s"
         return who

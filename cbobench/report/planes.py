@@ -1,4 +1,4 @@
-"""Panels of what two metrics came to in the end, one on each axis: the regret-violation plane, and trade-offs."""
+"""Panels of the final values of two metrics, one on each axis: the regret-violation plane, and trade-offs."""
 
 from __future__ import annotations
 
@@ -83,7 +83,7 @@ class Plane:
     @property
     def count_axes(self) -> tuple[bool, bool]:
         """Whether the two axes count something."""
-        across, up = (METRICS[name].whole and not self.average for name in self.centres.values())
+        across, up = (METRICS[name].is_count and not self.average for name in self.centres.values())
         return across, up
 
     def algorithm_titles(self, run: Run) -> list[str]:

@@ -16,7 +16,7 @@ from cbobench.report.profiles import Profile
 from cbobench.report.style import size_of
 
 ALIEN = {"curves": (), "plane": ("last",), "profile": ("average", "last", "statistic", "log")}
-"""What says nothing of a kind of figure."""
+"""Parameters that do not apply to a kind of figure."""
 
 
 def plot(
@@ -69,7 +69,8 @@ def plot(
         raise Misuse(f"metric is {show(metric)}; a plot of curves is of one metric")
     has_option = {"average": average, "last": last is not None, "statistic": statistic is not None, "log": bool(log)}
     if alien := [word for word in ALIEN[kind] if has_option[word]]:
-        raise Misuse(f"{' and '.join(alien)} says nothing of a {kind}; leave it out")
+        verb, pronoun = ("does", "it") if len(alien) == 1 else ("do", "them")
+        raise Misuse(f"{' and '.join(alien)} {verb} not apply to a {kind}; leave {pronoun} out")
     statistic = statistic or "median"
     for word, value, allowed in (("log", log, ("", "x", "y", "xy")), ("statistic", statistic, get_args(Statistic))):
         if value not in allowed:

@@ -100,7 +100,7 @@ def quantities() -> dict[str, Quantity]:
             m.label,
             m.better,
             (m.least, None),
-            m.whole,
+            m.is_count,
             m.nullable and not m.cumulative,
             m.tabled,
             m.relative,

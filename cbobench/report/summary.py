@@ -1,4 +1,4 @@
-"""What the seeds of a run came to: means, medians, intervals and quartiles, as a frame and as a table."""
+"""Results of the seeds of a run: means, medians, intervals and quartiles, as a frame and as a table."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ STATISTICS = ("mean", "low", "high", "median", "median_low", "median_high", "q25
 
 
 def summary(run: Where, *, only: str | None = None, by: str = "problem", target: float | None = None) -> pd.DataFrame:
-    """What the seeds of every (problem, algorithm, horizon) came to.
+    """Results of the seeds of every (problem, algorithm, horizon).
 
     Args:
         run: an open run, a path or URI, or what `cbobench.run` returned.

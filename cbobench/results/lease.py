@@ -193,7 +193,7 @@ class Lease:
             time.sleep(0.05)  # a later call either sees this request and gives up, or holds its lease
         for driver, alive in others:
             if not alive:
-                self.note(f"{driver} ended without a word; what it has published stays, the rest is played")
+                self.note(f"{driver} stopped unexpectedly; what it has published stays, the rest is played")
                 self.folder.remove(_file(driver.id))
         self.mine = replace(self.mine, holds=True)
         _write_lease(self._unleased, self.mine)

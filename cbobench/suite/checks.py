@@ -31,7 +31,7 @@ def check_shared(shared: Mapping[str, Any], algorithms: list[Variant], where: st
     known = {p.name for v in algorithms for p in params.params_of(ALGORITHMS.get(v.name, imports=imports))}
     for name in shared:
         if name not in known:
-            raise unknown("shared parameter", name, known, where=where, then="no algorithm of this suite has it")
+            raise unknown("shared parameter", name, known, location=where, then="no algorithm of this suite has it")
 
 
 def _try_start(variant: Variant, problem: Problem, instance: Drawn | None, horizon: int) -> None:

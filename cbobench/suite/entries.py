@@ -129,10 +129,10 @@ def problem_variants(
 ) -> list[tuple[Variant, Problem]]:
     """Return the variants of an entry with their prepared problems; an unwanted one that fails may be left out."""
     where = at(entry.line)
-    cls = PROBLEMS.get(entry.name, where=where, imports=imports, beside=beside)
+    cls = PROBLEMS.get(entry.name, location=where, imports=imports, beside=beside)
     result = []
     for settings in entry.settings():
-        problem: Problem = params.build(cls, settings, where=f"{where}{entry.name}: ")
+        problem: Problem = params.build(cls, settings, location=f"{where}{entry.name}: ")
         resolved = params.resolve(cls, settings)
         try:
             with keep(entry.name), single_thread(), np.errstate(all="ignore"):  # errors are reported in a sentence
@@ -175,13 +175,13 @@ def algorithm_variants(
     entry: Entry, at: Where, shared: Mapping[str, Any], imports: bool, beside: Sequence[Path]
 ) -> list[Variant]:
     where = at(entry.line)
-    cls = ALGORITHMS.get(entry.name, where=where, imports=imports, beside=beside)
-    params.refuse_unfinished(cls, where=where)
+    cls = ALGORITHMS.get(entry.name, location=where, imports=imports, beside=beside)
+    params.refuse_unfinished(cls, location=where)
     known = {p.name for p in params.params_of(cls)}
     common = {name: value for name, value in shared.items() if name in known}
     result = []
     for settings in entry.settings():
-        params.build(cls, common | settings, where=f"{where}{entry.name}: ")
+        params.build(cls, common | settings, location=f"{where}{entry.name}: ")
         resolved = params.resolve(cls, common | settings)
         result.append(_variant(entry, settings, params.identity(cls, resolved), resolved))
     return result

@@ -73,7 +73,7 @@ def load(
         refuse_strange(word, "the command line:")
     for key in content:
         if key not in KEYS:
-            raise unknown("key", key, KEYS, where=at(content.lines[key]))
+            raise unknown("key", key, KEYS, location=at(content.lines[key]))
     for key in ("suite", "horizon", "seeds", "problems", "algorithms"):
         if key not in content:
             raise Misuse(f"{path}: the key {key!r} is missing; needed: suite, horizon, seeds, problems, algorithms")

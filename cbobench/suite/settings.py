@@ -148,7 +148,7 @@ def parse_resources(given: Any, where: str) -> Demand:
         raise Misuse(f"{where}resources is {show(given)}; allowed: {{cpus: a whole number, memory: as in 8GB}}")
     for key in given:
         if key not in ("cpus", "memory"):
-            raise unknown("resource", key, ("cpus", "memory"), where=where)
+            raise unknown("resource", key, ("cpus", "memory"), location=where)
     cpus, memory = given.get("cpus", 1), given.get("memory")
     if not isinstance(cpus, int) or isinstance(cpus, bool) or not 1 <= cpus <= MAX_CPUS:
         raise Misuse(f"{where}cpus is {show(cpus)}; it must be a whole number of at least 1, at most {MAX_CPUS}")

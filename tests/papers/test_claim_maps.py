@@ -23,12 +23,12 @@ def found(
     *,
     parts=("reproduced",),
     suites=("map-one",),
-    where=None,
+    places=None,
     claim=CLAIM,
     costs=None,
     words="",
 ):
-    place = where or f"{suites[0]} (p)"
+    place = places or f"{suites[0]} (p)"
     some = tuple(part(v) for v in parts)
     return Finding(claim, verdict, place, suites, ("p",), some, axes, f"T 9, {words}k se", costs or {"r: p/a": 60.0})
 
@@ -60,7 +60,7 @@ def test_parameters_that_vary_together_are_one_axis():
     assert axes_of(apart)[1] == {"pending of a": "no", "pending of b, c": "yes"}
     assert axes_of(apart)[2] == {"pending of a": "yes", "pending of b, c": "no"}
     assert axes_of([found({"a.w": 1})]) == [{}]
-    assert axes_of([found({}, where="map-one (left)"), found({}, where="map-one (right)")]) == [
+    assert axes_of([found({}, places="map-one (left)"), found({}, places="map-one (right)")]) == [
         {"problem": "left"}, {"problem": "right"},
     ]  # fmt: skip
 

@@ -83,7 +83,7 @@ def made(played, tmp_path):
 
 def claim(test, algorithms=("random", "oracle"), **options):
     def parts(case):
-        return test(*(case.one(name, case.problems[0]) for name in algorithms))
+        return test(*(case.play_of(name, case.problems[0]) for name in algorithms))
 
     return Claim("X1", "a sentence", "a paper", "", ("rkhs-1d",), algorithms, parts, **options)
 

@@ -47,7 +47,7 @@ def test_maps_are_restored_from_what_is_stored(script, stored):
     maps = list(script.restore(stored))
     assert len(maps) == len(stored["maps"])
     for map, one in zip(maps, stored["maps"], strict=True):
-        assert [f.verdict for f in map.found] == [setting["verdict"] for setting in one["settings"]]
+        assert [f.verdict for f in map.findings] == [setting["verdict"] for setting in one["settings"]]
         assert len(map.cells) == len(one["settings"]), "no two settings share a cell"
 
 

@@ -37,7 +37,7 @@ def test_each_setting_is_a_finding(tmp_path):
     every = {variant.title for choice in choices(variants) for some in choice.values() for variant in some}
     assert every == {variant.title for variant in variants}
     wanted = Claim("X", "", "", "", ("rkhs-1d",), ("ckb-ucb", "ckb-ts"), lambda case: [
-        below("regret", case.one("ckb-ucb", case.problems[0]), case.one("ckb-ts", case.problems[0]))
+        below("regret", case.play_of("ckb-ucb", case.problems[0]), case.play_of("ckb-ts", case.problems[0]))
     ])  # fmt: skip
     found = list(findings([Run(tmp_path / "run")], [wanted]))
     assert [f.axes["ckb-ucb.beta_scale"] for f in found] == [0.1, 1.0]

@@ -26,7 +26,7 @@ def squares(monkeypatch):
         worth = np.where(rounds.violated, 0.0, rounds.f**2)
         return np.where(rounds.f_star > 0, worth, np.nan)
 
-    toy = Metric("squares", "Q", "Cumulative squares Q", total(step), better="higher", nullable=True, whole=True)
+    toy = Metric("squares", "Q", "Cumulative squares Q", total(step), better="higher", nullable=True, is_count=True)
     monkeypatch.setitem(METRICS, toy.name, toy)
     return toy
 

@@ -196,7 +196,7 @@ def test_planes_in_python(run):
     assert [axis.get_xlabel() for axis in figure.axes] == ["Cumulative regret, mean"] * 2
     assert [axis.get_yscale() for axis in figure.axes] == ["log", "linear"], "on Q nothing is above 0"
     assert cbobench.plot(run, kind="plane", problem="P", average=True).axes[0].get_xlabel() == "Average regret, median"
-    with pytest.raises(Misuse, match="last says nothing of a plane"):
+    with pytest.raises(Misuse, match="last does not apply to a plane"):
         cbobench.plot(run, kind="plane", last=3)
     with pytest.raises(Misuse, match="unknown kind 'plan'; did you mean 'plane'"):
         cbobench.plot(run, kind="plan")

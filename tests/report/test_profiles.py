@@ -167,7 +167,7 @@ def test_profiles_in_python(run):
     figure = cbobench.plot(run, kind="profile", problem="Q", algorithm="A", size="single")
     line = next(line for line in figure.axes[0].get_lines() if line.get_gid() is None)
     assert line.get_ydata()[-1] == 1.0, "on Q alone"
-    with pytest.raises(Misuse, match="average and statistic says nothing of a profile"):
+    with pytest.raises(Misuse, match="average and statistic do not apply to a profile"):
         cbobench.plot(run, kind="profile", average=True, statistic="mean")
     with pytest.raises(Misuse, match="profiles are of simple_regret, which has targets, not of regret"):
         cbobench.plot(run, "regret", kind="profile")

@@ -425,5 +425,5 @@ def test_latex_is_what_a_paper_prints(run):
     assert " & R mean" in wide
     assert "r mean" in everything.render(width=60), "however narrow the terminal"
     assert wide.count("mean") > text.count("mean")
-    with pytest.raises(Misuse, match="means are in the table of what the seeds came to"):
+    with pytest.raises(Misuse, match="means are in the table of results"):
         cbobench.compare(run, means=True, ranks=True)

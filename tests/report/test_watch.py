@@ -106,7 +106,7 @@ def test_a_call_elsewhere_that_falls_silent_is_told(half, monkeypatch):
             view = looking.look()
             assert view.state == state, f"after {after} s"
             assert live.SILENT_SECONDS < 30, "told within half a minute"
-        assert "ended without a word" in text(view)
+        assert "stopped unexpectedly" in text(view)
         os.utime(file)
         assert looking.look().state == "playing", "it was the network"
     finally:
@@ -251,7 +251,7 @@ def test_a_call_that_is_killed_is_told(small_suite, tmp_path, capsys):
             driver.wait()
     view = looking.look()
     assert view.state == "idle"
-    assert "ended without a word" in text(view)
+    assert "stopped unexpectedly" in text(view)
     assert main(["watch", str(tmp_path / "run"), "--json", "--once"]) == 1
     assert json.loads(capsys.readouterr().out)["drivers"][0]["state"] == "dead"
 

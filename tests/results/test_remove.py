@@ -80,7 +80,7 @@ def test_the_command_that_is_advised_makes_room(folder, capsys, monkeypatch):
         cbobench.run(suite, out=run, cpus=0)
     command = shlex.split(str(refused.value).rpartition(": ")[2])[1:]
     assert main(command) == 2
-    assert "nobody is there to be asked; say --yes" in capsys.readouterr().err
+    assert "there is no terminal to ask on; to confirm, add --yes" in capsys.readouterr().err
     monkeypatch.setattr("sys.stdin.isatty", lambda: True, raising=False)
     for answer, left in (("", 16), ("n", 16), ("y", 8)):
         monkeypatch.setattr("builtins.input", lambda prompt, answer=answer: answer)

@@ -112,7 +112,7 @@ def test_leases_of_dead_calls_expire(small_suite, run):
             file.unlink()
     notes = []
     assert execute(todo, cpus=0, on_note=notes.append).played == 12
-    assert [note for note in notes if "ended without a word" in note]
+    assert [note for note in notes if "stopped unexpectedly" in note]
     assert not file.exists()
 
 

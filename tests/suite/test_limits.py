@@ -150,7 +150,7 @@ def test_what_is_shown_is_bounded():
         def __str__(self):
             raise ValueError("nothing")
 
-    assert one_line(Mute()) == "Mute (its text cannot be had)"
+    assert one_line(Mute()) == "Mute (its message cannot be read)"
     assert one_line(ValueError("a\x1b[1m\nb")) == r"ValueError: a\x1b[1m"
     refuse_strange("λ₊ é 漢字 👩‍💻", "a label")
 
