@@ -88,13 +88,17 @@ def on_boxes(*but: type) -> list[Any]:
 
 def problem(name: str, **settings: Any) -> Problem:
     """A prepared problem by name. It is prepared once for all tests of a process; each gets a copy of its own."""
-    cls = PROBLEMS.get(name)
-    key = (cls, repr(sorted(settings.items())))
+    key = (PROBLEMS.get(name), repr(sorted(settings.items())))
     if key not in _PREPARED:
-        made: Problem = params.build(cls, settings)
-        made.prepare(DataFolder())
-        _PREPARED[key] = made
+        _PREPARED[key] = prepare(name, **settings)
     return copy(_PREPARED[key])
+
+
+def prepare(name: str, **settings: Any) -> Problem:
+    """The same, prepared now: for a test that changes what decides how it is prepared."""
+    prepared: Problem = params.build(PROBLEMS.get(name), settings)
+    prepared.prepare(DataFolder())
+    return prepared
 
 
 _PREPARED: dict[tuple[type, str], Problem] = {}

@@ -15,16 +15,9 @@ from cbobench.gp.kernels import kernel
 from cbobench.gp.posteriors import choice
 from cbobench.problems import instances, rkhs
 from cbobench.threads import single_thread
-from tests import helpers
-from tests.helpers import make, play, problem
+from tests.helpers import make, play, prepare
 
 POINTS = np.random.default_rng(3).random((300, 2))
-
-
-@pytest.fixture(autouse=True)
-def _prepared_anew(monkeypatch):
-    """Most tests here change what decides how a problem is prepared: none takes what another test prepared."""
-    monkeypatch.setattr(helpers, "_PREPARED", {})
 
 
 def both(name="se", lengthscale=0.3):
@@ -53,10 +46,9 @@ def test_a_set_without_a_matrix_is_the_set_with_one(name):
 @pytest.mark.parametrize("method", ["ckb-ucb", "ckb-ts", "stageopt", "scbo", "rpol-sw", "cei", "safeopt"])
 def test_methods_play_the_same_without_the_matrix(monkeypatch, method):
     settings = {"n": 200, "d": 2, "lengthscale": 0.4}
-    with_matrix, _ = play(problem("rkhs", **settings), make(method), seeds=2, horizon=60)
+    with_matrix, _ = play(prepare("rkhs", **settings), make(method), seeds=2, horizon=60)
     monkeypatch.setattr(actions, "LARGEST", 199)
-    monkeypatch.setattr(helpers, "_PREPARED", {})
-    task = problem("rkhs", **settings)
+    task = prepare("rkhs", **settings)
     assert isinstance(task.actions, Large)
     without, _ = play(task, make(method), seeds=2, horizon=60)
     np.testing.assert_allclose(without.metrics.final["regret"], with_matrix.metrics.final["regret"], rtol=1e-6)
@@ -65,7 +57,7 @@ def test_methods_play_the_same_without_the_matrix(monkeypatch, method):
 def test_no_matrix_of_all_pairs_is_formed():
     n = LARGEST + 2000
     tracemalloc.start()
-    played, _ = play(problem("rkhs", n=n), make("ckb-ucb"), seeds=2, horizon=5)
+    played, _ = play(prepare("rkhs", n=n), make("ckb-ucb"), seeds=2, horizon=5)
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
     assert played.problem.actions.n == n
@@ -89,14 +81,14 @@ def test_products_with_a_matrix_that_is_not_formed_have_its_bits(n):
 
 
 def test_medium_sets_are_played_without_their_matrix():
-    played, _ = play(problem("rkhs", n=1500, d=2), make("ckb-ucb"), seeds=2, horizon=5)
+    played, _ = play(prepare("rkhs", n=1500, d=2), make("ckb-ucb"), seeds=2, horizon=5)
     assert "covariance" not in vars(played.problem.actions)
 
 
 @pytest.mark.parametrize("ahead", [2**22, 0])
 def test_draws_ahead_are_those_one_at_a_time(monkeypatch, ahead):
     monkeypatch.setattr(rkhs, "AHEAD", ahead)
-    task = problem("rkhs", n=100, m=6)
+    task = prepare("rkhs", n=100, m=6)
     found = task.draw([np.random.default_rng(s) for s in range(5)])
     assert found.redraws.max() > 4
     for s in range(5):

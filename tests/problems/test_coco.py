@@ -18,7 +18,7 @@ from cbobench.problems import coco as module
 from cbobench.problems.coco import Coco, best_point, open_function
 from cbobench.problems.optimum import search
 from tests.algorithms.test_contract import check_alone_as_in_a_block
-from tests.helpers import problem
+from tests.helpers import prepare, problem
 
 REASON = "pip install 'cbobench[coco]'"
 ROOT = Path(__file__).parents[2]
@@ -173,7 +173,7 @@ def test_without_coco_it_says_what_to_install(monkeypatch):
     with pytest.raises(
         Misuse, match=r"the package coco-experiment is not installed here; pip install 'cbobench\[coco\]'"
     ):
-        problem("coco")
+        prepare("coco")
 
 
 def test_to_list_problems_needs_no_coco():
