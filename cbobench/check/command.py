@@ -8,7 +8,7 @@ from typing import Any
 from cbobench.errors import Misuse, printable, show
 
 
-def do_check(options: argparse.Namespace, given: list[str]) -> int:
+def do_check(options: argparse.Namespace, arguments: list[str]) -> int:
     """`cbobench check`."""
     from cbobench.check.report import Verdict, check, format_verdict, kind_of, summarise, verdicts_as_json
     from cbobench.problems.data import DataFolder
@@ -30,17 +30,17 @@ def do_check(options: argparse.Namespace, given: list[str]) -> int:
     return 1 if any(verdict.finding is not None for verdict in verdicts) else 0
 
 
-def _settings(words: list[str]) -> dict[str, Any]:
+def _settings(assignments: list[str]) -> dict[str, Any]:
     """Parse parameters of the form NAME=VALUE, with values as in a suite."""
     import yaml
 
-    found = {}
-    for word in words:
-        name, equals, value = word.partition("=")
+    settings = {}
+    for assignment in assignments:
+        name, equals, value = assignment.partition("=")
         if not equals or not name:
-            raise Misuse(f"--set {show(word)} is no parameter; write --set NAME=VALUE, such as --set noise_f=0.1")
+            raise Misuse(f"--set {show(assignment)} is no parameter; write --set NAME=VALUE, such as --set noise_f=0.1")
         try:
-            found[name] = yaml.safe_load(value)
+            settings[name] = yaml.safe_load(value)
         except yaml.YAMLError:
-            raise Misuse(f"--set {show(word)} has a value that cannot be read; write it as in a suite") from None
-    return found
+            raise Misuse(f"--set {show(assignment)} has a value that cannot be read; write it as in a suite") from None
+    return settings

@@ -58,7 +58,7 @@ def check_documentation(cls: type[Any]) -> Iterator[Finding]:
 def plays(trial: Trial) -> Iterator[Finding]:
     """It plays: actions of the right shape inside the set, finite numbers, no exception."""
     try:
-        _ = trial.asked_reference
+        _ = trial.recommending_reference
     except Broken as error:
         fix = next((fix for word, fix in FIXES.items() if word in str(error)), "a play must raise nothing")
         yield Finding(f"on {trial.place}, {error}", fix)
@@ -95,32 +95,36 @@ def repeatable(trial: Trial) -> Iterator[Finding]:
     with seed_global_generators(2) as used:
         apart = difference(first, trial.play(SEEDS))
     if changed := state.changed() or (state.causes(lambda: not difference(first, replay())) if apart else []):
-        what = f"on {trial.place}, {' and '.join(changed)} changed while it played"
-        yield Finding(what, "it is shared by all runs of a process: make it in start (start_one, optimiser) instead")
+        evidence = f"on {trial.place}, {' and '.join(changed)} changed while it played"
+        fix = "it is shared by all runs of a process: make it in start (start_one, optimiser) instead"
+        yield Finding(evidence, fix)
     elif apart and not used:
-        what = f"on {trial.place}, the same cells played twice differ in {apart}"
+        evidence = f"on {trial.place}, the same cells played twice differ in {apart}"
         yield Finding(
-            what, "seed every generator from the streams given, keep no state outside the object, read no clock"
+            evidence, "seed every generator from the streams given, keep no state outside the object, read no clock"
         )
 
 
 def same_in_any_block(trial: Trial) -> Iterator[Finding]:
     """A seed plays the same alone as beside others, to the last bit, and ends with the same attributes."""
-    asked = range(1, trial.horizon + 1)
-    whole, all_of_them = trial.asked_reference.arrays, trial.asked_reference.algorithm
+    recommended_rounds = range(1, trial.horizon + 1)
+    reference = trial.recommending_reference
+    reference_ends = _last_attributes(reference.algorithm, len(SEEDS))
     for block in ([2], [1, 0]):
         with seed_global_generators(1):
-            part = trial.play(block, asked, some := trial.algorithm())
-        mine, theirs = _kept(all_of_them, len(SEEDS)), _kept(some, len(block))
-        both = [name for name in mine if name in theirs]
-        ends, part = whole | {name: mine[name] for name in both}, part | {name: theirs[name] for name in both}
+            arrays = trial.play(block, recommended_rounds, algorithm := trial.algorithm())
+        block_ends = _last_attributes(algorithm, len(block))
+        common = [name for name in reference_ends if name in block_ends]
+        expected = reference.arrays | {name: reference_ends[name] for name in common}
+        arrays |= {name: block_ends[name] for name in common}
         for i, seed in enumerate(block):
-            apart = difference(select_replicate(ends, seed), select_replicate(part, i))
-            if apart:
+            changed_name = difference(select_replicate(expected, seed), select_replicate(arrays, i))
+            if changed_name:
                 beside = "alone" if len(block) == 1 else "beside another one"
-                what = f"on {trial.place}, seed {seed} {beside} differs from itself among {len(SEEDS)} in {apart}"
+                among = f"among {len(SEEDS)} in {changed_name}"
+                evidence = f"on {trial.place}, seed {seed} {beside} differs from itself {among}"
                 yield Finding(
-                    what, "nothing may be shared by replicates: one stream each, stacked np.matmul for products"
+                    evidence, "nothing may be shared by replicates: one stream each, stacked np.matmul for products"
                 )
                 return
 
@@ -164,16 +168,16 @@ def _vary_together(trial: Trial, pair: list[dict[str, Any]]) -> str:
 
 def _two_settings(trial: Trial, parameter: params.Param) -> list[dict[str, Any]]:
     """Return the trial's settings with two numbers for a parameter; none if it takes no two of `NUMBERS`."""
-    found = []
+    accepted = []
     for number in NUMBERS:
-        given = dict(trial.settings) | {parameter.name: number}
+        settings = dict(trial.settings) | {parameter.name: number}
         with suppress(CbobenchError):
-            params.build(trial.cls, given)
-            found.append(given)
-    return [found[0], found[-1]] if len(found) > 1 else []
+            params.build(trial.cls, settings)
+            accepted.append(settings)
+    return [accepted[0], accepted[-1]] if len(accepted) > 1 else []
 
 
-def _kept(algorithm: Any, replicates: int) -> dict[str, Array]:
+def _last_attributes(algorithm: Any, replicates: int) -> dict[str, Array]:
     """Return attributes with a value for each replicate, as of one round, (1, S, ...)."""
     arrays = {name: value for name, value in vars(algorithm).items() if isinstance(value, np.ndarray)}
     return {f"self.{name} at the end": a[None] for name, a in arrays.items() if a.shape[:1] == (replicates,)}
@@ -181,9 +185,9 @@ def _kept(algorithm: Any, replicates: int) -> dict[str, Array]:
 
 def recommending_changes_nothing(trial: Trial) -> Iterator[Finding]:
     """Asking for a recommendation changes no bit of a play."""
-    asked, unasked = trial.asked_reference.arrays, trial.reference.arrays
+    recommending, silent = trial.recommending_reference.arrays, trial.reference.arrays
     names = ("actions", "observed_f", "observed_g", "duals")
-    apart = difference(*({n: play[n] for n in names if n in play} for play in (asked, unasked)))
+    apart = difference(*({n: play[n] for n in names if n in play} for play in (recommending, silent)))
     if apart:
         yield Finding(
             f"on {trial.place}, recommend() changes {apart}",
@@ -217,8 +221,9 @@ def grows_as_it_says(trial: Trial) -> Iterator[Finding]:
         exponent = np.log(last / max(first, 1.0)) / np.log(ROUNDS / EARLY) if last > FEW else 0.0
         if exponent > STEEP:
             counts = f"{first:,.0f} {unit} in round {EARLY} and {last:,.0f} in round {ROUNDS}"
-            what = f"on {trial.place}, a round takes {counts}, about t^{exponent:.1f}, where cost says {trial.cls.cost}"
-            yield Finding(what, 'update what each round adds instead of beginning anew, or say so: cost = "O(t²)"')
+            growth = f"about t^{exponent:.1f}, where cost says {trial.cls.cost}"
+            evidence = f"on {trial.place}, a round takes {counts}, {growth}"
+            yield Finding(evidence, 'update what each round adds instead of beginning anew, or say so: cost = "O(t²)"')
             return
 
 
@@ -245,9 +250,9 @@ def _measure_work(trial: Trial) -> list[tuple[int, int]]:
                 return method(*arguments)
             finally:
                 sys.setprofile(outer)
-                taken = tracemalloc.get_traced_memory()[1] - held
+                peak = tracemalloc.get_traced_memory()[1] - held
                 before = (0, 0) if begins else work.pop()
-                work.append((before[0] + count, max(before[1], taken)))
+                work.append((before[0] + count, max(before[1], peak)))
 
         return call
 
@@ -273,21 +278,21 @@ class _Tape:
 
     def __init__(self, inner: Channel) -> None:
         self.inner: Channel | None = inner
-        self.told: list[Feedback] = []
-        self.shown: list[Array | None] = []
+        self.feedbacks: list[Feedback] = []
+        self.constraint_values: list[Array | None] = []
 
     def before(self, t: int) -> Shown | None:
         if self.inner is not None:
-            shown = self.inner.before(t)
-            self.shown.append(None if shown is None else shown(None))
-        values = self.shown[t - 1]
+            function = self.inner.before(t)
+            self.constraint_values.append(None if function is None else function(None))
+        values = self.constraint_values[t - 1]
         return None if values is None else lambda points: values.copy()
 
     def at(self, t: int, actions: Actions) -> Feedback:
         if self.inner is not None:
-            self.told.append(self.inner.at(t, actions))
-        told = self.told[t - 1]
-        return replace(told, f=told.f.copy(), g=told.g.copy())
+            self.feedbacks.append(self.inner.at(t, actions))
+        feedback = self.feedbacks[t - 1]
+        return replace(feedback, f=feedback.f.copy(), g=feedback.g.copy())
 
 
 class _Table:
@@ -295,15 +300,15 @@ class _Table:
 
     def __init__(self, slopes: Any) -> None:
         self.slopes = slopes
-        self.known: dict[bytes, Array] = {}
+        self.values: dict[bytes, Array] = {}
 
     def __call__(self, metric: Array) -> Array:
         key = metric.tobytes()
-        if key not in self.known:
+        if key not in self.values:
             if self.slopes is None:
                 raise Broken("it asks for slopes under a metric that it did not ask for before")
-            self.known[key] = self.slopes(metric)
-        return self.known[key].copy()
+            self.values[key] = self.slopes(metric)
+        return self.values[key].copy()
 
 
 def no_peeking(trial: Trial) -> Iterator[Finding]:
@@ -322,18 +327,19 @@ def no_peeking(trial: Trial) -> Iterator[Finding]:
         tape.inner = None
         if table is not None:
             table.slopes = None
+        # The first play holds f and g: it must be gone before the second one looks for them.
         del play
         gc.collect()
     with _poison_problem(trial.problem), seed_global_generators(1):
-        for t, (mine, theirs) in enumerate(zip(first, _again(trial, setting, tape), strict=True), 1):
-            seen = ""
-            if isinstance(theirs, str):
-                seen = f"it fails in round {t} where f and g are hidden ({theirs})"
-            elif not np.array_equal(mine, theirs):
-                seen = f"in round {t} it plays otherwise where only the noise-free f and g are others"
-            if seen:
+        for t, (played, replayed) in enumerate(zip(first, _replay(trial, setting, tape), strict=True), 1):
+            evidence = ""
+            if isinstance(replayed, str):
+                evidence = f"it fails in round {t} where f and g are hidden ({replayed})"
+            elif not np.array_equal(played, replayed):
+                evidence = f"in round {t} it plays otherwise where only the noise-free f and g are others"
+            if evidence:
                 fix = "go by what tell() is given and what Setting says; never by instances, formulas or draws"
-                yield Finding(f"on {trial.place}, it peeks: {seen}", fix)
+                yield Finding(f"on {trial.place}, it peeks: {evidence}", fix)
                 return
 
 
@@ -347,16 +353,16 @@ def _small_heap() -> Iterator[None]:
         gc.unfreeze()
 
 
-def _again(trial: Trial, setting: Setting, tape: _Tape) -> Iterator[Actions | str]:
+def _replay(trial: Trial, setting: Setting, tape: _Tape) -> Iterator[Actions | str]:
     """Return its play under replayed feedback, up to the first exception."""
     algorithm = trial.algorithm()
     for t in range(1, trial.horizon + 1):
         try:
             if t == 1:
                 algorithm.start(setting)
-            shown = tape.before(t)
-            if shown is not None:
-                algorithm.see(t, shown)
+            function = tape.before(t)
+            if function is not None:
+                algorithm.see(t, function)
             chosen = algorithm.ask(t)
             yield chosen.copy()
             algorithm.tell(t, chosen, tape.at(t, chosen))
@@ -370,13 +376,14 @@ def _poison_problem(problem: Problem) -> Iterator[None]:
     cls = type(problem)
     draw, formula = cls.draw, getattr(cls, "formula", None)
     with ExitStack() as patches:
-        patches.enter_context(patch.object(cls, "draw", lambda self, generators: _other(draw(self, generators))))
+        altered = lambda self, generators: _alter_functions(draw(self, generators))  # noqa: E731
+        patches.enter_context(patch.object(cls, "draw", altered))
         if formula is not None:
             patches.enter_context(patch.object(cls, "formula", lambda self, x: -formula(self, x)))
         yield
 
 
-def _other(drawn: Drawn) -> Drawn:
+def _alter_functions(drawn: Drawn) -> Drawn:
     """Return the same facts with other functions."""
     if isinstance(drawn, Instances):
         return replace(drawn, f=drawn.f[:, ::-1] * 0.5, g=drawn.g[:, :, ::-1] * 0.5)

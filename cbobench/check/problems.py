@@ -49,7 +49,7 @@ class Draws:
         """Return the instances of some seeds."""
         return self.problem.draw([generator("instance", self.name, seed) for seed in seeds])
 
-    def some_actions(self, count: int, replicates: int) -> Actions:
+    def draw_actions(self, count: int, replicates: int) -> Actions:
         """Return actions (count, S[, d]), different ones for every replicate."""
         rng = generator("check", "actions")
         actions = self.problem.actions
@@ -58,33 +58,33 @@ class Draws:
         return actions.scale(rng.random((count, replicates, actions.d)))
 
 
-def formula_takes_arrays(one: Draws) -> Iterator[Finding]:
+def formula_takes_arrays(draws: Draws) -> Iterator[Finding]:
     """A formula keeps its contract (see `check_formula`, which raises what breaks it)."""
-    if isinstance(one.problem, BoxProblem):
-        for formula, _ in one.problem.formulas():
-            check_formula(formula, one.problem.box, one.problem.m, type(one.problem).__name__)
+    if isinstance(draws.problem, BoxProblem):
+        for formula, _ in draws.problem.formulas():
+            check_formula(formula, draws.problem.box, draws.problem.m, type(draws.problem).__name__)
     yield from ()
 
 
-def finite_values(one: Draws) -> Iterator[Finding]:
+def finite_values(draws: Draws) -> Iterator[Finding]:
     """f and g are finite everywhere, as far as a sample shows."""
     with np.errstate(all="ignore"):
-        drawn, count = one.draw(), 256
+        drawn, count = draws.draw(), 256
         if not getattr(drawn, "exact", True):
             return  # only observations are known
-        actions = one.some_actions(count, len(SEEDS))
+        actions = draws.draw_actions(count, len(SEEDS))
         values = np.concatenate([drawn.values(1, actions[k : k + 1]) for k in range(count)])
     if not np.isfinite(values).all():
         k, s, j = np.argwhere(~np.isfinite(values))[0]
-        what = "f" if j == 0 else f"g_{j}"
+        function = "f" if j == 0 else f"g_{j}"
         yield Finding(
-            f"{what} is {values[k, s, j]} at {actions[k, s].tolist()}", "it must be a finite number everywhere"
+            f"{function} is {values[k, s, j]} at {actions[k, s].tolist()}", "it must be a finite number everywhere"
         )
 
 
-def optimum_feasible(one: Draws) -> Iterator[Finding]:
+def optimum_feasible(draws: Draws) -> Iterator[Finding]:
     """The stored optimum is an action, is feasible, and has the stored reward."""
-    drawn = one.draw()
+    drawn = draws.draw()
     if np.isnan(drawn.stars(1, 1)[0]).all() or not np.isfinite(drawn.accuracy):
         return  # it is not known, or a target
     best = np.asarray(drawn.best(1))
@@ -93,31 +93,33 @@ def optimum_feasible(one: Draws) -> Iterator[Finding]:
     for s in range(len(SEEDS)):
         if (values[s, 1:] > 0).any():
             j = 1 + int(values[s, 1:].argmax())
-            what = f"the stored optimum {best[s].tolist()} is not feasible: g_{j} = {values[s, j]:.6g} there"
-            yield Finding(what, "feasible is where every g_j <= 0; find it by `cbobench reference`")
+            evidence = f"the stored optimum {best[s].tolist()} is not feasible: g_{j} = {values[s, j]:.6g} there"
+            yield Finding(evidence, "feasible is where every g_j <= 0; find it by `cbobench reference`")
             return
         if abs(values[s, 0] - star[s]) > (drawn.accuracy + 1e-9) * (1 + abs(star[s])):
-            what = f"the stored optimum {best[s].tolist()} has f = {values[s, 0]:.10g}, and {star[s]:.10g} is stored"
-            yield Finding(what, "store what the functions give there")
+            rewards = f"f = {values[s, 0]:.10g}, and {star[s]:.10g} is stored"
+            evidence = f"the stored optimum {best[s].tolist()} has {rewards}"
+            yield Finding(evidence, "store what the functions give there")
             return
 
 
-def optimum_unbeaten(one: Draws) -> Iterator[Finding]:
+def optimum_unbeaten(draws: Draws) -> Iterator[Finding]:
     """No feasible action that a search finds beats the stored optimum."""
-    drawn, actions = one.draw((0,)), one.problem.actions
+    drawn, actions = draws.draw((0,)), draws.problem.actions
     star = float(drawn.stars(1, 1)[0][0, 0])
     if np.isnan(star) or not np.isfinite(drawn.accuracy):
         return  # it is not known, or a target
     fix = "the optimum is the best action where every g_j <= 0; find it by `cbobench reference`"
     if isinstance(actions, Finite):
         values = np.concatenate([drawn.values(1, np.array([[k]])) for k in range(actions.n)])[:, 0]
-        found = np.where((values[:, 1:] <= 0).all(axis=1), values[:, 0], -np.inf)
-        if found.max() > star + (drawn.accuracy + 1e-12) * (1 + abs(star)):
-            yield Finding(f"action {found.argmax()} is feasible with f = {found.max():.10g}, above {star:.10g}", fix)
+        rewards = np.where((values[:, 1:] <= 0).all(axis=1), values[:, 0], -np.inf)
+        if rewards.max() > star + (drawn.accuracy + 1e-12) * (1 + abs(star)):
+            evidence = f"action {rewards.argmax()} is feasible with f = {rewards.max():.10g}, above {star:.10g}"
+            yield Finding(evidence, fix)
         return
-    where, best = _search_optimum(drawn, actions)
+    point, best = _search_optimum(drawn, actions)
     if best > star + (drawn.accuracy + 1e-7) * (1 + abs(star)):
-        yield Finding(f"x = {where.tolist()} is feasible with f = {best:.10g}, above the stored {star:.10g}", fix)
+        yield Finding(f"x = {point.tolist()} is feasible with f = {best:.10g}, above the stored {star:.10g}", fix)
 
 
 def _search_optimum(drawn: Drawn, box: Box) -> tuple[Array, float]:
@@ -128,13 +130,13 @@ def _search_optimum(drawn: Drawn, box: Box) -> tuple[Array, float]:
         values = np.concatenate([drawn.values(1, point[None, None]) for point in flat])[:, 0]
         return np.asarray(values.reshape(*np.shape(x)[:-1], -1))
 
-    found = search(getattr(drawn, "formula", formula), box, starts=8, power=POWER)
-    return found.x, float(found.values[0])
+    optimum = search(getattr(drawn, "formula", formula), box, starts=8, power=POWER)
+    return optimum.x, float(optimum.values[0])
 
 
-def seeded_from_streams(one: Draws) -> Iterator[Finding]:
+def seeded_from_streams(draws: Draws) -> Iterator[Finding]:
     """Draws and observations use the given generators, not global ones, the clock or the system."""
-    trial, state = one.trial(), SharedState(one.cls)
+    trial, state = draws.trial(), SharedState(draws.cls)
     with seed_global_generators(1) as used:
         first = trial.play(SEEDS)
     if used:
@@ -143,59 +145,60 @@ def seeded_from_streams(one: Draws) -> Iterator[Finding]:
     apart = difference(first, trial.play(SEEDS))
     same_again = lambda: not difference(first, trial.play(SEEDS))  # noqa: E731
     if changed := state.changed() or (state.causes(same_again) if apart else []):
-        what = f"{' and '.join(changed)} changed while it was played"
-        yield Finding(what, "it is shared by all cells of a process: keep it on the instances or the channel")
+        evidence = f"{' and '.join(changed)} changed while it was played"
+        yield Finding(evidence, "it is shared by all cells of a process: keep it on the instances or the channel")
     elif apart:
         fix = "seed what draws from the generators of draw() and the streams of feedback()"
         yield Finding(f"the same cells played twice differ in {apart}", fix)
 
 
-def alone_as_beside(one: Draws) -> Iterator[Finding]:
+def alone_as_beside(draws: Draws) -> Iterator[Finding]:
     """A seed's draws and observations do not depend on the other seeds in its block."""
-    trial = one.trial()
+    trial = draws.trial()
     with seed_global_generators(1):
-        whole = trial.play(SEEDS)
+        together = trial.play(SEEDS)
     with seed_global_generators(1):
         alone = trial.play([SEEDS[-1]])
-    apart = difference(select_replicate(whole, len(SEEDS) - 1), alone)
+    apart = difference(select_replicate(together, len(SEEDS) - 1), alone)
     if apart:
-        what = f"seed {SEEDS[-1]} alone differs from itself among {len(SEEDS)} in {apart}"
-        yield Finding(what, "replicate s draws from generators[s] and its own stream only")
+        evidence = f"seed {SEEDS[-1]} alone differs from itself among {len(SEEDS)} in {apart}"
+        yield Finding(evidence, "replicate s draws from generators[s] and its own stream only")
 
 
-def noise_knows_no_past(one: Draws) -> Iterator[Finding]:
+def noise_knows_no_past(draws: Draws) -> Iterator[Finding]:
     """The feedback on an action in round t does not depend on earlier actions: all methods meet the same noise."""
-    last, told = 6, []
-    actions = one.some_actions(2 * last + 1, len(SEEDS))
-    for other in (actions[:last], actions[last:-1]):
-        channel = one.problem.feedback(one.draw(), Streams([("feedback", one.name, seed) for seed in SEEDS]))
-        for t, chosen in enumerate([*other, actions[-1]], 1):
+    last, feedbacks = 6, []
+    actions = draws.draw_actions(2 * last + 1, len(SEEDS))
+    for past in (actions[:last], actions[last:-1]):
+        channel = draws.problem.feedback(draws.draw(), Streams([("feedback", draws.name, seed) for seed in SEEDS]))
+        for t, chosen in enumerate([*past, actions[-1]], 1):
             channel.before(t)
             feedback = channel.at(t, chosen)
-        told.append(feedback)
-    if told[0].arrivals is None and not (np.array_equal(told[0].f, told[1].f) and np.array_equal(told[0].g, told[1].g)):
-        what = "the same action in the same round is observed otherwise after other actions"
-        yield Finding(what, "draw the noise of round t whatever is played, the same number of draws every round")
+        feedbacks.append(feedback)
+    first, second = feedbacks
+    if first.arrivals is None and not (np.array_equal(first.f, second.f) and np.array_equal(first.g, second.g)):
+        evidence = "the same action in the same round is observed otherwise after other actions"
+        yield Finding(evidence, "draw the noise of round t whatever is played, the same number of draws every round")
 
 
-def travels(one: Draws) -> Iterator[Finding]:
+def travels(draws: Draws) -> Iterator[Finding]:
     """It can be sent to a worker, and plays the same there."""
     try:
-        again = pickle.loads(pickle.dumps(one.problem))  # noqa: S301 - what has just been pickled
+        unpickled = pickle.loads(pickle.dumps(draws.problem))  # noqa: S301 - what has just been pickled
     except Exception as error:  # a user's class may raise any error
         yield Finding(
             f"it cannot be pickled ({one_line(error)})", "workers are sent problems: keep no open file or lambda"
         )
         return
     with seed_global_generators(1):
-        apart = difference(one.trial(5).play(SEEDS), Draws(one.cls, one.name, again).trial(5).play(SEEDS))
+        apart = difference(draws.trial(5).play(SEEDS), Draws(draws.cls, draws.name, unpickled).trial(5).play(SEEDS))
     if apart:
         yield Finding(f"after pickling it differs in {apart}", "what prepare() finds must be a field that is pickled")
 
 
-def plays(one: Draws) -> Iterator[Finding]:
+def plays(draws: Draws) -> Iterator[Finding]:
     """A random play raises nothing."""
     try:
-        one.trial().play(SEEDS)
+        draws.trial().play(SEEDS)
     except Broken as error:
         yield Finding(f"random play fails: {error}", "see Problem in cbobench/problems/base.py for shapes and signs")

@@ -105,13 +105,13 @@ def check(
     Raises:
         Misuse: no such class, or no such parameter.
     """
-    given, kind = settings or {}, kind_of(name)
+    parameters, kind = settings or {}, kind_of(name)
     cls = (ALGORITHMS if kind == "algorithm" else PROBLEMS).get(name, beside=[Path()])
-    if given:
-        params.resolve(cls, given)
+    if parameters:
+        params.resolve(cls, parameters)
     verdicts: list[Verdict] = []
     stopped = False
-    laws = _of_method(cls, name, given, short) if kind == "algorithm" else _of_problem(cls, name, given, data)
+    laws = _of_method(cls, name, parameters, short) if kind == "algorithm" else _of_problem(cls, name, parameters, data)
     for law, subjects, judge in laws:
         if only and law not in {*only, *MAKING}:
             continue
@@ -163,38 +163,38 @@ def _of_method(cls: type[Any], name: str, settings: Mapping[str, Any], short: bo
 
 
 def _of_problem(cls: type[Any], name: str, settings: Mapping[str, Any], data: DataFolder | None) -> Laws:
-    made: list[problems.Draws] = []
+    draws: list[problems.Draws] = []
     state = SharedState(cls)
 
     def can_be_made(cls: type[Any]) -> Iterator[Finding]:
-        made.append(problems.Draws(cls, name, params.build(cls, settings)))
+        draws.append(problems.Draws(cls, name, params.build(cls, settings)))
         yield from ()
 
-    def can_be_prepared(one: problems.Draws) -> Iterator[Finding]:
-        one.problem.prepare(DataFolder() if data is None else data)
+    def can_be_prepared(draw: problems.Draws) -> Iterator[Finding]:
+        draw.problem.prepare(DataFolder() if data is None else data)
         yield from ()
 
     yield "documented", [cls], methods.check_documentation
     yield "can be made", [cls], can_be_made
-    yield "formula of arrays", made, problems.formula_takes_arrays
-    yield "can be prepared", made, can_be_prepared
+    yield "formula of arrays", draws, problems.formula_takes_arrays
+    yield "can be prepared", draws, can_be_prepared
     for law, judge in OF_PROBLEMS.items():
-        yield law, made, judge
+        yield law, draws, judge
     yield "same bits in a fresh process", [state], partial(_same_in_a_fresh_process, name, settings)
 
 
 def _same_in_a_fresh_process(name: str, settings: Mapping[str, Any], state: SharedState) -> Iterator[Finding]:
     """It plays the same bits in another process, whose string hashes differ."""
-    words = fresh_interpreter(BOOT, name, json.dumps(dict(settings)))
+    command = fresh_interpreter(BOOT, name, json.dumps(dict(settings)))
     other_hashes = os.environ | {"PYTHONHASHSEED": "7"}
-    done = subprocess.run(words, capture_output=True, text=True, timeout=LONGEST, check=False, env=other_hashes)
-    lines = (done.stdout if done.returncode == 0 else done.stderr).strip().splitlines()
-    here, there = play_here(name, settings), lines[-1] if lines else "nothing"
-    if here != there:
+    process = subprocess.run(command, capture_output=True, text=True, timeout=LONGEST, check=False, env=other_hashes)
+    lines = (process.stdout if process.returncode == 0 else process.stderr).strip().splitlines()
+    local_hash, fresh_hash = play_here(name, settings), lines[-1] if lines else "nothing"
+    if local_hash != fresh_hash:
         fix = "read no order of a set of texts, no memory address, no file that another run wrote"
-        if changed := state.causes(lambda: play_here(name, settings) == there):
+        if changed := state.causes(lambda: play_here(name, settings) == fresh_hash):
             fix = f"{' and '.join(changed)} changed while it played: keep no state outside the object"
-        yield Finding(f"in a fresh process it plays otherwise ({there[:80]} instead of {here[:80]})", fix)
+        yield Finding(f"in a fresh process it plays otherwise ({fresh_hash[:80]} instead of {local_hash[:80]})", fix)
 
 
 def play_here(name: str, settings: Mapping[str, Any]) -> str:
@@ -204,13 +204,13 @@ def play_here(name: str, settings: Mapping[str, Any]) -> str:
             trial = next(trials(ALGORITHMS.get(name, beside=[Path()]), name, settings))
         else:
             cls = PROBLEMS.get(name, beside=[Path()])
-            one = problems.Draws(cls, name, params.build(cls, settings))
-            one.problem.prepare(DataFolder())
-            trial = one.trial(ROUNDS)
-        found = hashlib.sha256()
-        for what, values in sorted(trial.play(SEEDS).items()):
-            found.update(what.encode() + np.ascontiguousarray(values).tobytes())
-        return found.hexdigest()
+            draws = problems.Draws(cls, name, params.build(cls, settings))
+            draws.problem.prepare(DataFolder())
+            trial = draws.trial(ROUNDS)
+        digest = hashlib.sha256()
+        for array_name, values in sorted(trial.play(SEEDS).items()):
+            digest.update(array_name.encode() + np.ascontiguousarray(values).tobytes())
+        return digest.hexdigest()
 
 
 def format_verdict(verdict: Verdict) -> str:
@@ -231,7 +231,7 @@ def verdicts_as_json(name: str, kind: str, verdicts: Sequence[Verdict]) -> str:
     """Return the verdicts for programs."""
     laws = [
         {"law": v.law, "ok": v.finding is None and not v.skipped, "skipped": v.skipped}
-        | ({} if v.finding is None else {"what": v.finding.what, "fix": v.finding.fix})
+        | ({} if v.finding is None else {"what": v.finding.evidence, "fix": v.finding.fix})
         for v in verdicts
     ]
     return json.dumps({"name": name, "kind": kind, "laws": laws}, indent=1, ensure_ascii=False)

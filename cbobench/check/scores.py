@@ -27,39 +27,39 @@ def defined_hooks(cls: type[Any]) -> set[str]:
 def defined_once(cls: type[Any]) -> Iterator[Finding]:
     """A score is defined as `score` or as `parts`; of two formulas one would be climbed and the other played."""
     if issubclass(cls, ScoreAlgorithm) and len(defined_hooks(cls)) != 1:
-        found = " and ".join(sorted(defined_hooks(cls))) or "neither score nor parts"
-        yield Finding(f"{cls.__name__} defines {found}", "write parts where the score has kinks, else score")
+        hooks = " and ".join(sorted(defined_hooks(cls))) or "neither score nor parts"
+        yield Finding(f"{cls.__name__} defines {hooks}", "write parts where the score has kinks, else score")
 
 
 def pure(trial: Trial) -> Iterator[Finding]:
     """A score may be called many times a round, in any form and at any points, without changing anything."""
     if not issubclass(trial.cls, ScoreAlgorithm):
         return
-    said: list[str] = []
+    complaints: list[str] = []
 
     def look(algorithm: Any, t: int, belief: Belief) -> None:
         beliefs = [belief]
         if algorithm.box is not None:
             points = np.stack([generator("check", t, s).random((9, algorithm.box.d)) for s in range(len(SEEDS))])
             beliefs.append(algorithm.view(*algorithm.posterior.at(points), points))
-        for each in beliefs:
-            first = algorithm.score(each).copy()
-            total, again = algorithm.parts(each).total(), algorithm.score(each)
-            if not np.array_equal(first, again, equal_nan=True):
-                said.append(f"asked twice in round {t}, the score gives two answers")
+        for sample in beliefs:
+            first = algorithm.score(sample).copy()
+            total, repeated = algorithm.parts(sample).total(), algorithm.score(sample)
+            if not np.array_equal(first, repeated, equal_nan=True):
+                complaints.append(f"asked twice in round {t}, the score gives two answers")
             elif not np.array_equal(total, first, equal_nan=True):
-                said.append(f"in round {t}, parts() and score() are two formulas")
+                complaints.append(f"in round {t}, parts() and score() are two formulas")
             else:
                 with np.errstate(invalid="ignore"):
-                    kinks = algorithm.parts(each).kinks().total()
+                    kinks = algorithm.parts(sample).kinks().total()
                     if not np.allclose(kinks, first, rtol=1e-9, atol=1e-9, equal_nan=True):
-                        said.append(f"in round {t}, total() and kinks() of its parts are two formulas")
+                        complaints.append(f"in round {t}, total() and kinks() of its parts are two formulas")
 
     with seed_global_generators(1):
         _play_watched(trial, look)
-    if said:
+    if complaints:
         yield Finding(
-            f"on {trial.place}, {said[0]}", "a score reads the belief and self, draws nothing and changes nothing"
+            f"on {trial.place}, {complaints[0]}", "a score reads the belief and self, draws nothing and changes nothing"
         )
 
 
@@ -78,11 +78,11 @@ def kinks_are_parts(trial: Trial) -> Iterator[Finding]:
     with seed_global_generators(1):
         _play_watched(trial, look)
     if jumps:
-        what = f"on {trial.place}, in round {jumps[0]}, score() has a kink: its slope jumps where a belief moves on"
+        evidence = f"on {trial.place}, in round {jumps[0]}, score() has a kink: its slope jumps where a belief moves on"
         fix = (
             "give what is in [.]⁺, min, max or abs as parts() (see Parts in cbobench/gp/parts.py): maxima lie on kinks"
         )
-        yield Finding(what, fix)
+        yield Finding(evidence, fix)
 
 
 def _play_watched(trial: Trial, look: Callable[[Any, int, Belief], None]) -> None:
@@ -101,19 +101,19 @@ def _play_watched(trial: Trial, look: Callable[[Any, int, Belief], None]) -> Non
 def _line(belief: Belief, number: int, steps: int) -> Belief:
     """Return a belief at points of a line, between two sets of moments, with means of both signs beyond the widths."""
     rng = generator("line", number)
-    where = np.linspace(0.0, 1.0, steps + 1)
+    shares = np.linspace(0.0, 1.0, steps + 1)
 
-    def function(known: FunctionBelief) -> FunctionBelief:
-        reach = 2 * float((np.abs(known.mean) + known.width * known.deviation).max())
-        shape, own = known.mean.shape[:-1], known.deviation.shape[:-1]
+    def function(moments: FunctionBelief) -> FunctionBelief:
+        reach = 2 * float((np.abs(moments.mean) + moments.width * moments.deviation).max())
+        shape, deviation_shape = moments.mean.shape[:-1], moments.deviation.shape[:-1]
         start, end = rng.uniform(-reach, reach, (2, *shape, 1))
-        largest = float(known.deviation.max())
-        low, high = rng.uniform(0.2 * largest, largest, (2, *own, 1))
-        path = None if known.path is None else rng.uniform(-reach, reach, (*shape, 1)) * where
-        return replace(known, mean=start + (end - start) * where, deviation=low + (high - low) * where, path=path)
+        largest = float(moments.deviation.max())
+        low, high = rng.uniform(0.2 * largest, largest, (2, *deviation_shape, 1))
+        path = None if moments.path is None else rng.uniform(-reach, reach, (*shape, 1)) * shares
+        return replace(moments, mean=start + (end - start) * shares, deviation=low + (high - low) * shares, path=path)
 
-    shown = None if belief.shown is None else np.repeat(belief.shown[..., :1], steps + 1, axis=-1)
-    return Belief(function(belief.f), None if belief.g is None else function(belief.g), shown)
+    g_t = None if belief.shown is None else np.repeat(belief.shown[..., :1], steps + 1, axis=-1)
+    return Belief(function(belief.f), None if belief.g is None else function(belief.g), g_t)
 
 
 def _jump(score: Array, steps: int) -> Array:

@@ -42,15 +42,15 @@ class Finding:
     """A broken law.
 
     Attributes:
-        what: what was seen, and where.
-        fix: what to do, if `what` does not say it.
+        evidence: what was seen, and where.
+        fix: what to do, if `evidence` does not say it.
     """
 
-    what: str
+    evidence: str
     fix: str = ""
 
     def __str__(self) -> str:
-        return f"{self.what}; {self.fix}" if self.fix else self.what
+        return f"{self.evidence}; {self.fix}" if self.fix else self.evidence
 
 
 class Broken(CbobenchError):
@@ -96,13 +96,14 @@ class Trial:
         Raises:
             Broken: any error.
         """
+        # Recorded before the class plays, because a play may change it.
         _ = self.state
         with seed_global_generators(1) as used:
             arrays = self.play(SEEDS)
         return Reference(arrays, None, used)
 
     @cached_property
-    def asked_reference(self) -> Reference:
+    def recommending_reference(self) -> Reference:
         """The same with a recommendation after each round.
 
         Raises:
@@ -117,18 +118,21 @@ class Trial:
         """A fresh instance."""
         return params.build(self.cls, self.settings)
 
-    def play(self, seeds: Sequence[int], asked: Iterable[int] = (), algorithm: Any = None) -> dict[str, Array]:
+    def play(
+        self, seeds: Sequence[int], recommended_rounds: Iterable[int] = (), algorithm: Any = None
+    ) -> dict[str, Array]:
         """Return a play's arrays by name, with axes (rounds, S, ...).
 
         Args:
-            asked: rounds after which it is asked for a recommendation.
+            recommended_rounds: rounds after which it is asked for a recommendation.
             algorithm: an observed instance, in place of a fresh one.
 
         Raises:
             Broken: any error.
         """
-        made = self.algorithm() if algorithm is None else algorithm
-        return play_to_arrays(Play(self.problem, self.place, made, self.name, seeds, self.horizon, asked))
+        algorithm = self.algorithm() if algorithm is None else algorithm
+        names = (self.problem, self.place, algorithm, self.name)
+        return play_to_arrays(Play(*names, seeds, self.horizon, recommended_rounds))
 
 
 def play_to_arrays(play: Play) -> dict[str, Array]:
@@ -137,32 +141,32 @@ def play_to_arrays(play: Play) -> dict[str, Array]:
         chunks = list(play)
     except Exception as error:  # a user's class may raise any error
         raise Broken(describe_error(error)[0]) from error
-    found = {
+    arrays = {
         name: np.concatenate([getattr(c, name) for c in chunks]) for name in ("actions", "observed_f", "observed_g")
     }
     if chunks[0].duals is not None:
-        found["duals"] = np.concatenate([np.asarray(c.duals) for c in chunks])
+        arrays["duals"] = np.concatenate([np.asarray(c.duals) for c in chunks])
     for metric in chunks[0].metrics.values:
-        found[metric] = np.concatenate([c.metrics.values[metric] for c in chunks])
-    return found
+        arrays[metric] = np.concatenate([c.metrics.values[metric] for c in chunks])
+    return arrays
 
 
-def difference(one: Mapping[str, Array], other: Mapping[str, Array]) -> str:
+def difference(left: Mapping[str, Array], right: Mapping[str, Array]) -> str:
     """Return the first difference between two plays, with its round; "" if they are equal to the last bit."""
-    for name in dict.fromkeys([*one, *other]):
-        mine, theirs = one.get(name), other.get(name)
-        if mine is None or theirs is None or mine.shape != theirs.shape:
+    for name in dict.fromkeys([*left, *right]):
+        left_values, right_values = left.get(name), right.get(name)
+        if left_values is None or right_values is None or left_values.shape != right_values.shape:
             return f"{name} (there in one of them only)"
-        same = (mine == theirs) | ((mine != mine) & (theirs != theirs))
+        same = (left_values == right_values) | ((left_values != left_values) & (right_values != right_values))
         if not same.all():
             since = f", from round {1 + int(np.argwhere(~same)[0][0])} on"
             return name if name.startswith("self.") else name.replace("_", " ") + since
     return ""
 
 
-def select_replicate(one: Mapping[str, Array], replicate: int) -> dict[str, Array]:
+def select_replicate(arrays: Mapping[str, Array], replicate: int) -> dict[str, Array]:
     """Return the part of one replicate."""
-    return {name: values[:, replicate : replicate + 1] for name, values in one.items()}
+    return {name: values[:, replicate : replicate + 1] for name, values in arrays.items()}
 
 
 def trials(
@@ -265,30 +269,31 @@ class SharedState:
         """Return changed module globals that decide a play: restoring one makes it `same_again`. Mere caches do not
         count.
         """
-        found, now = [], _pickle_values(_global_values(self.modules))
+        causes, current = [], _pickle_values(_global_values(self.modules))
         for (module, name), value in self.globals.items():
-            if now.get((module, name)) != value:
+            if current.get((module, name)) != value:
                 setattr(sys.modules[module], name, pickle.loads(value))  # noqa: S301 - what has been pickled here
                 if same_again():
-                    found.append(f"the module global {name} of {module}")
-        return found
+                    causes.append(f"the module global {name} of {module}")
+        return causes
 
 
 def _class_values(cls: type, modules: Sequence[ModuleType]) -> Iterator[tuple[str, Any]]:
     names = {module.__name__ for module in modules}
-    own = [thing for module in modules for thing in vars(module).values() if getattr(thing, "__module__", "") in names]
-    for thing in own:
-        if inspect.isfunction(thing):
-            yield from _defaults(thing.__name__, thing)
-    classes = {thing for thing in own if inspect.isclass(thing)}
-    for one in classes | {base for base in cls.__mro__ if base.__module__ in names}:
-        for name, value in vars(one).items():
+    members = [member for module in modules for member in vars(module).values()]
+    members = [member for member in members if getattr(member, "__module__", "") in names]
+    for member in members:
+        if inspect.isfunction(member):
+            yield from _defaults(member.__name__, member)
+    classes = {member for member in members if inspect.isclass(member)}
+    for owner in classes | {base for base in cls.__mro__ if base.__module__ in names}:
+        for name, value in vars(owner).items():
             if inspect.isfunction(value):
-                yield from _defaults(f"{one.__name__}.{name}", value)
+                yield from _defaults(f"{owner.__name__}.{name}", value)
                 continue
             special = callable(value) or isinstance(value, property | classmethod | staticmethod)
             if not (special or name.startswith(("__", "_abc"))):
-                yield f"the class attribute {one.__name__}.{name}", value
+                yield f"the class attribute {owner.__name__}.{name}", value
 
 
 def _defaults(name: str, function: Any) -> Iterator[tuple[str, Any]]:
@@ -305,10 +310,10 @@ def _global_values(modules: Sequence[ModuleType]) -> Iterator[tuple[tuple[str, s
 
 
 def _pickle_values(values: Iterable[tuple[Any, Any]]) -> dict[Any, bytes]:
-    found = {}
+    pickled = {}
     for name, value in values:
         try:
-            found[name] = pickle.dumps(value)
+            pickled[name] = pickle.dumps(value)
         except Exception:  # a user's object may raise any error
             continue
-    return found
+    return pickled

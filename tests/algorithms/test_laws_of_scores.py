@@ -51,7 +51,7 @@ def test_kinks_are_parts_on_a_box():
 def test_two_formulas_are_caught():
     assert list(scores.defined_once(Twice))
     (found,) = scores.pure(trial(Twice, "twice", "finite"))
-    assert "parts() and score() are two formulas" in found.what
+    assert "parts() and score() are two formulas" in found.evidence
 
 
 def test_the_example_of_the_guide_is_epbo():
