@@ -74,9 +74,9 @@ class Opponent:
         self.y: list[Array] = []
 
     def ask(self) -> Array:
-        asked = self._propose()
-        self.under_way.append(self.cube.unit(asked))
-        return asked
+        point = self._propose()
+        self.under_way.append(self.cube.unit(point))
+        return point
 
     def _propose(self) -> Array:
         if len(self.x) < self.method.initial:
@@ -144,18 +144,18 @@ def fit_model(x: Any, y: Any, models: Models, exact: bool = False) -> tuple[Any,
     from gpytorch.likelihoods import GaussianLikelihood
     from gpytorch.mlls import ExactMarginalLogLikelihood
 
-    own: dict[str, Any] = {}
+    options: dict[str, Any] = {}
     p = y.shape[1]
     if exact:
-        own["train_Yvar"] = TINY * y.var(dim=0).expand(y.shape).contiguous()
+        options["train_Yvar"] = TINY * y.var(dim=0).expand(y.shape).contiguous()
     if models == "turbo":
-        each = {"batch_shape": y.shape[1:]} if p > 1 else {}
+        batch = {"batch_shape": y.shape[1:]} if p > 1 else {}
         within = Interval(0.005, 4.0)
-        matern = MaternKernel(nu=2.5, ard_num_dims=x.shape[1], lengthscale_constraint=within, **each)
-        own["covar_module"] = ScaleKernel(matern, **each)
+        matern = MaternKernel(nu=2.5, ard_num_dims=x.shape[1], lengthscale_constraint=within, **batch)
+        options["covar_module"] = ScaleKernel(matern, **batch)
         if not exact:
-            own["likelihood"] = GaussianLikelihood(noise_constraint=Interval(1e-8, 1e-3), **each)
-    model = SingleTaskGP(x, y, outcome_transform=Standardize(m=p), **own)
+            options["likelihood"] = GaussianLikelihood(noise_constraint=Interval(1e-8, 1e-3), **batch)
+    model = SingleTaskGP(x, y, outcome_transform=Standardize(m=p), **options)
     before = {name: value.clone() for name, value in model.state_dict().items()}
     try:
         fit_gpytorch_mll(ExactMarginalLogLikelihood(model.likelihood, model))
@@ -346,10 +346,10 @@ class TrustRegion(Opponent):
             violation = y[:, 1:].clamp_min(0.0).sum(dim=1)
             feasible = violation <= 0
             key = torch.where(feasible, y[:, 0], -math.inf) if feasible.any() else -violation
-            where = self._candidates(torch, x[key.argmax()])
+            candidates = self._candidates(torch, x[key.argmax()])
             sampling = ConstrainedMaxPosteriorSampling(models[0], ModelListGP(*models[1:]), replacement=False)
             with torch.no_grad():
-                return sampling(where, num_samples=1)
+                return sampling(candidates, num_samples=1)
 
     def _candidates(self, torch: Any, centre: Any) -> Any:
         """Points (k, d) in the region: Sobol's, with some coordinates of the centre where there are more than 20."""
@@ -372,11 +372,15 @@ class TrustRegion(Opponent):
 class BotorchSCBO(BotorchMethod):
     """SCBO as in BoTorch's tutorial on scalable constrained optimization: Thompson sampling in a trust region.
 
-    The tutorial's trust region, counters and candidates, for batches of one. Unlike there: 2,000 candidates in its text
-    are the paper's min(5000, max(2000, 200 d)) here (the same up to ten dimensions); where it would stop, at the least
-    side, the method begins anew with a new Sobol set and without data (as in the paper) but for what is told later of
-    points under way; every round draws another scrambled Sobol set. On a finite set candidates are the actions in the
-    region, or the 2d + 1 nearest ones where it has fewer.
+    The tutorial's trust region, counters and candidates, for batches of one. On a finite set candidates are the actions
+    in the region, or the 2d + 1 nearest ones where it has fewer.
+
+    Differs from the tutorial:
+
+    1. The 2,000 candidates in its text are the paper's min(5000, max(2000, 200 d)) here, the same up to ten dimensions.
+    2. Where it would stop, at the least side, the method begins anew with a new Sobol set and without data, as in the
+       paper, but for what is told later of points under way.
+    3. Every round draws another scrambled Sobol set.
     """
 
     source = "BoTorch (Balandat et al. 2020), tutorial on Eriksson & Poloczek (2021)"

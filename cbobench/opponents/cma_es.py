@@ -22,8 +22,8 @@ class Evolution:
             import cma
 
         self.cma, self.cube, self.method, self.generator = cma, GivenCube(given), method, given.generator
-        self.asked: list[Any] = []
-        self.told: list[tuple[float, Array]] = []
+        self.generation: list[Any] = []
+        self.evaluations: list[tuple[float, Array]] = []
         self.best: tuple[float, float] = (np.inf, np.inf)
         self._begin(self.generator.random(self.cube.d))
 
@@ -31,26 +31,27 @@ class Evolution:
         def normal(*shape: int) -> Any:
             return self.generator.standard_normal(shape)
 
-        own: dict[str, Any] = {"bounds": [0.0, 1.0], "randn": normal, "seed": np.nan, "verbose": -9, "verb_log": 0}
+        options: dict[str, Any] = {"bounds": [0.0, 1.0], "randn": normal, "seed": np.nan, "verbose": -9, "verb_log": 0}
         if self.cube.d == 1:
-            own["maxstd"] = np.inf  # its limit on step sizes raises an error in one dimension
+            options["maxstd"] = np.inf  # its limit on step sizes raises an error in one dimension
         if self.method.population is not None:
-            own["popsize"] = self.method.population
+            options["popsize"] = self.method.population
         with silence_library():
-            self.strategy = self.cma.CMAEvolutionStrategy(start, self.method.sigma, own)
-            told = {"fun": lambda i: -self.told[i][0], "constraints": lambda i: self.told[i][1]}
-            self.lagrangian = self.cma.ConstrainedFitnessAL(**told, dimension=self.cube.d, logging=0, archives=False)
+            self.strategy = self.cma.CMAEvolutionStrategy(start, self.method.sigma, options)
+            functions = {"fun": lambda i: -self.evaluations[i][0], "constraints": lambda i: self.evaluations[i][1]}
+            quiet = {"logging": 0, "archives": False}
+            self.lagrangian = self.cma.ConstrainedFitnessAL(**functions, **quiet, dimension=self.cube.d)
 
     def ask(self) -> Array:
-        if len(self.told) == len(self.asked):
+        if len(self.evaluations) == len(self.generation):
             with silence_library():
-                if self.asked:
+                if self.generation:
                     self._advance()
-                self.asked, self.told = self.strategy.ask(), []
-        return self.cube.action(self.asked[len(self.told)])
+                self.generation, self.evaluations = self.strategy.ask(), []
+        return self.cube.action(self.generation[len(self.evaluations)])
 
     def tell(self, x: Array, f: float, g: Array) -> None:
-        self.told.append((f, g))
+        self.evaluations.append((f, g))
 
     def observe(self, x: Array, f: float, g: Array) -> None:
         """Start the strategy at the best of the points that it did not propose."""
@@ -61,8 +62,8 @@ class Evolution:
 
     def _advance(self) -> None:
         """End a generation; restart if the strategy's own criteria end a run."""
-        fitness = [self.lagrangian(i) for i in range(len(self.told))]
-        self.strategy.tell(self.asked, fitness)
+        fitness = [self.lagrangian(i) for i in range(len(self.evaluations))]
+        self.strategy.tell(self.generation, fitness)
         self.lagrangian.update(self.strategy)
         if self.strategy.stop():
             self._begin(self.generator.random(self.cube.d))

@@ -21,17 +21,17 @@ class Study:
             optuna.logging.set_verbosity(optuna.logging.ERROR)
             self.study = optuna.create_study(direction="maximize", sampler=method.sampler(given))
         self.space, kinds = getattr(given.setting.actions, "space", None), optuna.distributions
-        self.told = optuna.trial.create_trial
+        self.create_trial = optuna.trial.create_trial
         if self.space is None:
             self.sides: dict[str, Any] = {f"x{i + 1}": kinds.FloatDistribution(0.0, 1.0) for i in range(given.d)}
         else:
             self.sides = {
-                one.name: kinds.CategoricalDistribution(range(len(one.choices)))
-                if one.kind == "choice"
-                else {"float": kinds.FloatDistribution, "int": kinds.IntDistribution}[one.kind](
-                    one.low, one.high, log=one.log
+                axis.name: kinds.CategoricalDistribution(range(len(axis.choices)))
+                if axis.kind == "choice"
+                else {"float": kinds.FloatDistribution, "int": kinds.IntDistribution}[axis.kind](
+                    axis.low, axis.high, log=axis.log
                 )
-                for one in self.space.types
+                for axis in self.space.types
             }
         self.trials: list[Any] = []
 
@@ -59,7 +59,7 @@ class Study:
         else:
             params = self.space.code(self.space.at(x))
         with silence_library():
-            trial = self.told(value=f, params=params, distributions=self.sides, constraints=constraints(g))
+            trial = self.create_trial(value=f, params=params, distributions=self.sides, constraints=constraints(g))
             self.study.add_trial(trial)
 
 

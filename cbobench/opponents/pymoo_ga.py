@@ -30,26 +30,26 @@ class TypedCube:
         """pymoo's variables by name."""
         from pymoo.core.variable import Choice, Integer, Real
 
-        def variable(one: InputType) -> Any:
-            if one.kind == "choice":
-                return Choice(options=[*range(len(one.choices))])
-            if one.log:
-                return Real(bounds=(math.log(one.low), math.log(one.high)))
-            if one.kind == "int":
-                return Integer(bounds=(int(one.low), int(one.high)))
-            return Real(bounds=(one.low, one.high))
+        def variable(axis: InputType) -> Any:
+            if axis.kind == "choice":
+                return Choice(options=[*range(len(axis.choices))])
+            if axis.log:
+                return Real(bounds=(math.log(axis.low), math.log(axis.high)))
+            if axis.kind == "int":
+                return Integer(bounds=(int(axis.low), int(axis.high)))
+            return Real(bounds=(axis.low, axis.high))
 
-        return {one.name: variable(one) for one in self.space.types}
+        return {axis.name: variable(axis) for axis in self.space.types}
 
     def action(self, values: dict[str, Any]) -> int:
         """The nearest configuration that is played."""
-        plain = {one.name: math.exp(values[one.name]) if one.log else values[one.name] for one in self.space.types}
+        plain = {axis.name: math.exp(values[axis.name]) if axis.log else values[axis.name] for axis in self.space.types}
         return self.space.nearest(self.space.decode(plain))
 
     def unit(self, x: Array | int) -> dict[str, Any]:
         """pymoo's values of a configuration, by its coordinates or its index."""
         values = self.space.code(self.space.configurations[x] if isinstance(x, int) else self.space.at(x))
-        return {one.name: math.log(values[one.name]) if one.log else values[one.name] for one in self.space.types}
+        return {axis.name: math.log(values[axis.name]) if axis.log else values[axis.name] for axis in self.space.types}
 
 
 class Generations:
@@ -81,9 +81,9 @@ class Generations:
         return self.cube.action(self.population[self.evaluated].X)
 
     def tell(self, x: Any, f: float, g: Array) -> None:
-        one = self.population[self.evaluated]
-        one.X, one.F, one.G = self.cube.unit(x), np.array([-f]), g
-        one.evaluated.update(("F", "G"))
+        individual = self.population[self.evaluated]
+        individual.X, individual.F, individual.G = self.cube.unit(x), np.array([-f]), g
+        individual.evaluated.update(("F", "G"))
         self.evaluated += 1
 
     def observe(self, x: Array, f: float, g: Array) -> None:

@@ -30,38 +30,38 @@ class Restarts:
         self.cube, self.method = GivenCube(given), method
         self.sobol = SobolSequence(given.d, given.generator)
         self.best: tuple[float, float] = (np.inf, np.inf)
-        self.known: dict[bytes, tuple[float, Array]] = {}
+        self.values: dict[bytes, tuple[float, Array]] = {}
         self.start: Array | None = None
 
     def ask(self) -> Array:
         while True:
             if self.start is None:
-                self.start, self.known = self.sobol.next(), {}
+                self.start, self.values = self.sobol.next(), {}
             try:
                 self._run(self.start)
-            except Unknown as met:
-                self.asked: Array = met.args[0]
-                return self.cube.action(self.asked)
+            except Unknown as error:
+                self.point: Array = error.args[0]
+                return self.cube.action(self.point)
             self.start = None
 
     def tell(self, x: Array, f: float, g: Array) -> None:
-        self.known[self.asked.tobytes()] = f, g
+        self.values[self.point.tobytes()] = f, g
 
     def observe(self, x: Array, f: float, g: Array) -> None:
         """Start at the best of the points that were not asked for; its values are known."""
         key = float(np.maximum(g, 0.0).sum()), -f
         if key < self.best:
             self.best, self.start = key, self.cube.unit(x)
-            self.known = {self.start.tobytes(): (f, g)}
+            self.values = {self.start.tobytes(): (f, g)}
 
     def _run(self, start: Array) -> None:
         from scipy.optimize import minimize  # imported late: SciPy takes long to load
 
         def look(x: Any) -> tuple[float, Array]:
             point = np.array(x, dtype=np.float64)
-            if point.tobytes() not in self.known:
+            if point.tobytes() not in self.values:
                 raise Unknown(point)
-            return self.known[point.tobytes()]
+            return self.values[point.tobytes()]
 
         solver, options, bounds = self.method.solver, self.method.options(), [(0.0, 1.0)] * len(start)
         constraints = {"type": "ineq", "fun": lambda x: -look(x)[1]}  # SciPy's are feasible if >= 0
