@@ -37,17 +37,21 @@ class ADMMBO(OneRun):
 
     Optimality: x minimises F(x) + ρ/2 Σ_i |x - z_i + y_i/ρ|². Feasibility: z_i minimises 1[g_i(z) > 0] + ρ/(2M) |x - z
     + y_i/ρ|². Then y_i += ρ (x - z_i), and ρ doubles or halves to balance both residuals. The models are of f and of g
-    alone: when ρ, x, z or y change, only the quadratic is recomputed and no action is played again. Every query is one
-    round that observes f and g, and both are used (the paper's queries observe one of them). When the residuals are
-    small, or the iterations are used up, the incumbent is played for the rest: the largest posterior mean of f among
-    the played actions with P(g <= 0) >= 1 - δ, judged anew each round; without one, the most probably feasible action.
-    `stopped_at` is the round after which that begins (None before), and `converged` says why.
+    alone: when ρ, x, z or y change, only the quadratic is recomputed and no action is played again. When the residuals
+    are small, or the iterations are used up, the incumbent is played for the rest: the largest posterior mean of f
+    among the played actions with P(g <= 0) >= 1 - δ, judged anew each round; without one, the most probably feasible
+    action. `stopped_at` is the round after which that begins (None before), and `converged` says why.
 
     The defaults are the paper's for its first toy problem, which lies in [0, 6]^d: distances in the quadratics and
-    tolerances are taken in a cube of that side. ρ and M are in units of f. Ours: the kernel is the one that all methods
-    here are given (`kernel: fit` fits it, as the paper does); EI is maximised over 1,000 points (the paper: 10⁵, with
-    which a round takes a tenth of a second); centre and amplitude follow the running range of the observations; under
-    noise x, z_i and their best values are read from posterior means at the played actions.
+    tolerances are taken in a cube of that side. ρ and M are in units of f.
+
+    Differs from the paper:
+
+    1. Every query is one round that observes f and g, and both are used; the paper's queries observe one of them.
+    2. The kernel is the one that all methods here are given; `kernel: fit` fits it, as the paper does.
+    3. EI is maximised over 1,000 points; the paper has 10⁵, with which a round takes a tenth of a second.
+    4. Centre and amplitude follow the running range of the observations.
+    5. Under noise x, z_i and their best values are read from posterior means at the played actions.
     """
 
     source = "Ariafar et al. (2019)"
@@ -103,19 +107,19 @@ class ADMMBO(OneRun):
         self.queries = self._plan()
 
     def ask_one(self, t: int) -> Any:
-        self.where = next(self.queries)
-        return self.model.action(self.where)
+        self.inputs = next(self.queries)
+        return self.model.action(self.inputs)
 
     def tell_one(self, t: int, action: Any, f: float, g: Array) -> None:
-        self.model.tell(self.where, np.concatenate([[f], g]))
+        self.model.tell(self.inputs, np.concatenate([[f], g]))
 
     def observe_one(self, t: int, action: Any, f: float, g: Array) -> None:
-        self.model.tell(self.model.where(action), np.concatenate([[f], g]))
+        self.model.tell(self.model.input_of(action), np.concatenate([[f], g]))
 
     def _plan(self) -> Iterator[NDArray[Any]]:
         """Yield the queries in order; the model learns from each before the next."""
         for _ in range(self.initial - self.model.count):
-            yield self.model.anywhere(self.generator)
+            yield self.model.draw_input(self.generator)
         for k in range(self.iterations):
             for _ in range(self.later_f if k else self.first_f):
                 yield self._query(self.optimality_improvement)
@@ -135,11 +139,11 @@ class ADMMBO(OneRun):
 
     def _query(self, improvement: Callable[[NDArray[Any]], Array]) -> NDArray[Any]:
         """Return the most promising candidate, ties broken at random."""
-        where = self.model.random(self.generator, self.candidates)
-        promised = improvement(where)
-        best = np.flatnonzero(promised == promised.max())
+        inputs = self.model.draw_candidates(self.generator, self.candidates)
+        improvements = improvement(inputs)
+        best = np.flatnonzero(improvements == improvements.max())
         chosen = best[self.generator.integers(len(best))]
-        return where[chosen : chosen + 1]
+        return inputs[chosen : chosen + 1]
 
     def recommend_one(self, t: int) -> Any:
         model = self.model
@@ -151,7 +155,7 @@ class ADMMBO(OneRun):
         """The played actions in the cube of side `side`, (c, d)."""
         return self.side * self.model.units(self.model.played)
 
-    def _known(self) -> Array:
+    def _values_at_played(self) -> Array:
         """f and g at the played actions, (1 + m, c)."""
         return self.model.observed if self.values == "observed" else self.model.at_played()[0]
 
@@ -167,24 +171,24 @@ class ADMMBO(OneRun):
 
     def _augmented(self) -> Array:
         """The optimality step's objective at the played actions, (c,)."""
-        return self._pull(self._coordinates()) - self._known()[0]
+        return self._pull(self._coordinates()) - self._values_at_played()[0]
 
     def _infeasibility(self, i: int) -> Array:
         """The feasibility step's objective at the played actions, (c,)."""
-        return (self._known()[1 + i] > 0) + self._push(self._coordinates(), i)
+        return (self._values_at_played()[1 + i] > 0) + self._push(self._coordinates(), i)
 
-    def optimality_improvement(self, where: NDArray[Any]) -> Array:
+    def optimality_improvement(self, inputs: NDArray[Any]) -> Array:
         """log EI of F + quadratic below its best known value, a GP of which the quadratic is part of the mean."""
-        mean, deviation = self.model.at(where)
-        negated = mean[0] - self._pull(self.side * self.model.units(where))
+        mean, deviation = self.model.at(inputs)
+        negated = mean[0] - self._pull(self.side * self.model.units(inputs))
         return log_expected_improvement(negated, deviation[0], -self._augmented().min())
 
-    def feasibility_improvement(self, where: NDArray[Any], i: int) -> Array:
+    def feasibility_improvement(self, inputs: NDArray[Any], i: int) -> Array:
         """EI of 1[g_i(z) > 0] + quadratic below its best known value, (q,)."""
         from scipy.special import ndtr
 
-        mean, deviation = self.model.at(where)
-        gain = self._infeasibility(i).min() - self._push(self.side * self.model.units(where), i)
+        mean, deviation = self.model.at(inputs)
+        gain = self._infeasibility(i).min() - self._push(self.side * self.model.units(inputs), i)
         return indicator_improvement(gain, ndtr(-mean[1 + i] / deviation[1 + i]))
 
     def dual_step(self, before: Array) -> bool:

@@ -152,7 +152,7 @@ class AskTell(OneRun):
 
     needs = frozenset({"coordinates", "feedback at once"})
 
-    own: Optimiser = state()
+    run_optimiser: Optimiser = state()
     given: Given = state()
 
     @required
@@ -175,70 +175,73 @@ class AskTell(OneRun):
 
     def start_one(self, setting: Setting) -> None:
         self.given = Given(setting)
-        self.asked: dict[int, Any] = {}
-        self.own = self.optimiser(self.given)
+        self.proposals: dict[int, Any] = {}
+        self.run_optimiser = self.optimiser(self.given)
         for method in ("ask", "tell"):
-            if not callable(getattr(self.own, method, None)):
-                self._refuse(f"optimiser() gave {show(self.own)}, which has no method {method}(); give an optimiser")
+            if not callable(getattr(self.run_optimiser, method, None)):
+                answer = show(self.run_optimiser)
+                self._refuse(f"optimiser() gave {answer}, which has no method {method}(); give an optimiser")
 
     def ask_one(self, t: int) -> Any:
-        asked = self.own.ask()
-        action = self._action(asked, "ask()")
-        given = isinstance(action, np.ndarray) or _index(asked) is not None
-        self.asked[t] = action if given else self.given._points[action]
+        answer = self.run_optimiser.ask()
+        action = self._action(answer, "ask()")
+        as_answered = isinstance(action, np.ndarray) or _index(answer) is not None
+        self.proposals[t] = action if as_answered else self.given._points[action]
         return action
 
     def tell_one(self, t: int, action: Any, f: float, g: Array) -> None:
-        told = self.asked.pop(t)
-        self.own.tell(told.copy() if isinstance(told, np.ndarray) else told, f, g.copy())
+        point = self.proposals.pop(t)
+        self.run_optimiser.tell(point.copy() if isinstance(point, np.ndarray) else point, f, g.copy())
 
     def observe_one(self, t: int, action: Any, f: float, g: Array) -> None:
         """Learn the observation at an action that the optimiser did not propose."""
-        known = isinstance(action, np.ndarray) or self.given.points is None
-        getattr(self.own, "observe", self.own.tell)(action if known else self.given._points[action], f, g.copy())
+        as_played = isinstance(action, np.ndarray) or self.given.points is None
+        x = action if as_played else self.given._points[action]
+        getattr(self.run_optimiser, "observe", self.run_optimiser.tell)(x, f, g.copy())
 
     def recommend_one(self, t: int) -> Any:
-        recommend = getattr(self.own, "recommend", None)
+        recommend = getattr(self.run_optimiser, "recommend", None)
         if recommend is None:
             return None
-        asked = recommend()
-        if asked is None:
+        answer = recommend()
+        if answer is None:
             return NONE if self.given.n is not None else np.full(self.given.d, np.nan)
-        return self._action(asked, "recommend()")
+        return self._action(answer, "recommend()")
 
     def failed_fits_one(self) -> int | None:
-        return getattr(self.own, "failed_fits", None)
+        return getattr(self.run_optimiser, "failed_fits", None)
 
-    def _action(self, asked: Any, what: str) -> Any:
-        """What was asked as an action: an index of a finite set, or a point (d,) of a box."""
-        index = _index(asked)
+    def _action(self, answer: Any, method: str) -> Any:
+        """Return an answer of the optimiser as an action: an index of a finite set, or a point (d,) of a box."""
+        index = _index(answer)
         if index is not None and self.given.n is not None:
             if not 0 <= index < self.given.n:
-                self._refuse(f"{what} gave the index {index}; it must give 0 to {self.given.n - 1}")
+                self._refuse(f"{method} gave the index {index}; it must give 0 to {self.given.n - 1}")
             return index
         try:
-            x = np.array(asked, dtype=np.float64)
+            x = np.array(answer, dtype=np.float64)
         except (TypeError, ValueError):
-            self._refuse(f"{what} gave {show(asked)}; it must give {self._wanted}")
+            self._refuse(f"{method} gave {show(answer)}; it must give {self._allowed_answer}")
         if self.given.n is not None and self.given.points is None:
-            self._refuse(f"{what} gave {show(asked)}; the actions have no coordinates: it must give {self._wanted}")
+            why = "the actions have no coordinates"
+            self._refuse(f"{method} gave {show(answer)}; {why}: it must give {self._allowed_answer}")
         if x.shape != (self.given.d,):
-            self._refuse(f"{what} gave {show(asked)} of shape {x.shape}; it must give {self._wanted}")
+            self._refuse(f"{method} gave {show(answer)} of shape {x.shape}; it must give {self._allowed_answer}")
         if not np.isfinite(x).all():
-            self._refuse(f"{what} gave {show(x.tolist())}; every coordinate must be a finite number")
+            self._refuse(f"{method} gave {show(x.tolist())}; every coordinate must be a finite number")
         low, high = self.given.low, self.given.high
         side = high - low
         outside = (x < low - ROUNDING * side) | (x > high + ROUNDING * side)
         if outside.any():
             i = int(outside.argmax())
-            self._refuse(f"{what} gave x[{i}] = {x[i]:.10g}; allowed: {low[i]:.10g} to {high[i]:.10g}")
+            self._refuse(f"{method} gave x[{i}] = {x[i]:.10g}; allowed: {low[i]:.10g} to {high[i]:.10g}")
         if self.given.points is None:
             return np.clip(x, low, high)
         away = (self.given.points - x) / np.where(side > 0, side, 1.0)
         return int((away**2).sum(axis=1).argmin())
 
     @property
-    def _wanted(self) -> str:
+    def _allowed_answer(self) -> str:
         n, d = self.given.n, self.given.d
         point = f"a point of shape {(d,)}"
         return point if n is None else f"an index in 0..{n - 1}" + (f", or {point}" if d else "")
@@ -247,9 +250,9 @@ class AskTell(OneRun):
         raise CellFailure(f"{self.name or type(self).__name__}: {problem}")
 
 
-def _index(asked: Any) -> int | None:
-    """The whole number that was asked, if it is one."""
+def _index(answer: Any) -> int | None:
+    """Return the whole number that an answer is, if it is one."""
     try:
-        return None if isinstance(asked, bool | np.bool_) or np.ndim(asked) else operator.index(asked)
+        return None if isinstance(answer, bool | np.bool_) or np.ndim(answer) else operator.index(answer)
     except (TypeError, ValueError):
         return None

@@ -108,15 +108,15 @@ class Setting:
 
     def only(self, replicate: int) -> Setting:
         """Return the setting of one replicate (S = 1)."""
-        one = slice(replicate, replicate + 1)
-        cut = {name: getattr(self, name)[one] for name in ("norm", "sup", "noise", "slater")}
-        safe = None if self.seed_set is None else self.seed_set[one]
-        moves = tuple((t, norms[one]) for t, norms in self.changes)
-        every = self.slopes
-        slopes = None if every is None else lambda metric: every(metric)[one]
-        own = self.streams.only(replicate)
-        design = None if self.design is None else self.design[one]
-        return replace(self, **cut, seed_set=safe, changes=moves, slopes=slopes, streams=own, design=design)
+        row = slice(replicate, replicate + 1)
+        cut = {name: getattr(self, name)[row] for name in ("norm", "sup", "noise", "slater")}
+        safe = None if self.seed_set is None else self.seed_set[row]
+        moves = tuple((t, norms[row]) for t, norms in self.changes)
+        slopes_of_all = self.slopes
+        slopes = None if slopes_of_all is None else lambda metric: slopes_of_all(metric)[row]
+        streams = self.streams.only(replicate)
+        design = None if self.design is None else self.design[row]
+        return replace(self, **cut, seed_set=safe, changes=moves, slopes=slopes, streams=streams, design=design)
 
 
 class Algorithm:
@@ -265,20 +265,21 @@ class OneRun(Algorithm):
         return self._stack_actions([run.ask_one(t) for run in self.runs])
 
     def recommend(self, t: int) -> Actions | None:
-        each = [run.recommend_one(t) for run in self.runs]
-        return None if any(one is None for one in each) else self._stack_actions(each)
+        actions = [run.recommend_one(t) for run in self.runs]
+        return None if any(action is None for action in actions) else self._stack_actions(actions)
 
-    def _stack_actions(self, asked: list[Any]) -> Actions:
-        actions = self.runs[0].setting.actions
-        wanted = f"a point, shape {(actions.d,)}" if isinstance(actions, Box) else f"an index, 0 to {actions.n - 1}"
-        for one in asked:
+    def _stack_actions(self, actions: list[Any]) -> Actions:
+        action_set = self.runs[0].setting.actions
+        on_box, d = isinstance(action_set, Box), action_set.d
+        allowed = f"a point, shape {(d,)}" if isinstance(action_set, Box) else f"an index, 0 to {action_set.n - 1}"
+        for action in actions:
             try:
-                good = np.shape(one) == (actions.d,) if isinstance(actions, Box) else operator.index(one) is not None
+                is_action = np.shape(action) == (d,) if on_box else operator.index(action) is not None
             except (TypeError, ValueError):
-                good = False
-            if not good:
-                raise CellFailure(f"ask_one gave {show(one)}; it must give {wanted}")
-        return np.array(asked, dtype=np.float64 if isinstance(actions, Box) else np.intp)
+                is_action = False
+            if not is_action:
+                raise CellFailure(f"ask_one gave {show(action)}; it must give {allowed}")
+        return np.array(actions, dtype=np.float64 if on_box else np.intp)
 
     def tell(self, t: int, actions: Actions, feedback: Feedback) -> None:
         self._pass_on(t, actions, feedback, True)
@@ -286,20 +287,20 @@ class OneRun(Algorithm):
     def observe(self, t: int, actions: Actions, feedback: Feedback) -> None:
         self._pass_on(t, actions, feedback, False)
 
-    def _pass_on(self, t: int, actions: Actions, feedback: Feedback, asked: bool) -> None:
-        self.under_way[t] = actions.copy(), asked
-        for when, told in feedback.rounds() if self.runs[0].setting.parallel > 1 else [(t, feedback)]:
-            played, was_asked = self.under_way.pop(when)
+    def _pass_on(self, t: int, actions: Actions, feedback: Feedback, was_asked: bool) -> None:
+        self.under_way[t] = actions.copy(), was_asked
+        for round_number, values in feedback.rounds() if self.runs[0].setting.parallel > 1 else [(t, feedback)]:
+            played, was_asked = self.under_way.pop(round_number)
             for s, run in enumerate(self.runs):
                 action = played[s] if played.ndim == 2 else int(played[s])
-                (run.tell_one if was_asked else run.observe_one)(when, action, float(told.f[s]), told.g[s])
+                (run.tell_one if was_asked else run.observe_one)(round_number, action, float(values.f[s]), values.g[s])
 
     @property
     def duals(self) -> Array | None:
-        each: list[Any] = [run.dual_one() for run in self.runs]
-        return None if any(d is None for d in each) else np.stack(each)
+        duals: list[Any] = [run.dual_one() for run in self.runs]
+        return None if any(d is None for d in duals) else np.stack(duals)
 
     @property
     def failed_fits(self) -> NDArray[np.intp] | None:
-        each: list[Any] = [run.failed_fits_one() for run in self.runs]
-        return None if None in each else np.array(each, dtype=np.intp)
+        counts: list[Any] = [run.failed_fits_one() for run in self.runs]
+        return None if None in counts else np.array(counts, dtype=np.intp)

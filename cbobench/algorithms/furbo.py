@@ -27,9 +27,13 @@ class FuRBO(SCBO):
     largest g_j, each divided by its largest absolute value among inspectors. A tenth of the drawn number spans the box.
     τ_succ successes double R, τ_fail failures halve it, and under R_min everything starts anew, as with SCBO's side.
 
-    These are the rules of the authors' code, and so are the numbers, and g as it is. What is not: all that SCBO shares
-    (the judgement of centre and success, candidates, fits, restarts); inspectors on a finite set, which are the actions
-    in the ball; and what is done where fewer than 4 are left, as in a corner in many dimensions: a cube of side R.
+    These are the rules of the authors' code, and so are the numbers, and g as it is.
+
+    Differs from the authors' code:
+
+    1. The judgement of centre and success, candidates, fits and restarts are those of SCBO here.
+    2. On a finite set the inspectors are the actions in the ball.
+    3. Where fewer than 4 are left, as in a corner in many dimensions, the region is a cube of side R.
     """
 
     source = "Ascia et al. (2025)"

@@ -90,23 +90,23 @@ class ConstrainedEI(ScoreAlgorithm):
         replicates = self.setting.replicates
         self.running = RunningScale(replicates, 1 + self.setting.constraints, self.scaled)
         if self.box is None:
-            self.seen = np.zeros((replicates, self.setting.finite.n), dtype=bool)
+            self.played_mask = np.zeros((replicates, self.setting.finite.n), dtype=bool)
 
     def targets(self, feedback: Feedback) -> Array:
         g = bilog(feedback.g) if holds(self.bilog, self.setting.actions) else feedback.g
-        told = np.concatenate([feedback.f[:, None], g], axis=1)
-        return told if self.fits else np.concatenate([told, np.ones_like(feedback.f)[:, None]], axis=1)
+        values = np.concatenate([feedback.f[:, None], g], axis=1)
+        return values if self.fits else np.concatenate([values, np.ones_like(feedback.f)[:, None]], axis=1)
 
     def absorb(self, played: Actions, feedback: Feedback) -> None:
         super().absorb(played, feedback)
         self.running.add(self.targets(feedback)[:, : 1 + self.setting.constraints])
         posterior = self.posterior if self.ahead is None else self.ahead.arrived
         if isinstance(posterior, OwnNoise):
-            known = self.known_noise()
-            assert known is not None
-            posterior.set_noise(self.running.unit_noise(known))
+            noise = self.known_noise()
+            assert noise is not None
+            posterior.set_noise(self.running.unit_noise(noise))
         if self.box is None:
-            self.seen[np.arange(len(played)), played] = True
+            self.played_mask[np.arange(len(played)), played] = True
 
     def view(self, mean: Array, variance: Array, points: Array | None) -> Belief:
         if self.fits:
@@ -126,19 +126,19 @@ class ConstrainedEI(ScoreAlgorithm):
         if self.told == 0:
             return
         if self.box is None:
-            seen = self.seen
+            played_mask = self.played_mask
         else:
-            mean, variance, seen = self.posterior.at_observations()
+            mean, variance, played_mask = self.posterior.at_observations()
             belief = self.view(mean, variance, None)
         likely = log_feasibility(belief.constraint)
-        value = np.where((likely >= np.log1p(-self.delta)) & seen, belief.f.mean, -np.inf)
+        value = np.where((likely >= np.log1p(-self.delta)) & played_mask, belief.f.mean, -np.inf)
         self.incumbent = value.max(axis=1)
 
     def score(self, belief: Belief) -> Array:
-        found = np.isfinite(self.incumbent)
-        best = np.where(found, self.incumbent, 0.0)[:, None]
+        has_incumbent = np.isfinite(self.incumbent)
+        best = np.where(has_incumbent, self.incumbent, 0.0)[:, None]
         improvement = log_expected_improvement(belief.f.mean, belief.f.deviation, best)
-        return np.where(found[:, None], improvement, 0.0) + log_feasibility(belief.constraint)
+        return np.where(has_incumbent[:, None], improvement, 0.0) + log_feasibility(belief.constraint)
 
 
 def log_feasibility(g: FunctionBelief) -> Array:
@@ -157,6 +157,7 @@ def log_expected_improvement(mean: Array, deviation: Array, best: Array | float)
 
     z = (mean - best) / deviation
     log_density = -0.5 * z**2 - 0.5 * np.log(2 * np.pi)
+    # Arguments stay where a formula holds, because `np.where` evaluates all three everywhere.
     near, tail = np.maximum(z, -1.0), np.clip(z, FAR, -1.0)
     plain = np.log(np.exp(-0.5 * near**2) / np.sqrt(2 * np.pi) + near * ndtr(near))
     in_tail = log_density + np.log1p(tail * np.sqrt(np.pi / 2) * erfcx(-tail / np.sqrt(2)))

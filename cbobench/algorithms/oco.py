@@ -83,12 +83,13 @@ class BanditOCO(OneRun):
         self.dual_step = order if self.mu == "theory" else self.mu
         self.shrink = self.primal_step if self.theta == "theory" else self.theta
         radius = self.delta_scale * T ** (-1 / 4) if self.delta == "theory" else self.delta
+        # A radius below the spacing of a finite set may play one action as both x + δu and x - δu.
         self.radius = min(max(radius, self.cube.spacing), RADIUS)
         uniform = setting.streams.role("start")[0].random(self.cube.d)
         self.x = self.radius + (1 - 2 * self.radius) * uniform
         self.directions = setting.streams.role("directions")[0]
         self.dual = np.zeros(m)
-        self.seen = RunningScale(1, 1 + m, enabled=False)
+        self.ranges = RunningScale(1, 1 + m, enabled=False)
         self.total, self.rounds = np.zeros(1 + m), 0
         self.first: Array | None = None  # values at x + δu, while x - δu is still to be played
 
@@ -101,7 +102,7 @@ class BanditOCO(OneRun):
 
     def tell_one(self, t: int, action: Any, f: float, g: Array) -> None:
         values = np.concatenate([[-f], g])
-        self.seen.add(values[None])
+        self.ranges.add(values[None])
         if self.points == 1:
             baseline = self.total / max(self.rounds, 1) if self.subtract_mean else np.zeros_like(values)
             self._step((values - baseline) / self.radius, values[1:])
@@ -115,13 +116,13 @@ class BanditOCO(OneRun):
 
     def observe_one(self, t: int, action: Any, f: float, g: Array) -> None:
         """Update the ranges only: a point that it did not choose gives no gradient."""
-        self.seen.add(np.concatenate([[-f], g])[None])
+        self.ranges.add(np.concatenate([[-f], g])[None])
 
     def _divisors(self) -> Array:
         """Return the scales of f and each g_j, (1 + m,); 1 before the first observation."""
         if self.scale != "observed":
             return np.full(len(self.total), float(self.scale))
-        low, high = self.seen.low[0], self.seen.high[0]
+        low, high = self.ranges.low[0], self.ranges.high[0]
         size = np.maximum(np.abs(low), np.abs(high))
         size[0] = high[0] - low[0]
         return np.where(size > 0, size, 1.0)
@@ -135,8 +136,8 @@ class BanditOCO(OneRun):
         if norm > self.clip:
             gradient = gradient * (self.clip / norm)
         self.x = np.clip(self.x - self.primal_step * gradient, self.radius, 1 - self.radius)  # ξ/2 = δ on each side
-        kept = (1 - self.dual_step * self.shrink) * self.dual
-        self.dual = np.maximum(kept + self.dual_step * g / divisors[1:], 0.0)
+        regularised = (1 - self.dual_step * self.shrink) * self.dual
+        self.dual = np.maximum(regularised + self.dual_step * g / divisors[1:], 0.0)
 
     def dual_one(self) -> Array:
         divisors = self._divisors()

@@ -140,8 +140,8 @@ class OptimisticReward(ScoreAlgorithm):
             fitted = is_fitted(self.kernel, setting.actions)
             rank = setting.finite.n if fitted else setting.finite.features.shape[1]
             rank += 0 if self.design is None else self.design.shape[1]
-        each = (("explore f", ()), ("explore g", (setting.constraints,)))
-        for strategy, (role, shape) in zip(self.explorations, each, strict=False):
+        roles = (("explore f", ()), ("explore g", (setting.constraints,)))
+        for strategy, (role, shape) in zip(self.explorations, roles, strict=False):
             strategy.start(setting.streams, role, shape, rank)
         self.set_bounds(setting)
         super().start(setting)
@@ -183,8 +183,8 @@ class OptimisticReward(ScoreAlgorithm):
         if self.lam != "true":
             return super().make_posterior(functions)
         s = self.setting
-        each = [ObservationPosterior(s.actions, 1.0, s.replicates, 1, s.horizon) for _ in range(functions)]
-        return KnownNoise(each, true_noise(s.noise[:, :functions]))
+        posteriors = [ObservationPosterior(s.actions, 1.0, s.replicates, 1, s.horizon) for _ in range(functions)]
+        return KnownNoise(posteriors, true_noise(s.noise[:, :functions]))
 
     def begin_schedule(self, horizon: int) -> None:
         """Forget all data and set λ, β and γ for a horizon, at the start and at every restart."""
@@ -288,11 +288,11 @@ def design_features(design: Array, box: Box) -> Array:
     """Return features (S, c, r + c) of points (S, c, d) of a box beside those of its grid (see `extend_features`)."""
     grid, kernel = box.grid, box.kernel
     assert grid.points is not None
-    candidates, found = box.unit(grid.points), []
+    candidates, features = box.unit(grid.points), []
     for units in box.unit(design):
-        own = kernel(units, units)
-        found.append(extend_features(grid.features, grid.prior, kernel(units, candidates), own))
-    return np.stack(found)
+        covariance = kernel(units, units)
+        features.append(extend_features(grid.features, grid.prior, kernel(units, candidates), covariance))
+    return np.stack(features)
 
 
 def read_bound(name: str, choice: Bound, norm: Array, sup: Array) -> Array:
@@ -317,15 +317,15 @@ def theory_window(setting: Setting, lam: float) -> int:
             block.
     """
     horizon = setting.horizon
-    moves = [norms for when, norms in setting.changes if when < horizon]
-    each = np.sum(moves, axis=0).max(axis=1) if moves else np.zeros(1)
-    if not np.isfinite(each).all():
+    moves = [norms for last_round, norms in setting.changes if last_round < horizon]
+    variations = np.sum(moves, axis=0).max(axis=1) if moves else np.zeros(1)
+    if not np.isfinite(variations).all():
         raise CellFailure("the window reads norms of the functions' moves, but one is infinite; give it as a number")
-    if np.ptp(each) > 1e-9 * each.max():
+    if np.ptp(variations) > 1e-9 * variations.max():
         raise CellFailure(
             "the seeds' functions move by different amounts; give the window or restart period as a number"
         )
-    variation = float(each[0])
+    variation = float(variations[0])
     if variation == 0:
         return horizon
     gain = float(greedy_gain(setting.actions, lam, horizon)[-1])
@@ -337,10 +337,14 @@ def theory_window(setting: Setting, lam: float) -> int:
 class CONFIG(Optimistic):
     """CONFIG: argmax UCB_f over {x : LCB_{g_j}(x) <= 0 for all j}.
 
-    An empty set means that the problem is declared infeasible (with probability 1 - α, rightly). The paper stops there.
-    Here it is recorded, and the round plays argmin Σ_j [LCB_{g_j}]⁺. With `stop_when_infeasible` it stops as far as a
-    bandit can: it repeats the action of the round before (in round 1 the argmin) to the end. On a box the set counts as
-    empty if it contains neither a candidate nor a polished point.
+    An empty set means that the problem is declared infeasible (with probability 1 - α, rightly). On a box the set
+    counts as empty if it contains neither a candidate nor a polished point.
+
+    Differs from the paper:
+
+    1. The paper stops at the declaration. Here it is recorded, and the round plays argmin Σ_j [LCB_{g_j}]⁺. With
+       `stop_when_infeasible` it stops as far as a bandit can: it repeats the action of the round before (in round 1 the
+       argmin) to the end.
     """
 
     source = "Xu et al. (2023)"

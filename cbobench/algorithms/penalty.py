@@ -144,10 +144,12 @@ class FixedPenalty(Penalised):
 class Epochs(Penalised):
     """Base of both algorithms: L epochs of S rounds, κ updated after each from the mean of the observed g.
 
-    Algorithms 2 and 3 average g over the epoch's S rounds, all of which they chose and observed. Here the mean is over
-    the costs observed in the epoch, of rounds that the method chose. So the rounds of a suite's initial design do not
-    count, and late costs count in the epoch in which they arrive. Without any, κ stays. Where epochs forget,
-    recommendations do not.
+    Differs from the paper:
+
+    1. Algorithms 2 and 3 average g over the epoch's S rounds, all of which they chose and observed. Here the mean is
+       over the costs observed in the epoch, of rounds that the method chose. So the rounds of a suite's initial design
+       do not count, and late costs count in the epoch in which they arrive. Without any, κ stays.
+    2. Where epochs forget, recommendations do not.
     """
 
     knows = ("kernel", "λ", "B", "G", "R", "T")
@@ -225,8 +227,12 @@ class Epochs(Penalised):
 class PenaltyNoiseless(Epochs):
     """GP-UCB with noiseless constraints: target f - Σ κ_j (ψ(g_j) - 1), κ_j ← κ_j ψ(mean of g_j over the epoch), κ = 1.
 
-    ψ(x) is 1 for x <= 0, and exp(c x) or (c x + 1)^n beyond. Multipliers only grow, and the paper warns of overflow: κ
-    is capped, and how often that was in force is recorded (`cap_hits`): a capped κ is no longer the paper's method.
+    ψ(x) is 1 for x <= 0, and exp(c x) or (c x + 1)^n beyond. Multipliers only grow.
+
+    Differs from the paper:
+
+    1. κ is capped against overflow, of which the paper warns. How often that was in force is recorded (`cap_hits`): a
+       capped κ is no longer the paper's method.
     """
 
     source = "Shi & Eryilmaz (2022) Alg. 2"

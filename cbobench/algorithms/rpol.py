@@ -120,10 +120,11 @@ class RPOLCensored(RPOL):
             return
         self.posterior.update(self.chosen, np.zeros((len(self.chosen), self.posterior.functions)))
         a = feedback.arrivals
-        for s, when, j, value in zip(a.replicate.tolist(), a.round.tolist(), a.function.tolist(), a.value, strict=True):
-            if t - when <= self.cutoff:
+        columns = (a.replicate.tolist(), a.round.tolist(), a.function.tolist(), a.value)
+        for s, played_round, j, value in zip(*columns, strict=True):
+            if t - played_round <= self.cutoff:
                 self.informed[s] = True
-                self.posterior.reveal(s, when, self.history[when - 1][s], j, float(value))
+                self.posterior.reveal(s, played_round, self.history[played_round - 1][s], j, float(value))
 
 
 @ALGORITHMS.register("rpol-sw")
@@ -159,8 +160,8 @@ class RPOLSW(RPOL):
         setting = self.setting
         size = theory_window(setting, self.lam_for(setting.horizon)) if self.window == "theory" else self.window
         self.size = min(size, setting.horizon)  # W
-        self.kept = min(self.size + self.inclusive, setting.horizon)
-        return ObservationPosterior(setting.actions, 1.0, setting.replicates, functions, self.kept)
+        self.slots = min(self.size + self.inclusive, setting.horizon)
+        return ObservationPosterior(setting.actions, 1.0, setting.replicates, functions, self.slots)
 
     def prepare(self) -> None:
         super().prepare()
@@ -180,14 +181,14 @@ class RPOLSW(RPOL):
 
     @property
     def remembered(self) -> int:
-        return min(self.played, self.kept)
+        return min(self.played, self.slots)
 
     def begin(self, t: int, belief: Belief) -> None:
         """Γ_t of every function, (S, 1 + m)."""
         moves = np.zeros((self.setting.replicates, 1 + self.setting.constraints))
         if self.variation == "oracle":
-            for when, norms in self.setting.changes:
-                if max(1, t - self.kept) <= when < t:
+            for last_round, norms in self.setting.changes:
+                if max(1, t - self.slots) <= last_round < t:
                     moves = moves + norms
         elif self.variation != "none":
             moves += float(self.variation)

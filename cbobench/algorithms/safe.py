@@ -171,8 +171,10 @@ def surely_feasible(upper: Array, safe_seed: Mask) -> Mask:
 class SGPUCB(Optimistic):
     """SGP-UCB: T' rounds uniformly on the seed set, then GP-UCB on {x : UCB_g(x) <= 0} and the seed set.
 
-    In theory T' depends on an unknown safety gap and an unknown eigenvalue; the default ⌈T^(2/3)⌉ is ours. The width is
-    the one shared by all methods compared, where the paper has a Bayesian one.
+    Differs from the paper:
+
+    1. In theory T' depends on an unknown safety gap and an unknown eigenvalue; the default is ⌈T^(2/3)⌉.
+    2. The width is the one shared by all methods compared; the paper has a Bayesian one.
     """
 
     source = "Amani et al. (2020)"
@@ -330,30 +332,31 @@ class SafeOpt(SafeSet):
         outside = np.flatnonzero(~safe)
         if len(outside) == 0:
             return None
-        enough = width > width[self.playable[s]].max()
+        wide = width > width[self.playable[s]].max()
         deviation = np.broadcast_to(belief.constraint.deviation[s], self.upper[s].shape)
         spread = np.concatenate([belief.f.deviation[s][None], deviation])
-        enough &= (2 * spread > self.threshold).any(axis=0)
-        candidates = np.flatnonzero(safe & enough)
+        wide &= (2 * spread > self.threshold).any(axis=0)
+        candidates = np.flatnonzero(safe & wide)
+        # Widest first, so that the first one that expands is the answer; of equal ones the lowest index.
         candidates = candidates[np.argsort(-width[candidates], kind="stable")]
         for first in range(0, len(candidates), LOOK_AHEAD):
-            some = candidates[first : first + LOOK_AHEAD]
-            expands = np.ones(len(some), dtype=bool)
+            batch = candidates[first : first + LOOK_AHEAD]
+            expands = np.ones(len(batch), dtype=bool)
             for j in range(self.setting.constraints):
-                expands &= self._expands(s, j, some, outside, belief)
+                expands &= self._expands(s, j, batch, outside, belief)
             if expands.any():
-                return int(some[expands.argmax()])
+                return int(batch[expands.argmax()])
         return None
 
-    def _expands(self, s: int, j: int, some: Indices, outside: Indices, belief: Belief) -> Mask:
+    def _expands(self, s: int, j: int, points: Indices, outside: Indices, belief: Belief) -> Mask:
         """Return whether observing l_j at each of q points would lower the upper bound of g_j at some outside point to
         0.
         """
         g = belief.constraint
-        columns = self.posterior.covariances(s, 1 + j, some)  # (q, n)
+        columns = self.posterior.covariances(s, 1 + j, points)  # (q, n)
         deviation = np.broadcast_to(g.deviation[s], g.mean[s].shape)[j]
-        total = self.posterior.noise_variance(s, 1 + j) + deviation[some] ** 2
-        surprise = self.lower[s, j, some] - g.mean[s, j, some]
+        total = self.posterior.noise_variance(s, 1 + j) + deviation[points] ** 2
+        surprise = self.lower[s, j, points] - g.mean[s, j, points]
         mean = g.mean[s, j, outside] + columns[:, outside] * (surprise / total)[:, None]
         variance = deviation[outside] ** 2 - columns[:, outside] ** 2 / total[:, None]
         bound = mean + g.width[s, j, 0] * np.sqrt(np.maximum(variance, 0.0))

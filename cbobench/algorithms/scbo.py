@@ -39,14 +39,17 @@ class SCBO(OneRun):
     2d + 1 nearest ones where it holds fewer (ours: on a grid the centre and its neighbours).
 
     On a box models are fitted (Matérn-5/2, a lengthscale per coordinate, outputs standardised) to f and to the bilog
-    transform of g. Candidates, L, its bounds, τ_succ and bilog are the paper's. What is not:
-      τ_fail             max(4, d), as in BoTorch's tutorial
-      centre, success    judged by posterior means, for noise; the paper compares observed values
-      Gaussian copula    of f: `copula`, off as in the tutorial. On the seven problems of literature_full (5 seeds) it
-                         raises the median simple regret on six: on hartmann-4 from 4e-5 to 1.5e-3
-      priors             of hyperparameters: see `cbobench.gp.fit`
-      restarts           begin with random points
-    On a finite set the kernel is the problem's, centre and amplitude follow the running range, and g is as it is.
+    transform of g. Candidates, L, its bounds, τ_succ and bilog are the paper's. On a finite set the kernel is the
+    problem's, centre and amplitude follow the running range, and g is as it is.
+
+    Differs from the paper:
+
+    1. τ_fail is max(4, d), as in BoTorch's tutorial.
+    2. Centre and success are judged by posterior means, for noise; the paper compares observed values.
+    3. The Gaussian copula of f (`copula`) is off, as in the tutorial. On the seven problems of literature_full (5
+       seeds) it raises the median simple regret on six: on hartmann-4 from 4e-5 to 1.5e-3.
+    4. The priors of hyperparameters are those of `cbobench.gp.fit`.
+    5. Restarts begin with random points.
     """
 
     source = "Eriksson & Poloczek (2021)"
@@ -124,20 +127,20 @@ class SCBO(OneRun):
         self.model.forget()
         self.side, self.succeeded, self.failed = self.length, 0, 0
         self.restarts += 1
-        self.asked: dict[int, tuple[NDArray[Any], int]] = {}  # by round: the point and the centre that it must beat
+        self.proposals: dict[int, tuple[NDArray[Any], int]] = {}  # by round: the point and the centre that it must beat
 
     def ask_one(self, t: int) -> Any:
         if self.side < self.shortest:
             self._restart()
         if self.model.count < self.initial:
-            incumbent, where = -1, self.model.anywhere(self.generator)
+            incumbent, point = -1, self.model.draw_input(self.generator)
         else:
             incumbent = self._centre()
-            where = self._region(self.model.played[incumbent : incumbent + 1])
-            drawn, sample = self.model.sample(where, self.generator)
-            where = where[drawn[[best_of(sample)]]]
-        self.asked[t] = where, incumbent
-        return self.model.action(where)
+            candidates = self._region(self.model.played[incumbent : incumbent + 1])
+            drawn, sample = self.model.sample(candidates, self.generator)
+            point = candidates[drawn[[best_of(sample)]]]
+        self.proposals[t] = point, incumbent
+        return self.model.action(point)
 
     def _centre(self) -> int:
         """Return the played point at the centre of the region."""
@@ -169,19 +172,19 @@ class SCBO(OneRun):
         return np.where(moved, points, middle)
 
     def tell_one(self, t: int, action: Any, f: float, g: Array) -> None:
-        if t not in self.asked:
+        if t not in self.proposals:
             return  # belongs to an earlier region
-        where, incumbent = self.asked.pop(t)
-        self._learn(where, f, g)
+        point, incumbent = self.proposals.pop(t)
+        self._learn(point, f, g)
         if incumbent >= 0:
             means = self.model.played_means
             self._adapt(improves(means[:, -1], means[:, incumbent], self.margin))
 
     def observe_one(self, t: int, action: Any, f: float, g: Array) -> None:
-        self._learn(self.model.where(action), f, g)
+        self._learn(self.model.input_of(action), f, g)
 
-    def _learn(self, where: NDArray[Any], f: float, g: Array) -> None:
-        self.model.tell(where, np.concatenate([[f], bilog(g) if self.transformed else g]))
+    def _learn(self, point: NDArray[Any], f: float, g: Array) -> None:
+        self.model.tell(point, np.concatenate([[f], bilog(g) if self.transformed else g]))
 
     def _adapt(self, success: bool) -> None:
         """Count the outcome, and double or halve the side."""

@@ -23,7 +23,7 @@ from cbobench.gp.parts import Parts, Score, check_shape
 from cbobench.gp.posteriors import choice
 from cbobench.gp.posteriors.base import Mask, Posterior, SharedPosterior
 from cbobench.gp.posteriors.fitted import FittedPosterior
-from cbobench.gp.posteriors.pending import PendingPosterior, arriving_apart, with_pending
+from cbobench.gp.posteriors.pending import PendingPosterior, add_pending, make_separate
 from cbobench.gp.recommend import Goal, recommend_action
 from cbobench.params import param, required, state
 from cbobench.problems.base import Actions, Arrivals, Feedback, Problem, Shown
@@ -148,12 +148,12 @@ class ScoreAlgorithm(Algorithm):
             variance: (S, k), or (S, p, k) if functions have their own.
             points: (S, k, d) in the unit cube of a box; None for all candidates.
         """
-        deviation, shown = np.sqrt(variance), None if self.shown is None else self.shown(points)
-        own = deviation.ndim == 3
-        f = FunctionBelief(mean[:, 0], deviation[:, 0] if own else deviation)
+        deviation, g_t = np.sqrt(variance), None if self.shown is None else self.shown(points)
+        per_function = deviation.ndim == 3
+        f = FunctionBelief(mean[:, 0], deviation[:, 0] if per_function else deviation)
         if not self.models_constraints:
-            return Belief(f, None, shown)
-        return Belief(f, FunctionBelief(mean[:, 1:], deviation[:, 1:] if own else deviation[:, None]), shown)
+            return Belief(f, None, g_t)
+        return Belief(f, FunctionBelief(mean[:, 1:], deviation[:, 1:] if per_function else deviation[:, None]), g_t)
 
     def goal(self, mean: Array, variance: Array) -> Goal:
         """Return the moments behind a recommendation, from moments as in `view`: means of f, means and variances of
@@ -169,6 +169,7 @@ class ScoreAlgorithm(Algorithm):
         self.box = setting.actions if isinstance(setting.actions, Box) else None
         self.fits = is_fitted(self.kernel, setting.actions)
         if self.fits and self.box is not None:
+            # Fitted kernels are Matérn-5/2, whose posteriors no mesh resolves.
             self.box = replace(self.box, kernel_name="matern52", meshed=False)
         if self.box is not None:
             self.starts = Starts(self.box, self.narrow)
@@ -185,7 +186,7 @@ class ScoreAlgorithm(Algorithm):
         self.learned = 0  # rounds that it was told whole
         self.ahead: PendingPosterior | None = None
         if setting.parallel > 1 and self.pending == "variance":
-            self.posterior = self.ahead = with_pending(self.posterior, lambda: self.cheapest(1))
+            self.posterior = self.ahead = add_pending(self.posterior, lambda: self.cheapest(1))
         if self.box is None:
             self.at_played = AtPlayed(setting.replicates, setting.constraints, self.posterior.mean.shape[2])
         self.wait = Wait(setting.replicates, functions)
@@ -212,7 +213,7 @@ class ScoreAlgorithm(Algorithm):
         """Return the posterior of this algorithm's functions, one each under delays; λ comes with the schedule."""
         if not self.setting.delayed or self.setting.parallel > 1:
             return self.cheapest(functions)
-        return arriving_apart(functions, lambda: self.cheapest(1), self.pending == "variance")
+        return make_separate(functions, lambda: self.cheapest(1), self.pending == "variance")
 
     def cheapest(self, functions: int) -> SharedPosterior:
         """Return a posterior of functions that are observed together."""
@@ -257,9 +258,9 @@ class ScoreAlgorithm(Algorithm):
             score = check_shape(self.score(self.belief), self.belief.f.mean.shape)
             self.chosen = break_ties(score, self.ties.at(t))
             self._scores = score
-        again = self.keeps()
-        if again is not None and last is not None:
-            self.chosen = np.where(again if self.box is None else again[:, None], last, self.chosen)
+        repeats = self.keeps()
+        if repeats is not None and last is not None:
+            self.chosen = np.where(repeats if self.box is None else repeats[:, None], last, self.chosen)
         return self.chosen if self.box is None else self.box.scale(np.asarray(self.chosen, dtype=np.float64))
 
     @property
@@ -300,9 +301,9 @@ class ScoreAlgorithm(Algorithm):
         points, values = polish(scorer, self.posterior.jet, start, box.spacing, self.starts.narrow, widths)
         self.starts.ended = points
         if self.starts.cusps:
-            again = self.starts.around(points[rows, values.argmax(axis=1)], at)
-            more, reached = polish(scorer, self.posterior.jet, again, box.spacing, True, widths)
-            points, values = np.concatenate([points, more], axis=1), np.concatenate([values, reached], axis=1)
+            starts = self.starts.around(points[rows, values.argmax(axis=1)], at)
+            cloud_points, reached = polish(scorer, self.posterior.jet, starts, box.spacing, True, widths)
+            points, values = np.concatenate([points, cloud_points], axis=1), np.concatenate([values, reached], axis=1)
         top = break_ties(values, coin, widths)
         gained = values[rows, top] - achieved
         higher = gained > widths  # on a plateau the candidate, drawn among all ties, stays
@@ -310,9 +311,10 @@ class ScoreAlgorithm(Algorithm):
         return point, np.where(higher, values[rows, top], achieved)
 
     def tell(self, t: int, actions: Actions, feedback: Feedback) -> None:
+        # A method that learns nothing is spared the belief at the played action.
         if type(self).learn is not ScoreAlgorithm.learn:
-            own = feedback.since(self.first_own)
-            self.learn(t, self._at_chosen() if self.looks_back else self.belief, own)
+            chosen_rounds = feedback.since(self.first_own)
+            self.learn(t, self._at_chosen() if self.looks_back else self.belief, chosen_rounds)
         self._remember(t, feedback)
 
     def observe(self, t: int, actions: Actions, feedback: Feedback) -> None:
@@ -347,21 +349,21 @@ class ScoreAlgorithm(Algorithm):
             return
         self.history.append(self.chosen)
         self.wait.update(t, feedback.arrivals)
-        told = credit_to_round(feedback.arrivals, t) if self.pending == "credit-now" else feedback.arrivals
+        arrivals = credit_to_round(feedback.arrivals, t) if self.pending == "credit-now" else feedback.arrivals
         first = self.since if self.evidence is None else self.evidence_since
-        self.informed[told.replicate[told.round >= first]] = True
+        self.informed[arrivals.replicate[arrivals.round >= first]] = True
         if self.setting.parallel == 1:
-            self.posterior.receive(t, self.history, told, self.since)
+            self.posterior.receive(t, self.history, arrivals, self.since)
             if self.evidence is not None:
-                self.evidence.receive(t, self.history, told, first)
+                self.evidence.receive(t, self.history, arrivals, first)
             return
         if self.ahead is not None:
             self.ahead.play(self.chosen)
-        for when, values in replace(feedback, arrivals=told).rounds():
-            if when >= self.since:
-                self.absorb(self.history[when - 1], values)
-            if when >= first:
-                self._keep(self.history[when - 1], values)
+        for played_round, values in replace(feedback, arrivals=arrivals).rounds():
+            if played_round >= self.since:
+                self.absorb(self.history[played_round - 1], values)
+            if played_round >= first:
+                self._keep(self.history[played_round - 1], values)
 
     def absorb(self, played: Actions, feedback: Feedback) -> None:
         """Update the posterior with a whole round: actions (S,), or (S, d) of the cube, and f and g observed there."""
@@ -386,11 +388,11 @@ class ScoreAlgorithm(Algorithm):
             return None
         sure = self.setting.seed_set if "a safe seed set" in self.needs else None
         model = self.posterior if self.evidence is None else self.evidence
-        seen = self.learned > 0 or not self.setting.delayed
-        found = recommend_action(self.goal, model, self.box, sure, seen)
+        has_observations = self.learned > 0 or not self.setting.delayed
+        actions = recommend_action(self.goal, model, self.box, sure, has_observations)
         if self.setting.delayed:
-            found[~self.informed] = NONE if self.box is None else np.nan
-        return found
+            actions[~self.informed] = NONE if self.box is None else np.nan
+        return actions
 
 
 def credit_to_round(arrivals: Arrivals, t: int) -> Arrivals:
@@ -424,5 +426,5 @@ class Wait:
         fresh = ~self.open
         self.round[fresh], self.missing[fresh] = t, True
         a = arrivals
-        known = (a.function < self.missing.shape[1]) & (a.round == self.round[a.replicate])
-        self.missing[a.replicate[known], a.function[known]] = False
+        applies = (a.function < self.missing.shape[1]) & (a.round == self.round[a.replicate])
+        self.missing[a.replicate[applies], a.function[applies]] = False

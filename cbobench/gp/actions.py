@@ -13,7 +13,7 @@ from cbobench.gp.kernels import Array, Kernel, Linear, batches, combine_features
 
 LARGEST = 10_000  # largest n for matrices (n, n), 0.8 GB each
 SECTIONS = 64  # columns of a matrix that is not formed, computed at a time
-KEPT = 1_000  # largest n of a matrix that is formed before something asks for it
+LARGEST_EAGER = 1_000  # largest n of a matrix that is formed before something asks for it
 MOST_FEATURES = 2**26  # largest size of Phi of a set without a matrix, 0.5 GB
 LARGEST_RANK = 1024  # largest number of its columns, which cost O(n r²)
 
@@ -43,29 +43,29 @@ class Finite:
         self.points = points
         self.kernel_name = kernel_name
         self.names = names
-        self._given = covariance
-        self._exceeds = 0  # the rank is known to exceed this number
+        self._matrix = covariance
+        self._rank_exceeds = 0  # the rank is known to exceed this number
 
     @staticmethod
     def at(
-        where: Array,
+        inputs: Array,
         kernel: Kernel,
         kernel_name: str = "given",
         names: tuple[str, ...] | None = None,
         points: Array | None = None,
     ) -> Finite:
-        """Return actions under a kernel of coordinates; of more than `KEPT`, without forming their covariance.
+        """Return actions under a kernel of coordinates; of more than `LARGEST_EAGER`, without forming their covariance.
 
         Args:
-            where: the kernel's inputs, (n, d).
-            points: the actions' coordinates, if they differ from `where`.
+            inputs: the kernel's inputs, (n, d).
+            points: the actions' coordinates, if they differ from `inputs`.
         """
-        points = where if points is None else points
-        if len(where) > LARGEST:
-            return Large(where, kernel, points, kernel_name, names)
-        if len(where) > KEPT and not isinstance(kernel, Linear):  # whose rows have other bits than its matrix
-            return Scattered(where, kernel, points, kernel_name, names)
-        return Finite(kernel(where, where), points, kernel_name, names)
+        points = inputs if points is None else points
+        if len(inputs) > LARGEST:
+            return Large(inputs, kernel, points, kernel_name, names)
+        if len(inputs) > LARGEST_EAGER and not isinstance(kernel, Linear):  # whose rows have other bits than its matrix
+            return Scattered(inputs, kernel, points, kernel_name, names)
+        return Finite(kernel(inputs, inputs), points, kernel_name, names)
 
     @property
     def covariance(self) -> Array:
@@ -74,11 +74,11 @@ class Finite:
         Raises:
             CellFailure: there are more actions than `LARGEST`.
         """
-        return self._given
+        return self._matrix
 
     @property
     def n(self) -> int:
-        return len(self._given)
+        return len(self._matrix)
 
     @property
     def d(self) -> int:
@@ -95,55 +95,55 @@ class Finite:
     @property
     def prior(self) -> Array:
         """k(x, x), (n,)."""
-        return self._given.diagonal()
+        return self._matrix.diagonal()
 
-    def rows(self, some: NDArray[np.intp]) -> Array:
+    def rows(self, indices: NDArray[np.intp]) -> Array:
         """Return k(x, x') of q actions with all, (q, n)."""
-        return self._given[some]
+        return self._matrix[indices]
 
     def between(self, left: NDArray[np.intp], right: NDArray[np.intp]) -> Array:
         """Return k(x, x') of some actions, (a,), with others, (b,): (a, b)."""
-        return self._given[left[:, None], right]
+        return self._matrix[left[:, None], right]
 
     def combine(self, weights: Array) -> Array:
         """Return Σ_i a_i k(., x_i) at all actions, for q weight vectors a (q, n), one product each: (q, n)."""
-        return np.matmul(weights[:, None, :], self._given)[:, 0]
+        return np.matmul(weights[:, None, :], self._matrix)[:, 0]
 
     # Features -------------------------------------------------------------------------------------------------------
 
-    def _find(self, most: int | None) -> Array | None:
+    def _compute_features(self, most: int | None) -> Array | None:
         """Return Phi (n, r), or None if r exceeds `most`."""
-        rows = pivoted_cholesky(self.prior, self._given.__getitem__, most)
+        rows = pivoted_cholesky(self.prior, self._matrix.__getitem__, most)
         return None if rows is None else np.ascontiguousarray(rows.T)
 
-    _found: Array | None = None
+    _features: Array | None = None
 
     @property
     def features(self) -> Array:
         """Phi (n, r), Phi Phi^T = covariance."""
-        if self._found is None:
-            self._found = self._find(None)
-            assert self._found is not None
-        return self._found
+        if self._features is None:
+            self._features = self._compute_features(None)
+            assert self._features is not None
+        return self._features
 
     def rank_is_at_most(self, most: int) -> bool:
         """Return whether r <= `most`. Stops counting there: all features of a rough kernel on 10,000 actions take
         minutes.
         """
-        if self._found is not None or most >= self.n:
+        if self._features is not None or most >= self.n:
             return self.features.shape[1] <= most
-        if most > self._exceeds:
-            self._found = self._find(most)
-            self._exceeds = most if self._found is None else self._exceeds
-        return self._found is not None
+        if most > self._rank_exceeds:
+            self._features = self._compute_features(most)
+            self._rank_exceeds = most if self._features is None else self._rank_exceeds
+        return self._features is not None
 
     # Metrics and norms ----------------------------------------------------------------------------------------------
 
-    def check_pairs(self, what: str, instead: str) -> None:
-        """Raise `Misuse` if something (`what`) would compare all pairs of more actions than `LARGEST`."""
+    def check_pairs(self, option: str, advice: str) -> None:
+        """Raise `Misuse` if something (`option`) would compare all pairs of more actions than `LARGEST`."""
         if self.n > LARGEST:
             size = f"{8e-9 * self.n**2:.0f} GB for {self.n:,} actions"
-            raise Misuse(f"{what} compares all pairs of actions, {size}; allowed: {LARGEST:,} actions; {instead}")
+            raise Misuse(f"{option} compares all pairs of actions, {size}; allowed: {LARGEST:,} actions; {advice}")
 
     @cached_property
     def input_metric(self) -> Array | None:
@@ -153,12 +153,12 @@ class Finite:
     @cached_property
     def kernel_metric(self) -> Array:
         """Return d_k(x, x') = sqrt(k(x,x) + k(x',x') - 2 k(x,x')), shape (n, n): |g(x) - g(x')| <= |g|_k d_k(x, x')."""
-        found = np.empty((self.n, self.n))
-        for i, row in enumerate(found):
-            row[:] = self._apart(i)
-        return found
+        metric = np.empty((self.n, self.n))
+        for i, row in enumerate(metric):
+            row[:] = self._metric_row(i)
+        return metric
 
-    def _apart(self, i: int) -> Array:
+    def _metric_row(self, i: int) -> Array:
         """Return a row of `kernel_metric`."""
         return np.sqrt(np.maximum(self.prior[i] + self.prior - 2 * self.covariance[i], 0.0))
 
@@ -166,8 +166,8 @@ class Finite:
     def steepness(self) -> float:
         """Return the largest d_k(x, x') / |x - x'| over pairs of different points."""
         assert self.input_metric is not None
-        each = ((self._apart(i)[away > 0] / away[away > 0]) for i, away in enumerate(self.input_metric))
-        return max(float(ratios.max(initial=0.0)) for ratios in each)
+        slopes = ((self._metric_row(i)[row > 0] / row[row > 0]) for i, row in enumerate(self.input_metric))
+        return max(float(row_slopes.max(initial=0.0)) for row_slopes in slopes)
 
     def norm(self, values: Array) -> Array:
         """Return RKHS norms of functions given by their values, shape (..., n) to (...).
@@ -178,8 +178,8 @@ class Finite:
         """
         flat = values.reshape(-1, self.n).T
         weights, *_ = np.linalg.lstsq(self.features, flat, rcond=None)
-        missed = np.abs(self.features @ weights - flat).max(axis=0)
-        norms = np.where(missed <= 1e-5 * np.abs(flat).max(axis=0), np.linalg.norm(weights, axis=0), np.inf)
+        errors = np.abs(self.features @ weights - flat).max(axis=0)
+        norms = np.where(errors <= 1e-5 * np.abs(flat).max(axis=0), np.linalg.norm(weights, axis=0), np.inf)
         return np.asarray(norms.reshape(values.shape[:-1]))
 
 
@@ -187,44 +187,44 @@ class Scattered(Finite):
     """A set whose covariances are computed from coordinates; a matrix (n, n) is formed only if something asks for it.
 
     Args:
-        where: the kernel's inputs, (n, d).
+        inputs: the kernel's inputs, (n, d).
         kernel: the kernel of these.
         points, kernel_name, names: as of `Finite`.
     """
 
     def __init__(
-        self, where: Array, kernel: Kernel, points: Array, kernel_name: str, names: tuple[str, ...] | None
+        self, inputs: Array, kernel: Kernel, points: Array, kernel_name: str, names: tuple[str, ...] | None
     ) -> None:
         super().__init__(np.empty((0, 0)), points, kernel_name, names)
         self.kernel = kernel
-        self.where = where
+        self.inputs = inputs
 
     @cached_property
     def covariance(self) -> Array:  # type: ignore[override]
-        return self.kernel(self.where, self.where)
+        return self.kernel(self.inputs, self.inputs)
 
     @property
     def n(self) -> int:
-        return len(self.where)
+        return len(self.inputs)
 
     @cached_property
     def prior(self) -> Array:  # type: ignore[override]
-        some = (self.where[i : i + 64] for i in range(0, self.n, 64))
-        return np.concatenate([self.kernel(points, points).diagonal() for points in some])
+        chunks = (self.inputs[i : i + 64] for i in range(0, self.n, 64))
+        return np.concatenate([self.kernel(points, points).diagonal() for points in chunks])
 
-    def rows(self, some: NDArray[np.intp]) -> Array:
-        return self.kernel(self.where[some], self.where)
+    def rows(self, indices: NDArray[np.intp]) -> Array:
+        return self.kernel(self.inputs[indices], self.inputs)
 
     def between(self, left: NDArray[np.intp], right: NDArray[np.intp]) -> Array:
-        return self.kernel(self.where[left], self.where[right])
+        return self.kernel(self.inputs[left], self.inputs[right])
 
     def combine(self, weights: Array) -> Array:
-        found = np.empty((len(weights), 1, self.n))
-        for some in batches(self.n, SECTIONS):
-            np.matmul(weights[:, None], self.kernel(self.where, self.where[some]), out=found[..., some])
-        return found[:, 0]
+        values = np.empty((len(weights), 1, self.n))
+        for batch in batches(self.n, SECTIONS):
+            np.matmul(weights[:, None], self.kernel(self.inputs, self.inputs[batch]), out=values[..., batch])
+        return values[:, 0]
 
-    def _find(self, most: int | None) -> Array | None:
+    def _compute_features(self, most: int | None) -> Array | None:
         rows = pivoted_cholesky(self.prior, lambda i: self.rows(np.array([i]))[0], most)
         return None if rows is None else np.ascontiguousarray(rows.T)
 
@@ -248,7 +248,7 @@ class Large(Scattered):
     def rank_is_at_most(self, most: int) -> bool:
         return self.features.shape[1] <= most
 
-    def _find(self, most: int | None) -> Array:
+    def _compute_features(self, most: int | None) -> Array:
         """Return Phi as a view of Phi^T (r, n), with which posteriors multiply."""
         allowed = min(LARGEST_RANK, MOST_FEATURES // self.n)
         rows = pivoted_cholesky(self.prior, lambda i: self.rows(np.array([i]))[0], allowed)
@@ -273,13 +273,13 @@ def smallest(values: Array, count: int) -> NDArray[np.intp]:
     the instructions that NumPy uses.
     """
     limit = np.partition(values, count - 1, axis=-1)[..., count - 1 : count]
-    taken, equal = values < limit, values == limit
-    missing = count - np.count_nonzero(taken, axis=-1, keepdims=True)
-    if (np.count_nonzero(equal, axis=-1, keepdims=True) == missing).all():
-        taken |= equal
+    mask, ties = values < limit, values == limit
+    missing = count - np.count_nonzero(mask, axis=-1, keepdims=True)
+    if (np.count_nonzero(ties, axis=-1, keepdims=True) == missing).all():
+        mask |= ties
     else:
-        taken |= equal & (equal.cumsum(axis=-1) <= missing)
-    return np.asarray(np.nonzero(taken)[-1].reshape(*values.shape[:-1], count))
+        mask |= ties & (ties.cumsum(axis=-1) <= missing)
+    return np.asarray(np.nonzero(mask)[-1].reshape(*values.shape[:-1], count))
 
 
 TIED = 1e-10  # of a score's range: scores that agree so far tie, and rounding must not choose among them

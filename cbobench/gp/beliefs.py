@@ -85,23 +85,23 @@ class BeliefAtPlayed(Belief):
 
     @property
     def f(self) -> FunctionBelief:  # type: ignore[override]  # nobody assigns it
-        return _take(self.belief.f, self.row[:, None], self.row[:, None])
+        return _restrict(self.belief.f, self.row[:, None], self.row[:, None])
 
     @property
     def g(self) -> FunctionBelief | None:  # type: ignore[override]
-        whole, stack = self.belief.g, self.stack[:, :, None]
-        if whole is None:
+        g, stack = self.belief.g, self.stack[:, :, None]
+        if g is None:
             return None
-        shared = whole.deviation.shape[1] == 1  # one covariance for all constraints
-        return _take(whole, stack, self.row[:, None, None] if shared else stack)
+        shared = g.deviation.shape[1] == 1  # one covariance for all constraints
+        return _restrict(g, stack, self.row[:, None, None] if shared else stack)
 
     @property
     def shown(self) -> Array | None:  # type: ignore[override]
-        whole = self.belief.shown
-        return None if whole is None else _flat(whole).take(self.stack[:, :, None])
+        values = self.belief.shown
+        return None if values is None else _flat(values).take(self.stack[:, :, None])
 
 
-def _take(function: FunctionBelief, index: NDArray[np.intp], deviation_index: NDArray[np.intp]) -> FunctionBelief:
+def _restrict(function: FunctionBelief, index: NDArray[np.intp], deviation_index: NDArray[np.intp]) -> FunctionBelief:
     path = None if function.path is None else _flat(function.path).take(index)
     deviation = _flat(function.deviation).take(deviation_index)
     return FunctionBelief(_flat(function.mean).take(index), deviation, function.width, path)
@@ -240,6 +240,7 @@ class RandUCB(Explore):
     def begin(self, t: int) -> None:
         z = self.draws.at(t)
         if self.law != "normal":
+            # The last cumulative weight may be rounded below 1, and a draw may lie above it.
             z = self.grid[np.minimum(self.cumulative.searchsorted(z, side="right"), len(self.grid) - 1)]
         self.z = z[..., None]
 

@@ -17,9 +17,8 @@ from cbobench.gp.kernels import RIDGE, Array, Matern, SquaredExponential, Statio
 from cbobench.gp.mesh import Mesh, resolving
 
 POINTS = 1024  # points at which norms are computed
-UNKNOWN = (
-    0.9  # share of the prior variance; SE, lengthscale 0.2: 0.02 in four dimensions, 0.82 in seven; 0.05: 0.99 in four
-)
+# Share of the prior variance; SE, lengthscale 0.2: 0.02 in four dimensions, 0.82 in seven; 0.05: 0.99 in four.
+UNKNOWN = 0.9
 
 
 @dataclass(frozen=True)
@@ -156,7 +155,7 @@ def design(
     Raises:
         Misuse: the set has fewer actions.
     """
-    return np.stack([_one(actions, name, count, generator) for generator in generators], axis=1)
+    return np.stack([_draw_design(actions, name, count, generator) for generator in generators], axis=1)
 
 
 def check_design(actions: Finite | Box, count: int) -> None:
@@ -165,7 +164,7 @@ def check_design(actions: Finite | Box, count: int) -> None:
         raise Misuse(f"an initial design of {count} rounds, but there are {actions.n} actions; give fewer rounds")
 
 
-def _one(actions: Finite | Box, name: DesignName, count: int, generator: np.random.Generator) -> NDArray[Any]:
+def _draw_design(actions: Finite | Box, name: DesignName, count: int, generator: np.random.Generator) -> NDArray[Any]:
     check_design(actions, count)
     if isinstance(actions, Finite) and (name == "random" or actions.points is None):
         return generator.permutation(actions.n)[:count]
@@ -175,8 +174,8 @@ def _one(actions: Finite | Box, name: DesignName, count: int, generator: np.rand
 
 def nearest(points: Array, targets: Array) -> NDArray[np.intp]:
     """Return the nearest of points (n, d) to each target (k, d) that no earlier target has taken, (k,)."""
-    free, found = np.ones(len(points), dtype=bool), np.empty(len(targets), dtype=np.intp)
+    free, indices = np.ones(len(points), dtype=bool), np.empty(len(targets), dtype=np.intp)
     for i, target in enumerate(targets):
-        found[i] = np.where(free, ((points - target) ** 2).sum(axis=1), np.inf).argmin()
-        free[found[i]] = False
-    return found
+        indices[i] = np.where(free, ((points - target) ** 2).sum(axis=1), np.inf).argmin()
+        free[indices[i]] = False
+    return indices

@@ -82,9 +82,9 @@ def greedy_gain(actions: Finite | Box, lam: float, horizon: int) -> Array:
         actions = actions.grid
     posterior = FeaturePosterior(actions.features, lam, 1, 1, actions.prior)
     gains = np.zeros(horizon + 1)
-    nothing = np.zeros((1, 1))
+    no_values = np.zeros((1, 1))
     for t in range(1, horizon + 1):
-        posterior.update(posterior.variance.argmax(axis=1), nothing)
+        posterior.update(posterior.variance.argmax(axis=1), no_values)
         gains[t] = posterior.gain[0]
     return gains / (1 - np.exp(-1))
 
@@ -99,8 +99,8 @@ def gain_rate(actions: Finite | Box, horizon: int) -> Array:
         Misuse: the covariance is a given matrix, for which no rate is known.
     """
     t = np.maximum(np.arange(horizon + 1, dtype=np.float64), 1.0)
-    given = isinstance(actions, Finite) and (actions.points is None or actions.kernel_name == "given")
-    if given:
+    is_matrix = isinstance(actions, Finite) and (actions.points is None or actions.kernel_name == "given")
+    if is_matrix:
         raise Misuse("gain is 'rate', but a given covariance has no closed-form rate; allowed here: played, greedy")
     d = actions.d
     if actions.kernel_name == "se":

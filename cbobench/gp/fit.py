@@ -74,21 +74,21 @@ def fit(points: Array, values: Array, before: Fitted | None, noise: float | None
 
     count = len(points)
     if count > MOST:
-        some = np.linspace(0, len(points) - 1, MOST).round().astype(np.intp)
-        points, values = points[some], values[some]
+        indices = np.linspace(0, len(points) - 1, MOST).round().astype(np.intp)
+        points, values = points[indices], values[indices]
     middle, spread = float(values.mean()), float(values.std())
     spread = spread if spread > 0 else 1.0
     objective = Objective(points, (values - middle) / spread, None if noise is None else noise / spread**2)
     starts = [objective.start()] if before is None else [objective.of(before, spread), objective.start()]
     options = {"maxiter": STEPS, "ftol": 1e-5, "gtol": 1e-2}  # within 1e-3 of the logarithm at a local optimum
-    found = [
+    optima = [
         minimize(objective, start, jac=True, method="L-BFGS-B", bounds=objective.bounds, options=options)
         for start in starts
     ]
-    best = min(found, key=lambda one: float(one.fun))
-    lengthscales, scale, own = objective.read(best.x)
+    best = min(optima, key=lambda optimum: float(optimum.fun))
+    lengthscales, scale, noise_variance = objective.read(best.x)
     centre = objective.centre(best.x)
-    return Fitted(lengthscales, spread * math.sqrt(scale), own / scale, middle + spread * centre)
+    return Fitted(lengthscales, spread * math.sqrt(scale), noise_variance / scale, middle + spread * centre)
 
 
 class Objective:
@@ -129,8 +129,8 @@ class Objective:
 
     def read(self, logs: Array) -> tuple[Array, float, float]:
         """Lengthscales (d,), s² and the noise variance."""
-        own = math.exp(logs[-1]) if self.noise is None else max(self.noise, LEAST_NOISE)
-        return np.exp(logs[: self.d]), math.exp(logs[self.d]), own
+        noise_variance = math.exp(logs[-1]) if self.noise is None else max(self.noise, LEAST_NOISE)
+        return np.exp(logs[: self.d]), math.exp(logs[self.d]), noise_variance
 
     def _factor(self, logs: Array) -> tuple[Array, Array, Array] | None:
         """The inverse of the covariance of the observations, its factor, and slopes by ln l² over squares."""
@@ -149,30 +149,31 @@ class Objective:
 
     def centre(self, logs: Array) -> float:
         """The constant c, by generalised least squares."""
-        found = self._factor(logs)
-        return 0.0 if found is None else self._constant(found[0])
+        factors = self._factor(logs)
+        return 0.0 if factors is None else self._constant(factors[0])
 
     def _constant(self, inverse: Array) -> float:
         ones = inverse.sum(axis=0)
         return float((ones * self.values).sum() / ones.sum())
 
     def __call__(self, logs: Array) -> tuple[float, Array]:
-        found = self._factor(logs)
-        if found is None:
+        factors = self._factor(logs)
+        if factors is None:
             return 1e10, np.zeros_like(logs)
-        inverse, root, bends = found
+        inverse, root, bends = factors
         lengthscales, scale, noise = self.read(logs)
-        left = self.values - self._constant(inverse)
-        weights = np.matmul(inverse, left)
-        value = 0.5 * float((left * weights).sum()) + float(np.log(root.diagonal()).sum())
+        residuals = self.values - self._constant(inverse)
+        weights = np.matmul(inverse, residuals)
+        value = 0.5 * float((residuals * weights).sum()) + float(np.log(root.diagonal()).sum())
         value += 0.5 * self.n * math.log(2 * math.pi)
         pull = inverse - weights[:, None] * weights
         slope = np.empty_like(logs)
         slope[: self.d] = np.matmul(self.squares, pull[self.low] * bends) / lengthscales**2
-        own = noise * float(pull.diagonal().sum())
-        slope[self.d] = 0.5 * (self.n - float((left * weights).sum()) - own)  # tr(K⁻¹ K) - wᵀ K w, without noise
+        noise_term = noise * float(pull.diagonal().sum())
+        # tr(K⁻¹ K) - wᵀ K w, without noise
+        slope[self.d] = 0.5 * (self.n - float((residuals * weights).sum()) - noise_term)
         if self.noise is None:
-            slope[-1] = 0.5 * own
+            slope[-1] = 0.5 * noise_term
         return value + self._prior(logs, slope), slope
 
     def _prior(self, logs: Array, slope: Array) -> float:

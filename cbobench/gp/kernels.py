@@ -36,10 +36,10 @@ def distances(left: Array, right: Array) -> Array:
 
 def of_distances(left: Array, right: Array, profile: Callable[[Array], Array]) -> Array:
     """Return a function of the Euclidean distances of rows, shape (a, b), a few rows at a time."""
-    found, step = np.empty((len(left), len(right))), max(1, IN_CACHE // max(1, len(right)))
+    values, step = np.empty((len(left), len(right))), max(1, IN_CACHE // max(1, len(right)))
     for i in range(0, len(left), step):
-        found[i : i + step] = profile(np.sqrt(_squared_distances(left[i : i + step], right)))
-    return found
+        values[i : i + step] = profile(np.sqrt(_squared_distances(left[i : i + step], right)))
+    return values
 
 
 def _squared_distances(left: Array, right: Array) -> Array:
@@ -144,35 +144,35 @@ def kernel(name: KernelName, lengthscale: float) -> Kernel:
 EIGENVALUES = 1000  # largest matrix whose eigenvalues are checked, in a fraction of a second
 
 
-def check_covariance(matrix: Array, what: str) -> Array:
+def check_covariance(matrix: Array, name: str) -> Array:
     """Return the matrix, symmetrised, if it is a covariance with k(x, x) <= 1."""
-    refuse_covariance(matrix, what, len(matrix))
+    refuse_covariance(matrix, name, len(matrix))
     return (matrix + matrix.T) / 2
 
 
-def refuse_covariance(matrix: Array, what: str, eigenvalues: int = EIGENVALUES) -> None:
+def refuse_covariance(matrix: Array, name: str, eigenvalues: int = EIGENVALUES) -> None:
     """Refuse a matrix that is no covariance with k(x, x) <= 1; checks eigenvalues only up to `EIGENVALUES` rows.
 
     Raises:
         Misuse: not square, not finite, not symmetric, not positive semi-definite, or a diagonal above 1.
     """
     if matrix.ndim != 2 or matrix.shape[0] != matrix.shape[1]:
-        raise Misuse(f"{what} has shape {matrix.shape}; a covariance is square, one row per action")
+        raise Misuse(f"{name} has shape {matrix.shape}; a covariance is square, one row per action")
     step = max(1, AT_ONCE // max(1, len(matrix)))
     blocks = [slice(i, i + step) for i in range(0, len(matrix), step)]
-    missing = sum(np.count_nonzero(~np.isfinite(matrix[some])) for some in blocks)
+    missing = sum(np.count_nonzero(~np.isfinite(matrix[block])) for block in blocks)
     if missing:
-        raise Misuse(f"{what} holds {missing} missing or infinite entries; fill them in")
-    scale = max(float(np.abs(matrix[some]).max()) for some in blocks) or 1.0
-    skew = max(float(np.abs(matrix[some] - matrix[:, some].T).max()) for some in blocks)
+        raise Misuse(f"{name} holds {missing} missing or infinite entries; fill them in")
+    scale = max(float(np.abs(matrix[block]).max()) for block in blocks) or 1.0
+    skew = max(float(np.abs(matrix[block] - matrix[:, block].T).max()) for block in blocks)
     if skew > 1e-8 * scale:
-        raise Misuse(f"{what} is not symmetric (largest difference {skew:.3g}); a covariance must be")
+        raise Misuse(f"{name} is not symmetric (largest difference {skew:.3g}); a covariance must be")
     lowest = float(np.linalg.eigvalsh(matrix)[0]) if len(matrix) <= eigenvalues else 0.0
     if lowest < -1e-8 * scale * len(matrix):
-        raise Misuse(f"{what} is not positive semi-definite (lowest eigenvalue {lowest:.3g}); project or repair it")
+        raise Misuse(f"{name} is not positive semi-definite (lowest eigenvalue {lowest:.3g}); project or repair it")
     if matrix.diagonal().max() > 1 + 1e-8:
         highest = matrix.diagonal().max()
-        raise Misuse(f"{what} has a variance of {highest:.6g}; the theory needs k(x, x) <= 1, so divide by the largest")
+        raise Misuse(f"{name} has a variance of {highest:.6g}; the theory needs k(x, x) <= 1, so divide by the largest")
 
 
 RIDGE = 1e-4
@@ -219,23 +219,25 @@ def pivoted_cholesky(
     Raises:
         Misuse: K is not positive semi-definite, as far as these rows tell.
     """
-    left, n, largest = diagonal.copy(), len(diagonal), diagonal.max(initial=0.0)
-    whole, r = left.sum(), 0
+    residual, n, largest = diagonal.copy(), len(diagonal), diagonal.max(initial=0.0)
+    trace, r = residual.sum(), 0
     rows = np.empty((n if most is None else min(n, most), n))  # only written rows take memory
-    while r < n and left.sum() > tolerance * whole:
+    while r < n and residual.sum() > tolerance * trace:
         if r == most:
             return None
-        pivot = int(left.argmax())
+        pivot = int(residual.argmax())
         new = rows[r]
         new[:] = row(pivot)
         for earlier in rows[:r]:
             new -= earlier[pivot] * earlier
-        new /= np.sqrt(left[pivot])
-        left -= new**2
-        left[pivot] = 0.0
-        if left.min() < -INDEFINITE * largest:
-            raise Misuse(f"the covariance is not positive semi-definite (by {-left.min():.3g}); project or repair it")
-        np.maximum(left, 0.0, out=left)
+        new /= np.sqrt(residual[pivot])
+        residual -= new**2
+        # Exactly 0, so that rounding never makes it a pivot again.
+        residual[pivot] = 0.0
+        if residual.min() < -INDEFINITE * largest:
+            excess = f"{-residual.min():.3g}"
+            raise Misuse(f"the covariance is not positive semi-definite (by {excess}); project or repair it")
+        np.maximum(residual, 0.0, out=residual)
         r += 1
     return rows[:r]
 
@@ -243,7 +245,7 @@ def pivoted_cholesky(
 NOTHING = 1e-12  # of a prior variance: what features leave unexplained, up to rounding
 
 
-def extend_features(features: Array, prior: Array, cross: Array, own: Array) -> Array:
+def extend_features(features: Array, prior: Array, cross: Array, covariance: Array) -> Array:
     """Return features (c, r + c) of further actions, whose first r go with those of n actions.
 
     With φ = (features, 0) of the n actions and these of the others, φ(x).φ(y) = k(x, y) for all n + c: the pivoted
@@ -252,23 +254,24 @@ def extend_features(features: Array, prior: Array, cross: Array, own: Array) -> 
     Args:
         features: Phi (n, r), by `pivoted_cholesky` of `prior` (n,).
         cross: covariances of the further actions with the n, (c, n).
-        own: their covariances with one another, (c, c).
+        covariance: their covariances with one another, (c, c).
     """
     from scipy.linalg import solve_triangular  # imported late: SciPy takes long to load
 
-    left, pivots = prior.copy(), []
+    # The pivots are those of `pivoted_cholesky`: the same steps on the same diagonal choose them again.
+    residual, pivots = prior.copy(), []
     for column in features.T:
-        pivots.append(int(left.argmax()))
-        left -= column**2
-        left[pivots[-1]] = 0.0
-        np.maximum(left, 0.0, out=left)
+        pivots.append(int(residual.argmax()))
+        residual -= column**2
+        residual[pivots[-1]] = 0.0
+        np.maximum(residual, 0.0, out=residual)
     inside = solve_triangular(features[pivots], cross[:, pivots].T, lower=True).T
-    rest, outside = own - inside @ inside.T, np.zeros_like(own)
-    for i, variance in enumerate(own.diagonal()):
-        if rest[i, i] > NOTHING * variance:
-            outside[:, i] = rest[:, i] / np.sqrt(rest[i, i])
+    complement, outside = covariance - inside @ inside.T, np.zeros_like(covariance)
+    for i, variance in enumerate(covariance.diagonal()):
+        if complement[i, i] > NOTHING * variance:
+            outside[:, i] = complement[:, i] / np.sqrt(complement[i, i])
             outside[:i, i] = 0.0
-            rest -= np.outer(outside[:, i], outside[:, i])
+            complement -= np.outer(outside[:, i], outside[:, i])
     return np.concatenate([inside, outside], axis=1)
 
 
@@ -283,10 +286,10 @@ def combine_features(weights: Array, rows: Array) -> Array:
     n = rows.shape[1]
     if n < 2 * COLUMNS:  # one batch
         return np.matmul(weights[..., None, :], rows)[..., 0, :]
-    found = np.empty((*weights.shape[:-1], 1, n))
-    for some in batches(n, COLUMNS):
-        np.matmul(weights[..., None, :], rows[:, some], out=found[..., some])
-    return found[..., 0, :]
+    values = np.empty((*weights.shape[:-1], 1, n))
+    for batch in batches(n, COLUMNS):
+        np.matmul(weights[..., None, :], rows[:, batch], out=values[..., batch])
+    return values[..., 0, :]
 
 
 def batches(n: int, size: int) -> Iterator[slice]:
@@ -297,11 +300,11 @@ def batches(n: int, size: int) -> Iterator[slice]:
 
 def covariances(kernel: SquaredExponential | Matern, left: Array, right: Array) -> Array:
     """Return covariances of points (..., a, d) with others (..., b, d), in units of lengthscales: (..., a, b)."""
-    found = np.empty((*left.shape[:-1], right.shape[-2]))
-    for one in np.ndindex(found.shape[:-2]) if found.size > IN_CACHE else [()]:
-        a, b = left[one], right[one]
+    values = np.empty((*left.shape[:-1], right.shape[-2]))
+    for index in np.ndindex(values.shape[:-2]) if values.size > IN_CACHE else [()]:
+        a, b = left[index], right[index]
         squared = np.square(a[..., :, None, 0] - b[..., None, :, 0])
         for i in range(1, a.shape[-1]):  # one coordinate at a time, to save memory
             squared += np.square(a[..., :, None, i] - b[..., None, :, i])
-        found[one] = kernel.profile(squared)
-    return found
+        values[index] = kernel.profile(squared)
+    return values

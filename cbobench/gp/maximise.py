@@ -72,6 +72,25 @@ CUSPED = replace(THOROUGH, fine=True)  # cusps
 MEETING = Pace({3: 128, 6: 64, 9: 32, 14: 16}, 9, 10.0, 6)  # kinks that may meet there
 
 
+@dataclass(frozen=True)
+class Surface:
+    """What the climbs of a round climb: its score as a function of points.
+
+    Attributes:
+        score, jet, radius: as in `polish`.
+        layout: of the Taylor models.
+    """
+
+    score: Scorer
+    jet: Callable[[Array, Mask], Jet]
+    layout: Taylor
+    radius: float
+
+    def model(self, points: Array, mask: Mask, fine: bool) -> tuple[Array, Array, Array]:
+        """Return what `_model` says of points (S, q, d), arbitrary where a mask (S, q) is false."""
+        return _model(self.score, self.jet(points, mask), points, self.layout, fine)
+
+
 def polish(
     score: Scorer,
     jet: Callable[[Array, Mask], Jet],
@@ -95,43 +114,37 @@ def polish(
         The best points found, (S, at most q, d), and their scores, never worse than the starts. Their number is fixed
         beforehand, so that no replicate depends on those beside it.
     """
-    layout = taylor(points.shape[2])
+    d = points.shape[2]
+    surface = Surface(score, jet, taylor(d), radius)
     widths = np.zeros(len(points)) if widths is None else widths
-    climbs, price = _begin(score, jet, points, layout, radius, narrow, widths)
+    climbs, price = _begin(surface, points, narrow, widths)
     m = price.shape[1]
     small, large = (FAST, THOROUGH) if m else (SMOOTH, SLOW)
     if narrow:
         small = large = CUSPED if m else NARROW
-    pace = MEETING if may_kinks_meet(m, layout.d) else large if layout.d > 2 else small
-    for taken in range(STEPS):
-        if taken in pace.field and pace.field[taken] < climbs.value.shape[1]:
+    pace = MEETING if may_kinks_meet(m, d) else large if d > 2 else small
+    for number in range(STEPS):
+        if number in pace.field and pace.field[number] < climbs.value.shape[1]:
             follows = _follows(climbs, radius)
             climbs.done |= follows
             value = np.where(follows, -np.inf, levels(climbs.value, widths))
-            climbs = climbs.thinned(rank_values(value)[:, : pace.field[taken]])
-        if taken == pace.split and m:
+            climbs = climbs.thinned(rank_values(value)[:, : pace.field[number]])
+        if number == pace.split and m:
             best = climbs.best[np.arange(len(points)), levels(climbs.value, widths).argmax(axis=1)]
             beside = neighbours(best, BESIDE * radius)
-            climbs = climbs.joined(_begin(score, jet, beside, layout, radius, pace.fine, widths)[0])
+            climbs = climbs.joined(_begin(surface, beside, pace.fine, widths)[0])
         if not climbs.done.all():  # otherwise the field still thins out: the result depends on no other replicate
-            _step(climbs, score, jet, price, layout, taken, radius, pace)
+            _step(climbs, surface, price, pace, number)
     return climbs.best, climbs.value
 
 
-def _begin(
-    score: Scorer,
-    jet: Callable[[Array, Mask], Jet],
-    points: Array,
-    layout: Taylor,
-    radius: float,
-    fine: bool,
-    widths: Array,
-) -> tuple[Climbs, Array]:
+def _begin(surface: Surface, points: Array, fine: bool, widths: Array) -> tuple[Climbs, Array]:
     """Return climbs from points (S, q, d), and the prices of the score, (S, m)."""
+    # Of equal starts only the first one climbs: the others would end where it ends.
     order = np.arange(points.shape[1])
     same = (points[:, :, None] == points[:, None]).all(axis=3) & (order < order[:, None])
     once = ~same.any(axis=2)
-    value, models, price = _model(score, jet(points, once), points, layout, fine)
+    value, models, price = surface.model(points, once, fine)
     value = np.where(once, value, LOWEST)
     return Climbs(
         points=points,
@@ -141,7 +154,7 @@ def _begin(
         models=models,
         at_best=models,
         multipliers=np.zeros((*points.shape[:2], price.shape[1])),
-        reach=np.full(points.shape[:2], radius),
+        reach=np.full(points.shape[:2], surface.radius),
         length=np.full(points.shape[:2], np.inf),
         patience=np.zeros(points.shape[:2], dtype=np.intp),
         done=~once,
@@ -149,27 +162,18 @@ def _begin(
     ), price
 
 
-def _step(
-    climbs: Climbs,
-    score: Scorer,
-    jet: Callable[[Array, Mask], Jet],
-    price: Array,
-    layout: Taylor,
-    taken: int,
-    radius: float,
-    pace: Pace,
-) -> None:
-    """Make one step of all climbs that are not done."""
-    going = ~climbs.done
-    back = climbs.patience > 0  # a second-order correction, only back to the kinks
-    step, found = best_step(climbs, price, layout, back)
-    climbs.multipliers = np.where(back[..., None], climbs.multipliers, found)
+def _step(climbs: Climbs, surface: Surface, price: Array, pace: Pace, number: int) -> None:
+    """Make step `number` (from 0) of all climbs that are not done."""
+    active = ~climbs.done
+    returning = climbs.patience > 0  # a second-order correction, only back to the kinks
+    step, multipliers = best_step(climbs, price, surface.layout, returning)
+    climbs.multipliers = np.where(returning[..., None], climbs.multipliers, multipliers)
     climbs.points = np.minimum(np.maximum(climbs.points + step, 0.0), 1.0)
-    reached, climbs.models, _ = _model(score, jet(climbs.points, going), climbs.points, layout, pace.fine)
-    better = (reached > climbs.value + climbs.least) & going
-    climbs.length = np.where(back, climbs.length, np.abs(step).max(axis=2))
-    grown = np.minimum(2 * climbs.reach, radius)
-    climbs.reach = np.where(better & ~back, grown, climbs.reach)
+    reached, climbs.models, _ = surface.model(climbs.points, active, pace.fine)
+    better = (reached > climbs.value + climbs.least) & active
+    climbs.length = np.where(returning, climbs.length, np.abs(step).max(axis=2))
+    grown = np.minimum(2 * climbs.reach, surface.radius)
+    climbs.reach = np.where(better & ~returning, grown, climbs.reach)
     climbs.patience = np.where(better, 0, climbs.patience + 1)
     climbs.best = np.where(better[..., None], climbs.points, climbs.best)
     climbs.value = np.where(better, reached, climbs.value)
@@ -177,20 +181,21 @@ def _step(
     lost = climbs.patience >= PATIENCE
     bent = (climbs.multipliers > 0).any(axis=2)  # otherwise there is no kink to go back to
     lost |= (climbs.patience > 0) & ~bent
+    # After too many steps without a gain a climb goes back to its best point, and the next step is shorter.
     if lost.any():
         shrunk = np.maximum(np.minimum(climbs.reach, climbs.length) / 6, 1e-12)
         climbs.reach = np.where(lost, shrunk, climbs.reach)
         climbs.points = np.where(lost[..., None], climbs.best, climbs.points)
         climbs.models = np.where(lost[..., None, None], climbs.at_best, climbs.models)
         climbs.patience = np.where(lost, 0, climbs.patience)
-    climbs.earlier[..., taken % MEMORY] = climbs.value
+    climbs.earlier[..., number % MEMORY] = climbs.value
     climbs.done |= climbs.length < (FINEST if pace.fine else TOLERANCE)
-    if taken >= pace.over:
-        gain = pace.gains * (climbs.value - climbs.earlier[..., (taken - pace.over) % MEMORY])
+    if number >= pace.over:
+        gain = pace.gains * (climbs.value - climbs.earlier[..., (number - pace.over) % MEMORY])
         hopeless = climbs.value + gain < climbs.value.max(axis=1, keepdims=True) - climbs.least
         first = levels(climbs.value, climbs.least[:, 0]).argmax(axis=1)[:, None] == np.arange(gain.shape[1])
         hopeless |= (gain <= 0) & ~first
-        climbs.done |= hopeless | _follows(climbs, radius)
+        climbs.done |= hopeless | _follows(climbs, surface.radius)
 
 
 def _follows(climbs: Climbs, radius: float) -> Mask:
@@ -203,7 +208,7 @@ def _follows(climbs: Climbs, radius: float) -> Mask:
     return np.asarray((better & close).any(axis=2))
 
 
-def _model(score: Scorer, here: Jet, points: Array, layout: Taylor, fine: bool) -> tuple[Array, Array, Array]:
+def _model(score: Scorer, jet: Jet, points: Array, layout: Taylor, fine: bool) -> tuple[Array, Array, Array]:
     """Return the score at the points, (S, q), models of its parts (S, q, 1 + m, n), and prices (S, m).
 
     Derivatives of the score in terms of beliefs are differences of the beliefs' models.
@@ -211,10 +216,10 @@ def _model(score: Scorer, here: Jet, points: Array, layout: Taylor, fine: bool) 
     replicates, q, d = points.shape
     n, steps = len(layout.steps), layout.steps
     if fine:
-        share = _share_of_steps(here, d)
+        share = _share_of_steps(jet, d)
         steps, powers = share[..., None, None] * steps, share[..., None] ** layout.orders
-        here = Jet(*(one * (powers if one.ndim == 3 else powers[:, None]) for one in (here.mean, here.variance)))
-    mean, variance = np.matmul(here.mean, layout.values), np.matmul(here.variance, layout.values)
+        jet = Jet(*(model * (powers if model.ndim == 3 else powers[:, None]) for model in (jet.mean, jet.variance)))
+    mean, variance = np.matmul(jet.mean, layout.values), np.matmul(jet.variance, layout.values)
     around = (points[:, :, None] + steps).reshape(replicates, q * n, d)
     variance = np.maximum(variance, VARIANCE_FLOOR).reshape(*variance.shape[:-2], q * n)
     parts = score(mean.reshape(replicates, -1, q * n), variance, around)
@@ -230,15 +235,15 @@ def _model(score: Scorer, here: Jet, points: Array, layout: Taylor, fine: bool) 
     return value, models / powers[:, :, None] if fine else models, price
 
 
-def _share_of_steps(here: Jet, d: int) -> Array:
+def _share_of_steps(jet: Jet, d: int) -> Array:
     """Return which share of the usual steps differences should take at q points, (S, q), at most 1.
 
     Near an observation a mean changes by a deviation, and a variance by itself, within a short distance. A step is
     `SHARE` of it, for the steepest mean and the smallest deviation of all functions.
     """
-    variance = here.variance if here.variance.ndim == 4 else here.variance[:, None]
+    variance = jet.variance if jet.variance.ndim == 4 else jet.variance[:, None]
     level, slopes = np.maximum(variance[..., :1], VARIANCE_FLOOR), slice(1, 1 + d)
-    of_means = np.abs(here.mean[..., slopes]).max(axis=(1, 3)) / np.sqrt(level.min(axis=(1, 3)))
+    of_means = np.abs(jet.mean[..., slopes]).max(axis=(1, 3)) / np.sqrt(level.min(axis=(1, 3)))
     of_variances = (np.abs(variance[..., slopes]) / level).max(axis=(1, 3))
     return np.asarray(1 / np.maximum(1.0, np.maximum(of_means, of_variances) * (STEP / SHARE)))
 
@@ -311,35 +316,37 @@ class Starts:
         peaks = self.candidates[which]
         if self.mesh is not None:
             return peaks
-        found = [peaks]
+        starts = [peaks]
         if m:
-            found += self._sides(parts.kinked - lowest, peaks, which, at)
+            starts += self._sides(parts.kinked - lowest, peaks, which, at)
         # Between two observations next to the best one there may be a better one.
-        found.append(neighbours(peaks[:, 0], BESIDE * self.spacing))
+        starts.append(neighbours(peaks[:, 0], BESIDE * self.spacing))
         if self.narrow:
-            sides, each = _on_sides(d), min(CLOUD, max(1, AROUND // observed.shape[1]))
-            clouds = [self._clouds(observed, side * self.spacing, each) for side in (1.5, 0.3)]
+            sides, cloud_size = _on_sides(d), min(CLOUD, max(1, AROUND // observed.shape[1]))
+            clouds = [self._clouds(observed, side * self.spacing, cloud_size) for side in (1.5, 0.3)]
             latest = observed[:, -max(1, AROUND // d) :]  # which bounds the lines in many dimensions
             clouds += [
                 self._clouds(peaks, 1.5 * self.spacing),
                 _lines(latest, max(1, AROUND // (d * latest.shape[1]))),
             ]
-            tried = np.concatenate([observed, *clouds, np.broadcast_to(sides, (replicates, *sides.shape))], axis=1)
-            value = at(tried).total()
-            for apart in (APART, WITHIN):
-                found.append(pick(tried, _spread(tried, value, 2 * count, apart * self.spacing)))
+            on_sides = np.broadcast_to(sides, (replicates, *sides.shape))
+            points = np.concatenate([observed, *clouds, on_sides], axis=1)
+            value = at(points).total()
+            for distance in (APART, WITHIN):
+                starts.append(pick(points, _spread(points, value, 2 * count, distance * self.spacing)))
         if many:
             self.round += 1
             anywhere = _everywhere(d)[np.arange(self.round * FRESH, (self.round + 1) * FRESH) % EVERYWHERE]
-            found.append(np.broadcast_to(anywhere, (replicates, FRESH, d)))
+            starts.append(np.broadcast_to(anywhere, (replicates, FRESH, d)))
         if self.ended is not None and (many or self.narrow):
-            found.append(self.ended)
-        return np.concatenate(found, axis=1)
+            starts.append(self.ended)
+        return np.concatenate(starts, axis=1)
 
     def around(self, best: Array, at: Callable[[Array], Parts]) -> Array:
         """Return, for scores with cusps, the best of three clouds around the best points (S, d) so far, (S, q, d)."""
-        tried = np.concatenate([self._clouds(best[:, None], side * self.spacing) for side in (2.0, 0.7, 0.2)], axis=1)
-        return pick(tried, _spread(tried, at(tried).total(), 2 * self.count, CLOSE * self.spacing))
+        clouds = [self._clouds(best[:, None], side * self.spacing) for side in (2.0, 0.7, 0.2)]
+        points = np.concatenate(clouds, axis=1)
+        return pick(points, _spread(points, at(points).total(), 2 * self.count, CLOSE * self.spacing))
 
     def _sides(self, gains: Array, peaks: Array, which: NDArray[np.intp], at: Callable[[Array], Parts]) -> list[Array]:
         """Return the best of the peaks (S, q, d) moved onto sides and corners, for both forms of the score."""
@@ -347,17 +354,17 @@ class Starts:
         onto = np.where(near | (peaks.shape[2] > 2), np.round(peaks), peaks)
         moved = np.where(self.sides, onto[:, None], peaks[:, None])  # (S, sides, q, d)
         replicates, sides, q, d = moved.shape
-        there = at(moved.reshape(replicates, -1, d))
+        moved_parts = at(moved.reshape(replicates, -1, d))
         gained = np.tile(np.take_along_axis(gains, which[:, None], axis=2), (1, 1, sides))
         aside = (onto != peaks).any(axis=2)
-        found = []
-        for form in (there.total(), there._replace(kinked=there.kinked - gained).total()):
-            each = levels(form).reshape(replicates, sides, q)
-            every = moved.swapaxes(1, 2).reshape(replicates, -1, d)
-            best = pick(every, sides * np.arange(q) + each.argmax(axis=1))
-            value = np.where(aside, each.max(axis=1), -np.inf)
-            found.append(pick(best, rank_values(value)[:, : q // 4]))
-        return found
+        starts = []
+        for form in (moved_parts.total(), moved_parts._replace(kinked=moved_parts.kinked - gained).total()):
+            scores = levels(form).reshape(replicates, sides, q)
+            points = moved.swapaxes(1, 2).reshape(replicates, -1, d)
+            best = pick(points, sides * np.arange(q) + scores.argmax(axis=1))
+            value = np.where(aside, scores.max(axis=1), -np.inf)
+            starts.append(pick(best, rank_values(value)[:, : q // 4]))
+        return starts
 
     def _around(self, values: Array, most: np.ufunc) -> Array:
         """Return the largest (or smallest) of values (S, M) among a candidate and its neighbours, (S, M)."""
@@ -369,28 +376,28 @@ class Starts:
         size = self.mesh.size
         result = values.reshape(len(values), *[size] * self.mesh.d).copy()
         for axis in range(1, 1 + self.mesh.d):
-            here = np.moveaxis(result, axis, 1)
-            before = here.copy()
-            most(here[:, 1:], before[:, :-1], out=here[:, 1:])
-            most(here[:, :-1], before[:, 1:], out=here[:, :-1])
+            axis_first = np.moveaxis(result, axis, 1)
+            unchanged = axis_first.copy()
+            most(axis_first[:, 1:], unchanged[:, :-1], out=axis_first[:, 1:])
+            most(axis_first[:, :-1], unchanged[:, 1:], out=axis_first[:, :-1])
         return result.reshape(len(values), -1)
 
     def _peaks(self, form: Array, count: int) -> NDArray[np.intp]:
         """Return the highest peaks of a form of the score (S, M): (S, count), filled up with other candidates."""
         peak = form >= self._around(form, np.maximum)
         rank = np.where(peak, form, -np.inf)
-        some = smallest(-rank, count)
-        return np.take_along_axis(some, rank_values(np.take_along_axis(rank, some, axis=1)), axis=1)
+        indices = smallest(-rank, count)
+        return np.take_along_axis(indices, rank_values(np.take_along_axis(rank, indices, axis=1)), axis=1)
 
     def _apart(self, form: Array, count: int) -> NDArray[np.intp]:
         """Return the best candidates (S, count) of which no two are neighbours."""
         everywhere = np.broadcast_to(self.candidates, (len(form), *self.candidates.shape))
         return _spread(everywhere, form, count, 2 * self.spacing)
 
-    def _clouds(self, centres: Array, side: float, each: int = CLOUD) -> Array:
+    def _clouds(self, centres: Array, side: float, size: int = CLOUD) -> Array:
         """Points (S, k, d) within `side` of the centres, along every axis."""
         replicates, _, d = centres.shape
-        around = centres[:, :, None] + side * (2 * sobol(d, CLOUD)[:each] - 1)
+        around = centres[:, :, None] + side * (2 * sobol(d, CLOUD)[:size] - 1)
         return np.clip(around.reshape(replicates, -1, d), 0.0, 1.0)
 
 
@@ -403,27 +410,27 @@ def _everywhere(d: int) -> Array:
 def _on_sides(d: int) -> Array:
     """Return points on the sides of the unit cube, and its corners if they are few, (k, d)."""
     moved = np.clip(1.5 * sobol(d, BEYOND) - 0.25, 0.0, 1.0)
-    some = moved[((moved == 0) | (moved == 1)).any(axis=1)]
+    boundary = moved[((moved == 0) | (moved == 1)).any(axis=1)]
     corners = np.array(list(itertools.product((0.0, 1.0), repeat=d if d <= FEW else 0))).reshape(-1, d)
-    return np.concatenate([some, corners])
+    return np.concatenate([boundary, corners])
 
 
-def _lines(points: Array, each: int) -> Array:
-    """Return points that differ from given ones (S, e, d) in a single coordinate, (S, e d each, d)."""
+def _lines(points: Array, per_axis: int) -> Array:
+    """Return points that differ from given ones (S, e, d) in a single coordinate, (S, e d per_axis, d)."""
     replicates, count, d = points.shape
-    moved = np.tile(points[:, :, None, None], (1, 1, d, min(each, CLOUD), 1))
+    moved = np.tile(points[:, :, None, None], (1, 1, d, min(per_axis, CLOUD), 1))
     for axis in range(d):
-        moved[:, :, axis, :, axis] = sobol(1, CLOUD)[:each, 0]
+        moved[:, :, axis, :, axis] = sobol(1, CLOUD)[:per_axis, 0]
     return moved.reshape(replicates, -1, d)
 
 
-def _spread(points: Array, values: Array, count: int, apart: float) -> NDArray[np.intp]:
+def _spread(points: Array, values: Array, count: int, distance: float) -> NDArray[np.intp]:
     """Return the best of points (S, k, d) of which no two are nearer than a distance, (S, count)."""
-    left, rows, some = levels(values), np.arange(len(values)), np.empty((len(values), count), dtype=np.intp)
+    scores, rows, indices = levels(values), np.arange(len(values)), np.empty((len(values), count), dtype=np.intp)
     for i in range(count):
-        some[:, i] = left.argmax(axis=1)
-        best, near = points[rows, some[:, i]], np.ones(left.shape, dtype=bool)
+        indices[:, i] = scores.argmax(axis=1)
+        best, near = points[rows, indices[:, i]], np.ones(scores.shape, dtype=bool)
         for axis in range(points.shape[2]):
-            near &= np.abs(points[..., axis] - best[:, axis, None]) < apart
-        left[near] = -np.inf
-    return some
+            near &= np.abs(points[..., axis] - best[:, axis, None]) < distance
+        scores[near] = -np.inf
+    return indices

@@ -69,8 +69,8 @@ class Mesh:
             return np.matmul(fields[:, :, None], along.swapaxes(2, 3)).reshape(replicates, functions, q, 3)
         square = fields.reshape(replicates, functions, self.size, self.size)
         half = np.matmul(along, square).reshape(replicates, functions, q, 3, self.size)
-        both = np.matmul(half, rows[:, None, :, 1].swapaxes(3, 4)).reshape(replicates, functions, q, 9)
-        return both[..., [0, 3, 1, 6, 4, 2]]
+        derivatives = np.matmul(half, rows[:, None, :, 1].swapaxes(3, 4)).reshape(replicates, functions, q, 9)
+        return derivatives[..., [0, 3, 1, 6, 4, 2]]
 
     def values(self, fields: Array, points: Array) -> Array:
         """Return values (S, p, q) at points (S, q, d) of fields (S, p, G^d)."""
@@ -86,8 +86,8 @@ class Mesh:
     def factors(self) -> Array:
         """The kernel of one variable on the nodes is L Lᵀ with L (G, r)."""
         size, vectors = np.linalg.eigh(SquaredExponential(self.lengthscale)(self.nodes[:, None], self.nodes[:, None]))
-        kept = size > EXACT
-        return np.ascontiguousarray((vectors[:, kept] * np.sqrt(size[kept]))[:, ::-1])
+        mask = size > EXACT
+        return np.ascontiguousarray((vectors[:, mask] * np.sqrt(size[mask]))[:, ::-1])
 
     @cached_property
     def pairs(self) -> NDArray[np.intp]:
@@ -149,8 +149,8 @@ def resolving(d: int, lengthscale: float) -> Mesh | None:
         mesh = Mesh(d, lengthscale, size)
         squared = SquaredExponential(lengthscale / np.sqrt(2))
         rows = mesh.rows(probe, 1)[:, 0]
-        wrong = rows @ squared(mesh.nodes[:, None], probe[::8, None]) - squared(probe[:, None], probe[::8, None])
-        if np.abs(wrong).max() < EXACT:
+        error = rows @ squared(mesh.nodes[:, None], probe[::8, None]) - squared(probe[:, None], probe[::8, None])
+        if np.abs(error).max() < EXACT:
             return mesh
         size += 4
     return None

@@ -42,9 +42,8 @@ class Parts(NamedTuple):
         excess = np.maximum(self.kinked, 0.0)
         with np.errstate(invalid="ignore"):
             price = self.price[:, :, None]
-            penalty = np.where(
-                (excess > 0) | np.isnan(price), price * excess, 0.0
-            )  # an infinite price times no excess is 0
+            # An infinite price times no excess is 0, and not a NaN; a price that is NaN stays one.
+            penalty = np.where((excess > 0) | np.isnan(price), price * excess, 0.0)
         return np.asarray(self.smooth - penalty.sum(axis=1))
 
     def kinks(self) -> Parts:
@@ -82,12 +81,12 @@ class Truncated(NamedTuple):
     def kinks(self) -> Parts:
         """Truncating f from above and g from below makes kinks on which a maximum may lie."""
         smooth, above = np.maximum(self.f, -self.bound), self.f[:, None] - self.bound[:, :, None]
-        one = np.ones_like(self.bound)
+        unit_price = np.ones_like(self.bound)
         if self.costs is None:
-            return Parts(smooth, above, one)
+            return Parts(smooth, above, unit_price)
         price, g, bound = self.costs
         smooth = smooth - (price[:, :, None] * np.minimum(g, bound)).sum(axis=1)
-        return Parts(smooth, np.concatenate([above, -g - bound], axis=1), np.concatenate([one, price], axis=1))
+        return Parts(smooth, np.concatenate([above, -g - bound], axis=1), np.concatenate([unit_price, price], axis=1))
 
 
 def truncate(values: Array, bound: Array) -> Array:
@@ -96,8 +95,8 @@ def truncate(values: Array, bound: Array) -> Array:
     return np.maximum(inside, -bound, out=inside)
 
 
-def check_shape(score: Array, wanted: tuple[int, ...]) -> Array:
+def check_shape(score: Array, shape: tuple[int, ...]) -> Array:
     """Refuse a score that lacks a value for some candidate."""
-    if np.shape(score) != wanted:
-        raise CellFailure(f"the score has shape {np.shape(score)}; it must be (S, k) = {wanted}")
+    if np.shape(score) != shape:
+        raise CellFailure(f"the score has shape {np.shape(score)}; it must be (S, k) = {shape}")
     return score

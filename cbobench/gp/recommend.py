@@ -27,24 +27,24 @@ or, where they share them, (S, 1, k)."""
 
 
 def recommend_action(
-    goal: Callable[[Array, Array], Goal], posterior: Posterior, box: Box | None, sure: Mask | None, seen: bool
+    goal: Callable[[Array, Array], Goal], posterior: Posterior, box: Box | None, sure: Mask | None, use_observed: bool
 ) -> NDArray[Any]:
     """Return a model's recommendations: indices (S,) of a finite set, or points (S, d) of a box.
 
     Args:
         goal: from means (S, p, k) and variances (S, k) or (S, p, k).
         sure: actions of a finite set that are known to be feasible, (S, n).
-        seen: whether to consider observed points of a box, too, if it has no mesh.
+        use_observed: whether to consider observed points of a box, too, if it has no mesh.
     """
     if box is None:
         return likely_best(goal(posterior.mean, posterior.variance), sure)
-    return box.scale(likely_best_point(goal, posterior, box, seen and box.mesh is None))
+    return box.scale(likely_best_point(goal, posterior, box, use_observed and box.mesh is None))
 
 
 class RunMoments(Protocol):
     """Means and deviations (1 + m, q) of f and every g_j in one run."""
 
-    def at(self, where: NDArray[Any]) -> tuple[Array, Array]:
+    def at(self, inputs: NDArray[Any]) -> tuple[Array, Array]:
         """Return them at indices (q,), or at points (q, d) of a box's cube."""
         ...
 
@@ -61,16 +61,17 @@ def recommend_in_run(model: RunMoments, actions: Finite | Box, played: NDArray[A
         played: points of a box to consider beside its candidates and points around the best.
     """
 
-    def best_of(where: NDArray[Any], *known: tuple[Array, Array]) -> NDArray[Any]:
-        mean, deviation = (np.concatenate(some, axis=1) for some in zip(*(known or [model.at(where)]), strict=True))
-        return np.asarray(where[likely_best((mean[None, 0], mean[None, 1:], deviation[None, 1:] ** 2))])
+    def best_of(inputs: NDArray[Any], *moments: tuple[Array, Array]) -> NDArray[Any]:
+        pairs = moments or [model.at(inputs)]
+        mean, deviation = (np.concatenate(arrays, axis=1) for arrays in zip(*pairs, strict=True))
+        return np.asarray(inputs[likely_best((mean[None, 0], mean[None, 1:], deviation[None, 1:] ** 2))])
 
     if isinstance(actions, Finite):
         return best_of(np.arange(actions.n), model.at_candidates())
-    found = best_of(np.concatenate([actions.candidates, played]), model.at_candidates(), model.at(played))
+    point = best_of(np.concatenate([actions.candidates, played]), model.at_candidates(), model.at(played))
     for radius in (actions.spacing, actions.spacing / ZOOM, actions.spacing / ZOOM**2):
-        found = best_of(np.clip(found + radius * _steps(actions.d), 0.0, 1.0))
-    return found
+        point = best_of(np.clip(point + radius * _steps(actions.d), 0.0, 1.0))
+    return point
 
 
 def likely_best(goal: Goal, sure: Mask | None = None) -> NDArray[np.intp]:
@@ -91,6 +92,7 @@ def likely_best(goal: Goal, sure: Mask | None = None) -> NDArray[np.intp]:
         allowed |= sure
     none = ~allowed.any(axis=1)
     least = worst[none].argmin(axis=1)
+    # The same array takes the values of f, which saves a large one.
     worst.fill(-np.inf)
     np.copyto(worst, value, where=allowed)
     best = worst.argmax(axis=1)
@@ -98,7 +100,9 @@ def likely_best(goal: Goal, sure: Mask | None = None) -> NDArray[np.intp]:
     return best
 
 
-def likely_best_point(goal: Callable[[Array, Array], Goal], posterior: Posterior, box: Box, seen: bool) -> Array:
+def likely_best_point(
+    goal: Callable[[Array, Array], Goal], posterior: Posterior, box: Box, use_observed: bool
+) -> Array:
     """The same over a box, in the unit cube, (S, d): the best candidate or observed action, refined.
 
     Refined by its second-order model: the best of `AROUND` points around it, then of as many near that one. What it
@@ -106,23 +110,24 @@ def likely_best_point(goal: Callable[[Array, Array], Goal], posterior: Posterior
 
     Args:
         goal: from means (S, p, k) and variances (S, k) or (S, p, k).
-        seen: whether to look at the observed actions, too, of functions observed together. A mesh needs none of them.
+        use_observed: whether to look at the observed actions, too, of functions observed together; a mesh needs none.
     """
     rows = np.arange(len(posterior.mean))
     start = box.candidates[likely_best(goal(posterior.mean, posterior.variance))]
-    if seen:
+    if use_observed:
         mean, variance, _ = posterior.at_observations()
         which = likely_best(goal(mean, np.maximum(variance, VARIANCE_FLOOR)))
-        both = np.stack([start, posterior.observations()[rows, which]], axis=1)
-        start = both[rows, likely_best(goal(*posterior.at(both)))]
+        pair = np.stack([start, posterior.observations()[rows, which]], axis=1)
+        start = pair[rows, likely_best(goal(*posterior.at(pair)))]
     jet, end = posterior.jet(start[:, None]), start
-    own, reach = jet.variance.ndim == 4, min(box.spacing, box.lengthscale / 4)
+    per_function, reach = jet.variance.ndim == 4, min(box.spacing, box.lengthscale / 4)
     for radius in (reach, reach / ZOOM):
         points = np.minimum(np.maximum(end[:, None] + radius * _steps(box.d), 0.0), 1.0)
         models = _monomials(points - start[:, None])
         mean = np.matmul(jet.mean[:, :, 0], models)
-        variance = np.maximum(np.matmul(jet.variance[:, :, 0] if own else jet.variance, models), VARIANCE_FLOOR)
-        end = points[rows, likely_best(goal(mean, variance if own else variance[:, 0]))]
+        variance = np.matmul(jet.variance[:, :, 0] if per_function else jet.variance, models)
+        variance = np.maximum(variance, VARIANCE_FLOOR)
+        end = points[rows, likely_best(goal(mean, variance if per_function else variance[:, 0]))]
     points = start[:, None] + SHORT[:, None] * (end - start)[:, None]
     mean, variance = posterior.at(points[:, 1:])
     mean = np.concatenate([jet.mean[..., 0], mean], axis=2)

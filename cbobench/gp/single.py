@@ -143,7 +143,7 @@ class Cube:
 class RunData:
     """The observations of one run and their running range, on a box or a finite set with coordinates.
 
-    Actions are `where`: indices (q,) of a finite set, points (q, d) of the unit cube on a box.
+    A model's inputs are indices (q,) of a finite set, or points (q, d) of the unit cube on a box.
 
     Args:
         functions: p = 1 + m.
@@ -155,7 +155,7 @@ class RunData:
     Attributes:
         played: the observed actions, (c,) or (c, d), in order.
         observed: their values, (p, c).
-        own: whether every function has a noise variance of its own, in units of its squared amplitude.
+        noise_per_function: whether every function has a noise variance of its own, in units of its squared amplitude.
     """
 
     def __init__(
@@ -163,10 +163,10 @@ class RunData:
     ) -> None:
         self.actions = actions
         self.cube = Cube(actions)
-        known = isinstance(lam, np.ndarray)
+        per_function = isinstance(lam, np.ndarray)
         self.noise: float | Array = lam if isinstance(lam, np.ndarray) else noise_variance(lam, slots)
         self.scale = RunningScale(1, functions, scaled)
-        self.own = known or (scaled and lam != "scaled")
+        self.noise_per_function = per_function or (scaled and lam != "scaled")
         self.slots = slots
         self.forget()
 
@@ -182,7 +182,7 @@ class RunData:
     def count(self) -> int:
         return len(self.played)
 
-    def tell(self, where: NDArray[Any], values: Array) -> None:
+    def tell(self, inputs: NDArray[Any], values: Array) -> None:
         """Condition on values (p,) at one action, (1,) or (1, d).
 
         Raises:
@@ -190,34 +190,34 @@ class RunData:
         """
         if not np.isfinite(values).all():
             raise CellFailure("an observation is not a number")
-        self.played = np.concatenate([self.played, where])
+        self.played = np.concatenate([self.played, inputs])
         self.observed = np.concatenate([self.observed, values[:, None]], axis=1)
         self.scale.add(values[None])
 
-    def anywhere(self, generator: np.random.Generator) -> NDArray[Any]:
-        """Return one uniformly random action, (1,) or (1, d)."""
+    def draw_input(self, generator: np.random.Generator) -> NDArray[Any]:
+        """Return one uniformly random input, (1,) or (1, d)."""
         if self.cube.units is None:
             return generator.random((1, self.cube.d))
         return generator.integers(len(self.cube.units), size=1)
 
-    def random(self, generator: np.random.Generator, count: int) -> NDArray[Any]:
+    def draw_candidates(self, generator: np.random.Generator, count: int) -> NDArray[Any]:
         """Return uniform points of a box; all actions of a finite set, or that many random ones if there are more."""
         if self.cube.units is None:
             return generator.random((count, self.cube.d))
         n = len(self.cube.units)
         return np.arange(n) if n <= count else generator.permutation(n)[:count]
 
-    def units(self, where: NDArray[Any]) -> Array:
+    def units(self, inputs: NDArray[Any]) -> Array:
         """Return points of the cube, (q, d)."""
-        return where if self.cube.units is None else self.cube.units[where]
+        return inputs if self.cube.units is None else self.cube.units[inputs]
 
-    def where(self, action: Any) -> NDArray[Any]:
-        """Return the inverse of `action`."""
+    def input_of(self, action: Any) -> NDArray[Any]:
+        """Return the input for one action, (1,) or (1, d): the inverse of `action`."""
         return np.array([action]) if self.cube.box is None else self.cube.box.unit(action)[None]
 
-    def action(self, where: NDArray[Any]) -> Any:
-        """Return the action to play for one of them, (1,) or (1, d)."""
-        return int(where[0]) if self.cube.box is None else self.cube.box.scale(where[0])
+    def action(self, inputs: NDArray[Any]) -> Any:
+        """Return the action to play for one input, (1,) or (1, d)."""
+        return int(inputs[0]) if self.cube.box is None else self.cube.box.scale(inputs[0])
 
 
 class RunModel(RunData):
@@ -234,8 +234,8 @@ class RunModel(RunData):
     ) -> None:
         self.fitted: FittedPosterior | None = None
         if fitted:
-            known = lam if isinstance(lam, np.ndarray) else np.full(functions, noise_variance(lam, slots))
-            noise = None if isinstance(lam, str) and lam == "scaled" else known[None]
+            noise_variances = lam if isinstance(lam, np.ndarray) else np.full(functions, noise_variance(lam, slots))
+            noise = None if isinstance(lam, str) and lam == "scaled" else noise_variances[None]
             self.fitted = FittedPosterior(actions, 1, functions, noise, np.empty((0, actions.d)))
         super().__init__(actions, functions, lam, slots, scaled)
 
@@ -246,22 +246,22 @@ class RunModel(RunData):
             self.fitted.reset()
             return
         p = len(self.observed)
-        if self.own:
+        if self.noise_per_function:
             self.posterior = own_noise(self.actions, 1.0, 1, p, self.slots)
         else:
             assert isinstance(self.noise, float)
             self.posterior = ObservationPosterior(self.actions, self.noise, 1, p + 1, self.slots)
 
-    def tell(self, where: NDArray[Any], values: Array) -> None:
-        super().tell(where, values)
-        self.posterior.update(where, (values if self.fitted else np.append(values, 1.0))[None])
+    def tell(self, inputs: NDArray[Any], values: Array) -> None:
+        super().tell(inputs, values)
+        self.posterior.update(inputs, (values if self.fitted else np.append(values, 1.0))[None])
         if isinstance(self.posterior, OwnNoise):
             self.posterior.set_noise(self.scale.unit_noise(self.noise))
 
-    def at(self, where: NDArray[Any]) -> tuple[Array, Array]:
+    def at(self, inputs: NDArray[Any]) -> tuple[Array, Array]:
         """Return means and deviations (p, q), in batches that bound memory."""
-        some = (where[None, i : i + AT_ONCE] for i in range(0, len(where), AT_ONCE))
-        means, deviations = zip(*(self._moments(*self.posterior.at(one)) for one in some), strict=True)
+        batches = (inputs[None, i : i + AT_ONCE] for i in range(0, len(inputs), AT_ONCE))
+        means, deviations = zip(*(self._moments(*self.posterior.at(batch)) for batch in batches), strict=True)
         return np.concatenate(means, axis=1), np.concatenate(deviations, axis=1)
 
     def at_played(self) -> tuple[Array, Array]:

@@ -52,9 +52,9 @@ class Climbs:
         """Return some of them, (S, k)."""
         return Climbs(*(pick(getattr(self, field.name), order) for field in fields(self)))
 
-    def joined(self, others: Climbs) -> Climbs:
+    def joined(self, climbs: Climbs) -> Climbs:
         """Return these and others."""
-        pairs = ((getattr(self, field.name), getattr(others, field.name)) for field in fields(self))
+        pairs = ((getattr(self, field.name), getattr(climbs, field.name)) for field in fields(self))
         return Climbs(*(np.concatenate(pair, axis=1) for pair in pairs))
 
 
@@ -94,14 +94,16 @@ def best_step(climbs: Climbs, price: Array, layout: Taylor, back: Mask) -> tuple
     """
     most = price[:, None]
     held = (climbs.multipliers > 0) & (climbs.multipliers < most)
-    step, found = _subproblem(climbs, most, layout, back, held)
+    step, multipliers = _subproblem(climbs, most, layout, back, held)
     if not held.any():
-        return step, found
-    wrong = (held & ((found <= 0) | (found >= most))).any(axis=2) & ~climbs.done
+        return step, multipliers
+    # A held kink whose multiplier ends at a bound was no kink to hold: there the step is that without held kinks.
+    wrong = (held & ((multipliers <= 0) | (multipliers >= most))).any(axis=2) & ~climbs.done
     if wrong.any():
-        plain, other = _subproblem(climbs, most, layout, back, np.zeros_like(held))
-        step, found = np.where(wrong[..., None], plain, step), np.where(wrong[..., None], other, found)
-    return step, found
+        plain, plain_multipliers = _subproblem(climbs, most, layout, back, np.zeros_like(held))
+        step = np.where(wrong[..., None], plain, step)
+        multipliers = np.where(wrong[..., None], plain_multipliers, multipliers)
+    return step, multipliers
 
 
 def _subproblem(climbs: Climbs, price: Array, layout: Taylor, back: Mask, held: Mask) -> tuple[Array, Array]:
@@ -147,28 +149,29 @@ def _subproblem(climbs: Climbs, price: Array, layout: Taylor, back: Mask, held: 
     if m:
         through = np.matmul(a, inverse)
         gram = np.matmul(through, a.swapaxes(2, 3))
-        wanted = kinked + np.matmul(a, toward[..., None])[..., 0]  # kinked value after the free step
-        multipliers = _ascend(multipliers, wanted, gram, price)
+        kink_values = kinked + np.matmul(a, toward[..., None])[..., 0]  # kinked value after the free step
+        multipliers = _ascend(multipliers, kink_values, gram, price)
         toward = toward - np.matmul(multipliers[:, :, None], through)[:, :, 0]
     length = np.maximum(np.abs(toward).max(axis=2), 1e-300)
     return toward * np.minimum(1.0, reach / length)[..., None], multipliers
 
 
-def _ascend(multipliers: Array, wanted: Array, gram: Array, price: Array) -> Array:
+def _ascend(multipliers: Array, kink_values: Array, gram: Array, price: Array) -> Array:
     """Return multipliers (S, q, m) after some sweeps over the coordinates of the dual; converged climbs are skipped."""
     m = multipliers.shape[2]
+    # A kinked part that is flat has a pivot of 0.
     pivot = np.maximum(gram[..., np.arange(m), np.arange(m)], 1e-300)
     if m == 1:
-        return np.minimum(np.maximum(wanted / pivot, 0.0), price)
+        return np.minimum(np.maximum(kink_values / pivot, 0.0), price)
     multipliers = multipliers.copy()
-    rest = wanted - np.matmul(gram, multipliers[..., None])[..., 0]
+    residual = kink_values - np.matmul(gram, multipliers[..., None])[..., 0]
     moving = np.ones(multipliers.shape[:2], dtype=bool)
     for _ in range(SWEEPS):
         before = multipliers.copy()
         for j in range(m):
-            best = multipliers[..., j] + rest[..., j] / pivot[..., j]
+            best = multipliers[..., j] + residual[..., j] / pivot[..., j]
             best = np.where(moving, np.minimum(np.maximum(best, 0.0), price[..., j]), multipliers[..., j])
-            rest -= gram[..., j] * (best - multipliers[..., j])[..., None]
+            residual -= gram[..., j] * (best - multipliers[..., j])[..., None]
             multipliers[..., j] = best
         moving &= (np.abs(multipliers - before) > SETTLED * np.abs(multipliers)).any(axis=2)
         if not moving.any():

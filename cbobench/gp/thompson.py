@@ -32,7 +32,7 @@ NEGLIGIBLE = 1e-10
 REACH = -2 * math.log(NEGLIGIBLE)
 
 Indices = NDArray[np.intp]
-Places = Sequence[NDArray[Any]]
+KernelInputs = Sequence[NDArray[Any]]
 
 
 class ThompsonModel(RunData):
@@ -53,14 +53,15 @@ class ThompsonModel(RunData):
         self.factors = []
         self.alike = np.empty(0, dtype=np.intp)  # per observation the first one of the same action
 
-    def tell(self, where: NDArray[Any], values: Array) -> None:
-        super().tell(where, values)
+    def tell(self, inputs: NDArray[Any], values: Array) -> None:
+        super().tell(inputs, values)
         c = self.count
-        same = (self.played == where).reshape(c, -1).all(axis=1)
+        same = (self.played == inputs).reshape(c, -1).all(axis=1)
         self.alike = np.append(self.alike, same.argmax())
-        row = self._prior(where, self.played)[0]
+        row = self._prior(inputs, self.played)[0]
         means = []
-        for i, (lam, y) in enumerate(zip(self._noise(), self._told(), strict=True)):
+        for i, (lam, y) in enumerate(zip(self._noise(), self._standardised(), strict=True)):
+            # λ in units of a function's scale moves with the scale, and a factor is of one λ.
             if c > 1 and self.factors[i].lam == lam:
                 self.factors[i].append(c - 1, row[:-1], row[-1], np.empty(0), y[:, -1])
             else:
@@ -76,16 +77,17 @@ class ThompsonModel(RunData):
 
     def _noise(self) -> list[float]:
         """Return λ of the unit GPs, per factor."""
-        if self.own:
-            each: list[float] = self.scale.unit_noise(self.noise)[0].tolist()
-            return each
+        if self.noise_per_function:
+            variances: list[float] = self.scale.unit_noise(self.noise)[0].tolist()
+            return variances
         assert isinstance(self.noise, float)
         return [self.noise]
 
-    def _told(self) -> list[Array]:
+    def _standardised(self) -> list[Array]:
         """Return per factor the values of its functions, and of a constant 1."""
         constant = np.ones((1, self.count))
-        return [np.concatenate([y, constant]) for y in (self.observed[:, None] if self.own else [self.observed])]
+        values = self.observed[:, None] if self.noise_per_function else [self.observed]
+        return [np.concatenate([y, constant]) for y in values]
 
     def _scaled(self, means: Sequence[Array]) -> Array:
         """Return means (p, q) from those of the unit GPs: per factor its functions' and the constant's."""
@@ -99,37 +101,37 @@ class ThompsonModel(RunData):
             return self.actions.between(left, right)
         return self.actions.kernel.profile(squared_lengths(left[:, None] - right))
 
-    def _places(self, where: NDArray[Any]) -> list[NDArray[Any]]:
+    def _kernel_inputs(self, inputs: NDArray[Any]) -> list[NDArray[Any]]:
         """Return the inputs of `_products` for actions, per kernel."""
-        return [where if isinstance(self.actions, Finite) else lift_points(where - 0.5)]
+        return [inputs if isinstance(self.actions, Finite) else lift_points(inputs - 0.5)]
 
-    def _products(self, left: Places, right: Places) -> list[Array]:
+    def _products(self, left: KernelInputs, right: KernelInputs) -> list[Array]:
         """Return prior covariances of places, one matrix per factor."""
         if isinstance(self.actions, Finite):
-            one = self.actions.between(left[0], right[0])
+            covariance = self.actions.between(left[0], right[0])
         else:
-            one = self.actions.kernel.profile(apart(left[0], right[0]))
-        return [one] * len(self.factors)
+            covariance = self.actions.kernel.profile(apart(left[0], right[0]))
+        return [covariance] * len(self.factors)
 
     # Posteriors -----------------------------------------------------------------------------------------------------
 
-    def at(self, where: NDArray[Any]) -> tuple[Array, Array, list[Array]]:
+    def at(self, inputs: NDArray[Any]) -> tuple[Array, Array, list[Array]]:
         """Return means (p, q), variances of the unit GPs (1, q) or (p, q), and per factor R⁻ᵀ k, (q, c)."""
         exact = any(factor.lam < SMALL for factor in self.factors)
         if exact:
-            cross = [self._prior(where, self.played)] * len(self.factors)
+            cross = [self._prior(inputs, self.played)] * len(self.factors)
         else:
-            cross = self._products(self._places(where), self._places(self.played))
+            cross = self._products(self._kernel_inputs(inputs), self._kernel_inputs(self.played))
         whitened = [factor.whiten(k) for factor, k in zip(self.factors, cross, strict=True)]
-        own = self.actions.prior[where] if isinstance(self.actions, Finite) else 1.0
-        variance = np.maximum(own - np.stack([squares(white) for white in whitened]), VARIANCE_FLOOR)
+        prior = self.actions.prior[inputs] if isinstance(self.actions, Finite) else 1.0
+        variance = np.maximum(prior - np.stack([squares(white) for white in whitened]), VARIANCE_FLOOR)
         if exact:
-            for factor, y, white, v in zip(self.factors, self._told(), whitened, variance, strict=True):
+            for factor, y, white, v in zip(self.factors, self._standardised(), whitened, variance, strict=True):
                 factor.check(factor.weights(self.count), np.abs(y).max(axis=1), v, factor.means(white)[-1])
         means = [factor.means(white)[:-1] for factor, white in zip(self.factors, whitened, strict=True)]
         return self._scaled(means), variance, whitened
 
-    def sample(self, where: NDArray[Any], generator: np.random.Generator) -> tuple[Indices, Array]:
+    def sample(self, inputs: NDArray[Any], generator: np.random.Generator) -> tuple[Indices, Array]:
         """Draw a joint posterior sample of every function, at those of q actions that may be the `best_of` all.
 
         Returns:
@@ -138,37 +140,43 @@ class ThompsonModel(RunData):
         Raises:
             CellFailure: a covariance has no Cholesky factor, whatever jitter is added.
         """
-        mean, variance, whitened = self.at(where)
-        places, amplitude = self._places(where), self.amplitude[:, None]
+        mean, variance, whitened = self.at(inputs)
+        kernel_inputs, amplitude = self._kernel_inputs(inputs), self.amplitude[:, None]
         drawn, values = np.empty(0, dtype=np.intp), np.empty((len(mean), 0))
-        kept = open_ = np.arange(len(where))  # actions to condition on the drawn ones, and those that can still win
+        # Candidates are conditioned on the drawn actions; contenders, indices of candidates, can still win.
+        candidates = contenders = np.arange(len(inputs))
         goal = mean.max(axis=1) * (np.arange(len(mean)) == 0)  # the goal of the first block
         gaps = shortfall(mean, amplitude * np.sqrt(variance + JITTER), goal)
-        while len(open_):
-            size = BLOCK if len(open_) > 1.5 * BLOCK else len(open_)
-            chosen = smallest(gaps[open_], size)
-            first, rest = open_[chosen], np.delete(open_, chosen)
-            here, ours = [place[kept[first]] for place in places], [white[first] for white in whitened]
-            priors = self._products(here, here)
-            roots = [upper(prior - np.matmul(our, our.T)) for prior, our in zip(priors, ours, strict=True)]
+        while len(contenders):
+            size = BLOCK if len(contenders) > 1.5 * BLOCK else len(contenders)
+            chosen = smallest(gaps[contenders], size)
+            block, remainder = contenders[chosen], np.delete(contenders, chosen)
+            block_inputs = [points[candidates[block]] for points in kernel_inputs]
+            block_whitened = [white[block] for white in whitened]
+            priors = self._products(block_inputs, block_inputs)
+            roots = [
+                upper(prior - np.matmul(white, white.T)) for prior, white in zip(priors, block_whitened, strict=True)
+            ]
             normals = generator.standard_normal((len(mean), size))
-            drawn = np.concatenate([drawn, kept[first]])
-            values = np.concatenate([values, mean[:, first] + amplitude * times(normals, roots)], axis=1)
+            drawn = np.concatenate([drawn, candidates[block]])
+            values = np.concatenate([values, mean[:, block] + amplitude * times(normals, roots)], axis=1)
             goal = values[:, best_of(values)]
 
-            deviation = amplitude * np.sqrt(variance[:, rest] + JITTER)
-            rest = rest[shortfall(mean[:, rest], deviation, goal) < REACH]
-            if not len(rest):
+            deviation = amplitude * np.sqrt(variance[:, remainder] + JITTER)
+            remainder = remainder[shortfall(mean[:, remainder], deviation, goal) < REACH]
+            if not len(remainder):
                 break
-            kept, whitened = kept[rest], [white[rest] for white in whitened]
-            priors = self._products([place[kept] for place in places], here)
-            each = zip(roots, priors, whitened, ours, strict=True)
-            more = [solve_rows(root, prior - np.matmul(white, our.T)) for root, prior, white, our in each]
-            mean = mean[:, rest] + amplitude * times(normals, [one.T for one in more])
-            variance = np.maximum(variance[:, rest] - np.stack([squares(one) for one in more]), 0.0)
-            whitened = [np.concatenate(both, axis=1) for both in zip(whitened, more, strict=True)]
+            candidates, whitened = candidates[remainder], [white[remainder] for white in whitened]
+            priors = self._products([points[candidates] for points in kernel_inputs], block_inputs)
+            factors = zip(roots, priors, whitened, block_whitened, strict=True)
+            new_rows = [
+                solve_rows(root, prior - np.matmul(white, block_white.T)) for root, prior, white, block_white in factors
+            ]
+            mean = mean[:, remainder] + amplitude * times(normals, [rows.T for rows in new_rows])
+            variance = np.maximum(variance[:, remainder] - np.stack([squares(rows) for rows in new_rows]), 0.0)
+            whitened = [np.concatenate(pair, axis=1) for pair in zip(whitened, new_rows, strict=True)]
             gaps = shortfall(mean, amplitude * np.sqrt(variance + JITTER), goal)
-            open_ = np.flatnonzero(gaps < REACH)
+            contenders = np.flatnonzero(gaps < REACH)
         return drawn, values
 
 
@@ -183,37 +191,37 @@ class FittedThompson(ThompsonModel):
     def __init__(
         self, actions: Finite | Box, functions: int, noise: Array | None, slots: int, scored: bool = False
     ) -> None:
-        nowhere = np.empty((0, actions.d))
+        no_candidates = np.empty((0, actions.d))
         self.scored = scored
-        self.fitted = FittedPosterior(actions, 1, functions, None if noise is None else noise[None], nowhere)
+        self.fitted = FittedPosterior(actions, 1, functions, None if noise is None else noise[None], no_candidates)
         super().__init__(actions, functions, 1.0, slots, scaled=False)
 
     def forget(self) -> None:
         super().forget()
         self.fitted.reset()
 
-    def tell(self, where: NDArray[Any], values: Array) -> None:
-        RunData.tell(self, where, values)
+    def tell(self, inputs: NDArray[Any], values: Array) -> None:
+        RunData.tell(self, inputs, values)
         if self.scored:
-            told = np.concatenate([normal_scores(self.observed[:1]), self.observed[1:]])
-            self.fitted.retell(told[None, :, :-1])
-            values = told[:, -1]
-        self.fitted.update(where, values[None])
+            targets = np.concatenate([normal_scores(self.observed[:1]), self.observed[1:]])
+            self.fitted.replace_values(targets[None, :, :-1])
+            values = targets[:, -1]
+        self.fitted.update(inputs, values[None])
         self.played_means = self.fitted.at_observations()[0][0]
 
     @property
     def amplitude(self) -> Array:
         return np.asarray(self.fitted.amplitude[0])
 
-    def _places(self, where: NDArray[Any]) -> list[NDArray[Any]]:
-        return [lift_points((self.units(where) - 0.5) / lengths) for lengths in self.fitted.lengthscales[0]]
+    def _kernel_inputs(self, inputs: NDArray[Any]) -> list[NDArray[Any]]:
+        return [lift_points((self.units(inputs) - 0.5) / lengths) for lengths in self.fitted.lengthscales[0]]
 
-    def _products(self, left: Places, right: Places) -> list[Array]:
-        return [UNIT.profile(apart(one, other)) for one, other in zip(left, right, strict=True)]
+    def _products(self, left: KernelInputs, right: KernelInputs) -> list[Array]:
+        return [UNIT.profile(apart(a, b)) for a, b in zip(left, right, strict=True)]
 
-    def at(self, where: NDArray[Any]) -> tuple[Array, Array, list[Array]]:
+    def at(self, inputs: NDArray[Any]) -> tuple[Array, Array, list[Array]]:
         fitted, c = self.fitted, self.count
-        cross = self._products(self._places(where), self._places(self.played))
+        cross = self._products(self._kernel_inputs(inputs), self._kernel_inputs(self.played))
         whitened = [np.matmul(k, root[:c, :c].T) for k, root in zip(cross, fitted.root[0], strict=True)]
         pull = np.stack([np.matmul(white, u[:c]) for white, u in zip(whitened, fitted.u[0], strict=True)])
         unit = np.maximum(1 - np.stack([squares(white) for white in whitened]), VARIANCE_FLOOR)
@@ -227,8 +235,8 @@ def lift_points(x: Array) -> Array:
 
 def apart(left: Array, right: Array) -> Array:
     """Return squared distances of lifted points, (a, b), by one product, exact to the last digits of |x|²."""
-    x, square, one = right[:, :-2], right[:, -2:-1], right[:, -1:]
-    squared = np.matmul(left, np.concatenate([-2 * x, one, square], axis=1).T)
+    x, square, ones = right[:, :-2], right[:, -2:-1], right[:, -1:]
+    squared = np.matmul(left, np.concatenate([-2 * x, ones, square], axis=1).T)
     return np.maximum(squared, 0.0, out=squared)
 
 
@@ -265,7 +273,7 @@ def times(normals: Array, matrices: Sequence[Array]) -> Array:
     """Return row j of normals (p, k) times matrix j, or the only one, (k, n): (p, n)."""
     if len(matrices) == 1:
         return np.matmul(normals, matrices[0])
-    return np.concatenate([np.matmul(row[None], one) for row, one in zip(normals, matrices, strict=True)])
+    return np.concatenate([np.matmul(row[None], matrix) for row, matrix in zip(normals, matrices, strict=True)])
 
 
 def upper(covariance: Array) -> Array:

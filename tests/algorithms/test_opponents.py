@@ -203,14 +203,14 @@ def test_what_was_observed_before_is_used():
         run = found[name] = started(name, on_box(2))
         for t, x in enumerate(DESIGN, start=1):
             run.observe_one(t, x, *observed(x))
-    trials = found["optuna-tpe"].own.study.trials
+    trials = found["optuna-tpe"].run_optimiser.study.trials
     np.testing.assert_array_equal([[*trial.params.values()] for trial in trials], DESIGN)
     assert [trial.constraints["g1"] <= 0 for trial in trials] == [False, True, True]
     for name in ("pymoo-ga", "pymoo-de"):
-        population = found[name].own
+        population = found[name].run_optimiser
         np.testing.assert_array_equal([one.X for one in population.population[:3]], DESIGN)
         assert population.evaluated == 3
-    np.testing.assert_allclose(found["cma-es"].own.strategy.mean, DESIGN[1], atol=1e-12)
+    np.testing.assert_allclose(found["cma-es"].run_optimiser.strategy.mean, DESIGN[1], atol=1e-12)
 
 
 @pytest.mark.slow
@@ -292,14 +292,14 @@ def test_a_batch_of_botorch_counts_the_points_under_way(name):
     run = started(name, on_box(2), initial=6)
     steps(run, 8)
     batch = np.array([run.ask_one(t) for t in range(9, 12)])
-    assert [list(x) for x in run.own.under_way] == batch.tolist()
+    assert [list(x) for x in run.run_optimiser.under_way] == batch.tolist()
     apart = np.linalg.norm(batch[:, None] - batch, axis=2)[np.triu_indices(3, 1)]
     again = started(name, on_box(2), initial=6)
     steps(again, 8)
     blind = []
     for _ in range(3):
-        blind.append(np.array(again.own.ask()))
-        again.own.under_way.clear()
+        blind.append(np.array(again.run_optimiser.ask()))
+        again.run_optimiser.under_way.clear()
     assert apart.min() > 10 * np.linalg.norm(blind[1] - blind[0])
 
 
@@ -321,7 +321,7 @@ def test_fits_that_fail_are_counted(name, monkeypatch):
 def test_the_trust_region_follows_the_tutorial(name):
     """By hand: the initial points do not count, ten successes double the side, max(4, d) failures halve it."""
     run = started(name, on_box(2), initial=2)
-    region = run.own
+    region = run.run_optimiser
 
     def told(*values):
         for f, g in values:

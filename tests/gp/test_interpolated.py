@@ -95,7 +95,7 @@ def test_delayed_functions_know_what_has_arrived(lam):
         posterior.receive(t, list(points[:t]), arrivals)
         if t in (3, 20, T):
             for s in range(S):
-                for j, one in enumerate(posterior.each):
+                for j, one in enumerate(posterior.posteriors):
                     there = due[:, s, j] <= t
                     if there.any():
                         check(one, s, box, points[there, s], values[there, s, j, None], lam)

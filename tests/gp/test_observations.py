@@ -210,7 +210,7 @@ def test_the_largest_rank_for_features_is_where_the_costs_cross(horizon):
 def test_a_rank_is_counted_no_further_than_asked():
     rough, rank = a_grid("matern52", 300), a_grid("matern52", 300).features.shape[1]
     assert not any(rough.rank_is_at_most(most) for most in (10, 50, 30, rank - 1))
-    assert rough._found is None
+    assert rough._features is None
     assert rough.rank_is_at_most(rank)
     assert not rough.rank_is_at_most(rank - 1)
     np.testing.assert_array_equal(rough.features, a_grid("matern52", 300).features)

@@ -184,7 +184,7 @@ def test_every_method_plays_on_or_says_why_not():
 def test_optuna_is_asked_before_it_is_told_and_told_of_the_right_trials():
     pytest.importorskip("optuna")
     play, _ = played(BOX(), make("optuna-tpe", startup=2), ASYNCHRONOUS)
-    study = play.algorithm.runs[1].own.study
+    study = play.algorithm.runs[1].run_optimiser.study
     states = [trial.state.name for trial in study.trials]
     assert states == ["COMPLETE"] * 7 + ["RUNNING"] * 2
     again = list(Play(BOX(), "test", make("optuna-tpe", startup=2), "optuna-tpe", [0, 1, 2], 9, (), None, ASYNCHRONOUS))

@@ -102,8 +102,8 @@ class Posterior(Protocol):
         """Return the observed points of these slots on a box, in the unit cube (S, c, d)."""
         ...
 
-    def jet(self, points: Array, wanted: Mask | None = None) -> Jet:
-        """Return beliefs and their first two derivatives at points (S, q, d) of a box; arbitrary where not `wanted` (S,
+    def jet(self, points: Array, mask: Mask | None = None) -> Jet:
+        """Return beliefs and their first two derivatives at points (S, q, d) of a box; arbitrary where not `mask` (S,
         q).
         """
         ...
@@ -116,7 +116,7 @@ class Posterior(Protocol):
         """Return a function's noise variance, in its units."""
         ...
 
-    def covariances(self, replicate: int, function: int, some: NDArray[np.intp]) -> Array:
+    def covariances(self, replicate: int, function: int, indices: NDArray[np.intp]) -> Array:
         """Return posterior covariances of q actions of a finite set with all n, (q, n)."""
         ...
 
@@ -160,13 +160,13 @@ class SharedPosterior:
     def observations(self) -> Array:
         raise NotImplementedError(f"{type(self).__name__} keeps no points")
 
-    def jet(self, points: Array, wanted: Mask | None = None) -> Jet:
+    def jet(self, points: Array, mask: Mask | None = None) -> Jet:
         raise NotImplementedError(f"{type(self).__name__} has no points between its candidates")
 
     def paths(self, z: Array, first: int = 0) -> Array:
         raise NotImplementedError(f"{type(self).__name__} has no features to sample paths with")
 
-    def covariances(self, replicate: int, function: int, some: NDArray[np.intp]) -> Array:
+    def covariances(self, replicate: int, function: int, indices: NDArray[np.intp]) -> Array:
         raise NotImplementedError
 
     def reach(self, used: int) -> None:
@@ -180,17 +180,18 @@ class SharedPosterior:
     ) -> None:
         """As in `Posterior`, for p = 1: the one function is `function` in the arrivals' numbering."""
         self.reach(t)
-        of = (arrivals.function == function) & (arrivals.round >= since)
-        replicate, rounds, value = arrivals.replicate[of], arrivals.round[of], arrivals.value[of]
+        mask = (arrivals.function == function) & (arrivals.round >= since)
+        replicate, rounds, value = arrivals.replicate[mask], arrivals.round[mask], arrivals.value[mask]
         rank = np.arange(len(replicate)) - np.searchsorted(replicate, replicate)  # its rank within its replicate
         for k in range(int(rank.max(initial=-1)) + 1):
-            now = rank == k
+            kth = rank == k
             mask = np.zeros(self.replicates, dtype=bool)
-            mask[replicate[now]] = True
-            when, values = np.ones(self.replicates, dtype=np.intp), np.zeros((self.replicates, 1))
-            when[replicate[now]], values[replicate[now], 0] = rounds[now], value[now]
-            actions = np.array([played[r - 1][s] for s, r in enumerate(when.tolist())])
+            mask[replicate[kth]] = True
+            round_numbers, values = np.ones(self.replicates, dtype=np.intp), np.zeros((self.replicates, 1))
+            round_numbers[replicate[kth]], values[replicate[kth], 0] = rounds[kth], value[kth]
+            actions = np.array([played[r - 1][s] for s, r in enumerate(round_numbers.tolist())])
             self.update_some(t, actions, values, mask)
+        # At powers of two: rounding does not pile up, and all refreshes together cost little more than the last.
         if t & (t - 1) == 0:
             self.refresh()
 

@@ -66,31 +66,36 @@ def make_cheapest(
 
 
 def replicate_memory(
-    actions: Finite | Box, horizon: int, apart: int, told: int, kind: Kind = "cheapest", lam: float = 1.0
+    actions: Finite | Box,
+    horizon: int,
+    covariances: int,
+    observed_functions: int,
+    kind: Kind = "cheapest",
+    lam: float = 1.0,
 ) -> int:
     """Return the largest number of bytes of a replicate, including those that `refresh` needs.
 
     Args:
-        apart: number of posteriors with a covariance of their own.
-        told: number of observed functions.
+        covariances: number of posteriors with a covariance of their own.
+        observed_functions: number of observed functions.
         kind: the representation.
         lam: λ.
     """
     if kind == "features" and isinstance(actions, Box):
         actions = actions.grid
-    drawn = 8 * told * actions.n * ARRAYS if isinstance(actions, Finite) else 0
+    drawn = 8 * observed_functions * actions.n * ARRAYS if isinstance(actions, Finite) else 0
     if kind == "none":
         return drawn
     if isinstance(actions, Finite) and (kind == "features" or (kind == "cheapest" and in_features(actions, horizon))):
-        n, known = actions.n, actions.rank_is_at_most(min(actions.n, LARGEST_RANK))
-        r = actions.features.shape[1] if known else n
-        return drawn + 8 * apart * (4 * n + 3 * r * r)
+        n, few_features = actions.n, actions.rank_is_at_most(min(actions.n, LARGEST_RANK))
+        r = actions.features.shape[1] if few_features else n
+        return drawn + 8 * covariances * (4 * n + 3 * r * r)
     candidates = actions.n if isinstance(actions, Finite) else actions.size
     if isinstance(actions, Box) and actions.mesh is not None:
         candidates, r = actions.mesh.size**actions.d, len(actions.mesh.pairs)
         if kind == "cheapest" and lam >= SMALL:
-            return 8 * apart * ((3 + told) * candidates + 3 * r * r)
-    return drawn + 8 * apart * horizon * (4 * horizon + 2 * candidates)
+            return 8 * covariances * ((3 + observed_functions) * candidates + 3 * r * r)
+    return drawn + 8 * covariances * horizon * (4 * horizon + 2 * candidates)
 
 
 def shared_memory(actions: Finite | Box) -> int:

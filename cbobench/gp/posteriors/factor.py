@@ -101,12 +101,13 @@ class Factor:
         return solved
 
     def append(
-        self, slot: int, to_slots: Array, own: float, to_candidates: Array, values: Array
+        self, slot: int, to_slots: Array, variance: float, to_candidates: Array, values: Array
     ) -> tuple[Array, Array]:
         """Append an observation.
 
         Args:
-            to_slots, own, to_candidates: its covariances with all slots, with itself, and with the candidates (M,).
+            to_slots, to_candidates: its covariances with all slots, and with the candidates (M,).
+            variance: its prior variance.
             values: (p,).
 
         Returns:
@@ -116,8 +117,8 @@ class Factor:
         if c == len(self.root):
             self._allocate(2 * c, self.z.shape[1], len(self.u))
         column = self.whiten(to_slots[None])[0]
-        pivot = own + self.lam - (column * column).sum()
-        if not pivot > 8 * ROUNDING * (c + 1):  # rounding error of own + λ - own
+        pivot = variance + self.lam - (column * column).sum()
+        if not pivot > 8 * ROUNDING * (c + 1):  # rounding error of variance + λ - variance
             raise lost(self.lam, c + 1)
         root = np.sqrt(pivot)
         self.root[:c, c], self.root[c, c] = column, root
@@ -140,12 +141,13 @@ class Factor:
         if n:
             later = np.asfortranarray(self.root[i + 1 : c, i + 1 : c])
             triangle, row, blocks, _ = lapack().dtpqrt(0, min(BLOCK, n), later, self.root[i : i + 1, i + 1 : c])
-            both = np.concatenate([self.z[i + 1 : c], self.u[:, i + 1 : c].T], axis=1)
-            kept, gone, _ = lapack().dtpmqrt(0, row, blocks, both, np.concatenate([z, u], axis=1), trans="T")
-            z, u = gone[:, : z.shape[1]], gone[:, z.shape[1] :]
+            later_rows = np.concatenate([self.z[i + 1 : c], self.u[:, i + 1 : c].T], axis=1)
+            removed_row, m = np.concatenate([z, u], axis=1), z.shape[1]
+            later_rows, removed_row, _ = lapack().dtpmqrt(0, row, blocks, later_rows, removed_row, trans="T")
+            z, u = removed_row[:, :m], removed_row[:, m:]
             self.root[:i, i : c - 1] = self.root[:i, i + 1 : c]
             self.root[i : c - 1, i : c - 1] = np.triu(triangle)
-            self.z[i : c - 1], self.u[:, i : c - 1] = kept[:, : z.shape[1]], kept[:, z.shape[1] :].T
+            self.z[i : c - 1], self.u[:, i : c - 1] = later_rows[:, :m], later_rows[:, m:].T
         self.root[:c, c - 1] = self.root[c - 1, :c] = self.z[c - 1] = self.u[:, c - 1] = 0.0
         self.slots, self.count = np.delete(self.slots, i), c - 1
         self.spread -= u[0, -1] * z[0]
@@ -179,11 +181,11 @@ class Factor:
 
     def inverse_diagonal(self, slots: int) -> Array:
         """Return the diagonal of (K + λI)⁻¹ at all slots, (slots,). Costs O(c³)."""
-        found = np.zeros(slots)
+        diagonal = np.zeros(slots)
         if self.count:
             inverse = lapack().dtrtri(self.root[: self.count, : self.count])[0]
-            found[self.slots] = (np.triu(inverse) ** 2).sum(axis=1)
-        return found
+            diagonal[self.slots] = (np.triu(inverse) ** 2).sum(axis=1)
+        return diagonal
 
     def check(self, weights: Array, largest: Array, variance: Array, spread: Array | None = None) -> None:
         """Estimate the error of means (in units of the largest value) and deviations at the candidates.

@@ -150,8 +150,8 @@ class FeaturePosterior(SharedPosterior):
         lz = np.matmul(z[:, :, None, :], self.factor.transpose(0, 2, 1)[:, None])[:, :, 0]
         return combine_features(lz, self.by_rank)
 
-    def covariances(self, replicate: int, function: int, some: NDArray[np.intp]) -> Array:
-        roots = np.matmul(self.features[some], self.factor[replicate])
+    def covariances(self, replicate: int, function: int, indices: NDArray[np.intp]) -> Array:
+        roots = np.matmul(self.features[indices], self.factor[replicate])
         return np.asarray(np.matmul(np.matmul(roots, self.factor[replicate].T), self.by_rank))
 
     def covariance(self, replicate: int) -> Array:
@@ -175,8 +175,9 @@ class ExtendedPosterior(FeaturePosterior):
         self, features: Array, further: Array, lam: float, replicates: int, functions: int, prior: Array
     ) -> None:
         self.further = further
-        every = np.concatenate([prior, np.full(further.shape[1], prior[0])])  # of a box, where the prior is stationary
-        super().__init__(features, lam, replicates, functions, every, further.shape[2])
+        variance = prior[0]  # of all, because a box has a stationary prior
+        variances = np.concatenate([prior, np.full(further.shape[1], variance)])
+        super().__init__(features, lam, replicates, functions, variances, further.shape[2])
 
     def _phi(self, actions: NDArray[np.intp]) -> Array:
         return np.stack([self._phi_of(s, int(action)) for s, action in enumerate(actions)])
@@ -244,5 +245,5 @@ class InterpolatedPosterior(FeaturePosterior):
         variance = self.mesh.values(self.variance[:, None], actions)[:, 0]
         return self.mesh.values(self.mean, actions), np.maximum(variance, VARIANCE_FLOOR)
 
-    def jet(self, points: Array, wanted: Mask | None = None) -> Jet:
+    def jet(self, points: Array, mask: Mask | None = None) -> Jet:
         return interpolate_jet(self.mesh, self.mean, self.variance, points)

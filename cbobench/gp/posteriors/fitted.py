@@ -61,7 +61,7 @@ class FittedPosterior:
             candidates = actions.candidates if isinstance(actions, Box) else self.cube
         assert candidates is not None
         self.candidates, self.sites = candidates, candidates[None]
-        self.everywhere = self.cube is not None and len(self.cube) == len(candidates)
+        self.covers_actions = self.cube is not None and len(self.cube) == len(candidates)
         self.extended = further is not None
         if further is not None:
             self.sites = np.concatenate([self.sites.repeat(replicates, axis=0), further], axis=1)
@@ -80,15 +80,15 @@ class FittedPosterior:
         self.alike = np.empty((self.replicates, 0), dtype=np.intp)  # per observation: the first one at the same action
         self.values = np.empty((*shape, 0))
         self.mean, self.gain = np.zeros((*shape, self.sites.shape[1])), np.zeros(shape)
-        self._take()
+        self._store_hyperparameters()
         self._recompute()
 
-    def _take(self) -> None:
+    def _store_hyperparameters(self) -> None:
         """Store hyperparameters as arrays: lengthscales (S, p, d), and s, λ and c (S, p)."""
-        self.lengthscales = np.array([[one.lengthscales for one in row] for row in self.fits])
-        self.amplitude = np.array([[one.amplitude for one in row] for row in self.fits])
-        self.ratio = np.array([[one.ratio for one in row] for row in self.fits])
-        self.centre = np.array([[one.centre for one in row] for row in self.fits])
+        self.lengthscales = np.array([[hyper.lengthscales for hyper in row] for row in self.fits])
+        self.amplitude = np.array([[hyper.amplitude for hyper in row] for row in self.fits])
+        self.ratio = np.array([[hyper.ratio for hyper in row] for row in self.fits])
+        self.centre = np.array([[hyper.centre for hyper in row] for row in self.fits])
 
     # Learning -------------------------------------------------------------------------------------------------------
 
@@ -99,20 +99,20 @@ class FittedPosterior:
         point = self._enter(actions, values)
         if self.count == 1:  # its own centre, until a second one shows a spread
             self.fits = [
-                [Fitted(f.lengthscales, 1.0, f.ratio, float(v)) for f, v in zip(*both, strict=True)]
-                for both in zip(self.fits, values, strict=True)
+                [Fitted(f.lengthscales, 1.0, f.ratio, float(centre)) for f, centre in zip(fits, centres, strict=True)]
+                for fits, centres in zip(self.fits, values, strict=True)
             ]
-            self._take()
+            self._store_hyperparameters()
         if not due(self.count, self.fitted_at):
             self._recompute() if self.count == 1 else self._border(point)
             return
         self.fitted_at, first = self.count, self.count == 2
         for s, row in enumerate(self.fits):
             self.fits[s] = [
-                fit(self.points[s], self.values[s, j], None if first else one, self._known(s, j))
-                for j, one in enumerate(row)
+                fit(self.points[s], self.values[s, j], None if first else last_fit, self._noise_of(s, j))
+                for j, last_fit in enumerate(row)
             ]
-        self._take()
+        self._store_hyperparameters()
         self._recompute()
 
     def imagine(self, actions: NDArray[Any]) -> None:
@@ -124,7 +124,7 @@ class FittedPosterior:
 
     def _enter(self, actions: NDArray[Any], values: Array) -> Array:
         """Store an observation; its points (S, d) are of the cube."""
-        point = np.asarray(self._places(actions), dtype=np.float64)
+        point = np.asarray(self._points_of(actions), dtype=np.float64)
         self.points = np.concatenate([self.points, point[:, None]], axis=1)
         self.values = np.concatenate([self.values, values[:, :, None]], axis=2)
         same = (self.points == point[:, None]).all(axis=2).argmax(axis=1)
@@ -132,24 +132,25 @@ class FittedPosterior:
         self.count += 1
         return point
 
-    def _places(self, actions: NDArray[Any]) -> Array:
+    def _points_of(self, actions: NDArray[Any]) -> Array:
         """Return the points (S[, q], d) of actions (S[, q]), or of the cube already."""
         if self.cube is None:
             return actions
         if not self.extended:
             return np.asarray(self.cube[actions])
-        return np.stack([sites[some] for sites, some in zip(self.sites, actions, strict=True)])
+        return np.stack([sites[indices] for sites, indices in zip(self.sites, actions, strict=True)])
 
     def _sites_of(self, s: int) -> Array:
         """Return the points where a replicate's beliefs are kept, (M, d)."""
         return np.asarray(self.sites[s if len(self.sites) > 1 else 0])
 
-    def _known(self, s: int, j: int) -> float | None:
+    def _noise_of(self, s: int, j: int) -> float | None:
         return None if self.noise is None else float(self.noise[s, j])
 
     def _recompute(self) -> None:
         """Compute L⁻¹ and all derived arrays from scratch."""
         c, shape = self.count, (self.replicates, self.functions)
+        # Room for as many observations again, so that most of them only append a row.
         room = max(32, 2 * c)
         self.root, self.u = np.zeros((*shape, room, room)), np.zeros((*shape, room))
         self.z = np.zeros((*shape, room, self.sites.shape[1]))
@@ -173,11 +174,11 @@ class FittedPosterior:
     def _project(self) -> None:
         """Compute the arrays that depend on the observed values."""
         c = self.count
-        self.u[:, :, :c] = np.matmul(self.root[:, :, :c, :c], self._told()[..., None])[..., 0]
+        self.u[:, :, :c] = np.matmul(self.root[:, :, :c, :c], self._standardised()[..., None])[..., 0]
         self._pull = np.matmul(self.u[:, :, None, :c], self.z[:, :, :c])[:, :, 0]
         self._publish()
 
-    def retell(self, values: Array) -> None:
+    def replace_values(self, values: Array) -> None:
         """Replace the observed values by others (S, p, c); hyperparameters stay until the next fit."""
         self.values = values
         self._project()
@@ -197,7 +198,7 @@ class FittedPosterior:
         self.root[:, :, c, c] = 1 / pivot[..., 0]
         new = self._cross(point[:, None], self.sites)[:, :, 0]
         new = (new - np.matmul(column[:, :, None], self.z[:, :, :c])[:, :, 0]) / pivot
-        u = (self._told()[..., c] - (self.u[:, :, :c] * column).sum(axis=2)) / pivot[..., 0]
+        u = (self._standardised()[..., c] - (self.u[:, :, :c] * column).sum(axis=2)) / pivot[..., 0]
         self.z[:, :, c], self.u[:, :, c] = new, u
         self.gain += np.log(pivot[..., 0] / np.sqrt(self.ratio))
         self._unit = np.maximum(self._unit - new * new, VARIANCE_FLOOR)
@@ -213,7 +214,7 @@ class FittedPosterior:
 
     # Covariances ----------------------------------------------------------------------------------------------------
 
-    def _told(self) -> Array:
+    def _standardised(self) -> Array:
         """Return (y - c)/s, (S, p, c)."""
         return np.asarray((self.values - self.centre[..., None]) / self.amplitude[..., None])
 
@@ -233,9 +234,9 @@ class FittedPosterior:
     # What may be asked ----------------------------------------------------------------------------------------------
 
     def at(self, actions: NDArray[Any]) -> tuple[Array, Array]:
-        if self.everywhere:
+        if self.covers_actions:
             return pick(self.mean, actions), pick(self.variance, actions)
-        white = self.whiten(self._places(actions))
+        white = self.whiten(self._points_of(actions))
         pull = np.matmul(white, self.u[:, :, : self.count, None])[..., 0]
         unit = np.maximum(1 - (white * white).sum(axis=3), VARIANCE_FLOOR)
         return self.centre[..., None] + self.amplitude[..., None] * pull, self.amplitude[..., None] ** 2 * unit
@@ -256,31 +257,31 @@ class FittedPosterior:
     def observations(self) -> Array:
         return self.points
 
-    def jet(self, points: Array, wanted: Mask | None = None) -> Jet:
+    def jet(self, points: Array, mask: Mask | None = None) -> Jet:
         replicates, q, d = points.shape
-        wanted = np.ones((replicates, q), dtype=bool) if wanted is None else wanted
+        mask = np.ones((replicates, q), dtype=bool) if mask is None else mask
         layout, c = taylor(d), self.count
         shape = (replicates, self.functions, q, len(layout.steps))
         jet = Jet(np.zeros(shape), np.zeros(shape))
         if c == 0:
             jet.mean[..., 0], jet.variance[..., 0] = self.centre[..., None], self.amplitude[..., None] ** 2
             return jet
-        if not wanted.any():
+        if not mask.any():
             return jet
         # Functions are replicates of their own to `models_at`: every replicate's points, function by function.
-        every = np.broadcast_to(wanted[:, None], shape[:3])
-        s, j, i = np.nonzero(every)
-        first = self.functions * np.concatenate([[0], wanted.sum(axis=1).cumsum()])
+        function_mask = np.broadcast_to(mask[:, None], shape[:3])
+        s, j, i = np.nonzero(function_mask)
+        first = self.functions * np.concatenate([[0], mask.sum(axis=1).cumsum()])
         root = self.root[:, :, :c, :c]
         weights = np.matmul(self.u[:, :, None, :c], root).reshape(-1, 1, c)
 
         def explain(rows: Array) -> tuple[Array, Array]:
             moved, explained = np.empty_like(rows[:, 0]), np.empty((len(rows), 1 + d, 1 + d))
-            for own, start, end in zip(root, first[:-1], first[1:], strict=True):
+            for inverse_root, start, end in zip(root, first[:-1], first[1:], strict=True):
                 if start < end:  # as many rows as are its own, so that a replicate has the same bits in any block
-                    some = rows[start:end].reshape(self.functions, -1, c)
-                    white = times(some, own.swapaxes(1, 2)).reshape(self.functions, -1, 1 + d, c)
-                    moved[start:end] = times(white[:, :, 0], own).reshape(-1, c)
+                    replicate_rows = rows[start:end].reshape(self.functions, -1, c)
+                    white = times(replicate_rows, inverse_root.swapaxes(1, 2)).reshape(self.functions, -1, 1 + d, c)
+                    moved[start:end] = times(white[:, :, 0], inverse_root).reshape(-1, c)
                     explained[start:end] = np.matmul(white, white.swapaxes(2, 3)).reshape(-1, 1 + d, 1 + d)
             return moved, explained
 
@@ -290,29 +291,29 @@ class FittedPosterior:
         per = np.concatenate([np.ones((len(s), 1)), 1 / lengths], axis=1)
         bends = 1 / (lengths[:, layout.rows] * lengths[:, layout.columns])
         scale = np.concatenate([per, bends], axis=1) * amplitude
-        found = mean[:, 0] * scale
-        found[:, 0] += self.centre[s, j]
-        jet.mean[every], jet.variance[every] = found, unit * scale * amplitude
+        means = mean[:, 0] * scale
+        means[:, 0] += self.centre[s, j]
+        jet.mean[function_mask], jet.variance[function_mask] = means, unit * scale * amplitude
         return jet
 
-    def covariances(self, replicate: int, function: int, some: NDArray[np.intp]) -> Array:
+    def covariances(self, replicate: int, function: int, indices: NDArray[np.intp]) -> Array:
         scaled = self._sites_of(replicate) / self.lengthscales[replicate, function]
         held = self.z[replicate, function, : self.count]
-        found = UNIT(scaled[some], scaled) - np.matmul(held[:, some].T, held)
-        return np.asarray(self.amplitude[replicate, function] ** 2 * found)
+        unit_covariances = UNIT(scaled[indices], scaled) - np.matmul(held[:, indices].T, held)
+        return np.asarray(self.amplitude[replicate, function] ** 2 * unit_covariances)
 
     def paths(self, z: Array, first: int = 0) -> Array:
         """r is the number of candidates: the Cholesky factor of their covariance, times z."""
-        every, found = np.arange(self.sites.shape[1]), np.empty_like(z)
+        diagonal, samples = np.arange(self.sites.shape[1]), np.empty_like(z)
         for s, i in np.ndindex(z.shape[:2]):
             scale = self.amplitude[s, first + i] ** 2
-            covariance = self.covariances(s, first + i, every) / scale
-            covariance[every, every] += JITTER
+            covariance = self.covariances(s, first + i, diagonal) / scale
+            covariance[diagonal, diagonal] += JITTER
             root, info = lapack().dpotrf(covariance, lower=1)
             if info:
                 raise CellFailure("a posterior covariance has no Cholesky factor")
-            found[s, i] = np.sqrt(scale) * np.matmul(np.tril(root), z[s, i])
-        return found
+            samples[s, i] = np.sqrt(scale) * np.matmul(np.tril(root), z[s, i])
+        return samples
 
     def reveal(self, replicate: int, t: int, action: Any, function: int, value: float) -> None:
         raise NotImplementedError("fitted models take no feedback that is delayed")

@@ -62,8 +62,8 @@ class ObservationPosterior(Differentiable):
             self._factorise(s)
 
     def _shapes(self, capacity: int) -> dict[str, tuple[int, ...]]:
-        own = {"inverse": (capacity, capacity), "weights": (self.functions, capacity)}
-        return super()._shapes(capacity) | own
+        shapes = {"inverse": (capacity, capacity), "weights": (self.functions, capacity)}
+        return super()._shapes(capacity) | shapes
 
     # Entering, leaving, and learning later -------------------------------------------------------------------------
 
@@ -75,6 +75,7 @@ class ObservationPosterior(Differentiable):
         self.updates += 1
         self.reach(self.updates)
         self._enter(actions, values, slot, None)
+        # Rounding piles up in P: it is computed afresh at powers of two, and once per window.
         if self.updates & (self.updates - 1) == 0 or self.updates % self.slots == 0:
             self.refresh()
 
@@ -87,21 +88,21 @@ class ObservationPosterior(Differentiable):
         if not np.isfinite(values).all():
             raise CellFailure(f"an observation of replicate {np.argwhere(~np.isfinite(values))[0, 0]} is not a number")
         c = self.used
-        to_candidates, to_slots, own = self._covariances(actions, c)
-        who = self.rows if mask is None else self.rows[mask]
-        where = slot[who]
-        self._put(who, where, actions, values, to_candidates)
-        for s in self._with_factor(who):
-            self._moves(s, 1, *self.factors[s].append(slot[s], to_slots[s], own[s], to_candidates[s], values[s]))
+        to_candidates, to_slots, variance = self._covariances(actions, c)
+        rows = self.rows if mask is None else self.rows[mask]
+        slots = slot[rows]
+        self._put(rows, slots, actions, values, to_candidates)
+        for s in self._with_factor(rows):
+            self._moves(s, 1, *self.factors[s].append(slot[s], to_slots[s], variance[s], to_candidates[s], values[s]))
         if len(self.factors) == self.replicates:
             return
         if self.factors:
             mask = (True if mask is None else mask) & (self.noise >= SMALL)
-            who = self.rows[mask]
-            where = slot[who]
+            rows = self.rows[mask]
+            slots = slot[rows]
         inverse = self.inverse[:, :c, :c]
         a = np.matmul(inverse, to_slots[:, :, None])[:, :, 0]
-        latent = own - (a * to_slots).sum(axis=1)
+        latent = variance - (a * to_slots).sum(axis=1)
         s = np.maximum(latent, VARIANCE_FLOOR) + self.noise
         column = to_candidates - np.matmul(a[:, None, :], self.cross[:, :c])[:, 0]
         residual = values - (self.weights[:, :, :c] * to_slots[:, None]).sum(axis=2)
@@ -115,10 +116,10 @@ class ObservationPosterior(Differentiable):
         inverse += scaled[:, :, None] * a[:, None]
         self.weights[:, :, :c] -= step[:, :, None] * a[:, None]
         self.gain += 0.5 * np.log(s / self.noise) * (1.0 if mask is None else mask)
-        self.inverse[who, :c, where] = -scaled[who]
-        self.inverse[who, where, :c] = -scaled[who]
-        self.inverse[who, where, where] = 1 / s[who]
-        self.weights[who, :, where] = step[who]
+        self.inverse[rows, :c, slots] = -scaled[rows]
+        self.inverse[rows, slots, :c] = -scaled[rows]
+        self.inverse[rows, slots, slots] = 1 / s[rows]
+        self.weights[rows, :, slots] = step[rows]
 
     def drop(self, slot: NDArray[np.intp]) -> None:
         """Forget the observation in a slot of every replicate, (S,)."""
@@ -142,8 +143,8 @@ class ObservationPosterior(Differentiable):
             self._moves(s, -1, *self.factors[s].remove(int(slot[s])))
         self._clear(slot)
 
-    def _with_factor(self, who: NDArray[np.intp]) -> list[int]:
-        return [s for s in who.tolist() if s in self.factors] if self.factors else []
+    def _with_factor(self, rows: NDArray[np.intp]) -> list[int]:
+        return [s for s in rows.tolist() if s in self.factors] if self.factors else []
 
     def _moves(self, s: int, sign: int, u: Array, z: Array) -> None:
         """Move means and variances after a replicate with a factor added (1) or removed (-1) an observation."""
@@ -180,31 +181,31 @@ class ObservationPosterior(Differentiable):
         if len(changed):
             self._refresh(changed)
 
-    def _refresh(self, who: slice | NDArray[np.intp]) -> None:
+    def _refresh(self, rows: slice | NDArray[np.intp]) -> None:
         """Refresh some replicates only; the others keep their bits."""
-        small = self.rows[who][self.noise[who] < SMALL]
+        small = self.rows[rows][self.noise[rows] < SMALL]
         for s in small.tolist():
             self._factorise(s)
         if len(small):
-            who = self.rows[who][self.noise[who] >= SMALL]
-        for s in self._with_factor(self.rows[who]):
+            rows = self.rows[rows][self.noise[rows] >= SMALL]
+        for s in self._with_factor(self.rows[rows]):
             del self.factors[s]
         c = self.used
-        points, full, values, cross = self.points[who], self.full[who], self.values[who], self.cross[who]
+        points, full, values, cross = self.points[rows], self.full[rows], self.values[rows], self.cross[rows]
         gram = np.zeros((len(points), c, c))
         for s in range(len(points)):
             gram[s] = self._gram(points[s, :c])
-        both = full[:, :c, None] & full[:, None, :c]
-        gram = np.where(both, gram, 0.0)
-        gram[:, np.arange(c), np.arange(c)] += np.where(full[:, :c], self.noise[who, None], 1.0)
-        inverse = np.where(both, np.linalg.inv(gram), 0.0)
+        pair_mask = full[:, :c, None] & full[:, None, :c]
+        gram = np.where(pair_mask, gram, 0.0)
+        gram[:, np.arange(c), np.arange(c)] += np.where(full[:, :c], self.noise[rows, None], 1.0)
+        inverse = np.where(pair_mask, np.linalg.inv(gram), 0.0)
         inverse = (inverse + inverse.transpose(0, 2, 1)) / 2
-        self.inverse[who, :c, :c] = inverse
-        weights = np.matmul(values[:, :, None, :c], self.inverse[who][:, None, :c, :c])[:, :, 0]
-        self.weights[who, :, :c] = weights
-        self.mean[who] = np.matmul(self.weights[who][:, :, None, :c], cross[:, None, :c])[:, :, 0]
-        explained = (cross[:, :c] * np.matmul(self.inverse[who][:, :c, :c], cross[:, :c])).sum(axis=1)
-        self.variance[who] = np.maximum(self.prior - explained, VARIANCE_FLOOR)
+        self.inverse[rows, :c, :c] = inverse
+        weights = np.matmul(values[:, :, None, :c], self.inverse[rows][:, None, :c, :c])[:, :, 0]
+        self.weights[rows, :, :c] = weights
+        self.mean[rows] = np.matmul(self.weights[rows][:, :, None, :c], cross[:, None, :c])[:, :, 0]
+        explained = (cross[:, :c] * np.matmul(self.inverse[rows][:, :c, :c], cross[:, :c])).sum(axis=1)
+        self.variance[rows] = np.maximum(self.prior - explained, VARIANCE_FLOOR)
 
     def _factorise(self, s: int) -> None:
         """Compute a factor in place of P for one replicate, from scratch, in the order of the observations."""
@@ -247,16 +248,16 @@ class ObservationPosterior(Differentiable):
     def observations(self) -> Array:
         return self.points[:, : self.used]
 
-    def covariances(self, replicate: int, function: int, some: NDArray[np.intp]) -> Array:
+    def covariances(self, replicate: int, function: int, indices: NDArray[np.intp]) -> Array:
         assert isinstance(self.actions, Finite)
         c = self.used
         cross = self.cross[replicate, :c]
         if replicate in self.factors:
             z = self.factors[replicate].whitened
-            explained = np.matmul(z[:, some].T, z)
+            explained = np.matmul(z[:, indices].T, z)
         else:
-            explained = np.matmul(np.matmul(cross[:, some].T, self.inverse[replicate, :c, :c]), cross)
-        return np.asarray(self.actions.rows(some) - explained)
+            explained = np.matmul(np.matmul(cross[:, indices].T, self.inverse[replicate, :c, :c]), cross)
+        return np.asarray(self.actions.rows(indices) - explained)
 
     def _times_inverse(self, rows: Array) -> Array:
         """Return k P for rows (S, k, c): zero for replicates with a factor."""

@@ -84,14 +84,14 @@ class PendingPosterior:
     def observations(self) -> Array:
         return self.arrived.observations()
 
-    def jet(self, points: Array, wanted: Mask | None = None) -> Jet:
-        return Jet(self.arrived.jet(points, wanted).mean, self.played.jet(points, wanted).variance)
+    def jet(self, points: Array, mask: Mask | None = None) -> Jet:
+        return Jet(self.arrived.jet(points, mask).mean, self.played.jet(points, mask).variance)
 
     def paths(self, z: Array, first: int = 0) -> Array:
         return self.played.paths(z)
 
-    def covariances(self, replicate: int, function: int, some: NDArray[np.intp]) -> Array:
-        return self.played.covariances(replicate, 0, some)
+    def covariances(self, replicate: int, function: int, indices: NDArray[np.intp]) -> Array:
+        return self.played.covariances(replicate, 0, indices)
 
 
 class Hallucinated(PendingPosterior):
@@ -109,8 +109,9 @@ class Hallucinated(PendingPosterior):
     @property
     def played(self) -> Posterior:  # type: ignore[override]
         if self.copy is None:
-            each = getattr(self.arrived, "each", [self.arrived])
-            self.copy = copy.deepcopy(self.arrived, {id(one.actions): one.actions for one in each})
+            posteriors = getattr(self.arrived, "posteriors", [self.arrived])
+            shared = {id(posterior.actions): posterior.actions for posterior in posteriors}  # which are not copied
+            self.copy = copy.deepcopy(self.arrived, shared)
             for actions in self.pending:
                 self.copy.imagine(actions)
         return self.copy
@@ -128,16 +129,16 @@ class Hallucinated(PendingPosterior):
         self.pending, self.copy = self.pending[1:], None
 
 
-def arriving_apart(functions: int, one: Callable[[], SharedPosterior], pending: bool) -> Posterior:
+def make_separate(functions: int, make_posterior: Callable[[], SharedPosterior], pending: bool) -> Posterior:
     """Return a posterior of functions whose values arrive separately; its variances may include pending plays."""
-    arrived = SeparatePosterior([one() for _ in range(functions)])
-    return PendingPosterior(arrived, one()) if pending else arrived
+    arrived = SeparatePosterior([make_posterior() for _ in range(functions)])
+    return PendingPosterior(arrived, make_posterior()) if pending else arrived
 
 
-def with_pending(arrived: Posterior, one: Callable[[], SharedPosterior]) -> PendingPosterior:
+def add_pending(arrived: Posterior, make_posterior: Callable[[], SharedPosterior]) -> PendingPosterior:
     """Return a posterior whose variances include pending plays, for rounds that are told whole and in order.
 
     Args:
-        one: makes a posterior of one function with the others' covariance, if they share one.
+        make_posterior: makes a posterior of one function with the others' covariance, if they share one.
     """
-    return PendingPosterior(arrived, one()) if arrived.variance.ndim == 2 else Hallucinated(arrived)
+    return PendingPosterior(arrived, make_posterior()) if arrived.variance.ndim == 2 else Hallucinated(arrived)

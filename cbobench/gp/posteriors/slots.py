@@ -79,13 +79,13 @@ class Slots(SharedPosterior):
         self.used = max(self.used, used)
 
     def _put(
-        self, who: NDArray[np.intp], where: NDArray[np.intp], actions: NDArray[Any], values: Array, cross: Array
+        self, rows: NDArray[np.intp], slots: NDArray[np.intp], actions: NDArray[Any], values: Array, cross: Array
     ) -> None:
-        """Put one observation of some replicates, `who`, into their slots; the arrays hold all replicates."""
-        self.values[who, :, where] = values[who]
-        self.cross[who, where] = cross[who]
-        self.points[who, where] = (actions if self.box is not None else actions[:, None])[who]
-        self.full[who, where] = True
+        """Put one observation of some replicates, `rows`, into their slots; the arrays hold all replicates."""
+        self.values[rows, :, slots] = values[rows]
+        self.cross[rows, slots] = cross[rows]
+        self.points[rows, slots] = (actions if self.box is not None else actions[:, None])[rows]
+        self.full[rows, slots] = True
 
     def _clear(self, slot: NDArray[np.intp]) -> None:
         """Clear a slot of every replicate, (S,)."""
@@ -110,8 +110,8 @@ class Slots(SharedPosterior):
         if self.box is None:
             assert isinstance(self.actions, Finite)
             index = actions.astype(np.intp)
-            own = self.prior[index]
-            return self.actions.rows(index), self.cross[self.rows, :c, index], own
+            variances = self.prior[index]
+            return self.actions.rows(index), self.cross[self.rows, :c, index], variances
         kernel = self.box.kernel
         candidates = kernel.profile(squared_lengths(actions[:, None] - self.box.candidates))
         slots = kernel.profile(squared_lengths(actions[:, None] - self.points[:, :c])) * self.full[:, :c]
@@ -143,25 +143,25 @@ class Differentiable(Slots):
     mean: Array
     variance: Array
 
-    def jet(self, points: Array, wanted: Mask | None = None) -> Jet:
+    def jet(self, points: Array, mask: Mask | None = None) -> Jet:
         assert self.box is not None
         replicates, q, d = points.shape
-        wanted = np.ones((replicates, q), dtype=bool) if wanted is None else wanted
+        mask = np.ones((replicates, q), dtype=bool) if mask is None else mask
         n, mesh = len(taylor(d).steps), self.box.mesh
         if mesh is None or len(self.factors) == self.replicates:
             jet = Jet(np.zeros((replicates, self.functions, q, n)), np.zeros((replicates, q, n)))
         else:  # a factor has more digits than a mesh
             jet = interpolate_jet(mesh, self.mean, self.variance, points)
-            wanted = wanted & np.isin(self.rows, list(self.factors))[:, None]
-        if wanted.any():
-            c, of = self.used, np.nonzero(wanted)[0]
-            jet.mean.swapaxes(1, 2)[wanted], jet.variance[wanted] = models_at(
-                points[wanted],
-                of,
+            mask = mask & np.isin(self.rows, list(self.factors))[:, None]
+        if mask.any():
+            c, replicate_of = self.used, np.nonzero(mask)[0]
+            jet.mean.swapaxes(1, 2)[mask], jet.variance[mask] = models_at(
+                points[mask],
+                replicate_of,
                 self.box.kernel,
                 self.points[:, :c],
                 self.weights[:, :, :c],
-                lambda rows: self._explain(rows, np.searchsorted(of, np.arange(replicates + 1))),
+                lambda rows: self._explain(rows, np.searchsorted(replicate_of, np.arange(replicates + 1))),
             )
         return jet
 
@@ -175,12 +175,13 @@ class Differentiable(Slots):
         rows = rows * self.full[np.repeat(self.rows, np.diff(first)), None, :c]
         moved, whitened = np.zeros_like(rows), {}
         for s in range(self.replicates):
-            some = rows[first[s] : first[s + 1]]
+            replicate_rows = rows[first[s] : first[s + 1]]
             if s in self.factors:
-                whitened[s] = self.factors[s].whiten(some)
+                whitened[s] = self.factors[s].whiten(replicate_rows)
                 moved[first[s] : first[s + 1], 0] = self.factors[s].solve_whitened(whitened[s][:, 0], c)
-            elif len(some):  # only this replicate's rows, so that it has the same bits in any block
-                moved[first[s] : first[s + 1]] = times(some.reshape(-1, c), self.inverse[s, :c, :c]).reshape(some.shape)
+            elif len(replicate_rows):  # only this replicate's rows, so that it has the same bits in any block
+                products = times(replicate_rows.reshape(-1, c), self.inverse[s, :c, :c])
+                moved[first[s] : first[s + 1]] = products.reshape(replicate_rows.shape)
         explained = np.matmul(moved, rows.swapaxes(1, 2))
         for s, white in whitened.items():
             explained[first[s] : first[s + 1]] = np.matmul(white, white.swapaxes(1, 2))
@@ -189,7 +190,7 @@ class Differentiable(Slots):
 
 def models_at(
     points: Array,
-    of: NDArray[np.intp],
+    replicate_of: NDArray[np.intp],
     kernel: SquaredExponential | Matern,
     observed: Array,
     weights: Array,
@@ -198,7 +199,7 @@ def models_at(
     """Return Taylor models of means (q, p, n) and variances (q, n) at points (q, d) of the unit cube.
 
     Args:
-        of: the replicate of every point, (q,).
+        replicate_of: the replicate of every point, (q,).
         observed: points of the slots, (S, c, d).
         weights: w = (K + λI)⁻¹ y, (S, p, c), 0 for an empty slot.
         explain: maps rows (q, 1 + d, c), covariances k with the slots and their slopes, to k (K + λI)⁻¹, (q, c), 0 for
@@ -207,7 +208,7 @@ def models_at(
     q, d = points.shape
     layout = taylor(d)
     delta = np.empty((d, q, observed.shape[1]))  # coordinate by coordinate: whole planes, which are contiguous
-    np.subtract(points.T[:, :, None], observed[of].transpose(2, 0, 1), out=delta)
+    np.subtract(points.T[:, :, None], observed[replicate_of].transpose(2, 0, 1), out=delta)
     k, k1, k2 = kernel.slopes(squared_lengths(np.moveaxis(delta, 0, -1)))
     rows = np.empty((q, 1 + d, delta.shape[2]))  # k and its slope
     rows[:, 0] = k
@@ -215,14 +216,14 @@ def models_at(
     np.multiply(twice[:, None], delta.swapaxes(0, 1), out=rows[:, 1:])
     moved, explained = explain(rows)
     # d²k(x, x_i)/dx² = 4 k'' δ δᵀ + 2 k' I, in the bends of the means and of k (K + λI)⁻¹ k.
-    both = np.concatenate([weights[of], moved[:, None]], axis=1)
+    all_weights = np.concatenate([weights[replicate_of], moved[:, None]], axis=1)
     products, end, k2 = np.empty((len(layout.rows), *k.shape)), 0, 4 * k2
     for i in range(d):  # pairs (i, i), ..., (i, d - 1)
         first, end = end, end + d - i
         np.multiply(k2 * delta[i], delta[i:], out=products[first:end])
         products[first] += twice
-    bends = np.matmul(both, products.transpose(1, 2, 0))  # (q, p + 1, n - 1 - d)
-    means = np.concatenate([np.matmul(both[:, :-1], rows.swapaxes(1, 2)), bends[:, :-1]], axis=2)
+    bends = np.matmul(all_weights, products.transpose(1, 2, 0))  # (q, p + 1, n - 1 - d)
+    means = np.concatenate([np.matmul(all_weights[:, :-1], rows.swapaxes(1, 2)), bends[:, :-1]], axis=2)
     variances = np.empty((q, means.shape[2]))
     variances[:, 0] = 1 - explained[:, 0, 0]
     variances[:, 1 : 1 + d] = -2 * explained[:, 0, 1:]
