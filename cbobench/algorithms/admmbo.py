@@ -118,6 +118,7 @@ class ADMMBO(OneRun):
 
     def _plan(self) -> Iterator[NDArray[Any]]:
         """Yield the queries in order; the model learns from each before the next."""
+        # A suite's initial design takes the place of random points.
         for _ in range(self.initial - self.model.count):
             yield self.model.draw_input(self.generator)
         for k in range(self.iterations):

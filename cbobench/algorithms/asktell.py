@@ -190,6 +190,7 @@ class AskTell(OneRun):
         return action
 
     def tell_one(self, t: int, action: Any, f: float, g: Array) -> None:
+        # Copies, because an optimiser may write into what it is given.
         point = self.proposals.pop(t)
         self.run_optimiser.tell(point.copy() if isinstance(point, np.ndarray) else point, f, g.copy())
 

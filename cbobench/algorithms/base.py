@@ -289,6 +289,7 @@ class OneRun(Algorithm):
 
     def _pass_on(self, t: int, actions: Actions, feedback: Feedback, was_asked: bool) -> None:
         self.under_way[t] = actions.copy(), was_asked
+        # With evaluations under way, feedback is of earlier rounds and goes with their actions.
         for round_number, values in feedback.rounds() if self.runs[0].setting.parallel > 1 else [(t, feedback)]:
             played, was_asked = self.under_way.pop(round_number)
             for s, run in enumerate(self.runs):

@@ -194,6 +194,7 @@ class Epochs(Penalised):
 
     def begin_round(self, t: int) -> None:
         if t > 1 and (t - 1) % self.S == 0:
+            # Without a cost in the epoch the sum is 0, and so is the mean.
             self.price = self.update_price(self.costs / np.maximum(self.summed, 1))
             self.costs, self.summed = np.zeros((2, *self.price.shape))
             if not self.keep:

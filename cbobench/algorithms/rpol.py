@@ -118,6 +118,7 @@ class RPOLCensored(RPOL):
             self.informed[:] = True
             self.posterior.update(self.chosen, self.targets(feedback))
             return
+        # A play enters at once with the value 0, so that variances count it; values are revealed as they arrive.
         self.posterior.update(self.chosen, np.zeros((len(self.chosen), self.posterior.functions)))
         a = feedback.arrivals
         columns = (a.replicate.tolist(), a.round.tolist(), a.function.tolist(), a.value)

@@ -167,6 +167,7 @@ class SCBO(OneRun):
         if d <= PERTURBED:
             return points
         moved = self.generator.random((self.most, d)) < PERTURBED / d
+        # A candidate that moves no coordinate would be the centre again.
         none = np.flatnonzero(~moved.any(axis=1))
         moved[none, self.generator.integers(d, size=len(none))] = True
         return np.where(moved, points, middle)

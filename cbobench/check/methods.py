@@ -92,6 +92,7 @@ def repeatable(trial: Trial) -> Iterator[Finding]:
             return trial.play(SEEDS)
 
     first = trial.reference.arrays
+    # Another seed than the first play's: what draws from the global generators plays otherwise.
     with seed_global_generators(2) as used:
         apart = difference(first, trial.play(SEEDS))
     if changed := state.changed() or (state.causes(lambda: not difference(first, replay())) if apart else []):
@@ -243,6 +244,7 @@ def _measure_work(trial: Trial) -> list[tuple[int, int]]:
                 nonlocal count
                 count += event in ("call", "c_call")
 
+            # A profiler that is on, of a debugger or of coverage, is put back afterwards.
             outer, held = sys.getprofile(), tracemalloc.get_traced_memory()[0]
             tracemalloc.reset_peak()
             sys.setprofile(profile)

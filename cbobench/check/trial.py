@@ -157,6 +157,7 @@ def difference(left: Mapping[str, Array], right: Mapping[str, Array]) -> str:
         left_values, right_values = left.get(name), right.get(name)
         if left_values is None or right_values is None or left_values.shape != right_values.shape:
             return f"{name} (there in one of them only)"
+        # A NaN counts as equal to a NaN.
         same = (left_values == right_values) | ((left_values != left_values) & (right_values != right_values))
         if not same.all():
             since = f", from round {1 + int(np.argwhere(~same)[0][0])} on"

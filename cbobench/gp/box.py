@@ -95,6 +95,7 @@ class Box:
         dimensions), it depends on these points; beyond the share `UNKNOWN`, the norm is infinite.
         """
         values = formula(self.scale(sobol(self.d, POINTS))).T
+        # A copy, because the cache would hand a changed array to the next caller.
         return _norms(self.kernel, self.d, values.shape, values.tobytes()).copy()
 
 

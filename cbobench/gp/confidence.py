@@ -82,6 +82,7 @@ def greedy_gain(actions: Finite | Box, lam: float, horizon: int) -> Array:
         actions = actions.grid
     posterior = FeaturePosterior(actions.features, lam, 1, 1, actions.prior)
     gains = np.zeros(horizon + 1)
+    # Variances and gains do not depend on the observed values.
     no_values = np.zeros((1, 1))
     for t in range(1, horizon + 1):
         posterior.update(posterior.variance.argmax(axis=1), no_values)

@@ -158,6 +158,7 @@ def refuse_covariance(matrix: Array, name: str, eigenvalues: int = EIGENVALUES) 
     """
     if matrix.ndim != 2 or matrix.shape[0] != matrix.shape[1]:
         raise Misuse(f"{name} has shape {matrix.shape}; a covariance is square, one row per action")
+    # Block by block, so that intermediate arrays stay small.
     step = max(1, AT_ONCE // max(1, len(matrix)))
     blocks = [slice(i, i + step) for i in range(0, len(matrix), step)]
     missing = sum(np.count_nonzero(~np.isfinite(matrix[block])) for block in blocks)

@@ -236,6 +236,7 @@ class RunModel(RunData):
         if fitted:
             noise_variances = lam if isinstance(lam, np.ndarray) else np.full(functions, noise_variance(lam, slots))
             noise = None if isinstance(lam, str) and lam == "scaled" else noise_variances[None]
+            # It keeps no candidates: beliefs are computed where they are asked for.
             self.fitted = FittedPosterior(actions, 1, functions, noise, np.empty((0, actions.d)))
         super().__init__(actions, functions, lam, slots, scaled)
 

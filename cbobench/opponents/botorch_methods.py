@@ -156,6 +156,7 @@ def fit_model(x: Any, y: Any, models: Models, exact: bool = False) -> tuple[Any,
         if not exact:
             options["likelihood"] = GaussianLikelihood(noise_constraint=Interval(1e-8, 1e-3), **batch)
     model = SingleTaskGP(x, y, outcome_transform=Standardize(m=p), **options)
+    # A fit that fails may leave parameters anywhere, so they go back to where they began.
     before = {name: value.clone() for name, value in model.state_dict().items()}
     try:
         fit_gpytorch_mll(ExactMarginalLogLikelihood(model.likelihood, model))

@@ -31,6 +31,7 @@ class Evolution:
         def normal(*shape: int) -> Any:
             return self.generator.standard_normal(shape)
 
+        # Random numbers come from the run's stream; NaN as a seed leaves NumPy's global generator alone.
         options: dict[str, Any] = {"bounds": [0.0, 1.0], "randn": normal, "seed": np.nan, "verbose": -9, "verb_log": 0}
         if self.cube.d == 1:
             options["maxstd"] = np.inf  # its limit on step sizes raises an error in one dimension

@@ -47,6 +47,7 @@ class GivenCube:
     def __init__(self, given: Given) -> None:
         self.given = given
         self.low, side = given.low, given.high - given.low
+        # A coordinate that never varies has no side to divide by.
         self.side = np.where(side > 0, side, 1.0)
         self.d = given.d
 

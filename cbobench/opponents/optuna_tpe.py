@@ -47,6 +47,7 @@ class Study:
 
     def tell(self, x: Array, f: float, g: Array) -> None:
         with silence_library():
+            # With several evaluations under way, results come in the order of the asks.
             trial = self.trials.pop(0)
             for name, value in constraints(g).items():
                 trial.set_constraint(name, value)

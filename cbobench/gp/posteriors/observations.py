@@ -199,6 +199,7 @@ class ObservationPosterior(Differentiable):
         gram = np.where(pair_mask, gram, 0.0)
         gram[:, np.arange(c), np.arange(c)] += np.where(full[:, :c], self.noise[rows, None], 1.0)
         inverse = np.where(pair_mask, np.linalg.inv(gram), 0.0)
+        # LAPACK's inverse of a symmetric matrix is symmetric up to rounding only.
         inverse = (inverse + inverse.transpose(0, 2, 1)) / 2
         self.inverse[rows, :c, :c] = inverse
         weights = np.matmul(values[:, :, None, :c], self.inverse[rows][:, None, :c, :c])[:, :, 0]
