@@ -25,7 +25,7 @@ from cbobench.report.kinds import AnyPanel
 from cbobench.report.load import Run
 from cbobench.report.quantities import SIMPLE_REGRET, find_undefined_regret
 from cbobench.report.recommended import describe_best
-from cbobench.results.manifest import WHATS
+from cbobench.results.manifest import VARIANT_KINDS
 from cbobench.results.provenance import mixed_note
 from cbobench.words import count_noun
 
@@ -151,7 +151,7 @@ def _settings(run: Run, shown: Shown) -> list[str]:
         "problems": dict.fromkeys(problem for problem, _ in shown.pairs),
         "algorithms": dict.fromkeys(algorithm for _, algorithm in shown.pairs),
     }
-    for what, one in zip(WHATS, ("Problem", "Method"), strict=True):
+    for what, one in zip(VARIANT_KINDS, ("Problem", "Method"), strict=True):
         variants, labels = run.record.variants(what), run.record.labels(what)
         some = [variants[title] for title in titles[what]]
         shared = _shared_parameters(some)

@@ -32,7 +32,7 @@ from cbobench.report.load import Run
 from cbobench.report.planes import Plane, TradeOff
 from cbobench.report.profiles import Profile
 from cbobench.report.style import Size, legend_label, looks, size_of
-from cbobench.results.manifest import WHATS
+from cbobench.results.manifest import VARIANT_KINDS
 from cbobench.words import count_noun
 
 __all__ = [
@@ -90,7 +90,7 @@ def split_crowded(run: Run, panel: AnyPanel) -> list[AnyPanel]:
 def compose(run: Run, figure: Figure, size: Size) -> tuple[Any, Shown]:
     """A figure as a matplotlib image, and what it shows; to be called in the context of the size."""
     known, shown = looks(run.whole), Shown()
-    use_fonts_for(label for what in WHATS for label in run.record.labels(what).values())
+    use_fonts_for(label for what in VARIANT_KINDS for label in run.record.labels(what).values())
     image, axes = grid(figure.panels, size, figure.columns)
     for axis, panel in zip(axes, figure.panels, strict=True):
         frame = panel.data(run)

@@ -160,7 +160,7 @@ def test_what_a_play_really_runs_is_reached(problem, settings, algorithm):
     finally:
         sys.setprofile(None)
     table = str(PACKAGE / "metrics.py")
-    known = {file for file, name in covered if name == source.WHOLE} | {table}
+    known = {file for file, name in covered if name == source.WHOLE_MODULE} | {table}
     anonymous = ("<lambda>", "<listcomp>", "<genexpr>", "<dictcomp>", "<setcomp>", "<module>")
     assert {(f, n) for f, n in ran - covered if f not in known and n not in anonymous} == set()
     assert len(ran) > 50
@@ -292,7 +292,9 @@ def test_a_lookup_in_a_registry_counts_every_class(project):
     text = PLAIN.format("PROBLEMS.get('rkhs' + '-1d')").replace("\n", "\nfrom cbobench.problems import PROBLEMS\n", 1)
     project({"mine.py": text})
     code, starts = source._starts("mine:Mine", "random")
-    assert ("cbobench.problems.literature", source.WHOLE) in {key for start in starts for key in code.reach(start)}
+    assert ("cbobench.problems.literature", source.WHOLE_MODULE) in {
+        key for start in starts for key in code.reach(start)
+    }
 
 
 def test_what_changes_no_result_makes_nothing_stale(project):
@@ -386,8 +388,8 @@ def test_code_that_is_not_at_hand_is_said(project, write_suite, tmp_path, comman
 
 
 def test_our_own_modules_are_at_hand_by_their_import_paths():
-    assert staleness._at_hand("cbobench.problems.forest:Forest")
-    assert not staleness._at_hand("cbobench_of_others.forest:Forest")
+    assert staleness._is_examinable("cbobench.problems.forest:Forest")
+    assert not staleness._is_examinable("cbobench_of_others.forest:Forest")
 
 
 def test_another_numpy_is_a_mark_of_its_own(small_suite, tmp_path, command, monkeypatch):
