@@ -353,6 +353,7 @@ def _play_block(
                         writer.write_table(rows.table())
                 if rows.waiting:
                     writer.write_table(rows.table())
+            # Within the write, so that nothing is published if a play has changed the rounding.
             refuse_changed_rounding(rounding)
             summary_rows.extend(summaries(play))
             if audit is not None:
@@ -360,6 +361,7 @@ def _play_block(
             if rows.written != rows.expected:
                 raise RuntimeError(f"{rows.written} rows were recorded, {rows.expected} were expected")
         finally:
+            # The play is over: a store that takes its time is no hang.
             watch.stop()
 
     folder.publish(f"rounds/{task.name}.parquet", write)

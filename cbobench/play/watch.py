@@ -111,6 +111,7 @@ class Watchdog:
                     self.stall = max(self.stall, SLOWER * self.stalled)
                 self.last_round, self.stalled = current_round, 0.0
                 self._arm()
+            # The signal is sent again after a while, because a cell may swallow the exception.
             stalls, signalled_before = self.stalled > self.stall, self.played - signalled <= self.grace / 2
             if (stalls or self.played > self.allowed_seconds) and not signalled_before:
                 self.timed_out, signalled = self.stalled if stalls else self.played, self.played

@@ -125,6 +125,7 @@ def _remove_replaced(folder: RunFolder) -> None:
     for kind in ("rounds", "audit"):
         old = time.time_ns() - int(OLD * 1e9)
         begun = {n.removesuffix(".parquet") for n, info in folder.listing(kind).items() if (info.mtime_ns or old) < old}
+        # A younger shard without cells may be one that another call is publishing.
         for name in sorted(begun - {*folder.names("cells")}):
             if name.startswith(SHARD):
                 folder.remove(f"{kind}/{name}.parquet")
@@ -189,12 +190,14 @@ def _merge(folder: RunFolder, shard: _Shard, block: int, before: Iterable[str] |
     cells = {"rounds": ok_cells, "cells": cell_ids, "audit": audit["cell"].to_pylist()}
     rows = {"rounds": sum(member.rows for member in shard.members), "cells": len(cell_ids), "audit": len(audit)}
     kinds = [kind for kind in KINDS if kind != "audit" or audited]
+    # The cells come last: from then on readers prefer the shard.
     for kind in kinds:
         metadata = make_footer(kind, name, cells[kind], rows[kind], shard.attempt, replaces=replaces, block=block)
         parts = iter([audit]) if kind == "audit" else _parts(folder, shard, kind, audited)
         columns = rounds_schema(all(member.complete for member in shard.members)) if kind == "rounds" else schema(kind)
         folder.publish(f"{kind}/{name}.parquet", partial(_write, columns, metadata, parts, rows[kind]))
     for kind in kinds:
+        # Read back before the replaced files go: an upload that broke off must not cost them.
         folder.footer(kind, name)
     _remove(folder, names)
 

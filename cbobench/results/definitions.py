@@ -82,6 +82,7 @@ class Module:
             self.nodes |= dict.fromkeys(names, node)
             if isinstance(node, ast.Assign | ast.AnnAssign) and any(isinstance(n, ast.Call) for n in ast.walk(node)):
                 self.calling += names
+        # A module's __getattr__ may answer for any name.
         return "__getattr__" not in self.nodes
 
     def _is_dynamic(self, text: bytes) -> bool:

@@ -178,6 +178,7 @@ def _curves_and_improvements(
             for horizon, rounds in recorded.items():
                 fixed |= (horizons[row] == horizon) & np.isin(t, rounds)
             curve_parts.append(part.filter(pa.array(fixed)))
+            # Only improvements within the part are held in memory; those over all parts are chosen below.
             steps.append(_improvements(part.select(["row", "t", IMPROVED])))
     schema = pa.schema([("t", pa.int64()), *((name, pa.float64()) for name in names), ("row", pa.int64())])
     curves = pa.concat_tables([schema.empty_table(), *curve_parts]).sort_by([("row", "ascending"), ("t", "ascending")])

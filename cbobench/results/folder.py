@@ -137,6 +137,7 @@ class RunFolder:
         """
         target = self.path(relative)
         if not self.local:
+            # The file is made in memory, because an upload may be repeated and `write` is called once.
             sink, origin = pa.BufferOutputStream(), os.getpid()
             write(sink)
             leave_fork(origin)

@@ -73,6 +73,7 @@ class Driver:
             silent_for: seconds since its last heartbeat, by the clock of the folder; None if unknown.
         """
         if self.machine == machine_id():
+            # Its process id may be in use again, by a process that started later.
             return process_start(self.pid) == self.born
         return silent_for is None or silent_for < EXPIRES_AFTER
 
@@ -112,6 +113,7 @@ def read_drivers(folder: RunFolder, clock: str | None = None) -> list[tuple[Driv
         clock: a call whose lease was just written, to read the folder's clock.
     """
     heartbeats = read_heartbeats(folder)
+    # A lease just written has the time of the folder's clock; those of machines may differ.
     times = (written for driver, written, _ in heartbeats if driver.id == clock and written)
     folder_time = next(times, time.time_ns())
     return [(driver, driver.alive(written and (folder_time - written) / 1e9)) for driver, written, _ in heartbeats]
@@ -182,6 +184,7 @@ class Lease:
             drivers = [(d, alive) for d, alive in read_drivers(self.folder, self.id) if d.id != self.id]
             rivals = [(d, n) for d, alive in drivers if alive and (n := _count_common(d.cells, self.driver.cells))]
             for driver, number in rivals:
+                # Ids sort by time: of two calls that ask at once, the later one gives up.
                 if driver.holds or driver.id < self.id:
                     count = sum(end - first for ranges in self.driver.cells.values() for first, end in ranges)
                     raise Misuse(

@@ -443,6 +443,7 @@ def rebuild_manifest(folder: RunFolder) -> Manifest:
     for task in folder.names("cells"):
         footer, table = folder.read_file("cells", task, REBUILT_FROM)
         rows = table.to_pylist()
+        # Only a shard says the run's block, because it holds the rows of several tasks.
         block = max(block, footer.get("block", len(rows)))
         ok_count = sum(row["status"] == "ok" for row in rows)
         for row in rows:
@@ -454,6 +455,7 @@ def rebuild_manifest(folder: RunFolder) -> Manifest:
             recorded[rows[0]["horizon"]] = folder.footer("rounds", task)["rows"] // ok_count
     if not pairs:
         raise Misuse(f"{folder} is not a run folder: it has no {FILE} and no cells; give the folder of a run")
+    # A horizon of which every round was recorded says nothing of the limit.
     thinned = [count for horizon, count in recorded.items() if count < horizon]
     alike: dict[tuple[int, tuple[int, ...]], list[Pair]] = {}
     for (horizon, key), cell_seeds in sorted(seeds.items()):

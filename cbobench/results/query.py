@@ -118,6 +118,7 @@ def _read_published(folder: RunFolder, columns: list[str] | None) -> PublishedCe
     replaced: set[str] = set()
     tasks: list[str] = []
     tables: list[pa.Table] = []
+    # Shards come first: their footers name the files that need not be read.
     for name in sorted(names, key=lambda name: (not name.startswith(SHARD), name)):
         if name not in replaced:
             footer, table = folder.read_file("cells", name, columns)
@@ -147,6 +148,7 @@ def _read_published(folder: RunFolder, columns: list[str] | None) -> PublishedCe
     except (ValueError, TypeError, pa.ArrowException) as error:
         raise DamagedRun(f"{folder.path('cells')} holds rows that cbobench did not write; {REPAIR}") from error
     lacks_rounds = ~np.array([name in readable_rounds for name in tasks], dtype=bool)[task] & ~failed
+    # A cell's latest attempt comes last, and of equal attempts the row that was read first.
     order = np.lexsort((-np.arange(len(numbers)), attempt, numbers))
     order = order[~lacks_rounds[order]]
     latest = order[np.append(numbers[order][1:] != numbers[order][:-1], np.ones(min(1, len(order)), bool))]

@@ -245,6 +245,7 @@ class Code:
         """Return the meaning of a dotted name in a module; an empty set for local and built-in names."""
         first = name[0]
         meanings: set[Key | str] = {(module.name, first)} if first in module.nodes else set()
+        # Visited targets are left out, because modules may import each other in a circle.
         for target in module.imports.get(first, set()) - visited:
             meanings |= self.resolve(".".join([target, *name[1:]]), visited | {target})
         return meanings

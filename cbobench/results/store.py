@@ -89,6 +89,7 @@ def retry(call: Callable[[], T], location: str, remote: bool) -> T:
                 print(
                     f"{location} does not answer ({first_line(error)}); trying for {left:.0f} s more", file=sys.stderr
                 )
+        # Jitter: workers that wait for the same store do not all return at once.
         wait = min(left, pause * JITTER.uniform(0.5, 1.0))
         time.sleep(wait)
         waited, pause = waited + wait, min(LONGEST_PAUSE, 2 * pause)
@@ -121,6 +122,7 @@ def first_line(error: BaseException) -> str:
 def machine_id() -> str:
     """Return an id of this machine or container; equal ids mean that process ids are comparable."""
     host = re.sub(r"[^A-Za-z0-9-]+", "_", platform.node())[:40] or "host"
+    # Hosts of one name may be containers: the boot and the namespace of process ids tell them apart.
     marks = [host]
     with suppress(OSError):
         marks += [Path("/proc/sys/kernel/random/boot_id").read_text(), str(Path("/proc/self/ns/pid").stat().st_ino)]
@@ -130,6 +132,7 @@ def machine_id() -> str:
 def process_start(pid: int) -> str:
     """Return when a process of this machine started, or "" for none or a zombie."""
     try:
+        # The program's name, in parentheses, may hold spaces: fields are counted behind it.
         state, *fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
     except OSError:
         return ""

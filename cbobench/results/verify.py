@@ -263,6 +263,7 @@ def _disagree(cells: Rows, rounds: Rows) -> str | None:
 
 
 def _same(left: tuple[Any, ...], right: tuple[Any, ...]) -> bool:
+    # Two NaN are the same value here.
     return all(a == b or (a != a and b != b) for a, b in zip(left, right, strict=True))
 
 

@@ -126,6 +126,7 @@ class PairCells:
         """Return some of them, by indices or by a mask."""
         seeds = np.asarray(self.seeds, dtype=np.int64)[selection]
         part = replace(self, seeds=seeds)
+        # Ids that were hashed already are not hashed again.
         if "ids" in self.__dict__:
             part.__dict__["ids"] = self.ids[selection]
         return part

@@ -121,6 +121,7 @@ def load(
     if not isinstance(about, str):
         raise Misuse(f"{at(content.lines['about'])}about is {show(about)}; it must be text")
     algorithms = [variant for variant, _ in with_demands]
+    # Faults of algorithms are reported before problems are prepared, which may take long.
     check_shared(shared, algorithms, at(content.lines.get("shared", 0)), imports)
     check_unique(algorithms, "algorithm", path)
     folder = DataFolder(data, path.parent, on_wait)

@@ -126,6 +126,7 @@ def _measure(node: yaml.Node, sizes: dict[int, tuple[int, int] | None]) -> tuple
         if size is None:
             raise _wrong(node, "an alias within what it stands for")
         return size
+    # Marked as begun: an alias within what it stands for would never end.
     sizes[id(node)] = None
     children = node.value if isinstance(node, yaml.CollectionNode) else ()
     entries = (entry if isinstance(entry, tuple) else (entry,) for entry in children)
@@ -244,12 +245,14 @@ def read(path: Path) -> Located:
     refuse_strange(str(path), "the suite's file name")
     try:
         with path.open("rb") as stream:
+            # One byte above the limit shows that a file is too large, however large it is.
             text = stream.read(MAX_BYTES + 1)
         if len(text) > MAX_BYTES:
             raise Misuse(f"{path} is larger than a suite may be; allowed: {MAX_BYTES:,} bytes")
         loader = _Loader(text.decode())
         loader.name = str(path)
         node = loader.get_single_node()
+        # Measured before any object is made: a few aliases within aliases stand for billions of nodes.
         if node is not None:
             _measure(node, {})
         content = None if node is None else loader.construct_document(node)

@@ -199,6 +199,7 @@ class Tasks(Sequence[Task]):
             self.by_pair.append(pair_cells.only(order))
             self.attempts.append(None if played is None else played[order])
         sorted_cuts = np.concatenate(cuts, axis=1) if cuts else np.empty((5, 0), dtype=np.int64)
+        # Blocks of seeds first, then groups, then pairs: a stopped sweep is balanced over the pairs.
         sorted_cuts = sorted_cuts[:, np.lexsort((sorted_cuts[2], sorted_cuts[1], sorted_cuts[0]))]
         self._cuts = sorted_cuts[2:]
         self._starts = self._first_cuts(sorted_cuts)

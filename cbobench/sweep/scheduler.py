@@ -190,6 +190,7 @@ class Scheduler:
                     else:
                         yield self._account(receipt)
         except ExecutorDied:
+            # What was published before the executor died needs no other play.
             published = self.folder.published_tasks()
             for task in [task for task in self.executor.pending if task.name in published]:
                 with suppress(ExecutorDied):
