@@ -53,7 +53,7 @@ class _SourceFile:
 
     task: str
     cells: list[str]
-    good: list[str]
+    ok_cells: list[str]
     rows: int
     complete: bool
 
@@ -183,7 +183,7 @@ def _merge(folder: RunFolder, shard: _Shard, block: int, before: Iterable[str] |
     replaces = sorted({*names, *before})
     name = SHARD + hashlib.sha256("\n".join(replaces).encode()).hexdigest()[:16]
     cell_ids = [cell for member in shard.members for cell in member.cells]
-    ok_cells = [cell for member in shard.members for cell in member.good]
+    ok_cells = [cell for member in shard.members for cell in member.ok_cells]
     audited = {*folder.names("audit")} & {*names}
     empty = schema("audit").empty_table()
     audit = pa.concat_tables([empty, *_parts(folder, shard, "audit", audited)])
@@ -227,7 +227,7 @@ def _drop(folder: RunFolder, cells: set[str], block: int) -> None:
 def _parts(folder: RunFolder, shard: _Shard, kind: str, audited: set[str]) -> Iterator[pa.Table]:
     """Yield the latest rows of a shard's files of a kind."""
     for member in shard.members:
-        ids = member.good if kind == "rounds" else member.cells
+        ids = member.ok_cells if kind == "rounds" else member.cells
         if ids and (kind != "audit" or member.task in audited):
             for part in folder.row_groups(kind, member.task, cells=ids):
                 yield part.cast(schema(kind))

@@ -318,14 +318,11 @@ class OverdueTasks:
         if current_time - self.called_at > SUSPENDED_SECONDS:
             self.answered_at += current_time - self.called_at
         self.called_at = current_time
-        if (
-            not pending
-            or current_time - self.answered_at < SILENCE_SECONDS
-            or current_time - self.checked_at < CHECK_SECONDS
-        ):
+        silence, since_check = current_time - self.answered_at, current_time - self.checked_at
+        if not pending or silence < SILENCE_SECONDS or since_check < CHECK_SECONDS:
             return
         self.checked_at = current_time
-        minutes = f"{(current_time - self.answered_at) / 60:.0f} min"
+        minutes = f"{silence / 60:.0f} min"
         try:
             published = self.folder.published_tasks()
         except (OSError, CbobenchError):  # the store does not answer either

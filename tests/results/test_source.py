@@ -59,7 +59,7 @@ for pair in PAIRS:
 names = {module.path: [*module.nodes] for module in modules.values()}
 assert len(reached) > 400
 for (module, name), pairs in sorted(reached.items())[::step]:
-    if name == source.WHOLE:
+    if name == source.WHOLE_MODULE:
         continue
     file, node = modules[module].path, modules[module].nodes[name]
     lines = texts[file].splitlines(keepends=True)
@@ -73,7 +73,7 @@ for (module, name), pairs in sorted(reached.items())[::step]:
     if after({file: "".join([*lines[:first], *edited, *lines[last:]])}) != pairs:
         wrong.append(["not seen", module, name])
     together = isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Tuple)
-    if (module, source.WHOLE) in reached or together:
+    if (module, source.WHOLE_MODULE) in reached or together:
         continue
     statements = [n for n in modules[module].tree.body if isinstance(n, (ast.Import, ast.ImportFrom))]
     imports = "".join(ast.unparse(n) + "\\n" for n in statements)
@@ -94,7 +94,7 @@ for module in modules.values():
             line = node.body[0].end_lineno - 1
             lines[line] = lines[line].rstrip()[:-3] + " More words." + chr(34) * 3 + "\\n"
     unrelated = "\\n\\nUNRELATED = 1\\n\\n\\ndef _unrelated(x: int) -> int:\\n    return x\\n"
-    whole = (module.name, source.WHOLE) in reached
+    whole = (module.name, source.WHOLE_MODULE) in reached
     more[module.path] = "# a comment\\n" + "".join(lines) + ("" if whole else unrelated)
 if after(more):
     wrong.append("words, or definitions that nothing names")
