@@ -5,6 +5,8 @@ BIN     = $(VENV)/bin
 RUN    ?= runs/quickstart
 # Tests run on all cores, one BLAS thread each; WORKERS=0 runs them one after the other (for a debugger).
 WORKERS ?= auto
+# Tests start hundreds of processes: where this is set, each of them compiles the whole package again.
+unexport PYTHONDONTWRITEBYTECODE
 PYTEST  = OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n $(WORKERS) --maxprocesses 8 --dist loadgroup
 
 .PHONY: demo test test-long portable fast browser-test lint hooks bench bench-compare chaos scale cluster-bench maximiser paper-figures claims maps literature literature-small reference pages printed notebooks site wheel dist wheel-test lowest clean

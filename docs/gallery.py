@@ -85,7 +85,7 @@ def find(run: Run, figure: PaperFigure) -> Figure:
     panels: list[Any] = []
     for panel in made.panels:
         if isinstance(panel, Panel):
-            first = {names[title].name: title for title in reversed(panel.wanted(run))}
+            first = {names[title].name: title for title in reversed(panel.algorithm_titles(run))}
             panel = replace(panel, algorithms=None, titles=tuple(reversed(first.values())))
         panels.append(panel)
     return replace(made, panels=panels)
@@ -104,7 +104,7 @@ def thin(frame: pd.DataFrame) -> pd.DataFrame:
 
 def collect(run: Run, figure: PaperFigure) -> tuple[dict[str, Any], pd.DataFrame]:
     """A figure of a run, as it is stored."""
-    made, known = find(run, figure), looks(run.whole)
+    made, known = find(run, figure), looks(run.full_record)
     panels, frames = [], []
     for i, panel in enumerate(made.panels):
         values = {field.name: getattr(panel, field.name) for field in fields(panel)}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import shutil
 import signal
@@ -76,6 +77,15 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     items.sort(
         key=lambda item: (not starts_cluster[item], item.path.parent.name not in SHARING, item.path.stem != "test_docs")
     )
+
+
+gc.disable()  # thousands of tests are listed, all of which stay
+
+
+def pytest_collection_finish() -> None:
+    """Let the garbage collector pass over the listed tests: to look at them takes as long as many a test."""
+    gc.freeze()
+    gc.enable()
 
 
 COSTLY = 10  # tests whose CPU time is printed at the end

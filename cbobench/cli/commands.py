@@ -230,7 +230,7 @@ def do_audit(options: argparse.Namespace, given: list[str]) -> int:
 
 def do_figures(options: argparse.Namespace, given: list[str]) -> int:
     """`cbobench figures`."""
-    from cbobench.report.figures import describe_files, draw_all, problems_played
+    from cbobench.report.figures import DrawOptions, describe_files, draw_all, problems_played
     from cbobench.report.load import Run
     from cbobench.report.style import size_of
 
@@ -242,10 +242,9 @@ def do_figures(options: argparse.Namespace, given: list[str]) -> int:
     if out is None:
         out = Path(finished.folder.uri) / "figures" if finished.folder.local else Path("figures")
     part = finished if options.only is None else finished.only(options.only)
-    look = {"kind": options.kind, "metrics": options.metric, "size": options.width or options.size,
-            "statistic": options.statistic, "font": options.font, "svg": options.svg}  # fmt: skip
+    look = DrawOptions(options.width or options.size, options.statistic, options.font, options.svg)
     drawn = False
-    for figure, paths in draw_all(part, out, options.recipe, **look):
+    for figure, paths in draw_all(part, out, options.recipe, kind=options.kind, metrics=options.metric, options=look):
         drawn = True
         print(describe_files(figure, paths))
     good, labels = problems_played(part), part.record.labels("problems")

@@ -27,10 +27,10 @@ def library() -> Path:
     """
     spec = find_spec("plotly")  # found, not imported: only its JavaScript is needed
     places = [Path(place) / LIBRARY for place in (spec.submodule_search_locations if spec else None) or ()]
-    there = next((place for place in places if place.is_file()), None)
-    if there is None:
+    path = next((place for place in places if place.is_file()), None)
+    if path is None:
         raise Misuse("a report needs plotly, not installed here; to install: pip install 'cbobench[page]'")
-    return there
+    return path
 
 
 def embed_json(content: Mapping[str, Any]) -> str:
@@ -44,8 +44,8 @@ def assemble_page(content: Mapping[str, Any], plotly: Path) -> str:
 
     Its policy lets the browser run these scripts alone, by their hashes, and load nothing from anywhere.
     """
-    own = [(HERE / name).read_text(encoding="utf-8") for name in SCRIPTS]
-    scripts = [own[0], plotly.read_text(encoding="utf-8").replace("\r", ""), *own[1:]]
+    page_scripts = [(HERE / name).read_text(encoding="utf-8") for name in SCRIPTS]
+    scripts = [page_scripts[0], plotly.read_text(encoding="utf-8").replace("\r", ""), *page_scripts[1:]]
     if any(re.search(r"</script", script, flags=re.IGNORECASE) for script in scripts):
         raise Misuse(f"{plotly} ends its own script; install another version of plotly")
     digests = [base64.b64encode(hashlib.sha256(script.encode()).digest()).decode() for script in scripts]
@@ -59,4 +59,4 @@ def assemble_page(content: Mapping[str, Any], plotly: Path) -> str:
         "scripts": "\n".join(f"<script>{script}</script>" for script in scripts),
     }
     template = (HERE / "template.html").read_text(encoding="utf-8")
-    return re.sub(r"\{\{(\w+)\}\}", lambda found: parts[found.group(1)], template)
+    return re.sub(r"\{\{(\w+)\}\}", lambda match: parts[match.group(1)], template)

@@ -30,10 +30,10 @@ def do_report(options: argparse.Namespace) -> int:
     if len({run.folder.uri for run in runs}) < len(runs):
         raise Misuse("a run is given twice; a page shows each once")
     out = place(options.out, runs)
-    found = content(runs)
-    page = assemble_page(found, plotly).encode()
+    page_content = content(runs)
+    page = assemble_page(page_content, plotly).encode()
     RunFolder(str(out.absolute().parent)).publish(out.name, lambda sink: sink.write(page))
-    for run in found["runs"]:
+    for run in page_content["runs"]:
         for note in run["notes"]:
             print(printable(f"{run['label']}: {note}"), file=sys.stderr)
     print(f"{out} ({out.stat().st_size / 1e6:.1f} MB)")

@@ -25,52 +25,55 @@ UNITS = {"problems": "problem", "algorithms": "method"}
 
 def facts(run: Run) -> list[tuple[str, str]]:
     """Names and values of what ran, for a list at the head of the page."""
-    found, record, cells = find_groups(run), run.record, run.cells
-    asked = sum(group.expected for group in found)
-    done = sum(len(group.good) for group in found)
-    states = {word: sum(getattr(group, word) for group in found) for word in ("failed", "stale", "unchecked")}
-    states["missing"] = missing(found)
+    groups, record, cells = find_groups(run), run.record, run.cells
+    expected = sum(group.expected for group in groups)
+    done = sum(len(group.good) for group in groups)
+    states = {word: sum(getattr(group, word) for group in groups) for word in ("failed", "stale", "unchecked")}
+    states["missing"] = count_missing(groups)
     state = ", ".join(f"{count:,} {word}" for word, count in states.items() if count)
-    horizons = dict.fromkeys(f"{group.horizon:,}" for group in found)
-    problems, algorithms = ({getattr(group, name) for group in found} for name in ("problem", "algorithm"))
+    horizons = dict.fromkeys(f"{group.horizon:,}" for group in groups)
+    problems, algorithms = ({getattr(group, name) for group in groups} for name in ("problem", "algorithm"))
     seconds = cells.loc[cells["status"] == "ok", "seconds"].sum()
     cost = f"{format_number(seconds / 3600)} CPU-hours" if seconds >= 360 else f"{format_number(seconds)} s of CPU time"
     called = dict.fromkeys(str(call["cpu"]) for call in record.invocations if call.get("cpu"))
     result = [
         ("Suite", record.suite + (f": {record.about}" if record.about else "")),
         ("Run", mask_secrets(str(run.folder))),
-        ("Cells", f"{done:,} of {asked:,} done" + (f" ({state})" if state else "")),
-        ("Asked for", f"{count_noun(len(problems), 'problem')}, {count_noun(len(algorithms), 'method')}, "
-                   f"T = {', '.join(horizons)}"),
+        ("Cells", f"{done:,} of {expected:,} done" + (f" ({state})" if state else "")),
+        (
+            "Asked for",
+            f"{count_noun(len(problems), 'problem')}, {count_noun(len(algorithms), 'method')}, "
+            f"T = {', '.join(horizons)}",
+        ),
         ("Cost", f"{cost}, of the cells that are ok"),
         ("Hosts", _join_words(cells["host"].dropna().unique() if "host" in cells else ())),
-        ("CPU", _join_words(sorted(find_cpus(found))) or _join_words(called)),
-        ("Arithmetic", _join_words(sorted(find_arithmetic(found)))),
+        ("CPU", _join_words(sorted(find_cpus(groups))) or _join_words(called)),
+        ("Arithmetic", _join_words(sorted(find_arithmetic(groups)))),
         ("Played with", "; ".join(dict.fromkeys(cells["libraries"].dropna()))),
-    ]  # fmt: skip
-    if failures := describe_failures(found):
+    ]
+    if failures := describe_failures(groups):
         result.append(("Failures", "; ".join(failures)))
-    if mixed := mixed_note(find_arithmetic(found)):
+    if mixed := mixed_note(find_arithmetic(groups)):
         result.append(("Note", mixed))
     return [(name, value) for name, value in result if value]
 
 
-def running(run: Run) -> str:
+def describe_running(run: Run) -> str:
     """Who plays into the run now, empty where nobody does."""
     who = [str(driver) for driver, alive in read_drivers(run.folder) if alive and driver.cells]
     return f"still running: {'; '.join(who)}" if who else ""
 
 
-def missing(found: Sequence[Group]) -> int:
+def count_missing(groups: Sequence[Group]) -> int:
     """How many cells of groups are neither done nor failed."""
-    return sum(group.expected - len(group.good) - group.failed for group in found)
+    return sum(group.expected - len(group.good) - group.failed for group in groups)
 
 
-def incomplete(run: Run) -> str:
+def describe_incomplete(run: Run) -> str:
     """How many cells are missing, empty where none is."""
-    found = find_groups(run)
-    asked = count_noun(sum(group.expected for group in found), "cell")
-    return f"incomplete: {missing(found):,} of {asked} are not played yet" if missing(found) else ""
+    groups = find_groups(run)
+    expected = count_noun(sum(group.expected for group in groups), "cell")
+    return f"incomplete: {count_missing(groups):,} of {expected} are not played yet" if count_missing(groups) else ""
 
 
 def calls(run: Run) -> TextTable:
@@ -79,27 +82,28 @@ def calls(run: Run) -> TextTable:
     for call in run.record.invocations:
         versions = {"python": call.get("python"), **(call.get("versions") or {})}
         commit = str(call.get("commit") or "–")[:12] + (" with changes" if call.get("dirty") else "")
-        words = ", ".join(f"{name} {version}" for name, version in versions.items() if version)
+        version_list = ", ".join(f"{name} {version}" for name, version in versions.items() if version)
         machine = ", ".join(str(call[name]) for name in ("cpu", "platform") if call.get(name))
         command = mask_secrets(shlex.join(map(str, call.get("command") or ())))
-        rows.append([str(call.get("at", "–")), command, words, commit, machine])
+        rows.append([str(call.get("at", "–")), command, version_list, commit, machine])
     return TextTable(["begun", "command", "versions", "commit", "machine"], rows, "Calls", left=5)
 
 
 def settings(run: Run, names: Collection[str] | None = None) -> TextTable:
     """Every parameter as it was resolved, or some, with those who have it: a row for every value."""
     rows = []
-    for what in VARIANT_KINDS:
-        variants, labels = run.record.variants(what), run.record.labels(what)
+    for kind in VARIANT_KINDS:
+        variants, labels = run.record.variants(kind), run.record.labels(kind)
         for name in sorted({name for v in variants.values() for name in v.values if names is None or name in names}):
             values: dict[str, list[str]] = {}
             for title, variant in variants.items():
                 if name in variant.values:
                     values.setdefault(format_value(variant.values[name]), []).append(labels[title])
-            for value, who in values.items():
-                everyone = len(who) == len(variants) and len(who) > 1
-                shown = value if len(value) <= LONGEST else f"{value[:LONGEST]}… ({len(value):,} characters)"
-                rows.append([UNITS[what], f"all {len(who)}" if everyone else ", ".join(who), name, shown])
+            for value, labels_with_value in values.items():
+                everyone = len(labels_with_value) == len(variants) and len(labels_with_value) > 1
+                short_value = value if len(value) <= LONGEST else f"{value[:LONGEST]}… ({len(value):,} characters)"
+                owners = f"all {len(labels_with_value)}" if everyone else ", ".join(labels_with_value)
+                rows.append([UNITS[kind], owners, name, short_value])
     title = "All parameters" if names is None else "Decisive choices"
     return TextTable(["of", "whose", "parameter", "value"], rows, title, left=4)
 
@@ -109,12 +113,12 @@ def knowledge(run: Run, decisive: Collection[str]) -> TextTable:
     rows, labels = [], run.record.labels("algorithms")
     for title, variant in run.record.variants("algorithms").items():
         try:
-            told = ", ".join(ALGORITHMS.get(variant.name, imports=False).knows) or "nothing"
+            knowledge_list = ", ".join(ALGORITHMS.get(variant.name, imports=False).knows) or "nothing"
         except CbobenchError:  # a method of somebody's own, or of another version
-            told = "not known here"
+            knowledge_list = "not known here"
         choices = {name: format_value(value) for name, value in variant.values.items() if name in decisive}
-        shown = ", ".join(f"{name} {value}" for name, value in choices.items() if not is_off(name, value))
-        rows.append([labels[title], told, shown or "–"])
+        choice_list = ", ".join(f"{name} {value}" for name, value in choices.items() if not is_off(name, value))
+        rows.append([labels[title], knowledge_list, choice_list or "–"])
     note = "B and G bound the norms of f and g, R the noise; λ and the kernel are those of the method's models"
     return TextTable(["algorithm", "is told", "its choices"], rows, "What each method is told", note, left=3)
 
@@ -122,28 +126,35 @@ def knowledge(run: Run, decisive: Collection[str]) -> TextTable:
 def failures(run: Run) -> dict[str, Any]:
     """Failed cells with their errors; tracebacks that are equal are there once."""
     failed = run.cells[run.cells["status"] == "failed"]
-    labels = {name: run.record.labels(what) for name, what in zip(("problem", "algorithm"), VARIANT_KINDS, strict=True)}
+    labels = {name: run.record.labels(kind) for name, kind in zip(("problem", "algorithm"), VARIANT_KINDS, strict=True)}
     traces: dict[str, int] = {}
     rows = []
     for row in failed.head(FAILURES).to_dict("records"):
         trace = row["traceback"] if isinstance(row.get("traceback"), str) else ""  # a bundle has none
         error = row["error"] if isinstance(row["error"], str) else ""
-        rows.append([*(labels[name][row[name]] for name in labels), int(row["horizon"]), int(row["seed"]),
-                     mask_secrets(error), traces.setdefault(mask_secrets(trace), len(traces))])  # fmt: skip
+        position = traces.setdefault(mask_secrets(trace), len(traces))
+        titles = [labels[name][row[name]] for name in labels]
+        rows.append([*titles, int(row["horizon"]), int(row["seed"]), mask_secrets(error), position])
     return {"count": len(failed), "rows": rows, "traces": list(traces)}
 
 
 def describe_stale(run: Run) -> TextTable | None:
     """Which cells other code played, or nobody knows; None where there are none."""
     rows = [
-        [group.problem_label, group.algorithm_label, f"{group.horizon:,}", f"{group.stale}/{group.expected}",
-         f"{group.unchecked}/{group.expected}"]
-        for group in find_groups(run) if group.stale or group.unchecked
-    ]  # fmt: skip
+        [
+            group.problem_label,
+            group.algorithm_label,
+            f"{group.horizon:,}",
+            f"{group.stale}/{group.expected}",
+            f"{group.unchecked}/{group.expected}",
+        ]
+        for group in find_groups(run)
+        if group.stale or group.unchecked
+    ]
     note = "stale: the code that plays these cells has changed since; unchecked: that code is not at hand"
     return TextTable(["problem", "algorithm", "T", "stale", "unchecked"], rows, "Stale cells", note) if rows else None
 
 
-def _join_words(words: Any) -> str:
-    found = [str(word) for word in words]
-    return "; ".join(found[:6]) + (f" and {len(found) - 6} more" if len(found) > 6 else "")
+def _join_words(values: Any) -> str:
+    texts = [str(word) for word in values]
+    return "; ".join(texts[:6]) + (f" and {len(texts) - 6} more" if len(texts) > 6 else "")

@@ -27,10 +27,11 @@ def pack_numbers(values: Array) -> str:
     return ":" * bool(wide) + text
 
 
-def some(count: int, most: int) -> NDArray[np.int64]:
+def thin_positions(count: int, most: int) -> NDArray[np.int64]:
     """At most so many positions of 0..count-1, the first and the last among them: half even, half denser early on."""
     if count <= most:
         return np.arange(count)
+    # Curves change most in the first rounds: half of the positions are even, the others denser there.
     even = np.linspace(0, count - 1, min(most, max(2, most // 2)))
     early = np.geomspace(1, count, most - len(even)) - 1
     return np.unique(np.concatenate([even, early]).round().astype(np.int64))
@@ -51,13 +52,13 @@ def curves(run: Run, share: float = 1.0) -> dict[str, Any]:
     """
     good = run.cells[run.cells["status"] == "ok"]
     names = [name for name in METRICS if name in good and good[name].notna().any()]
-    known = [
+    expected_pairs = [
         (problem, algorithm, expected)
         for problem in run.record.labels("problems")
         for algorithm, expected in run.expected_of(problem).items()
     ]
-    played = sum(len(run.good(problem, algorithm)) > 0 for problem, algorithm, _ in known)
-    each = VALUES * share / max(1, len(names) * played * SEED_ROUNDS)
+    played = sum(len(run.good(problem, algorithm)) > 0 for problem, algorithm, _ in expected_pairs)
+    seeds_per_pair = VALUES * share / max(1, len(names) * played * SEED_ROUNDS)
     rounds: list[list[int]] = []
 
     def place(t: NDArray[np.int64]) -> int:
@@ -66,24 +67,29 @@ def curves(run: Run, share: float = 1.0) -> dict[str, Any]:
         return rounds.index(listed)
 
     pairs = []
-    for problem, algorithm, expected in known:
+    for problem, algorithm, expected in expected_pairs:
         cells = run.good(problem, algorithm).sort_values("cell")  # the order of `Run.series`
-        shown = some(len(cells), max(1, int(each)))
+        seed_positions = thin_positions(len(cells), max(1, int(seeds_per_pair)))
         pair: dict[str, Any] = {"problem": problem, "algorithm": algorithm, "n": len(cells), "expected": expected}
         pair |= {"stale": stale(run, problem, algorithm), "curves": {}, "by_seed": {}, "lacking": {}}
         seconds = cells["seconds_per_round"].median()
         pair["seconds"] = None if np.isnan(seconds) else float(f"{seconds:.6g}")
         t = recorded_rounds(run, problem, algorithm)
-        kept, few = some(len(t), ROUNDS), some(len(t), SEED_ROUNDS)
-        read = np.union1d(kept, few)
+        curve_positions, coarse_positions = thin_positions(len(t), ROUNDS), thin_positions(len(t), SEED_ROUNDS)
+        read = np.union1d(curve_positions, coarse_positions)
         for name, values in zip(names, read_values(run, names, problem, algorithm, t[read]), strict=True):
             if np.isnan(values).all():
                 continue
-            drawn = values[np.searchsorted(read, kept)]
+            drawn = values[np.searchsorted(read, curve_positions)]
             parts = [part for word in reversed(STATISTICS) for part in centre(drawn, name, word)]
             pair["curves"][name] = pack_numbers(np.array(parts))
-            pair["by_seed"][name] = pack_numbers(values[np.ix_(np.searchsorted(read, few), shown)].T)
+            coarse = values[np.ix_(np.searchsorted(read, coarse_positions), seed_positions)]
+            pair["by_seed"][name] = pack_numbers(coarse.T)
             pair["lacking"][name] = int(np.isnan(values[-1]).sum())
-        pair |= {"t": place(t[kept]), "seeds_t": place(t[few]), "seeds": cells["seed"].to_numpy()[shown].tolist()}
+        pair |= {
+            "t": place(t[curve_positions]),
+            "seeds_t": place(t[coarse_positions]),
+            "seeds": cells["seed"].to_numpy()[seed_positions].tolist(),
+        }
         pairs.append(pair)
     return {"rounds": rounds, "pairs": pairs, "metrics": names}

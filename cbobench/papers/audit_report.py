@@ -254,7 +254,7 @@ class Bounded(Panel):
         """One row per recorded round; `bound` in some of them."""
         frame, rows = super().data(run), run.audit
         column = BOUNDS[self.metric]
-        mine = (rows["problem"] == self.problem) & rows["algorithm"].isin(self.wanted(run))
+        mine = (rows["problem"] == self.problem) & rows["algorithm"].isin(self.algorithm_titles(run))
         known = rows[mine & (rows["horizon"] == run.horizon_of(self.problem)) & rows[column].notna()]
         if known.empty:
             return frame.assign(bound=np.nan)

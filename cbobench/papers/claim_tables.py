@@ -89,7 +89,7 @@ def evaluate(
 def format_estimate(value: float, low: float, high: float, p: float) -> str:
     """A part's value with its interval, to four digits as a verdict may hang on the last, and the p of a comparison."""
     if math.isnan(low):
-        return format_number(value, whole=True)
+        return format_number(value, is_count=True)
     return f"{format_number(value)} [{format_number(low)}, {format_number(high)}]" + (
         "" if math.isnan(p) else f", p {p:.2g}"
     )

@@ -41,28 +41,31 @@ def best(run: Where, *, top: int = 5, only: str | None = None) -> Comparison:
     if top < 1:
         raise Misuse(f"top is {top}; it must be at least 1")
     opened = open_run(run)
-    found = find_recommendations(opened, select_latest(opened, find_groups(opened, only)))
-    if found.empty:
+    recommendations = find_recommendations(opened, select_latest(opened, find_groups(opened, only)))
+    if recommendations.empty:
         raise Misuse(f"{opened.folder} holds no recommendation: no cell is done, or they are of an earlier version")
-    found["rank"] = found.groupby("problem", sort=False).cumcount() + 1
-    shown = found[found["rank"] <= top]
-    each = shown["configuration"].tolist()
-    names = dict.fromkeys(name for one in each for name in one)
-    inputs = pd.DataFrame({name: to_column([one.get(name, np.nan) for one in each]) for name in names})
-    inputs.index = shown.index
-    clashing = {name: f"input {name}" for name in inputs.columns if name in {*found.columns, "rank"}}
+    recommendations["rank"] = recommendations.groupby("problem", sort=False).cumcount() + 1
+    top_rows = recommendations[recommendations["rank"] <= top]
+    configurations = top_rows["configuration"].tolist()
+    names = dict.fromkeys(name for configuration in configurations for name in configuration)
+    inputs = pd.DataFrame(
+        {name: to_column([configuration.get(name, np.nan) for configuration in configurations]) for name in names}
+    )
+    inputs.index = top_rows.index
+    # An input may be called like a column of the frame; renamed, it hides none.
+    clashing = {name: f"input {name}" for name in inputs.columns if name in {*recommendations.columns, "rank"}}
     frame = pd.concat(
         [
-            shown[["problem", "problem_label", "rank"]],
+            top_rows[["problem", "problem_label", "rank"]],
             inputs.rename(columns=clashing),
-            shown[["f", "objective", "value", "violation", "feasible", "seeds"]],
-            shown["by"].map(describe_by),
+            top_rows[["f", "objective", "value", "violation", "feasible", "seeds"]],
+            top_rows["by"].map(describe_by),
         ],
         axis=1,
     ).reset_index(drop=True)
-    objectives = set(shown["objective"])
+    objectives = set(top_rows["objective"])
     name = objectives.pop() if len(objectives) == 1 else "objective"
-    gaps = shown.groupby("problem", sort=False)["value"].agg(find_gap)
+    gaps = top_rows.groupby("problem", sort=False)["value"].agg(find_gap)
     rows = [
         (
             row["problem_label"],
@@ -73,9 +76,11 @@ def best(run: Where, *, top: int = 5, only: str | None = None) -> Comparison:
             f"{row['feasible']}/{row['seeds']}",
             describe_by(row["by"]),
         )
-        for row in shown.to_dict("records")
+        for row in top_rows.to_dict("records")
     ]
     columns = ("problem", "configuration", name, "violation", "feasible", "by")
-    more = len(found) - len(shown)
-    note = NOTE.format(name=name) + (f"; {more:,} more: --top {int(found['rank'].max())}" if more else "")
+    hidden_count = len(recommendations) - len(top_rows)
+    note = NOTE.format(name=name)
+    if hidden_count:
+        note += f"; {hidden_count:,} more: --top {int(recommendations['rank'].max())}"
     return Comparison(frame, TextTable(columns, rows, opened.record.suite, note, left=2))

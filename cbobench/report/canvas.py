@@ -34,6 +34,7 @@ class Image(Figure):
         self.size, self.in_settings = size, False
         with self.settings():
             super().__init__(figsize=(size.width, height), layout=layout)
+            # In place of the canvas that matplotlib gives every figure, which prints with the settings of the user.
             Canvas(self)
 
     @contextmanager
@@ -59,13 +60,14 @@ class Image(Figure):
         before = mpl.rcParams["pdf.fonttype"]
         with self.settings():
             if isinstance(fname, PdfPages):
-                mpl.rcParams["pdf.fonttype"] = _common_type(fname, before)
+                mpl.rcParams["pdf.fonttype"] = _choose_type(fname, before)
             super().savefig(fname, **options)
 
     def show(self, warn: bool = True) -> None:
         """Open a window, in a program that has windows; pyplot knows the image from then on, and `plt.show` waits."""
         import matplotlib.pyplot as plt
 
+        # pyplot opens windows only for figures that it makes itself, so it is handed this one as new.
         if self.canvas.manager is None:
             plt.figure(FigureClass=lambda **_: self)  # type: ignore[arg-type]
         super().show(warn)
@@ -88,11 +90,12 @@ class Canvas(FigureCanvasAgg):
             return super().print_figure(*args, **options)
 
 
-def _common_type(pages: PdfPages, before: int) -> int:
+def _choose_type(pages: PdfPages, before: int) -> int:
     """The type of fonts of all pages of a file, which the file writes when it is closed, with the settings of then.
 
     A file that other figures have begun keeps the type that it has; another one gets ours, to its end.
     """
+    # Another image has wrapped the file already.
     if "close" in vars(pages):
         return EMBEDDED
     if pages.get_pagecount():  # type: ignore[no-untyped-call]

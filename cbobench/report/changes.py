@@ -32,13 +32,13 @@ NOTE = (
 
 
 def compare_runs(
-    before: Run, after: Run, only: str | None, shown: list[Quantity], only_changed: bool, factor: float
+    before: Run, after: Run, only: str | None, quantities: list[Quantity], only_changed: bool, factor: float
 ) -> tuple[pd.DataFrame, TextTable, bool, str, str]:
     """What changed from one run to another.
 
     Args:
         only: a glob over "problem/algorithm".
-        shown: the quantities to test.
+        quantities: the quantities to test.
         only_changed: leave out rows that are neither better, worse, newly failing nor fixed.
         factor: at least 1: medians that differ by less are no change.
 
@@ -49,88 +49,92 @@ def compare_runs(
     """
     if isinstance(factor, bool) or not isinstance(factor, (int, float)) or not 1 <= factor < np.inf:
         raise Misuse(f"factor is {show(factor)}; it must be a number of at least 1")
-    rows = _compare_pairs(before, after, only, shown, float(factor))
+    rows = _compare_pairs(before, after, only, quantities, float(factor))
     frame = pd.DataFrame(rows)
     worse = bool(frame["verdict"].isin(["worse", "newly failing", "missing"]).any())
-    apart = frame["verdict"].isin(["missing", "not comparable"]).all()
-    reasons = Counter(frame["reason"]) if apart else {}
-    nothing = ", ".join(f"{reason} ({count})" for reason, count in reasons.items())
-    few = _describe_undecided(frame)
+    is_incomparable = frame["verdict"].isin(["missing", "not comparable"]).all()
+    reasons = Counter(frame["reason"]) if is_incomparable else {}
+    incomparable_reasons = ", ".join(f"{reason} ({count})" for reason, count in reasons.items())
+    undecided = _describe_undecided(frame)
     hidden = frame[~frame["verdict"].isin(CHANGED)] if only_changed else frame.iloc[:0]
     frame = frame.drop(hidden.index).reset_index(drop=True)
     title = f"{before.record.suite}: {before.folder} -> {after.folder}"
-    table = _tabulate_changes(frame, shown, title, Counter(hidden["verdict"]), few)
+    table = _tabulate_changes(frame, quantities, title, Counter(hidden["verdict"]), undecided)
     counts = [name for name in COUNTS if name in frame]  # some rows have none: without this they would be 8.0
-    return frame.astype(dict.fromkeys(counts, "Int64")), table, worse, nothing, few
+    return frame.astype(dict.fromkeys(counts, "Int64")), table, worse, incomparable_reasons, undecided
 
 
 def _compare_pairs(
-    before: Run, after: Run, only: str | None, shown: list[Quantity], factor: float
+    before: Run, after: Run, only: str | None, quantities: list[Quantity], factor: float
 ) -> list[dict[str, Any]]:
     old, new = (group_by(find_groups(run, only), "problem", "algorithm") for run in (before, after))
     rows: list[dict[str, Any]] = []
     for key in dict.fromkeys([*old, *new]):
-        mine = old.get(key, []), new.get(key, [])
-        sample = (mine[0] or mine[1])[0]
+        pair_groups = old.get(key, []), new.get(key, [])
+        sample = (pair_groups[0] or pair_groups[1])[0]
         row = {"problem": sample.problem, "problem_label": sample.problem_label, "horizon": sample.horizon}
         row |= {"algorithm": sample.algorithm, "algorithm_label": sample.algorithm_label}
-        reason = _why_incomparable(before, after, *mine)
+        reason = _explain_incomparable(before, after, *pair_groups)
         if reason:
-            rows.append(
-                row | {"metric": None, "verdict": "missing" if not mine[1] else "not comparable", "reason": reason}
-            )
+            verdict = "not comparable" if pair_groups[1] else "missing"
+            rows.append(row | {"metric": None, "verdict": verdict, "reason": reason})
             continue
-        here, there = ({group.horizon: group for group in some} for some in mine)
-        for horizon in dict.fromkeys([*here, *there]):
+        old_by_horizon, new_by_horizon = ({group.horizon: group for group in groups} for groups in pair_groups)
+        for horizon in dict.fromkeys([*old_by_horizon, *new_by_horizon]):
             key_row = row | {"horizon": horizon}
-            if horizon in here and horizon in there:
-                rows += _compare_cells(key_row, here[horizon], there[horizon], shown)
+            if horizon in old_by_horizon and horizon in new_by_horizon:
+                rows += _compare_cells(key_row, old_by_horizon[horizon], new_by_horizon[horizon], quantities)
             else:
-                lacks = ("missing", "only before") if horizon in here else ("not comparable", "only after")
-                rows.append(key_row | {"metric": None, "verdict": lacks[0], "reason": lacks[1]})
+                is_missing = horizon in old_by_horizon
+                verdict, reason = ("missing", "only before") if is_missing else ("not comparable", "only after")
+                rows.append(key_row | {"metric": None, "verdict": verdict, "reason": reason})
     return judge_rows(rows, factor)
 
 
-def _why_incomparable(before: Run, after: Run, old: list[Group], new: list[Group]) -> str | None:
+def _explain_incomparable(before: Run, after: Run, old: list[Group], new: list[Group]) -> str | None:
     """Why nothing of a pair can be compared."""
     if not old or not new:
         return "only after" if not old else "only before"
-    horizons = [", ".join(str(group.horizon) for group in some) for some in (old, new)]
+    horizons = [", ".join(str(group.horizon) for group in groups) for groups in (old, new)]
     if not {group.horizon for group in old} & {group.horizon for group in new}:
         return f"T = {horizons[0]} and {horizons[1]}"
-    was, now = (run.record.variants("problems")[old[0].problem].values for run in (before, after))
-    other = [f"{name}={was[name]} and {now[name]}" for name in was if name in now and was[name] != now[name]]
-    return f"other problem: {', '.join(other)}" if other else None
+    old_values, new_values = (run.record.variants("problems")[old[0].problem].values for run in (before, after))
+    differing = [
+        f"{name}={old_values[name]} and {new_values[name]}"
+        for name in old_values
+        if name in new_values and old_values[name] != new_values[name]
+    ]
+    return f"other problem: {', '.join(differing)}" if differing else None
 
 
-def _compare_cells(row: dict[str, Any], old: Group, new: Group, shown: list[Quantity]) -> list[dict[str, Any]]:
+def _compare_cells(row: dict[str, Any], old: Group, new: Group, quantities: list[Quantity]) -> list[dict[str, Any]]:
     """The rows of one problem, algorithm and horizon."""
     rows: list[dict[str, Any]] = []
     for verdict, failing, passing in (("newly failing", new, old), ("fixed", old, new)):
         seeds = sorted(failing.failures & set(passing.good.index))
         if seeds:
-            some = ", ".join(map(str, seeds[:5])) + (", ..." if len(seeds) > 5 else "")
+            seed_list = ", ".join(map(str, seeds[:5])) + (", ..." if len(seeds) > 5 else "")
             word = "seed" if len(seeds) == 1 else "seeds"
-            rows.append(row | {"verdict": verdict, "reason": f"{word} {some}", "n": len(seeds)})
+            rows.append(row | {"verdict": verdict, "reason": f"{word} {seed_list}", "n": len(seeds)})
     common = old.good.index.intersection(new.good.index)
     if not len(common):
         return rows or [row | {"verdict": "not comparable", "reason": "no common seed"}]
-    for quantity in shown:
+    for quantity in quantities:
         expected = max(old.expected, new.expected)
-        one = row | {"metric": quantity.name, "expected": expected}
+        quantity_row = row | {"metric": quantity.name, "expected": expected}
         values = [quantity.of(group.good.loc[common]) for group in (old, new)]
-        if not any(np.isfinite(some).any() for some in values):
-            rows.append(one | {"verdict": "not comparable", "reason": "undefined in both"})
+        if not any(np.isfinite(seed_values).any() for seed_values in values):
+            rows.append(quantity_row | {"verdict": "not comparable", "reason": "undefined in both"})
             continue
-        ordered = [quantity.sortable(some) for some in values]
-        middle = [restore_infinite(float(np.median(some))) if len(some) else np.nan for some in ordered]
-        found = difference(new, old, quantity)
-        if found["n"] == 0:
-            rows.append(one | {"verdict": "not comparable", "reason": "no seed in which both are defined"})
+        ordered = [quantity.sortable(seed_values) for seed_values in values]
+        medians = [restore_infinite(float(np.median(part))) if len(part) else np.nan for part in ordered]
+        statistics = difference(new, old, quantity)
+        if statistics["n"] == 0:
+            rows.append(quantity_row | {"verdict": "not comparable", "reason": "no seed in which both are defined"})
             continue
-        both = pair_by_seed(new, old, quantity)
-        apart = quantity.sign * (both.ordered_a - both.ordered_b)
-        rows.append(one | {"before": middle[0], "after": middle[1], "apart": apart, **found})
+        pairing = pair_by_seed(new, old, quantity)
+        apart = quantity.sign * (pairing.ordered_a - pairing.ordered_b)
+        rows.append(quantity_row | {"before": medians[0], "after": medians[1], "apart": apart, **statistics})
     return rows
 
 
@@ -139,12 +143,14 @@ def _pool_problems(tests: list[dict[str, Any]]) -> list[dict[str, Any]]:
     problems: dict[tuple[str, str], dict[str, dict[str, Any]]] = {}
     for row in tests:
         if row["apart"].any():
-            mine = problems.setdefault((row["algorithm"], row["metric"]), {})
-            if row["horizon"] >= mine.get(row["problem"], row)["horizon"]:  # two horizons of one play are no two
-                mine[row["problem"]] = row
+            rows_by_problem = problems.setdefault((row["algorithm"], row["metric"]), {})
+            latest = rows_by_problem.get(row["problem"], row)
+            # Two horizons of one play are no two problems: the longer one counts.
+            if row["horizon"] >= latest["horizon"]:
+                rows_by_problem[row["problem"]] = row
     rows = []
-    for (algorithm, metric), mine in problems.items():
-        if len(parts := list(mine.values())) > 1:
+    for (algorithm, metric), rows_by_problem in problems.items():
+        if len(parts := list(rows_by_problem.values())) > 1:
             p, effect = signed_rank(*(row["apart"] for row in parts))
             sums = {name: sum(row[name] for row in parts) for name in ("n", "expected", "wins", "ties", "losses")}
             row = {"problem": None, "problem_label": ALL, "horizon": None, "algorithm": algorithm, "metric": metric}
@@ -184,10 +190,10 @@ def _give_verdicts(rows: list[dict[str, Any]], factor: float) -> None:
     for position, (row, p) in enumerate(zip(tests, adjusted, strict=True)):
         row["p_holm"] = float(p)
         parts = row.pop("parts", [row])
-        beyond = [one["effect"] for one in parts if not _is_within(one["before"], one["after"], factor)]
+        beyond = [part["effect"] for part in parts if not _is_within(part["before"], part["after"], factor)]
         if not p < SIGNIFICANT or row["effect"] == 0:  # NaN: not in the family
-            enough = family[position] or _is_testable_if_all_differ(differing, position, row["n"])
-            row["verdict"] = "undecided" if beyond and not enough else "not significant"
+            is_decidable = family[position] or _is_testable_if_all_differ(differing, position, row["n"])
+            row["verdict"] = "undecided" if beyond and not is_decidable else "not significant"
         elif any(effect * row["effect"] > 0 for effect in beyond):
             row["verdict"] = "better" if row["effect"] > 0 else "worse"
         else:
@@ -223,9 +229,9 @@ def _is_within(before: float, after: float, factor: float) -> bool:
 
 
 def _tabulate_changes(
-    frame: pd.DataFrame, shown: list[Quantity], title: str, hidden: Mapping[str, int], few: str
+    frame: pd.DataFrame, quantities: list[Quantity], title: str, hidden: Mapping[str, int], undecided: str
 ) -> TextTable:
-    symbols = {quantity.name: quantity for quantity in shown}
+    symbols = {quantity.name: quantity for quantity in quantities}
     several = len(frame) > 0 and frame["horizon"].nunique() > 1
     columns = ["problem", "algorithm", *(["T"] if several else []), "metric", "verdict", "n"]
     columns += ["before", "after", "median difference", "p (Holm)", "w/t/l"]
@@ -238,7 +244,7 @@ def _tabulate_changes(
         cells = [
             row["problem_label"],
             row["algorithm_label"],
-            *([format_number(row["horizon"], whole=True)] if several else []),
+            *([format_number(row["horizon"], is_count=True)] if several else []),
         ]
         cells += [quantity.symbol if quantity else "–", verdict]
         if quantity is not None and not np.isnan(row.get("p", np.nan)):
@@ -246,18 +252,19 @@ def _tabulate_changes(
             text = format_interval(*(row.get(name, np.nan) for name in ("median", "median_low", "median_high")))
             counts = f"{row['wins']:.0f}/{row['ties']:.0f}/{row['losses']:.0f}"
             ends = [row.get(name, np.nan) for name in ("before", "after")]
-            ends = [format_number(end, quantity.whole, find_gap(ends)) for end in ends]
+            ends = [format_number(end, quantity.is_count, find_gap(ends)) for end in ends]
             cells += [f"{n:.0f}/{row['expected']:.0f}", *ends, text, format_p(row["p_holm"]), counts]
         else:
             cells += ["–" if np.isnan(n) else f"{n:.0f}", *["–"] * 5]
         rows.append(cells)
-    some = ", ".join(f"{count} {verdict}" for verdict, count in hidden.items())
-    note = NOTE.format(around=describe_median_interval(tested)) + (f"\nnot shown: {some}" if some else "")
+    hidden_counts = ", ".join(f"{count} {verdict}" for verdict, count in hidden.items())
+    note = NOTE.format(around=describe_median_interval(tested))
+    note += f"\nnot shown: {hidden_counts}" if hidden_counts else ""
     if not rows:
-        none = "nothing that can be compared changed" if "not comparable" in hidden else "nothing changed"
-        note = none if set(hidden) <= {"identical", "not comparable"} else "no change is significant"
-        note += f"; not shown: {some}" if some else ""
-    note += f"\n{few}" if few else ""
+        no_change = "nothing that can be compared changed" if "not comparable" in hidden else "nothing changed"
+        note = no_change if set(hidden) <= {"identical", "not comparable"} else "no change is significant"
+        note += f"; not shown: {hidden_counts}" if hidden_counts else ""
+    note += f"\n{undecided}" if undecided else ""
     left = 5 if several else 4
     weights = [0] * (left + 1) + [2, 2, 1, 4, 3]
     return TextTable(columns, rows, title, note, left=left, weights=weights)

@@ -119,12 +119,12 @@ def compare(
         >>> assert not cbobench.compare("runs/before", "runs/after").worse  # doctest: +SKIP
     """
     kinds = {"best": best, "against": against, "ranks": ranks, "profile": profile, "two runs": other}
-    asked = [name for name, value in kinds.items() if value is not None and value is not False]
-    two_runs = "two runs" in asked
-    if len(asked) > 1:
-        raise Misuse(f"{' and '.join(asked)} are different tables; ask for one of them")
-    if means and asked:
-        raise Misuse(f"means are in the table of what the seeds came to; leave them out with {asked[0]}")
+    table_kinds = [name for name, value in kinds.items() if value is not None and value is not False]
+    two_runs = "two runs" in table_kinds
+    if len(table_kinds) > 1:
+        raise Misuse(f"{' and '.join(table_kinds)} are different tables; ask for one of them")
+    if means and table_kinds:
+        raise Misuse(f"means are in the table of what the seeds came to; leave them out with {table_kinds[0]}")
     if not two_runs and (only_changed or factor != 1.0):
         raise Misuse("only_changed and factor are about two runs; give a second run")
     if two_runs and (target is not None or by != "problem"):
@@ -135,80 +135,81 @@ def compare(
         raise Misuse("absolute is about the targets of profiles; ask for profile too, or leave it out")
     if profile and (metric or target is not None):
         raise Misuse("profiles are of simple regret against targets of their own; leave metric and target out")
-    one = open_run(run)
-    shown, main = _select_columns(one, only, metric)
-    if asked and (neither := [q.symbol for q in main if q.better is None]):
+    opened = open_run(run)
+    columns, main = _select_columns(opened, only, metric)
+    if table_kinds and (neither := [q.symbol for q in main if q.better is None]):
         raise Misuse(f"of {', '.join(neither)} neither side is better: it is in the table of one run only")
     if other is not None:
         after = open_run(other)
-        changes = Comparison(*compare_runs(one, after, only, main, only_changed, factor))
-        return _add_notes(changes, _describe_arithmetic([*find_groups(one, only), *find_groups(after, only)]))
-    found, every = select_groups(one, only, by, target)
+        changes = Comparison(*compare_runs(opened, after, only, main, only_changed, factor))
+        return _add_notes(changes, _describe_arithmetic([*find_groups(opened, only), *find_groups(after, only)]))
+    groups, available = select_groups(opened, only, by, target)
     if target is not None:
-        shown, main = [shown[0], every[1], *shown[1:]], [*main, every[1]]
-    part = one if only is None else one.only(only)
+        columns, main = [columns[0], available[1], *columns[1:]], [*main, available[1]]
+    selection = opened if only is None else opened.only(only)
     notes = list[str]()
-    last = select_latest(part, found)
-    if (ranks or profile) and len(last) < len(found):  # one play under two horizons is no two problems, nor two cells
-        found = last
-        notes = [describe_horizons(part, dict.fromkeys(group.problem for group in found))]
-    title = _title(one, found)
+    latest_groups = select_latest(selection, groups)
+    # One play under two horizons is no two problems, nor two cells.
+    if (ranks or profile) and len(latest_groups) < len(groups):
+        groups = latest_groups
+        notes = [describe_horizons(selection, dict.fromkeys(group.problem for group in groups))]
+    title = _make_title(opened, groups)
     if best or against is not None:
-        made = Comparison(*tabulate_differences(one, found, main, title, against, by))
+        comparison = Comparison(*tabulate_differences(opened, groups, main, title, against, by))
     elif ranks:
-        made = Comparison(*rank_algorithms(found, main, title))
+        comparison = Comparison(*rank_algorithms(groups, main, title))
     elif profile:
-        made = Comparison(*profile_algorithms(one, found, title, absolute))
+        comparison = Comparison(*profile_algorithms(opened, groups, title, absolute))
     else:
-        frame = summarise_groups(found, every)
-        table = tabulate_summary(title, found, frame, shown, main, named=metric is not None, by=by)
-        made = Comparison(frame, replace(table, weights=()) if means else table)
-    unplayable = tuple(part.record.unplayable)
-    notes += describe_best(one, select_latest(part, found)) if not asked else []
-    notes += describe_failures(found)
+        frame = summarise_groups(groups, available)
+        table = tabulate_summary(title, groups, frame, columns, main, named=metric is not None, by=by)
+        comparison = Comparison(frame, replace(table, weights=()) if means else table)
+    unplayable = tuple(selection.record.unplayable)
+    notes += describe_best(opened, select_latest(selection, groups)) if not table_kinds else []
+    notes += describe_failures(groups)
     notes += [
-        *_describe_variants(one, found),
+        *_describe_variants(opened, groups),
         *(f"not played: {line}" for line in unplayable),
-        *_describe_arithmetic(found),
+        *_describe_arithmetic(groups),
     ]
-    return replace(_add_notes(made, notes), unplayable=unplayable)
+    return replace(_add_notes(comparison, notes), unplayable=unplayable)
 
 
 def _select_columns(
     run: Run, only: str | None, metric: str | Iterable[str] | None
 ) -> tuple[list[Quantity], list[Quantity]]:
     """The quantities of a table, and those of them that a narrow terminal shows."""
-    shown = select_metrics(metric)
-    main = [q for q in shown if metric or q.name in HEADLINE]
+    columns = select_metrics(metric)
+    main = [q for q in columns if metric or q.name in HEADLINE]
     no_reference = (run.cells["status"] == "ok") & run.cells["f_star"].isna()
     if not metric and no_reference.any() and any(group.unmeasured for group in find_groups(run, only)):
         value = quantities()[SIMPLE_VALUE]
-        return [value, *shown], [value, *main]
-    return shown, main
+        return [value, *columns], [value, *main]
+    return columns, main
 
 
-def _describe_variants(run: Run, found: list[Group]) -> list[str]:
+def _describe_variants(run: Run, groups: list[Group]) -> list[str]:
     """What the problems of some groups say of their own numbers, and what their algorithms do."""
-    notes = describe_problems(run, dict.fromkeys(group.problem for group in found))
+    notes = describe_problems(run, dict.fromkeys(group.problem for group in groups))
     algorithms = run.record.variants("algorithms")
-    return [*notes, *dict.fromkeys(note for group in found if (note := algorithms[group.algorithm].note))]
+    return [*notes, *dict.fromkeys(note for group in groups if (note := algorithms[group.algorithm].note))]
 
 
-def _add_notes(made: Comparison, lines: Iterable[str]) -> Comparison:
+def _add_notes(comparison: Comparison, lines: Iterable[str]) -> Comparison:
     """A comparison with more lines below its table."""
-    note = "\n".join([*([made.table.note] if made.table.note else []), *lines])
-    return replace(made, table=replace(made.table, note=note))
+    note = "\n".join([*([comparison.table.note] if comparison.table.note else []), *lines])
+    return replace(comparison, table=replace(comparison.table, note=note))
 
 
-def _describe_arithmetic(found: Iterable[Group]) -> list[str]:
+def _describe_arithmetic(groups: Iterable[Group]) -> list[str]:
     """A line where cells were played in several kinds of arithmetic, and in how many seeds these are compared."""
-    found = list(found)
-    if not (mixed := mixed_note(find_arithmetic(found))):
+    groups = list(groups)
+    if not (mixed := mixed_note(find_arithmetic(groups))):
         return []
-    crossed, compared = count_crossed_seeds(found)
+    crossed, compared = count_crossed_seeds(groups)
     return [f"{mixed}; {crossed:,} of {count_noun(compared, 'compared seed')} cross kinds" if crossed else mixed]
 
 
-def _title(run: Run, found: list[Group]) -> str:
-    horizons = {group.horizon for group in found}
+def _make_title(run: Run, groups: list[Group]) -> str:
+    horizons = {group.horizon for group in groups}
     return run.record.suite + (f", T = {horizons.pop():,}" if len(horizons) == 1 else "")

@@ -39,8 +39,8 @@ def centre(values: Array, metric: str, statistic: str = "mean") -> tuple[Array, 
     if statistic not in STATISTICS:
         raise unknown("statistic", statistic, STATISTICS)
     if values.shape[1] == 0:
-        nothing = np.full(len(values), np.nan)
-        return nothing, nothing, nothing
+        undefined = np.full(len(values), np.nan)
+        return undefined, undefined, undefined
     if statistic == "mean":
         low, high = intervals.interval(values, axis=1, bounds=(METRICS[metric].least, None))
         return values.mean(axis=1), low, high
@@ -85,19 +85,19 @@ def curves(
         t = recorded_rounds(run, problem, algorithm)
         if len(t) == 0:
             continue
-        values, *others = read_values(run, [metric, *against], problem, algorithm, t)
-        kept = slice(None) if last is None else t <= last
-        rounds = t[kept, None] if average else 1.0
-        points = centre(values[kept] / rounds, metric, statistic)
-        part = {"algorithm": algorithm, "label": label, "t": t[kept], "n": values.shape[1]}
+        values, *regrets = read_values(run, [metric, *against], problem, algorithm, t)
+        selection = slice(None) if last is None else t <= last
+        rounds = t[selection, None] if average else 1.0
+        points = centre(values[selection] / rounds, metric, statistic)
+        part = {"algorithm": algorithm, "label": label, "t": t[selection], "n": values.shape[1]}
         part |= dict(zip((statistic, "low", "high"), points, strict=True))
         part |= {"expected": expected[algorithm], "stale": stale(run, problem, algorithm)}
-        for regret in others:
-            part["f_star"] = ((values + regret)[kept] / rounds).mean(axis=1)
+        for regret in regrets:
+            part["f_star"] = ((values + regret)[selection] / rounds).mean(axis=1)
         parts.append(pd.DataFrame(part))
-    return pd.concat(parts, ignore_index=True)[columns + ["f_star"] * (metric == "reward")] if parts else (
-        pd.DataFrame(columns=columns)
-    )  # fmt: skip
+    if not parts:
+        return pd.DataFrame(columns=columns)
+    return pd.concat(parts, ignore_index=True)[columns + ["f_star"] * (metric == "reward")]
 
 
 def stale(run: Run, problem: str, algorithm: str) -> int:
@@ -121,9 +121,9 @@ def over_seeds(statistic: Statistic, bars: str, seeds: str, counts: Collection[i
     """What stands for the seeds, for captions; `bars`: what means, or medians, have around them."""
     if max(counts, default=0) == 1:
         return f"The values of {seeds}."
-    words = {"mean": "Means", "median": "Medians"}[statistic]
+    centres = {"mean": "Means", "median": "Medians"}[statistic]
     lacking = ", which one seed does not have" if min(counts) == 1 and "interval" in bars else ""
-    return f"{words} over {seeds}; {bars}{lacking}."
+    return f"{centres} over {seeds}; {bars}{lacking}."
 
 
 def marker_offset(position: int, curves: int) -> NDArray[np.float64]:
@@ -145,17 +145,17 @@ class OverRounds:
         return 0.0, METRICS[self.metric].least
 
     @property
-    def whole(self) -> tuple[bool, bool]:
+    def count_axes(self) -> tuple[bool, bool]:
         """Whether the two axes count something."""
         return False, METRICS[self.metric].whole and not self.average
 
-    def wanted(self, run: Run) -> list[str]:
+    def algorithm_titles(self, run: Run) -> list[str]:
         """Titles of the algorithms to show."""
         raise NotImplementedError
 
     def pairs(self, run: Run) -> list[tuple[str, str]]:
         """Titles of the problems and algorithms to show."""
-        return [(self.problem, title) for title in self.wanted(run)]
+        return [(self.problem, title) for title in self.algorithm_titles(run)]
 
 
 @dataclass(frozen=True)
@@ -204,20 +204,25 @@ class Panel(OverRounds):
         """Panels of one figure with the same scale share its axis."""
         return "value", self.quantity, self.log
 
-    def wanted(self, run: Run) -> list[str]:
+    def algorithm_titles(self, run: Run) -> list[str]:
         """Titles of the algorithms to show."""
-        known = run.expected_of(self.problem)
+        expected = run.expected_of(self.problem)
         titles = self.titles if self.algorithms is None else run.named("algorithm", self.algorithms)
-        return [title for title in known if titles is None or title in titles]
+        return [title for title in expected if titles is None or title in titles]
 
     def data(self, run: Run) -> pd.DataFrame:
         """One row per (algorithm, t): see `curves`."""
         return curves(
-            run, self.metric, self.problem, average=self.average, statistic=self.statistic, last=self.last,
-            algorithms=self.wanted(run),
-        )  # fmt: skip
+            run,
+            self.metric,
+            self.problem,
+            average=self.average,
+            statistic=self.statistic,
+            last=self.last,
+            algorithms=self.algorithm_titles(run),
+        )
 
-    def _settled(self, frame: pd.DataFrame) -> pd.DataFrame:
+    def _select_settled(self, frame: pd.DataFrame) -> pd.DataFrame:
         """The rounds that set the range."""
         return frame[frame["t"] > SETTLED * frame["t"].max()] if self.average else frame
 
@@ -225,7 +230,7 @@ class Panel(OverRounds):
         """What the vertical axis must hold: the curves, without the transient of time averages but with 0, and bars as
         far as they do not flatten the curves. NaN without a number.
         """
-        settled = self._settled(frame)
+        settled = self._select_settled(frame)
         values = settled[[self.statistic, "low", "high"]].to_numpy(np.float64)
         if self.average:
             values = np.vstack([values, np.zeros(3)])
@@ -240,22 +245,22 @@ class Panel(OverRounds):
         """What leaves the panel, for captions."""
         if frame.empty or self.log:
             below = frame["low"] <= 0 if "y" in self.log and len(frame) else pd.Series(dtype=bool)
-            what = (
+            sentence = (
                 "Bands are cut at 0."
                 if self.statistic == "median"
                 else "Bars that end at or below 0 have an arrow downwards."
             )
-            return [what] if below.any() else []
+            return [sentence] if below.any() else []
         low, high = self.range(frame)
-        middle, words = frame[self.statistic], []
+        middle, sentences = frame[self.statistic], []
         if self.average and (middle.max() > high or middle.min() < low):
-            words.append(f"The first rounds leave the panel: from {middle.min():.3g} to {middle.max():.3g}.")
-        settled = self._settled(frame)
+            sentences.append(f"The first rounds leave the panel: from {middle.min():.3g} to {middle.max():.3g}.")
+        settled = self._select_settled(frame)
         if settled["high"].max() > high or settled["low"].min() < low:
             least, most = settled["low"].min(), settled["high"].max()
             bars = "Bands are cut where they leave the panel" if self.statistic == "median" else BARS
-            words.append(f"{bars}: they go from {least:.3g} to {most:.3g}.")
-        return words
+            sentences.append(f"{bars}: they go from {least:.3g} to {most:.3g}.")
+        return sentences
 
     def draw(self, axis: Any, frame: pd.DataFrame, looks: Looks) -> None:
         """Curves with markers that do not lie upon each other, and bars there, or bands."""
@@ -266,29 +271,37 @@ class Panel(OverRounds):
             axis.set(**{f"{letter}scale": "log"})
         for position, (title, group) in enumerate(groups):
             look, share, points = looks[str(title)], marker_offset(position, len(groups)), len(group)
-            where = points**share - 1 if "x" in self.log else points * share
-            some = sorted({min(points - 1, int(i)) for i in where})
+            # On a logarithmic axis markers at equal distances are at equal ratios of rounds.
+            mark_places = points**share - 1 if "x" in self.log else points * share
+            marks = sorted({min(points - 1, int(i)) for i in mark_places})
             first = group.iloc[0]
             label = legend_label(first["label"], int(first["n"]), int(first["expected"]), int(first["stale"]))
             t, middle, low, high = (group[name].to_numpy(np.float64) for name in ("t", self.statistic, "low", "high"))
-            axis.plot(t, middle, label=label, markevery=some, **look.line())
+            axis.plot(t, middle, label=label, markevery=marks, **look.line())
             if self.statistic == "median":
                 edge = {"edgecolor": (look.colour, 0.5), "linewidth": 0.4}
                 axis.fill_between(t, low, high, facecolor=(look.colour, 0.09), zorder=0.5, **edge)
                 continue
-            ends = np.maximum(np.stack([middle - low, high - middle])[:, some], 0.0)
-            shown = ~np.isnan(ends).any(axis=0)
+            ends = np.maximum(np.stack([middle - low, high - middle])[:, marks], 0.0)
+            has_bar = ~np.isnan(ends).any(axis=0)
             axis.errorbar(
-                t[some][shown], middle[some][shown], ends[:, shown], ecolor=look.colour, fmt="none", **thin("bars")
+                t[marks][has_bar],
+                middle[marks][has_bar],
+                ends[:, has_bar],
+                ecolor=look.colour,
+                fmt="none",
+                **thin("bars"),
             )
             least, most = (0.0, np.inf) if "y" in self.log else self.range(frame)
-            drawn = [i for i in some if low[i] < middle[i] < high[i]]
-            place: dict[str, Any] = {"transform": axis.get_xaxis_transform(), "clip_on": False, "gid": "beyond"}
+            # An arrow continues a bar; a point without a bar has none.
+            drawn = [i for i in marks if low[i] < middle[i] < high[i]]
+            arrow_style: dict[str, Any] = {"transform": axis.get_xaxis_transform(), "clip_on": False, "gid": "beyond"}
             below = low <= least if self.log else low < least
             for y, caret, cut in ((0, CARETDOWN, below), (1, CARETUP, high > most)):
                 at = [i for i in drawn if cut[i]]
                 if at:
-                    axis.plot(t[at], [y] * len(at), color=look.colour, marker=caret, linestyle="none", **place)
+                    axis.plot(t[at], [y] * len(at), color=look.colour, marker=caret, linestyle="none", **arrow_style)
+        # Bars that would flatten the curves leave the panel, so they do not set its range.
         if not self.log and len(frame) and not np.isnan(self.range(frame)[0]):
             axis.dataLim.intervaly = self.range(frame)
         if "y" in self.log:  # Matplotlib before 3.11 leaves more room below bars
@@ -298,7 +311,7 @@ class Panel(OverRounds):
                 axis.dataLim.intervaly = values.min(), values.max()
         axis.set(xlabel="Round t", ylabel=f"{METRICS[self.metric].label_of(self.average)}, {self.statistic}")
 
-    def seen(self, seeds: str, counts: Collection[int]) -> str:
+    def describe_seeds(self, seeds: str, counts: Collection[int]) -> str:
         """What is drawn of so many seeds, for captions."""
         quartiles = self.statistic == "median"
         bars = "bands from quartile to quartile" if quartiles else "bars: 95 % intervals of the mean"
@@ -344,7 +357,7 @@ class Boxes(OverRounds):
         """Panels of one figure with the same scale share its axis."""
         return "value", self.quantity, ""
 
-    def wanted(self, run: Run) -> list[str]:
+    def algorithm_titles(self, run: Run) -> list[str]:
         """The title of the algorithm."""
         return [self.algorithm]
 
@@ -353,31 +366,36 @@ class Boxes(OverRounds):
         names = ["reward", "regret"] if self.metric == "reward" else [self.metric]
         frame = run.rounds(names, problem=self.problem, algorithm=self.algorithm, horizon=run.horizon_of(self.problem))
         frame = frame[(frame["t"] % self.step == 0) & (frame["t"] <= self.last)]
-        found = frame[["algorithm", "seed", "t"]].assign(value=frame[self.metric] / frame["t"])
+        averages = frame[["algorithm", "seed", "t"]].assign(value=frame[self.metric] / frame["t"])
         if self.metric == "reward":
-            found["f_star"] = (frame["reward"] + frame["regret"]) / frame["t"]
-        return found.reset_index(drop=True)
+            averages["f_star"] = (frame["reward"] + frame["regret"]) / frame["t"]
+        return averages.reset_index(drop=True)
 
     def draw(self, axis: Any, frame: pd.DataFrame, looks: Looks) -> None:
         """One box per round: quartiles, whiskers to 1.5 times their distance, what lies beyond as points."""
         if "f_star" in frame and len(frame):
             best = frame.groupby("t")["f_star"].mean()
             axis.plot(best.index, best.to_numpy(), **BEST)
-        known = frame.dropna(subset="value")
-        parts = {t: part["value"].to_numpy() for t, part in known.groupby("t")}
+        defined_rows = frame.dropna(subset="value")
+        parts = {t: part["value"].to_numpy() for t, part in defined_rows.groupby("t")}
         if parts:
             colour = looks[self.algorithm].colour
             line: dict[str, Any] = {"color": colour, **thin("lines")}
             axis.boxplot(
-                list(parts.values()), positions=list(parts), widths=0.62 * self.step, patch_artist=True,
-                manage_ticks=False, boxprops=line | {"facecolor": mix_colour(colour, 0.65, towards=255)},
+                list(parts.values()),
+                positions=list(parts),
+                widths=0.62 * self.step,
+                patch_artist=True,
+                manage_ticks=False,
+                boxprops=line | {"facecolor": mix_colour(colour, 0.65, towards=255)},
                 whiskerprops=line,
-                capprops=line, medianprops={"color": colour, "linewidth": 2 * line["linewidth"]},
+                capprops=line,
+                medianprops={"color": colour, "linewidth": 2 * line["linewidth"]},
                 flierprops={"marker": ".", "markersize": 2, "markerfacecolor": colour, "markeredgecolor": "none"},
-            )  # fmt: skip
+            )
             axis.set_xlim(0, self.last + self.step)
         axis.set(xlabel="Round t", ylabel=METRICS[self.metric].label_of(True))
 
-    def seen(self, seeds: str, counts: Collection[int]) -> str:
+    def describe_seeds(self, seeds: str, counts: Collection[int]) -> str:
         """What is drawn of so many seeds, for captions."""
         return f"Boxes over {seeds}: median and quartiles, whiskers to 1.5 times their distance, points beyond."

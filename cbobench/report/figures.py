@@ -22,7 +22,7 @@ import pandas as pd
 from cbobench import resources
 from cbobench.errors import CbobenchError, Misuse, mask_secrets, one_line, printable, unknown
 from cbobench.metrics import METRICS
-from cbobench.report.captions import Shown, caption, identity
+from cbobench.report.captions import FigureContents, caption, identity
 from cbobench.report.curves import Boxes, Panel, Statistic
 from cbobench.report.fonts import use_fonts_for
 from cbobench.report.formats import escape_formula
@@ -36,9 +36,20 @@ from cbobench.results.manifest import VARIANT_KINDS
 from cbobench.words import count_noun
 
 __all__ = [
-    "AnyPanel", "Boxes", "Figure", "Panel", "Plane", "Profile", "TradeOff", "compose", "draw", "draw_all", "main",
+    "AnyPanel",
+    "Boxes",
+    "DrawOptions",
+    "Figure",
+    "Panel",
+    "Plane",
+    "Profile",
+    "TradeOff",
+    "compose",
+    "draw",
+    "draw_all",
+    "main",
     "metrics_of",
-]  # fmt: skip
+]
 
 FEW = 6  # curves that a single column has room for
 MOST = 12  # curves that can be told apart in a panel
@@ -77,7 +88,7 @@ def problems_named(run: Run, name: str) -> list[tuple[str, str]]:
 
 def split_crowded(run: Run, panel: AnyPanel) -> list[AnyPanel]:
     """The panel, or panels of at most `MOST` curves each if it has more."""
-    titles = panel.wanted(run)
+    titles = panel.algorithm_titles(run)
     if not isinstance(panel, Panel) or len(titles) <= MOST:
         return [panel]
     parts = [titles[i : i + MOST] for i in range(0, len(titles), MOST)]
@@ -87,44 +98,48 @@ def split_crowded(run: Run, panel: AnyPanel) -> list[AnyPanel]:
     ]
 
 
-def compose(run: Run, figure: Figure, size: Size) -> tuple[Any, Shown]:
+def compose(run: Run, figure: Figure, size: Size) -> tuple[Any, FigureContents]:
     """A figure as a matplotlib image, and what it shows; to be called in the context of the size."""
-    known, shown = looks(run.whole), Shown()
-    use_fonts_for(label for what in VARIANT_KINDS for label in run.record.labels(what).values())
+    algorithm_looks, contents = looks(run.full_record), FigureContents()
+    # Text takes its fonts when it is made, so they are chosen before the axes are.
+    use_fonts_for(label for kind in VARIANT_KINDS for label in run.record.labels(kind).values())
     image, axes = grid(figure.panels, size, figure.columns)
     for axis, panel in zip(axes, figure.panels, strict=True):
         frame = panel.data(run)
-        panel.draw(axis, frame, known)
-        found = set(frame[frame["n"] > 0 if "n" in frame else slice(None)]["algorithm"]) if len(frame) else set()
+        panel.draw(axis, frame, algorithm_looks)
+        drawn_titles = set(frame[frame["n"] > 0 if "n" in frame else slice(None)]["algorithm"]) if len(frame) else set()
         for problem, title in panel.pairs(run):
-            there = title in found and len(run.good(problem, title)) > 0
-            (shown.pairs if there else shown.absent)[problem, title] = None
-            if title not in found and isinstance(panel, Panel):
+            has_cells = title in drawn_titles and len(run.good(problem, title)) > 0
+            (contents.pairs if has_cells else contents.absent)[problem, title] = None
+            if title not in drawn_titles and isinstance(panel, Panel):
+                # Without a curve an algorithm is still in the legend, which says that it has no seed.
                 empty = legend_label(run.record.labels("algorithms")[title], 0, run.expected_of(problem)[title])
-                axis.plot([], [], label=empty, **known[title].line())
+                axis.plot([], [], label=empty, **algorithm_looks[title].line())
         if isinstance(panel, Panel):
-            shown.outside |= dict.fromkeys(panel.outside(frame))
-            for name, some in frame.groupby("algorithm", sort=False):
-                if np.isnan(some[panel.statistic].iloc[-1]):
+            contents.outside |= dict.fromkeys(panel.outside(frame))
+            for name, curve in frame.groupby("algorithm", sort=False):
+                if np.isnan(curve[panel.statistic].iloc[-1]):
                     good = run.good(panel.problem, str(name))[panel.metric]
-                    what = f"{panel.statistic} of {METRICS[panel.metric].symbol} of {some['label'].iloc[0]}"
-                    shown.broken[f"{what} (known in {good.notna().sum():,} of {count_noun(len(good), 'seed')})"] = None
+                    curve_name = f"{panel.statistic} of {METRICS[panel.metric].symbol} of {curve['label'].iloc[0]}"
+                    contents.broken[
+                        f"{curve_name} (known in {good.notna().sum():,} of {count_noun(len(good), 'seed')})"
+                    ] = None
         for column, metric in panel.centres.items():
             if column in frame and METRICS[metric].better == "lower" and (frame[column] < 0).any():
-                shown.negative[METRICS[metric].label_of(panel.average)] = None
+                contents.negative[METRICS[metric].label_of(panel.average)] = None
             if f"{column}_defined" in frame:
                 for row in frame[frame[f"{column}_defined"] < frame["n"]].to_dict("records"):
                     counts = f"{row[f'{column}_defined']} of {row['n']}"
-                    shown.undefined[f"{METRICS[metric].symbol} of {row['label']} (known in {counts})"] = None
+                    contents.undefined[f"{METRICS[metric].symbol} of {row['label']} (known in {counts})"] = None
         frame.insert(0, "problem", panel.problem)
         frame.insert(1, "metric", panel.quantity)
-        shown.frames.append(frame)
+        contents.frames.append(frame)
     finish(image, axes, figure.panels, size)
-    return image, shown
+    return image, contents
 
 
 def numbered(
-    run: Run, paper: str, number: str, what: str, label: str, several: bool = False, ending: str = ""
+    run: Run, paper: str, number: str, subject: str, label: str, several: bool = False, ending: str = ""
 ) -> tuple[str, str]:
     """Name and caption of a figure that repeats one of a paper's.
 
@@ -134,57 +149,65 @@ def numbered(
     Args:
         paper: as cited, such as "Zhou & Ji (2022)"; its suites are called zhou-ji-2022-...
         number: of the paper's figure.
-        what, label: what is shown of which problem.
+        subject, label: what is shown of which problem.
         several: whether the run has more than one problem for this figure.
         ending: of the name, where the paper's figure is drawn in more than one way.
     """
     suite, stem = run.record.suite, slug(paper).lower()
     if not slug(suite).lower().startswith(stem):
-        return slug(f"{suite} {what} {label}") + ending, f"{suite}: {what}, {label}"
+        return slug(f"{suite} {subject} {label}") + ending, f"{suite}: {subject}, {label}"
     fit = suite.endswith("-fit")
     name = f"{stem}_fig{number}" + (f"_{slug(label)}" if several else "") + ("_fit" if fit else "") + ending
-    return name, f"{paper}, Figure {number}{' (settings that come nearest)' if fit else ''}: {what}, {label}"
+    return name, f"{paper}, Figure {number}{' (settings that come nearest)' if fit else ''}: {subject}, {label}"
 
 
-def draw(
-    run: Run,
-    figure: Figure,
-    folder: Path,
-    size: str | None = None,
-    statistic: Statistic | None = None,
-    font: str | None = None,
-    svg: bool = False,
-) -> list[Path]:
-    """Write one figure into `folder` as PDF, PNG, CSV with the numbers, and TXT with the caption.
+@dataclass(frozen=True)
+class DrawOptions:
+    """How figures are drawn, whatever they show.
 
-    Args:
+    Attributes:
         size, font: as for `style.size_of`; by default a single column for one panel with a few curves, else a double.
-        svg: write it as SVG, too.
         statistic: "mean" or "median" in place of the panels' own.
+        svg: write it as SVG, too.
+    """
+
+    size: str | None = None
+    statistic: Statistic | None = None
+    font: str | None = None
+    svg: bool = False
+
+
+DEFAULT_OPTIONS = DrawOptions()
+
+
+def draw(run: Run, figure: Figure, folder: Path, options: DrawOptions = DEFAULT_OPTIONS) -> list[Path]:
+    """Write one figure into `folder` as PDF, PNG, CSV with the numbers, and TXT with the caption.
 
     Returns:
         The paths written; none where the run has no cell of what the figure shows.
     """
-    panels = [
-        panel if statistic is None or isinstance(panel, Boxes | Profile) else replace(panel, statistic=statistic)
-        for panel in figure.panels
-    ]
+    panels = list(figure.panels)
+    if options.statistic is not None:
+        panels = [
+            panel if isinstance(panel, Boxes | Profile) else replace(panel, statistic=options.statistic)
+            for panel in panels
+        ]
     panels = [part for panel in panels for part in split_crowded(run, panel)]
     figure = replace(figure, panels=panels)
-    crowded = any(len(panel.wanted(run)) > FEW for panel in panels)
-    look = size_of(size or ("double" if crowded else None), len(panels), font)
+    crowded = any(len(panel.algorithm_titles(run)) > FEW for panel in panels)
+    look = size_of(options.size or ("double" if crowded else None), len(panels), options.font)
     folder.mkdir(parents=True, exist_ok=True)
-    images = [folder / f"{figure.name}.{kind}" for kind in ("pdf", "png", *["svg"] * svg)]
+    images = [folder / f"{figure.name}.{kind}" for kind in ("pdf", "png", *["svg"] * options.svg)]
     numbers, text = (folder / f"{figure.name}.{kind}" for kind in ("csv", "txt"))
     with look.context():
-        image, shown = compose(run, figure, look)
-        if not shown.pairs:
+        image, contents = compose(run, figure, look)
+        if not contents.pairs:
             return []
-        words = caption(run, figure.caption, panels, shown)
+        caption_text = caption(run, figure.caption, panels, contents)
         facts = {"Title": figure.caption, "Keywords": identity(run)}
-        save(image, images, look.dpi, words, facts)
-        write_numbers(pd.concat([frame for frame in shown.frames if len(frame)]), numbers)
-        text.write_text(words, encoding="utf-8")
+        save(image, images, look.dpi, caption_text, facts)
+        write_numbers(pd.concat([frame for frame in contents.frames if len(frame)]), numbers)
+        text.write_text(caption_text, encoding="utf-8")
     return [*images, numbers, text]
 
 
@@ -217,13 +240,13 @@ def find_recipes(recipe: str | None = None) -> Iterator[tuple[Path, ModuleType]]
     Raises:
         Misuse: no such recipe.
     """
-    known = resources.recipes()
-    chosen = known
+    recipes = resources.recipes()
+    chosen = recipes
     if recipe is not None:
         path = Path(recipe)
-        if recipe not in known and not path.is_file():
-            raise unknown("recipe", recipe, known, then="or give the path of a Python file")
-        chosen = {recipe: known.get(recipe, path)}
+        if recipe not in recipes and not path.is_file():
+            raise unknown("recipe", recipe, recipes, then="or give the path of a Python file")
+        chosen = {recipe: recipes.get(recipe, path)}
     for path in chosen.values():
         yield path, load_recipe(path)
 
@@ -235,10 +258,7 @@ def draw_all(
     *,
     kind: str = "curves",
     metrics: Sequence[str] = (),
-    size: str | None = None,
-    statistic: Statistic | None = None,
-    font: str | None = None,
-    svg: bool = False,
+    options: DrawOptions = DEFAULT_OPTIONS,
 ) -> Iterator[tuple[Figure, list[Path]]]:
     """Draw every figure that the shipped recipes know for this run.
 
@@ -246,7 +266,7 @@ def draw_all(
         recipe: only this one (a name or a path).
         kind: of figures, one of `kinds.KINDS`; but for curves only recipes whose `figures` takes `kind` are asked.
         metrics: names, symbols or labels of what to draw; only recipes whose `figures` takes `metrics` are then asked.
-        size, statistic, font, svg: as for `draw`.
+        options: how each figure is drawn.
 
     Raises:
         Misuse: no such recipe, kind, metric, size, font or statistic, or what does not go together. CbobenchError: the
@@ -255,10 +275,10 @@ def draw_all(
     if not (run.cells["status"] == "ok").any():
         raise CbobenchError(f"{run.folder} has no good cell yet, so there is nothing to draw; see cbobench status")
     chosen = metrics_of(kind, metrics)
-    if kind == "profile" and statistic:
+    if kind == "profile" and options.statistic:
         raise Misuse("profiles are shares of cells, of which there is neither mean nor median; leave --statistic out")
-    given = {"metrics": chosen if metrics else None, "kind": kind if kind != "curves" else None}
-    extra: dict[str, Any] = {name: value for name, value in given.items() if value}
+    choices = {"metrics": chosen if metrics else None, "kind": kind if kind != "curves" else None}
+    recipe_options: dict[str, Any] = {name: value for name, value in choices.items() if value}
     names: dict[str, int] = {}
     for path, module in find_recipes(recipe):
         figures = getattr(module, "figures", None)
@@ -266,17 +286,21 @@ def draw_all(
             if recipe is not None:
                 raise Misuse(f"{path} draws nothing: it has no function figures(run)")
             continue
-        taken = inspect.signature(figures).parameters
-        if alien := [option for name, option in OPTIONS.items() if name in extra and name not in taken]:
+        parameters = inspect.signature(figures).parameters
+        if alien := [option for name, option in OPTIONS.items() if name in recipe_options and name not in parameters]:
             if recipe is not None:
-                own = " and ".join(words for words, _ in alien)
-                options = " and ".join(option for _, option in alien)
-                raise Misuse(f"the recipe {recipe} has {own} of its own; leave {options} out, or use --recipe summary")
+                alien_nouns = " and ".join(noun for noun, _ in alien)
+                alien_flags = " and ".join(option for _, option in alien)
+                raise Misuse(
+                    f"the recipe {recipe} has {alien_nouns} of its own; leave {alien_flags} out, or use "
+                    "--recipe summary"
+                )
             continue
-        for figure in figures(run, **extra):
+        for figure in figures(run, **recipe_options):
+            # Two recipes may name a figure alike; neither writes over the files of the other.
             count = names[figure.name] = names.get(figure.name, 0) + 1
             unique = figure if count == 1 else replace(figure, name=f"{figure.name}_{count}")
-            paths = draw(run, unique, folder, size, statistic, font, svg)
+            paths = draw(run, unique, folder, options)
             if paths:
                 yield unique, paths
 

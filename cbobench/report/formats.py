@@ -71,30 +71,30 @@ class TextTable:
 
     def without(self, dropped: set[int]) -> TextTable:
         """The table without some columns, by position."""
-        kept = [i for i in range(len(self.columns)) if i not in dropped]
+        positions = [i for i in range(len(self.columns)) if i not in dropped]
         return replace(
             self,
-            columns=[self.columns[i] for i in kept],
-            rows=[[row[i] for i in kept] for row in self.rows],
-            weights=[self.weights[i] for i in kept] if self.weights else (),
-            left=sum(i < self.left for i in kept),
+            columns=[self.columns[i] for i in positions],
+            rows=[[row[i] for i in positions] for row in self.rows],
+            weights=[self.weights[i] for i in positions] if self.weights else (),
+            left=sum(i < self.left for i in positions),
         )
 
 
 def find_gap(values: Iterable[float]) -> float:
     """The smallest difference between finite numbers that are not one but for rounding; 0 where there is none."""
-    known = sorted(value for value in values if value is not None and math.isfinite(value))
-    most = max(map(abs, known), default=0.0)
-    gaps = [high - low for low, high in pairwise(known)]
+    finite = sorted(value for value in values if value is not None and math.isfinite(value))
+    most = max(map(abs, finite), default=0.0)
+    gaps = [high - low for low, high in pairwise(finite)]
     gap = min((gap for gap in gaps if gap > ROUNDED * most), default=0.0)
     return float(f"{gap:.6g}")  # 0.1, not 0.0999999
 
 
-def format_number(value: float, whole: bool = False, apart: float = 0.0) -> str:
+def format_number(value: float, is_count: bool = False, apart: float = 0.0) -> str:
     """A number with four significant digits at most, or a dash for none.
 
     Args:
-        whole: whether it is a count, or the middle of two counts: 0.5, not 0.5000.
+        is_count: whether it is a count, or the middle of two counts: 0.5, not 0.5000.
         apart: a difference to others that is to be seen, even if that takes more digits (see `find_gap`).
     """
     if value is None or math.isnan(value):
@@ -103,29 +103,29 @@ def format_number(value: float, whole: bool = False, apart: float = 0.0) -> str:
         return "∞" if value > 0 else "-∞"
     if value == 0:
         return "0"
-    if whole and 2 * value == int(2 * value):
+    if is_count and 2 * value == int(2 * value):
         return f"{value:,.0f}" if value == int(value) else f"{value:,.1f}"
     far = abs(value) >= 1e6 or abs(value) < 1e-3
-    digits = _exponent(value) - _exponent(apart) + 1 if apart > ROUNDED * abs(value) else 0
+    digits = _find_exponent(value) - _find_exponent(apart) + 1 if apart > ROUNDED * abs(value) else 0
     if digits > (3 if far else 4):
-        return f"{value:.{digits - 1}e}" if far and digits <= LONG else f"{value:,.{max(0, -_exponent(apart))}f}"
+        return f"{value:.{digits - 1}e}" if far and digits <= LONG else f"{value:,.{max(0, -_find_exponent(apart))}f}"
     if far:
         return f"{value:.2e}"
     return f"{value:,.{max(0, 3 - math.floor(math.log10(abs(value))))}f}" if abs(value) < 1000 else f"{value:,.0f}"
 
 
-def format_interval(middle: float, low: float, high: float, whole: bool = False, apart: float = 0.0) -> str:
+def format_interval(middle: float, low: float, high: float, is_count: bool = False, apart: float = 0.0) -> str:
     """middle [low, high], to the place of two significant digits of half its width, or of four of the middle.
 
     More of the middle are shown where `apart` (see `format_number`) takes more, and the width from a million on.
     """
     if math.isnan(low) or math.isnan(high) or math.isinf(middle):
-        return format_number(middle, whole, apart)
+        return format_number(middle, is_count, apart)
     ends = (middle, low, high)
-    if whole and all(2 * end == int(2 * end) for end in ends if math.isfinite(end)):
-        texts = [format_number(end, whole=True) for end in ends]
+    if is_count and all(2 * end == int(2 * end) for end in ends if math.isfinite(end)):
+        texts = [format_number(end, is_count=True) for end in ends]
     else:
-        decimals, digits = _decimal_place(middle, low, high, whole, apart)
+        decimals, digits = _find_decimal_place(middle, low, high, is_count, apart)
         texts = [
             format_number(end)
             if end == 0 or math.isinf(end)
@@ -138,47 +138,49 @@ def format_interval(middle: float, low: float, high: float, whole: bool = False,
     return f"{texts[0]} [{texts[1]}, {texts[2]}]"
 
 
-def format_beside(value: float, middle: float, low: float, high: float, whole: bool = False, apart: float = 0.0) -> str:
+def format_beside(
+    value: float, middle: float, low: float, high: float, is_count: bool = False, apart: float = 0.0
+) -> str:
     """A number beside a `format_interval`, such as a mean: to the same place, with two to four digits of its own."""
     if not value or not math.isfinite(value) or math.isnan(low + high) or math.isinf(middle):
-        return format_number(value, whole, apart)
-    decimals, digits = _decimal_place(middle, low, high, whole, apart)
+        return format_number(value, is_count, apart)
+    decimals, digits = _find_decimal_place(middle, low, high, is_count, apart)
     if abs(value) >= 1e6:
-        return format_number(value, whole, find_gap([middle, low, high]) if abs(middle) >= 1e6 else 0.0)
-    size, more = _exponent(value), max(0, decimals + _exponent(middle) - 3) if middle else 0
-    decimals = max(min(decimals, 3 + more - size), 1 - size, 0)
-    return f"{value:.{max(digits, 2) - 1}e}" if digits or decimals > 4 + more else f"{value:,.{decimals}f}"
+        return format_number(value, is_count, find_gap([middle, low, high]) if abs(middle) >= 1e6 else 0.0)
+    size, extra_digits = _find_exponent(value), max(0, decimals + _find_exponent(middle) - 3) if middle else 0
+    decimals = max(min(decimals, 3 + extra_digits - size), 1 - size, 0)
+    return f"{value:.{max(digits, 2) - 1}e}" if digits or decimals > 4 + extra_digits else f"{value:,.{decimals}f}"
 
 
-def _decimal_place(middle: float, low: float, high: float, whole: bool, apart: float) -> tuple[int, int]:
+def _find_decimal_place(middle: float, low: float, high: float, is_count: bool, apart: float) -> tuple[int, int]:
     """Decimals of an entry, and the digits that it has as a power of ten; 0 where it is written without."""
     ends = [end for end in (low, high) if math.isfinite(end)]
     half = (high - low) / 2 if len(ends) == 2 else abs(middle - ends[0]) if ends else 0.0
     most = max(map(abs, (middle, *ends)))
     differences = [size for size in (apart, *([2 * half] if most >= 1e6 else ())) if size > ROUNDED * most]
-    place = -_exponent(min(differences)) if differences else -999  # from which on they are seen
-    places = [1 - _exponent(half)] if half else []
+    place = -_find_exponent(min(differences)) if differences else -999  # from which on they are seen
+    places = [1 - _find_exponent(half)] if half else []
     if middle:
-        places.append(max(3 - _exponent(middle), place))
-    decimals, size = min(places, default=0), _exponent(middle or most or 1.0)
+        places.append(max(3 - _find_exponent(middle), place))
+    decimals, size = min(places, default=0), _find_exponent(middle or most or 1.0)
     if most >= 1e6 or (decimals > 4 and abs(middle or most) < 1e-3):
         digits = min(max(decimals + size + 1, 2), max(3, place + size + 1))
         if digits <= LONG:
             return 0, digits
-    return max(0, min(decimals, 1) if whole else decimals), 0
+    return max(0, min(decimals, 1) if is_count else decimals), 0
 
 
-def _exponent(value: float) -> int:
+def _find_exponent(value: float) -> int:
     return math.floor(math.log10(abs(value)))
 
 
 def describe_median_interval(counts: Iterable[int]) -> str:
     """What stands around medians over so many seeds each: an interval, or their range and what it attains."""
     several = {n for n in counts if n > 1}
-    few = ", ".join(f"{100 * range_level(n):.3g} % for {n}" for n in sorted(several, reverse=True) if n < SURE)
-    if not few:
+    levels = ", ".join(f"{100 * range_level(n):.3g} % for {n}" for n in sorted(several, reverse=True) if n < SURE)
+    if not levels:
         return "95 % interval"
-    return f"95 % interval, or range below {SURE} seeds: {few}" if max(several) >= SURE else f"range: {few} seeds"
+    return f"95 % interval, or range below {SURE} seeds: {levels}" if max(several) >= SURE else f"range: {levels} seeds"
 
 
 def terminal_width() -> int:
@@ -191,30 +193,30 @@ def render(table: TextTable, style: str, width: int | None = None) -> str:
 
     What a terminal would obey, or Markdown or LaTeX take as its own, is shown as it was written.
     """
-    table = _printable_table(table)
+    table = _clean_table(table)
     if style == "markdown":
         return _render_markdown(table)
     if style == "latex":
         return _render_latex(table)
     encoding = getattr(sys.stdout, "encoding", None)  # before columns are set: forms may be longer
-    table = _printable_table(table, encoding)
+    table = _clean_table(table, encoding)
     width = width or terminal_width()
     if table.weights:
         table = _fit_width(table, width)
     else:
-        width = max(width, _natural_width(table, LEAST))
+        width = max(width, _measure_width(table, LEAST))
     return encodable(_render_terminal(table, width), encoding)
 
 
-def _printable_table(table: TextTable, encoding: str | None = None) -> TextTable:
+def _clean_table(table: TextTable, encoding: str | None = None) -> TextTable:
     """The table without control characters, and without what an encoding cannot show."""
 
-    def shown(text: str) -> str:
+    def to_printable(text: str) -> str:
         return encodable(printable(text), encoding)
 
-    title, note = ("\n".join(map(shown, text.split("\n"))) for text in (table.title, table.note))
-    rows = [[type(cell)(shown(cell)) for cell in row] for row in table.rows]
-    return replace(table, columns=[shown(name) for name in table.columns], rows=rows, title=title, note=note)
+    title, note = ("\n".join(map(to_printable, text.split("\n"))) for text in (table.title, table.note))
+    rows = [[type(cell)(to_printable(cell)) for cell in row] for row in table.rows]
+    return replace(table, columns=[to_printable(name) for name in table.columns], rows=rows, title=title, note=note)
 
 
 def _fit_width(table: TextTable, width: int) -> TextTable:
@@ -222,25 +224,26 @@ def _fit_width(table: TextTable, width: int) -> TextTable:
 
     Where not all fit, problems get lines of their own, which saves a column.
     """
-    if _natural_width(table) <= width:
+    if _measure_width(table) <= width:
         return table
     table = replace(table, folded=table.left > 1)
     order = sorted(range(len(table.columns)), key=lambda i: table.weights[i])
     dropped = {i for i in order if table.weights[i]}
     for i in order:
+        # By weight, each column comes back that still fits.
         middle = {j for j in dropped if table.columns[i] == table.columns[j] + MEAN}  # a mean alone would mislead
-        if i in dropped and not middle and _natural_width(table.without(dropped - {i})) <= width:
+        if i in dropped and not middle and _measure_width(table.without(dropped - {i})) <= width:
             dropped.remove(i)
     if not dropped:
         return table
-    shown = _drop_unused_note(table.without(dropped))
+    narrow_table = _drop_unused_note(table.without(dropped))
     names = [table.columns[i] for i in sorted(dropped)]
-    means = [name for name in names if name.removesuffix(MEAN) in shown.columns]
+    means = [name for name in names if name.removesuffix(MEAN) in narrow_table.columns]
     names = [name for name in names if not name.endswith(MEAN)]
-    names += means if any(name.endswith(MEAN) for name in shown.columns) else ["means"] * bool(means)
+    names += means if any(name.endswith(MEAN) for name in narrow_table.columns) else ["means"] * bool(means)
     choice = "choose with --metric; " if any(name.endswith(MEAN) for name in table.columns) else ""
     absent = f"not shown at this width: {', '.join(names)} ({choice}--format csv has all)"
-    return replace(shown, note=f"{shown.note}\n{absent}".strip())
+    return replace(narrow_table, note=f"{narrow_table.note}\n{absent}".strip())
 
 
 def _drop_unused_note(table: TextTable) -> TextTable:
@@ -251,12 +254,12 @@ def _drop_unused_note(table: TextTable) -> TextTable:
     return table if held else replace(table, note=table.note.replace(f"; {mark} {carried}", ""))
 
 
-def _natural_width(table: TextTable, words: int = WORDS) -> int:
-    """How wide the table is in a terminal, with columns of words wrapped at `words`."""
+def _measure_width(table: TextTable, text_width: int = WORDS) -> int:
+    """How wide the table is in a terminal, with columns of words wrapped at `text_width`."""
     sizes = []
     for i, column in enumerate(zip(table.columns, *table.rows, strict=True)):
         size = max(map(len, column)) + any(isinstance(cell, Marked) for cell in column)
-        sizes.append(min(size, words) if i < table.left else size)
+        sizes.append(min(size, text_width) if i < table.left else size)
     if table.folded:
         sizes[:2] = [sizes[1] + 2]
     return sum(size + 2 for size in sizes) + 1
@@ -264,33 +267,37 @@ def _natural_width(table: TextTable, words: int = WORDS) -> int:
 
 def _explain_bold(note: str) -> str:
     """A note that explains bold cells in place of stars; only its first line, which holds no labels, explains them."""
-    first, *more = note.split("\n")
-    return "\n".join([LEGEND.sub(r"\1bold: ", first), *more])
+    first_line, *other_lines = note.split("\n")
+    return "\n".join([LEGEND.sub(r"\1bold: ", first_line), *other_lines])
 
 
-def _html_text(given: str) -> str:
+def _escape_html(text: str) -> str:
     """A text as HTML shows it to the letter; control characters are escapes."""
-    return "<br>".join(escape(printable(line)) for line in given.split("\n"))
+    return "<br>".join(escape(printable(line)) for line in text.split("\n"))
 
 
-def render_html(shown: TextTable) -> str:
+def render_html(table: TextTable) -> str:
     """A table for notebooks: all columns, `Marked` cells in bold; it scrolls where it is wider than the page."""
 
     def row(cells: list[str], tag: str) -> str:
-        sides = ["left" if i < shown.left else "right" for i in range(len(cells))]
-        made = (f'<{tag} style="text-align: {side}">{cell}</{tag}>' for side, cell in zip(sides, cells, strict=True))
-        return f"<tr>{''.join(made)}</tr>"
+        sides = ["left" if i < table.left else "right" for i in range(len(cells))]
+        cells_html = (
+            f'<{tag} style="text-align: {side}">{cell}</{tag}>' for side, cell in zip(sides, cells, strict=True)
+        )
+        return f"<tr>{''.join(cells_html)}</tr>"
 
     body = []
     previous = None
-    for given in shown.rows:
-        cells = [f"<b>{_html_text(cell)}</b>" if isinstance(cell, Marked) else _html_text(cell) for cell in given]
-        if shown.left > 1:  # the first column sections the rows
-            cells[0], previous = "" if given[0] == previous else cells[0], given[0]
+    for row_cells in table.rows:
+        cells = [
+            f"<b>{_escape_html(cell)}</b>" if isinstance(cell, Marked) else _escape_html(cell) for cell in row_cells
+        ]
+        if table.left > 1:  # the first column sections the rows
+            cells[0], previous = "" if row_cells[0] == previous else cells[0], row_cells[0]
         body.append(row(cells, "td"))
-    head = row([_html_text(name) for name in shown.columns], "th")
-    below = f"<p><small>{_html_text(_explain_bold(shown.note))}</small></p>"
-    title = f'<caption style="text-align: left"><b>{_html_text(shown.title)}</b></caption>'
+    head = row([_escape_html(name) for name in table.columns], "th")
+    below = f"<p><small>{_escape_html(_explain_bold(table.note))}</small></p>"
+    title = f'<caption style="text-align: left"><b>{_escape_html(table.title)}</b></caption>'
     return (
         f'<div style="overflow-x: auto"><table>{title}'
         f"<thead>{head}</thead><tbody>{''.join(body)}</tbody></table>{below}</div>"
@@ -337,28 +344,28 @@ def _render_terminal(table: TextTable, width: int) -> str:
     marked = {i for row in table.rows for i, cell in enumerate(row) if isinstance(cell, Marked)}
     columns = table.columns[1:] if table.folded else table.columns
     left = table.left - table.folded
-    shown = Table(box=box.SIMPLE_HEAD, padding=(0, 0, 0, 1))
+    grid = Table(box=box.SIMPLE_HEAD, padding=(0, 0, 0, 1))
     for i, name in enumerate(columns):
-        shown.add_column(name, justify="left" if i < left else "right", no_wrap=i >= left, overflow="fold")
+        grid.add_column(name, justify="left" if i < left else "right", no_wrap=i >= left, overflow="fold")
     headings: list[str] = []  # lines of their own may be wider than the first column
     previous = None
-    for given in table.rows:
-        row = [f"{c}{'*' if isinstance(c, Marked) else ' '}" if i in marked else c for i, c in enumerate(given)]
+    for row_cells in table.rows:
+        row = [f"{c}{'*' if isinstance(c, Marked) else ' '}" if i in marked else c for i, c in enumerate(row_cells)]
         first = "" if row[0] == previous else row[0]
         previous = row[0]
-        if first and shown.row_count and table.left > 1:
-            shown.add_section()
+        if first and grid.row_count and table.left > 1:
+            grid.add_section()
         if table.folded:
             if first:
-                shown.add_row(HEADING * 3)
+                grid.add_row(HEADING * 3)
                 headings.append(first)
             row = [f"  {row[1]}", *row[2:]]
         elif table.left > 1:
             row[0] = first
-        shown.add_row(*row)
+        grid.add_row(*row)
     text = io.StringIO()
     console = Console(file=text, width=width, color_system=None, markup=False, highlight=False, emoji=False)
-    console.print(shown)
+    console.print(grid)
     waiting = iter(headings)
     lines = list[str]()
     for line in text.getvalue().splitlines():
@@ -408,16 +415,26 @@ def _escape_line(line: str) -> str:
     return f"{text[: block.end()]}\\{text[block.end() :]}" if block else text
 
 
+MATH = (
+    r"± \pm, ₊ _+, ⁺ ^+, ₀ _0, ₁ _1, ₂ _2, ² ^2, * ^*, ′ ', † ^\dagger, < <, > >, ≤ \le, ≥ \ge, | |, − -, × \times, "
+    r"· \cdot, √ \surd, ∞ \infty, α \alpha, β \beta, γ \gamma, Γ \Gamma, δ \delta, Δ \Delta, ε \varepsilon, κ \kappa, "
+    r"λ \lambda, Λ \Lambda, µ \mu, μ \mu, ρ \rho, σ \sigma, φ \varphi"
+)
+"""Signs that LaTeX has in formulas only, each with its command there."""
 LATEX = {
-    "&": r"\&", "%": r"\%", "$": r"\$", "#": r"\#", "_": r"\_", "{": r"\{", "}": r"\}", "±": r"$\pm$",
-    "₊": "$_+$", "⁺": "$^+$", "µ": r"$\mu$", "~": r"\textasciitilde{}", "^": r"\textasciicircum{}",
-    "\\": r"\textbackslash{}", "<": "$<$", ">": "$>$", "≤": r"$\le$", "φ": r"$\varphi$", "†": r"$^\dagger$",
-    "∞": r"$\infty$", "₁": "$_1$", "₂": "$_2$", "×": r"$\times$", "·": r"$\cdot$", "Δ": r"$\Delta$",
-    "–": "--", "−": "$-$", "*": "$^*$", "λ": r"$\lambda$", "β": r"$\beta$", "′": "$'$", "ρ": r"$\rho$",
-    "Γ": r"$\Gamma$", "ε": r"$\varepsilon$", "κ": r"$\kappa$", "α": r"$\alpha$", "δ": r"$\delta$", "γ": r"$\gamma$",
-    "≥": r"$\ge$", "μ": r"$\mu$", "σ": r"$\sigma$", "Λ": r"$\Lambda$", "₀": "$_0$", "²": "$^2$", "√": r"$\surd$",
-    "|": "$|$", "`": r"\textasciigrave{}",
-}  # fmt: skip
+    "&": r"\&",
+    "%": r"\%",
+    "$": r"\$",
+    "#": r"\#",
+    "_": r"\_",
+    "{": r"\{",
+    "}": r"\}",
+    "~": r"\textasciitilde{}",
+    "^": r"\textasciicircum{}",
+    "\\": r"\textbackslash{}",
+    "`": r"\textasciigrave{}",
+    "–": "--",
+} | {sign: f"${command}$" for sign, command in (pair.split() for pair in MATH.split(", "))}
 
 
 JOINED = "-',"  # two of them in a row would be another sign
@@ -426,23 +443,39 @@ JOINED = "-',"  # two of them in a row would be another sign
 def _render_latex(table: TextTable) -> str:
     """A float as papers have it, without columns of `SECOND` weight; what needs packages is said above."""
 
-    def shown(text: str) -> str:
+    def to_latex(text: str) -> str:
         pairs = zip(" " + text, text, strict=False)
         text = "".join(("{}" if c == before and c in JOINED else "") + LATEX.get(c, c) for before, c in pairs)
         return re.sub(r"(?<![^ \[])-(?=[\d$])", "$-$", text)  # of a number
 
     def line(row: Sequence[str]) -> str:
-        joined = " & ".join(rf"\textbf{{{shown(cell)}}}" if isinstance(cell, Marked) else shown(cell) for cell in row)
+        joined = " & ".join(
+            rf"\textbf{{{to_latex(cell)}}}" if isinstance(cell, Marked) else to_latex(cell) for cell in row
+        )
         return (f"{{}}{joined}" if joined.startswith("[") else joined) + r" \\"  # \\ [ would be a distance
 
     table = _drop_unused_note(table.without({i for i, weight in enumerate(table.weights) if weight >= SECOND}))
-    first, *more = _explain_bold(table.note).splitlines() or [""]
-    caption = ". ".join(shown(part) for part in (table.title.replace("\n", " "), first[:1].upper() + first[1:]) if part)
-    named = re.sub(r", (T|n) = [\d/,]*\d( \(.*?\))?", "", table.title).lower()
-    label = re.sub(r"[^a-z0-9]+", "-", named).strip("-") or "results"
+    first, *comment_lines = _explain_bold(table.note).splitlines() or [""]
+    sentences = (table.title.replace("\n", " "), first[:1].upper() + first[1:])
+    caption = ". ".join(to_latex(sentence) for sentence in sentences if sentence)
+    plain_title = re.sub(r", (T|n) = [\d/,]*\d( \(.*?\))?", "", table.title).lower()
+    label = re.sub(r"[^a-z0-9]+", "-", plain_title).strip("-") or "results"
     align = "".join("l" if i < table.left else "r" for i in range(len(table.columns)))
     return "\n".join(
-        [r"% needs \usepackage{booktabs}", *(f"% {part}" for part in more), r"\begin{table}", r"\centering",
-         rf"\caption{{{caption}}}", rf"\label{{tab:{label}}}", rf"\begin{{tabular}}{{{align}}}", r"\toprule",
-         line(table.columns), r"\midrule", *map(line, table.rows), r"\bottomrule", r"\end{tabular}", r"\end{table}"]
-    )  # fmt: skip
+        [
+            r"% needs \usepackage{booktabs}",
+            *(f"% {part}" for part in comment_lines),
+            r"\begin{table}",
+            r"\centering",
+            rf"\caption{{{caption}}}",
+            rf"\label{{tab:{label}}}",
+            rf"\begin{{tabular}}{{{align}}}",
+            r"\toprule",
+            line(table.columns),
+            r"\midrule",
+            *map(line, table.rows),
+            r"\bottomrule",
+            r"\end{tabular}",
+            r"\end{table}",
+        ]
+    )

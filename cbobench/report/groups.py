@@ -24,9 +24,9 @@ Where = Any
 """A run: opened, or its folder as a path or URI, or what `cbobench.run` returned."""
 
 
-def open_run(where: Where) -> Run:
+def open_run(source: Where) -> Run:
     """The run itself."""
-    return where if isinstance(where, Run) else Run(where)
+    return source if isinstance(source, Run) else Run(source)
 
 
 @dataclass(frozen=True)
@@ -36,7 +36,7 @@ class Group:
     Attributes:
         problem, algorithm: titles; `problem_label`, `algorithm_label`: what a reader sees.
         horizon: T.
-        asked: seeds of the cells asked for.
+        expected_seeds: seeds of the cells asked for.
         failures, outdated, unknown: seeds whose cells failed, are stale, or are unchecked (no code is at hand to tell
             whether they are stale).
         good: rows of the cells that are ok, by seed; all who ask for the group share them.
@@ -48,7 +48,7 @@ class Group:
     problem_label: str
     algorithm_label: str
     horizon: int
-    asked: frozenset[int]
+    expected_seeds: frozenset[int]
     failures: frozenset[int]
     outdated: frozenset[int]
     unknown: frozenset[int]
@@ -78,7 +78,7 @@ class Group:
     @property
     def expected(self) -> int:
         """How many cells were asked for."""
-        return len(self.asked)
+        return len(self.expected_seeds)
 
     @property
     def failed(self) -> int:
@@ -116,179 +116,194 @@ def find_groups(
     Raises:
         Misuse: the glob matches nothing.
     """
-    known = _found.setdefault(run, {})
-    if only not in known:
-        known[only] = _group_cells(run, only)
-    found = [group for group in known[only] if problems is None or group.problem in problems]
+    groups_by_glob = _open_groups.setdefault(run, {})
+    if only not in groups_by_glob:
+        groups_by_glob[only] = _group_cells(run, only)
+    groups = [group for group in groups_by_glob[only] if problems is None or group.problem in problems]
     if by == "binds":
-        return _split_by_binding(found)
+        return _split_by_binding(groups)
     if by == "algorithm":
         order = list(run.record.labels("algorithms"))
-        found.sort(key=lambda group: order.index(group.algorithm))
-    return found
+        groups.sort(key=lambda group: order.index(group.algorithm))
+    return groups
 
 
-_found: WeakKeyDictionary[Run, dict[str | None, list[Group]]] = WeakKeyDictionary()
+_open_groups: WeakKeyDictionary[Run, dict[str | None, list[Group]]] = WeakKeyDictionary()
 """What `find_groups` has found of runs that are open: a figure asks several times."""
 
 
 def _group_cells(run: Run, only: str | None) -> list[Group]:
     labels = run.record.labels("problems"), run.record.labels("algorithms")
-    asked: dict[tuple[str, str, int], dict[str, int]] = {}
+    cells_of_key: dict[tuple[str, str, int], dict[str, int]] = {}
     for pair_cells in (run.record if only is None else run.record.only(only)).cells.by_pair:
         key = pair_cells.pair.problem.title, pair_cells.pair.algorithm.title, pair_cells.horizon
-        asked.setdefault(key, {}).update(zip(as_words(pair_cells.ids), map(int, pair_cells.seeds), strict=True))
+        cells_of_key.setdefault(key, {}).update(zip(as_words(pair_cells.ids), map(int, pair_cells.seeds), strict=True))
     good, failed = (
         run.cells[run.cells["status"] == status].set_index("seed").sort_index() for status in ("ok", "failed")
     )
     good["us_per_round"] = 1e6 * good["seconds_per_round"]
     parts, failing = (dict(list(cells.groupby([*KEY], sort=False))) for cells in (good, failed))
-    found = []
-    for key, seeds in asked.items():
+    groups = []
+    for key, seeds in cells_of_key.items():
         problem, algorithm, horizon = key
         failures = frozenset(failing[key].index) if key in failing else frozenset()
-        outdated, unknown = (frozenset(seeds[i] for i in some & seeds.keys()) for some in (run.stale, run.unchecked))
+        outdated, unknown = (
+            frozenset(seeds[i] for i in cell_ids & seeds.keys()) for cell_ids in (run.stale, run.unchecked)
+        )
         names = problem, algorithm, labels[0][problem], labels[1][algorithm]
-        mine = parts.get(key, good.iloc[:0])
-        found.append(Group(*names, horizon, frozenset(seeds.values()), failures, outdated, unknown, mine))
-    return found
+        good_rows = parts.get(key, good.iloc[:0])
+        groups.append(Group(*names, horizon, frozenset(seeds.values()), failures, outdated, unknown, good_rows))
+    return groups
 
 
-def select_latest(run: Run, found: list[Group]) -> list[Group]:
+def select_latest(run: Run, groups: list[Group]) -> list[Group]:
     """The groups of the horizon that figures show of each problem (`Run.horizon_of`)."""
-    return [group for group in found if group.horizon == run.horizon_of(group.problem)]
+    return [group for group in groups if group.horizon == run.horizon_of(group.problem)]
 
 
 def describe_horizons(run: Run, problems: Iterable[str]) -> str:
     """T that figures show of some problems (titles), and which others the run holds or was asked for of them."""
     labels = run.record.labels("problems")
-    shown = {(title, run.horizon_of(title)) for title in problems}
-    mine, good = {title for title, _ in shown}, run.cells[run.cells["status"] == "ok"]
-    held, asked = (
-        {(title, t) for title, t in zip(frame["problem"], frame["horizon"], strict=True) if title in mine}
+    latest = {(title, run.horizon_of(title)) for title in problems}
+    titles, good = {title for title, _ in latest}, run.cells[run.cells["status"] == "ok"]
+    held, expected = (
+        {(title, t) for title, t in zip(frame["problem"], frame["horizon"], strict=True) if title in titles}
         for frame in (good, run.expected)
     )
-    several = len({t for _, t in shown}) > 1
+    several = len({t for _, t in latest}) > 1
 
-    def listed(pairs: Set[tuple[str, int]]) -> str:
-        some = {t: [label for title, label in labels.items() if (title, t) in pairs] for _, t in sorted(pairs)}
-        return ", ".join(f"{t:,}" + (f" ({', '.join(some[t])})" if several else "") for t in sorted(some))
+    def list_horizons(pairs: Set[tuple[str, int]]) -> str:
+        labels_by_horizon = {
+            t: [label for title, label in labels.items() if (title, t) in pairs] for _, t in sorted(pairs)
+        }
+        return ", ".join(
+            f"{t:,} ({', '.join(labels_by_horizon[t])})" if several else f"{t:,}" for t in sorted(labels_by_horizon)
+        )
 
-    also = [f"the run also holds T = {listed(held - shown)}, not shown"] * bool(held - shown)
-    also += [f"no cell of T = {listed(asked - held - shown)} is good"] * bool(asked - held - shown)
-    return f"T = {listed(shown)}" + (f" ({'; '.join(also)})" if also else "")
+    also = [f"the run also holds T = {list_horizons(held - latest)}, not shown"] * bool(held - latest)
+    also += [f"no cell of T = {list_horizons(expected - held - latest)} is good"] * bool(expected - held - latest)
+    return f"T = {list_horizons(latest)}" + (f" ({'; '.join(also)})" if also else "")
 
 
 def describe_problems(run: Run, problems: Iterable[str]) -> list[str]:
     """What some problems (titles) say of their own numbers, such as units: a line for all that say the same."""
     variants, labels = run.record.variants("problems"), run.record.labels("problems")
-    said: dict[str, list[str]] = {}
+    labels_by_note: dict[str, list[str]] = {}
     for title in problems:
         if note := variants[title].note:
-            said.setdefault(note, []).append(labels[title])
-    return [f"{', '.join(some)}: {note}" for note, some in said.items()]
+            labels_by_note.setdefault(note, []).append(labels[title])
+    return [f"{', '.join(note_labels)}: {note}" for note, note_labels in labels_by_note.items()]
 
 
-def describe_failures(found: Iterable[Group]) -> list[str]:
+def describe_failures(groups: Iterable[Group]) -> list[str]:
     """How many evaluations, and how many fits of models, failed in the good cells of some groups, where any did."""
-    groups, notes = list(found), []
+    groups, notes = list(groups), []
     several = len({group.problem for group in groups}) > 1
-    for what, among in (("evaluations", "of {:,}"), ("fits", "in {:,} rounds")):
-        words = [
+    for noun, among in (("evaluations", "of {:,}"), ("fits", "in {:,} rounds")):
+        descriptions = [
             f"{group.algorithm_label}{f' on {group.problem_label}' if several else ''} {int(failed):,} "
             + among.format(group.horizon * len(group.good))
             for group in groups
-            if (failed := group.good.get(f"failed_{what}", pd.Series(dtype=float)).sum()) > 0
+            if (failed := group.good.get(f"failed_{noun}", pd.Series(dtype=float)).sum()) > 0
         ]
-        notes += [f"failed {what}: {', '.join(words)}"] if words else []
+        notes += [f"failed {noun}: {', '.join(descriptions)}"] if descriptions else []
     return notes
 
 
-def find_arithmetic(found: Iterable[Group]) -> set[str]:
+def find_arithmetic(groups: Iterable[Group]) -> set[str]:
     """The kinds of arithmetic that played the good cells of some groups, as far as they are known."""
-    return {kind for group in found for kind in _arithmetic(group).dropna().unique()}
+    return {kind for group in groups for kind in _list_arithmetic(group).dropna().unique()}
 
 
-def count_crossed_seeds(found: Iterable[Group]) -> tuple[int, int]:
+def count_crossed_seeds(groups: Iterable[Group]) -> tuple[int, int]:
     """In how many seeds of the problems several kinds of arithmetic meet, and of how many seeds that are compared."""
     kinds: dict[tuple[Any, ...], set[str]] = {}
     played: dict[tuple[Any, ...], int] = {}
-    for group in found:
-        for seed, kind in _arithmetic(group).dropna().items():
+    for group in groups:
+        for seed, kind in _list_arithmetic(group).dropna().items():
             kinds.setdefault((*group.arena, seed), set()).add(kind)
             played[(*group.arena, seed)] = played.get((*group.arena, seed), 0) + 1
     compared = [seed for seed, count in played.items() if count > 1]
     return sum(len(kinds[seed]) > 1 for seed in compared), len(compared)
 
 
-def _arithmetic(group: Group) -> pd.Series[str]:
+def _list_arithmetic(group: Group) -> pd.Series[str]:
     """The kind of arithmetic that played each good cell of a group, by seed."""
     pairs = zip(group.good["arithmetic"], group.good["cpu"], strict=True)
     names = [name_arithmetic(*(None if pd.isna(word) else word for word in pair)) for pair in pairs]
     return pd.Series(names, index=group.good.index, dtype=object)
 
 
-def find_cpus(found: Iterable[Group]) -> set[str]:
+def find_cpus(groups: Iterable[Group]) -> set[str]:
     """The kinds of CPU that played the good cells of some groups, as far as they are known."""
-    return {kind for group in found for kind in group.good["cpu"].dropna().unique()}
+    return {kind for group in groups for kind in group.good["cpu"].dropna().unique()}
 
 
-def _split_by_binding(found: list[Group]) -> list[Group]:
+def _split_by_binding(groups: list[Group]) -> list[Group]:
     """Groups of problems whose constraint binds in some seeds only, in two: first where it does.
 
     Seeds of which that is not known, as no cell of theirs is good, are a third.
     """
-    known = _known_binding(found)
+    binding = _find_binding(groups)
     result: list[Group] = []
-    for arena in dict.fromkeys((group.problem, group.horizon) for group in found):
-        some = [group for group in found if (group.problem, group.horizon) == arena]
-        seeds = known.get((*arena, None), {})
+    for arena in dict.fromkeys((group.problem, group.horizon) for group in groups):
+        arena_groups = [group for group in groups if (group.problem, group.horizon) == arena]
+        seeds = binding.get((*arena, None), {})
         if len(set(seeds.values())) < 2:
             word = f": {WORDS[next(iter(seeds.values()))]}" if seeds else ""
-            result += [replace(group, problem_label=group.problem_label + word) for group in some]
+            result += [replace(group, problem_label=group.problem_label + word) for group in arena_groups]
             continue
         for binds, word in WORDS.items():
             result += [
-                _select_seeds(group, {s for s in group.asked if seeds.get(s) is binds}, binds, word) for group in some
+                _select_seeds(group, {s for s in group.expected_seeds if seeds.get(s) is binds}, binds, word)
+                for group in arena_groups
             ]
-        rest = [_select_seeds(group, group.asked - seeds.keys(), None, "not known whether it binds") for group in some]
-        result += rest if any(group.asked for group in rest) else []
+        unknown_groups = [
+            _select_seeds(group, group.expected_seeds - seeds.keys(), None, "not known whether it binds")
+            for group in arena_groups
+        ]
+        result += unknown_groups if any(group.expected_seeds for group in unknown_groups) else []
     return result
 
 
 def _select_seeds(group: Group, seeds: Set[int], binds: bool | None, word: str) -> Group:
     """The group of some of the seeds."""
     return replace(
-        group, problem_label=f"{group.problem_label}: {word}", binds=binds, asked=group.asked & seeds,
-        good=group.good[group.good.index.isin(seeds)], failures=group.failures & seeds,
-        outdated=group.outdated & seeds, unknown=group.unknown & seeds,
-    )  # fmt: skip
+        group,
+        problem_label=f"{group.problem_label}: {word}",
+        binds=binds,
+        expected_seeds=group.expected_seeds & seeds,
+        good=group.good[group.good.index.isin(seeds)],
+        failures=group.failures & seeds,
+        outdated=group.outdated & seeds,
+        unknown=group.unknown & seeds,
+    )
 
 
-def _known_binding(found: list[Group]) -> dict[tuple[str, int, bool | None], dict[Any, bool]]:
+def _find_binding(groups: list[Group]) -> dict[tuple[str, int, bool | None], dict[Any, bool]]:
     """Whether the constraint binds, by seed, as far as any algorithm's cells say."""
-    known: dict[tuple[str, int, bool | None], dict[Any, bool]] = {}
-    for group in found:
+    binding: dict[tuple[str, int, bool | None], dict[Any, bool]] = {}
+    for group in groups:
         if "binds" in group.good:
             binds = group.good["binds"].dropna().astype(bool)
-            known.setdefault(group.arena, {}).update(zip(binds.index, binds, strict=True))
-    return known
+            binding.setdefault(group.arena, {}).update(zip(binds.index, binds, strict=True))
+    return binding
 
 
-def count_binding(found: list[Group]) -> dict[tuple[str, int, bool | None], tuple[int, int]]:
+def count_binding(groups: list[Group]) -> dict[tuple[str, int, bool | None], tuple[int, int]]:
     """In how many seeds the constraint binds, of how many where that is known, by arena; those where it is known."""
-    return {arena: (sum(seeds.values()), len(seeds)) for arena, seeds in _known_binding(found).items() if seeds}
+    return {arena: (sum(seeds.values()), len(seeds)) for arena, seeds in _find_binding(groups).items() if seeds}
 
 
-def group_by(found: Iterable[Group], *names: str) -> dict[Any, list[Group]]:
+def group_by(groups: Iterable[Group], *names: str) -> dict[Any, list[Group]]:
     """Groups by the values of some attributes, in order."""
     key = attrgetter(*names)
     result: dict[Any, list[Group]] = {}
-    for group in found:
+    for group in groups:
         result.setdefault(key(group), []).append(group)
     return result
 
 
-def group_by_arena(found: Iterable[Group]) -> list[list[Group]]:
+def group_by_arena(groups: Iterable[Group]) -> list[list[Group]]:
     """Groups that can be compared with one another, in order."""
-    return list(group_by(found, "arena").values())
+    return list(group_by(groups, "arena").values())

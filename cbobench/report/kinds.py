@@ -25,22 +25,22 @@ KINDS = {
 def replace_unmeasured(run: Run, problem: str, names: Sequence[str]) -> list[str]:
     """The metrics, with the best feasible value in place of regrets if the problem has no known optimum."""
     good = run.cells[(run.cells["problem"] == problem) & (run.cells["status"] == "ok")]
-    unknown_there = len(good) > 0 and good["f_star"].isna().all()
-    return list(dict.fromkeys(SIMPLE_VALUE if unknown_there and METRICS[n].relative else n for n in names))
+    lacks_optimum = len(good) > 0 and good["f_star"].isna().all()
+    return list(dict.fromkeys(SIMPLE_VALUE if lacks_optimum and METRICS[n].relative else n for n in names))
 
 
-def metrics_of(kind: str, given: str | Iterable[str] | None = None) -> list[str]:
+def metrics_of(kind: str, metrics: str | Iterable[str] | None = None) -> list[str]:
     """The names of the metrics that a figure of some kind shows.
 
     Args:
-        given: names, symbols or labels, the kind's own by default.
+        metrics: names, symbols or labels, the kind's own by default.
 
     Raises:
         Misuse: an unknown kind or metric, or metrics that the kind cannot show.
     """
     if kind not in KINDS:
         raise unknown("kind", kind, KINDS)
-    names = [quantity.name for quantity in select_metrics(given)] if given else list(KINDS[kind])
+    names = [quantity.name for quantity in select_metrics(metrics)] if metrics else list(KINDS[kind])
     if cell_only := [name for name in names if name not in METRICS]:
         raise unknown("metric of rounds", cell_only[0], METRICS)
     if kind == "plane" and len(names) != 2:

@@ -50,15 +50,16 @@ def finish(image: Any, axes: Sequence[Any], panels: Sequence[AnyPanel], size: Si
         if not _has_numbers(axis):
             axis.text(0.5, 0.5, "not known here", transform=axis.transAxes, ha="center", va="center", color="0.4")
         sns.despine(ax=axis)
-    _scales(axes, panels)
+    _set_limits(axes, panels)
     for axis, panel in zip(axes, panels, strict=True):
-        _ticks(axis, axis.get_window_extent().width / image.dpi, size, panel.whole)
+        _set_ticks(axis, axis.get_window_extent().width / image.dpi, size, panel.count_axes)
         for letter in panel.zeros:
             low, high = getattr(axis, f"get_{letter}lim")()
             if low < 0 < high:
                 line = axis.axvline if letter == "x" else axis.axhline
                 line(0, color="0.6", linewidth=0.6, zorder=0.2, gid="zero")
-    _legend(image, axes, size)
+    _add_legend(image, axes, size)
+    # How much room a label has is known only once the page is laid out, with its legend.
     image.get_layout_engine().execute(image)
     for axis in axes:
         room = axis.get_window_extent()
@@ -67,18 +68,21 @@ def finish(image: Any, axes: Sequence[Any], panels: Sequence[AnyPanel], size: Si
         _break_text(axis.title, room.width, "width")
 
 
-def save(image: Any, paths: Sequence[Path], dpi: int, words: str, facts: Mapping[str, str]) -> None:
+def save(image: Any, paths: Sequence[Path], dpi: int, caption: str, facts: Mapping[str, str]) -> None:
     """Write an image as PDF, PNG and SVG, with its caption and other facts as metadata, and no time stamp.
 
     It is laid out once for all files, at the PNG's resolution.
     """
-    subject = " ".join(words.splitlines())
+    subject = " ".join(caption.splitlines())
     image.set_dpi(dpi)
     image.get_layout_engine().execute(image)
     image.set_layout_engine(None)  # else it would be laid out for every file, and drawn twice
     for path in paths:
-        empty, about = {".pdf": ("CreationDate", "Subject"), ".png": ("Software", "Description"),
-                        ".svg": ("Date", "Description")}[path.suffix]  # fmt: skip
+        empty, about = {
+            ".pdf": ("CreationDate", "Subject"),
+            ".png": ("Software", "Description"),
+            ".svg": ("Date", "Description"),
+        }[path.suffix]
         image.savefig(path, dpi=dpi, metadata={empty: None, about: subject, **facts})
 
 
@@ -87,7 +91,7 @@ def _has_numbers(axis: Any) -> bool:
     return bool(np.isfinite(axis.dataLim.get_points()).all())
 
 
-def _scales(axes: Sequence[Any], panels: Sequence[AnyPanel]) -> None:
+def _set_limits(axes: Sequence[Any], panels: Sequence[AnyPanel]) -> None:
     """Limits with a little room, not below what the quantities can be, and the same for panels of one scale."""
     together: dict[tuple[str, ...], list[Any]] = {}
     for axis, panel in zip(axes, panels, strict=True):
@@ -102,63 +106,73 @@ def _scales(axes: Sequence[Any], panels: Sequence[AnyPanel]) -> None:
             if near and getattr(axis, f"get_{letter}scale")() == "linear":
                 room = ROOM / 2 * (high - floor) if letter == "y" else 0.0  # a curve at the floor is seen
                 getattr(axis, f"set_{letter}lim")((floor or 0.0) - room, high)
-    for some in together.values():
-        drawn = [axis.get_ylim() for axis in some]
-        for axis in some:
+    for scale_axes in together.values():
+        drawn = [axis.get_ylim() for axis in scale_axes]
+        for axis in scale_axes:
             axis.set_ylim(min(low for low, _ in drawn), max(high for _, high in drawn))
 
 
-def _ticks(axis: Any, width: float, size: Size, counts: tuple[bool, bool]) -> None:
+def _set_ticks(axis: Any, width: float, size: Size, counts: tuple[bool, bool]) -> None:
     """As many ticks as there is room for numbers; whole ones on an axis that counts; on a logarithmic axis 1, 2 and 5
     times powers of ten, or those alone if there are many.
     """
     from matplotlib.ticker import LogLocator, MaxNLocator, NullFormatter
 
-    for side, room, whole in zip((axis.xaxis, axis.yaxis), (width * 72 / (4 * size.small), 6), counts, strict=True):
+    for side, room, is_count in zip((axis.xaxis, axis.yaxis), (width * 72 / (4 * size.small), 6), counts, strict=True):
         if side.get_scale() == "linear":
             bins = max(2, min(6, int(room)))
-            side.set_major_locator(MaxNLocator(bins, steps=[1, 2, 2.5, 5, 10], integer=whole))
+            side.set_major_locator(MaxNLocator(bins, steps=[1, 2, 2.5, 5, 10], integer=is_count))
             ticks = side.get_major_locator()()
             step = float(np.diff(ticks).min()) if len(ticks) > 1 else 1.0
-            side.set_major_formatter(_tick_format(step, float(np.abs(ticks).max(initial=0.0))))
+            side.set_major_formatter(_make_tick_format(step, float(np.abs(ticks).max(initial=0.0))))
         elif side.get_scale() == "log":
             low, high = side.get_view_interval()
-            few = high < 100 * low
-            side.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0) if few else (1.0,), numticks=9))
+            is_short = high < 100 * low
+            side.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0) if is_short else (1.0,), numticks=9))
             side.set_minor_formatter(NullFormatter())
-            if few:
+            if is_short:
                 side.set_major_formatter(lambda value, _: f"{value:,.6g}")
 
 
-def _tick_format(step: float, most: float) -> Callable[[float, int], str]:
+def _make_tick_format(step: float, most: float) -> Callable[[float, int], str]:
     """How the numbers at an axis are written: with as many decimals as the step has, thousands as k, millions as M."""
     unit, letter = next(((u, w) for u, w in ((1e6, "M"), (1e3, "k")) if most >= 100 * u and step >= u / 10), (1, ""))
     places = next((p for p in range(6) if math.isclose(step / unit, round(step / unit, p), rel_tol=1e-6)), 6)
     return lambda value, _: f"{value / unit:,.{places}f}{letter if value else ''}".replace("-", "−")
 
 
-def _legend(image: Any, axes: Sequence[Any], size: Size) -> None:
+def _add_legend(image: Any, axes: Sequence[Any], size: Size) -> None:
     """One legend below all panels, in as many columns as fit; the image grows by its height."""
-    shown = [pair for axis in axes for pair in zip(*axis.get_legend_handles_labels(), strict=True)]
-    entries = {label: line for line, label in shown}
+    handles = [pair for axis in axes for pair in zip(*axis.get_legend_handles_labels(), strict=True)]
+    entries = {label: line for line, label in handles}
     letters = int(size.width * 72 / (0.75 * size.small))
     lines = {textwrap.fill(label, letters): line for label, line in entries.items()}
+    # The widest legend that fits takes the least height from the panels.
     for columns in range(min(len(lines), 6), 0, -1):
-        made = image.legend(
-            lines.values(), lines, loc="outside lower center", frameon=False, ncols=columns, handlelength=2.8,
-            columnspacing=1.2, handletextpad=0.5, labelspacing=0.35, borderaxespad=0.2, borderpad=0.2,
-        )  # fmt: skip
-        extent = made.get_window_extent()
+        legend = image.legend(
+            lines.values(),
+            lines,
+            loc="outside lower center",
+            frameon=False,
+            ncols=columns,
+            handlelength=2.8,
+            columnspacing=1.2,
+            handletextpad=0.5,
+            labelspacing=0.35,
+            borderaxespad=0.2,
+            borderpad=0.2,
+        )
+        extent = legend.get_window_extent()
         if columns == 1 or extent.width <= 0.98 * image.bbox.width:
             image.set_figheight(image.get_figheight() + extent.height / image.dpi)
             return
-        made.remove()
+        legend.remove()
 
 
 def _break_text(text: Any, room: float, side: str) -> None:
     """Break a text into as few lines as fit, of about the same length."""
-    words = text.get_text()
+    label = text.get_text()
     lines = math.ceil(getattr(text.get_window_extent(), side) / room)
     if lines > 1:
-        width = next(w for w in range(len(words) // lines, len(words) + 1) if len(textwrap.wrap(words, w)) <= lines)
-        text.set_text(textwrap.fill(words, width))
+        width = next(w for w in range(len(label) // lines, len(label) + 1) if len(textwrap.wrap(label, w)) <= lines)
+        text.set_text(textwrap.fill(label, width))

@@ -30,14 +30,15 @@ class CachedRunFolder(RunFolder):
 
     def __init__(self, folder: RunFolder) -> None:
         super().__init__(folder.uri)
-        self.__dict__["known"] = {}
+        # The base is frozen: it takes no attribute in the usual way.
+        self.__dict__["cached"] = {}
 
     def read_file(self, kind: str, task: str, columns: list[str] | None = None) -> tuple[dict[str, Any], pa.Table]:
         key = kind, task, None if columns is None else tuple(columns)
-        known: dict[Any, Any] = self.__dict__["known"]
-        if key not in known:
-            known[key] = super().read_file(kind, task, columns)
-        return known[key]  # type: ignore[no-any-return]
+        cached: dict[Any, Any] = self.__dict__["cached"]
+        if key not in cached:
+            cached[key] = super().read_file(kind, task, columns)
+        return cached[key]  # type: ignore[no-any-return]
 
 
 @dataclass(frozen=True)
@@ -67,14 +68,14 @@ class Caller(NamedTuple):
 
     sign: Heartbeat
     state: str
-    heard: float
+    silence: float
 
     def __str__(self) -> str:
         who = str(self.sign.driver)
         if self.state == "dead":
-            return f"{who} ended without a word, its last heartbeat was {self.heard:.0f} s ago"
+            return f"{who} ended without a word, its last heartbeat was {self.silence:.0f} s ago"
         if self.state == "silent":
-            return f"{who} has sent no heartbeat for {self.heard:.0f} s; one is due every {HEARTBEAT_SECONDS:.0f} s"
+            return f"{who} has sent no heartbeat for {self.silence:.0f} s; one is due every {HEARTBEAT_SECONDS:.0f} s"
         return who
 
 
@@ -105,9 +106,9 @@ class View:
     comparison: Comparison | None
     seeds: list[tuple[str, int, int, int]]
 
-    def sum(self, what: str) -> int:
+    def sum(self, name: str) -> int:
         """Over all pairs."""
-        return sum(getattr(pair, what) for pair in self.pairs)
+        return sum(getattr(pair, name) for pair in self.pairs)
 
 
 @dataclass
@@ -115,7 +116,7 @@ class Live:
     """Looks at a run again and again; reads what is new.
 
     Args:
-        where: path or URI of the run folder.
+        location: path or URI of the run folder.
 
     Attributes:
         uncertain: whether a call of the last look may be dead; a look `CONFIRM_SECONDS` later decides it.
@@ -124,16 +125,16 @@ class Live:
         Misuse: not a run folder, or a bundle. DamagedRun: a truncated or foreign file in it, or another schema.
     """
 
-    where: Any
+    location: Any
     uncertain: bool = field(default=False, init=False)
     _stamp: Any = None
     _signs: dict[str, tuple[int | None, float, float]] = field(default_factory=dict)
     _compared: tuple[Comparison | None, list[tuple[str, int, int, int]]] = field(default_factory=lambda: (None, []))
     _attempts: int = 0  # a cell that is played again changes the numbers
-    _again: float = 0.0
+    _next_comparison: float = 0.0
 
     def __post_init__(self) -> None:
-        self.folder = CachedRunFolder(_open(self.where))
+        self.folder = CachedRunFolder(_open_folder(self.location))
         try:
             self.record = Manifest.read(self.folder)
         except Misuse as error:
@@ -141,18 +142,26 @@ class Live:
 
     def look(self) -> View:
         """The run as it is now."""
-        callers = self._callers(read_heartbeats(self.folder))  # before the cells: who has ended has published them
+        callers = self._read_callers(read_heartbeats(self.folder))  # before the cells: who has ended has published them
         self._read_record()
-        found = read_published(self.folder, None)
-        pairs, orphans = self._pairs(found, [c for c in callers if c.state != "dead"])
+        published = read_published(self.folder, None)
+        pairs, orphans = self._count_pairs(published, [c for c in callers if c.state != "dead"])
         missing = sum(pair.expected - pair.ok - pair.failed for pair in pairs)
         holding = [c for c in callers if c.sign.driver.cells and c.state != "dead"]
         alive = [c.sign.progress for c in holding if c.state == "alive"]
         state = "playing" if alive else "silent" if holding else "idle" if missing else "complete"
         return View(
-            self.record, self.folder, state, pairs, callers, orphans, _total_rate(alive), _time_left(holding),
-            self._failures(found), *self._compare(found, state),
-        )  # fmt: skip
+            self.record,
+            self.folder,
+            state,
+            pairs,
+            callers,
+            orphans,
+            _sum_rates(alive),
+            _find_time_left(holding),
+            self._tally_failures(published),
+            *self._compare(published, state),
+        )
 
     def _read_record(self) -> None:
         """Read `run.json` again where it has changed."""
@@ -161,108 +170,116 @@ class Live:
         if stamp != self._stamp:
             self.record, self._stamp = Manifest.read(self.folder), stamp
 
-    def _callers(self, found: list[Heartbeat]) -> list[Caller]:
+    def _read_callers(self, heartbeats: list[Heartbeat]) -> list[Caller]:
         """The calls with a lease: alive by process on this machine, elsewhere by the time since the last heartbeat.
 
         The folder's clock differs from ours. So the first look alone trusts it; later ones time the changes by our own
         clock. The folder's clock alone never makes a call dead.
         """
-        now, result, self.uncertain = time.monotonic(), [], False
-        for sign in found:
+        clock, callers, self.uncertain = time.monotonic(), [], False
+        for sign in heartbeats:
             driver = sign.driver
-            written, since, seen = self._signs.get(driver.id, (-1, now, now))
+            written, since, first_look = self._signs.get(driver.id, (-1, clock, clock))
             if written == -1:
-                since = now - max(0.0, (time.time_ns() - (sign.written or time.time_ns())) / 1e9)
+                since = clock - max(0.0, (time.time_ns() - (sign.written or time.time_ns())) / 1e9)
             elif written != sign.written:
-                since = now
-            self._signs[driver.id] = sign.written, since, seen
-            heard = now - since
-            state = "silent" if heard >= SILENT_SECONDS else "alive"
-            if not driver.alive(heard):
-                uncertain = driver.machine != machine_id() and now - seen < CONFIRM_SECONDS
+                since = clock
+            self._signs[driver.id] = sign.written, since, first_look
+            silence = clock - since
+            state = "silent" if silence >= SILENT_SECONDS else "alive"
+            if not driver.alive(silence):
+                uncertain = driver.machine != machine_id() and clock - first_look < CONFIRM_SECONDS
                 self.uncertain, state = self.uncertain or uncertain, "silent" if uncertain else "dead"
-            result.append(Caller(sign, state, heard))
-        return result
+            callers.append(Caller(sign, state, silence))
+        return callers
 
-    def _pairs(self, found: PublishedCells, callers: list[Caller]) -> tuple[list[PairState], int]:
+    def _count_pairs(self, published: PublishedCells, callers: list[Caller]) -> tuple[list[PairState], int]:
         labels = self.record.labels("problems"), self.record.labels("algorithms")
-        some: dict[str, list[Any]] = {}
+        cells_by_pair: dict[str, list[Any]] = {}
         for pair_cells in self.record.cells.by_pair:  # of one pair there are several where several grids ask for it
-            some.setdefault(pair_id(pair_cells.pair, pair_cells.horizon), []).append(pair_cells)
+            cells_by_pair.setdefault(pair_id(pair_cells.pair, pair_cells.horizon), []).append(pair_cells)
         states, orphans = [], 0
-        for key, by_pair in some.items():
+        for key, by_pair in cells_by_pair.items():
             pair, horizon = by_pair[-1].pair, by_pair[-1].horizon
-            rows, there, failed = _find_published(found, np.concatenate([pair_cells.ids for pair_cells in by_pair]))
+            ids = np.concatenate([pair_cells.ids for pair_cells in by_pair])
+            rows, is_published, failed = _find_published(published, ids)
             seeds = np.concatenate([np.asarray(pair_cells.seeds, dtype=np.int64) for pair_cells in by_pair])
-            held, due, playing, rounds = np.zeros(len(seeds), dtype=bool), ~there, 0, 0
+            held, due, playing, rounds = np.zeros(len(seeds), dtype=bool), ~is_published, 0, 0
             for caller in callers:
                 for first, end in caller.sign.driver.cells.get(key, ()):
                     held |= (seeds >= first) & (seeds < end)
                 for first, end, attempts in caller.sign.progress.get("again", {}).get(key, ()):
-                    due |= there & (seeds >= first) & (seeds < end) & (found.attempt[rows] <= attempts)
+                    # A cell that is played again is due until an attempt after those that were there is published.
+                    due |= is_published & (seeds >= first) & (seeds < end) & (published.attempt[rows] <= attempts)
                 reported = caller.sign.progress.get("playing", {}).get(key, (0, 0))
                 playing, rounds = playing + reported[0], rounds + reported[1]
-            orphans += int((~there & ~held).sum())
-            open_ = int(due.sum())  # what has come meanwhile is in both
-            playing, rounds = min(playing, open_), min(rounds, open_ * horizon)
+            orphans += int((~is_published & ~held).sum())
+            open_count = int(due.sum())  # what has come meanwhile is in both
+            playing, rounds = min(playing, open_count), min(rounds, open_count * horizon)
             names = labels[0][pair.problem.title], labels[1][pair.algorithm.title]
-            counts = len(seeds), int((there & ~failed).sum()), int(failed.sum()), playing
-            states.append(PairState(*names, horizon, *counts, (len(seeds) - open_) * horizon + rounds))
+            counts = len(seeds), int((is_published & ~failed).sum()), int(failed.sum()), playing
+            states.append(PairState(*names, horizon, *counts, (len(seeds) - open_count) * horizon + rounds))
         return states, orphans
 
-    def _failures(self, found: PublishedCells) -> FailureCounts:
+    def _tally_failures(self, published: PublishedCells) -> FailureCounts:
         tally = FailureCounts()
-        for pair_cells in self.record.cells.by_pair if found.failed.any() else ():
-            rows, _, failed = _find_published(found, pair_cells.ids)
+        for pair_cells in self.record.cells.by_pair if published.failed.any() else ():
+            rows, _, failed = _find_published(published, pair_cells.ids)
             for seed, row in zip(np.asarray(pair_cells.seeds)[failed].tolist(), rows[failed].tolist(), strict=True):
-                tally.add(f"{pair_cells.pair.label} seed {seed}: {found.table['error'][row].as_py()}")
+                tally.add(f"{pair_cells.pair.label} seed {seed}: {published.table['error'][row].as_py()}")
         return tally
 
-    def _complete(self, found: PublishedCells) -> tuple[list[tuple[str, int, int, int]], Run | None]:
+    def _select_complete(self, published: PublishedCells) -> tuple[list[tuple[str, int, int, int]], Run | None]:
         """Seeds that are ok for every method of a problem, and a run of these cells alone."""
         grids = {(pair.problem.key, grid.horizon): grid for grid in self.record.grids for pair in grid.pairs}
-        some: dict[tuple[str, int], list[tuple[Pair, NDArray[np.int64], NDArray[np.bool_]]]] = {}
+        cells_by_problem: dict[tuple[str, int], list[tuple[Pair, NDArray[np.int64], NDArray[np.bool_]]]] = {}
         for pair_cells in self.record.cells.by_pair:
-            (_, there, failed), its = (
-                _find_published(found, pair_cells.ids),
-                np.asarray(pair_cells.seeds, dtype=np.int64),
-            )
-            some.setdefault((pair_cells.pair.problem.key, pair_cells.horizon), []).append(
-                (pair_cells.pair, its, there & ~failed)
+            _, is_published, failed = _find_published(published, pair_cells.ids)
+            pair_seeds = np.asarray(pair_cells.seeds, dtype=np.int64)
+            cells_by_problem.setdefault((pair_cells.pair.problem.key, pair_cells.horizon), []).append(
+                (pair_cells.pair, pair_seeds, is_published & ~failed)
             )
         seeds, parts, labels = [], [], self.record.labels("problems")
-        for key, by_pair in some.items():
+        for key, by_pair in cells_by_problem.items():
             pairs = {pair.title: pair for pair, _, _ in by_pair}
-            asked = np.unique(np.concatenate([its for _, its, _ in by_pair]))
-            known, count = np.unique(np.concatenate([its[good] for _, its, good in by_pair]), return_counts=True)
-            full = tuple(known[count == len(pairs)].tolist())
+            expected_seeds = np.unique(np.concatenate([pair_seeds for _, pair_seeds, _ in by_pair]))
+            good_parts = [pair_seeds[is_good] for _, pair_seeds, is_good in by_pair]
+            good_seeds, count = np.unique(np.concatenate(good_parts), return_counts=True)
+            full = tuple(good_seeds[count == len(pairs)].tolist())
             problem = by_pair[0][0].problem
-            seeds.append((labels[problem.title], key[1], len(full), len(asked)))
+            seeds.append((labels[problem.title], key[1], len(full), len(expected_seeds)))
             if full:
                 methods = tuple({pair.algorithm.title: pair.algorithm for pair in pairs.values()}.values())
-                what: dict[str, Any] = {"problems": (problem,), "algorithms": methods, "pairs": (*pairs.values(),)}
-                parts.append(replace(grids[key], **what, seeds=full, unplayable=()))
+                grid_fields: dict[str, Any] = {
+                    "problems": (problem,),
+                    "algorithms": methods,
+                    "pairs": (*pairs.values(),),
+                }
+                parts.append(replace(grids[key], **grid_fields, seeds=full, unplayable=()))
         if not parts:
             return seeds, None
 
         run = Run.__new__(Run)  # what is published is not read again
-        run.folder, run.played = self.folder, found
-        run.record = run.whole = replace(self.record, grids=tuple(reversed(parts)))
+        run.folder, run.played = self.folder, published
+        run.record = run.full_record = replace(self.record, grids=tuple(reversed(parts)))
         return seeds, run
 
-    def _compare(self, found: PublishedCells, state: str) -> tuple[Comparison | None, list[tuple[str, int, int, int]]]:
+    def _compare(
+        self, published: PublishedCells, state: str
+    ) -> tuple[Comparison | None, list[tuple[str, int, int, int]]]:
         """The comparison and its seeds: again where more seeds are complete, and not too often."""
-        now = time.monotonic()
-        if now >= self._again or state != "playing":
-            seeds, run = self._complete(found)
-            if seeds != self._compared[1] or self._attempts != found.attempt.sum():
+        started = time.monotonic()
+        if started >= self._next_comparison or state != "playing":
+            seeds, run = self._select_complete(published)
+            if seeds != self._compared[1] or self._attempts != published.attempt.sum():
                 self._compared = None if run is None else compare(run), seeds
-                self._attempts = int(found.attempt.sum())
-            self._again = time.monotonic() + (time.monotonic() - now) / COMPARE_SHARE
+                self._attempts = int(published.attempt.sum())
+            # However long a comparison takes, the pause after it keeps to the share of the time.
+            self._next_comparison = time.monotonic() + (time.monotonic() - started) / COMPARE_SHARE
         return self._compared
 
 
-def find_beginners(where: Any) -> list[Driver]:
+def find_beginners(location: Any) -> list[Driver]:
     """Return the calls that are about to play into a folder that has no record of a run yet.
 
     A call says who it is before it starts its workers, and writes the record afterwards: on a cluster, minutes later.
@@ -270,32 +287,32 @@ def find_beginners(where: Any) -> list[Driver]:
     Raises:
         Misuse: a bundle.
     """
-    folder = _open(where)
+    folder = _open_folder(location)
     if Manifest.exists(folder):
         return []
     return [driver for driver, alive in read_drivers(folder) if alive and driver.cells]
 
 
-def _open(where: Any) -> RunFolder:
-    return open_run(where).refuse_bundle("nobody plays a bundle; its state: cbobench status")
+def _open_folder(location: Any) -> RunFolder:
+    return open_run(location).refuse_bundle("nobody plays a bundle; its state: cbobench status")
 
 
 def _find_published(
-    found: PublishedCells, ids: NDArray[np.uint64]
+    published: PublishedCells, ids: NDArray[np.uint64]
 ) -> tuple[NDArray[Any], NDArray[np.bool_], NDArray[np.bool_]]:
     """(n,) rows of cells, whether they are published, and whether they failed."""
-    rows = found.find(ids)
-    there = rows != ABSENT
-    return rows, there, there & found.failed[rows] if len(found) else there
+    rows = published.find(ids)
+    is_published = rows != ABSENT
+    return rows, is_published, is_published & published.failed[rows] if len(published) else is_published
 
 
-def _total_rate(alive: list[dict[str, Any]]) -> float | None:
+def _sum_rates(alive: list[dict[str, Any]]) -> float | None:
     """Seed-rounds per second of all calls; None unless each of them reports its rate."""
     rates: list[Any] = [progress.get("rate") for progress in alive]
     return None if None in rates or not rates else float(sum(rates))
 
 
-def _time_left(holding: list[Caller]) -> tuple[float, float, float] | None:
+def _find_time_left(holding: list[Caller]) -> tuple[float, float, float] | None:
     """When the last call will be done, as heartbeats report it; None unless each of them does."""
     ends: list[list[float]] = []
     for caller in holding:
@@ -303,5 +320,5 @@ def _time_left(holding: list[Caller]) -> tuple[float, float, float] | None:
         if caller.state != "alive" or progress.get("left") is None:
             return None
         if "total" not in progress or progress["total"] != progress.get("rounds"):  # else it only merges files
-            ends.append([max(0.0, float(end) - caller.heard) for end in progress["left"]])
+            ends.append([max(0.0, float(end) - caller.silence) for end in progress["left"]])
     return tuple(max(column) for column in zip(*ends, strict=True)) if ends else None  # type: ignore[return-value]

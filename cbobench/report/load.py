@@ -34,85 +34,86 @@ class Run:
         Misuse: neither of them. DamagedRun: a truncated or foreign file in it.
     """
 
-    def __init__(self, where: str | Path) -> None:
-        self.folder = open_run(where)
-        self.record = self.whole = Manifest.read(self.folder)
+    def __init__(self, location: str | Path) -> None:
+        self.folder = open_run(location)
+        self.record = self.full_record = Manifest.read(self.folder)
         self.played = read_published(self.folder, None)
 
     def only(self, glob: str) -> Run:
-        """The same run with the matching pairs alone (see `Manifest.only`); `whole` still holds all."""
-        part = Run.__new__(Run)  # what is published is not listed again
-        part.folder, part.whole, part.played = self.folder, self.whole, self.played
-        part.record = self.record.only(glob)
-        return part
+        """The same run with the matching pairs alone (see `Manifest.only`); `full_record` still holds all."""
+        selection = Run.__new__(Run)  # what is published is not listed again
+        selection.folder, selection.full_record, selection.played = self.folder, self.full_record, self.played
+        selection.record = self.record.only(glob)
+        return selection
 
     @cached_property
     def cells(self) -> pd.DataFrame:
         """One row per published cell that was asked for, in the suite's order (columns: `results.schema`)."""
-        return self._counting(self.played.table, self.played.find(self.record.cells.ids))
+        return self._take_rows(self.played.table, self.played.find(self.record.cells.ids))
 
     @cached_property
     def audit(self) -> pd.DataFrame:
         """One row per cell of an audited run that was played to its end (columns: `results.schema.AUDIT_COLUMNS`)."""
-        table = retry_if_gone(self._audited)
+        table = retry_if_gone(self._read_audit)
         numbers, attempt = as_numbers(table["cell"].to_pylist()), table["attempt"].to_numpy()
         rows = {cell: row for row, cell in enumerate(zip(numbers.tolist(), attempt.tolist(), strict=True))}
         ids = self.record.cells.ids
         at = self.played.find(ids)
+        # A row of the audit is of one attempt; of a cell that was played again the last one counts.
         latest = np.where(at == ABSENT, 0, self.played.attempt[at] if len(self.played) else 0)
-        wanted = [rows.get(one, ABSENT) for one in zip(ids.tolist(), latest.tolist(), strict=True)]
-        return self._counting(table, np.array(wanted, dtype=np.int64))
+        positions = [rows.get(cell_attempt, ABSENT) for cell_attempt in zip(ids.tolist(), latest.tolist(), strict=True)]
+        return self._take_rows(table, np.array(positions, dtype=np.int64))
 
-    def _audited(self) -> pa.Table:
+    def _read_audit(self) -> pa.Table:
         files = {self.played.tasks[i] for i in np.unique(self.played.task[self.played.rows])}
         if files - {*self.folder.names("audit")}:  # of cells that crashed, or what a shard has replaced meanwhile
-            now = self.folder.replacements()
-            files = {now.get(task, task) for task in files} & {*self.folder.names("audit")}
+            replacements = self.folder.replacements()
+            files = {replacements.get(task, task) for task in files} & {*self.folder.names("audit")}
         tables = [self.folder.read_file("audit", task)[1] for task in sorted(files)]
         return pa.concat_tables([schema("audit").empty_table(), *tables])
 
-    def _counting(self, table: pa.Table, rows: NDArray[np.int64]) -> pd.DataFrame:
+    def _take_rows(self, table: pa.Table, rows: NDArray[np.int64]) -> pd.DataFrame:
         """Some rows of a table in their order, without those that are `ABSENT`."""
         rows = rows[rows != ABSENT]
         keep = np.zeros(len(table), dtype=bool)
         keep[rows] = True
-        frame = self._named(table.filter(pa.array(keep)))  # long columns of text can be filtered, not taken
+        frame = self._name_pairs(table.filter(pa.array(keep)))  # long columns of text can be filtered, not taken
         order = np.cumsum(keep)[rows] - 1
         return frame if (np.diff(order) == 1).all() else frame.take(order).reset_index(drop=True)
 
-    def _named(self, table: pa.Table) -> pd.DataFrame:
+    def _name_pairs(self, table: pa.Table) -> pd.DataFrame:
         """A frame whose problems and algorithms are named by the run's record.
 
         A cell's id does not depend on how they were spelt when it was played, so the files' titles are not read.
         """
         codes = cell_codes(table)
-        known = self.record.cells.pairs(codes.dictionary.to_pylist())
-        titles = {name: [getattr(pair, name).title for pair in known] for name in WHAT}
-        for name, words in titles.items():
-            column = pa.DictionaryArray.from_arrays(codes.indices, pa.array(words, pa.string())).cast(pa.string())
+        pairs = self.record.cells.pairs(codes.dictionary.to_pylist())
+        titles = {name: [getattr(pair, name).title for pair in pairs] for name in WHAT}
+        for name, pair_titles in titles.items():
+            column = pa.DictionaryArray.from_arrays(codes.indices, pa.array(pair_titles, pa.string())).cast(pa.string())
             table = table.set_column(table.column_names.index(name), name, column)
         return table.set_column(table.column_names.index("cell"), "cell", codes.cast(pa.string())).to_pandas()
 
     @cached_property
     def stale(self) -> set[str]:
         """Ids of cells that were played by code that has changed since."""
-        return self._where(lambda pair, rows: self.played.has_origin(rows, partial(self._code.stale, pair)))
+        return self._select_ids(lambda pair, rows: self.played.has_origin(rows, partial(self._code.stale, pair)))
 
     @cached_property
     def unchecked(self) -> set[str]:
         """Ids of cells whose code cannot be imported here, so that nothing is known of their freshness."""
-        return self._where(lambda pair, rows: np.full(len(rows), self._code.unknown(pair)))
+        return self._select_ids(lambda pair, rows: np.full(len(rows), self._code.unknown(pair)))
 
-    def _where(self, holds: Callable[[Pair, NDArray[np.int64]], NDArray[np.bool_]]) -> set[str]:
+    def _select_ids(self, holds: Callable[[Pair, NDArray[np.int64]], NDArray[np.bool_]]) -> set[str]:
         """Ids of the published cells for whose pair and rows something holds."""
-        found: set[str] = set()
+        cell_ids: set[str] = set()
         for pair_cells in self.record.cells.by_pair:
             rows = self.played.find(pair_cells.ids)
-            there = rows != ABSENT
-            if there.any():
-                wanted = pair_cells.ids[there][holds(pair_cells.pair, rows[there])]
-                found.update(as_words(wanted))
-        return found
+            is_published = rows != ABSENT
+            if is_published.any():
+                matching = pair_cells.ids[is_published][holds(pair_cells.pair, rows[is_published])]
+                cell_ids.update(as_words(matching))
+        return cell_ids
 
     @cached_property
     def _code(self) -> Freshness:
@@ -130,35 +131,37 @@ class Run:
     @cached_property
     def _horizons(self) -> dict[str, int]:
         titles = {variant.key: title for title, variant in self.record.variants("problems").items()}
-        asked = [(titles.get(p.key, p.title), grid.horizon) for grid in self.record.grids for p in grid.problems]
+        expected = [(titles.get(p.key, p.title), grid.horizon) for grid in self.record.grids for p in grid.problems]
         good = self.cells[self.cells["status"] == "ok"]
-        there = {*zip(good["problem"], good["horizon"], strict=True)}
-        return dict(asked) | dict(one for one in asked if one in there)
+        with_good_cells = {*zip(good["problem"], good["horizon"], strict=True)}
+        return dict(expected) | dict(pair for pair in expected if pair in with_good_cells)
 
-    def titles(self, what: str, given: Any) -> list[str]:
+    def titles(self, kind: str, names: Any) -> list[str]:
         """Titles of the "problem" or "algorithm" variants that a reader means.
 
         Args:
-            given: one word, or several: each a title, else a label, else a registered name (all variants of it).
+            names: one word, or several: each a title, else a label, else a registered name (all variants of it).
 
         Raises:
             Misuse: a word that none of the run's variants answers to.
         """
-        variants, labels = self.record.variants(WHAT[what]), self.record.labels(WHAT[what])
+        variants, labels = self.record.variants(WHAT[kind]), self.record.labels(WHAT[kind])
         readings = [
             {title: {title} for title in variants},
             {title: {labels[title]} for title in variants},
             {title: {variant.name} for title, variant in variants.items()},
         ]
-        found: list[str] = []
-        several = isinstance(given, Iterable) and not isinstance(given, str)
-        for word in given if several else [given]:
-            meant = next((m for r in readings if (m := [title for title, said in r.items() if word in said])), [])
-            if not meant:
-                short = {name for reading in readings[1:] for said in reading.values() for name in said}  # than titles
-                raise unknown(what, word, short)
-            found += meant
-        return found
+        titles: list[str] = []
+        several = isinstance(names, Iterable) and not isinstance(names, str)
+        for word in names if several else [names]:
+            matches = next(
+                (m for r in readings if (m := [title for title, spellings in r.items() if word in spellings])), []
+            )
+            if not matches:
+                short = {name for reading in readings[1:] for spellings in reading.values() for name in spellings}
+                raise unknown(kind, word, short)
+            titles += matches
+        return titles
 
     def select(self, **filters: Any) -> pd.DataFrame:
         """Rows of `cells` whose columns equal the given values (or are among a given list).
@@ -169,7 +172,7 @@ class Run:
         """
         frame = self.cells
         by_pair = self.record.cells.by_pair if "seed" in filters else ()
-        known: dict[str, set[Any]] = {
+        allowed: dict[str, set[Any]] = {
             "seed": {seed for seeds in {id(s.seeds): s.seeds for s in by_pair}.values() for seed in seeds},
             "horizon": {grid.horizon for grid in self.record.grids},
             "status": {"ok", "failed"},
@@ -180,9 +183,9 @@ class Run:
             values = list(value) if isinstance(value, (list, tuple, set, range, np.ndarray, pd.Series)) else [value]
             if name in WHAT:
                 values = self.titles(name, values)
-            for one in values if name in known else ():
-                if one not in known[name]:
-                    raise unknown(name, one, known[name])
+            for choice in values if name in allowed else ():
+                if choice not in allowed[name]:
+                    raise unknown(name, choice, allowed[name])
             frame = frame[frame[name].isin(values)]
         return frame
 
@@ -193,8 +196,8 @@ class Run:
     @cached_property
     def _good(self) -> Mapping[Any, Any]:
         """Rows of `good` by pair; a page of many pairs needs each of them several times."""
-        wanted = (self.cells["status"] == "ok") & (self.cells["horizon"] == self.cells["problem"].map(self.horizon_of))
-        return self.cells.loc[wanted, [*WHAT]].groupby([*WHAT]).groups
+        is_good = (self.cells["status"] == "ok") & (self.cells["horizon"] == self.cells["problem"].map(self.horizon_of))
+        return self.cells.loc[is_good, [*WHAT]].groupby([*WHAT]).groups
 
     def rounds(self, columns: Iterable[str] | None = None, **filters: Any) -> pd.DataFrame:
         """Recorded rounds of the matching cells, sorted by problem, algorithm, seed and t.
@@ -208,42 +211,47 @@ class Run:
         """
         names = self.folder.schema("rounds").names
         inputs = self._input_columns({*names, *LABELS}) if "action" in names else {}
-        wanted, added = None, list[str]()
+        file_columns, helpers = None, list[str]()
         if columns is not None:
             columns = words_of("columns", columns)
-            inputs = {name: known for name, known in inputs.items() if name in columns}
+            inputs = {name: by_problem for name, by_problem in inputs.items() if name in columns}
             columns = [name for name in columns if name not in inputs]
-            added = [name for name in ("action", "x") if inputs and name not in columns]
-            sources = {name: find_source_column(name, names) for name in (*columns, *added)}
-            wanted = [n for n in names if n in {*sources.values(), "cell", "problem", "algorithm", "seed", "t"}]
-            columns = [*columns, *added]
+            helpers = [name for name in ("action", "x") if inputs and name not in columns]
+            sources = {name: find_source_column(name, names) for name in (*columns, *helpers)}
+            file_columns = [n for n in names if n in {*sources.values(), "cell", "problem", "algorithm", "seed", "t"}]
+            columns = [*columns, *helpers]
         cells = self.select(**filters)
         if columns is None:
-            inputs = {name: known for name, known in inputs.items() if known.keys() & {*cells["problem"]}}
+            inputs = {
+                name: by_problem for name, by_problem in inputs.items() if by_problem.keys() & {*cells["problem"]}
+            }
         tasks = self.played.by_task(cells.loc[cells["status"] == "ok", "cell"])
         order = {cell: position for position, cell in enumerate(self.cells["cell"])}
         parts: list[tuple[int, pa.Table]] = []
-        for task, some in tasks.items():
-            parts += sort_by_cell(pa.concat_tables(self.folder.row_groups("rounds", task, wanted, some)), order)
-        empty = self.folder.schema("rounds").empty_table().select(wanted or names)
+        for task, task_cells in tasks.items():
+            parts += sort_by_cell(
+                pa.concat_tables(self.folder.row_groups("rounds", task, file_columns, task_cells)), order
+            )
+        empty = self.folder.schema("rounds").empty_table().select(file_columns or names)
         joined = pa.concat_tables([table for _, table in sorted(parts, key=lambda part: part[0])] or [empty])
+        # The joined table holds the rows; without this they would be in memory twice while a frame is made.
         parts.clear()
-        frame = self._named(joined if columns is None else extract_entries(joined, columns))
+        frame = self._name_pairs(joined if columns is None else extract_entries(joined, columns))
         for name in columns or ():
             if name in LABELS:
                 frame[name] = frame[LABELS[name]].map(self.record.labels(WHAT[LABELS[name]]))
-        for name, known in inputs.items():
-            frame[name] = _read_input(frame, known)
-        return frame.drop(columns=added)
+        for name, by_problem in inputs.items():
+            frame[name] = _read_input(frame, by_problem)
+        return frame.drop(columns=helpers)
 
-    def _input_columns(self, taken: set[str]) -> dict[str, dict[str, tuple[int, Any]]]:
+    def _input_columns(self, column_names: set[str]) -> dict[str, dict[str, tuple[int, Any]]]:
         """The inputs that have names: by column, and by title of the problem, their position and values or type."""
-        found: dict[str, dict[str, tuple[int, Any]]] = {}
+        columns: dict[str, dict[str, tuple[int, Any]]] = {}
         for title, variant in self.record.variants("problems").items():
             for position, (name, values) in enumerate(variant.inputs or ()):
                 if name != f"x_{position + 1}":
-                    found.setdefault(f"input {name}" if name in taken else name, {})[title] = position, values
-        return found
+                    columns.setdefault(f"input {name}" if name in column_names else name, {})[title] = position, values
+        return columns
 
     def series(self, metric: str, problem: str, algorithm: str) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
         """One metric of a pair's good cells at `horizon_of` its problem (several, at some rounds: `read_values`).
@@ -271,13 +279,15 @@ class Run:
     def expected_of(self, problem: str) -> dict[str, int]:
         """Cells asked for on a problem (its title) at `horizon_of` it, by title of the algorithm."""
         horizon = self.horizon_of(problem)
-        asked = self.expected[(self.expected["problem"] == problem) & (self.expected["horizon"] == horizon)]
-        return {str(title): int(count) for title, count in zip(asked["algorithm"], asked["expected"], strict=True)}
+        rows = self.expected[(self.expected["problem"] == problem) & (self.expected["horizon"] == horizon)]
+        return {str(title): int(count) for title, count in zip(rows["algorithm"], rows["expected"], strict=True)}
 
-    def named(self, what: str, names: Iterable[str]) -> list[str]:
+    def named(self, kind: str, names: Iterable[str]) -> list[str]:
         """Titles of every "problem" or "algorithm" variant with one of these registered names, in the suite's order."""
-        wanted = set(names)
-        return [title for title, variant in self.record.variants(WHAT[what]).items() if variant.name in wanted]
+        registered_names = set(names)
+        return [
+            title for title, variant in self.record.variants(WHAT[kind]).items() if variant.name in registered_names
+        ]
 
 
 def load_cells(run: str | Path, **filters: Any) -> pd.DataFrame:
@@ -310,16 +320,16 @@ def to_column(values: Sequence[Any]) -> pd.Series:
     return pd.Series(values, dtype=object if None in values else None)
 
 
-def _read_input(frame: pd.DataFrame, known: Mapping[str, tuple[int, Any]]) -> pd.Series:
+def _read_input(frame: pd.DataFrame, by_problem: Mapping[str, tuple[int, Any]]) -> pd.Series:
     """An input's values in rows with `problem`, `action` and `x`; empty on problems that do not have it."""
     parts = []
-    for title, (position, values) in known.items():
-        some = frame[frame["problem"] == title]
+    for title, (position, values) in by_problem.items():
+        rows = frame[frame["problem"] == title]
         if isinstance(values, list):
-            chosen = to_column(values).take(some["action"].to_numpy(dtype=np.intp))
-            parts.append(pd.Series(chosen.to_numpy(), index=some.index))
+            chosen = to_column(values).take(rows["action"].to_numpy(dtype=np.intp))
+            parts.append(pd.Series(chosen.to_numpy(), index=rows.index))
         else:
-            parts.append(pd.Series([x[position] for x in some["x"]], index=some.index, dtype=np.float64))
+            parts.append(pd.Series([x[position] for x in rows["x"]], index=rows.index, dtype=np.float64))
     return pd.concat(parts).reindex(frame.index)
 
 
@@ -358,20 +368,20 @@ def _extract_entry(column: pa.ChunkedArray, k: int) -> NDArray[np.float64]:
     for chunk in column.chunks:
         offsets, values = chunk.offsets.to_numpy(), chunk.values.to_numpy(zero_copy_only=False)
         held = (np.diff(offsets) > k) & chunk.is_valid().to_numpy(zero_copy_only=False)
-        found = np.full(len(chunk), np.nan)
-        found[held] = values[offsets[:-1][held] + k]
-        parts.append(found)
+        entries = np.full(len(chunk), np.nan)
+        entries[held] = values[offsets[:-1][held] + k]
+        parts.append(entries)
     return np.concatenate(parts) if parts else np.empty(0)
 
 
 def recorded_rounds(run: Run, problem: str, algorithm: str) -> NDArray[np.int64]:
     """The recorded rounds of a pair's good cells (`Run.good`), (rounds,); empty where none is good."""
     cells = run.good(problem, algorithm)["cell"]
-    found = [np.empty(0, dtype=np.int64)]
-    for task, some in [*run.played.by_task(cells).items()][:1]:  # the same for all cells of a horizon
-        parts = run.folder.row_groups("rounds", task, ["cell", "t"], [*some][:1])
-        found += [part["t"].to_numpy() for part in parts]
-    return np.unique(np.concatenate(found))
+    round_parts = [np.empty(0, dtype=np.int64)]
+    for task, task_cells in [*run.played.by_task(cells).items()][:1]:  # the same for all cells of a horizon
+        parts = run.folder.row_groups("rounds", task, ["cell", "t"], [*task_cells][:1])
+        round_parts += [part["t"].to_numpy() for part in parts]
+    return np.unique(np.concatenate(round_parts))
 
 
 def read_values(
@@ -391,16 +401,16 @@ def read_values(
         DamagedRun: a cell lacks one of the rounds.
     """
     order = {cell: position for position, cell in enumerate(sorted(run.good(problem, algorithm)["cell"]))}
-    found, rows_read = np.empty((len(metrics), len(t), len(order))), 0
-    for task, some in run.played.by_task(order).items():
-        mine = {cell: order[cell] for cell in some}
-        for part in run.folder.row_groups("rounds", task, ["cell", "t", *metrics], some):
-            column, when = cell_positions(part, mine), part["t"].to_numpy()
-            wanted = (column >= 0) & np.isin(when, t)
-            row, column = np.searchsorted(t, when[wanted]), column[wanted]
-            for metric, table in zip(metrics, found, strict=True):
-                table[row, column] = part[metric].to_numpy()[wanted]
+    values, rows_read = np.empty((len(metrics), len(t), len(order))), 0
+    for task, task_cells in run.played.by_task(order).items():
+        column_of = {cell: order[cell] for cell in task_cells}
+        for part in run.folder.row_groups("rounds", task, ["cell", "t", *metrics], task_cells):
+            column, when = cell_positions(part, column_of), part["t"].to_numpy()
+            mask = (column >= 0) & np.isin(when, t)
+            row, column = np.searchsorted(t, when[mask]), column[mask]
+            for metric, table in zip(metrics, values, strict=True):
+                table[row, column] = part[metric].to_numpy()[mask]
             rows_read += len(row)
     if rows_read != len(t) * len(order):
         raise DamagedRun(f"{run.folder} does not hold the same rounds of all cells of a horizon; is it all there?")
-    return found
+    return values

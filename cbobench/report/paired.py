@@ -49,56 +49,62 @@ class Pairing:
     never: NDArray[np.bool_]
 
 
-def pair_by_seed(one: Group, other: Group, quantity: Quantity) -> Pairing:
+def pair_by_seed(group: Group, reference: Group, quantity: Quantity) -> Pairing:
     """The values of two groups' good cells by common seed."""
-    _, rows, others = np.intersect1d(one.good.index, other.good.index, assume_unique=True, return_indices=True)
-    a, b = one.values(quantity)[rows], other.values(quantity)[others]
-    both = ~(np.isnan(a) | np.isnan(b))
+    _, rows, reference_rows = np.intersect1d(
+        group.good.index, reference.good.index, assume_unique=True, return_indices=True
+    )
+    a, b = group.values(quantity)[rows], reference.values(quantity)[reference_rows]
+    is_defined = ~(np.isnan(a) | np.isnan(b))
     values = np.concatenate([a, b])
     values = values[~np.isnan(values)]
-    if not quantity.censored or both.all():
-        return Pairing(a[both], b[both], a[both], b[both], ~both[both])
+    if not quantity.censored or is_defined.all():
+        return Pairing(a[is_defined], b[is_defined], a[is_defined], b[is_defined], ~is_defined[is_defined])
     least, most = (values.min(), values.max()) if len(values) else (0.0, 0.0)  # if none ever got there: all are ties
+    # A finite distance, so that two seeds that never got there are a tie and not an undefined difference.
     beyond = most - least + 1
     never = least - beyond if quantity.better == "higher" else most + beyond
-    return Pairing(a[both], b[both], np.where(np.isnan(a), never, a), np.where(np.isnan(b), never, b), ~both)
+    return Pairing(
+        a[is_defined], b[is_defined], np.where(np.isnan(a), never, a), np.where(np.isnan(b), never, b), ~is_defined
+    )
 
 
-def pair_difference(one: Group, other: Group, quantity: Quantity) -> dict[str, Any]:
+def pair_difference(group: Group, reference: Group, quantity: Quantity) -> dict[str, Any]:
     """The fields of `Difference` for one - other, and `defined`: in how many of the n seeds both are.
 
     Where a seed of one never got there, it has lost: median, test, effect and wins count it (the median may then be
     infinite); the mean cannot.
     """
-    pairing, better = pair_by_seed(one, other, quantity), quantity.better or "lower"
-    found = difference(pairing.a, pairing.b, better)
+    pairing, better = pair_by_seed(group, reference, quantity), quantity.better or "lower"
+    statistics = difference(pairing.a, pairing.b, better)
     defined = len(pairing.a)
     if len(pairing.ordered_a) > defined:
-        means = {name: getattr(found, name) for name in ("mean", "mean_low", "mean_high")}
+        means = {name: getattr(statistics, name) for name in ("mean", "mean_low", "mean_high")}
         apart = pairing.ordered_a - pairing.ordered_b
+        # A lost seed is infinitely far: the distance within the values would make the median look finite.
         far = np.where(pairing.never, np.sign(apart) * UNREACHED, apart)
         median, low, high = (restore_infinite(float(end)) for end in (np.median(far), *interval(far, "median")))
-        found = difference(pairing.ordered_a, pairing.ordered_b, better)
-        found = replace(found, **means, median=median, median_low=low, median_high=high)
-    return asdict(found) | {"defined": defined}
+        statistics = difference(pairing.ordered_a, pairing.ordered_b, better)
+        statistics = replace(statistics, **means, median=median, median_low=low, median_high=high)
+    return asdict(statistics) | {"defined": defined}
 
 
-def find_best(some: list[Group], quantity: Quantity) -> Group | None:
+def find_best(groups: list[Group], quantity: Quantity) -> Group | None:
     """The group with the best median, or, of several, the best mean; None where nothing is defined.
 
     By the seeds that all have, so that nothing is best for having failed in the hard ones; by its own seeds where there
     are no such.
     """
-    held = [group.good.index for group in some if np.isfinite(group.values(quantity)).any()]
+    held = [group.good.index for group in groups if np.isfinite(group.values(quantity)).any()]
     common = reduce(pd.Index.intersection, held) if held else pd.Index([])
     scores = []
-    for position, group in enumerate(some):
+    for position, group in enumerate(groups):
         values, rows = group.values(quantity), group.good.index.get_indexer(common)
         values = values[rows] if len(common) and (rows >= 0).all() else values
         ordered, defined = quantity.sortable(values), values[~np.isnan(values)]
         if len(defined):
             scores.append((-quantity.sign * np.median(ordered), -quantity.sign * defined.mean(), position))
-    return some[min(scores)[2]] if scores else None
+    return groups[min(scores)[2]] if scores else None
 
 
 @dataclass(frozen=True)
@@ -110,21 +116,22 @@ class BestMarks:
     powerless: bool
 
 
-def mark_best(found: list[Group], shown: list[Quantity]) -> BestMarks:
+def mark_best(groups: list[Group], quantities: list[Quantity]) -> BestMarks:
     """The best of every problem and what is not separable from it.
 
     Holm's adjustment is over all comparisons of one quantity. Where the seeds are too few for any of a problem's
     comparisons to come out, nothing is marked there.
     """
-    position = {id(group): i for i, group in enumerate(found)}
+    # A group holds a frame and so has no hash; its identity stands for it.
+    position = {id(group): i for i, group in enumerate(groups)}
     result: dict[str, set[int]] = {}
     blocks: list[tuple[int, int]] = []
     powerless = False
-    for quantity in shown:
+    for quantity in quantities:
         tests: list[tuple[Group, Group, float, bool, int]] = []
-        for some in group_by_arena(found) if quantity.better else ():
-            first = find_best(some, quantity)
-            for group in some if first is not None else ():
+        for arena_groups in group_by_arena(groups) if quantity.better else ():
+            first = find_best(arena_groups, quantity)
+            for group in arena_groups if first is not None else ():
                 if group is first or first is None or not np.isfinite(group.values(quantity)).any():
                     continue
                 pairing = pair_by_seed(group, first, quantity)
@@ -133,20 +140,20 @@ def mark_best(found: list[Group], shown: list[Quantity]) -> BestMarks:
                 tests.append((first, group, p, effect < 0, n))
                 blocks.append((n, max(group.expected, first.expected)))
         adjusted = holm([test[2] for test in tests])
-        mine: set[int] = set()
+        marked: set[int] = set()
         for (first, group, _, behind, n), p in zip(tests, adjusted, strict=True):
             if not decidable(n, len(tests)):
                 powerless = True
                 continue
-            mine.add(position[id(first)])
+            marked.add(position[id(first)])
             if not (p < SIGNIFICANT and behind):
-                mine.add(position[id(group)])
-        result[quantity.name] = mine
+                marked.add(position[id(group)])
+        result[quantity.name] = marked
     incomplete = [pair for pair in blocks if pair[0] < pair[1]]
     return BestMarks(result, min(incomplete) if incomplete else None, powerless)
 
 
-def differences(run: Run, found: list[Group], shown: list[Quantity], against: str | None = None) -> pd.DataFrame:
+def differences(run: Run, groups: list[Group], quantities: list[Quantity], against: str | None = None) -> pd.DataFrame:
     """Every algorithm against the best of its problem, or against a named one.
 
     Args:
@@ -161,22 +168,27 @@ def differences(run: Run, found: list[Group], shown: list[Quantity], against: st
     """
     title = find_algorithm(run, against) if against is not None else None
     rows = []
-    for some in group_by_arena(found):
-        for quantity in shown:
+    for arena_groups in group_by_arena(groups):
+        for quantity in quantities:
             if title is None:
-                other = find_best(some, quantity)
+                reference = find_best(arena_groups, quantity)
             else:
-                other = next((group for group in some if group.algorithm == title), None)
-            for group in some if other is not None else ():
-                if group is other or other is None:
+                reference = next((group for group in arena_groups if group.algorithm == title), None)
+            for group in arena_groups if reference is not None else ():
+                if group is reference or reference is None:
                     continue
                 row = {
-                    "problem": group.problem, "problem_label": group.problem_label, "horizon": group.horizon,
-                    "metric": quantity.name, "algorithm": group.algorithm, "algorithm_label": group.algorithm_label,
-                    "against": other.algorithm, "against_label": other.algorithm_label,
-                    "expected": max(group.expected, other.expected),
-                }  # fmt: skip
-                rows.append(row | pair_difference(group, other, quantity))
+                    "problem": group.problem,
+                    "problem_label": group.problem_label,
+                    "horizon": group.horizon,
+                    "metric": quantity.name,
+                    "algorithm": group.algorithm,
+                    "algorithm_label": group.algorithm_label,
+                    "against": reference.algorithm,
+                    "against_label": reference.algorithm_label,
+                    "expected": max(group.expected, reference.expected),
+                }
+                rows.append(row | pair_difference(group, reference, quantity))
     frame = pd.DataFrame(rows)
     if rows:
         frame["p_holm"] = frame.groupby("metric", sort=False)["p"].transform(lambda p: holm(p.to_numpy()))
@@ -184,21 +196,21 @@ def differences(run: Run, found: list[Group], shown: list[Quantity], against: st
 
 
 def tabulate_differences(
-    run: Run, found: list[Group], shown: list[Quantity], title: str, against: str | None, by: str
+    run: Run, groups: list[Group], quantities: list[Quantity], title: str, against: str | None, by: str
 ) -> tuple[pd.DataFrame, TextTable]:
     """The frame of `differences` and its table; `by`: "algorithm" sorts by algorithm.
 
     Raises:
         Misuse: no algorithm to pair, or no such algorithm.
     """
-    frame = differences(run, found, shown, against)
+    frame = differences(run, groups, quantities, against)
     if frame.empty:
         raise Misuse(f"{run.folder} holds no two algorithms with values on one problem: nothing to pair")
     if by == "algorithm":
-        order = list(dict.fromkeys(group.algorithm for group in found))
+        order = list(dict.fromkeys(group.algorithm for group in groups))
         frame = frame.sort_values("algorithm", key=lambda a: a.map(order.index), kind="stable", ignore_index=True)
     note = PAIRED.format(around=describe_median_interval(frame["n"]))
-    return frame, render_differences(frame, shown, title, note, by == "algorithm")
+    return frame, render_differences(frame, quantities, title, note, by == "algorithm")
 
 
 def find_algorithm(run: Run, word: str) -> str:
@@ -214,10 +226,10 @@ def find_algorithm(run: Run, word: str) -> str:
 
 
 def render_differences(
-    frame: pd.DataFrame, shown: list[Quantity], title: str, note: str, by_algorithm: bool = False
+    frame: pd.DataFrame, quantities: list[Quantity], title: str, note: str, by_algorithm: bool = False
 ) -> TextTable:
     """Paired differences for readers, in the rows' order; `by_algorithm`: with the algorithm before the problem."""
-    symbols = {quantity.name: quantity for quantity in shown}
+    symbols = {quantity.name: quantity for quantity in quantities}
     several = frame["horizon"].nunique() > 1
     metrics = frame["metric"].nunique() > 1
     columns = ["problem", *(["T"] if several else []), *(["metric"] if metrics else []), "algorithm", "against", "n"]
@@ -229,18 +241,24 @@ def render_differences(
         text = format_interval(row["median"], row["median_low"], row["median_high"])
         text += f" {row['defined']}/{row['n']}" if row["defined"] < row["n"] else ""
         rows.append(
-            [row["problem_label"], *([str(row["horizon"])] if several else []),
-             *([quantity.symbol] if metrics else []), row["algorithm_label"], row["against_label"],
-             f"{row['n']}/{row['expected']}",
-             Marked(text) if row["p_holm"] < SIGNIFICANT else text,
-             format_interval(row["mean"], row["mean_low"], row["mean_high"]), format_p(row["p_holm"]),
-             format_number(row["effect"]) if np.isnan(row["effect"]) else f"{row['effect']:+.2f}",
-             f"{row['wins']}/{row['ties']}/{row['losses']}"]
-        )  # fmt: skip
+            [
+                row["problem_label"],
+                *([str(row["horizon"])] if several else []),
+                *([quantity.symbol] if metrics else []),
+                row["algorithm_label"],
+                row["against_label"],
+                f"{row['n']}/{row['expected']}",
+                Marked(text) if row["p_holm"] < SIGNIFICANT else text,
+                format_interval(row["mean"], row["mean_low"], row["mean_high"]),
+                format_p(row["p_holm"]),
+                format_number(row["effect"]) if np.isnan(row["effect"]) else f"{row['effect']:+.2f}",
+                f"{row['wins']}/{row['ties']}/{row['losses']}",
+            ]
+        )
     if by_algorithm:
-        here = columns.index("algorithm")
-        for words in (columns, *rows):
-            words.insert(0, words.pop(here))
+        position = columns.index("algorithm")
+        for line in (columns, *rows):
+            line.insert(0, line.pop(position))
     only = symbols[frame["metric"].iloc[0]]
     heading = f"{title}: paired differences" + ("" if metrics else f", {only.label.removesuffix(only.symbol).strip()}")
     heading += "" if metrics else f" ({only.symbol})"

@@ -81,21 +81,21 @@ class Plane:
         return METRICS[self.metric].least, METRICS[self.other].least
 
     @property
-    def whole(self) -> tuple[bool, bool]:
+    def count_axes(self) -> tuple[bool, bool]:
         """Whether the two axes count something."""
         across, up = (METRICS[name].whole and not self.average for name in self.centres.values())
         return across, up
 
-    def wanted(self, run: Run) -> list[str]:
+    def algorithm_titles(self, run: Run) -> list[str]:
         """Titles of the algorithms to show."""
-        known = run.expected_of(self.problem)
-        given = known if self.algorithm is None else self.algorithm
-        titles = run.named("algorithm", [given]) if isinstance(given, str) else given
-        return [title for title in titles if title in known]
+        expected = run.expected_of(self.problem)
+        choice = expected if self.algorithm is None else self.algorithm
+        titles = run.named("algorithm", [choice]) if isinstance(choice, str) else choice
+        return [title for title in titles if title in expected]
 
     def pairs(self, run: Run) -> list[tuple[str, str]]:
         """Titles of the problems and algorithms to show."""
-        return [(self.problem, title) for title in self.wanted(run)]
+        return [(self.problem, title) for title in self.algorithm_titles(run)]
 
     def data(self, run: Run) -> pd.DataFrame:
         """One row per algorithm, NaN where no cell is done: centres `x` and `y`, their ends, and in how many seeds each
@@ -103,16 +103,16 @@ class Plane:
         labels, expected = run.record.labels("algorithms"), run.expected_of(self.problem)
         word = "median" if self.statistic == "median" else ""
         rows = []
-        for title in self.wanted(run):
+        for title in self.algorithm_titles(run):
             good = run.good(self.problem, title).sort_values("seed")
             row: dict[str, Any] = {"algorithm": title, "label": labels[title], "n": len(good)}
             row |= {"expected": expected[title], "stale": stale(run, self.problem, title)}
             for name, metric in self.centres.items():
                 quantity = quantities()[metric]
                 values = quantity.of(good) / (run.horizon_of(self.problem) if self.average else 1)
-                (found,) = statistics(quantity, [values])
-                row |= {name + end: found[(word + end).removeprefix("_") or "mean"] for end in ENDS}
-                row[f"{name}_defined"] = found["defined"]
+                (summary,) = statistics(quantity, [values])
+                row |= {name + end: summary[(word + end).removeprefix("_") or "mean"] for end in ENDS}
+                row[f"{name}_defined"] = summary["defined"]
             rows.append(row)
         return pd.DataFrame(rows)
 
@@ -127,17 +127,18 @@ class Plane:
             done = frame[np.isfinite(frame[["x", "y"]]).all(axis=1)]
             axis.plot(done["x"], done["y"], color="0.75", zorder=0)
             for (x, y), (to_x, to_y) in itertools.pairwise(done[["x", "y"]].to_numpy()):
+                # An arrow in the middle of each piece says which way the suite goes.
                 middle = ((x + to_x) / 2, (y + to_y) / 2)
                 arrow = {"arrowstyle": "-|>", "color": "0.6", "shrinkA": 0, "shrinkB": 0}
                 axis.annotate("", middle, (x, y), arrowprops=arrow, zorder=0)
             beside: dict[str, Any] = {"xytext": (4, 4), "textcoords": "offset points", "color": "0.3"}
             beside["fontsize"] = mpl.rcParams["legend.fontsize"]
             for label, x, y in done[["label", "x", "y"]].itertuples(index=False):
-                if found := re.search(r"\((.+)\)$", label):
-                    axis.annotate(found[1], (x, y), **beside)
+                if match := re.search(r"\((.+)\)$", label):
+                    axis.annotate(match[1], (x, y), **beside)
         if self.average and not self.log:
             axis.update_datalim([(0, 0)])
-        edges = {name: _edges(frame, name) for name in self.centres}
+        edges = {name: _find_edges(frame, name) for name in self.centres}
         for row in frame.to_dict("records"):
             look = looks[row["algorithm"]]
             notes = [
@@ -156,7 +157,7 @@ class Plane:
         across, up = (METRICS[name].label_of(self.average) for name in (self.metric, self.other))
         axis.set(xlabel=f"{across}, {self.statistic}", ylabel=f"{up}, {self.statistic}")
 
-    def seen(self, seeds: str, counts: Collection[int]) -> str:
+    def describe_seeds(self, seeds: str, counts: Collection[int]) -> str:
         """What is drawn of so many seeds, for captions."""
         bars = "95 % interval" if self.statistic == "mean" else describe_median_interval(counts)
         return over_seeds(self.statistic, f"bars around the {self.statistic}: {bars}", seeds, counts)
@@ -171,11 +172,11 @@ class TradeOff(Plane):
     joined: bool = True
 
 
-def _edges(frame: pd.DataFrame, name: str) -> tuple[float, float]:
+def _find_edges(frame: pd.DataFrame, name: str) -> tuple[float, float]:
     """Beyond all that is known: where infinite values are drawn, and further out the arrows of bars without an end."""
-    known = frame[[name, f"{name}_low", f"{name}_high"]].to_numpy(dtype=np.float64) if len(frame) else np.empty(0)
-    known = known[np.isfinite(known)]
-    if not len(known):
+    finite = frame[[name, f"{name}_low", f"{name}_high"]].to_numpy(dtype=np.float64) if len(frame) else np.empty(0)
+    finite = finite[np.isfinite(finite)]
+    if not len(finite):
         return np.nan, np.nan
-    step = 0.07 * float((known.max() - known.min()) or abs(known.max()) or 1.0)
-    return float(known.max()) + step, float(known.max()) + 2 * step
+    step = 0.07 * float((finite.max() - finite.min()) or abs(finite.max()) or 1.0)
+    return float(finite.max()) + step, float(finite.max()) + 2 * step

@@ -67,8 +67,8 @@ def plot(
     names = metrics_of(kind, metric or ("regret" if kind == "curves" else None))
     if kind == "curves" and len(names) != 1:
         raise Misuse(f"metric is {show(metric)}; a plot of curves is of one metric")
-    given = {"average": average, "last": last is not None, "statistic": statistic is not None, "log": bool(log)}
-    if alien := [word for word in ALIEN[kind] if given[word]]:
+    has_option = {"average": average, "last": last is not None, "statistic": statistic is not None, "log": bool(log)}
+    if alien := [word for word in ALIEN[kind] if has_option[word]]:
         raise Misuse(f"{' and '.join(alien)} says nothing of a {kind}; leave it out")
     statistic = statistic or "median"
     for word, value, allowed in (("log", log, ("", "x", "y", "xy")), ("statistic", statistic, get_args(Statistic))):
@@ -78,27 +78,34 @@ def plot(
         raise Misuse(f"last is {show(last)}; it must be a round, a whole number of at least 1")
     if average and (levels := [name for name in names if not METRICS[name].cumulative]):
         raise Misuse(f"{levels[0]} is no sum over rounds, so there is no average of it; leave out average")
-    one = open_run(run)
-    titles = one.record.labels("problems")
-    played = problems_played(one)
-    wanted = list(titles) if problem is None else one.titles("problem", problem)
-    shown = [title for title in wanted if title in played]
-    if not shown:
+    opened = open_run(run)
+    titles = opened.record.labels("problems")
+    played = problems_played(opened)
+    problem_titles = list(titles) if problem is None else opened.titles("problem", problem)
+    drawn_titles = [title for title in problem_titles if title in played]
+    if not drawn_titles:
         raise CbobenchError(
-            f"{one.folder} has no good cell of {', '.join(titles[t] for t in wanted)} yet: nothing to draw"
+            f"{opened.folder} has no good cell of {', '.join(titles[t] for t in problem_titles)} yet: nothing to draw"
         )
-    known = list(one.record.labels("algorithms")) if algorithm is None else one.titles("algorithm", algorithm)
+    algorithm_titles = (
+        list(opened.record.labels("algorithms")) if algorithm is None else opened.titles("algorithm", algorithm)
+    )
     panels: Sequence[AnyPanel]
     if kind == "profile":
-        panels = [Profile("performance", wanted, known), Profile("data", wanted, known)]
+        panels = [
+            Profile("performance", problem_titles, algorithm_titles),
+            Profile("data", problem_titles, algorithm_titles),
+        ]
     elif kind == "plane":
         panels = [
-            Plane(names[0], names[1], title, known, titles[title], statistic, average, log=log) for title in shown
+            Plane(names[0], names[1], title, algorithm_titles, titles[title], statistic, average, log=log)
+            for title in drawn_titles
         ]
     else:
         panels = [
-            Panel(names[0], title, None, average, titles[title], last, statistic, log, titles=known) for title in shown
+            Panel(names[0], title, None, average, titles[title], last, statistic, log, titles=algorithm_titles)
+            for title in drawn_titles
         ]
     page = size_of(size, len(panels), font)
     with page.context():
-        return compose(one, Figure(names[0], METRICS[names[0]].label, panels), page)[0]
+        return compose(opened, Figure(names[0], METRICS[names[0]].label, panels), page)[0]

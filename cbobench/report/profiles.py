@@ -36,22 +36,26 @@ POINTS = 200
 """How many points the curve of a data profile has at most, beside `SHARES`."""
 
 
-def performance(found: Sequence[Group], ratios: Sequence[float], absolute: bool = False) -> dict[str, Array]:
+def performance(groups: Sequence[Group], ratios: Sequence[float], absolute: bool = False) -> dict[str, Array]:
     """Shares of the cells of each algorithm (by title) whose final simple regret is at most each ratio times |f*|.
 
     Args:
         absolute: times 1 instead.
     """
     result = {}
-    for algorithm, mine in group_by(found, "algorithm").items():
-        absent = _absent(mine)
-        regret = np.concatenate([*(g.good[SIMPLE_REGRET].to_numpy(float) for g in mine), np.full(absent, np.nan)])
-        scale = np.concatenate([*(_scale(g, absolute) for g in mine), np.ones(absent)])
+    for algorithm, algorithm_groups in group_by(groups, "algorithm").items():
+        absent = _count_absent(algorithm_groups)
+        regret = np.concatenate(
+            [*(g.good[SIMPLE_REGRET].to_numpy(float) for g in algorithm_groups), np.full(absent, np.nan)]
+        )
+        scale = np.concatenate([*(_find_scale(g, absolute) for g in algorithm_groups), np.ones(absent)])
         result[algorithm] = profiles.performance_profile(regret, scale, ratios)[0]
     return result
 
 
-def share_solved(run: Run, found: Sequence[Group], shares: Iterable[float], absolute: bool = False) -> dict[str, Array]:
+def share_solved(
+    run: Run, groups: Sequence[Group], shares: Iterable[float], absolute: bool = False
+) -> dict[str, Array]:
     """Shares of the (cell, target) pairs of each algorithm (by title) that are solved by each share of the horizon.
 
     A pair is solved at the first recorded round with such a simple regret.
@@ -62,42 +66,42 @@ def share_solved(run: Run, found: Sequence[Group], shares: Iterable[float], abso
     at, targets = np.array([*shares]), np.array(COCO_TARGETS if absolute else PRECISIONS)
     goals = {
         cell: targets * scale
-        for group in found
-        for cell, scale in zip(group.good["cell"], _scale(group, absolute), strict=True)
+        for group in groups
+        for cell, scale in zip(group.good["cell"], _find_scale(group, absolute), strict=True)
     }
-    first = _first.setdefault(run, ({}, {}))[absolute]
+    first = _first_rounds.setdefault(run, ({}, {}))[absolute]
     if missing := {cell: goal for cell, goal in goals.items() if cell not in first}:
         first |= find_first_rounds(run, missing)
     result = {}
-    for algorithm, mine in group_by(found, "algorithm").items():
-        when = [first[cell] / group.horizon for group in mine for cell in group.good["cell"]]
-        never = [np.full(len(targets), np.nan)] * _absent(mine)
+    for algorithm, algorithm_groups in group_by(groups, "algorithm").items():
+        when = [first[cell] / group.horizon for group in algorithm_groups for cell in group.good["cell"]]
+        never = [np.full(len(targets), np.nan)] * _count_absent(algorithm_groups)
         result[algorithm] = profiles.data_profile([*when, *never], at)
     return result
 
 
-_first: WeakKeyDictionary[Run, tuple[dict[str, Array], dict[str, Array]]] = WeakKeyDictionary()
+_first_rounds: WeakKeyDictionary[Run, tuple[dict[str, Array], dict[str, Array]]] = WeakKeyDictionary()
 """The first rounds that `share_solved` has found in open runs, to relative and to absolute targets.
 
 A page asks for its table and for its curves."""
 
 
-def check_regret_known(run: Run, found: Sequence[Group]) -> None:
+def check_regret_known(run: Run, groups: Sequence[Group]) -> None:
     """Make sure that a run records simple regret, and that it is defined on some problem, else it is a `Misuse`."""
     if SIMPLE_REGRET not in run.cells:
         raise Misuse("profiles need the metric simple_regret, which this run does not record")
-    absent = find_undefined_regret(found)
-    if absent and sum(map(len, absent.values())) == len({group.problem_label for group in found}):
+    absent = find_undefined_regret(groups)
+    if absent and sum(map(len, absent.values())) == len({group.problem_label for group in groups}):
         reasons = " and ".join(f"{why} ({', '.join(labels)})" for why, labels in absent.items())
         raise Misuse(f"profiles need simple regret, which is not defined {reasons}")
 
 
-def _absent(mine: Sequence[Group]) -> int:
+def _count_absent(groups: Sequence[Group]) -> int:
     """How many cells were asked for and are not good."""
-    return sum(group.expected - len(group.good) for group in mine)
+    return sum(group.expected - len(group.good) for group in groups)
 
 
-def _scale(group: Group, absolute: bool) -> Array:
+def _find_scale(group: Group, absolute: bool) -> Array:
     """|f*| of each cell, and 1 where it is 0, or everywhere."""
     size = np.abs(group.good["f_star"].to_numpy(float))
     return np.asarray(np.where((size > 0) & (not absolute), size, 1.0))
@@ -123,7 +127,7 @@ class Profile:
     average: ClassVar[bool] = False
     centres: ClassVar[dict[str, str]] = {}
     floors: ClassVar[tuple[float | None, float | None]] = (None, 0.0)
-    whole: ClassVar[tuple[bool, bool]] = (False, False)
+    count_axes: ClassVar[tuple[bool, bool]] = (False, False)
     zeros: ClassVar[str] = "y"
     scale: ClassVar[tuple[str, ...]] = ("share",)
 
@@ -155,7 +159,7 @@ class Profile:
             if self.algorithms is None or group.algorithm in self.algorithms
         ]
 
-    def wanted(self, run: Run) -> list[str]:
+    def algorithm_titles(self, run: Run) -> list[str]:
         """Titles of the algorithms to show."""
         return list(dict.fromkeys(group.algorithm for group in self.groups(run)))
 
@@ -171,19 +175,23 @@ class Profile:
         Raises:
             Misuse: a run that records no simple regret.
         """
-        found = self.groups(run)
-        check_regret_known(run, found)
-        horizons = {group.horizon for group in found}
+        groups = self.groups(run)
+        check_regret_known(run, groups)
+        horizons = {group.horizon for group in groups}
         last = max(horizons)
         rounds = np.unique(np.geomspace(1, last, POINTS).round()) / last
-        shown = [share for share in SHARES if share * last >= 1]
-        at = np.array(RATIOS) if self.kind == "performance" else np.union1d(rounds, shown)
-        shares = performance(found, RATIOS) if self.kind == "performance" else share_solved(run, found, at)
+        table_shares = [share for share in SHARES if share * last >= 1]
+        at = np.array(RATIOS) if self.kind == "performance" else np.union1d(rounds, table_shares)
+        shares = performance(groups, RATIOS) if self.kind == "performance" else share_solved(run, groups, at)
         parts = []
-        for algorithm, mine in group_by(found, "algorithm").items():
-            expected = sum(group.expected for group in mine)
-            part: dict[str, Any] = {"algorithm": algorithm, "label": mine[0].algorithm_label}
-            part |= {"n": expected - _absent(mine), "expected": expected, "stale": sum(group.stale for group in mine)}
+        for algorithm, algorithm_groups in group_by(groups, "algorithm").items():
+            expected = sum(group.expected for group in algorithm_groups)
+            part: dict[str, Any] = {"algorithm": algorithm, "label": algorithm_groups[0].algorithm_label}
+            part |= {
+                "n": expected - _count_absent(algorithm_groups),
+                "expected": expected,
+                "stale": sum(group.stale for group in algorithm_groups),
+            }
             part |= {"at": at, "t": (at * last).round(9) if self.kind == "data" and len(horizons) == 1 else np.nan}
             parts.append(pd.DataFrame(part | {"share": shares[algorithm]}))
         return pd.concat(parts, ignore_index=True)
@@ -196,9 +204,9 @@ class Profile:
             label = legend_label(first["label"], int(first["n"]), int(first["expected"]), int(first["stale"]))
             x = group["at" if group["t"].isna().any() else "t"].to_numpy()
             far = np.log(x / x[0]) / np.log(x[-1] / x[0]) if len(x) > 1 else np.zeros(1)
-            some = np.searchsorted(far, marker_offset(position, len(curves))).clip(max=len(x) - 1)
+            marks = np.searchsorted(far, marker_offset(position, len(curves))).clip(max=len(x) - 1)
             look: dict[str, Any] = looks[str(title)].line() | {"drawstyle": "steps-post"}
-            axis.plot(x, group["share"], label=label, markevery=sorted({*some.tolist()}), **look)
+            axis.plot(x, group["share"], label=label, markevery=sorted({*marks.tolist()}), **look)
         axis.set(xscale="log", ylim=(0, 1.03))
         if self.kind == "performance":
             axis.set(xlabel="Precision x, in units of |f*|", ylabel="Share of cells with r ≤ x |f*|")
@@ -208,7 +216,7 @@ class Profile:
             if not shares:
                 axis.set_xlim(left=1)
 
-    def seen(self, seeds: str, counts: Collection[int]) -> str:
+    def describe_seeds(self, seeds: str, counts: Collection[int]) -> str:
         """What is drawn of so many seeds, for captions."""
-        found = f"{seeds[0].upper()}{seeds[1:]} of each problem"
-        return f"{found}; a cell that failed, or never played a feasible action, solves nothing."
+        sentence = f"{seeds[0].upper()}{seeds[1:]} of each problem"
+        return f"{sentence}; a cell that failed, or never played a feasible action, solves nothing."

@@ -36,7 +36,7 @@ class Quantity:
         label: in words.
         better: which values are better; None where neither is, so that nothing is marked or ranked.
         bounds: what it cannot be below or above.
-        whole: whether it counts something.
+        is_count: whether it counts something.
         censored: whether undefined means that the cell never got there, which is worse than any value.
         tabled: whether tables show it without being asked.
         relative: whether it is measured against f*.
@@ -48,7 +48,7 @@ class Quantity:
     label: str
     better: Literal["lower", "higher"] | None = "lower"
     bounds: tuple[float | None, float | None] = (None, None)
-    whole: bool = False
+    is_count: bool = False
     censored: bool = False
     tabled: bool = True
     relative: bool = False
@@ -84,8 +84,8 @@ def restore_infinite(value: float) -> float:
 
 
 EXTRA = (
-    Quantity("first_feasible", "first", "First feasible round", bounds=(1, None), whole=True, censored=True),
-    Quantity("longest_streak", "streak", "Most rounds in violation in a row", bounds=(0, None), whole=True),
+    Quantity("first_feasible", "first", "First feasible round", bounds=(1, None), is_count=True, censored=True),
+    Quantity("longest_streak", "streak", "Most rounds in violation in a row", bounds=(0, None), is_count=True),
     Quantity("positive_dual", "φ > 0", "Share of rounds with a positive dual variable", None, SHARE),
     Quantity("us_per_round", "µs", "Microseconds per seed and round", None, (0, None), shared=True),
 )
@@ -93,7 +93,7 @@ EXTRA = (
 
 def quantities() -> dict[str, Quantity]:
     """Everything that a table can show, by name: what stays in a narrow terminal first."""
-    found = {
+    by_name = {
         m.name: Quantity(
             m.name,
             m.symbol,
@@ -107,42 +107,42 @@ def quantities() -> dict[str, Quantity]:
         )
         for m in METRICS.values()
     }
-    found |= {extra.name: extra for extra in EXTRA}
-    order = [name for name in HEADLINE if name in found]
-    return {name: found[name] for name in [*order, *(n for n in found if n not in order)]}
+    by_name |= {extra.name: extra for extra in EXTRA}
+    order = [name for name in HEADLINE if name in by_name]
+    return {name: by_name[name] for name in [*order, *(n for n in by_name if n not in order)]}
 
 
-def select_metrics(given: str | Iterable[str] | None) -> list[Quantity]:
+def select_metrics(names: str | Iterable[str] | None) -> list[Quantity]:
     """The quantities that a reader names, each by name, symbol or label; those of a table by default.
 
     Raises:
         Misuse: a word that none of them answers to.
     """
-    known = quantities()
-    if not given:
-        return [q for q in known.values() if q.tabled]
-    words = {word.lower(): q for q in known.values() for word in (q.label, q.name)}
-    words |= {q.symbol: q for q in known.values()}
-    words |= {q.symbol.replace("⁺", "+").replace("₊", "+"): q for q in known.values()}  # as a keyboard has it
+    by_name = quantities()
+    if not names:
+        return [q for q in by_name.values() if q.tabled]
+    lookup = {word.lower(): q for q in by_name.values() for word in (q.label, q.name)}
+    lookup |= {q.symbol: q for q in by_name.values()}
+    lookup |= {q.symbol.replace("⁺", "+").replace("₊", "+"): q for q in by_name.values()}  # as a keyboard has it
     result: dict[str, Quantity] = {}
-    for word in words_of("metric", given):
-        quantity = words.get(word, words.get(word.lower()))
+    for word in words_of("metric", names):
+        quantity = lookup.get(word, lookup.get(word.lower()))
         if quantity is None:
-            raise unknown("metric", word, known)
+            raise unknown("metric", word, by_name)
         result[quantity.name] = quantity
     return list(result.values())
 
 
-def find_undefined_regret(found: Iterable[Group]) -> dict[str, list[str]]:
+def find_undefined_regret(groups: Iterable[Group]) -> dict[str, list[str]]:
     """Labels of the problems without any simple regret, though feasible actions were played, by the reason."""
     result: dict[str, list[str]] = {}
-    for label, some in group_by(found, "problem_label").items():
-        goods = [group.good for group in some]
+    for label, problem_groups in group_by(groups, "problem_label").items():
+        goods = [group.good for group in problem_groups]
         if all(good[SIMPLE_REGRET].isna().all() for good in goods) and any(
             good["first_feasible"].notna().any() for good in goods
         ):
-            unknown = any(group.unmeasured for group in some)
-            why = "where no optimum is known" if unknown else "where functions move"
+            lacks_optimum = any(group.unmeasured for group in problem_groups)
+            why = "where no optimum is known" if lacks_optimum else "where functions move"
             result.setdefault(why, []).append(label)
     return result
 
@@ -150,10 +150,10 @@ def find_undefined_regret(found: Iterable[Group]) -> dict[str, list[str]]:
 def rounds_to_target(target: float) -> Quantity:
     """The quantity that `add_rounds_to_target` adds."""
     label = f"First recorded round with a simple regret of at most {target:g}"
-    return Quantity("rounds_to_target", f"t(r ≤ {target:g})", label, bounds=(1, None), whole=True, censored=True)
+    return Quantity("rounds_to_target", f"t(r ≤ {target:g})", label, bounds=(1, None), is_count=True, censored=True)
 
 
-def add_rounds_to_target(run: Run, found: list[Group], target: float) -> list[Group]:
+def add_rounds_to_target(run: Run, groups: list[Group], target: float) -> list[Group]:
     """The groups, their cells with a column `rounds_to_target`, NaN where the target was not reached.
 
     Memory grows with the cells, and not with what was recorded.
@@ -164,11 +164,11 @@ def add_rounds_to_target(run: Run, found: list[Group], target: float) -> list[Gr
     number = isinstance(target, (int, float)) and not isinstance(target, bool) and math.isfinite(target)
     if not number or target < 0:
         raise Misuse(f"target is {show(target)}; simple regret is never negative: give 0 or more, in the units of f")
-    goals = {cell: np.array([float(target)]) for group in found for cell in group.good["cell"]}
+    goals = {cell: np.array([float(target)]) for group in groups for cell in group.good["cell"]}
     first = find_first_rounds(run, goals)
     return [
         replace(group, good=group.good.assign(rounds_to_target=[first[cell][0] for cell in group.good["cell"]]))
-        for group in found
+        for group in groups
     ]
 
 
@@ -186,16 +186,18 @@ def find_first_rounds(run: Run, goals: Mapping[str, Array]) -> dict[str, Array]:
     result: dict[str, Array] = {}
     for task, cells in run.played.by_task(goals).items():
         position = {cell: i for i, cell in enumerate(cells)}
-        wanted = np.array([goals[cell] for cell in cells])
-        first = np.full(wanted.shape, np.inf)
+        limits = np.array([goals[cell] for cell in cells])
+        first = np.full(limits.shape, np.inf)
         for part in run.folder.row_groups(run.folder.improvements_kind, task, ["cell", "t", SIMPLE_REGRET]):
             row = cell_positions(part, position)
             t, values = part["t"].to_numpy(), part[SIMPLE_REGRET].to_numpy()
             hit = row >= 0
-            for k in range(wanted.shape[1]):
+            for k in range(limits.shape[1]):
+                # Goals fall from one to the next, so a round that misses one misses all after it.
                 row, t, values = row[hit], t[hit], values[hit]
+                # Simple regret is NaN before the first feasible action, which reaches no goal.
                 with np.errstate(invalid="ignore"):
-                    hit = values <= wanted[row, k]
+                    hit = values <= limits[row, k]
                 np.minimum.at(first[:, k], row[hit], t[hit])
         first[np.isinf(first)] = np.nan
         result |= {cell: first[i] for cell, i in position.items()}

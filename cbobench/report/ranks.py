@@ -16,7 +16,7 @@ from cbobench.report.quantities import UNREACHED, Array, Quantity, find_undefine
 from cbobench.stats import ranks as stats
 
 
-def rank_algorithms(found: list[Group], shown: list[Quantity], title: str) -> tuple[pd.DataFrame, TextTable]:
+def rank_algorithms(groups: list[Group], quantities: list[Quantity], title: str) -> tuple[pd.DataFrame, TextTable]:
     """Average ranks over problems by the median over each algorithm's seeds, 1 for the best.
 
     A seed that failed, or never reached what may never be reached, is worse than any value. Ranks, and the critical
@@ -25,13 +25,13 @@ def rank_algorithms(found: list[Group], shown: list[Quantity], title: str) -> tu
     Raises:
         Misuse: fewer than two algorithms with good cells on every problem.
     """
-    titles, labels = _played_everywhere(found)
+    titles, labels = _find_common_algorithms(groups)
     if len(titles) < 2:
         raise Misuse("ranks need two algorithms that have good cells on every problem; choose with --only")
     rows: list[dict[str, Any]] = []
     differences = []
-    for quantity in shown:
-        blocks, expected = _problem_medians(found, titles, quantity)
+    for quantity in quantities:
+        blocks, expected = _compute_medians(groups, titles, quantity)
         average = stats.average_ranks(blocks, quantity.better or "lower")
         gap = stats.critical_difference(len(titles), len(blocks)) if len(blocks) else np.nan
         p = stats.friedman(blocks)[1]
@@ -57,37 +57,37 @@ def rank_algorithms(found: list[Group], shown: list[Quantity], title: str) -> tu
         f"within the critical difference of the best (Nemenyi, 5 %): {', '.join(differences)}; in brackets: problems "
         "on which all algorithms have a value, of those asked for"
     )
-    absent = sorted({group.algorithm_label for group in found} - set(labels.values()))
+    absent = sorted({group.algorithm_label for group in groups} - set(labels.values()))
     if absent:
         note += f"\nleft out, without a good cell on some problem: {', '.join(absent)}"
-    weights = [0, *range(len(shown))]
+    weights = [0, *range(len(quantities))]
     return frame, TextTable(
-        ["algorithm", *(q.symbol for q in shown)], cells, f"{title}: ranks", note, left=1, weights=weights
+        ["algorithm", *(q.symbol for q in quantities)], cells, f"{title}: ranks", note, left=1, weights=weights
     )
 
 
-def _played_everywhere(found: list[Group]) -> tuple[list[str], dict[str, str]]:
+def _find_common_algorithms(groups: list[Group]) -> tuple[list[str], dict[str, str]]:
     """Titles of the algorithms that have good cells in every arena, in order, and their labels."""
-    sets = [{group.algorithm for group in some if len(group.good)} for some in group_by_arena(found)]
+    sets = [{group.algorithm for group in arena_groups if len(group.good)} for arena_groups in group_by_arena(groups)]
     if not any(sets):
         raise Misuse("no cell is good yet, so nothing can be ranked; see cbobench status")
-    titles = [title for title in dict.fromkeys(group.algorithm for group in found) if all(title in s for s in sets)]
-    return titles, {group.algorithm: group.algorithm_label for group in found if group.algorithm in titles}
+    titles = [title for title in dict.fromkeys(group.algorithm for group in groups) if all(title in s for s in sets)]
+    return titles, {group.algorithm: group.algorithm_label for group in groups if group.algorithm in titles}
 
 
-def _problem_medians(found: list[Group], titles: list[str], quantity: Quantity) -> tuple[Array, int]:
+def _compute_medians(groups: list[Group], titles: list[str], quantity: Quantity) -> tuple[Array, int]:
     """Medians on the problems where all algorithms have one, (problems, algorithms), and of how many problems."""
     medians: list[list[float]] = []
-    for some in group_by_arena(found):
-        if quantity.relative and all(group.unmeasured for group in some):
+    for arena_groups in group_by_arena(groups):
+        if quantity.relative and all(group.unmeasured for group in arena_groups):
             continue
-        mine = {group.algorithm: group for group in some}
-        medians.append([_median_of_seeds(mine[title], quantity) for title in titles])
+        by_algorithm = {group.algorithm: group for group in arena_groups}
+        medians.append([_compute_median(by_algorithm[title], quantity) for title in titles])
     values = np.array(medians).reshape(-1, len(titles))
     return values[~np.isnan(values).any(axis=1)], len(values)
 
 
-def _median_of_seeds(group: Group, quantity: Quantity) -> float:
+def _compute_median(group: Group, quantity: Quantity) -> float:
     """Over the good and the failed seeds; NaN without a good one that has a value."""
     values = quantity.sortable(group.values(quantity))
     median = np.median([*values, *[-quantity.sign * UNREACHED] * group.failed]) if len(values) else np.nan
@@ -96,7 +96,7 @@ def _median_of_seeds(group: Group, quantity: Quantity) -> float:
 
 
 def profile_algorithms(
-    run: Run, found: list[Group], title: str, absolute: bool = False
+    run: Run, groups: list[Group], title: str, absolute: bool = False
 ) -> tuple[pd.DataFrame, TextTable]:
     """Performance and data profiles of simple regret, one row per algorithm (see `report.profiles`).
 
@@ -106,14 +106,17 @@ def profile_algorithms(
     Raises:
         Misuse: a run that records no simple regret.
     """
-    check_regret_known(run, found)
+    check_regret_known(run, groups)
     precisions = COCO_PRECISIONS if absolute else PRECISIONS
-    within, by = performance(found, precisions, absolute), share_solved(run, found, SHARES, absolute)
+    within, by = performance(groups, precisions, absolute), share_solved(run, groups, SHARES, absolute)
     rows = []
     for algorithm in within:
-        mine = [group for group in found if group.algorithm == algorithm]
-        row: dict[str, Any] = {"algorithm": algorithm, "algorithm_label": mine[0].algorithm_label}
-        row |= {"n": sum(len(group.good) for group in mine), "expected": sum(group.expected for group in mine)}
+        algorithm_groups = [group for group in groups if group.algorithm == algorithm]
+        row: dict[str, Any] = {"algorithm": algorithm, "algorithm_label": algorithm_groups[0].algorithm_label}
+        row |= {
+            "n": sum(len(group.good) for group in algorithm_groups),
+            "expected": sum(group.expected for group in algorithm_groups),
+        }
         row |= {f"within_{p:g}": float(share) for p, share in zip(precisions, within[algorithm], strict=True)}
         row |= {f"solved_by_{s:g}": float(share) for s, share in zip(SHARES, by[algorithm], strict=True)}
         rows.append(row)
@@ -129,7 +132,7 @@ def profile_algorithms(
         f"r ≤ x: share of the cells asked for whose final simple regret is at most x{unit}; s T: share of (cell, "
         f"target) pairs solved by round s T, targets {targets}; no number of a row depends on another row"
     )
-    for why, labels in find_undefined_regret(found).items():
+    for why, labels in find_undefined_regret(groups).items():
         note += f"\nnot defined, and so not solved, {why}: {', '.join(labels)}"
     weights = [0, 0, 0, 0, 0, 1, 4, 0, 3, 2, 0]
     return pd.DataFrame(rows), TextTable(columns, cells, f"{title}: profiles", note, left=1, weights=weights)

@@ -15,8 +15,17 @@ from cbobench.results.manifest import Variant
 from cbobench.results.schema import RECOMMENDED
 
 COLUMNS = [
-    "problem", "problem_label", "configuration", "f", "objective", "value", "violation", "feasible", "seeds", "by"
-]  # fmt: skip
+    "problem",
+    "problem_label",
+    "configuration",
+    "f",
+    "objective",
+    "value",
+    "violation",
+    "feasible",
+    "seeds",
+    "by",
+]
 ROUNDING = 6  # significant digits of a coordinate: recommendations that agree to these are one configuration
 
 
@@ -49,7 +58,7 @@ def read_objective(problem: Variant) -> tuple[str, float, float]:
     return name, zero, unit
 
 
-def find_recommendations(run: Run, found: Sequence[Group]) -> pd.DataFrame:
+def find_recommendations(run: Run, groups: Sequence[Group]) -> pd.DataFrame:
     """The configurations that the good cells of some groups recommend, the best of each problem first.
 
     Returns:
@@ -61,37 +70,49 @@ def find_recommendations(run: Run, found: Sequence[Group]) -> pd.DataFrame:
     """
     rows = []
     variants = run.record.variants("problems")
-    for problem, groups in group_by(found, "problem").items():
+    for problem, problem_groups in group_by(groups, "problem").items():
         name, zero, unit = read_objective(variants[problem])
-        inputs, each = variants[problem].inputs, dict[tuple[str, ...], dict[str, Any]]()
-        for group in groups:
-            for cell in _recommending(group):
+        inputs, by_inputs = variants[problem].inputs, dict[tuple[str, ...], dict[str, Any]]()
+        for group in problem_groups:
+            for cell in _list_recommending(group):
                 values = name_inputs(inputs, cell["recommended_action"], cell["recommended_x"])
                 key = tuple(map(format_input, values.values()))
-                row = each.setdefault(key, {"configuration": values, "f": [], "violation": [], "by": {}})
+                row = by_inputs.setdefault(key, {"configuration": values, "f": [], "violation": [], "by": {}})
                 g = cell["recommended_g"]
                 row["f"].append(np.nan if cell["recommended_f"] is None else cell["recommended_f"])
                 row["violation"].append(np.nan if g is None else np.maximum(g, 0.0).sum())
                 by = row["by"].setdefault(group.algorithm_label, [0, len(group.good)])
                 by[0] += 1
-        for row in each.values():
+        for row in by_inputs.values():
             feasible = sum(v <= 0 for v in row["violation"])
             f, violation = (float(np.mean(row[name])) for name in ("f", "violation"))
-            own = {"objective": name, "value": zero + unit * f}
+            objective_columns = {"objective": name, "value": zero + unit * f}
             by = {label: (k, n) for label, (k, n) in sorted(row["by"].items(), key=lambda item: -item[1][0])}
             rows.append(
-                {"problem": problem, "problem_label": groups[0].problem_label, "configuration": row["configuration"],
-                 "f": f, **own, "violation": violation, "feasible": feasible, "seeds": len(row["f"]), "by": by}
-            )  # fmt: skip
+                {
+                    "problem": problem,
+                    "problem_label": problem_groups[0].problem_label,
+                    "configuration": row["configuration"],
+                    "f": f,
+                    **objective_columns,
+                    "violation": violation,
+                    "feasible": feasible,
+                    "seeds": len(row["f"]),
+                    "by": by,
+                }
+            )
     frame = pd.DataFrame(rows, columns=COLUMNS)
     order = [
         frame["problem"].map({title: i for i, title in enumerate(variants)}),
-        frame["violation"].fillna(np.inf), -frame["f"], -frame["seeds"],
-    ]  # fmt: skip
-    return frame.iloc[np.lexsort([np.asarray(key, dtype=np.float64) for key in reversed(order)])].reset_index(drop=True)
+        frame["violation"].fillna(np.inf),
+        -frame["f"],
+        -frame["seeds"],
+    ]
+    keys = [np.asarray(key, dtype=np.float64) for key in reversed(order)]  # lexsort takes the first key last
+    return frame.iloc[np.lexsort(keys)].reset_index(drop=True)
 
 
-def _recommending(group: Group) -> list[dict[str, Any]]:
+def _list_recommending(group: Group) -> list[dict[str, Any]]:
     """The cells of a group that recommend an action, by column; None for what is not stored."""
     if not {*RECOMMENDED} <= {*group.good.columns}:
         return []
@@ -114,31 +135,30 @@ def describe_by(by: Mapping[str, tuple[int, int]]) -> str:
     return ", ".join(f"{label} {k}/{n}" for label, (k, n) in by.items())
 
 
-def describe_best(run: Run, found: Sequence[Group]) -> list[str]:
+def describe_best(run: Run, groups: Sequence[Group]) -> list[str]:
     """A line per problem whose inputs have names and whose function is the same for all seeds: its best configuration.
 
     The best is feasible in the mean, without noise; where none is, nothing is said.
     """
     lines = []
-    variants, several = run.record.variants("problems"), len({group.problem for group in found}) > 1
-    named = [group for group in found if variants[group.problem].inputs is not None]
+    variants, several = run.record.variants("problems"), len({group.problem for group in groups}) > 1
+    named = [group for group in groups if variants[group.problem].inputs is not None]
     frame = find_recommendations(run, [group for group in named if _is_fixed(group)])
     for problem in dict.fromkeys(frame["problem"]):
         best = frame[frame["problem"] == problem].iloc[0]
         if not best["violation"] <= 0:
             continue
-        where = f" of {best['problem_label']}" if several else ""
+        suffix = f" of {best['problem_label']}" if several else ""
         value = _compare_to_optimum(best, named, read_objective(variants[problem]))
-        lines.append(
-            f"best{where}: {describe_inputs(best['configuration'])}: {value} (recommended by {describe_by(best['by'])})"
-        )
+        configuration, by = describe_inputs(best["configuration"]), describe_by(best["by"])
+        lines.append(f"best{suffix}: {configuration}: {value} (recommended by {by})")
     return lines
 
 
-def _compare_to_optimum(best: pd.Series, found: Sequence[Group], objective: tuple[str, float, float]) -> str:
+def _compare_to_optimum(best: pd.Series, groups: Sequence[Group], objective: tuple[str, float, float]) -> str:
     """What a configuration is worth, and how far that is from the optimum of its problem, where that is known."""
     name, zero, unit = objective
-    stars = pd.concat([group.good["f_star"] for group in found if group.problem == best["problem"]]).dropna()
+    stars = pd.concat([group.good["f_star"] for group in groups if group.problem == best["problem"]]).dropna()
     if stars.empty:
         return f"{name} = {format_number(best['value'])}"
     if np.isclose(best["f"], stars.iloc[0], rtol=1e-9, atol=1e-12):

@@ -55,16 +55,27 @@ class Size:
         import seaborn as sns
 
         settings = {
-            **sns.axes_style("ticks"), "pdf.fonttype": EMBEDDED, "ps.fonttype": EMBEDDED, "savefig.dpi": self.dpi,
+            **sns.axes_style("ticks"),
+            "pdf.fonttype": EMBEDDED,
+            "ps.fonttype": EMBEDDED,
+            "savefig.dpi": self.dpi,
             "svg.hashsalt": "cbobench",
-            "font.size": self.text, "axes.labelsize": self.text,
-            "axes.titlesize": self.text, "axes.titlelocation": "left", "axes.linewidth": 0.6 * self.line,
-            "axes.labelpad": self.text / 4, "axes.titlepad": self.text / 2, "legend.fontsize": self.small,
-            "xtick.labelsize": self.small, "ytick.labelsize": self.small, "lines.linewidth": self.line,
-            "lines.markersize": self.marker, "lines.markeredgewidth": 0.7 * self.line,
-            **{f"{axis}tick.major.{what}": share * self.line for axis in "xy" for what, share in TICKS.items()},
-            **{f"{axis}tick.minor.{what}": share * self.line / 2 for axis in "xy" for what, share in TICKS.items()},
-        }  # fmt: skip
+            "font.size": self.text,
+            "axes.labelsize": self.text,
+            "axes.titlesize": self.text,
+            "axes.titlelocation": "left",
+            "axes.linewidth": 0.6 * self.line,
+            "axes.labelpad": self.text / 4,
+            "axes.titlepad": self.text / 2,
+            "legend.fontsize": self.small,
+            "xtick.labelsize": self.small,
+            "ytick.labelsize": self.small,
+            "lines.linewidth": self.line,
+            "lines.markersize": self.marker,
+            "lines.markeredgewidth": 0.7 * self.line,
+            **{f"{axis}tick.major.{part}": share * self.line for axis in "xy" for part, share in TICKS.items()},
+            **{f"{axis}tick.minor.{part}": share * self.line / 2 for axis in "xy" for part, share in TICKS.items()},
+        }
         if self.font:
             settings |= {"font.family": self.font, "mathtext.fontset": "stix" if self.font == "serif" else "dejavusans"}
         with mpl.rc_context(), warnings.catch_warnings():
@@ -106,13 +117,13 @@ def size_of(name: str | None, panels: int, font: str | None = None) -> Size:
     elif not length:
         raise unknown("size", name, SIZES, then="or give a width with its unit, such as 3.25in")
     else:
-        size = replace(SIZES["single"], width=_width(*length.groups()))
+        size = replace(SIZES["single"], width=_parse_width(*length.groups()))
         columns = max(1, int(size.width / PANEL))
         size = size if columns == 1 else replace(size, columns=columns, panel=SIZES["double"].panel)
-    return replace(size, font=_font(font)) if font else size
+    return replace(size, font=_check_font(font)) if font else size
 
 
-def _width(number: str, unit: str) -> float:
+def _parse_width(number: str, unit: str) -> float:
     """A width in inches."""
     try:
         width = float(number) * UNITS[unit]
@@ -123,7 +134,7 @@ def _width(number: str, unit: str) -> float:
     return width
 
 
-def _font(name: str) -> str:
+def _check_font(name: str) -> str:
     """The name of a family, if it is installed."""
     from matplotlib import font_manager
 
@@ -136,9 +147,16 @@ def _font(name: str) -> str:
 # Nine colours from dark to light, seven units of CIELAB lightness apart, so that they differ on grey paper; with normal
 # sight, deuteranopia and protanopia every two of them are at least 25 units apart.
 PALETTE = {
-    "violet": "#3c0084", "wine": "#6c243c", "rust": "#902400", "slate": "#48609c", "blue": "#0c6cf0",
-    "teal": "#0c9090", "sage": "#6ca878", "amber": "#e49c00", "pink": "#fc9cf0",
-}  # fmt: skip
+    "violet": "#3c0084",
+    "wine": "#6c243c",
+    "rust": "#902400",
+    "slate": "#48609c",
+    "blue": "#0c6cf0",
+    "teal": "#0c9090",
+    "sage": "#6ca878",
+    "amber": "#e49c00",
+    "pink": "#fc9cf0",
+}
 MARKERS = "osD^vPXp<>"
 DASHES: tuple[tuple[float, ...], ...] = ((), (4, 1.5), (1, 1.2), (5, 1.5, 1, 1.5), (6, 1.2, 1, 1.2, 1, 1.2))
 SHADES = (0.0, 0.45, 0.25, 0.6)  # how far the variants of an algorithm are mixed with white, or light ones with black
@@ -146,14 +164,25 @@ SHADES = (0.0, 0.45, 0.25, 0.6)  # how far the variants of an algorithm are mixe
 # Colour, dash and marker of what is shown together by the papers' figures, and by most comparisons on boxes (`cei`,
 # `scbo`, `ckb-ucb`, `random`). No name needs to be here.
 PUBLISHED = {
-    "ckb-ucb": ("blue", 0, "o"), "ckb-ts": ("amber", 1, "s"), "ckb-rand": ("violet", 2, "^"),
-    "stageopt": ("rust", 3, "D"), "sgp-ucb": ("sage", 4, "v"),
-    "penalty-noiseless": ("wine", 0, "o"), "penalty-noisy": ("slate", 0, "P"), "bandit-oco": ("amber", 3, "v"),
+    "ckb-ucb": ("blue", 0, "o"),
+    "ckb-ts": ("amber", 1, "s"),
+    "ckb-rand": ("violet", 2, "^"),
+    "stageopt": ("rust", 3, "D"),
+    "sgp-ucb": ("sage", 4, "v"),
+    "penalty-noiseless": ("wine", 0, "o"),
+    "penalty-noisy": ("slate", 0, "P"),
+    "bandit-oco": ("amber", 3, "v"),
     "admmbo": ("teal", 2, "X"),
-    "rpol-ucb": ("rust", 1, "P"), "rpol-censored": ("violet", 2, "s"), "rpol-sw": ("rust", 1, "<"),
-    "config": ("sage", 3, "X"), "ckb-restart": ("violet", 2, "D"),
-    "cei": ("teal", 1, ">"), "scbo": ("violet", 2, "<"), "slsqp": ("slate", 1, "s"), "random": ("pink", 4, "p"),
-}  # fmt: skip
+    "rpol-ucb": ("rust", 1, "P"),
+    "rpol-censored": ("violet", 2, "s"),
+    "rpol-sw": ("rust", 1, "<"),
+    "config": ("sage", 3, "X"),
+    "ckb-restart": ("violet", 2, "D"),
+    "cei": ("teal", 1, ">"),
+    "scbo": ("violet", 2, "<"),
+    "slsqp": ("slate", 1, "s"),
+    "random": ("pink", 4, "p"),
+}
 SALT = 7  # the first with which no two shipped names share colour and marker
 
 
@@ -176,14 +205,14 @@ class Look:
         return self.points() | {"linestyle": (0, self.dash) if self.dash else "-"}
 
 
-def look_of(name: str, taken: Iterable[tuple[str, str]] = ()) -> Look:
+def look_of(name: str, used_looks: Iterable[tuple[str, str]] = ()) -> Look:
     """The look of an algorithm by its registered name; the name's next choice where colour and marker are taken."""
     if name in PUBLISHED:
         colour, dash, marker = PUBLISHED[name]
         return Look(PALETTE[colour], DASHES[dash], marker)
     free = {(c, m) for c in PALETTE.values() for m in MARKERS}
     free -= {(PALETTE[c], m) for c, _, m in PUBLISHED.values()}
-    free = free - set(taken) or free
+    free = free - set(used_looks) or free
     attempt = 0
     while True:
         word = hashlib.sha256(f"{SALT} {attempt} {name}".encode()).digest()
@@ -197,9 +226,11 @@ def variant_of(look: Look, position: int) -> Look:
     """The look of an algorithm's variant by its position in the suite, the first one's being the algorithm's own."""
     dash, marker = DASHES.index(look.dash), MARKERS.index(look.marker)
     return Look(
-        mix_colour(look.colour, SHADES[position % len(SHADES)]), DASHES[(dash + position) % len(DASHES)],
-        MARKERS[(marker + 3 * position) % len(MARKERS)], filled=position % 2 == 0,
-    )  # fmt: skip
+        mix_colour(look.colour, SHADES[position % len(SHADES)]),
+        DASHES[(dash + position) % len(DASHES)],
+        MARKERS[(marker + 3 * position) % len(MARKERS)],
+        filled=position % 2 == 0,
+    )
 
 
 def swept_parameter(variants: Sequence[Variant]) -> str | None:
@@ -234,24 +265,27 @@ def looks(record: Manifest) -> Mapping[str, Look]:
     """The look of every algorithm of a run by title; a name that no figure of the papers has gives way first."""
     variants = record.variants("algorithms")
     names = sorted({variant.name for variant in variants.values()}, key=lambda name: (":" in name, name))
-    own: dict[str, Look] = {}
+    look_by_name: dict[str, Look] = {}
     for name in [*(n for n in names if n in PUBLISHED), *(n for n in names if n not in PUBLISHED)]:
-        own[name] = look_of(name, {(look.colour, look.marker) for look in own.values()})
-        free = [colour for colour in PALETTE.values() if colour not in {look.colour for look in own.values()}]
-        shared = sum(look.colour == own[name].colour for look in own.values()) > 1
+        look_by_name[name] = look_of(name, {(look.colour, look.marker) for look in look_by_name.values()})
+        free = [colour for colour in PALETTE.values() if colour not in {look.colour for look in look_by_name.values()}]
+        shared = sum(look.colour == look_by_name[name].colour for look in look_by_name.values()) > 1
+        # With more algorithms than colours some must share one.
         if free and shared and len(names) <= len(PALETTE):
-            own[name] = replace(own[name], colour=free[hashlib.sha256(name.encode()).digest()[0] % len(free)])
+            choice = hashlib.sha256(name.encode()).digest()[0] % len(free)
+            look_by_name[name] = replace(look_by_name[name], colour=free[choice])
     result: dict[str, Look] = {}
     used: set[Look] = set()
     for name in names:
-        some = {title: variant for title, variant in variants.items() if variant.name == name}
-        if parameter := swept_parameter([*some.values()]):
-            ordered = sorted(some, key=lambda title: some[title].values[parameter])
-            result |= {title: step_of(own[name], i, len(some)) for i, title in enumerate(ordered)}
+        same_name = {title: variant for title, variant in variants.items() if variant.name == name}
+        if parameter := swept_parameter([*same_name.values()]):
+            ordered = sorted(same_name, key=lambda title: same_name[title].values[parameter])
+            result |= {title: step_of(look_by_name[name], i, len(same_name)) for i, title in enumerate(ordered)}
             continue
         position = 0
-        for title in some:
-            while (look := variant_of(own[name], position)) in used and position < 100:
+        for title in same_name:
+            # Looks repeat after a while: then two variants share one, which is better than no end.
+            while (look := variant_of(look_by_name[name], position)) in used and position < 100:
                 position += 1
             used.add(look)
             result[title] = look
@@ -259,12 +293,12 @@ def looks(record: Manifest) -> Mapping[str, Look]:
     return {title: result[title] for title in variants}
 
 
-def thin(what: str) -> dict[str, float]:
+def thin(kind: str) -> dict[str, float]:
     """What matplotlib takes for the "bars" of errors, or for other "lines", thinner than curves of the size in use."""
     import matplotlib as mpl
 
     width = 0.65 * float(mpl.rcParams["lines.linewidth"])
-    return {"elinewidth": width, "capthick": width, "capsize": 2 * width} if what == "bars" else {"linewidth": width}
+    return {"elinewidth": width, "capthick": width, "capsize": 2 * width} if kind == "bars" else {"linewidth": width}
 
 
 def plain(text: str) -> str:
@@ -272,7 +306,7 @@ def plain(text: str) -> str:
     return ("\u200b" if text.startswith("_") else "") + text.replace("$", r"\$")
 
 
-def legend_label(label: str, n: int, expected: int, old: int = 0, more: Iterable[str] = ()) -> str:
+def legend_label(label: str, n: int, expected: int, stale_count: int = 0, extra_notes: Iterable[str] = ()) -> str:
     """A label of the legend, which says so where seeds are missing, or cells are stale, and what more there is."""
-    notes = [*[f"{n:,} of {expected:,}"] * (n != expected), *more, *["stale"] * bool(old)]
+    notes = [*[f"{n:,} of {expected:,}"] * (n != expected), *extra_notes, *["stale"] * bool(stale_count)]
     return plain(label) + (f" ({', '.join(notes)})" if notes else "")

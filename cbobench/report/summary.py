@@ -76,26 +76,26 @@ def summary(run: Where, *, only: str | None = None, by: str = "problem", target:
         >>> frame = cbobench.summary("runs/quickstart", only="rkhs-1d/*")  # doctest: +SKIP
         >>> frame[["algorithm_label", "n", "regret_median", "regret_q25", "regret_q75"]]  # doctest: +SKIP
     """
-    found, shown = select_groups(open_run(run), only, by, target)
-    return summarise_groups(found, shown)
+    groups, table_quantities = select_groups(open_run(run), only, by, target)
+    return summarise_groups(groups, table_quantities)
 
 
 def select_groups(run: Run, only: str | None, by: str, target: float | None) -> tuple[list[Group], list[Quantity]]:
     """The groups of a run, and every quantity that they hold; with a target, the rounds to it are one."""
     if by not in ("problem", "algorithm", "binds"):
         raise unknown("order", by, ("problem", "algorithm", "binds"))
-    found, shown = find_groups(run, only, by), [*quantities().values()]
+    groups, table_quantities = find_groups(run, only, by), [*quantities().values()]
     if target is not None:
-        found = add_rounds_to_target(run, found, target)
-        shown.insert(1, rounds_to_target(target))
-    return found, shown
+        groups = add_rounds_to_target(run, groups, target)
+        table_quantities.insert(1, rounds_to_target(target))
+    return groups, table_quantities
 
 
-def summarise_groups(found: list[Group], shown: list[Quantity]) -> pd.DataFrame:
+def summarise_groups(groups: list[Group], table_quantities: list[Quantity]) -> pd.DataFrame:
     """One row per group with the statistics of some quantities (see `summary`)."""
     rows = []
-    columns = {q.name: statistics(q, [group.values(q) for group in found]) for q in shown}
-    for position, group in enumerate(found):
+    columns = {q.name: statistics(q, [group.values(q) for group in groups]) for q in table_quantities}
+    for position, group in enumerate(groups):
         row: dict[str, Any] = {
             "problem": group.problem,
             "algorithm": group.algorithm,
@@ -123,76 +123,79 @@ def statistics(quantity: Quantity, samples: Sequence[Array]) -> list[dict[str, A
     Samples of as many values are computed together; no number of one depends on another.
     """
     result = [dict.fromkeys(STATISTICS, np.nan) | {"carried": False, "defined": 0} for _ in samples]
-    known = [(values[~np.isnan(values)], quantity.sortable(values)) for values in samples]
+    value_pairs = [(values[~np.isnan(values)], quantity.sortable(values)) for values in samples]
     alike: dict[tuple[int, int], list[int]] = {}
-    for i, (some, sortable) in enumerate(known):
-        if len(some):
-            alike.setdefault((len(some), len(sortable)), []).append(i)  # these two differ where it is censored
+    for i, (defined_values, sortable) in enumerate(value_pairs):
+        if len(defined_values):
+            # The two lengths differ where the quantity is censored.
+            alike.setdefault((len(defined_values), len(sortable)), []).append(i)
     for positions in alike.values():
-        defined, ordered = (np.stack([known[i][which] for i in positions]) for which in (0, 1))
+        defined, ordered = (np.stack([value_pairs[i][which] for i in positions]) for which in (0, 1))
         q25, median, q75 = np.quantile(ordered, [0.25, 0.5, 0.75], axis=1)
-        found, ends = {"mean": defined.mean(axis=1)}, {"median": median}
+        mean_columns, median_columns = {"mean": defined.mean(axis=1)}, {"median": median}
         if not quantity.shared:
-            found["low"], found["high"] = interval(defined, "mean", axis=1, bounds=quantity.bounds)
+            mean_columns["low"], mean_columns["high"] = interval(defined, "mean", axis=1, bounds=quantity.bounds)
             low, high = interval(ordered, "median", axis=1)
-            ends |= {"median_low": low, "median_high": high, "q25": q25, "q75": q75}
+            median_columns |= {"median_low": low, "median_high": high, "q25": q25, "q75": q75}
         for k, i in enumerate(positions):
-            result[i] |= {name: float(column[k]) for name, column in found.items()}
+            result[i] |= {name: float(column[k]) for name, column in mean_columns.items()}
             # between a value and UNREACHED there is no half: where half of the seeds have none, no median is finite
-            result[i] |= {name: restore_infinite(float(column[k])) for name, column in ends.items()}
+            result[i] |= {name: restore_infinite(float(column[k])) for name, column in median_columns.items()}
             result[i] |= {"carried": is_carried_by_few(defined[k]), "defined": len(defined[k])}
     return result
 
 
 def tabulate_summary(
     title: str,
-    found: list[Group],
+    groups: list[Group],
     frame: pd.DataFrame,
-    shown: list[Quantity],
+    table_quantities: list[Quantity],
     main: list[Quantity],
     named: bool,
     by: str,
 ) -> TextTable:
-    """The default table of `shown`; in a narrow terminal `main` stays longest."""
+    """The default table of `table_quantities`; in a narrow terminal `main` stays longest."""
     notes, absent = list[str](), list[str]()
-    problems = [group.problem_label for group in found]
-    if by != "binds" and (binds := count_binding(found)):
-        counts_of = [binds.get(group.arena) for group in found]
-        words = ["" if one is None else f"binds in {one[0]}/{one[1]}" for one in counts_of]  # no optimum, not known
-        if len(set(words)) == 1:
-            absent.append(f"the constraint {words[0]} seeds: there the best action is infeasible")
+    problems = [group.problem_label for group in groups]
+    if by != "binds" and (binds := count_binding(groups)):
+        counts_of = [binds.get(group.arena) for group in groups]
+        # Without an optimum it is not known whether the constraint binds.
+        binding_notes = ["" if count is None else f"binds in {count[0]}/{count[1]}" for count in counts_of]
+        if len(set(binding_notes)) == 1:
+            absent.append(f"the constraint {binding_notes[0]} seeds: there the best action is infeasible")
         else:
-            problems = [f"{name} ({word})" if word else name for name, word in zip(problems, words, strict=True)]
+            named_notes = zip(problems, binding_notes, strict=True)
+            problems = [f"{name} ({note})" if note else name for name, note in named_notes]
             notes.append("binds: seeds in which the best action is infeasible (--by binds sets them apart)")
-    first = [("problem", problems), ("algorithm", [group.algorithm_label for group in found])]
+    first = [("problem", problems), ("algorithm", [group.algorithm_label for group in groups])]
     if by == "algorithm":
         first.reverse()
-    if len({g.horizon for g in found}) > 1:
-        first.append(("T", [f"{g.horizon:,}" for g in found]))
-    counts = [g.count for g in found]
+    if len({g.horizon for g in groups}) > 1:
+        first.append(("T", [f"{g.horizon:,}" for g in groups]))
+    counts = [g.count for g in groups]
     if len(set(counts)) == 1:
         title += f", n = {counts[0]}"
     else:
         first.append(("n", counts))
-    single = max((len(group.good) for group in found), default=0) == 1  # neither a mean nor an interval says anything
+    single = max((len(group.good) for group in groups), default=0) == 1  # neither a mean nor an interval says anything
     columns: list[tuple[str, list[str], int]] = [(name, cells, 0) for name, cells in first]
-    found_marks = mark_best(found, shown)
+    marks = mark_best(groups, table_quantities)
     before: list[tuple[Quantity, Any]] = []
     rows = [{str(k): v for k, v in row.items()} for row in frame.to_dict("records")]
-    for position, quantity in enumerate(shown):
+    for position, quantity in enumerate(table_quantities):
         medians, means = frame[f"{quantity.name}_median"].to_numpy(), frame[quantity.name].to_numpy()
         twin = next((q for q, old in before if np.array_equal(old, [medians, means], equal_nan=True)), None)
-        if not named and (why := _why_left_out(quantity, medians, means, twin, found)):
+        if not named and (why := _explain_omission(quantity, medians, means, twin, groups)):
             absent.append(why)
             continue
         before.append((quantity, [medians, means]))
-        mine = found_marks.marked[quantity.name]
+        best_rows = marks.marked[quantity.name]
         gaps = _find_gaps(problems, medians)
         cells = [
             "–" if quantity.relative and group.unmeasured else _format_median(row, quantity, gap)
-            for group, row, gap in zip(found, rows, gaps, strict=True)
+            for group, row, gap in zip(groups, rows, gaps, strict=True)
         ]
-        cells = [Marked(cell) if i in mine else cell for i, cell in enumerate(cells)]
+        cells = [Marked(cell) if i in best_rows else cell for i, cell in enumerate(cells)]
         late = 0 if quantity in main else 2 * SECOND
         columns.append((quantity.symbol, cells, late + position))
         if quantity.better is not None and not single:
@@ -200,36 +203,36 @@ def tabulate_summary(
             columns.append((quantity.symbol + MEAN, cells, late + SECOND + position))
     counted = {n for quantity, _ in before for n in frame["n" if quantity.censored else f"{quantity.name}_defined"]}
     notes.insert(0, ONE if single else ABOUT.format(around=describe_median_interval(counted)))
-    if any(found_marks.marked.values()):
-        blocks = found_marks.blocks
+    if any(marks.marked.values()):
+        blocks = marks.blocks
         notes.append(MARKED + (f" on the seeds that both have, at least {blocks[0]}/{blocks[1]}" if blocks else ""))
-    if found_marks.powerless and not single:
+    if marks.powerless and not single:
         notes.append("where the seeds are too few for a significant difference, nothing is marked")
     if any("†" in cell for _, cells, _ in columns for cell in cells):
         notes.append(CARRIED)
-    censored = {quantity.symbol for quantity in shown if quantity.censored}
+    censored = {quantity.symbol for quantity in table_quantities if quantity.censored}
     if any("/" in cell for name, cells, _ in columns if name in censored for cell in cells):
         notes.append(NEVER)
-    if 1 in {len(g.good) for g in found} and not single:
+    if 1 in {len(g.good) for g in groups} and not single:
         notes.append("one seed has no interval")
-    if not any(len(g.good) for g in found):
-        state = "no cell is good, some failed" if any(g.failures for g in found) else "no cell is done yet"
+    if not any(len(g.good) for g in groups):
+        state = "no cell is good, some failed" if any(g.failures for g in groups) else "no cell is done yet"
         notes, absent = [f"{state}; see cbobench status"], []
     note = "; ".join(notes) + (f"\nleft out: {'; '.join(absent)}" if absent else "")
     names, texts, weights = zip(*columns, strict=True)
     return TextTable(names, list(zip(*texts, strict=True)), title, note, left=2, weights=weights)
 
 
-def _why_left_out(
-    quantity: Quantity, medians: Any, means: Any, twin: Quantity | None, found: list[Group]
+def _explain_omission(
+    quantity: Quantity, medians: Any, means: Any, twin: Quantity | None, groups: list[Group]
 ) -> str | None:
     """Why a column tells nothing: it is empty, the same in all rows, or the same as another."""
-    if quantity.relative and np.isnan(means).all() and all(group.unmeasured for group in found):
+    if quantity.relative and np.isnan(means).all() and all(group.unmeasured for group in groups):
         return f"{quantity.symbol} (no optimum is known)"
     if np.isnan(means).all():
-        return f"{quantity.symbol} ({'no seed got there' if quantity.censored and quantity.whole else 'undefined'})"
-    if len(found) > 1 and len(set(means)) == 1 and len(set(medians)) == 1:
-        return f"{quantity.symbol} ({format_number(means[0], quantity.whole)} everywhere)"
+        return f"{quantity.symbol} ({'no seed got there' if quantity.censored and quantity.is_count else 'undefined'})"
+    if len(groups) > 1 and len(set(means)) == 1 and len(set(medians)) == 1:
+        return f"{quantity.symbol} ({format_number(means[0], quantity.is_count)} everywhere)"
     if twin is not None:
         return f"{quantity.symbol} (equals {twin.symbol})"
     return None
@@ -247,7 +250,7 @@ def _format_median(row: dict[str, Any], quantity: Quantity, gap: float) -> str:
     if quantity.better is None:
         value = row[f"{name}_median"]
         return f"{100 * value:.1f} %" if quantity.bounds == SHARE and value == value else format_number(value)
-    text = format_interval(*_median_interval(row, name), quantity.whole, gap)
+    text = format_interval(*_read_interval(row, name), quantity.is_count, gap)
     defined = row[f"{name}_defined"]
     if defined == row["n"] or not row["n"] or not (defined or quantity.censored):
         return text
@@ -256,9 +259,9 @@ def _format_median(row: dict[str, Any], quantity: Quantity, gap: float) -> str:
 
 def _format_mean(row: dict[str, Any], quantity: Quantity, gap: float) -> str:
     """The mean in the digits of the median, with its mark."""
-    mean = format_beside(row[quantity.name], *_median_interval(row, quantity.name), quantity.whole, gap)
+    mean = format_beside(row[quantity.name], *_read_interval(row, quantity.name), quantity.is_count, gap)
     return mean + ("†" if row[f"{quantity.name}_carried"] else "")
 
 
-def _median_interval(row: dict[str, Any], name: str) -> tuple[float, float, float]:
+def _read_interval(row: dict[str, Any], name: str) -> tuple[float, float, float]:
     return row[f"{name}_median"], row[f"{name}_median_low"], row[f"{name}_median_high"]

@@ -20,11 +20,11 @@ LINE_INTERVAL = 30.0  # seconds between lines without a terminal
 LISTED = 5  # problems with missing seeds
 
 
-def command(where: str, once: bool, as_json: bool, hints: Callable[[], list[str]]) -> int:
+def command(location: str, once: bool, as_json: bool, hints: Callable[[], list[str]]) -> int:
     """Look at a run until it is complete, or nobody plays it any more; the exit code.
 
     Args:
-        where: path or URI of the run folder.
+        location: path or URI of the run folder.
         once: look once; once more where a call may be dead.
         as_json: print an object (see docs/clusters.md), at once with `once`, else a line of it at every look.
         hints: the commands that finish the run.
@@ -33,24 +33,25 @@ def command(where: str, once: bool, as_json: bool, hints: Callable[[], list[str]
         0: it is complete, or being played, or about to be, and no cell failed. 1: cells failed, or are missing and
         nobody plays them.
     """
-    if _wait_for_beginning(where, once, as_json) and once:
+    if _wait_for_beginning(location, once, as_json) and once:
         return 0
-    live = Live(where)
+    live = Live(location)
     view = live.look()
+    # One look cannot tell a call that has ended from one on a machine with another clock.
     if once and live.uncertain:
         time.sleep(CONFIRM_SECONDS)
         view = live.look()
     if not once and not as_json and sys.stdout.isatty() and view.state in ("playing", "silent"):
         view = _draw_until_done(live, view)
     else:
-        said = -LINE_INTERVAL
+        printed_at = -LINE_INTERVAL
         while not once and view.state in ("playing", "silent"):
             if as_json:
                 print(json.dumps(as_object(view), ensure_ascii=False), flush=True)
-            elif time.monotonic() - said >= LINE_INTERVAL:
-                said = time.monotonic()
+            elif time.monotonic() - printed_at >= LINE_INTERVAL:
+                printed_at = time.monotonic()
                 print("".join(summary(view)), flush=True)
-            time.sleep(_pause(live))
+            time.sleep(_choose_pause(live))
             view = live.look()
     if as_json:
         print(json.dumps(as_object(view), indent=1 if once else None, ensure_ascii=False))
@@ -61,24 +62,24 @@ def command(where: str, once: bool, as_json: bool, hints: Callable[[], list[str]
     return 1 if view.failures.total or view.state == "idle" else 0
 
 
-def _wait_for_beginning(where: str, once: bool, as_json: bool) -> bool:
+def _wait_for_beginning(location: str, once: bool, as_json: bool) -> bool:
     """Say that a run has not begun, if calls are about to play it, and wait until it has; whether that was so."""
-    said = False
-    while beginners := find_beginners(where):
-        if not said:
-            said, names = True, ", ".join(map(str, beginners))
+    is_announced = False
+    while beginners := find_beginners(location):
+        if not is_announced:
+            is_announced, names = True, ", ".join(map(str, beginners))
             if as_json:
                 calls = [{"host": printable(d.host), "pid": d.pid, "since": d.since} for d in beginners]
-                print(json.dumps({"folder": str(where), "state": "beginning", "drivers": calls}), flush=True)
+                print(json.dumps({"folder": str(location), "state": "beginning", "drivers": calls}), flush=True)
             else:
-                print(printable(f"{where}: it has not begun yet; {names} prepares it"), flush=True)
+                print(printable(f"{location}: it has not begun yet; {names} prepares it"), flush=True)
         if once:
             break
         time.sleep(INTERVAL)
-    return said
+    return is_announced
 
 
-def _pause(live: Live) -> float:
+def _choose_pause(live: Live) -> float:
     return INTERVAL if live.folder.local else REMOTE_INTERVAL
 
 
@@ -92,7 +93,7 @@ def _draw_until_done(live: Live, view: View) -> View:
     with Drawing(console=console, auto_refresh=False, transient=True) as drawing:
         while view.state in ("playing", "silent"):
             drawing.update(Text(text(view, console.height - 1), no_wrap=True, overflow="crop"), refresh=True)
-            time.sleep(_pause(live))
+            time.sleep(_choose_pause(live))
             view = live.look()
     return view
 
@@ -101,13 +102,13 @@ def summary(view: View) -> list[str]:
     """The state of a run in a line or two."""
     done, total = view.sum("rounds"), sum(pair.total for pair in view.pairs)
     cells = count_noun(view.sum("expected"), "cell")
-    words = f"{view.state}: {view.sum('ok'):,} of {cells} ok, {view.sum('failed'):,} failed"
+    counts = f"{view.state}: {view.sum('ok'):,} of {cells} ok, {view.sum('failed'):,} failed"
     if view.state not in ("playing", "silent"):
-        return [printable(f"{view.record.suite or view.folder}: {words}")]
+        return [printable(f"{view.record.suite or view.folder}: {counts}")]
     rate = "" if view.rate is None else f", {view.rate:,.0f} a second"
     left = "unknown" if view.left is None else time_left(*view.left)
-    first = printable(f"{view.record.suite or view.folder}: {words}, {view.sum('playing'):,} playing")
-    return [first, f"  {_percent(done, total)} of the rounds{rate}; left: {left}"]
+    first = printable(f"{view.record.suite or view.folder}: {counts}, {view.sum('playing'):,} playing")
+    return [first, f"  {_format_percent(done, total)} of the rounds{rate}; left: {left}"]
 
 
 def text(view: View, height: int | None = None) -> str:
@@ -119,12 +120,14 @@ def text(view: View, height: int | None = None) -> str:
     lines = summary(view)
     lines += [printable(f"  {_describe_role(c)} {c}") for c in view.callers]
     if view.orphans:
-        lines.append(f"  !! nobody plays {count_noun(view.orphans, 'cell')} of the {_missing(view)} that are missing")
+        lines.append(
+            f"  !! nobody plays {count_noun(view.orphans, 'cell')} of the {_count_missing(view)} that are missing"
+        )
     if view.failures.total:
         lines.append(printable(f"  {view.failures}"))
-    compared = _comparison(view)
+    compared = _render_comparison(view)
     room = None if height is None else max(4, height - len(lines) - 5 - min(len(compared), height // 2))
-    return "\n".join([*lines, "", *_pairs(view.pairs, room), "", *compared])
+    return "\n".join([*lines, "", *_tabulate_pairs(view.pairs, room), "", *compared])
 
 
 def _describe_role(caller: Caller) -> str:
@@ -132,36 +135,41 @@ def _describe_role(caller: Caller) -> str:
     return "!!" if caller.state != "alive" else "played by" if caller.sign.driver.cells else "merged by"
 
 
-def _pairs(pairs: list[PairState], room: int | None) -> list[str]:
+def _tabulate_pairs(pairs: list[PairState], room: int | None) -> list[str]:
     """A table of pairs, of which those shown first that are being played."""
-    shown, rest = pairs, ""
+    visible, footer = pairs, ""
     if room is not None and len(pairs) > room:
-        now = [pair for pair in pairs if pair.playing or 0 < pair.rounds < pair.total]
-        shown = now[: room - 1] or pairs[: room - 1]
-        whole = sum(pair.rounds == pair.total and not pair.playing for pair in pairs)
-        rest = f"... of {count_noun(len(pairs), 'pair')} over: {whole:,}, begun: {len(now):,} (--once shows all)"
+        active = [pair for pair in pairs if pair.playing or 0 < pair.rounds < pair.total]
+        visible = active[: room - 1] or pairs[: room - 1]
+        over_count = sum(pair.rounds == pair.total and not pair.playing for pair in pairs)
+        footer = (
+            f"... of {count_noun(len(pairs), 'pair')} over: {over_count:,}, begun: {len(active):,} (--once shows all)"
+        )
     several = len({pair.horizon for pair in pairs}) > 1
     columns = ["problem", "algorithm", *(["T"] if several else []), "rounds", "ok", "failed", "playing", "of"]
     rows = [
         [
-            pair.problem, pair.algorithm, *([f"{pair.horizon:,}"] if several else []),
-            _percent(pair.rounds, pair.total), *(str(n or "–") for n in (pair.ok, pair.failed, pair.playing)),
+            pair.problem,
+            pair.algorithm,
+            *([f"{pair.horizon:,}"] if several else []),
+            _format_percent(pair.rounds, pair.total),
+            *(str(n or "–") for n in (pair.ok, pair.failed, pair.playing)),
             str(pair.expected),
         ]
-        for pair in shown
-    ]  # fmt: skip
-    return [*render(TextTable(columns, rows), "table", terminal_width()).splitlines(), *([rest] if rest else [])]
+        for pair in visible
+    ]
+    return [*render(TextTable(columns, rows), "table", terminal_width()).splitlines(), *([footer] if footer else [])]
 
 
-def _comparison(view: View) -> list[str]:
+def _render_comparison(view: View) -> list[str]:
     over = view.state == "complete"
     if view.comparison is None:
         return [f"no seed is {'' if over else 'complete yet: none that is '}ok for every method of a problem"]
-    whole = all(full == asked for _, _, full, asked in view.seeds)
-    parts = [f"{problem}: {full} of {asked}" for problem, _, full, asked in view.seeds if full < asked]
-    more = f" and {len(parts) - LISTED} more" if len(parts) > LISTED else ""
-    about = f"{'' if over else 'so far, '}of seeds that are ok for every method ({'; '.join(parts[:LISTED])}{more}):"
-    return [*([] if whole else [printable(about)]), *view.comparison.render().splitlines()]
+    all_complete = all(full == expected for _, _, full, expected in view.seeds)
+    parts = [f"{problem}: {full} of {expected}" for problem, _, full, expected in view.seeds if full < expected]
+    suffix = f" and {len(parts) - LISTED} more" if len(parts) > LISTED else ""
+    about = f"{'' if over else 'so far, '}of seeds that are ok for every method ({'; '.join(parts[:LISTED])}{suffix}):"
+    return [*([] if all_complete else [printable(about)]), *view.comparison.render().splitlines()]
 
 
 def as_object(view: View) -> dict[str, Any]:
@@ -173,24 +181,39 @@ def as_object(view: View) -> dict[str, Any]:
         "folder": str(view.folder),
         "state": view.state,
         "cells": {
-            "expected": view.sum("expected"), "ok": view.sum("ok"), "failed": view.sum("failed"),
-            "playing": view.sum("playing"), "missing": _missing(view), "of_nobody": view.orphans,
+            "expected": view.sum("expected"),
+            "ok": view.sum("ok"),
+            "failed": view.sum("failed"),
+            "playing": view.sum("playing"),
+            "missing": _count_missing(view),
+            "of_nobody": view.orphans,
         },
         "rounds": {
-            "done": view.sum("rounds"), "total": sum(pair.total for pair in view.pairs), "per_second": view.rate,
+            "done": view.sum("rounds"),
+            "total": sum(pair.total for pair in view.pairs),
+            "per_second": view.rate,
         },
         "left": None if view.left is None else dict(zip(("seconds", "low", "high"), view.left, strict=True)),
         "drivers": [
             {
-                "host": printable(c.sign.driver.host), "pid": c.sign.driver.pid, "since": c.sign.driver.since,
-                "state": c.state, "heard_seconds": round(c.heard, 1),
+                "host": printable(c.sign.driver.host),
+                "pid": c.sign.driver.pid,
+                "since": c.sign.driver.since,
+                "state": c.state,
+                "heard_seconds": round(c.silence, 1),
             }
             for c in view.callers
         ],
         "pairs": [
             {
-                "problem": printable(p.problem), "algorithm": printable(p.algorithm), "horizon": p.horizon,
-                "expected": p.expected, "ok": p.ok, "failed": p.failed, "playing": p.playing, "rounds": p.rounds,
+                "problem": printable(p.problem),
+                "algorithm": printable(p.algorithm),
+                "horizon": p.horizon,
+                "expected": p.expected,
+                "ok": p.ok,
+                "failed": p.failed,
+                "playing": p.playing,
+                "rounds": p.rounds,
             }
             for p in view.pairs
         ],
@@ -199,16 +222,16 @@ def as_object(view: View) -> dict[str, Any]:
             for kind, count in view.failures.counts.most_common()
         ],
         "complete_seeds": [
-            {"problem": printable(problem), "horizon": horizon, "complete": full, "expected": asked}
-            for problem, horizon, full, asked in view.seeds
+            {"problem": printable(problem), "horizon": horizon, "complete": full, "expected": expected}
+            for problem, horizon, full, expected in view.seeds
         ],
         "comparison": compared,
-    }  # fmt: skip
+    }
 
 
-def _missing(view: View) -> int:
+def _count_missing(view: View) -> int:
     return view.sum("expected") - view.sum("ok") - view.sum("failed")
 
 
-def _percent(done: int, total: int) -> str:
+def _format_percent(done: int, total: int) -> str:
     return f"{math.floor(100 * done / total)} %" if total else "–"

@@ -72,13 +72,13 @@ def exponent(
         raise Misuse(f"{len(used)} recorded rounds lie in the last {part:g} of the curve; a slope needs two")
     rounds, curves = rounds[used], curves[used]
     n = curves.shape[1]
-    whole = float(slopes(rounds, curves.mean(axis=1, keepdims=True))[0]) if n else np.nan
+    estimate = float(slopes(rounds, curves.mean(axis=1, keepdims=True))[0]) if n else np.nan
     if n < 2:
-        return Growth(whole, np.nan, np.nan)
+        return Growth(estimate, np.nan, np.nan)
     drawn = slopes(rounds, curves @ (draw_resamples(n, draws).T / n))
     if np.isnan(drawn).any():
-        return Growth(whole, np.nan, np.nan)
-    return Growth(whole, *percentiles(drawn, n))
+        return Growth(estimate, np.nan, np.nan)
+    return Growth(estimate, *percentiles(drawn, n))
 
 
 def last(rounds: Array, part: float) -> NDArray[np.intp]:
@@ -86,6 +86,7 @@ def last(rounds: Array, part: float) -> NDArray[np.intp]:
     from_here = np.flatnonzero(rounds >= (1 - part) * rounds[-1]) if len(rounds) else np.empty(0, dtype=int)
     if len(from_here) <= POINTS:
         return from_here
-    there = rounds[from_here]
-    wanted = np.geomspace(there[0], there[-1], POINTS)
-    return from_here[np.unique(np.clip(np.searchsorted(there, wanted * (1 - 1e-12)), 0, len(there) - 1))]
+    candidates = rounds[from_here]
+    targets = np.geomspace(candidates[0], candidates[-1], POINTS)
+    # The slack lets no rounding error carry a target past the recorded round that it equals.
+    return from_here[np.unique(np.clip(np.searchsorted(candidates, targets * (1 - 1e-12)), 0, len(candidates) - 1))]

@@ -22,11 +22,11 @@ TURNED = 0.8  # how near Hall's correction comes to 1, where its slope is infini
 MEMORY = 2**21  # numbers held at a time, about 16 MB
 
 
-def numbers(values: ArrayLike, what: str = "values") -> Array:
+def numbers(values: ArrayLike, noun: str = "values") -> Array:
     """An array of float64. Infinite values are a `Misuse`; NaN is left to the caller."""
     array = np.asarray(values, dtype=np.float64)
     if np.isinf(array).any():
-        raise Misuse(f"{what} holds an infinite number; give finite ones, and NaN for what is undefined")
+        raise Misuse(f"{noun} holds an infinite number; give finite ones, and NaN for what is undefined")
     return array
 
 
@@ -67,6 +67,7 @@ def interval(
     ends = np.full((2, len(columns)), np.nan)
     rows = max(1, MEMORY // max(n, 1))
     for i in range(0, len(columns) if n >= 2 else 0, rows):
+        # Contiguous rows are summed in one order, whatever other columns are in the call.
         part = np.ascontiguousarray(columns[i : i + rows])
         ends[:, i : i + rows] = METHODS[statistic](part, confidence)
         ends[:, i : i + rows][:, np.isnan(part).any(axis=1)] = np.nan
@@ -109,6 +110,7 @@ def of_mean(columns: Array, confidence: float = CONFIDENCE) -> Array:
     apart = columns - mean[:, None]
     largest = np.abs(apart).max(axis=1)
     flat = columns.max(axis=1) == columns.min(axis=1)
+    # In units of the largest distance no power overflows or vanishes.
     unit = apart / np.where(flat | (largest == 0), 1.0, largest)[:, None]
     square = np.where(flat, 1.0, (unit**2).mean(axis=1))
     error = largest * np.sqrt(square / (n - 1))
@@ -138,9 +140,8 @@ def of_median(columns: Array, confidence: float = CONFIDENCE) -> Array:
 
     n = columns.shape[1]
     ordered = np.sort(columns, axis=1)
-    holds = 1 - 2 * bdtr(
-        np.arange((n + 1) // 2), n, 0.5
-    )  # between the k-th value from below and from above, k = 1, ...
+    # How often the median lies between the k-th value from below and the k-th from above, k = 1, ...
+    holds = 1 - 2 * bdtr(np.arange((n + 1) // 2), n, 0.5)
     k = int((holds >= confidence).sum())
     if k == 0:
         return np.stack([ordered[:, 0], ordered[:, -1]])
@@ -219,5 +220,5 @@ def is_carried_by_few(values: ArrayLike) -> bool:
     if n < 6:
         return False
     far = np.sort(np.abs(array - np.median(array)))[::-1]
-    few = min(3, math.ceil(n / 20))
-    return bool(far[:few].sum() > max(0.4, 5 * few / n) * far.sum())
+    far_count = min(3, math.ceil(n / 20))
+    return bool(far[:far_count].sum() > max(0.4, 5 * far_count / n) * far.sum())

@@ -121,6 +121,7 @@ def signed_rank(*strata: ArrayLike) -> tuple[float, float]:
     halves = np.rint(2 * used).astype(int)  # mean ranks are whole or half numbers
     law = np.zeros(halves.sum() + 1)
     law[0] = 1.0
+    # The law of the sum of positive ranks: each rank is in it with probability one half.
     for rank in halves:
         law[rank:] += law[:-rank]
         law /= 2
@@ -153,12 +154,12 @@ def choose_family(n: ArrayLike) -> NDArray[np.bool_]:
 
 def holm(p: ArrayLike) -> Array:
     """p-values adjusted for how many they are (Holm 1979), of the same shape; NaN stays and does not count."""
-    given = numbers(p, "p")
-    adjusted = given.copy().ravel()
-    known = np.flatnonzero(~np.isnan(adjusted))
-    if ((adjusted[known] < 0) | (adjusted[known] > 1)).any():
+    p_values = numbers(p, "p")
+    adjusted = p_values.copy().ravel()
+    defined = np.flatnonzero(~np.isnan(adjusted))
+    if ((adjusted[defined] < 0) | (adjusted[defined] > 1)).any():
         raise Misuse("a p-value lies outside [0, 1]")
-    order = known[np.argsort(adjusted[known], kind="stable")]
+    order = defined[np.argsort(adjusted[defined], kind="stable")]
     factors = np.arange(len(order), 0, -1)
     adjusted[order] = np.minimum(1.0, np.maximum.accumulate(factors * adjusted[order]))
-    return adjusted.reshape(given.shape)
+    return adjusted.reshape(p_values.shape)

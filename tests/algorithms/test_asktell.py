@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import textwrap
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 import pytest
@@ -16,9 +17,9 @@ from cbobench.params import build
 from cbobench.play.block import summaries
 from tests.helpers import actions, play, problem
 
-BOX = problem("gardner-1")
-POINTS = problem("gardner-1", grid=7)
-SENSORS = problem("stocks", data="look-alike")  # without coordinates
+BOX = partial(problem, "gardner-1")
+POINTS = partial(problem, "gardner-1", grid=7)
+SENSORS = partial(problem, "stocks", data="look-alike")  # without coordinates
 
 
 def asking(*answers, recommended=()):
@@ -53,9 +54,9 @@ def test_the_example_of_the_documentation_plays():
     text = text.replace("    from dataclasses", "from dataclasses", 1)
     space: dict = {"__name__": "mine"}
     exec(textwrap.dedent(text), space)
-    _, chunks = play(BOX, build(space["Mine"], {}), seeds=2, horizon=10)
+    _, chunks = play(BOX(), build(space["Mine"], {}), seeds=2, horizon=10)
     played = actions(chunks)
-    low, high = BOX.actions.low, BOX.actions.high
+    low, high = BOX().actions.low, BOX().actions.high
     assert ((played >= low) & (played <= high)).all()
     assert len(np.unique(played)) == played.size
 
@@ -69,16 +70,16 @@ def test_what_is_given_and_told():
             given.append(one)
             return asking(one.low)[0].optimiser(one)
 
-    play(BOX, build(Keeps, {}), seeds=2, horizon=3)
+    play(BOX(), build(Keeps, {}), seeds=2, horizon=3)
     first, second = given
-    np.testing.assert_array_equal(first.low, BOX.actions.low)
-    np.testing.assert_array_equal(first.high, BOX.actions.high)
+    np.testing.assert_array_equal(first.low, BOX().actions.low)
+    np.testing.assert_array_equal(first.high, BOX().actions.high)
     assert (first.m, first.T, first.d, first.n, first.points) == (1, 3, 2, None, None)
     assert first.seed != second.seed
     assert first.generator.random() != second.generator.random()
-    low = BOX.actions.low
+    low = BOX().actions.low
     algorithm, told = asking(low)
-    _, chunks = play(BOX, algorithm, seeds=1, horizon=3)
+    _, chunks = play(BOX(), algorithm, seeds=1, horizon=3)
     assert [f for _, f, _ in told] == list(chunks[0].observed_f[:, 0])
     for x, _, g in told:
         np.testing.assert_array_equal(x, low)
@@ -93,33 +94,34 @@ def test_failed_fits_are_recorded():
             own.failed_fits = 3
             return own
 
-    counted, _ = play(BOX, build(Fails, {}), seeds=2, horizon=3)
+    counted, _ = play(BOX(), build(Fails, {}), seeds=2, horizon=3)
     assert [row["failed_fits"] for row in summaries(counted)] == [3, 3]
-    uncounted, _ = play(BOX, asking(BOX.actions.low)[0], seeds=1, horizon=3)
+    uncounted, _ = play(BOX(), asking(BOX().actions.low)[0], seeds=1, horizon=3)
     assert [row["failed_fits"] for row in summaries(uncounted)] == [None]
 
 
 def test_on_a_finite_set_points_are_moved_to_the_nearest_action():
-    points = POINTS.actions.points
+    points = POINTS().actions.points
     algorithm, told = asking(points[10] + 0.01, np.int64(3), points[5])
-    _, chunks = play(POINTS, algorithm, seeds=1, horizon=3)
+    _, chunks = play(POINTS(), algorithm, seeds=1, horizon=3)
     assert actions(chunks)[:, 0].tolist() == [10, 3, 5]
     np.testing.assert_array_equal(told[0][0], points[10])
     assert told[1][0] == 3, "an index is told as an index"
 
 
 def test_rounding_is_no_mistake():
-    high = BOX.actions.high
+    high = BOX().actions.high
     algorithm, told = asking(np.nextafter(high, np.inf))
-    play(BOX, algorithm, seeds=1, horizon=1)
+    play(BOX(), algorithm, seeds=1, horizon=1)
     np.testing.assert_array_equal(told[0][0], high)
 
 
 def test_a_recommendation_may_wait():
+    high = BOX().actions.high
     none = (BOX, None, np.full((2, 2), np.nan)), (POINTS, None, [NONE, NONE])
-    for task, answer, expected in ((BOX, BOX.actions.high, [BOX.actions.high] * 2), (POINTS, 4, [4, 4]), *none):
-        algorithm, _ = asking(task.actions.low if task is BOX else 0, recommended=[answer])
-        play(task, algorithm, seeds=2, horizon=3, asked=[1])
+    for task, answer, expected in ((BOX, high, [high] * 2), (POINTS, 4, [4, 4]), *none):
+        algorithm, _ = asking(BOX().actions.low if task is BOX else 0, recommended=[answer])
+        play(task(), algorithm, seeds=2, horizon=3, asked=[1])
         np.testing.assert_array_equal(algorithm.recommend(3), expected)
 
 
@@ -138,11 +140,11 @@ WRONG = {
 @pytest.mark.parametrize("says", WRONG)
 def test_a_wrong_answer_is_one_line_with_method_and_round(says):
     task, answer = WRONG[says]
-    right = 0 if task is not BOX else task.actions.low
+    right = BOX().actions.low if task is BOX else 0
     algorithm, _ = asking(right, answer)
     algorithm.needs = frozenset()
     with pytest.raises(CellFailure) as caught:
-        play(task, algorithm, seeds=1, horizon=3)
+        play(task(), algorithm, seeds=1, horizon=3)
     assert str(caught.value).startswith("round 2: Asking: ask() gave")
     assert says in str(caught.value)
     assert "\n" not in str(caught.value)
@@ -154,4 +156,4 @@ def test_an_optimiser_without_tell_is_refused():
             return object()
 
     with pytest.raises(CellFailure, match=r"Half: optimiser\(\) gave .* has no method ask"):
-        play(BOX, Half(), seeds=1, horizon=1)
+        play(BOX(), Half(), seeds=1, horizon=1)

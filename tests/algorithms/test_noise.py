@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import numpy as np
 import pytest
 
@@ -13,9 +15,9 @@ from cbobench.params import resolve
 from tests.algorithms.easy import bowl
 from tests.helpers import actions, make, play, problem
 
-ALIKE = problem("feasible-pocket", noise_f=0.2, noise_g=0.2)
-APART = problem("gramacy", grid=8)
-DELAYED = problem("feasible-pocket-delayed", grid=9, delay=3.0)
+ALIKE = partial(problem, "feasible-pocket", noise_f=0.2, noise_g=0.2)
+APART = partial(problem, "gramacy", grid=8)
+DELAYED = partial(problem, "feasible-pocket-delayed", grid=9, delay=3.0)
 
 
 @pytest.mark.parametrize(
@@ -24,7 +26,7 @@ DELAYED = problem("feasible-pocket-delayed", grid=9, delay=3.0)
 def test_it_is_the_number_where_all_noise_is_alike(name, settings):
     told, number = ({**settings, "lam": lam} for lam in ("true", 0.2**2))
     one, other, third = (
-        actions(play(ALIKE, make(name, **some), seeds=2, horizon=15)[1])
+        actions(play(ALIKE(), make(name, **some), seeds=2, horizon=15)[1])
         for some in (told, number, {**settings, "lam": 2.0})
     )
     np.testing.assert_array_equal(one, other)
@@ -63,7 +65,7 @@ def test_yaml_says_true_for_the_word():
 )
 def test_where_models_share_a_covariance_it_is_refused(name, settings, task, why):
     with pytest.raises(Misuse, match=f"lam is true.*{why}.*allowed: theory, or a number"):
-        make(name, lam="true", **settings).check(task)
+        make(name, lam="true", **settings).check(task())
 
 
 SCALED = ["admmbo", "cei", "scbo"]

@@ -47,7 +47,7 @@ def test_a_colour_keeps_its_hue_on_black():
 
 def test_rounds_are_thinned_with_both_ends():
     for count, most in itertools.product((1, 2, 40, 80, 1000, 10**6), (2, 40, 80)):
-        kept = series.some(count, most)
+        kept = series.thin_positions(count, most)
         assert (kept[0], kept[-1]) == (0, count - 1)
         assert len(kept) <= most
         assert (np.diff(kept) > 0).all()

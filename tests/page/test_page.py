@@ -285,8 +285,8 @@ def test_a_missing_library_is_one_line(run, capsys, monkeypatch):
 def test_a_run_that_is_played_says_by_whom(tmp_path):
     run = Run(made(tmp_path / "run"))
     with Lease(run.folder, Cells(run.record.cells.by_pair)):
-        assert facts.running(run).startswith(f"still running: process {os.getpid()} on ")
-    assert facts.running(run) == ""
+        assert facts.describe_running(run).startswith(f"still running: process {os.getpid()} on ")
+    assert facts.describe_running(run) == ""
 
 
 def test_it_says_what_each_method_is_told(data):

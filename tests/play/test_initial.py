@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import partial
 from inspect import signature
 
 import numpy as np
@@ -19,8 +20,8 @@ from cbobench.rng import generator
 from cbobench.suite.load import load
 from tests.helpers import actions, learners, make, problem, swept
 
-BOX = problem("feasible-pocket")
-GRID = problem("rkhs", d=2, n=36)
+BOX = partial(problem, "feasible-pocket")
+GRID = partial(problem, "rkhs", d=2, n=36)
 
 
 def played(task, name, rounds=8, seeds=(0, 1, 2), initial=5, key="test"):
@@ -30,7 +31,7 @@ def played(task, name, rounds=8, seeds=(0, 1, 2), initial=5, key="test"):
 
 @pytest.mark.parametrize("name", learners())
 def test_every_method_plays_the_design_and_then_goes_on_alike_in_any_block(name):
-    for task in (BOX, GRID):
+    for task in (BOX(), GRID()):
         if not ALGORITHMS.get(name).needs <= task.offers():
             continue
         expected = design(task.actions, "sobol", 5, [generator("initial design", "test", s) for s in range(3)])
@@ -41,19 +42,19 @@ def test_every_method_plays_the_design_and_then_goes_on_alike_in_any_block(name)
 
 
 def test_models_learn_from_it_as_from_rounds_of_their_own():
-    play, chosen = played(BOX, "ckb-ucb", rounds=8)
+    play, chosen = played(BOX(), "ckb-ucb", rounds=8)
     posterior = play.algorithm.posterior
     expected = play.algorithm.cheapest(2)
     expected.reset(posterior.lam)
-    again = Play(BOX, "test", make("ckb-ucb"), "ckb-ucb", [0, 1, 2], 8)
+    again = Play(BOX(), "test", make("ckb-ucb"), "ckb-ucb", [0, 1, 2], 8)
     for t, action in enumerate(chosen, start=1):
         told = again.channel.at(t, action)
-        expected.update(BOX.box.unit(action), np.concatenate([told.f[:, None], told.g], axis=1))
+        expected.update(BOX().box.unit(action), np.concatenate([told.f[:, None], told.g], axis=1))
     np.testing.assert_allclose(posterior.mean, expected.mean, atol=1e-10)
 
 
 def test_dual_variables_rest_while_the_design_is_played():
-    play = Play(GRID, "test", make("ckb-ucb"), "ckb-ucb", [0, 1], 6, (), {"sobol": 5})
+    play = Play(GRID(), "test", make("ckb-ucb"), "ckb-ucb", [0, 1], 6, (), {"sobol": 5})
     duals = np.concatenate([chunk.duals for chunk in play])
     assert not duals[:5].any()
 
@@ -68,12 +69,12 @@ def test_dual_variables_rest_while_the_design_is_played():
 )
 def test_epochs_and_restarts_are_counted_from_round_one(name, given, begun):
     """Also those that fall into the design: what is known in the end is of the rounds since the last one."""
-    play = Play(GRID, "test", make(name, **given), name, [0, 1], 11, (), {"sobol": 10})
+    play = Play(GRID(), "test", make(name, **given), name, [0, 1], 11, (), {"sobol": 10})
     chosen = actions(list(play))
     algorithm = play.algorithm
     expected = algorithm.cheapest(2)
     expected.reset(algorithm.lam_for(8 if given.get("anytime") else 11))
-    again = Play(GRID, "test", make(name), name, [0, 1], 11)
+    again = Play(GRID(), "test", make(name), name, [0, 1], 11)
     for t, action in enumerate(chosen, start=1):
         told = again.channel.at(t, action)
         if t >= begun:
@@ -91,7 +92,7 @@ def test_epochs_and_restarts_are_counted_from_round_one(name, given, begun):
 def test_a_price_moves_by_the_mean_of_the_costs_that_were_told_of_rounds_of_its_own(initial, points, told):
     design_of, under_way = ({"sobol": initial} if initial else None), {"points": points, "as": "asynchronous"}
     algorithm = make("penalty-noisy", S=8, mu=0.5)
-    play = Play(GRID, "test", algorithm, "penalty-noisy", [0, 1], 9, (), design_of, under_way if points > 1 else None)
+    play = Play(GRID(), "test", algorithm, "penalty-noisy", [0, 1], 9, (), design_of, under_way if points > 1 else None)
     chunks = list(play)
     g, duals = (np.concatenate([getattr(chunk, what) for chunk in chunks]) for what in ("observed_g", "duals"))
     assert not duals[:8].any()
@@ -103,12 +104,12 @@ def test_a_price_moves_by_the_mean_of_the_costs_that_were_told_of_rounds_of_its_
 def test_a_dual_of_observed_costs_hears_nothing_of_a_design_that_is_told_late():
     algorithm = make("primal-dual-bo", form="observed", eps=0.0)
     given = {"points": 4, "as": "asynchronous"}
-    chunks = list(Play(GRID, "test", algorithm, "primal-dual-bo", [0, 1, 2], 8, (), {"sobol": 5}, given))
+    chunks = list(Play(GRID(), "test", algorithm, "primal-dual-bo", [0, 1, 2], 8, (), {"sobol": 5}, given))
     assert not chunks[0].duals.any(), "rounds up to 5 are told after round 8, and all are the design's"
 
 
 ASYNCHRONOUS = {"points": 3, "as": "asynchronous"}
-ROUGH = problem("hartmann-4", candidates=64)
+ROUGH = partial(problem, "hartmann-4", candidates=64)
 
 
 @pytest.mark.parametrize(
@@ -117,13 +118,13 @@ ROUGH = problem("hartmann-4", candidates=64)
         (BOX, {}, None),
         (ROUGH, {"lam": 0.1}, None),
         (ROUGH, {"lam": 0.1, "pending": "variance"}, ASYNCHRONOUS),
-        (problem("feasible-pocket-delayed", delay=2.0, candidates=64), {"lam": 0.1}, None),
+        (partial(problem, "feasible-pocket-delayed", delay=2.0, candidates=64), {"lam": 0.1}, None),
     ],
     ids=["smooth", "rough", "pending", "delayed"],
 )
 def test_a_method_that_samples_paths_learns_at_the_very_points_of_the_design(task, settings, parallel):
     """Its model, of candidates and the design, is a direct solve; the design's points may be played again."""
-    algorithm = make("ckb-ts", **settings)
+    task, algorithm = task(), make("ckb-ts", **settings)
     play = Play(task, "test", algorithm, "ckb-ts", [0, 1, 2], 9, (), {"sobol": 5}, parallel)
     (chunk,) = list(play)
     assert np.array_equal(chunk.actions[:5], design(task.actions, "sobol", 5, streams(3)))
@@ -145,7 +146,7 @@ def test_a_method_that_samples_paths_learns_at_the_very_points_of_the_design(tas
 
 def test_a_sampled_path_has_the_covariance_of_the_model_at_the_design_too():
     algorithm = make("ckb-ts", lam=0.1)
-    list(Play(ROUGH, "test", algorithm, "ckb-ts", [0, 1], 7, (), {"sobol": 5}))
+    list(Play(ROUGH(), "test", algorithm, "ckb-ts", [0, 1], 7, (), {"sobol": 5}))
     model = algorithm.posterior
     roots = model.paths(np.tile(np.eye(model.rank), (2, 1, 1)))  # (S, r + c, n + c)
     assert roots.shape == (2, model.rank, 64 + 5)
@@ -156,7 +157,7 @@ def test_values_that_arrive_late_enter_at_the_points_of_the_design():
     """`reveal` after plays with zeros for values is `update` with the values."""
     algorithms = [make("ckb-ts", lam=0.1) for _ in range(2)]
     for algorithm in algorithms:
-        list(Play(ROUGH, "test", algorithm, "ckb-ts", [0, 1], 6, (), {"sobol": 5}))
+        list(Play(ROUGH(), "test", algorithm, "ckb-ts", [0, 1], 6, (), {"sobol": 5}))
     told, later = (algorithm.posterior for algorithm in algorithms)
     values = np.array([[1.0, -2.0], [3.0, 0.5]])
     for action in (3, 64 + 2):
@@ -184,7 +185,7 @@ def test_fitted_models_that_sample_paths_know_the_design(seeds):
 
 
 def test_a_design_that_the_setting_does_not_name_is_refused():
-    play = Play(BOX, "test", make("ckb-ts"), "ckb-ts", [0, 1], 7, (), {"sobol": 5})
+    play = Play(BOX(), "test", make("ckb-ts"), "ckb-ts", [0, 1], 7, (), {"sobol": 5})
     play.setting = replace(play.setting, design=None)
     with pytest.raises(CellFailure, match="the points of round 1 are not those of the setting's design"):
         list(play)
@@ -224,22 +225,22 @@ def test_no_seed_of_the_structure_starts_at_a_feasible_point():
 
 
 def test_designs_spread_over_the_box_and_hold_no_action_twice():
-    some = design(BOX.actions, "sobol", 16, [generator("a", s) for s in range(20)])
-    units = BOX.actions.unit(some)
+    some = design(BOX().actions, "sobol", 16, [generator("a", s) for s in range(20)])
+    units = BOX().actions.unit(some)
     for half in (units < 0.5, units >= 0.5):  # per axis half of 16 points; random ones have 2 to 14
         assert (half.sum(axis=0) == 8).all()
     for name in ("sobol", "random"):
-        index = design(GRID.actions, name, 36, [generator("a", 1)])
+        index = design(GRID().actions, name, 36, [generator("a", 1)])
         assert sorted(index[:, 0]) == list(range(36))
         with pytest.raises(Misuse, match="an initial design of 37 rounds, but there are 36 actions; give fewer rounds"):
-            design(GRID.actions, name, 37, [generator("a", 1)])
-    assert len(design(replace(BOX.actions, size=16), "sobol", 40, [generator("a", 1)])) == 40, "more than candidates"
+            design(GRID().actions, name, 37, [generator("a", 1)])
+    assert len(design(replace(BOX().actions, size=16), "sobol", 40, [generator("a", 1)])) == 40, "more than candidates"
 
 
 @pytest.mark.parametrize(("task", "count", "seeds"), [(BOX, 5, 1_000), (GRID, 5, 500)], ids=["box", "finite"])
 def test_designs_of_different_seeds_are_independent(task, count, seeds):
     """All are different (few actions: nearly all), and two share a point as random ones do: on a box never."""
-    some = design(task.actions, "sobol", count, [generator("initial design", "test", s) for s in range(seeds)])
+    some = design(task().actions, "sobol", count, [generator("initial design", "test", s) for s in range(seeds)])
     if task is BOX:
         some = (some * np.array([1.0, np.pi])).sum(axis=2)  # a number per point
     each = np.sort(some, axis=0)
@@ -247,7 +248,7 @@ def test_designs_of_different_seeds_are_independent(task, count, seeds):
     if task is BOX:
         assert len(np.unique(each)) == each.size
         return
-    n = task.actions.n
+    n = task().actions.n
     shared = np.mean([len(np.intersect1d(each[:, s], each[:, s + 1])) for s in range(0, 500, 2)])
     assert shared == pytest.approx(count * count / n, abs=5 * count / np.sqrt(n * 250))
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 from typing import ClassVar
 
 import numpy as np
@@ -21,8 +22,8 @@ from cbobench.problems.channels import UnderWay
 from cbobench.suite.load import load
 from tests.helpers import actions, assert_same_rows, make, problem
 
-BOX = problem("feasible-pocket", candidates=64)
-GRID = problem("rkhs", d=2, n=36)
+BOX = partial(problem, "feasible-pocket", candidates=64)
+GRID = partial(problem, "rkhs", d=2, n=36)
 ASYNCHRONOUS, BATCH = ({"points": 3, "as": way} for way in ("asynchronous", "batch"))
 LATE = {
     **dict.fromkeys(["cei", "ckb-ts", "rpol-censored", "penalty-noisy", "sobol"], (BOX, {})),
@@ -79,10 +80,10 @@ class Diary(OneRun):
 
 def test_a_run_of_its_own_is_told_of_earlier_rounds_in_order_with_their_actions():
     expected = ["ask 1", "ask 2", "ask 3", "tell 1: 0", "ask 4", "tell 2: 1", "ask 5", "tell 3: 2"]
-    assert played(GRID, Diary(), ASYNCHRONOUS, 5)[0].algorithm.runs[2].lines == ["3 under way", *expected]
-    lines = played(GRID, Diary(), BATCH, 5, initial={"sobol": 2})[0].algorithm.runs[0].lines
+    assert played(GRID(), Diary(), ASYNCHRONOUS, 5)[0].algorithm.runs[2].lines == ["3 under way", *expected]
+    lines = played(GRID(), Diary(), BATCH, 5, initial={"sobol": 2})[0].algorithm.runs[0].lines
     assert lines == ["3 under way", "ask 3", "observe 1", "observe 2", "tell 3: 2", "ask 4", "ask 5"]
-    alone = played(GRID, Diary(), None, 2)[0].algorithm.runs[0].lines
+    alone = played(GRID(), Diary(), None, 2)[0].algorithm.runs[0].lines
     assert alone == ["1 under way", "ask 1", "tell 1: 0", "ask 2", "tell 2: 1"], "negative control: at once"
 
 
@@ -105,21 +106,21 @@ def told(task, algorithm, parallel, rounds=8):
 @pytest.mark.parametrize("parallel", [ASYNCHRONOUS, BATCH])
 def test_means_know_what_was_told_and_variances_what_pending_says(pending, parallel):
     """After 8 rounds with three under way 6 are known, in both ways."""
-    play, points, values = told(BOX, make("ckb-ucb", pending=pending), parallel)
-    posterior, at = play.algorithm.posterior, BOX.box.candidates
-    mean, variance = dense(points[:6], values[:6], at, BOX.box.kernel, posterior.lam)
+    play, points, values = told(BOX(), make("ckb-ucb", pending=pending), parallel)
+    posterior, at = play.algorithm.posterior, BOX().box.candidates
+    mean, variance = dense(points[:6], values[:6], at, BOX().box.kernel, posterior.lam)
     if pending == "variance":
-        variance = dense(points, np.zeros(8), at, BOX.box.kernel, posterior.lam)[1]
+        variance = dense(points, np.zeros(8), at, BOX().box.kernel, posterior.lam)[1]
     np.testing.assert_allclose(posterior.mean[1, 0], mean, atol=1e-7)
     np.testing.assert_allclose(posterior.variance[1], variance, atol=1e-7)
 
 
 @pytest.mark.parametrize("name", ["cei", "ckb-ucb"])
 def test_fitted_models_know_pending_points_under_the_hyperparameters_of_what_was_told(name):
-    play, points, values = told(BOX, make(name, kernel="fit", pending="variance"), ASYNCHRONOUS)
+    play, points, values = told(BOX(), make(name, kernel="fit", pending="variance"), ASYNCHRONOUS)
     posterior, plain = (
         play.algorithm.posterior,
-        told(BOX, make(name, kernel="fit"), ASYNCHRONOUS)[0].algorithm.posterior,
+        told(BOX(), make(name, kernel="fit"), ASYNCHRONOUS)[0].algorithm.posterior,
     )
     at = plain.candidates
     for which in (posterior, plain):
@@ -141,7 +142,8 @@ def test_fitted_models_know_pending_points_under_the_hyperparameters_of_what_was
 
 @pytest.mark.parametrize("name", LATE)
 def test_whoever_plays_on_has_the_same_bits_in_any_block_and_plays_otherwise_than_at_once(name):
-    task, settings = LATE[name]
+    prepare, settings = LATE[name]
+    task = prepare()
     for parallel in (ASYNCHRONOUS, BATCH):
         whole = played(task, make(name, **settings), parallel, initial={"sobol": 4})[1]
         alone = played(task, make(name, **settings), parallel, seeds=[2], initial={"sobol": 4})[1]
@@ -159,9 +161,9 @@ def test_every_method_plays_on_or_says_why_not():
             refused.add(name)
             why = ": its class does not say `late = True`" if issubclass(ALGORITHMS.get(name), AskTell) else ""
             with pytest.raises(Misuse, match=f"it needs feedback at once, before the next round is chosen{why}; "):
-                make(name).check_late(BOX)
+                make(name).check_late(BOX())
         else:
-            make(name).check_late(BOX)
+            make(name).check_late(BOX())
     assert refused == {
         "admmbo",
         "bandit-oco",
@@ -174,18 +176,18 @@ def test_every_method_plays_on_or_says_why_not():
         "slsqp",
     }
     with pytest.raises(Misuse, match="kernel is fit"):
-        make("rpol-censored", kernel="fit").check_late(BOX)
+        make("rpol-censored", kernel="fit").check_late(BOX())
     with pytest.raises(Misuse, match="delays of its own"):
         make("ckb-ucb").check_late(problem("feasible-pocket-delayed"))
 
 
 def test_optuna_is_asked_before_it_is_told_and_told_of_the_right_trials():
     pytest.importorskip("optuna")
-    play, _ = played(BOX, make("optuna-tpe", startup=2), ASYNCHRONOUS)
+    play, _ = played(BOX(), make("optuna-tpe", startup=2), ASYNCHRONOUS)
     study = play.algorithm.runs[1].own.study
     states = [trial.state.name for trial in study.trials]
     assert states == ["COMPLETE"] * 7 + ["RUNNING"] * 2
-    again = list(Play(BOX, "test", make("optuna-tpe", startup=2), "optuna-tpe", [0, 1, 2], 9, (), None, ASYNCHRONOUS))
+    again = list(Play(BOX(), "test", make("optuna-tpe", startup=2), "optuna-tpe", [0, 1, 2], 9, (), None, ASYNCHRONOUS))
     observed = np.concatenate([chunk.observed_f for chunk in again])
     assert [trial.value for trial in study.trials[:7]] == observed[:7, 1].tolist()
 

@@ -18,7 +18,7 @@ from cbobench.cli import main
 from cbobench.errors import Misuse
 from cbobench.report.captions import identity
 from cbobench.report.curves import centre
-from cbobench.report.figures import Boxes, Figure, Panel, Plane, Profile, TradeOff, compose, draw, numbered
+from cbobench.report.figures import Boxes, DrawOptions, Figure, Panel, Plane, Profile, TradeOff, compose, draw, numbered
 from cbobench.report.load import Run
 from cbobench.report.style import SIZES, look_of, size_of
 
@@ -133,7 +133,7 @@ def test_nothing_is_cut_off_and_everything_is_legible(name, size, composed):
 
 def test_files_have_the_printed_width(run, tmp_path, monkeypatch):
     for size, width in (("single", 3.25), ("double", 6.75), ("slide", 10.0)):
-        pdf, png, *_ = draw(run, figures()["one"], tmp_path / size, size)
+        pdf, png, *_ = draw(run, figures()["one"], tmp_path / size, DrawOptions(size))
         box = re.search(rb"/MediaBox \[ ?0 0 ([\d.]+) ([\d.]+) ?\]", pdf.read_bytes())
         assert float(box.group(1)) == pytest.approx(72 * width)
         with Image.open(png) as image:
@@ -146,7 +146,7 @@ def test_files_have_the_printed_width(run, tmp_path, monkeypatch):
     with Image.open(draw(run, figures()["one"], tmp_path)[1]) as image:
         assert image.width == 2025, "one with many curves, too"
     with pytest.raises(Misuse, match="unknown size 'tripel'; allowed: double, single, slide"):
-        draw(run, figures()["one"], tmp_path, "tripel")
+        draw(run, figures()["one"], tmp_path, DrawOptions("tripel"))
 
 
 def test_files_are_laid_out_together_and_drawn_once(run, tmp_path, monkeypatch):
@@ -158,7 +158,7 @@ def test_files_are_laid_out_together_and_drawn_once(run, tmp_path, monkeypatch):
 
     count(ConstrainedLayoutEngine, "execute")
     count(mpl.figure.Figure, "draw")
-    paths = draw(run, figures()["three"], tmp_path, svg=True)
+    paths = draw(run, figures()["three"], tmp_path, DrawOptions(svg=True))
     assert [path.suffix for path in paths[:3]] == [".pdf", ".png", ".svg"]
     assert calls == ["execute"] * 2 + ["draw"] * 3  # the first to see which labels must be broken
 
@@ -166,11 +166,12 @@ def test_files_are_laid_out_together_and_drawn_once(run, tmp_path, monkeypatch):
 @pytest.mark.parametrize(("width", "inches"), [("3.25in", 3.25), ("12cm", 12 / 2.54), ("505.89pt", 7.0)])
 def test_a_width_and_a_font_are_those_of_a_paper(run, composed, tmp_path, width, inches):
     """Of any width, nothing is cut off; an SVG has the same size in points and the same bytes every time."""
-    paths = draw(run, figures()["three"], tmp_path, width, font="serif", svg=True)
+    options = DrawOptions(width, font="serif", svg=True)
+    paths = draw(run, figures()["three"], tmp_path, options)
     assert [path.suffix for path in paths] == [".pdf", ".png", ".svg", ".csv", ".txt"]
     svg = paths[2].read_bytes()
     assert float(re.search(rb'<svg[^>]* width="([\d.]+)pt"', svg).group(1)) == pytest.approx(72 * inches)
-    assert draw(run, figures()["three"], tmp_path / "again", width, font="serif", svg=True)[2].read_bytes() == svg
+    assert draw(run, figures()["three"], tmp_path / "again", options)[2].read_bytes() == svg
     image, _ = composed(figures()["three"], width, "serif")
     assert cut_off(image) == []
     assert {text.get_fontname() for text in drawn(image)} == {"DejaVu Serif"}
@@ -286,10 +287,10 @@ def test_captions_are_beside_the_figure(run, tmp_path):
     assert identity(run).encode() in pdf.read_bytes()
     with Image.open(png) as image:
         assert image.text["Description"] == joined
-    median = draw(run, figures()["three"], tmp_path / "median", statistic="median")
+    median = draw(run, figures()["three"], tmp_path / "median", DrawOptions(statistic="median"))
     assert "Medians over 5 seeds; bands from quartile to quartile." in median[3].read_text()
     assert {"median", "low", "high"} <= set(pd.read_csv(median[2]).columns)
-    boxes = draw(run, figures()["boxes"], tmp_path, statistic="median")
+    boxes = draw(run, figures()["boxes"], tmp_path, DrawOptions(statistic="median"))
     assert "Boxes over 5 seeds" in boxes[3].read_text()
 
 
@@ -313,7 +314,7 @@ def test_what_a_reader_may_choose(folder, tmp_path, capsys):
     part = Run(folder).only("SGP")
     assert [len(part.record.variants(what)) for what in ("problems", "algorithms")] == [2, 1]
     assert set(part.cells["algorithm"]) == {"sgp-ucb"}
-    assert len(part.whole.variants("algorithms")) == 6
+    assert len(part.full_record.variants("algorithms")) == 6
 
 
 def test_missing_and_stale_cells_are_marked(folder, tmp_path, composed):

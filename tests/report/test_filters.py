@@ -71,4 +71,4 @@ def test_words_that_match_nothing_are_refused(run, filters, message):
     ("value", "text"), [(0.5, "0.5"), (2.0, "2"), (1234.5, "1,234.5"), (0.0, "0"), (0.25, "0.2500")]
 )
 def test_medians_of_counts(value, text):
-    assert format_number(value, whole=True) == text
+    assert format_number(value, is_count=True) == text

@@ -6,7 +6,7 @@ import matplotlib as mpl
 import matplotlib.pyplot as plt
 import pytest
 
-from cbobench.report.layout import _break_text, _legend, _tick_format
+from cbobench.report.layout import _add_legend, _break_text, _make_tick_format
 from cbobench.report.style import SIZES
 
 mpl.use("Agg")
@@ -37,7 +37,7 @@ def page():
     ],
 )
 def test_numbers_at_an_axis(step, most, value, text):
-    assert _tick_format(step, most)(value, 0) == text
+    assert _make_tick_format(step, most)(value, 0) == text
 
 
 def test_long_labels_are_broken_evenly(page):
@@ -61,7 +61,7 @@ def test_a_legend_has_as_many_columns_as_fit(page, labels, columns):
     for i, label in enumerate(labels):
         axis.plot([0, 1], [i, i], label=f"{label}{i}" if columns == 1 else label)
     height = image.get_figheight()
-    _legend(image, [axis], SIZES["single"])
+    _add_legend(image, [axis], SIZES["single"])
     (legend,) = image.legends
     assert legend._ncols == columns
     assert legend.get_window_extent().width <= image.bbox.width

@@ -6,6 +6,7 @@ import os
 import sys
 import zipfile
 from dataclasses import replace
+from functools import cache
 
 import pytest
 
@@ -85,12 +86,15 @@ def claimed(small_suite, tmp_path, monkeypatch):
         yield held.folder
 
 
-MINE = ("rkhs-1d", "ckb-ucb", source_hash("rkhs-1d", "ckb-ucb"), libraries())
+@cache
+def pair_here():
+    """A pair, its source hash and its libraries, as a driver sends them to a node."""
+    return "rkhs-1d", "ckb-ucb", source_hash("rkhs-1d", "ckb-ucb"), libraries()
 
 
 def test_a_node_that_is_as_it_must_be(claimed):
     mark = cluster.marker_of("5f" * 28)
-    answer = cluster.check_here(claimed, mark, [MINE])
+    answer = cluster.check_here(claimed, mark, [pair_here()])
     assert answer == ""
     assert [*find_leftovers(claimed, "")] == [], "its driver lives"
     assert TEMPORARY.fullmatch(mark)[2] == str(os.getpid()), "who is asked whether it does"
@@ -108,10 +112,10 @@ def test_a_node_that_is_as_it_must_be(claimed):
     ],
 )  # fmt: skip
 def test_a_node_with_other_code(claimed, given, says):
-    answer = cluster.check_here(claimed, "n1", [tuple(given.get(i, word) for i, word in enumerate(MINE))])
+    answer = cluster.check_here(claimed, "n1", [tuple(given.get(i, word) for i, word in enumerate(pair_here()))])
     with pytest.raises(Misuse, match=rf"nothing is played: 1 of 2 nodes \(host-1\): worker \S+ {says}"):
         cluster.refuse_wrong_nodes(
-            claimed, {"n1": ("host-1", answer), "n2": ("host-2", cluster.check_here(claimed, "n2", [MINE]))}
+            claimed, {"n1": ("host-1", answer), "n2": ("host-2", cluster.check_here(claimed, "n2", [pair_here()]))}
         )
     assert [*claimed.listing("drivers")] == [f"{claimed.driver}.json"]
 
@@ -119,11 +123,11 @@ def test_a_node_with_other_code(claimed, given, says):
 def test_a_node_with_another_folder(claimed, tmp_path):
     """Neither sees the other's file: the worker says so, or the driver does where it was misled."""
     elsewhere = replace(claimed, uri=str(tmp_path / "elsewhere"))
-    answer = cluster.check_here(elsewhere, "n1", [MINE])
+    answer = cluster.check_here(elsewhere, "n1", [pair_here()])
     assert f"does not see the driver's folder {elsewhere}" in answer
     (tmp_path / "elsewhere" / "drivers").mkdir(parents=True)
     (tmp_path / "elsewhere" / "drivers" / f"{claimed.driver}.json").write_text("{}")  # a copy of the folder
-    answers = {f"n{i}": (f"host-{i}", cluster.check_here(elsewhere, f"n{i}", [MINE])) for i in range(6)}
+    answers = {f"n{i}": (f"host-{i}", cluster.check_here(elsewhere, f"n{i}", [pair_here()])) for i in range(6)}
     with pytest.raises(Misuse) as error:
         cluster.refuse_wrong_nodes(claimed, answers)
     assert str(error.value) == (
